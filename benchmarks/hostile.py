@@ -21,8 +21,8 @@ import pyarrow.parquet
 from capbias_core.attributes import read_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.load.vectors import read_vectors
+from capbias_core.workspace.ingest import File, preview
 from capbias_core.workspace.limited import within_limits
-from capbias_core.workspace.offers import offers_of
 from capbias_core.workspace.store import Workspace
 
 
@@ -60,8 +60,10 @@ def measured(workspace: Workspace, path: Path) -> tuple[str, int]:
         elif path.name.endswith(".vec.gz"):
             said = f"read: {len(read_vectors(path, {'w'}).words)} word"
         else:
-            found = offers_of(workspace, path, "c")[0]
-            said = str(found.error) if found.error else f"read: {len(found.images):,} images as {found.kind}"
+            part = preview([File(path)])[0]
+            said = (
+                str(part.reading.error) if part.reading.error else f"read: {len(part.images):,} images as {part.kind}"
+            )
     except CapbiasError as error:
         said = str(error)
     return said, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before

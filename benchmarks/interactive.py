@@ -17,10 +17,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from capbias_core.load import CAPTIONS, LABELS, REFERENCES
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
-from capbias_core.workspace.ingest import keep_attributes, keep_captions, preview_import
-from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.ingest import File, ingest
 from tests.browser import READY, ROOT, browser, open_page, server, settled
 
 OURS = ROOT / "app.py"
@@ -50,24 +50,14 @@ def main() -> None:
 def load(home: Path, data: Path) -> list[str]:
     """All captioners of the folder, the labels and the references, kept in a workspace."""
     workspace = Engine(home).workspace
-    labels = preview_import(workspace, data / "annotations" / "attributes.csv", "attributes", COLLECTION).frame
-    details = {"gender": suggested_details("gender", labels)}
-    keep_attributes(workspace, labels, "labels", COLLECTION, "benchmark", details)
-    human = preview_import(workspace, data / "annotations" / "captions_subset.json", "references", COLLECTION)
-    keep_captions(workspace, human, "human", COLLECTION, "benchmark")
-    names = []
-    for path in sorted((data / "results").glob("*.json")):
-        if "masked" not in path.stem:
-            keep_captions(
-                workspace,
-                preview_import(workspace, path, "captions", COLLECTION),
-                path.stem,
-                COLLECTION,
-                "benchmark",
-                True,
-            )
-            names.append(path.stem)
-    return names
+    results = [path for path in sorted((data / "results").glob("*.json")) if "masked" not in path.stem]
+    files = [
+        File(data / "annotations" / "attributes.csv", LABELS, "labels"),
+        File(data / "annotations" / "captions_subset.json", REFERENCES, "human"),
+        *(File(path, CAPTIONS, trained=True) for path in results),
+    ]
+    ingest(workspace, COLLECTION, files)
+    return [path.stem for path in results]
 
 
 def run(home: Path, names, **asked) -> float:

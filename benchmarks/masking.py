@@ -15,11 +15,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from capbias_core.load import SEGMENTS
 from capbias_core.measures.mask import MASKED, MaskOptions
 from capbias_core.runs.mask_runs import plan_masking
 from capbias_core.runs.run import run_one
 from capbias_core.vision.masking import FILLS, PERSON
-from capbias_core.workspace.ingest import SEGMENTS, keep_images, keep_segments, preview_import
+from capbias_core.workspace.ingest import read_part, store
+from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.store import Workspace
 
 
@@ -33,10 +35,10 @@ def main() -> None:
         workspace = Workspace(folder)
         keep_images(workspace, args.photographs, "c")
         start = time.perf_counter()
-        outlines = preview_import(workspace, args.instances, SEGMENTS, "c")
-        keep_segments(workspace, outlines, "outlines", "c", args.instances.name)
+        outlines = read_part(args.instances, SEGMENTS, "outlines")
+        store(workspace, "c", [outlines])
         print(f"outlines read and kept: {time.perf_counter() - start:.1f} s")
-        names = sorted(set(outlines.frame["object"]) - {PERSON})
+        names = sorted(set(outlines.frame["object"] if outlines.frame is not None else ()) - {PERSON})
         departures = {name: float(-place) for place, name in enumerate(names)}
         _mask(workspace, args.fill, departures)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

@@ -24,12 +24,11 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.attributes import get_attribute
-from capbias_core.load import read_captions
+from capbias_core.load import CAPTIONS, LABELS, REFERENCES
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
-from capbias_core.workspace.ingest import keep_attributes, keep_captions, preview_import
-from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.ingest import File, ingest, read_frame
 from capbias_core.workspace.store import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,22 +38,13 @@ SEEDS = 10
 
 def imported(folder: Path) -> None:
     """The captions of the model, as a user loads them."""
-    keep_captions(
-        workspace(folder),
-        preview_import(workspace(folder), folder / "model.json", "captions", COLLECTION),
-        "model",
-        COLLECTION,
-        "benchmark",
-    )
+    ingest(workspace(folder), COLLECTION, [File(folder / "model.json", CAPTIONS)])
 
 
 def others(folder: Path) -> None:
     """Labels and human captions."""
-    kept = workspace(folder)
-    labels = preview_import(kept, folder / "labels.csv", "attributes", COLLECTION).frame
-    keep_attributes(kept, labels, "labels", COLLECTION, "benchmark", {"gender": suggested_details("gender", labels)})
-    human = preview_import(kept, folder / "human.json", "references", COLLECTION)
-    keep_captions(kept, human, "human", COLLECTION, "benchmark")
+    files = [File(folder / "labels.csv", LABELS), File(folder / "human.json", REFERENCES)]
+    ingest(workspace(folder), COLLECTION, files)
 
 
 def scored(folder: Path, metrics: tuple[str, ...], references: str = "", words: bool = False) -> None:
@@ -156,7 +146,7 @@ def largest_memory() -> float:
 def generate(folder: Path, data: Path, captions: int, per_image: int) -> None:
     """The files of a captioner, of its images' labels, and of two human captions per image."""
     rng = np.random.default_rng(0)
-    frame = read_captions(data / "annotations" / "captions.json", kind="reference").frame
+    frame = read_frame(data / "annotations" / "captions.json", REFERENCES)
     frame = frame.merge(derive_gender(frame), on="image_id")
     split = [caption.lower().strip(" .").split() for caption in frame["caption"]]
     pools = [

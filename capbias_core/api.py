@@ -20,6 +20,7 @@ from capbias_core.analysis.encoders import plan_sweep
 from capbias_core.analysis.read import attribute_of_run, object_rows, ranking, words_table
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.measures.base import no_estimates
 from capbias_core.measures.options import Option, checked
 from capbias_core.measures.registry import (
@@ -43,17 +44,18 @@ from capbias_core.workspace.ingest import DEFAULT_COLLECTION, SAMPLES
 from capbias_core.workspace.inputs import (
     CONSTANT,
     Inputs,
-    Kept,
+    ResolvedInputs,
     Source,
     Tell,
-    captioners,
-    keep_inputs,
+    caption_files,
+    resolve,
+    source_file,
     temporary_workspace,
 )
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Item, RunRow, Workspace
 
-DEFAULT_METRICS = ("lic", "ratio", "error")
+DEFAULT_METRICS = ("lic", "ratio", "error", "unnamed", "refused")
 # What tells rows of one metric and captioner apart, in the order in which they stand.
 PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs", "prompt", "encoder")
 FINISHED = "finished"
@@ -69,9 +71,9 @@ Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
 @dataclass(frozen=True)
 class Value:
     """One number of a report. interval: 95%; None if it has none. over: what that is over: 'refits', or 'images' (of an
-    attacker's metric, given the trained attackers). verdict: of LIC, 'amplifies', 'not shown' or 'reduces'; '' of other
-    metrics. spread: standard deviation over seeds, None without seeds. n: captions or images that it rests on. row:
-    everything that is known about it, by column."""
+    attacker's metric, given the trained attackers). verdict: of LIC, 'amplifies', 'inconclusive' or 'reduces'; '' of
+    other metrics. spread: standard deviation over seeds, None without seeds. n: captions or images that it rests on.
+    row: everything that is known about it, by column."""
 
     metric: str
     model: str
@@ -242,7 +244,7 @@ def score(
     references: Source | None = None,
     metrics: Sequence[str] | str = DEFAULT_METRICS,
     attacker: str | Sequence[str] = DEFAULT_ATTACKER,
-    seeds: int = 10,
+    seeds: int | None = None,
     *,
     words: bool = False,
     rank_by: str | tuple[str, str] = "",
@@ -254,6 +256,7 @@ def score(
     delta: float | None = None,
     attribute_column: str = "",
     values: Sequence[str] = (),
+    mapping: Mapping[str, str | None] | None = None,
     image_id_column: str = "",
     caption_column: str = "",
     sets: str = SAMPLES,
@@ -269,11 +272,13 @@ def score(
     COCO's JSON once parsed. labels: a table of labels, one row per image. attribute: a known one such as gender, a TOML
     file, or a column of the labels. references: human captions of the same images, if no file of captions has them
     beside. metrics: by name, in any case; `lic` gives LIC and its parts, `LIC_M` itself alone. attacker: one or more.
-    words: compute `report.words` now, not when it is asked for. rank_by: the metric by which captioners are ranked, or
-    a metric and its direction. objects: of the images. photographs: a folder, named by image id. people: outlines or
-    boxes on them. vectors, delta: of contextual alignment. values: the labels of a column to compare. per_object: also
-    a row for each object. choices: any field of a measure's options by name, such as `max_images=500`. sets: what
-    several captions of an image in a file are: samples of one set, a set `each`, or a set per `prompt`.
+    seeds: None for the usual number. words: compute `report.words` now, not when it is asked for. rank_by: the metric
+    by which captioners are ranked, or a metric and its direction. objects: of the images. photographs: a folder, named
+    by image id. people: outlines or boxes on them. vectors, delta: of contextual alignment. values: the labels of a
+    column to compare. mapping: raw label -> value of the attribute, None to drop it, where labels are not spelled as
+    usual. per_object: also a row for each object. choices: any field of a measure's options by name, such as
+    `max_images=500`. sets: what several captions of an image in a file are: samples of one set, a set `each`, or a set
+    per `prompt`.
 
     Everything runs in this process and leaves nothing behind. workspace: a folder in which inputs and runs are kept
     instead, so that the dashboard shows them and no run is made twice. collection: where in it; without labels,
@@ -294,24 +299,26 @@ def score(
         rank_by=(rank_by, "") if isinstance(rank_by, str) else _pair(rank_by),
     )
     with _in_python():
-        given = Inputs(
-            captions=dict.fromkeys(_several(captions or ()), "") if names else captioners(captions),
-            attribute=_named(attribute),
-            labels=labels,
-            references=references,
-            objects=objects,
-            photographs=photographs,
-            people=people,
-            alignment=alignment,
-            vectors=vectors,
-            delta=delta,
-            attribute_column=attribute_column,
-            values=tuple(values),
-            columns={role: own for role, own in (("image_id", image_id_column), ("caption", caption_column)) if own},
-            own_attributes=attribute_folder(Path(workspace)) if workspace else None,
-            sets=sets,
-            names=names,
-        )
+        own_attributes = attribute_folder(Path(workspace)) if workspace else None
+        common = {"photographs": photographs, "people": people, "alignment": alignment, "vectors": vectors}
+        common |= {"delta": delta, "own_attributes": own_attributes}
+        if names:
+            named = {CAPTIONS: _several(captions or ()), REFERENCES: references, OBJECTS: objects}
+            given = Inputs(_named(attribute), names=named, **common)
+        else:
+            columns = {role: own for role, own in (("image_id", image_id_column), ("caption", caption_column)) if own}
+            files = caption_files(captions, columns=columns, sets=sets)
+            for source, kind in ((labels, LABELS), (references, REFERENCES), (objects, OBJECTS)):
+                files += [source_file(source, kind, columns=columns)] if source is not None else []
+            overrides = {_named(attribute): dict(mapping)} if mapping else {}
+            given = Inputs(
+                _named(attribute),
+                files,
+                attribute_column=attribute_column,
+                values=tuple(values),
+                overrides=overrides,
+                **common,
+            )
         place = str(collection or DEFAULT_COLLECTION)
         return _reported(given, asked, place, workspace, run_on_workers if workers else run_here, words)
 
@@ -416,7 +423,7 @@ class Asked:
 
     metrics: tuple[str, ...]
     attackers: tuple[str, ...] = (DEFAULT_ATTACKER,)
-    seeds: int = 10
+    seeds: int | None = None
     choices: Mapping[str, Any] = field(default_factory=dict)
     per_object: bool = False
     rank_by: tuple[str, str] = ("", "")
@@ -424,10 +431,11 @@ class Asked:
     def check(self) -> None:
         """Raises CapbiasError for a metric or choice that is not known or not allowed, before anything is read."""
         expand_metrics(self.metrics)
-        if not isinstance(self.seeds, int):
+        if not isinstance(self.seeds, int | None):
             raise CapbiasError(f"--seeds must be a whole number, not {self.seeds!r}.")
         about = known_options()
-        for name, value in {"seeds": self.seeds, **self.choices}.items():
+        seeds = {} if self.seeds is None else {"seeds": self.seeds}
+        for name, value in {**seeds, **self.choices}.items():
             if name not in about:
                 raise unknown_name("option", name, about)
             checked(name, value, about[name])
@@ -452,7 +460,7 @@ class Asked:
         if direction not in ("", A_TO_T, T_TO_A):
             raise unknown_name("direction", direction, (A_TO_T, T_TO_A))
 
-    def of(self, kept: Kept, words: bool = False) -> Request:
+    def of(self, kept: ResolvedInputs, words: bool = False) -> Request:
         """The request to plan. Human captions are left out if no metric needs them."""
         names = expand_metrics(self.metrics)
         choices = {name: own for name, own in self.choices.items() if name != "merge_masks"}
@@ -483,7 +491,7 @@ def known_options() -> dict[str, Option]:
 
 
 def measured(
-    workspace: Workspace, kept: Kept, asked: Asked, compute: Compute, tell: Tell = lambda line: None
+    workspace: Workspace, kept: ResolvedInputs, asked: Asked, compute: Compute, tell: Tell = lambda line: None
 ) -> Report:
     """Plan what was asked for, compute it, and report on it. tell: gets a line on each thing that cannot be had."""
     request = asked.of(kept)
@@ -595,7 +603,7 @@ def _ranked(workspace: Workspace, report: Report, rank_by: tuple[str, str], enco
 
 
 def _sentence(
-    workspace: Workspace, frame: pd.DataFrame, table: pd.DataFrame, kept: Kept, encoder: str
+    workspace: Workspace, frame: pd.DataFrame, table: pd.DataFrame, kept: ResolvedInputs, encoder: str
 ) -> tuple[str, str]:
     """The captioner that answers first by this encoder (present/headline.py) and its answer; else its first number."""
     found = headline(workspace, kept.collection, frame[frame["encoder"] == encoder])
@@ -609,7 +617,7 @@ def _sentence(
 
 
 def _by_others(frame: pd.DataFrame, model: str, encoder: str) -> str:
-    """What further attackers say of the captioner that answers: ` By rnn: LIC 5.2 [3.1, 7.2], not shown.`"""
+    """What further attackers say of the captioner that answers: ` By rnn: LIC 5.2 [3.1, 7.2], inconclusive.`"""
     metric = leading(list(dict.fromkeys(frame.loc[frame["metric"].isin(ANSWERING), "metric"])))
     own = frame[(frame["metric"] == metric) & (frame["model"] == model) & (frame["encoder"] != encoder)]
     rows = own.drop_duplicates("encoder").to_dict("records")
@@ -630,7 +638,7 @@ def leading(names: Sequence[str]) -> str:
     return next((name for name in names if METRICS[name].gap_of == first), first)
 
 
-def words_of(workspace: Workspace, kept: Kept, asked: Asked, compute: Compute) -> pd.DataFrame:
+def words_of(workspace: Workspace, kept: ResolvedInputs, asked: Asked, compute: Compute) -> pd.DataFrame:
     """What each word of the captions adds, by an attacker that did not train on their images."""
     request = replace(asked.of(kept, words=True), references="")
     specs = [spec for spec in plan(workspace, request) if spec.measure == PER_CAPTION]
@@ -693,7 +701,7 @@ def _reported(
     opened: AbstractContextManager[Workspace] = nullcontext(Workspace(folder)) if folder else temporary_workspace()
     with opened as workspace:
         said: list[str] = []
-        kept = keep_inputs(workspace, collection, given, said.append)
+        kept = resolve(workspace, collection, given, said.append)
         report = measured(workspace, kept, asked, compute)
         if report.table.empty:
             raise nothing_measured(report)
@@ -721,7 +729,7 @@ def nothing_measured(report: Report) -> CapbiasError:
     )
 
 
-def _held(workspace: Workspace, kept: Kept) -> list[tuple[Item, pd.DataFrame]]:
+def _held(workspace: Workspace, kept: ResolvedInputs) -> list[tuple[Item, pd.DataFrame]]:
     """What words are computed from, so that they can be once the workspace is gone."""
     items = [item for item in workspace.items(collection=kept.collection) if item.kind in ("captions", "attributes")]
     return [(item, workspace.frame(item.hash)) for item in items]

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError
+from capbias_core.whole_files import private_file, private_folder
 
 PATIENCE = 30.0  # seconds
 PAUSE = 0.02
@@ -92,7 +93,8 @@ def kept_in(file: Path, schema: str, what: str, lost: str, patience: float = PAT
 @contextmanager
 def _opened(file: Path, schema: str, patience: float) -> Iterator[sqlite3.Connection]:
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(file.parent)
+        private_file(file)
     except OSError as error:  # one of the body is none of this file
         raise sqlite3.OperationalError(str(error)) from None
     db = sqlite3.connect(file, timeout=patience, isolation_level=None)

@@ -82,11 +82,6 @@ def silent(_share: float, _text: str = "") -> None:
     """A Progress that nobody watches."""
 
 
-def part_of(progress: Progress, start: float, end: float) -> Progress:
-    """What reports to `progress` on a part of the work, from one share of it to another."""
-    return lambda share, text: progress(start + share * (end - start), text)
-
-
 # What becomes of an image whose captions name several values; the last asks for an order of the values.
 WITHOUT_ORDER, PRECEDENCE = ("drop", "majority"), "precedence"
 BOTH = (*WITHOUT_ORDER, PRECEDENCE)
@@ -198,7 +193,7 @@ class Table:
     that repeat an image and caption, or an image), others (outlines of images that were not asked for), and rows with
     problems, of which the first are here. crowds: annotations of a crowd of objects. notes: what was taken from where,
     as sentences, if the names of columns do not say it. prompts: of captions that answer several prompts, the prompt of
-    each.
+    each. warnings: sentences on captions with text that is not a caption.
     """
 
     frame: pd.DataFrame
@@ -211,6 +206,7 @@ class Table:
     problem_count: int = 0
     notes: tuple[str, ...] = ()
     prompts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -265,8 +261,8 @@ class Result:
     over attacker seeds (ddof 1). training: images that each attacker was trained on, 0 for metrics without. ci_low,
     ci_high: the 95% interval. interval: what that is over: 'refits' (other images and attackers trained on them; see
     aggregate/refits.py), 'images' (a bootstrap; of an attacker's metric, given the trained attackers), '' if there is
-    none. Of an attacker's metric only 'refits' may carry a claim. verdict: of LIC and its excess, 'amplifies', 'not
-    shown' or 'reduces' (aggregate/verdict.py); '' of others.
+    none. Of an attacker's metric only 'refits' may carry a claim. verdict: of LIC, 'amplifies',
+    'inconclusive' or 'reduces' (aggregate/verdict.py); '' of others.
     """
 
     attribute: str

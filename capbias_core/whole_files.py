@@ -1,4 +1,4 @@
-"""Files that are whole or not there."""
+"""Files that are whole or not there, and folders and files that only their owner can read."""
 
 from __future__ import annotations
 
@@ -7,22 +7,42 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+PRIVATE, USUAL = 0o600, 0o666
+
+
+def private_folder(path: Path) -> Path:
+    """The folder, made with its parents where they are missing, so that only its owner can read it."""
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError:
+        private_folder(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def private_file(path: Path) -> Path:
+    """The file, made empty if it is missing, so that only its owner can read it."""
+    if not path.exists():
+        path.touch(mode=PRIVATE)
+    return path
+
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def whole_file(path: Path, mode: int = PRIVATE) -> Iterator[Path]:
     """Another path to write to, which takes the place of an earlier file at the end of the block.
 
-    Where the block raises, the earlier file stays as it was.
+    Where the block raises, the earlier file stays as it was. mode: who can read and write the file.
     """
     temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
+        temporary.touch(mode=mode)
         yield temporary
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes, mode: int = PRIVATE) -> None:
     """Write a file at once, in place of an earlier one. Raises OSError, and the earlier one is then as it was."""
-    with whole_file(path) as temporary:
+    with whole_file(path, mode) as temporary:
         temporary.write_bytes(data)

@@ -11,25 +11,18 @@ import streamlit as st
 
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
+from capbias_core.load import SEGMENTS
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.places import ROOTS, named, roots, shown
 from capbias_core.prepare import with_rule
 from capbias_core.runs.engine import Engine
 from capbias_core.types import PRECEDENCE, Attribute, Derivation, counted
 from capbias_core.workspace import custom_attributes as own_attributes
-from capbias_core.workspace.ingest import (
-    DEFAULT_COLLECTION,
-    DEMO,
-    SEGMENTS,
-    as_derived,
-    derive_missing,
-    keep_derived,
-    keep_images,
-    outdated,
-    twins_text,
-)
+from capbias_core.workspace.derived import as_derived, derive_missing, keep_derived, outdated
+from capbias_core.workspace.ingest import DEFAULT_COLLECTION, DEMO
 from capbias_core.workspace.limited import make_ready, within_limits
 from capbias_core.workspace.people import may_change
+from capbias_core.workspace.photographs import keep_images, twins_text
 from capbias_core.workspace.store import Item, Workspace
 from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
 from pages.ui import cached, view
@@ -112,9 +105,9 @@ def _load(engine: Engine) -> str:
         forget()
         make_ready()
         note(
-            "Captions need an image id and a caption a row, or are what lmms-eval, VLMEvalKit or COCO's tools left. "
-            "Labels need an image id and a column a protected attribute; without any, gender is derived from human "
-            "captions. Objects are COCO's instances JSON, or an image id and a column objects (cat|dog)."
+            "Captions: one row per caption, with an image ID, or the output of lmms-eval, VLMEvalKit or COCO's tools. "
+            "Labels: an image ID and one column per attribute. Without labels, gender is derived from human captions. "
+            "Objects: COCO's instances JSON, or an image ID and a column objects (cat|dog)."
         )
         return collection
     try:
@@ -197,8 +190,8 @@ def _next_step(engine: Engine, collection: str) -> str:
     kinds = {item.kind for item in engine.workspace.items(collection=collection)}
     missing = [KINDS[kind] for kind in ("captions", "attributes", "references") if kind not in kinds]
     if not missing:
-        return " Captions, labels and human captions are there."
-    return f" Still missing there: {'; '.join(missing).lower()}."
+        return " Scoring now."
+    return f" Still missing: {'; '.join(missing).lower()}."
 
 
 def _derive(engine: Engine, collection: str) -> None:

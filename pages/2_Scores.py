@@ -25,12 +25,12 @@ from capbias_core.present.gaps import GAPS, READING, gap_table, of_gaps, of_grou
 from capbias_core.present.headline import headline
 from capbias_core.present.latex import to_latex
 from capbias_core.present.sentence import (
-    GREY_BAND,
-    baselines,
+    BY_HUMAN,
     best_text,
     decimals,
     intervals_over,
     named_notes,
+    second_dots,
     told_apart,
     variants_warning,
 )
@@ -67,7 +67,6 @@ from pages.ui.table import draw_table
 
 ON_FEWER = " (with references)"  # ends the names of columns on a part of the images
 MOST_BUTTONS = 8
-SEEDS = 10
 
 
 def main() -> None:
@@ -119,7 +118,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         "protocols, minutes per seed on a CPU. minilm and the rest read with a pretrained encoder; or type the folder "
         "or name of any other, or one of these with its folder: bert_ft=FOLDER.",
     )
-    known_seeds = next((own.seeds for own in measured if own.attacker == attacker), SEEDS)
+    known_seeds = next((own.seeds for own in measured if own.attacker == attacker), attacker_entry(attacker).seeds)
     seeds = view.number(side, "Seeds", 1, MOST_SEEDS, known_seeds, key="seeds", help="The papers use 10.")
     seen = bool(photograph_sets(engine.workspace, collection))
     known = [name for name, group in GROUPS.items() if seen or not measure_of(group.metrics[0]).needs.photographs]
@@ -368,16 +367,16 @@ def _chart(engine: Engine, rows: pd.DataFrame, once: Callable) -> None:
     metric, direction = shown.iloc[0]["metric"], shown.iloc[0]["direction"]
     attribute = engine.workspace.there(shown.iloc[0]["run_id"]).spec.attribute
     pairs = cached.ranking(engine.folder, tuple(shown["run_id"]), metric, direction)
-    bands = baselines(rows[rows["run_id"].isin(shown["run_id"])]) if metric == "LIC" else {}
-    figure = once("chart", lambda: interval_chart(shown, metric, attribute_from(attribute), pairs.letters, bands))
-    notes = f"{METRICS[metric].explanation} {GREY_BAND if bands else ''} {told_apart(pairs)}"
+    second = second_dots(rows[rows["run_id"].isin(shown["run_id"])], metric)
+    figure = once("chart", lambda: interval_chart(shown, metric, attribute_from(attribute), pairs.letters, second))
+    notes = f"{METRICS[metric].explanation} {BY_HUMAN if second else ''} {told_apart(pairs)}"
     draw_chart(
         figure,
         key="chart_figure",
         alt=f"{chosen} of each captioner",
         notes=notes,
         headline=f"{metric} of each captioner",
-        legend=present.marks(bool(bands), pairs.letters),
+        legend=present.marks(bool(second), pairs.letters),
     )
     if pairs.pairs:
         with st.expander(f"Pairs by {chosen}"):

@@ -13,11 +13,9 @@ import pytest
 
 import capbias_core as capbias
 from capbias_core.attackers import ATTACKERS
-from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare import tokenize
 from capbias_core.types import RESULT_COLUMNS
-from capbias_core.workspace.inputs import Inputs, captioners, keep_inputs, kind_of
 from capbias_core.workspace.store import Workspace
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -71,9 +69,9 @@ def test_lic_m_of_sat_is_what_it_was(sat):
 def test_a_report_says_it_in_words_and_what_is_missing(sat):
     said = str(sat)
     assert "guesses the labelled gender right for 64 of 100 captions (SC 63.8 [" in said and "], LIC_M 43.2)" in said
-    assert "LIC, LIC_baseline, LIC_excess, LIC_D left out: human captions are needed (references=)" in said
+    assert "LIC, LIC_by_H, LIC_by_M, LIC_D, LIC_HM, LIC_MH left out: human captions are needed (references=)" in said
     assert "43.2 ±1.7 [41.0, 45.4]" in said and "2.06" in said
-    lacking = ("LIC", "LIC_baseline", "LIC_excess", "LIC_D")
+    lacking = ("LIC", "LIC_by_H", "LIC_by_M", "LIC_D", "LIC_HM", "LIC_MH")
     assert sat.left_out == dict.fromkeys(lacking, "human captions are needed (references=)")
     with pytest.raises(CapbiasError, match="LIC.*references="):
         sat["LIC"]
@@ -373,36 +371,65 @@ def test_a_failed_run_leaves_the_numbers_of_the_others():
     assert "few (ngram) failed" in str(report)
 
 
+# What the message names.
 BAD = {
-    "a URL": ({"captions": "https://example.org/sat.json"}, "URL"),
+    "a URL": ({"captions": "https://example.org/sat.json"}, "https://example.org/sat.json is a URL"),
     "a missing file": ({"captions": "nowhere.json"}, "nowhere.json"),
     "no captions": ({"captions": []}, "captions"),
     "an empty table": ({"captions": pd.DataFrame({"image_id": [], "caption": []})}, "captions"),
-    "captions of another type": ({"captions": 7}, "int"),
+    "captions of another type": ({"captions": 7}, "captions"),
+    "two files of one name": ({"captions": ["a/nic.json", "b/nic.json"]}, "nic"),
     "no labels": ({"labels": None}, "labels"),
     "no attribute": ({"attribute": ""}, "attribute"),
-    "an unknown attribute": ({"attribute": "gendre"}, "gendre"),
-    "an unknown metric": ({"metrics": "bleu"}, "bleu4"),
+    "an unknown attribute": ({"attribute": "gendre"}, "'gendre'. Did you mean gender"),
+    "an unknown metric": ({"metrics": "bleu"}, "metric 'bleu'. Did you mean bleu4"),
     "a number as metrics": ({"metrics": 7}, "7"),
     "a number among metrics": ({"metrics": ["ratio", 7]}, "7"),
-    "an unknown attacker": ({"metrics": "sc", "attacker": "gpt"}, "gpt"),
+    "an unknown attacker": ({"metrics": "sc", "attacker": "gpt"}, "ttacker 'gpt'"),
     "labels of other images": (
         {"labels": [{"image_id": 5000 + n, "gender": own} for n, own in enumerate(LABELS)]},
-        "labels",
+        "5000",
     ),
     "swapped captions and labels": ({"captions": TABLE, "labels": CAPTIONS}, "swapped"),
-    "captions as labels": ({"labels": CAPTIONS}, "labels"),
-    "labels as references": ({"references": TABLE}, "references"),
+    "captions as labels": ({"labels": CAPTIONS}, "the labels holds captions"),
+    "labels as references": ({"references": TABLE}, "the references holds labels"),
+    "a mapping to no value": ({"mapping": {"Female": "Women"}}, "'Women'"),
+    "a mapping of no label": ({"mapping": {"F": "Female"}}, "'F'"),
 }
 
 
 @pytest.mark.parametrize(("changed", "message"), BAD.values(), ids=BAD)
-def test_an_error_names_what_was_got(changed, message):
+def test_an_error_names_what_is_wrong(changed, message, tmp_path):
+    home = tmp_path / "home"
     with pytest.raises(CapbiasError) as raised:
-        capbias.score(**{"captions": CAPTIONS, "metrics": ["ratio"], **KNOWN, **changed})
+        capbias.score(**{"captions": CAPTIONS, "metrics": ["ratio"], "workspace": home, **KNOWN, **changed})
     assert message in str(raised.value)
     said = re.sub("`[^`]*`", "", str(raised.value))  # a command in backticks has flags
     assert "--" not in said, "arguments, not flags"
+    assert not home.exists() or not Workspace(home).items()
+
+
+def test_labels_are_mapped_as_the_user_says():
+    """0 and 1 say nothing by themselves; the other way round the ratio is the same, and every caption is wrong."""
+    coded = [{"image_id": row["image_id"], "gender": str(int(row["gender"] == "Male"))} for row in TABLE]
+    errors = {}
+    for way in (("Female", "Male"), ("Male", "Female")):
+        mapping = dict(zip("01", way, strict=True))
+        report = capbias.score(CAPTIONS, coded, "gender", metrics=["error"], mapping=mapping)
+        errors[way] = report["error"].value
+    assert errors == {("Female", "Male"): 0.0, ("Male", "Female"): 100.0}
+    with pytest.raises(CapbiasError, match="gender.*0.*1"):
+        capbias.score(CAPTIONS, coded, "gender", references=HUMAN, metrics=["error"])
+
+
+def test_files_are_named_after_their_captioner(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("out").mkdir()
+    for name in ("nic.json", "out/sat.json"):
+        Path(name).write_text(json.dumps(CAPTIONS))
+    assert capbias.score(["nic.json", Path("out/sat.json")], metrics=["ratio"], **KNOWN).models == ["nic", "sat"]
+    assert capbias.score("out/sat.json", metrics=["ratio"], **KNOWN).models == ["sat"]
+    assert capbias.score(CAPTIONS, metrics=["ratio"], **KNOWN).models == ["captions"]
 
 
 @pytest.mark.parametrize(
@@ -440,42 +467,6 @@ def test_a_group_is_compared_by_its_first_metric():
 def test_one_captioner_is_not_compared():
     with pytest.raises(CapbiasError, match="LIC"):
         capbias.compare({"one": CAPTIONS}, references=HUMAN, **KNOWN)
-
-
-# inputs
-
-
-def test_captioners_are_named_after_their_files():
-    assert list(captioners(["a/nic.json", Path("sat.csv")])) == ["nic", "sat"]
-    with pytest.raises(CapbiasError, match="several files of captions called nic"):
-        captioners(["a/nic.json", "b/nic.json"])
-
-
-def test_several_captions_per_image_beside_one_human_one_is_a_warning(tmp_path):
-    lines: list[str] = []
-    given = Inputs(captions={"m": HUMAN}, attribute="gender", labels=TABLE, references=CAPTIONS)
-    keep_inputs(Workspace(tmp_path), "c", given, lines.append)
-    assert any("the model's captions and the human ones are swapped" in line for line in lines)
-    lines.clear()
-    keep_inputs(Workspace(tmp_path / "2"), "c", Inputs({"m": CAPTIONS}, "gender", TABLE, HUMAN), lines.append)
-    assert not any("swapped" in line for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "kind"),
-    [
-        ("a.json", json.dumps(CAPTIONS[:3]), "captions"),
-        ("a.csv", "image_id,gender\n1,Female\n", "labels"),
-        ("a.csv", "image_id,said\n1,a dog\n", ""),
-        ("a.json", json.dumps([{"image_id": 1, "category_id": 2}]), "objects"),
-        ("a.csv", "image,class,confidence,x1,y1,x2,y2\n1,dog,0.5,0,0,1,1\n", "boxes"),
-        ("a.toml", "values = []", "attribute"),
-        ("a.json", "[{", ""),
-    ],
-)
-def test_what_a_file_holds_is_told_by_its_columns(tmp_path, name, text, kind):
-    (tmp_path / name).write_text(text)
-    assert kind_of(tmp_path / name, {"gender"} | set(get_attribute("gender").columns)) == kind
 
 
 # where it runs

@@ -282,9 +282,9 @@ def test_a_format_is_recognised_and_read(followed):
     said = house.capbias(*command)
     assert re.search(r"Captions\W+2\b", said), said
     code = (
-        "from pathlib import Path\nfrom capbias_core.load import detect, read_captions\n"
-        "path = Path('captions.txt')\ntable = read_captions(path)\n"
-        "print(detect(path).format, *table.frame['image_id'], *(each.line for each in table.problems))"
+        "from pathlib import Path\nfrom capbias_core.load import parse\nfrom capbias_core.load.tables import captions\n"
+        "parsed = parse(Path('captions.txt'))\ntable = captions(parsed)\n"
+        "print(parsed.format, *table.frame['image_id'], *(each.line for each in table.problems))"
     )
     assert house.python("-c", code).split() == ["captions_text", "1001", "1002", "4"]
     assert house.python("-c", OTHERS).split() == ["parquet", "xlsx", "csv"]
@@ -294,13 +294,13 @@ def test_a_format_is_recognised_and_read(followed):
 OTHERS = """
 from pathlib import Path
 import pandas as pd
-from capbias_core.load import detect
+from capbias_core.load import parse
 
 frame = pd.DataFrame({"image_id": [1, 2], "caption": ["a boy", "a man"]})
 frame.to_parquet("other.parquet")
 frame.to_excel("other.xlsx", index=False)
 frame.to_csv("other.csv", index=False)
-print(*(detect(Path(name)).format for name in ("other.parquet", "other.xlsx", "other.csv")))
+print(*(parse(Path(name)).format for name in ("other.parquet", "other.xlsx", "other.csv")))
 """
 
 
@@ -337,5 +337,5 @@ def test_the_quick_tests_pass_with_all_of_the_guide_but_the_one_that_is_told(tmp
     house.python("-m", "ruff", "check", "-q")
     house.python("-m", "ruff", "format", "-q")
     house.python("-m", "basedpyright", "--threads", "1")
-    told = "tests/load/test_formats.py::test_every_reader_is_tried_here_or_in_test_load"
+    told = "tests/load/test_formats.py::test_every_reader_is_in_the_table"
     house.python("-m", "pytest", "-m", "not slow and not long and not browser and not torch", "--deselect", told)

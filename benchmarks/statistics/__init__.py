@@ -1,1 +1,1 @@
-"""Are the intervals, verdicts and baselines true? Checked on data whose truth is known, and on people's captions."""
+"""Are the intervals and verdicts true? Checked on data whose truth is known, and on people's captions."""

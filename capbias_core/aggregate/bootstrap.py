@@ -1,13 +1,15 @@
-"""Percentile bootstrap over images; all captions of one image are drawn together."""
+"""Intervals over images: the percentile bootstrap, which draws all captions of an image together, and Wilson's."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
+from scipy.special import ndtri
 
 DRAWS = 1000
 LEVEL = 0.95
-NORMAL = 1.96  # standard errors to each side of a normal interval of this level
+NO_WIDTH = 1e-9  # of an interval without width, but for the rounding of sums
+NORMAL = float(ndtri((1 + LEVEL) / 2))  # standard errors to each side of a normal interval of this level
 CHUNK = 2_000_000  # entries of draws at a time: more do not fit a processor's cache
 
 
@@ -64,8 +66,34 @@ def different_rows(columns: np.ndarray | csr_array) -> tuple[np.ndarray | csr_ar
 
 
 def percentiles(draws: np.ndarray) -> tuple[float, float] | tuple[None, None]:
-    """The 2.5 and 97.5 percentiles, or nothing if a draw is not finite (a denominator of 0)."""
+    """The 2.5 and 97.5 percentiles; nothing if a draw is not finite (a denominator of 0), or if they are the same:
+    draws that agree say nothing of the spread."""
     if not np.isfinite(draws).all():
         return None, None
     low, high = np.percentile(draws, [50 * (1 - LEVEL), 50 * (1 + LEVEL)])
-    return float(low), float(high)
+    return (float(low), float(high)) if high - low > NO_WIDTH else (None, None)
+
+
+def wilson(share: float, n: float) -> tuple[float, float] | tuple[None, None]:
+    """Wilson's 95% interval of a share of n draws (Wilson, JASA 1927); nothing without a draw.
+
+    >>> low, high = wilson(0.0, 40)
+    >>> round(low, 3), round(high, 3)
+    (0.0, 0.088)
+    """
+    if not (n > 0 and np.isfinite(n)):
+        return None, None
+    square = NORMAL**2 / n
+    centre, half = share + square / 2, NORMAL * np.sqrt(share * (1 - share) / n + square / (4 * n))
+    return float(max(0.0, (centre - half) / (1 + square))), float(min(1.0, (centre + half) / (1 + square)))
+
+
+def share_interval(share: float, error: float, images: int) -> tuple[float, float] | tuple[None, None]:
+    """Wilson's interval of a share that is no plain count, such as one over several captions of an image.
+
+    error: its standard error over images, from which follows how many draws it is worth (Kish 1965). A share of 0 or 1
+    has none; it is worth as many draws as images that count. Nothing for another share without an error.
+    """
+    if share <= NO_WIDTH or share >= 1 - NO_WIDTH:
+        return wilson(round(share), images)
+    return wilson(share, share * (1 - share) / error**2 if error > 0 else np.inf)

@@ -9,16 +9,22 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csc_array, csr_array, issparse, vstack
 
-from capbias_core.aggregate.bootstrap import DRAWS, LEVEL, different_rows, resampled_sums, sums_of_drawn
-from capbias_core.aggregate.estimate import BOOTSTRAP_SEED, of_agreement
-from capbias_core.aggregate.refits import NO_WIDTH, UNBOUNDED, Span
+from capbias_core.aggregate.bootstrap import (
+    DRAWS,
+    different_rows,
+    percentiles,
+    resampled_sums,
+    share_interval,
+    sums_of_drawn,
+)
+from capbias_core.aggregate.estimate import BOOTSTRAP_SEED
 
 
 class Statistic(NamedTuple):
-    """How summed columns give a value. of: (..., W) sums to (...) values. span: the least and largest it can be."""
+    """How summed columns give a value. of: (..., W) sums to (...) values. share: whether it is a share, from 0 to 1."""
 
     of: Callable[[np.ndarray], np.ndarray]
-    span: Span = UNBOUNDED
+    share: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,15 +39,16 @@ class Columns:
 def column_intervals(
     sums: np.ndarray | csr_array, n_columns: int, statistics: Mapping[tuple[str, str], Statistic]
 ) -> dict[tuple[str, str], Columns]:
-    """Each statistic of each of L columns, with a percentile bootstrap over images, 1,000 draws.
+    """Each statistic of each of L columns, with its interval over images from 1,000 draws: Wilson's of a share, else
+    the percentiles.
 
     sums: (n_images, L * W), W sums for each of L = n_columns. An interval is not defined if a draw is not, as for an
-    object that few images show. A value in which all images agree has the interval of `of_agreement`.
+    object that few images show.
     """
     whole = np.asarray(sums.sum(axis=0), dtype=float).reshape(n_columns, -1)
     drawn = _drawn(sums, n_columns)
     images = _images(sums, n_columns)
-    return {key: _column(own.of(whole), own.of(drawn), images, own.span) for key, own in statistics.items()}
+    return {key: _column(own.of(whole), own.of(drawn), images, own.share) for key, own in statistics.items()}
 
 
 def _drawn(sums: np.ndarray | csr_array, n_columns: int) -> np.ndarray:
@@ -81,12 +88,10 @@ def _images(sums: np.ndarray | csr_array, n_columns: int) -> np.ndarray:
     return np.bincount(counts.indices, minlength=n_columns)
 
 
-def _column(value: np.ndarray, draws: np.ndarray, images: np.ndarray, span: Span) -> Columns:
-    defined = np.isfinite(draws).all(axis=0)
+def _column(value: np.ndarray, draws: np.ndarray, images: np.ndarray, share: bool) -> Columns:
     ends = np.full((2, len(value)), np.nan)
-    if defined.any():
-        ends[:, defined] = np.percentile(draws[:, defined], [50 * (1 - LEVEL), 50 * (1 + LEVEL)], axis=0)
-    if np.isfinite(span).all():
-        for place in np.flatnonzero(ends[1] - ends[0] <= NO_WIDTH):
-            ends[:, place] = of_agreement(ends[0, place], int(images[place]), span)
+    for place in np.flatnonzero(np.isfinite(draws).all(axis=0)):
+        own = draws[:, place]
+        found = share_interval(value[place], np.std(own), int(images[place])) if share else percentiles(own)
+        ends[:, place] = [np.nan if end is None else end for end in found]
     return Columns(value, *ends)

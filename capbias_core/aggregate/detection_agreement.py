@@ -20,7 +20,7 @@ from capbias_core.vision.overlap import CORNERS, LEAST_OVERLAP, PERSON, iou, mat
 class Agreement:
     """rows: one per photograph: image_id, annotated, boxes (counts), found (annotated that a box finds), recall (found
     / annotated), mean_iou (over those found); blank if there is nothing to divide by. recall, mean_iou: over all, with
-    95% intervals, a bootstrap over photographs. annotated, boxes, found: counts over all."""
+    Wilson's 95% intervals over photographs. annotated, boxes, found: counts over all."""
 
     rows: pd.DataFrame
     recall: float
@@ -50,7 +50,8 @@ def agreement(
     rows = pd.DataFrame([_row(image, own, theirs, least) for image in images], columns=list(_ROW))
     counts = rows[["found", "annotated", "overlap"]].to_numpy(float)
     recall, overlap = (
-        Estimate(tuple(images), counts[:, columns], np.zeros(0), 1.0, quotient) for columns in ([0, 1], [2, 0])
+        Estimate(tuple(images), counts[:, columns], np.zeros(0), 1.0, quotient, share=True)
+        for columns in ([0, 1], [2, 0])
     )
     rows["recall"], rows["mean_iou"] = quotient(counts[:, [0, 1]]), quotient(counts[:, [2, 0]])
     totals = {column: int(rows[column].sum()) for column in ("annotated", "boxes", "found")}

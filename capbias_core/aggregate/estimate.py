@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from capbias_core.aggregate.bootstrap import LEVEL, image_sums, percentiles, resampled_sums
-from capbias_core.aggregate.refits import NO_WIDTH, OF_DIFFERENCE, OF_LEVEL, UNBOUNDED, Refits, Span, refit_interval
+from capbias_core.aggregate.bootstrap import image_sums, percentiles, resampled_sums, share_interval
+from capbias_core.aggregate.refits import OF_DIFFERENCE, OF_LEVEL, UNBOUNDED, Refits, Span, refit_interval
 from capbias_core.metrics.evidence import Cooccurrence, CooccurrenceCounts, HeldOut, Ratio
 
 BOOTSTRAP_SEED = 20220619
@@ -31,7 +31,8 @@ class Estimate:
     last; (n_images, M), sparse, for a comparison of counts. images: their ids. seed_values: (S,) the shown value of
     each attacker seed, empty for metrics without. of: summed columns (..., M) to unscaled values (...). refits: the
     attackers, None if nothing was trained. level: whether it is of one side; a difference of two sides that were
-    trained on the same images is none. span: the least and the largest that the shown value can be.
+    trained on the same images is none. span: the least and the largest that the shown value can be. share: whether it
+    is a share, from none to all.
     """
 
     images: tuple[str, ...]
@@ -42,6 +43,7 @@ class Estimate:
     refits: Refits | None = None
     level: bool = True
     span: Span = UNBOUNDED
+    share: bool = False
 
     def shown(self, sums: np.ndarray) -> np.ndarray:
         """(..., M) summed columns to (...) values as shown."""
@@ -67,25 +69,62 @@ class Estimate:
         """How the interval is made, for the method of a result."""
         if self.interval_over == REFITS:
             return "95% with refits (corrected resampled variance)"
-        given = ", given this one attacker" if self.refits is not None else ""
-        return f"95% image bootstrap, 1000 draws{given}"
+        how = "95% Wilson interval over images" if self.share else "95% image bootstrap, 1000 draws"
+        return how + (", given this one attacker" if self.refits is not None else "")
 
     def interval(self) -> tuple[float, float] | tuple[None, None]:
-        """95%: over REFITS the corrected resampled variance, over IMAGES a percentile bootstrap with 1,000 draws.
+        """95%: over REFITS the corrected resampled variance; over IMAGES Wilson's of a share, else a percentile
+        bootstrap with 1,000 draws.
 
-        Never beyond span. Nothing if a draw or a seed's value is not defined, or if all seeds agree.
+        Never beyond span. Nothing if a draw or a seed's value is not defined, or if all draws or seeds agree.
         """
         if self.refits is not None and self.interval_over == REFITS:
             times = OF_LEVEL if self.level else OF_DIFFERENCE
             return refit_interval(self.seed_values, self.refits.test_over_train, times, self.span)
+        if self.share and self.of is quotient:
+            return self._score_interval(float(self.shown(self.sums.sum(axis=0))), self._quotient_error(), 0, self.scale)
         return self.of_draws(resampled_sums(self.sums, BOOTSTRAP_SEED))
 
     def of_draws(self, sums: np.ndarray) -> tuple[float, float] | tuple[None, None]:
-        """The 95% interval over images from (draws, M) sums of a bootstrap; of_agreement if no draw differs."""
-        low, high = drawn = percentiles(self.shown(sums))
-        if low is None or high is None or high - low > NO_WIDTH or not np.isfinite(self.span).all():
-            return drawn
-        return of_agreement(low, int(np.count_nonzero(np.asarray(abs(self.sums).sum(axis=1)))), self.span)
+        """The 95% interval over images from (draws, M) sums of a bootstrap.
+
+        Where all draws agree on an end of span, it is that of a share of none or of all.
+        """
+        shown = self.shown(sums)
+        if not np.isfinite(shown).all():
+            return None, None
+        if self.share:
+            error = self._quotient_error() if self.of is quotient else float(np.std(shown))
+            return self._score_interval(float(self.shown(self.sums.sum(axis=0))), error, 0, self.scale)
+        low, high = percentiles(shown)
+        if low is not None or not np.isfinite(self.span).all():
+            return low, high
+        return self._score_interval(shown[0], 0.0, *self.span)
+
+    @property
+    def n_images(self) -> int:
+        """The images that the value rests on; with attackers those that one of them tests, on average."""
+        if self.refits is not None:
+            return round(float(self.refits.held_out.sum(axis=1).mean()))
+        return int(np.count_nonzero(np.asarray(abs(self.sums).sum(axis=1))))
+
+    def _score_interval(
+        self, value: float, error: float, first: float, last: float
+    ) -> tuple[float, float] | tuple[None, None]:
+        """Wilson's interval of a shown value as a share of the way from first to last."""
+        if not np.isfinite(value):
+            return None, None
+        width = last - first
+        low, high = share_interval((value - first) / width, error / width, self.n_images)
+        return (None, None) if low is None or high is None else (first + width * low, first + width * high)
+
+    def _quotient_error(self) -> float:
+        """The standard error over images of a quotient as shown, by its linear part."""
+        numerator, denominator = np.asarray(self.sums, dtype=float).T
+        whole = denominator.sum()
+        if not whole:
+            return 0.0
+        return self.scale * float(np.linalg.norm(numerator - denominator * (numerator.sum() / whole)) / whole)
 
     def columns(self, interval: tuple[float, float] | tuple[None, None] | None = None) -> dict[str, Any]:
         """What a row of the results table says of it. interval: where it is known already."""
@@ -101,19 +140,6 @@ class Estimate:
             "ci_high": high,
             "interval": self.interval_over if low is not None else "",
         }
-
-
-def of_agreement(value: float, images: int, span: Span) -> Span | tuple[None, None]:
-    """The 95% interval of a value of a metric within span, where all images that count say the same.
-
-    A share of 0 or all of n images has the exact binomial interval (Clopper and Pearson 1934), n trials; any other
-    value has none.
-    """
-    first, last = span
-    width = (last - first) * (1 - ((1 - LEVEL) / 2) ** (1 / max(1, images)))
-    if value - first <= NO_WIDTH:
-        return first, first + width
-    return (last - width, last) if last - value <= NO_WIDTH else (None, None)
 
 
 def shared_intervals(estimates: dict[str, Estimate]) -> dict[str, tuple[float, float] | tuple[None, None]]:
@@ -159,8 +185,8 @@ class _Rows:
 
 
 def estimate(ratio: Ratio, evidence, scale: float, span: Span = UNBOUNDED) -> Estimate:
-    """The estimate of one metric from its ratio and the evidence that it was read from."""
-    return _estimate([(ratio, evidence)], scale, span)
+    """The estimate of one metric from its ratio and the evidence that it was read from; a share if it goes to scale."""
+    return replace(_estimate([(ratio, evidence)], scale, span), share=span == (0, scale))
 
 
 def difference(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,8 +16,7 @@ def by_group(whole: Estimate, group: np.ndarray, k: int) -> list[Estimate]:
 
 
 def _part(whole: Estimate, kept: np.ndarray) -> Estimate:
-    images = tuple(whole.images[place] for place in kept)
-    return Estimate(images, whole.sums[kept], np.zeros(0), whole.scale, whole.of, span=whole.span)
+    return replace(whole, images=tuple(whole.images[place] for place in kept), sums=whole.sums[kept])
 
 
 def across_groups(whole: Estimate, group: np.ndarray, k: int, compare: Callable[[np.ndarray], np.ndarray]) -> Estimate:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from capbias_core.aggregate.bootstrap import wilson
+
 NO_LABEL = "no label"
 
 
@@ -51,14 +53,6 @@ def label_agreement(one: pd.Series, other: pd.Series, values: tuple[str, ...]) -
     chance = sum((labelled["one"] == value).mean() * (labelled["other"] == value).mean() for value in values)
     kappa = float((same / images - chance) / (1 - chance)) if images and chance < 1 else math.nan
     differ = labelled[~agreed].rename_axis("image_id").reset_index()
-    return LabelAgreement(counts, images, same, _wilson(same, images), kappa, differ)
-
-
-def _wilson(successes: int, draws: int) -> tuple[float, float]:
-    """Wilson's interval of a share (Wilson, JASA 1927)."""
-    from scipy.stats import binomtest  # half a second, which nobody waits for who compares no labels
-
-    if not draws:
-        return math.nan, math.nan
-    found = binomtest(successes, draws).proportion_ci(method="wilson")
-    return float(found.low), float(found.high)
+    return LabelAgreement(
+        counts, images, same, wilson(same / images, images) if images else (math.nan, math.nan), kappa, differ
+    )

@@ -11,15 +11,18 @@ from string import ascii_lowercase, ascii_uppercase
 import numpy as np
 from scipy.sparse import coo_array, csr_array, hstack, issparse
 from scipy.sparse.csgraph import connected_components
+from scipy.special import stdtr
 
-from capbias_core.aggregate.bootstrap import percentiles, resampled_sums
+from capbias_core.aggregate.bootstrap import NO_WIDTH, percentiles, resampled_sums
 from capbias_core.aggregate.estimate import BOOTSTRAP_SEED, REFITS, Estimate
 from capbias_core.aggregate.refits import OF_DIFFERENCE, OF_LEVEL, refit_interval, refit_p
 
 ALPHA = 0.05
 ALIKE = 0.8  # training images over training images
+# With fewer shared images the p values below tell captioners drawn alike apart too often (docs/statistics.md).
+LEAST_SHARED = 30
 BY_SEED = "differences within each seed, t test with the corrected resampled variance, Holm over all pairs"
-BY_BOOTSTRAP = "differences on the same images, bootstrap over images, Holm over all pairs"
+BY_BOOTSTRAP = "differences on the same images, t test with the bootstrap over images, Holm over all pairs"
 
 
 @dataclass(frozen=True)
@@ -68,9 +71,9 @@ def rank(estimates: dict[str, Estimate]) -> Ranking:
     """Captioners compared in pairs, each on the images that both have; p values are Holm-corrected (Holm 1979).
 
     With attackers of several seeds each pair's difference is taken within each seed, on the images that both hold out,
-    and tested by the corrected resampled variance (refits.py). Otherwise it is bootstrapped over images; its p value is
-    two-sided normal with the bootstrap's standard error. Two that share no image are not compared, nor two whose
-    attackers learned from much different numbers of images (ALIKE): that by itself makes them differ.
+    and tested by the corrected resampled variance (refits.py). Otherwise it is bootstrapped over images, with p values
+    as in `_p_value`. Two that share fewer than LEAST_SHARED images are not compared, nor two whose attackers learned
+    from much different numbers of images (ALIKE): that by itself makes them differ.
     """
     names, own = list(estimates), list(estimates.values())
     refitted = all(item.interval_over == REFITS for item in own)
@@ -108,11 +111,12 @@ def _comparable(own: list[Estimate]) -> Iterator[tuple[list[int], list[tuple[int
         alike.setdefault(item.images, []).append(place)
     groups = list(alike.values())
     for group in groups:
-        if pairs := [(i, j) for i, j in combinations(group, 2) if _trained_alike(own[i], own[j])]:
+        pairs = [(i, j) for i, j in combinations(group, 2) if _trained_alike(own[i], own[j])]
+        if pairs and len(own[group[0]].images) >= LEAST_SHARED:
             yield group, pairs
     for one, other in combinations(groups, 2):
         pairs = [(min(i, j), max(i, j)) for i in one for j in other if _trained_alike(own[i], own[j])]
-        if pairs and not set(own[one[0]].images).isdisjoint(own[other[0]].images):
+        if pairs and len(set(own[one[0]].images) & set(own[other[0]].images)) >= LEAST_SHARED:
             yield [*one, *other], pairs
 
 
@@ -161,7 +165,8 @@ def _by_bootstrap(own: list[Estimate]):
     def compare(i: int, j: int) -> tuple[float | None, float | None, float]:
         difference = draws[:, i] - draws[:, j]
         low, high = percentiles(difference)
-        return low, high, _p_value(values[i] - values[j], difference)
+        differing = int(np.count_nonzero(np.asarray(abs(sums[i] - sums[j]).sum(axis=1)) > NO_WIDTH))
+        return low, high, _p_value(values[i] - values[j], difference, differing)
 
     return values, compare
 
@@ -181,14 +186,19 @@ def _paired_draws(estimates: list[Estimate], sums: list[np.ndarray | csr_array])
     return np.column_stack([item.shown(part) for item, part in zip(estimates, drawn, strict=True)])
 
 
-def _p_value(value: float, draws: np.ndarray) -> float:
-    """Two-sided normal p value with the bootstrap's standard error; 1 if the difference is not defined."""
-    if not np.isfinite(draws).all() or not np.isfinite(value):
+def _p_value(value: float, draws: np.ndarray, images: int) -> float:
+    """Two-sided p value of a difference with the bootstrap's standard error, by Student's t.
+
+    images: on which the two differ; one less are the degrees of freedom, since the others say nothing of the spread. If
+    no draw differs from another, all of these differ alike: p is that of the sign test. 1 if the difference is not
+    defined.
+    """
+    if not np.isfinite(draws).all() or not np.isfinite(value) or abs(value) <= NO_WIDTH:
         return 1.0
-    error = np.std(draws)
-    if error == 0:
-        return float(value == 0)
-    return math.erfc(abs(value) / error / math.sqrt(2))
+    error = float(np.std(draws))
+    if error <= NO_WIDTH:
+        return min(1.0, 2 * 0.5**images)
+    return float(2 * stdtr(images - 1, -abs(value) / error)) if images > 1 else 1.0
 
 
 def _letters(names: list[str], pairs: Sequence[Pair]) -> dict[str, str]:

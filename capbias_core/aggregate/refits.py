@@ -19,12 +19,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from capbias_core.aggregate.bootstrap import LEVEL
+from capbias_core.aggregate.bootstrap import LEVEL, NO_WIDTH
 
 OF_DIFFERENCE, OF_LEVEL = 1, 2  # times test images over training images
 Span = tuple[float, float]
 UNBOUNDED: Span = (-np.inf, np.inf)
-NO_WIDTH, ROUNDING = 1e-9, 1e-6
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)

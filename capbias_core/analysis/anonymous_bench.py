@@ -21,7 +21,7 @@ from capbias_core.types import RESULT_COLUMNS, Attribute, Result
 
 PROXY = "human_guess_proxy"
 SCALE = 100.0
-METHOD = "share of captions that name a value, a proxy for people's guesses; 95% image bootstrap, 1000 draws"
+METHOD = "share of captions that name a value, a proxy for people's guesses"
 
 
 def proxy_scores(sets: Mapping[str, pd.DataFrame], attribute: Attribute) -> pd.DataFrame:
@@ -37,10 +37,9 @@ def _row(name: str, frame: pd.DataFrame, attribute: Attribute) -> dict:
     named = encode(frame["caption"]).with_any(attribute.value_words).toarray() > 0
     image, images = pd.factorize(frame["image_id"])
     evidence = Naming(tuple(images), image, np.zeros(len(frame), dtype=int), named)
-    found = estimate(Ratio(names_any(named), np.ones(len(named))), evidence, SCALE)
-    return Result(
-        attribute=attribute.name, model=name, metric=PROXY, n=len(frame), method=METHOD, **found.columns()
-    ).row()
+    found = estimate(Ratio(names_any(named), np.ones(len(named))), evidence, SCALE, (0, SCALE))
+    method = f"{METHOD}; {found.interval_method}"
+    return Result(attribute.name, name, PROXY, n=len(frame), method=method, **found.columns()).row()
 
 
 def proxy_alignment(scores: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:

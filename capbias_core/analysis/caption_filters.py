@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from capbias_core.analysis.read import CaptionScores
-from capbias_core.errors import CapbiasError
-from capbias_core.load.objects import BETWEEN
+from capbias_core.load.tables import BETWEEN
 from capbias_core.measures.ratio_error import naming
 from capbias_core.metrics.error import wrong_names
+from capbias_core.prepare.text import matching
 from capbias_core.types import Attribute
+from capbias_core.workspace.limited import within_seconds
 
 DIFFERENCE = "difference"
 IMAGE = "image id"
@@ -23,6 +24,7 @@ IMAGE = "image id"
 OWN, OTHER, WRONG = "own", "other", "wrong"
 # The probability of the labelled value from which a caption gives it away.
 GIVES_AWAY = 0.7
+SEARCH_SECONDS = 5.0  # for a regular expression
 
 
 @dataclass(frozen=True)
@@ -30,10 +32,9 @@ class Filters:
     """Which captions are listed; what is empty admits all.
 
     group: the labelled value. word: a whole word after masking. query: text anywhere in the caption, or an image id.
-    pattern: the query is a regular expression of RE2, whose time grows with the text alone, so that none can block the
-    page. kind: OWN (the caption gives the labelled value a probability of GIVES_AWAY or more, the other set's captions
-    of the image at most chance, on average), OTHER (the reverse) or WRONG (it names only another value). images: those
-    that count.
+    pattern: the query is a regular expression of RE2. kind: OWN (the caption gives the labelled value a probability of
+    GIVES_AWAY or more, the other set's captions of the image at most chance, on average), OTHER (the reverse) or WRONG
+    (it names only another value). images: those that count.
     """
 
     group: str = ""
@@ -117,7 +118,7 @@ def select_rows(
 
     written: the set as kept.
     Returns image_id and caption_index alone, with the index of `rows`: captions are many, and a page shows few.
-    Raises CapbiasError for a regular expression that cannot be read.
+    Raises CapbiasError for a regular expression that cannot be read, or takes too long.
     """
     kept = np.ones(len(rows), dtype=bool)
     if filters.group:
@@ -151,13 +152,8 @@ def _found(rows: pd.DataFrame, written: pd.DataFrame, query: str, pattern: bool)
     if not pattern:
         found = written["caption"].str.contains(query, case=False, regex=False)
     else:
-        try:
-            found = pc.match_substring_regex(pa.array(written["caption"], pa.string()), query, ignore_case=True)
-        except pa.ArrowInvalid as error:
-            raise CapbiasError(
-                f"The regular expression {query!r} cannot be read: {str(error).partition(': ')[2].splitlines()[0]}.",
-                "Expressions are in RE2's syntax, such as (man|boy).*tie, without lookaround and backreferences.",
-            ) from None
+        texts = pa.array(written["caption"], pa.string())
+        found = within_seconds(SEARCH_SECONDS, "The regular expression", matching, texts, query)
     return np.asarray(found, dtype=bool)[rows["kept_at"]] | (rows["image_id"] == query).to_numpy()
 
 

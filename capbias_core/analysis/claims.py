@@ -2,7 +2,7 @@
 
 A claim is broken into checks that hold, fail, or cannot be told. A printed value stands as it is printed; a measured
 value is its 95% interval with refits, so a check holds or fails only where the whole interval says so, and one of
-amplification only where the verdict does: plainness alone puts LIC above 0. All checks hold: agree. One fails:
+amplification only where the verdict does: simple wording alone can put LIC above 0. All checks hold: agree. One fails:
 disagree. Otherwise: not decided.
 """
 
@@ -16,7 +16,7 @@ import pandas as pd
 
 from capbias_core.aggregate import REFITS
 from capbias_core.aggregate.consistency import conflict_score, name_key, pearson
-from capbias_core.aggregate.verdict import AMPLIFIES, NOT_SHOWN, REDUCES
+from capbias_core.aggregate.verdict import AMPLIFIES, INCONCLUSIVE, REDUCES
 from capbias_core.workspace.spec import WITH_REFERENCES
 from capbias_core.workspace.vectors import CONSTANT
 
@@ -115,7 +115,7 @@ def _said(model: str, spans: Spans) -> str:
     if span is None:
         return f"{model} not measured"
     interval = "" if span.low == span.high else f" [{span.low:.1f}, {span.high:.1f}]"
-    verdict = f" amplification {span.verdict}" if span.verdict == NOT_SHOWN else ""
+    verdict = f" amplification {span.verdict}" if span.verdict == INCONCLUSIVE else ""
     return f"{model} {span.value:.1f}{interval}{verdict}".replace("-", "−")
 
 

@@ -8,8 +8,7 @@ import pandas as pd
 
 from capbias_core.aggregate.label_agreement import LabelAgreement, label_agreement
 from capbias_core.errors import CapbiasError
-from capbias_core.workspace.ingest import keep_attributes
-from capbias_core.workspace.labels import labels_in, mapping_details
+from capbias_core.workspace.labels import keep_attributes, labels_in, mapping_details
 from capbias_core.workspace.store import Item, Workspace
 
 

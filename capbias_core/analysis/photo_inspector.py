@@ -17,10 +17,10 @@ from capbias_core.load.photographs import PICTURES, check_photograph
 from capbias_core.types import CONDITIONS
 from capbias_core.vision.mask_regions import OF_OUTLINES, MaskRule, NothingToMask, hidden_pixels
 from capbias_core.vision.masking import HALF, PERSON, box_mask, filled, outline_mask
+from capbias_core.whole_files import private_folder
 from capbias_core.workspace.conditions import ORIGINAL
-from capbias_core.workspace.ingest import keep_images
 from capbias_core.workspace.limited import within_limits
-from capbias_core.workspace.photographs import KIND, MADE_BY, ORIGINALS
+from capbias_core.workspace.photographs import KIND, MADE_BY, ORIGINALS, keep_images
 from capbias_core.workspace.store import UPLOADED, Item, Workspace, content_hash
 
 # The conditions that can be made here; `person` is a person mask from another source.
@@ -137,7 +137,7 @@ def keep_uploaded(
     Raises CapbiasError where none can be kept.
     """
     folder = upload_folder(workspace, collection)
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     refused: dict[str, str] = {}
     for file in files:
         try:

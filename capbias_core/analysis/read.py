@@ -102,7 +102,7 @@ def ranking(workspace: Workspace, runs: list[RunRow], metric: str, direction: st
         return asdict(rank({model: own for model, own in found.items() if own is not None}))
 
     named = " ".join(sorted(run.run_id for run in runs))
-    data = workspace.derived(f"pairs with values {metric} {direction} {named}", compute)
+    data = workspace.derived(f"pairs by t test {metric} {direction} {named}", compute)
     return Ranking(**data | {"pairs": tuple(Pair(**pair) for pair in data["pairs"])})
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capbias_core.attributes import suggest_mapping
+from capbias_core.attributes.labels import suggest_mapping
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.gender_score_common import (
     CAPTION,
@@ -118,7 +118,7 @@ def _labelled(every: Gendered, attribute: Attribute, labels: Sequence[str]) -> G
 
 def _method(data: Gendered, further: str) -> str:
     which = "texts that name one value" if (data.named == data.value).all() and (data.named >= 0).all() else "texts"
-    return method(data, further, which).replace("caption", "text").replace("image bootstrap", "bootstrap over texts")
+    return method(data, further, which).replace("caption", "text").replace("over images", "over texts")
 
 
 def _note(n: int, every: Gendered, data: Gendered, all_count: bool) -> str:

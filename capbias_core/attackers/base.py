@@ -58,7 +58,8 @@ class AttackerEntry:
     seeds train side by side on a CPU, each on one core. from_scratch: a network that learns its own word vectors, which
     vl_lic can join to photographs. packages: what it imports of an extra, by the names in errors.EXTRAS. place: where
     it stands among the attackers, smaller first. preview: stands in for the papers' encoders until one of them has
-    been run. lic_paper: an encoder of the paper that defines LIC, whose answer precedes that of any other.
+    been run. lic_paper: an encoder of the paper that defines LIC, whose answer precedes that of any other. seeds: how
+    many LIC trains, unless another number is asked for; more are better where they cost seconds.
     """
 
     name: str
@@ -76,6 +77,7 @@ class AttackerEntry:
     place: int = 100
     preview: bool = False
     lic_paper: bool = False
+    seeds: int = 10
 
     @property
     def precedence(self) -> tuple[bool, bool]:

@@ -241,5 +241,6 @@ ENTRIES = (
         rescores=True,
         place=1,
         preview=True,
+        seeds=30,
     ),
 )

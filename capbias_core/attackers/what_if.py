@@ -16,7 +16,7 @@ from capbias_core.prepare import mask_tokens, tokenize
 from capbias_core.types import Attribute
 
 ARROWS = ("->", "→")
-EDIT = re.compile(rf"^\s*(\S+)\s*(?:{'|'.join(ARROWS)})\s*(.+?)\s*$")
+MOST_REPLACEMENTS = 20  # each is tried in every caption
 ARTICLE = re.compile(r"(an?|the)\b", re.IGNORECASE)
 # What `an` stands before: most words that begin with a vowel, and some with an h that is not heard.
 AN = re.compile(r"[ai]|e(?!u)|o(?!ne\b|nce\b)|u(?!ni[tvcfoqs]|s[aeu]|ten|kulele)|hour|honest|hono|heir", re.IGNORECASE)
@@ -77,11 +77,16 @@ def is_edit(text: str) -> bool:
 
 def parse_edit(edit: str) -> tuple[str, list[str]]:
     """`man -> woman | person`, or with →, to ('man', ['woman', 'person']). Raises CapbiasError for another form."""
-    match = EDIT.match(edit)
-    replacements = [part.strip() for part in match[2].split("|")] if match else []
-    if not match or not all(replacements):
-        raise CapbiasError(f"The edit {edit!r} cannot be read.", "Write for example: umbrella -> bat | phone")
-    return match[1].lower(), replacements
+    word, *after = re.split("|".join(ARROWS), edit, maxsplit=1)
+    replacements = [" ".join(part.split()) for text in after for part in text.split("|")]
+    if len(word.split()) != 1 or not replacements or not all(replacements):
+        raise CapbiasError(
+            f"{edit[:200]!r} is not an edit of the form: word -> replacement | replacement.",
+            "For example: umbrella -> bat | phone",
+        )
+    if len(replacements) > MOST_REPLACEMENTS:
+        raise CapbiasError(f"The edit has {len(replacements):,} replacements, more than {MOST_REPLACEMENTS}.")
+    return word.strip().lower(), replacements
 
 
 def apply_edit(caption: str, word: str, replacement: str) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -14,8 +13,6 @@ from capbias_core.toml import read_toml, start_of
 from capbias_core.types import BOTH, PRECEDENCE, UNKNOWN_TOKEN, WITHIN, Attribute, Derivation
 
 FOLDER = Path(__file__).parent
-OTHERS = 4  # labels beside those of the values that may be in a column of any name: both, unsure, unknown, empty
-FEW = 2  # labels that a column of labels may have beside those of the values, such as unsure and empty
 KEYS = ("name", "title", "values", "mask_token", "columns", "note", "words", "aliases", "derived", "forms")
 
 
@@ -43,7 +40,7 @@ def parse_attribute(text: str, source: str) -> Attribute:
 
 def unreadable(source: str, error: object) -> CapbiasError:
     return CapbiasError(
-        f"{source} cannot be read as TOML ({error}).",
+        f"{source} cannot be read as the TOML file of an attribute: {error}.",
         "Compare it with a shipped attribute: the Attributes page, or `capbias attributes gender`.",
     )
 
@@ -52,15 +49,15 @@ def _checked(data: dict, source: str) -> Attribute:
     stray = [key for key in data if key not in KEYS]
     if stray:
         raise CapbiasError(
-            f"{source} has the unknown key {', '.join(stray)}.",
-            f"Known: {', '.join(KEYS)}. Lists of words go under [words].",
+            f"{source} has unknown keys: {', '.join(stray)}.",
+            f"The keys are {', '.join(KEYS)}. Lists of words belong under [words].",
         )
     values = data.get("values")
     given = values if isinstance(values, list) else []
     texts = [str(value).strip() for value in given]
     if len(texts) < 2 or len(set(texts)) < len(texts) or not all(texts):
         raise CapbiasError(
-            f"values in {source} must be two or more different texts, not {values!r}.",
+            f"{source} has values = {values!r}, which is not a list of two or more different values.",
             'Write for example values = ["Female", "Male"].',
         )
     values = tuple(map(str, given))
@@ -84,7 +81,9 @@ def _checked(data: dict, source: str) -> Attribute:
 def _texts(given: object, what: str, source: str) -> tuple[str, ...]:
     """A list of texts; a text alone is refused, since its letters would be taken for the items."""
     if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
-        raise CapbiasError(f'{what} in {source} must be a list such as ["woman", "women"], not {given!r}.')
+        raise CapbiasError(
+            f"{source} has {what} = {given!r}, which is not a list.", 'Write for example ["woman", "women"].'
+        )
     return tuple(given)
 
 
@@ -93,10 +92,7 @@ def _by_value(data: dict, table: str, values: tuple[str, ...], source: str) -> d
     given = data.get(table, {})
     stray = sorted(set(given) - set(values)) if isinstance(given, dict) else [given]
     if stray:
-        raise CapbiasError(
-            f"[{table}] in {source} names {', '.join(map(repr, stray))}, which is not among the values.",
-            "Rename or remove it.",
-        )
+        raise CapbiasError(f"{source} has {table} for {stray}, but its values are {', '.join(values)}.")
     return {value: _texts(names, f"{table} of {value}", source) for value, names in given.items()}
 
 
@@ -106,10 +102,10 @@ def _single_words(words: dict, values: tuple[str, ...], source: str) -> dict[str
     every = [word for own in lower.values() for word in own]
     wrong = [word for word in every if not word.isalnum()] or [word for word in every if every.count(word) > 1]
     if wrong:
-        what = "is listed twice" if wrong[0].isalnum() else "is not a single word of letters and digits"
+        twice = wrong[0].isalnum()
         raise CapbiasError(
-            f"The word {wrong[0]!r} in {source} {what}.",
-            "Captions are compared word by word, so list single words, each for one value.",
+            f"{source} lists {wrong[0]!r} " + ("twice." if twice else "as a word, but it is not a single word."),
+            "Captions are compared word by word. List single words of letters and digits, each for one value.",
         )
     return lower
 
@@ -119,14 +115,15 @@ def _derivation(table: object, values: tuple[str, ...], words: dict, source: str
     rule = _rule(table, values) if isinstance(table, dict) else None
     if rule is None:
         raise CapbiasError(
-            f"[derived] in {source} is not a rule: {table!r}.",
-            f'Give both = "drop" or "majority", or precedence with each of {", ".join(values)} once. at_least (a whole '
-            "number from 1), title and note are optional. The attributes gender and age have examples.",
+            f"{source} has derived = {table!r}, which is not a rule.",
+            f'[derived] needs both = "drop" or "majority", or precedence with each of {", ".join(values)} once. '
+            "at_least (a whole number from 1), title and note are optional. See the attributes gender and age.",
         )
     silent = [value for value in values if not words.get(value)]
     if silent:
         raise CapbiasError(
-            f"{source} has [derived], but no words for {', '.join(silent)}.", "Add the words, or remove [derived]."
+            f"{source} has [derived], but no words for {', '.join(silent)}, from which labels would be derived.",
+            "Add the words, or remove [derived].",
         )
     return rule
 
@@ -149,7 +146,9 @@ def _rule(table: dict, values: tuple[str, ...]) -> Derivation | None:
 
 def _special(token: str, source: str) -> str:
     if not re.fullmatch(r"<\w+>", token) or token == UNKNOWN_TOKEN:
-        raise CapbiasError(f"mask_token in {source} must be one word in <>, such as <gender>, not {token!r}.")
+        raise CapbiasError(
+            f"{source} has mask_token = {token!r}, which cannot be used.", "Write one word in <>, such as <gender>."
+        )
     return token
 
 
@@ -196,8 +195,7 @@ def _file(path: Path, taken: set[str]) -> AttributeFile:
 def name_taken(name: str, source: str) -> CapbiasError:
     """The error for an attribute that is called as another one is, by whom numbers could not be told apart."""
     return CapbiasError(
-        f"{source} has the name {name!r}, which another attribute has.",
-        f'Write another name, such as name = "my {name}".',
+        f"{source} has the name {name!r}, which another attribute has.", f'Write for example name = "my {name}".'
     )
 
 
@@ -257,44 +255,3 @@ def plain_attribute(name: str, values: tuple[str, ...]) -> Attribute:
         "attribute, so captions that name a value are not masked and are read as they are."
     )
     return Attribute(name=name, title=name, values=values, columns=(name,), note=note)
-
-
-# Labels by which annotators say that they cannot tell.
-UNTOLD = ("", "?", "-", "n/a", "na", "nan", "null", "not sure", "unsure", "unclear", "undecided", "unknown")
-
-
-def values_among(labels: Iterable[str]) -> tuple[str, ...]:
-    """The labels of a column that say something, in their order: the values of an attribute of its own.
-
-    >>> values_among(["indoor", "outdoor", "Unsure", ""])
-    ('indoor', 'outdoor')
-    """
-    return tuple(sorted({label for label in labels if label.strip().lower() not in UNTOLD}))
-
-
-def suggest_mapping(attribute: Attribute, raw_values) -> dict[str, str | None]:
-    """Raw label -> value of the attribute, or None (dropped) where no value or alias fits."""
-    known = {value.lower(): value for value in attribute.values} | attribute.aliases
-    return {raw: known.get(str(raw).strip().lower()) for raw in raw_values}
-
-
-def columns_by_labels(attribute: Attribute, columns: Mapping[str, Iterable]) -> list[str]:
-    """The columns that hold labels of the attribute, whatever they are called: each value, and few other labels.
-
-    columns: column -> its different labels. Several columns are labels by several annotators. None of an attribute
-    without words: `light` and `dark` are not only labels of people.
-    """
-
-    def holds(labels: Iterable) -> bool:
-        meant = list(suggest_mapping(attribute, set(labels)).values())
-        return set(attribute.values) <= set(meant) and meant.count(None) <= OTHERS
-
-    return [column for column, labels in columns.items() if attribute.names_values and holds(labels)]
-
-
-def holds_labels(attribute: Attribute, column: str, labels) -> bool:
-    """Whether a column is called as labels of the attribute are and holds such: one of them is a value, or they are
-    few. A column `age` may also hold years."""
-    names, labels = {name.lower() for name in (attribute.name, *attribute.columns)}, list(labels)
-    few = len(labels) <= len(attribute.values) + FEW
-    return column.lower() in names and (few or any(suggest_mapping(attribute, labels).values()))

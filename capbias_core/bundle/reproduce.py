@@ -6,23 +6,27 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pyarrow.parquet import read_metadata
 
 from capbias_core.aggregate.variants import ORIGINS
-from capbias_core.bundle.write import FORMAT, MANIFEST, PLAN, ROWS, versions
+from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLAN, ROWS, manifest_fault, options_fault, table_fault
+from capbias_core.bundle.write import versions
 from capbias_core.errors import CapbiasError
-from capbias_core.load import read_attributes, read_captions, read_objects
+from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.archives import unpacked_tree
+from capbias_core.load.rows import MOST_COLUMNS, MOST_ROWS
 from capbias_core.prepare import derive_labels
 from capbias_core.runs.plan import plan
 from capbias_core.runs.plan_file import PlanFile, parse_plan
-from capbias_core.types import RESULT_COLUMNS, Derivation, Table
+from capbias_core.types import RESULT_COLUMNS, Derivation
+from capbias_core.workspace.ingest import File, preview
 from capbias_core.workspace.inputs import Tell
 from capbias_core.workspace.labels import DERIVED
+from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, content_hash
 
@@ -33,13 +37,10 @@ WORDS = ("n", "seeds", "training", "interval", "verdict")
 # How far a number may be off on another machine, whose processor sums in another order.
 TOLERANCE = 1e-6
 MOST_CANDIDATES = 5_000
+MOST_BYTES = 1_000_000_000  # of a table in a bundle, by its own account
 
-READERS: dict[str, Callable[[Path], Table]] = {
-    "captions": read_captions,
-    "references": partial(read_captions, kind="reference"),
-    "attributes": read_attributes,
-    "objects": read_objects,
-}
+# Kinds of items that come from files; the others are made.
+FROM_FILES = (CAPTIONS, REFERENCES, LABELS, OBJECTS)
 
 Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
 
@@ -71,48 +72,64 @@ class Comparison:
 
 
 def read_bundle(path: Path, folder: Path) -> Bundle:
-    """A bundle. folder: an empty one for what is in it. Raises CapbiasError for a file that is none, or was changed."""
+    """A bundle, all of which was checked. folder: an empty one for what is in it.
+
+    It is read in a process of its own, with limits. Raises CapbiasError for a file that is no bundle, or was changed.
+    """
+    return within_limits(path.name, _read_bundle, path, folder)
+
+
+def _read_bundle(path: Path, folder: Path) -> Bundle:
     files = unpacked_tree(path, folder)
-    missing = [name for name in (MANIFEST, PLAN, ROWS) if name not in files]
-    if missing:
-        raise _no_bundle(path, f"which lacks {', '.join(missing)}")
-    try:
-        manifest = json.loads(files[MANIFEST].read_text(encoding="utf-8"))
-        rows = pd.DataFrame(json.loads(files[ROWS].read_text(encoding="utf-8")))
-        items = [dict(own) for own in manifest["items"]]
-        form = manifest["format"]
-        missing = [name for name in RESULT_COLUMNS if name not in rows]
-        described = all({"kind", "name", "file", "hash", "content", "details"} <= set(own) for own in items)
-    except (ValueError, KeyError, TypeError) as error:
-        raise _no_bundle(path, f"whose {MANIFEST} or {ROWS} cannot be read ({type(error).__name__}: {error})") from None
-    if missing or not described:
-        raise _no_bundle(
-            path, f"whose {ROWS} lacks {', '.join(missing)}" if missing else f"whose {MANIFEST} is not one"
-        )
-    if form != FORMAT:
-        raise CapbiasError(f"{path.name} of the format {form}", f"format {FORMAT}", "Use the version that made it.")
-    written = parse_plan(files[PLAN].read_text(encoding="utf-8"), PLAN)
-    return Bundle(manifest, written, rows[list(RESULT_COLUMNS)], items, _frames(path, items, files))
-
-
-def _no_bundle(path: Path, why: str) -> CapbiasError:
-    return CapbiasError(f"{path.name}, {why}", "a bundle that capbias wrote", "Choose another file.")
-
-
-def _frames(path: Path, items: Sequence[dict[str, Any]], files: dict[str, Path]) -> dict[str, pd.DataFrame]:
-    """The tables that a bundle holds, each checked against its content hash."""
+    if missing := [name for name in (MANIFEST, PLAN, ROWS) if name not in files]:
+        raise _no_bundle(path, f"it lacks {', '.join(missing)}")
     found = {}
-    for item in items:
-        if not item["file"]:
-            continue
+    for name in (MANIFEST, ROWS):
         try:
-            frame = bytes_frame(files[item["file"]].read_bytes())
-        except Exception as error:  # whatever a damaged Parquet file makes pyarrow say
-            raise _no_bundle(path, f"whose {item['file']} cannot be read ({type(error).__name__})") from None
-        if content_hash(frame) != item["content"]:
-            raise _no_bundle(path, f"whose {item['file']} was changed: its content is not that of the hash")
-        found[item["content"]] = frame
-    return found
+            found[name] = json.loads(files[name].read_bytes())
+        except (ValueError, RecursionError) as error:
+            raise _no_bundle(path, f"{name} cannot be read ({error})") from None
+    manifest, rows = found[MANIFEST], found[ROWS]
+    if fault := manifest_fault(manifest, rows):
+        form = manifest.get("format") if isinstance(manifest, dict) else None
+        other = f" The bundle has format {form}, and this capbias reads {FORMAT}." if form != FORMAT else ""
+        raise _no_bundle(path, f"{fault} is missing or wrong", other)
+    plan_file = parse_plan(files[PLAN].read_text(encoding="utf-8", errors="replace"), PLAN)
+    if fault := options_fault(plan_file.requests):
+        raise _no_bundle(path, f"{fault} in {PLAN} is wrong")
+    if plan_file.collection != manifest["collection"]:
+        raise _no_bundle(path, f"{PLAN} names another collection than {MANIFEST}")
+    frames = {own["content"]: _table(path, own, files.get(own["file"])) for own in manifest["items"] if own["file"]}
+    return Bundle(manifest, plan_file, pd.DataFrame(rows, columns=list(RESULT_COLUMNS)), manifest["items"], frames)
+
+
+def _no_bundle(path: Path, why: str, more: str = "") -> CapbiasError:
+    return CapbiasError(f"{path.name} is not a bundle that capbias wrote: {why}.", f"Choose another file.{more}")
+
+
+def _table(path: Path, item: dict[str, Any], file: Path | None) -> pd.DataFrame:
+    """A table of a bundle, whose size is known before it is unpacked."""
+    name = item["file"]
+    if file is None:
+        raise _no_bundle(path, f"it lacks {name}")
+    try:
+        about = read_metadata(file)
+        groups = [about.row_group(number) for number in range(about.num_row_groups)]
+        size = sum(group.total_byte_size for group in groups)
+        if about.num_rows > MOST_ROWS or about.num_columns > MOST_COLUMNS or size > MOST_BYTES:
+            raise _no_bundle(
+                path, f"{name} has {about.num_rows:,} rows, {about.num_columns:,} columns and {size:,} bytes"
+            )
+        frame = bytes_frame(file.read_bytes()).reset_index(drop=True)
+    except (MemoryError, CapbiasError):
+        raise
+    except Exception as error:  # whatever a damaged Parquet file makes pyarrow say
+        raise _no_bundle(path, f"{name} cannot be read ({type(error).__name__})") from None
+    if not len(frame) == about.num_rows == item["rows"]:
+        raise _no_bundle(path, f"{name} has {len(frame):,} rows instead of {item['rows']:,}")
+    if content_hash(frame) != item["content"]:
+        raise _no_bundle(path, f"the content of {name} was changed")
+    return frame
 
 
 def find_data(bundle: Bundle, places: Iterable[Path], tell: Tell) -> dict[str, pd.DataFrame]:
@@ -140,7 +157,8 @@ def find_data(bundle: Bundle, places: Iterable[Path], tell: Tell) -> dict[str, p
 def _derived(item: dict[str, Any], bundle: Bundle, found: dict[str, pd.DataFrame]) -> pd.DataFrame | None:
     """Labels that were made from human captions, made from them again; None where these are missing."""
     made = item["details"][DERIVED]
-    content = next((own["content"] for own in bundle.items if own["hash"] == made["references"]), "")
+    human = (own for own in bundle.items if own["kind"] == "references")
+    content = next((own["content"] for own in human if own["hash"] == made["references"]), "")
     frame = (bundle.frames | found).get(content)
     (entry,) = item["details"]["attributes"].values()
     rule = Derivation(made["precedence"], made.get("at_least", 1), made.get("both", "precedence"))
@@ -152,19 +170,19 @@ def _candidates(places: Iterable[Path]) -> list[Path]:
     found: list[Path] = []
     for place in places:
         if not place.exists():
-            raise CapbiasError(f"{place}, which does not exist", "a file or folder of the data", "Check the path.")
+            raise CapbiasError(f"{place} does not exist.", "Check the path.")
         found += sorted(own for own in place.rglob("*") if own.is_file()) if place.is_dir() else [place]
     if len(found) > MOST_CANDIDATES:
-        raise CapbiasError(f"{len(found):,} files", f"at most {MOST_CANDIDATES:,}", "Name the files, or their folder.")
+        raise CapbiasError(
+            f"There are {len(found):,} files to look through, more than {MOST_CANDIDATES:,}.",
+            "Name the files, or a smaller folder.",
+        )
     return found
 
 
 def _read(path: Path, kind: str) -> pd.DataFrame | None:
     """A file as this kind of item, None if it is not one."""
-    try:
-        return READERS[kind](path).frame if kind in READERS else None
-    except CapbiasError:
-        return None
+    return preview([File(path, kind)])[0].frame if kind in FROM_FILES else None
 
 
 def reproduce(
@@ -180,7 +198,7 @@ def reproduce(
     number may be off. Raises CapbiasError for data that are missing.
     """
     if workspace.items() or workspace.runs():
-        raise CapbiasError(f"the workspace {workspace.folder}, which holds something", "an empty one", "Name another.")
+        raise CapbiasError(f"The workspace {workspace.folder} is not empty.", "Name another folder.")
     _keep(workspace, bundle, bundle.frames | frames)
     specs: dict[str, RunSpec] = {}
     reasons: list[str] = []
@@ -205,13 +223,17 @@ def _keep(workspace: Workspace, bundle: Bundle, frames: dict[str, pd.DataFrame])
     missing = [item for item in bundle.items if item["content"] and item["content"] not in frames]
     if missing:
         named = ", ".join(f"{item['kind']} {item['name']} (content {item['content']})" for item in missing)
-        hidden = sorted({item["kind"] for item in missing} - set(READERS))
-        remedy = f"Ask for a bundle with its data: no file is {' or '.join(hidden)}." if hidden else ""
+        hidden = sorted({item["kind"] for item in missing} - set(FROM_FILES))
+        hint = f"Ask for a bundle with its data: no file is {' or '.join(hidden)}." if hidden else ""
         raise CapbiasError(
-            f"a bundle without {named}",
-            "the files that these were read from, unchanged",
-            remedy or "Name the files, or their folder: --data.",
+            f"The bundle lacks {named}.", hint or "Name the unchanged files that these were read from, with --data."
         )
+    for item in bundle.items:
+        if item["content"] and (column := table_fault(item, frames[item["content"]])):
+            raise CapbiasError(
+                f"The column {column[:100]!r} of the {item['kind']} {item['name']} is missing or wrong.",
+                "capbias did not write this bundle.",
+            )
     for item in bundle.items:
         if item["content"]:
             digest = item["hash"] if item["hash"] != item["content"] else ""

@@ -26,6 +26,7 @@ import pandas as pd
 from capbias_core import __version__
 from capbias_core.aggregate.learned import unlearned_note
 from capbias_core.analysis.read import Comparison, attribute_of_run, comparisons, ranking, with_inputs, with_letters
+from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLACES, PLAN, ROWS, TABLES
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.figures import chart_series
@@ -35,10 +36,10 @@ from capbias_core.present.page_charts import page_charts
 from capbias_core.present.pictures import pictures, pictures_lack
 from capbias_core.present.report import Chart, ReportParts, report_html
 from capbias_core.present.sentence import (
-    GREY_BAND,
-    baselines,
+    BY_HUMAN,
     intervals_over,
     named_notes,
+    second_dots,
     told_apart,
     variants_warning,
 )
@@ -52,12 +53,7 @@ from capbias_core.workspace.labels import DERIVED, is_derived
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, content_hash, frame_bytes
 
-FORMAT = 1
-MANIFEST, PLAN, ROWS, REPORT = "manifest.json", "plan.toml", "rows.json", "report.html"
-# Kinds of items whose content is a table; photographs stay where they are.
-TABLES = ("captions", "references", "attributes", "objects", "vectors", "boxes", "segments")
-# In the details of items: places on this machine, which say nothing on another.
-PLACES = ("path", "folder", "run", "size", "modified")
+REPORT = "report.html"
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "pyarrow")
 OF_NETWORKS = ("torch", "transformers", "sentence-transformers")
 SECTIONS = {kind: section for section, kind in KINDS.items()}
@@ -76,7 +72,7 @@ def write_bundle(
     rows = rows[rows["metric"].isin(list(metrics or METRICS))].reset_index(drop=True)
     runs = [run for run in runs if run.run_id in set(rows["run_id"])]
     if not runs:
-        raise CapbiasError(f"no result in the collection {collection}", "results of finished runs", "Score it first.")
+        raise CapbiasError(f"The collection {collection} has no results to export.", "Score it first.")
     requests = requests_of(workspace, collection, [run.spec for run in runs], rows["metric"].unique())
     items = _items(workspace, collection, runs)
     names = _file_names(items)
@@ -237,9 +233,9 @@ def _charts(workspace: Workspace, rows: pd.DataFrame) -> list[Chart]:
         runs = list(workspace.runs_of(list(own["run_id"])).values())
         pairs = ranking(workspace, runs, metric, direction)
         alike = rows[rows["run_id"].isin(own["run_id"])]
-        bands = baselines(alike) if metric == "LIC" else {}
-        svg = interval_svg(own, metric, attribute_of_run(runs[0]), pairs.letters, bands, name)
-        said = (METRICS[metric].explanation, GREY_BAND if bands else "", told_apart(pairs))
+        second = second_dots(alike, metric)
+        svg = interval_svg(own, metric, attribute_of_run(runs[0]), pairs.letters, second, name)
+        said = (METRICS[metric].explanation, BY_HUMAN if second else "", told_apart(pairs))
         found.append(Chart(name, svg, " ".join(filter(None, said))))
     return found
 

@@ -9,7 +9,7 @@ from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.cli.flags import INPUTS, WHAT, OutputFlag, command, flag
 from capbias_core.cli.terminal import DONE, checked_output, say, ticking, write_output
 from capbias_core.errors import CapbiasError
-from capbias_core.load import read_attributes, read_captions
+from capbias_core.load import CAPTIONS, LABELS, REFERENCES
 from capbias_core.load.vectors import read_vectors
 from capbias_core.measures.alignment import DELTAS, NO_JAVA, of_same_images, sweep, sweep_table
 from capbias_core.metrics.caption_quality import has_java
@@ -17,8 +17,9 @@ from capbias_core.prepare import masked_captions, tokenize, vocabulary
 from capbias_core.prepare.align import neighbours
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import Attribute
-from capbias_core.workspace.inputs import check_delta, checked_path, dropped_line, mapped
-from capbias_core.workspace.labels import labels_for
+from capbias_core.workspace.ingest import read_frame
+from capbias_core.workspace.inputs import check_delta
+from capbias_core.workspace.labels import dropped_line, labels_for, resolve_attribute
 from capbias_core.workspace.spec import attribute_from
 
 app = command(
@@ -57,8 +58,8 @@ def align(
         check_delta(distance)
     path = checked_output(output)
     of, labelled = _attribute(attribute, labels)
-    human = read_captions(checked_path(references), kind="reference").frame
-    model = read_captions(checked_path(captions)).frame
+    human = read_frame(references, REFERENCES)
+    model = read_frame(captions, CAPTIONS)
     if labelled is not None:
         human, model = (frame[frame["image_id"].isin(labelled)] for frame in (human, model))
     human = of_same_images(human, model)
@@ -78,9 +79,9 @@ def _attribute(name: str | None, labels: str | None) -> tuple[Attribute | None, 
     if not labels:
         return (get_attribute(name) if name else None), None
     if not name:
-        raise CapbiasError("--labels without --attribute", "the attribute that it labels", "Name it.")
-    table = read_attributes(checked_path(labels)).frame
-    _, details = mapped(table, name)
+        raise CapbiasError("--labels needs --attribute.", "Name the attribute that the table labels.")
+    table = read_frame(labels, LABELS)
+    _, details = resolve_attribute(table, name)
     say(dropped_line(table, details))
     attribute = attribute_from(details["attribute"])
     return attribute, set(labels_for(table, attribute, details["column"], details["mapping"]).values.index)

@@ -14,9 +14,11 @@ from capbias_core.cli.flags import INPUTS, OutputFlag, WorkspaceFlag, command, f
 from capbias_core.cli.inputs import opened, own_folder
 from capbias_core.cli.rows import write_rows
 from capbias_core.cli.terminal import DONE, checked_output, say
-from capbias_core.load import read_captions
+from capbias_core.load import CAPTIONS
 from capbias_core.load.published import read_human_scores, read_results
-from capbias_core.workspace.inputs import by_stem, checked_path
+from capbias_core.workspace.ingest import read_frame
+from capbias_core.workspace.inputs import caption_files
+from capbias_core.workspace.limited import within_limits
 
 app = command(
     "anonymous-bench",
@@ -51,10 +53,10 @@ def anonymous_bench(
     path = checked_output(output)
     sets = _sets(captions, collection, workspace)
     scores = proxy_scores(sets, get_attribute(attribute, own_folder(workspace, of_files=False)))
-    measured = [read_results(Path(results))] if results else []
+    measured = [within_limits(Path(results).name, read_results, Path(results))] if results else []
     parts = [scores, *(proxy_alignment(scores, table) for table in measured)]
     if human:
-        people = read_human_scores(Path(human))
+        people = within_limits(Path(human).name, read_human_scores, Path(human))
         parts += [alignment(table, people) for table in (scores, *measured)]
     say("note: human_guess_proxy is a proxy for people's guesses; AnonymousBench asks people.")
     write_rows(pd.concat([part for part in parts if len(part)], ignore_index=True), path)
@@ -66,4 +68,5 @@ def _sets(captions: list[str], collection: str | None, folder: str | None) -> di
         with opened(folder) as workspace:
             items = [workspace.item("captions", name, collection) for name in captions]
             return {item.name: workspace.frame(item.hash) for item in items}
-    return {name: read_captions(checked_path(file)).frame for name, file in by_stem(captions).items()}
+    files = caption_files(captions)
+    return {file.item_name: read_frame(file.source, CAPTIONS) for file in files}

@@ -41,9 +41,9 @@ def attributes(
 ) -> int:
     """List what is known; print one file as it is; or check a file, and try it on the captions of a collection."""
     if name and check:
-        raise CapbiasError("NAME with --check", "one or the other", "Leave one out.")
+        raise CapbiasError("NAME and --check exclude each other.", "Leave one out.")
     if collection and not check:
-        raise CapbiasError("--collection without --check", "a file to try on its captions", "Add --check FILE.")
+        raise CapbiasError("--collection needs a file to try on its captions.", "Add --check FILE.")
     if check:
         return _check(check, collection, workspace)
     files = attribute_files(own_folder(workspace))

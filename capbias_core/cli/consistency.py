@@ -12,6 +12,7 @@ from capbias_core.cli.terminal import DONE, checked_output, on_terminal, say
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results, read_human_scores, read_results
 from capbias_core.types import counted
+from capbias_core.workspace.limited import within_limits
 
 app = command(
     "consistency",
@@ -49,8 +50,9 @@ def consistency(
 ) -> int:
     """Judge the judges: how far every metric of a results table depends on encoders, as CSV."""
     path = checked_output(output)
-    frame = read_results(Path(results)) if results else published_results()
-    rows = consistency_rows(frame, read_human_scores(Path(human)) if human else None)
+    frame = within_limits(Path(results).name, read_results, Path(results)) if results else published_results()
+    people = within_limits(Path(human).name, read_human_scores, Path(human)) if human else None
+    rows = consistency_rows(frame, people)
     if rows.empty:
         raise CapbiasError(
             "a results table without encoders and without human scores",

@@ -16,8 +16,8 @@ from capbias_core.cli.photographs import named_files
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, show, ticking, write_output
 from capbias_core.errors import CapbiasError
-from capbias_core.load import normalise_image_id
-from capbias_core.load.objects import kept_name
+from capbias_core.load import SEGMENTS, normalise_image_id
+from capbias_core.load.tables import kept_name
 from capbias_core.measures.detect import MEASURE, DetectOptions
 from capbias_core.present.detection import agreement_line, agreement_table
 from capbias_core.present.table import to_text
@@ -25,6 +25,7 @@ from capbias_core.runs.artifact_runs import named_after, plan_artifact
 from capbias_core.types import BOX_COLUMNS
 from capbias_core.vision.overlap import PERSON
 from capbias_core.workspace.boxes import BOXES, images_of, weights_option
+from capbias_core.workspace.ingest import read_frame
 from capbias_core.workspace.inputs import looked_at
 from capbias_core.workspace.objects import FOUND_BY, OBJECTS
 from capbias_core.workspace.photographs import ORIGINALS
@@ -150,12 +151,10 @@ def _table(frame: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
 
 def _show_agreement(frame: pd.DataFrame, read: tuple[str, ...], instances: Path, classes: Sequence[str]) -> None:
     """The table of agreement, class by class."""
-    from capbias_core.load.segments import read_segments
-
     ids = {name: normalise_image_id(Path(name).name) for name in read}
-    segments = read_segments(instances, set(ids.values()))
+    outlines = read_frame(instances, SEGMENTS)
     frame = frame.assign(image_id=frame["image_id"].map(ids))
     for name in classes:
-        found = agreement(frame, segments, list(dict.fromkeys(ids.values())), name)
+        found = agreement(frame, outlines, list(dict.fromkeys(ids.values())), name)
         show(to_text(agreement_table(found)).strip("\n"))
         say(agreement_line(found, name))

@@ -1,9 +1,8 @@
-"""`import`: files read, reported on, and kept."""
+"""`import`: files read, reported on, and stored."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,33 +12,48 @@ import pandas as pd
 
 from capbias_core.attributes import known_attributes
 from capbias_core.cli.flags import HOW, INPUTS, Flags, WorkspaceFlag, command, flag
-from capbias_core.cli.inputs import SETS_FLAG, known_collection, named_columns, opened, own_folder, unpacked_files
+from capbias_core.cli.inputs import MAP_FLAG, SETS_FLAG, known_collection, opened, own_folder
 from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.kinds import HUMAN, likely
+from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
+from capbias_core.load.labels import RULES
 from capbias_core.load.photographs import find_pictures, picture_files
+from capbias_core.load.places import checked_path
 from capbias_core.prepare import with_rule
 from capbias_core.present.table import to_text
-from capbias_core.types import CONDITIONS, WITHOUT_ORDER, Attribute
-from capbias_core.workspace import ingest
+from capbias_core.types import CONDITIONS, WITHOUT_ORDER
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
-from capbias_core.workspace.inputs import checked_path, columns_of_files, derivable, dropped_line, holds, mapped, warn
-from capbias_core.workspace.offers import guessed_columns, offers_of
+from capbias_core.workspace.derived import derivable, derive, keep_derived
+from capbias_core.workspace.ingest import (
+    DEFAULT_COLLECTION,
+    SAMPLES,
+    File,
+    expand,
+    held_by,
+    preview,
+    replaced_items,
+    store,
+    with_mapping,
+)
+from capbias_core.workspace.inputs import warn
+from capbias_core.workspace.labels import dropped_line, mapping_line, mapping_overrides, unread_columns
 from capbias_core.workspace.photographs import KIND as IMAGES
-from capbias_core.workspace.photographs import ORIGINALS
-from capbias_core.workspace.store import Item, Workspace, checked_name, suggested_name
+from capbias_core.workspace.photographs import ORIGINALS, keep_images, twins_text
+from capbias_core.workspace.store import Workspace, checked_name, suggested_name
 from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
 
-KINDS = ("captions", "references", "attributes", "objects", ingest.SEGMENTS, VECTORS, IMAGES)
-OF_KIND = {
-    "trained_on_references": "captions",
-    "captioner": "captions",
-    "condition": "captions",
-    "attribute": "attributes",
-    "map": "attributes",
-    "from_references": "attributes",
-}
+KINDS = (CAPTIONS, REFERENCES, LABELS, OBJECTS, SEGMENTS, VECTORS, IMAGES)
 TRAINED = {"yes": True, "no": False}
+# Flags that apply to one kind.
+FOR_KIND = {
+    "trained_on_references": CAPTIONS,
+    "captioner": CAPTIONS,
+    "condition": CAPTIONS,
+    "attribute": LABELS,
+    "map": LABELS,
+    "several": LABELS,
+    "from_references": LABELS,
+}
 
 app = command(
     "import",
@@ -57,17 +71,15 @@ app = command(
 
 @dataclass(frozen=True, kw_only=True)
 class ImportFlags:
-    """What is said of a file."""
+    """What the user says about files."""
 
     kind: Annotated[str, flag("what the file holds (default: found by content)", "|".join(KINDS), INPUTS)] = ""
     name: Annotated[str, flag("its name (default: the file's, without the ending)", "NAME", INPUTS)] = ""
-    collection: Annotated[str, flag(f"(default: {ingest.DEFAULT_COLLECTION})", "NAME", INPUTS)] = (
-        ingest.DEFAULT_COLLECTION
-    )
+    collection: Annotated[str, flag(f"(default: {DEFAULT_COLLECTION})", "NAME", INPUTS)] = DEFAULT_COLLECTION
     workspace: WorkspaceFlag = None
     image_id_column: Annotated[str, flag("the column of image ids, if not found", "COLUMN", INPUTS)] = ""
     caption_column: Annotated[str, flag("the column of captions, if not found", "COLUMN", INPUTS)] = ""
-    sets: Annotated[str, SETS_FLAG] = ingest.SAMPLES
+    sets: Annotated[str, SETS_FLAG] = SAMPLES
     dry_run: Annotated[bool, flag("only report", group=INPUTS)] = False
     attribute: Annotated[
         list[str] | None,
@@ -78,18 +90,17 @@ class ImportFlags:
             HOW,
         ),
     ] = None
-    map: Annotated[
-        list[str] | None, flag("what a label means; an empty value drops it", "ATTRIBUTE:LABEL=VALUE", HOW)
-    ] = None
+    map: Annotated[list[str] | None, MAP_FLAG] = None
+    several: Annotated[
+        str, flag("which label an image with several rows gets (default: by the columns)", "|".join(RULES), HOW)
+    ] = ""
     from_references: Annotated[
         str | None,
-        flag("instead of FILE: derive the labels of --attribute from these kept human captions", "NAME", HOW),
+        flag("instead of FILE: derive the labels of --attribute from these stored human captions", "NAME", HOW),
     ] = None
-    at_least: Annotated[int | None, flag("with --from-references: captions that have to name the value", "N", HOW)] = (
-        None
-    )
+    at_least: Annotated[int | None, flag("with --from-references: minimum captions naming the value", "N", HOW)] = None
     both: Annotated[
-        str | None, flag("with --from-references: of an image that is named both ways", "|".join(WITHOUT_ORDER), HOW)
+        str | None, flag("with --from-references: images with conflicting captions", "|".join(WITHOUT_ORDER), HOW)
     ] = None
     trained_on_references: Annotated[
         str | None, flag("whether the captioner was trained on the references", "|".join(TRAINED), HOW)
@@ -106,7 +117,7 @@ class ImportFlags:
     ] = ""
 
 
-NOTHING_SAID = ImportFlags()
+NO_FLAGS = ImportFlags()
 
 
 @app.default
@@ -114,49 +125,84 @@ def import_files(
     *files: Annotated[
         str, flag("captions, labels, objects, outlines, word vectors, or a folder of photographs", "FILE", INPUTS)
     ],
-    flags: Annotated[ImportFlags, Flags] = NOTHING_SAID,
+    flags: Annotated[ImportFlags, Flags] = NO_FLAGS,
 ) -> int:
-    """Read files, report on each, and keep them in the workspace."""
-    _check(flags)
+    """Read files, report on each, and store them in the workspace."""
+    for name, known in (("kind", KINDS), ("trained_on_references", tuple(TRAINED)), ("condition", CONDITIONS)):
+        if (value := getattr(flags, name)) and value not in known:
+            raise unknown_name("--" + name.replace("_", "-"), value, known)
     if flags.from_references:
         return _import_derived(files, flags)
+    if flags.at_least is not None or flags.both:
+        raise CapbiasError("--at-least and --both need --from-references.", "Add it, or leave them out.")
     if not files:
-        raise CapbiasError("no FILE", "a file to read, or --from-references", "Name one.")
-    given, collection = [checked_path(file) for file in files], checked_name(flags.collection)
-    if not flags.kind and (folders := [path for path in given if _holds_photographs(path)]):
-        if len(given) > 1:
-            raise CapbiasError(
-                f"{folders[0].name}, a folder of photographs, among other files",
-                "one at a time",
-                "Import it by itself.",
-            )
+        raise CapbiasError("Name a file to read, or --from-references.")
+    paths, collection = [checked_path(file) for file in files], checked_name(flags.collection)
+    folders = [path for path in paths if _holds_photographs(path)]
+    if not flags.kind and folders:
         flags = replace(flags, kind=IMAGES)
-        _check(flags)
     if flags.kind in (VECTORS, IMAGES):
-        if len(given) > 1:
-            got = f"--kind {flags.kind} with {len(given)} files"
-            raise CapbiasError(got, "one file or folder of that kind at a time", "Import the others by themselves.")
-        if flags.kind == IMAGES:
-            return _import_photographs(flags, given[0], collection)
-        return _import_vectors(flags, given[0], checked_name(flags.name or suggested_name(given[0].stem)), collection)
-    with TemporaryDirectory() as folder:
-        paths = unpacked_files(files, Path(folder))
-        if flags.name and len(paths) > 1:
-            got = f"--name {flags.name} for {len(paths)} files"
-            raise CapbiasError(got, "--name with one file", "Leave it out: each is named after its file.")
-        columns = columns_of_files(named_columns(flags), paths)
-        several = len(paths) > 1 and not flags.kind
-        likely_kinds = {path: likely(path, columns[path]).kind for path in paths} if several else {}
-        if likely_kinds:
-            _check_of_kind(flags, list(dict.fromkeys(likely_kinds.values())))
-            _check_names(likely_kinds)
-            paths.sort(key=lambda path: likely_kinds[path] != HUMAN)  # they may be needed to join captions to images
-        for own in paths:
-            if len(paths) > 1:
-                show(f"{own.name}:")
-            name = checked_name(flags.name or suggested_name(own.stem))
-            _import_file(flags, own, name, collection, columns[own], alone=not likely_kinds)
-    return _nothing_kept() if flags.dry_run else DONE
+        _check_flags(flags, {flags.kind})
+        if len(paths) > 1:
+            raise CapbiasError(f"Import {(folders or paths)[0].name} by itself: it is one of kind {flags.kind}.")
+        with opened(flags.workspace, make=not flags.dry_run) as workspace:
+            return (_import_photographs if flags.kind == IMAGES else _import_vectors)(
+                workspace, flags, paths[0], collection
+            )
+    with TemporaryDirectory() as folder, opened(flags.workspace, make=not flags.dry_run) as workspace:
+        return _import(workspace, expand(paths, Path(folder), say), flags, collection)
+
+
+def _import(workspace: Workspace, paths: Sequence[Path], flags: ImportFlags, collection: str) -> int:
+    """Report on files and, unless --dry-run, store them together."""
+    if flags.name and len(paths) > 1:
+        raise CapbiasError(f"--name {flags.name} needs one file, not {len(paths)}.", "Leave it out.")
+    named = {"image_id": flags.image_id_column, "caption": flags.caption_column}
+    about = File(
+        None,
+        kind=flags.kind,
+        name=checked_name(flags.name) if flags.name else "",
+        columns={role: name for role, name in named.items() if name},
+        sets=flags.sets,
+        several=flags.several,
+        trained=TRAINED.get(flags.trained_on_references or ""),
+        captioner=flags.captioner,
+        condition=flags.condition,
+    )
+    parts = [part for part in preview([replace(about, source=path) for path in paths], held_by(workspace, collection))]
+    for part in parts:
+        if part.reading.error:
+            raise part.reading.error
+    # What a file holds besides the kind that was asked for stays out.
+    parts = [
+        part for part in parts if part.wanted and not (part.reading.second and (flags.kind or part.kind == SEGMENTS))
+    ]
+    _check_flags(flags, {part.kind for part in parts})
+    folder, overrides = own_folder(flags.workspace), mapping_overrides(flags.map or ())
+    parts = [with_mapping(part, folder, flags.attribute or (), overrides) for part in parts]
+    for part in parts:
+        assert part.report is not None
+        first, *others = part.report.lines()
+        show(to_text(pd.DataFrame([first, ("Read as", part.kind), *others], columns=["", ""])).strip("\n"))
+        warn([replace(part.report, notes=())], say)  # the report shows the notes
+        for error in (
+            unread_columns(part.frame, part.file.mapping) if part.kind == LABELS and not flags.attribute else ()
+        ):
+            say(f"note: {error}")
+        for details in part.file.mapping:
+            show(f"{details['attribute']['name']} (column {details['column']}): {mapping_line(details)}")
+            show(dropped_line(part.frame, details))
+    if flags.dry_run:
+        return _nothing_stored()
+    replaced = replaced_items(workspace, collection, parts)
+    for item in store(workspace, collection, parts):
+        show(f"stored: {item.kind} {item.name} in the collection {collection}")
+        if item.kind == CAPTIONS and condition_of(item) != (item.name, ORIGINAL):
+            captioner, condition = condition_of(item)
+            show(f"captions of {captioner}, condition of the photographs: {condition}")
+    for item in replaced:
+        show(f"replaced: {item.kind} {item.name}; its results are deleted")
+    return DONE
 
 
 def _holds_photographs(path: Path) -> bool:
@@ -165,232 +211,69 @@ def _holds_photographs(path: Path) -> bool:
     return bool(pictures) and all(own in pictures for own in path.iterdir() if not own.name.startswith("."))
 
 
-def _check_names(kinds: Mapping[Path, str]) -> None:
-    """Raises CapbiasError for two files of one kind that would have one name, so that the last would be all there is.
-
-    kinds: file -> what it holds.
-    """
-    counts = Counter((kind, suggested_name(path.stem)) for path, kind in kinds.items())
-    if twice := [name for (_, name), count in counts.items() if count > 1]:
-        raise CapbiasError(
-            f"several files that would be called {', '.join(twice)}",
-            "a name each",
-            "Import them one by one, each with --name.",
-        )
-
-
-def _import_file(
-    flags: ImportFlags, path: Path, name: str, collection: str, columns: Mapping[str, str], alone: bool
-) -> None:
-    """Report on a file and, unless it is only to be reported on, keep it.
-
-    columns: those that were named and that it has, by role. alone: every flag is said of it.
-    """
-    with opened(flags.workspace, make=not flags.dry_run) as workspace:
-        offered = _offered(workspace, path, flags.kind, collection, columns)
-        if alone:
-            _check_of_kind(flags, [own.kind for own in offered])
-        read = [_read_as(own, name, flags) for own in offered]
-        for own in read if not flags.dry_run else ():
-            before = {item.name: item.hash for item in workspace.items(own.kind, collection)}
-            kept = _keep_read(workspace, own, path, collection, flags)
-            replaced = [item.name for item in kept if before.get(item.name, item.hash) != item.hash]
-            show(f"kept: {own.kind} {', '.join(item.name for item in kept)} in the collection {collection}")
-            if replaced:
-                show(f"in place of other {own.kind} called {', '.join(replaced)}, whose results are gone")
-
-
-@dataclass(frozen=True)
-class _Read:
-    """A file read as a kind. sets: what is kept, by name. attributes: of a table of labels, a mapping per column."""
-
-    kind: str
-    sets: dict[str, ingest.ImportPreview]
-    attributes: list[dict]
-
-
-def _offered(
-    workspace: Workspace, path: Path, kind: str, collection: str, columns: Mapping[str, str]
-) -> list[ingest.ImportPreview]:
-    """A file read as a kind; without one as what it holds by its content, which may be captions of a model and human
-    ones: these are kept first."""
-    if kind:
-        return [ingest.preview_import(workspace, path, kind, collection, dict(columns))]
-    offers = offers_of(workspace, path, collection, columns=dict(columns))
-    for own in offers:
-        if own.error:
-            raise own.error
-    return [own.preview for own in reversed(offers) if own.preview]
-
-
-def _read_as(offered: ingest.ImportPreview, name: str, flags: ImportFlags) -> _Read:
-    """Report on a file that was read as a kind."""
-    kind, overrides = offered.kind, _overrides(flags.map or ())
-    sets = ingest.caption_sets(offered, name, flags.sets if kind == "captions" else ingest.SAMPLES)
-    file, *others = offered.report.lines()
-    show(to_text(pd.DataFrame([file, ("Read as", kind), *others], columns=["", ""])).strip("\n"))
-    warn([replace(offered.report, notes=())], say)  # the report shows the notes
-    attributes = _mapped_attributes(offered.frame, flags, overrides) if kind == "attributes" else []
-    for details in attributes:
-        show(f"{details['attribute']['name']} (column {details['column']}): {_mapping_line(details)}")
-        show(dropped_line(offered.frame, details))
-    return _Read(kind, sets, attributes)
-
-
-def _keep_read(workspace: Workspace, read: _Read, path: Path, collection: str, flags: ImportFlags) -> list[Item]:
-    """What is kept of a file that was read."""
-    kept: list[Item] = []
-    for name, offered in read.sets.items():
-        if read.kind == "attributes":
-            kept += ingest.keep_columns(workspace, offered.frame, name, collection, path.name, read.attributes)
-        elif read.kind == "objects":
-            kept.append(ingest.keep_objects(workspace, offered, name, collection, path.name))
-        elif read.kind == ingest.SEGMENTS:
-            kept.append(ingest.keep_segments(workspace, offered, name, collection, path.name))
-        else:
-            trained = TRAINED.get(flags.trained_on_references or "")
-            written = {"captioner": flags.captioner, "condition": flags.condition}
-            kept.append(ingest.keep_captions(workspace, offered, name, collection, path.name, trained, **written))
-            _say_condition(kept[-1])
-    return kept
-
-
-def _check(flags: ImportFlags) -> None:
-    if not flags.from_references and (flags.at_least is not None or flags.both):
-        raise CapbiasError("--at-least or --both without --from-references", "all of them", "Leave them out.")
-    for name, known in (("kind", KINDS), ("trained_on_references", tuple(TRAINED)), ("condition", CONDITIONS)):
-        value = getattr(flags, name)
-        if value and value not in known:
-            raise unknown_name("--" + name.replace("_", "-"), value, known)
-    if flags.kind or flags.from_references:
-        _check_of_kind(flags, [flags.kind or "attributes"])
-
-
-def _check_of_kind(flags: ImportFlags, kinds: Sequence[str]) -> None:
-    """Raises CapbiasError for a flag that is said of none of the kinds that a file holds."""
-    for name, kind in OF_KIND.items():
+def _check_flags(flags: ImportFlags, kinds: set[str]) -> None:
+    """Raises CapbiasError for a flag that applies to none of the kinds that the files hold."""
+    for name, kind in FOR_KIND.items():
         if getattr(flags, name) and kind not in kinds:
-            shown = "--" + name.replace("_", "-")
-            raise CapbiasError(f"{shown} with {' and '.join(kinds)}", f"{shown} with {kind}", "Leave it out.")
+            raise CapbiasError(
+                f"--{name.replace('_', '-')} applies to {kind}, not to {' and '.join(sorted(kinds))}.", "Leave it out."
+            )
 
 
-def _nothing_kept() -> int:
-    show("nothing was kept (--dry-run)")
+def _nothing_stored() -> int:
+    show("nothing was stored (--dry-run)")
     return DONE
 
 
-def _say_condition(item: Item) -> None:
-    captioner, condition = condition_of(item)
-    if item.kind == "captions" and (captioner, condition) != (item.name, ORIGINAL):
-        show(f"captions of {captioner} on photographs of the condition: {condition}")
-
-
-def _import_vectors(flags: ImportFlags, path: Path, name: str, collection: str) -> int:
-    """How many words of the captions have a vector, then the file's place and those vectors (unless --dry-run)."""
-    with opened(flags.workspace, make=not flags.dry_run) as workspace:
-        offered = offer_vectors(workspace, path, collection)
-        show(to_text(pd.DataFrame(offered.lines(), columns=["", ""])).strip("\n"))
-        if flags.dry_run:
-            return _nothing_kept()
-        keep_vectors(workspace, offered, name, collection)
-    show(f"kept: the place of the vectors {name} in the collection {collection}")
+def _import_vectors(workspace: Workspace, flags: ImportFlags, path: Path, collection: str) -> int:
+    """How many words of the captions have a vector, then the file's path and those vectors (unless --dry-run)."""
+    name = checked_name(flags.name or suggested_name(path.stem))
+    offered = offer_vectors(workspace, path, collection)
+    show(to_text(pd.DataFrame(offered.lines(), columns=["", ""])).strip("\n"))
+    if flags.dry_run:
+        return _nothing_stored()
+    keep_vectors(workspace, offered, name, collection)
+    show(f"stored: the path of the vectors {name} in the collection {collection}")
     return DONE
 
 
-def _import_photographs(flags: ImportFlags, folder: Path, collection: str) -> int:
-    """How many photographs a folder holds, then its place (unless --dry-run)."""
-    with opened(flags.workspace, make=not flags.dry_run) as workspace:
-        show(f"{len(find_pictures(folder)):,} photographs")
-        if flags.dry_run:
-            return _nothing_kept()
-        name = checked_name(flags.name or ORIGINALS)
-        twins = ingest.twins_text(ingest.keep_images(workspace, folder, collection, name))
-        if twins:
-            say(f"note: {twins}")
-    show(f"kept: the place of the photographs {name} in the collection {collection}")
+def _import_photographs(workspace: Workspace, flags: ImportFlags, folder: Path, collection: str) -> int:
+    """How many photographs a folder holds, then its path (unless --dry-run)."""
+    show(f"{len(find_pictures(folder)):,} photographs")
+    if flags.dry_run:
+        return _nothing_stored()
+    name = checked_name(flags.name or ORIGINALS)
+    if twins := twins_text(keep_images(workspace, folder, collection, name)):
+        say(f"note: {twins}")
+    show(f"stored: the path of the photographs {name} in the collection {collection}")
     return DONE
 
 
 def _import_derived(files: Sequence[str], flags: ImportFlags) -> int:
-    """Labels from the words of kept human captions: their counts, then the table (unless --dry-run)."""
-    attribute = _asked_rule(files, flags)
-    with opened(flags.workspace) as workspace:
-        collection = known_collection(workspace, flags.collection)
-        references = ingest.references_in(workspace, collection, flags.from_references or "")
-        derived = ingest.derive(workspace, references, attribute)
-        show(derived.line(references.name))
-        if flags.dry_run:
-            return _nothing_kept()
-        item = ingest.keep_derived(workspace, derived, flags.name)
-    show(f"kept: attributes {item.name} in the collection {collection}")
-    return DONE
-
-
-def _asked_rule(files: Sequence[str], flags: ImportFlags) -> Attribute:
-    """The one attribute whose labels are to be derived. Raises CapbiasError for options of files."""
+    """Labels from the words of stored human captions: their counts, then the table (unless --dry-run)."""
     stray = ["FILE"] if files else []
     stray += [
         "--" + name.replace("_", "-") for name in ("map", "image_id_column", "caption_column") if getattr(flags, name)
     ]
     if stray:
-        raise CapbiasError(f"{', '.join(stray)} with --from-references", "one or the other", "Leave one out.")
-    asked, folder = flags.attribute or [], own_folder(flags.workspace)
-    rule = derivable(asked[0], folder) if len(asked) == 1 else None
+        raise CapbiasError(f"{', '.join(stray)} cannot be combined with --from-references.", "Leave one out.")
+    names, folder = flags.attribute or [], own_folder(flags.workspace)
+    rule = derivable(names[0], folder) if len(names) == 1 else None
     if rule is None:
         known = ", ".join(name for name, own in known_attributes(folder).items() if own.derived)
         raise CapbiasError(
-            f"--from-references with --attribute {' '.join(asked) or 'left out'}",
-            f"one attribute with a rule for it: {known}, or a TOML file with [derived]",
-            "Name it with --attribute.",
+            "--from-references needs one attribute with a rule to derive it.",
+            f"Name it with --attribute: {known}, or a TOML file with [derived].",
         )
-    return with_rule(rule, flags.at_least, flags.both)
-
-
-def _mapped_attributes(frame: pd.DataFrame, flags: ImportFlags, overrides: Mapping) -> list[dict]:
-    """The mappings of the attributes asked for (NAME or NAME=COLUMN); else of the shipped ones with a column."""
-    pairs = [item.partition("=")[::2] for item in flags.attribute or _columns_present(frame)]
-    folder = own_folder(flags.workspace)
-    found = [mapped(frame, name, column, overrides=overrides, folder=folder) for name, column in pairs]
-    names = [name for name, _ in found]
-    for name in set(overrides) - set(names):
-        raise unknown_name("attribute in --map", name, names)
-    return [details for _, details in found]
-
-
-def _columns_present(frame: pd.DataFrame) -> list[str]:
-    """Shipped attributes for which the table has a column, by its name or else by its labels, as NAME or NAME=COLUMN.
-
-    Several columns with labels of one attribute are by several annotators.
-    """
-    lower, known = {column.lower() for column in frame.columns}, known_attributes().values()
-    found = [attribute for attribute in known if lower & {*attribute.columns, attribute.name}]
-    names = [attribute.name for attribute in found if holds(frame, attribute)] or [item.name for item in found]
-    names = names or [f"{own.name}={column}" for column, own in guessed_columns(known, frame).items()]
-    if not names:
-        raise CapbiasError(
-            f"the columns {', '.join(frame.columns)}",
-            f"one for a shipped attribute ({', '.join(known_attributes())})",
-            "Name an attribute with --attribute NAME or --attribute NAME=COLUMN.",
-        )
-    return names
-
-
-def _overrides(pairs: Sequence[str]) -> dict[str, dict[str, str | None]]:
-    """`gender:f=Female` to {'gender': {'f': 'Female'}}; `gender:f=` drops the label."""
-    found: dict[str, dict[str, str | None]] = {}
-    for pair in pairs:
-        attribute, _, rest = pair.partition(":")
-        raw, equals, value = rest.rpartition("=")
-        if not (attribute and equals):
-            raise CapbiasError(f"--map {pair}", "the form ATTRIBUTE:LABEL=VALUE", "For example: --map gender:f=Female")
-        found.setdefault(attribute, {})[raw] = value or None
-    return found
-
-
-def _mapping_line(details: dict) -> str:
-    """`Female from F, female; Male from M`"""
-    by_value: dict[str, list[str]] = {}
-    for raw, value in sorted(details["mapping"].items()):
-        if value is not None:
-            by_value.setdefault(value, []).append(raw or "empty")
-    return "; ".join(f"{value} from {', '.join(raw)}" for value, raw in by_value.items())
+    with opened(flags.workspace) as workspace:
+        collection = known_collection(workspace, flags.collection)
+        if not workspace.items(REFERENCES, collection):
+            raise CapbiasError(f"The collection {collection!r} has no human captions.", "Import them first.")
+        references = workspace.item(REFERENCES, flags.from_references or "", collection)
+        derived = derive(workspace, references, with_rule(rule, flags.at_least, flags.both))
+        show(derived.line(references.name))
+        if flags.dry_run:
+            return _nothing_stored()
+        item = keep_derived(workspace, derived, flags.name)
+    show(f"stored: {LABELS} {item.name} in the collection {collection}")
+    return DONE

@@ -3,53 +3,48 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
-from capbias_core.attributes import get_attribute, known_attributes
+from capbias_core.attributes import known_attributes
 from capbias_core.cli.flags import INPUTS, WorkspaceFlag, flag
 from capbias_core.cli.terminal import say, ticking
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load import read_captions
-from capbias_core.load.archives import unpacked
-from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, TITLES, kind_of_captions, likely
-from capbias_core.load.sniff import reader_of
-from capbias_core.types import Table
+from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.workspace.custom_attributes import attribute_folder
-from capbias_core.workspace.ingest import SAMPLES, SETS
+from capbias_core.workspace.derived import derivable
+from capbias_core.workspace.ingest import SAMPLES, SETS, File, expand
 from capbias_core.workspace.inputs import (
     Inputs,
-    Kept,
-    captioners,
-    checked_path,
-    columns_of_files,
-    derivable,
-    keep_inputs,
+    ResolvedInputs,
+    caption_files,
+    resolve,
+    source_file,
     temporary_workspace,
 )
 from capbias_core.workspace.inputs import workspace_at as opened
+from capbias_core.workspace.labels import mapping_overrides
 from capbias_core.workspace.store import RunRow, Workspace, default_folder
 
 __all__ = [
     "FILES",
+    "MAP_FLAG",
     "SETS_FLAG",
     "InputFlags",
     "chosen_runs",
     "inputs",
     "known_collection",
-    "named_columns",
     "opened",
     "own_folder",
-    "sorted_files",
-    "unpacked_files",
 ]
 
-# The collection of files that are read into a workspace of their own.
-FILES = "files"
+FILES = "files"  # the collection of files that are read into a temporary workspace
 SETS_FLAG = flag(f"several captions of an image (default: {SAMPLES})", "|".join(SETS), INPUTS)
+MAP_FLAG = flag("what a label means; an empty value drops it", "ATTRIBUTE:LABEL=VALUE", INPUTS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +67,7 @@ class InputFlags:
         str, flag(f"{', '.join(known_attributes())}, one of your own, a TOML file, or a column", "NAME", INPUTS)
     ]
     attribute_column: Annotated[str, flag("the column of labels, if not found", "COLUMN", INPUTS)] = ""
+    map: Annotated[list[str] | None, MAP_FLAG] = None
     values: Annotated[list[str] | None, flag("the labels of a column to compare (default: all)", "LABEL", INPUTS)] = (
         None
     )
@@ -80,215 +76,110 @@ class InputFlags:
     collection: Annotated[str | None, flag("use a workspace's collection, and names for files", "NAME", INPUTS)] = None
     workspace: WorkspaceFlag = None
 
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns that were named, by role."""
+        named = {"image_id": self.image_id_column, "caption": self.caption_column}
+        return {role: name for role, name in named.items() if name}
+
 
 @contextmanager
-def inputs(flags: InputFlags, tell=say, **more: Any) -> Iterator[tuple[Workspace, Kept]]:
-    """A workspace and the names of what was brought: of a collection, or of files in one that is removed afterwards.
+def inputs(
+    flags: InputFlags,
+    tell=say,
+    files: Sequence[str] = (),
+    references: str | None = None,
+    objects: str | None = None,
+    sets: str = SAMPLES,
+    **more: Any,
+) -> Iterator[tuple[Workspace, ResolvedInputs]]:
+    """A workspace and the names of the inputs in it: of a collection, or of files in a workspace that is removed.
 
-    more: further fields of Inputs. tell: gets what is to be said of them.
+    files: whose kinds are detected. more: further fields of Inputs. tell: receives each line for the user.
     """
-    check_form(flags, **more)
-    given = Inputs(
-        captions=dict.fromkeys(flags.captions or (), "") if flags.collection else captioners(flags.captions or []),
-        attribute=flags.attribute,
-        labels=flags.labels,
-        attribute_column=flags.attribute_column,
-        values=tuple(flags.values or ()),
-        columns=named_columns(flags),
-        own_attributes=own_folder(flags.workspace, of_files=not flags.collection),
-        names=bool(flags.collection),
-        **more,
-    )
-    if flags.collection:
-        with opened(flags.workspace) as workspace:
-            yield workspace, keep_inputs(workspace, flags.collection, given, tell)
-    else:
-        with temporary_workspace() as workspace, ticking() as tick:
-            yield workspace, keep_inputs(workspace, FILES, given, tell, tick)
-
-
-class Columns(Protocol):
-    """Flags that name columns."""
-
-    @property
-    def image_id_column(self) -> str: ...
-
-    @property
-    def caption_column(self) -> str: ...
-
-
-def named_columns(flags: Columns) -> dict[str, str]:
-    """The columns that were named, by role."""
-    named = {"image_id": flags.image_id_column, "caption": flags.caption_column}
-    return {role: name for role, name in named.items() if name}
-
-
-def unpacked_files(files: Sequence[str], folder: Path, tell=say) -> list[Path]:
-    """Files, with those of archives, written into an empty folder, in their place.
-
-    What lies in an archive and is in no format that is known, such as a readme, is left out and said. Raises
-    CapbiasError for an archive with nothing else in it.
-    """
-    found = []
-    for number, file in enumerate(files):
-        path = checked_path(file)
-        inside = unpacked(path, folder / str(number))
-        if inside == [path]:
-            found.append(path)
-            continue
-        errors = {own: error for own in inside if (error := _unknown(own))}
-        if len(errors) == len(inside):
-            raise errors[inside[0]]
-        found += [own for own in inside if own not in errors]
-        if errors:
-            tell(f"{path.name}: left out {', '.join(own.name for own in errors)}, in no format that is known")
-    return found
-
-
-def _unknown(path: Path) -> CapbiasError | None:
-    """Why no reader knows a file; None if one does."""
-    try:
-        reader_of(path)
-    except CapbiasError as error:
-        return error
-    return None
-
-
-def sorted_files(
-    files: Sequence[str], flags: InputFlags, given: dict[str, Any], folder: Path, tell=say
-) -> tuple[InputFlags, dict[str, Any]]:
-    """The flags, and `references` and `objects` of further ones, with these files put where their content says.
-
-    given: further flags. folder: an empty one for what is in archives. Of several tables of labels the one is taken
-    that has the attribute. Raises CapbiasError for two files of human captions and the like, which the flag has to
-    choose between.
-    """
-    if files and flags.collection:
-        got = f"{Path(files[0]).name} beside --collection {flags.collection}"
-        raise CapbiasError(got, "files, or a collection with names in it", "Import the files first, or leave one out.")
-    found: dict[str, list[str]] = {kind: [] for kind in TITLES}
-    read: dict[str, Table] = {}
-    paths = unpacked_files(files, folder, tell)
-    others = [Path(file) for file in (*(flags.captions or ()), flags.labels, given.get("references")) if file]
-    named = columns_of_files(named_columns(flags), [*paths, *others]) if paths else {}
-    for path in paths:
-        own = likely(path, named[path])
-        kind = own.kind
-        if kind == GENERATED and not own.references:
-            table = read_captions(path, dict(named[path]))
-            kind = kind if table.prompts else kind_of_captions(kind, table.frame["image_id"].to_list())
-            read |= {str(path): table} if kind == GENERATED else {}
-        found[kind].append(str(path))
-        tell(f"{path.name}: {TITLES[kind]} ({own.title})")
-    captions = [*(flags.captions or ()), *found[GENERATED]]
-    if files and not captions:
-        taken = "; ".join(f"{Path(path).name} is {TITLES[kind]}" for kind, own in found.items() for path in own)
-        raise CapbiasError(
-            f"no captions of a model: by content and name, {taken}",
-            "one or more sets of captions",
-            "Name the file after --captions, and where it needs them its columns with --image-id-column and "
-            "--caption-column.",
-        )
-    if len(found[LABELS]) > 1 and not flags.labels:
-        found[LABELS] = _with_attribute(found[LABELS], flags, tell)
-    for kind, own in (("references", HUMAN), ("objects", OBJECTS), ("labels", LABELS)):
-        named = getattr(flags, kind) if kind == "labels" else given.get(kind)
-        if len(found[own]) + bool(named) > 1:
-            got = ", ".join(Path(path).name for path in [*found[own], *([named] if named else [])])
-            raise CapbiasError(f"several files of {TITLES[own]}: {got}", "one", f"Name the one that counts: --{kind}.")
-    more = {kind: own for kind, own in (("references", HUMAN), ("objects", OBJECTS)) if found[own]}
-    given = given | {kind: found[own][0] for kind, own in more.items()} | ({"read": read} if read else {})
-    labels = found[LABELS][0] if found[LABELS] else flags.labels
-    return replace(flags, captions=captions or None, labels=labels), given
-
-
-def _with_attribute(tables: list[str], flags: InputFlags, tell: Callable[[str], None]) -> list[str]:
-    """The one of some tables of labels that has a column of the attribute; all where none or several have."""
-    names = {flags.attribute_column.lower()} - {""} or _columns_of(flags)
-    has = {path: {name.strip().lower() for name in reader_of(Path(path)).columns(Path(path))} for path in tables}
-    fitting = [path for path in tables if names & has[path]]
-    if len(fitting) != 1:
-        return tables
-    left_out = ", ".join(Path(path).name for path in tables if path not in fitting)
-    tell(f"labels of {flags.attribute}: {Path(fitting[0]).name}; left out: {left_out}, without such a column")
-    return fitting
-
-
-def _columns_of(flags: InputFlags) -> set[str]:
-    """What columns with labels of the attribute may be called."""
-    folder = own_folder(flags.workspace, of_files=True)
-    known = flags.attribute in known_attributes(folder) or flags.attribute.endswith(".toml")
-    own = get_attribute(flags.attribute, folder) if known else None
-    return {name.lower() for name in ((own.name, *own.columns) if own else (flags.attribute,))}
-
-
-def check_form(flags: InputFlags, **more: Any) -> None:
-    """Raises CapbiasError if flags of files and of a collection are mixed, or neither says where labels are."""
+    _check_form(flags, bool(files), references, objects, sets, more)
     folder = own_folder(flags.workspace, of_files=not flags.collection)
-    derived = not flags.labels and not flags.collection and derivable(flags.attribute, folder)
-    if not (flags.labels or flags.collection or derived):
-        raise CapbiasError(
-            "neither --labels nor --collection",
-            "--labels with files, or --collection with names in a workspace",
-            "Name a table of labels, or a collection.",
+    common = {"attribute": flags.attribute, "own_attributes": folder, **more}
+    if flags.collection:
+        named = {CAPTIONS: tuple(flags.captions or ()), LABELS: flags.labels, REFERENCES: references, OBJECTS: objects}
+        with opened(flags.workspace) as workspace:
+            yield workspace, resolve(workspace, flags.collection, Inputs(names=named, **common), tell)
+        return
+    with temporary_workspace() as workspace, ticking() as tick, tempfile.TemporaryDirectory() as unpacked:
+        about = {"columns": flags.columns, "sets": sets}
+        given = [File(path, **about) for path in expand(files, Path(unpacked), tell)]
+        given += caption_files(flags.captions, **about) if flags.captions else []
+        for source, kind in ((flags.labels, LABELS), (references, REFERENCES), (objects, OBJECTS)):
+            given += [source_file(source, kind, columns=flags.columns)] if source else []
+        read = Inputs(
+            files=given,
+            attribute_column=flags.attribute_column,
+            values=tuple(flags.values or ()),
+            overrides=mapping_overrides(flags.map or ()),
+            **common,
         )
-    if derived and flags.attribute_column:
-        got = f"--attribute-column {flags.attribute_column} without --labels"
-        raise CapbiasError(got, "a table of labels that has the column", "Name it with --labels, or leave it out.")
-    if more.get("weights") and (flags.collection or more.get("objects") or not more.get("photographs")):
-        raise CapbiasError(
-            "--weights without photographs in files, or with --objects",
-            "--weights with --photographs FOLDER; or --objects, as `detect` wrote or kept them",
-            "Leave one out, or run detect --collection first.",
-        )
-    own = known_attributes(folder).keys() - known_attributes().keys()
-    of_files = ("image_id_column", "caption_column", "attribute_column", "values")
-    of_workspace = () if flags.attribute in own else ("workspace",)
-    stray = [name for name in (of_files if flags.collection else of_workspace) if getattr(flags, name)]
+        yield workspace, resolve(workspace, FILES, read, tell, tick)
+
+
+def _check_form(
+    flags: InputFlags, files: bool, references: str | None, objects: str | None, sets: str, more: dict[str, Any]
+) -> None:
+    """Raises CapbiasError if flags of files and of a collection are mixed, or neither is given."""
+    if flags.collection and files:
+        raise CapbiasError("Files cannot be combined with --collection.", "Import the files first, or leave one out.")
+    own = known_attributes(own_folder(flags.workspace, of_files=not flags.collection)).keys()
+    if flags.collection:
+        stray = [name for name in ("image_id_column", "caption_column", "attribute_column", "values", "map")]
+        stray = [name for name in stray if getattr(flags, name)] + (["sets"] if sets != SAMPLES else [])
+        fault = "only applies to files"
+    else:
+        stray = ["workspace"] if flags.workspace and flags.attribute not in own - known_attributes().keys() else []
+        fault = "needs --collection, or an attribute of your own"
     if stray:
-        named = ", ".join("--" + name.replace("_", "-") for name in stray)
+        flags_named = ", ".join("--" + name.replace("_", "-") for name in stray)
+        raise CapbiasError(f"{flags_named} {fault}.", "Leave it out.")
+    derived = derivable(flags.attribute, own_folder(flags.workspace, of_files=True))
+    if not (flags.collection or files or flags.labels or (derived and references) or flags.captions):
+        raise CapbiasError("There is nothing to read.", "Name files, or a collection with --collection.")
+    if more.get("weights") and (flags.collection or objects or not more.get("photographs")):
         raise CapbiasError(
-            f"{named} {'with a collection' if flags.collection else 'with files'}",
-            "options of files (columns, values) with --labels, --workspace with --collection or with an attribute of "
-            "your own in it",
-            "Leave it out.",
+            "--weights needs --photographs and files, and --objects replaces it.",
+            "Leave one out, or run detect --collection first.",
         )
 
 
 def own_folder(workspace: str | None, of_files: bool = False) -> Path | None:
-    """Where attributes of the user's own are. Files alone are read without a workspace, unless one is named, here or by
-    CAPBIAS_HOME."""
+    """The folder of the user's own attributes; None for files without a workspace, named here or by CAPBIAS_HOME."""
     if of_files and not (workspace or os.environ.get("CAPBIAS_HOME")):
         return None
     return attribute_folder(Path(workspace) if workspace else default_folder())
 
 
 def known_collection(workspace: Workspace, name: str) -> str:
-    """The name, if there is such a collection. Raises CapbiasError naming those that there are."""
+    """The name of a collection. Raises CapbiasError, with the known names, if there is no such collection."""
     if name not in workspace.collections():
         raise unknown_name("collection", name, workspace.collections())
     return name
 
 
-def chosen_runs(workspace: Workspace, ids: Sequence[str], every: bool, those: Sequence[RunRow]) -> list[RunRow]:
-    """The runs that are named by the beginning of their ids, or those that `--all` stands for.
+def chosen_runs(workspace: Workspace, ids: Sequence[str], every: bool, candidates: Sequence[RunRow]) -> list[RunRow]:
+    """The runs named by the beginning of their ids, or all candidates with `--all`.
 
     Raises CapbiasError for neither or both, and for an id that no run or more than one begins with.
     """
     if bool(ids) == every:
-        got = "ids and --all" if every else "no run"
-        raise CapbiasError(got, "ids of runs, as `capbias runs` shows them, or --all", "Name one or the other.")
+        raise CapbiasError("Name runs by their ids, or all with --all.", "`capbias runs` lists them.")
     if every:
-        return list(those)
-    found: dict[str, RunRow] = {}
+        return list(candidates)
+    chosen: dict[str, RunRow] = {}
     for name in ids:
-        meant = [run for run in workspace.runs() if name and run.run_id.startswith(name)]
-        if not meant and not those:
-            raise CapbiasError(f"run {name!r}", "a run of this kind; there is none", "`capbias runs` lists every run.")
-        if not meant:
-            raise unknown_name("run", name, [run.run_id for run in those])
-        if len(meant) > 1:
-            got = f"run {name!r}, with which {len(meant)} ids begin"
-            raise CapbiasError(got, "one run", f"Write more of it: {', '.join(run.run_id for run in meant[:3])}.")
-        found[meant[0].run_id] = meant[0]
-    return list(found.values())
+        matches = [run for run in workspace.runs() if name and run.run_id.startswith(name)]
+        if not matches:
+            raise unknown_name("run", name, [run.run_id for run in candidates])
+        if len(matches) > 1:
+            ids_of = ", ".join(run.run_id for run in matches[:3])
+            raise CapbiasError(
+                f"{len(matches)} runs have an id that begins with {name!r}.", f"Write more of it: {ids_of}."
+            )
+        chosen[matches[0].run_id] = matches[0]
+    return list(chosen.values())

@@ -17,17 +17,18 @@ from capbias_core.cli.photographs import keep_named
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load import read_boxes, read_captions
-from capbias_core.load.regions import read_regions
+from capbias_core.load import BOXES, REFERENCES, SEGMENTS, parse
 from capbias_core.load.rows import place_and_message
+from capbias_core.load.tables import regions as regions_of
 from capbias_core.measures.mask import MASKED, MaskOptions
 from capbias_core.measures.object_associations import departures, departures_in
 from capbias_core.runs.mask_runs import plan_masking
 from capbias_core.spreadsheets import csv_text
-from capbias_core.types import Problem, counted
+from capbias_core.types import counted
 from capbias_core.vision.mask_regions import OF_OBJECTS, MaskRule, regions_to_drop
-from capbias_core.workspace import ingest
+from capbias_core.workspace.ingest import read_frame, read_part, store
 from capbias_core.workspace.inputs import temporary_workspace, warn
+from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.masked_photographs import labelled_boxes, made_here, masked_names
 from capbias_core.workspace.person_regions import resolve_person_regions
 from capbias_core.workspace.photographs import KIND, frozen_photographs, photograph_files
@@ -200,22 +201,16 @@ def _keep_marks(workspace: Workspace, flags: MaskFlags, options: MaskOptions) ->
     if flags.boxes:
         _keep_boxes(workspace, path, "boxes")
         return "boxes"
-    offered = ingest.preview_import(workspace, path, ingest.SEGMENTS, FILES)
-    ingest.keep_segments(workspace, offered, "segments", FILES, path.name)
-    warn([offered.report], say)
+    part = read_part(path, SEGMENTS, "segments")
+    store(workspace, FILES, [part])
+    warn([part.report] if part.report else [], say)
     return "segments"
 
 
 def _keep_boxes(workspace: Workspace, path: Path, name: str) -> None:
-    table = read_boxes(path)
-    workspace.keep("boxes", name, table.frame, FILES, path.name)
-    _say_problems(table.problems, table.problem_count)
-
-
-def _say_problems(problems: Sequence[Problem], count: int) -> None:
-    if count:
-        first = ": ".join(place_and_message(problems[0]))
-        say(f"warning: {problems[0].file}: {counted(count, 'row')} left out; the first at {first}")
+    part = read_part(path, BOXES, name)
+    store(workspace, FILES, [part])
+    warn([part.report] if part.report else [], say)
 
 
 def _named(flags: MaskFlags) -> dict[str, float] | None:
@@ -246,7 +241,7 @@ def _departures_of_file(flags: MaskFlags) -> dict[str, float] | None:
             "an attribute with words, or a collection with its labels",
             "Import captions and labels, and use --collection; or name the objects with --object.",
         )
-    human = read_captions(Path(flags.references), kind="reference").frame
+    human = read_frame(flags.references, REFERENCES)
     return _told(departures(human, known[flags.attribute]))
 
 
@@ -309,8 +304,12 @@ def _copy(source: Path, target: Path) -> None:
 def _drop(workspace: Workspace, collection: str, flags: MaskFlags, options: MaskOptions) -> int:
     """Write the regions to drop as CSV, a row each."""
     output = checked_output(flags.output)
-    regions, problems, count = read_regions(Path(flags.regions or ""))
-    _say_problems(problems, count)
+    path = Path(flags.regions or "")
+    table = regions_of(within_limits(path.name, parse, path))
+    regions = table.frame
+    if table.problem_count:
+        first = ": ".join(place_and_message(table.problems[0]))
+        say(f"warning: {table.problems[0].file}: {counted(table.problem_count, 'row')} left out; the first at {first}")
     marks = workspace.frame(resolve_person_regions(workspace, collection, options.people)["item"])
     own = dict(list(marks.groupby("image_id")))
     labelled, chosen = options.labelled, {}

@@ -48,13 +48,14 @@ def run(
 ) -> int:
     """Make the numbers of a bundle again and compare them."""
     if not tolerance >= 0:
-        raise CapbiasError(f"--tolerance {tolerance:g}", "a number of 0 or more", "Give another, or leave it out.")
+        raise CapbiasError(f"--tolerance is {tolerance:g}, which is below 0.", "Give another, or leave it out.")
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="capbias-") as folder, _place(workspace) as place:
+    with tempfile.TemporaryDirectory(prefix="capbias-") as folder:
         read = read_bundle(checked_path(bundle), Path(folder) / "bundle")
         frames = find_data(read, map(checked_path, data or ()), say)
         say(f"{counted(len(read.items), 'input')} with the content that the bundle names")
-        found = reproduce(place, read, frames, run_all, tolerance)
+        with _place(workspace) as place:
+            found = reproduce(place, read, frames, run_all, tolerance)
     return _told(found, tolerance, time.monotonic() - began)
 
 

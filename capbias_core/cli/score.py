@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import pandas as pd
@@ -19,7 +18,7 @@ from capbias_core.api import DEFAULT_METRICS, Asked, Report, measured
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER
 from capbias_core.cli.flags import ANSWER, HUMAN, INPUTS, WHAT, Flags, command, flag, given, measure_choices
 from capbias_core.cli.flags import ATTACKERS as ATTACKER_FLAGS
-from capbias_core.cli.inputs import SETS_FLAG, InputFlags, inputs, sorted_files
+from capbias_core.cli.inputs import SETS_FLAG, InputFlags, inputs
 from capbias_core.cli.running import run_all
 from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, on_terminal, readable, say, show, write_output
 from capbias_core.errors import unknown_name
@@ -38,13 +37,13 @@ from capbias_core.present.table import (
 )
 from capbias_core.workspace.ingest import SAMPLES
 from capbias_core.workspace.inputs import ALIGNMENTS, CONSTANT
+from capbias_core.workspace.store import suggested_name
 
 FORMATS = {
     "csv": lambda report: to_csv(_lettered(report)),
     "json": lambda report: to_json(report.table),
     "table": lambda report: to_text(scores_table(_lettered(report))),
 }
-SEEDS = 10
 GAP = 2  # columns of the terminal between those of a table
 
 app = command(
@@ -133,7 +132,7 @@ def score(
     asked = Asked(
         metrics=tuple(metric or DEFAULT_METRICS),
         attackers=tuple(attacker or (DEFAULT_ATTACKER,)),
-        seeds=chosen.pop("seeds", SEEDS),
+        seeds=chosen.pop("seeds", None),
         choices={name: own for name, own in chosen.items() if name not in OF_INPUTS},
         per_object=per_object,
     )
@@ -144,10 +143,8 @@ def score(
     said, stops = Said(held=on_terminal()), list[KeyboardInterrupt]()
     compute = partial(run_all, stopped=stops.append)  # what had finished is written then
     try:
-        with TemporaryDirectory() as folder:  # what is in archives
-            flags, more = sorted_files(files, flags, more, Path(folder), said.tell)
-            with inputs(flags, said.tell, **more) as (workspace, kept):
-                report = measured(workspace, kept, asked, compute, said.tell)
+        with inputs(flags, said.tell, files, **more) as (workspace, resolved):
+            report = measured(workspace, resolved, asked, compute, said.tell)
         for line in (*(f"note: {note}" for note in report.notes), *(f"error: {line}" for line in report.failed)):
             said.tell(line)
         if answered := on_terminal() and len(report.table) and (path or written == "table"):
@@ -160,7 +157,7 @@ def score(
         say(report.sentence)
     if stops:
         raise stops[0]
-    if answered and (further_command := _next_command(flags, report)):
+    if answered and (further_command := _next_command(flags, files, resolved.table, report)):
         show(f"Next: {further_command}")
     return RUN_FAILED if report.failed or report.table.empty else DONE
 
@@ -252,18 +249,24 @@ def _tables(frame: pd.DataFrame, width: int) -> Iterator[Table]:
         yield table
 
 
-def _next_command(flags: InputFlags, report: Report) -> str:
-    """The command that shows which words carry the bias of the captioner that the answer is about."""
-    of_files = [*(flags.captions or ()), flags.labels or ""] if not flags.collection else []
-    if not (flags.collection or flags.labels) or not all(Path(file).is_file() for file in of_files):
-        return ""
+def _next_command(flags: InputFlags, files: Sequence[str], table: str, report: Report) -> str:
+    """The command that shows which words carry the bias of the captioner in the answer; '' if it cannot be written."""
     model = report.about
-    files = {Path(file).stem: file for file in flags.captions or ()}
-    parts = ["capbias", "explain", "--captions", model if flags.collection else files.get(model, model)]
-    parts += ["--collection", flags.collection] if flags.collection else []
-    parts += ["--labels", flags.labels] if flags.labels else []
+    parts = ["capbias", "explain"]
+    if flags.collection:
+        parts += ["--captions", model, "--collection", flags.collection]
+        labels = flags.labels
+    else:
+        by_name = {suggested_name(Path(file).stem): file for file in (*files, *(flags.captions or ()))}
+        labels = flags.labels or by_name.get(table)
+        if not labels or not all(Path(file).is_file() for file in (by_name.get(model, ""), labels)):
+            return ""
+        parts += ["--captions", by_name[model]]
+    parts += ["--labels", labels] if labels else []
     parts += ["--attribute", flags.attribute]
     for name in ("attribute_column", "image_id_column", "caption_column", "workspace"):
-        parts += [f"--{name.replace('_', '-')}", own] if (own := getattr(flags, name)) else []
+        parts += [f"--{name.replace('_', '-')}", value] if (value := getattr(flags, name)) else []
     parts += ["--values", *flags.values] if flags.values else []
+    for pair in flags.map or ():
+        parts += ["--map", pair]
     return shlex.join(parts)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capbias_core.errors import CapbiasError
-from capbias_core.whole_files import write_whole
+from capbias_core.whole_files import USUAL, write_whole
 
 if TYPE_CHECKING:
     from capbias_core.types import Progress
@@ -78,7 +78,7 @@ def _write(data: bytes, target: Path) -> None:
     if target.exists() and not target.is_file():
         target.write_bytes(data)
         return
-    write_whole(target, data)
+    write_whole(target, data, USUAL)
     say(f"written: {target}")
 
 

@@ -4,38 +4,72 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import re
 import shutil
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.datasets import MARKS, with_datasets
 
 ARCHIVES = (".zip", ".gz")
 MOST_FILES, MOST_BYTES = 2_000, 4_000_000_000
+# Text shrinks to a twentieth, not to a thousandth. A small archive may shrink more.
+MOST_TIMES, SMALL = 100, 100_000_000
+TEXTS, MOST_TEXTS = (".txt", ".caption"), 200_000  # files of which each is of an image
+LINE_OF_IMAGE = re.compile(r"\S+\.(jpe?g|png|webp|gif|bmp)(#\d+)?[\t,|]|\d+[\t,]", re.IGNORECASE)
 CHUNK = 1 << 20
+# Files by which a folder is known as a data set of the library `datasets`, saved to disk (columnar.py).
+SPLITS, STATE = MARKS = "dataset_dict.json", "state.json"
+
+
+def is_dataset(path: Path) -> bool:
+    """Whether a folder is a data set as it was saved."""
+    return any((path / mark).is_file() for mark in MARKS)
+
+
+def with_datasets(paths: Sequence[Path]) -> list[Path]:
+    """Paths, with each saved data set as its folder in place of the files in it."""
+    parents = {own.parent for own in paths if own.name in MARKS}
+    folders = sorted(own for own in parents if not parents.intersection(own.parents))
+    return [*folders, *(own for own in paths if not set(folders).intersection(own.parents))]
 
 
 def unpacked(path: Path, folder: Path) -> list[Path]:
     """The files of an archive, written into an empty folder; of any other file itself.
 
-    Folders within an archive are left out of the names; so are hidden files. A data set that was saved to disk
-    (datasets.py) stays one folder. Raises CapbiasError for an archive that
-    is broken, encrypted, or holds more than 2,000 files or 4 GB; nothing of it is left then.
+    Folders within an archive are left out of the names; so are hidden files. A data set that was saved to disk, and
+    texts of which each is of an image, stay one folder. Raises CapbiasError for an archive that is broken, encrypted,
+    or holds too many files or more than 4 GB; nothing of it is left then.
     """
     path, folder = Path(path), Path(folder)
     if path.suffix.lower() not in ARCHIVES:
         return [path]
     with _into(path, folder):
         if path.suffix.lower() != ".zip":
-            return [_from_gzip(path, folder)]
-        if not _holds_dataset(path):
-            return _from_zip(path, folder, _numbered)
-        return with_datasets(_from_zip(path, folder / path.stem, _named))
+            target = folder / (path.stem or "file")
+            with gzip.open(path) as source:
+                _copied(source, target, most_bytes(path), path)
+            return [target]
+        with zipfile.ZipFile(path) as archive:
+            members = list(filter(_is_wanted, archive.infolist()))
+            texts = [own for own in members if own.filename.lower().endswith(TEXTS)]
+            one_per_image = len(texts) > 1 and _is_plain(archive, texts[0])
+        if any(PurePosixPath(own.filename).name in MARKS for own in members):
+            return with_datasets(_from_zip(path, folder / path.stem, _named))
+        if one_per_image:
+            files = _from_zip(path, folder / path.stem, _named)
+            return [folder / path.stem, *(own for own in files if own.suffix.lower() not in TEXTS)]
+        return _from_zip(path, folder, _numbered)
+
+
+def _is_plain(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
+    """Whether a text may be of one image: its first line names none."""
+    with archive.open(member) as source:
+        return not LINE_OF_IMAGE.match(source.readline(1000).decode("utf-8", "replace"))
 
 
 def unpacked_tree(path: Path, folder: Path) -> dict[str, Path]:
@@ -57,21 +91,14 @@ def _into(path: Path, folder: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         shutil.rmtree(folder, ignore_errors=True)
-        raise CapbiasError(f"{path.name}, which is not there", "a .zip or .gz file", "Check the path.") from None
+        raise CapbiasError(f"{path.name} does not exist.", "Check its name and folder.") from None
     except (zipfile.BadZipFile, OSError, EOFError, zlib.error, lzma.LZMAError, RuntimeError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         reason = str(error).split("\n")[0][:200].rstrip(".")
-        raise CapbiasError(
-            f"{path.name}, an archive that cannot be unpacked ({reason})", "a .zip or .gz file", "Unpack it first."
-        ) from None
+        raise CapbiasError(f"{path.name} cannot be unpacked ({reason}).", "Unpack it yourself.") from None
     except CapbiasError:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-
-
-def _holds_dataset(path: Path) -> bool:
-    with zipfile.ZipFile(path) as archive:
-        return any(PurePosixPath(name).name in MARKS for name in archive.namelist())
 
 
 def _numbered(_path: Path, number: int, member: str) -> PurePosixPath:
@@ -82,57 +109,53 @@ def _numbered(_path: Path, number: int, member: str) -> PurePosixPath:
 def _named(path: Path, _number: int, member: str) -> PurePosixPath:
     name = PurePosixPath(member)
     if name.is_absolute() or ".." in name.parts or set(member) & set("\\:") or not member.isprintable():
-        got = f"{path.name} with a file called {member[:100]!r}"
-        raise CapbiasError(got, "names that stay within the archive", "Do not trust it; ask for another.")
+        raise CapbiasError(
+            f"{path.name} holds a file whose name leads out of the archive: {member[:100]!r}.", "Do not trust it."
+        )
     return name
+
+
+def _is_wanted(member: zipfile.ZipInfo) -> bool:
+    """Whether a member is a file, and no hidden one."""
+    parts = Path(member.filename).parts
+    return not member.is_dir() and not any(part.startswith((".", "__MACOSX")) and part != ".." for part in parts)
 
 
 def _from_zip(path: Path, folder: Path, place: Callable[[Path, int, str], PurePosixPath]) -> list[Path]:
     with zipfile.ZipFile(path) as archive:
-        wanted = [own for own in archive.infolist() if not own.is_dir() and _shown(own.filename)]
-        if len(wanted) > MOST_FILES:
-            raise _too_much(path, f"{len(wanted):,} files")
-        left, found = MOST_BYTES, []
-        for number, member in enumerate(wanted):
+        members = list(filter(_is_wanted, archive.infolist()))
+        texts = sum(member.filename.lower().endswith(TEXTS) for member in members)
+        if texts > MOST_TEXTS or len(members) - texts > MOST_FILES:
+            raise CapbiasError(f"{path.name} holds {len(members):,} files, more than {MOST_FILES:,}.", "Split it.")
+        left, files = most_bytes(path), []
+        for number, member in enumerate(members):
             target = folder / place(path, number, member.filename)
             target.parent.mkdir(parents=True, exist_ok=True)
+            if target.exists():
+                raise CapbiasError(f"{path.name} holds two files called {member.filename[:100]}.", "Pack it again.")
             with archive.open(member) as source:
                 left -= _copied(source, target, left, path)
-            found.append(target)
-    if not found:
-        raise CapbiasError(f"{path.name}, an archive without files", "files of captions or labels", "Pack it again.")
-    return found
+            files.append(target)
+    if not files:
+        raise CapbiasError(f"{path.name} is an archive without files.", "Pack it again.")
+    return files
 
 
-def _from_gzip(path: Path, folder: Path) -> Path:
-    target = folder / (path.stem or "file")
-    with gzip.open(path) as source:
-        _copied(source, target, MOST_BYTES, path)
-    return target
-
-
-def _shown(name: str) -> bool:
-    return not any(part.startswith((".", "__MACOSX")) and part != ".." for part in Path(name).parts)
+def most_bytes(path: Path) -> int:
+    """What an archive may unpack to, by its own size."""
+    return min(MOST_BYTES, max(SMALL, MOST_TIMES * path.stat().st_size))
 
 
 def _copied(source: IO[bytes] | gzip.GzipFile, target: Path, most: int, path: Path) -> int:
     """Bytes written; what an archive says of its sizes is not believed."""
     written = 0
     with target.open("wb") as file:
-        for part in _parts(source):
+        while part := source.read(CHUNK):
             written += len(part)
             if written > most:
-                raise _too_much(path, f"more than {MOST_BYTES / 1e9:g} GB")
+                raise CapbiasError(
+                    f"{path.name} unpacks to more than {most_bytes(path) / 1e9:g} GB.",
+                    "Split it, or unpack it first and load the file.",
+                )
             file.write(part)
     return written
-
-
-def _parts(source: IO[bytes] | gzip.GzipFile) -> Iterable[bytes]:
-    while part := source.read(CHUNK):
-        yield part
-
-
-def _too_much(path: Path, what: str) -> CapbiasError:
-    return CapbiasError(
-        f"{path.name} with {what} in it", f"at most {MOST_FILES:,} files of {MOST_BYTES / 1e9:g} GB in all", "Split it."
-    )

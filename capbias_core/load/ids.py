@@ -6,6 +6,7 @@ import math
 import re
 from numbers import Integral, Real
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
@@ -15,6 +16,10 @@ DIGITS = re.compile(
     rf"(?:.*[/\\])?(?:COCO_[A-Za-z0-9]+_(\d+)(?:{ENDING})?|(\d{{12}}){ENDING})|(\d+)(?:{ENDING}|\.0+)?",
     re.IGNORECASE | re.ASCII,
 )
+# The start of names that a copy of COCO gave its images, and endings of files that stand for an image.
+COCO_NAME = re.compile(r"(?:ms)?coco_(?:train|val|test)(?:20\d\d)?_0*(\d+)", re.IGNORECASE | re.ASCII)
+FILE_ENDING = re.compile(rf"(?:{ENDING}|\.(?:txt|json|npy|npz|xml))$", re.IGNORECASE)
+QUERY = re.compile(rf"({ENDING})[?#].*$", re.IGNORECASE | re.DOTALL)
 MOST = 10**100
 # Characters that text may hold in JSON and that no Parquet file or database keeps.
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -49,6 +54,32 @@ def _from_text(text: str) -> str:
         raise ValueError("the image id holds a NUL character or half a surrogate pair")
     match = DIGITS.fullmatch(stripped)
     return (match[1] or match[2] or match[3]).lstrip("0") or "0" if match else stripped
+
+
+def last_part(image: str) -> str:
+    r"""The last part of an image id that is a path or an address, as an image id in lower case.
+
+    >>> [last_part(each) for each in (r"C:\val\1000.jpg", "s3://b/Dog%201.png", "http://a.org/0012.jpg?x=1", "7")]
+    ['1000', 'dog 1.png', '12', '7']
+    """
+    try:
+        path = urlsplit(image).path if "://" in image else QUERY.sub(r"\1", image)
+    except ValueError:  # not an address after all
+        path = image
+    last = unquote(path).replace("\\", "/").rstrip("/").rpartition("/")[2]
+    return _from_text(last).casefold() if last.strip() and not UNSTORABLE.search(last) else image.casefold()
+
+
+def stem(image: str) -> str:
+    """The last part of an image id without the ending of a file, and of a name such as `mscoco_val_7` the number.
+
+    >>> [stem(each) for each in ("out/dog_1000.jpg", "mscoco_val_1000", "dog_1000", "1000.5")]
+    ['dog_1000', '1000', 'dog_1000', '1000.5']
+    """
+    last = last_part(image)
+    name = FILE_ENDING.sub("", last) or last
+    match = COCO_NAME.fullmatch(name)
+    return match[1] if match else _from_text(name)
 
 
 def _from_number(value: Any) -> str:

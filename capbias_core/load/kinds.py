@@ -1,78 +1,89 @@
-"""What a file is likely to hold, by its content and its name, so that several files can be given at once."""
+"""What a file most likely holds, by its content."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from mmap import ACCESS_READ, mmap
-from pathlib import Path
 
-from capbias_core.load.boxes import is_boxes
-from capbias_core.load.coco import CAPTIONS
-from capbias_core.load.files import encoding_of, read_head
-from capbias_core.load.objects import USUAL_COLUMNS
-from capbias_core.load.rows import USUAL_REFERENCES, column_beside, guess_columns
-from capbias_core.load.sniff import reader_of
+from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, Parsed
+from capbias_core.load.rows import FEW_VALUES, USUAL_REFERENCES, column_beside, few_values, guess_columns
+from capbias_core.load.tables import BOX_NAMES, OBJECT_COLUMNS, is_boxes
 
-GENERATED, HUMAN, LABELS, OBJECTS = "captions", "references", "attributes", "objects"
-TITLES = {GENERATED: "captions of a model", HUMAN: "human captions", LABELS: "a table of labels", OBJECTS: "objects"}
-INSTANCES = "COCO instances (JSON)"
+__all__ = ["BOXES", "CAPTIONS", "LABELS", "OBJECTS", "REFERENCES", "SEGMENTS", "Guess", "guess_kind"]
+
 HUMAN_NAME = re.compile(r"(^|[^a-z])(refs?|references?|humans?|people|gts?|ground.?truth)([^a-z]|$)", re.IGNORECASE)
-SEVERAL = 1.5  # captions per image, from which they are people's
-BY_NAME, BY_COUNT = "by its name", "since its images have several captions"
+SEVERAL = 1.5  # captions per image, from which they may be people's
+# Columns that hold nothing but captions.
+SURE_CAPTIONS = {"caption", "captions", "caption_list", "prediction", "pred", "predicted_caption", "generated_caption"}
+# Columns that number the captions of an image, as data sets of human captions do.
+NUMBERS = {"comment_number", "caption_id", "caption_number"}
+# What Open Images and COCO say of a box, besides its class and its corners.
+OF_BOXES = {
+    "source",
+    "isoccluded",
+    "istruncated",
+    "isgroupof",
+    "isdepiction",
+    "isdepictionof",
+    "isinside",
+    "isinsideof",
+}
+OF_BOXES |= {"bbox", "category_id", "id", "area", "iscrowd", *" ".join(BOX_NAMES.values()).split()}
 
 
 @dataclass(frozen=True)
-class Likely:
-    """kind: `captions`, `references`, `attributes` or `objects`. title: the format, as shown. references: whether
-    captions of a model have human captions of the same images beside them. by_rows: whether its images have no ids.
-    human_by: what alone says that people wrote its captions, where its format does not: BY_NAME or BY_COUNT."""
+class Guess:
+    """kind: what a file most likely holds. certain: whether its format or an unmistakable column says so, never its
+    name or the number of captions per image. hint: other signs, shown and never acted upon. references_beside: the
+    column of human captions beside those of a model. suggests: the kind that a page preselects for the user to confirm,
+    if both the name and the number of captions per image speak for it."""
 
     kind: str
-    title: str
-    references: bool = False
-    by_rows: bool = False
-    human_by: str = ""
+    certain: bool
+    hint: str = ""
+    references_beside: str = ""
+    suggests: str = ""
 
 
-def likely(path: Path, named: Mapping[str, str | None] | None = None) -> Likely:
-    """What a file is by its content and name. Raises CapbiasError for one in no format that is known.
+def guess_kind(parsed: Parsed, columns: Mapping[str, str] = {}) -> Guess:
+    """What a file holds, by its format and columns.
 
-    named: role ("image_id", "caption") -> the column that the user says holds it, of files that have it.
-
-    A file without a column of captions is a table of labels, unless it holds objects or boxes alone. Captions are a
-    model's, unless they are in COCO's format of human captions or the name says so; how many an image has is known
-    when they are read (`kind_of_captions`).
+    columns: role ("image_id", "caption") -> the column that the user names. Human captions are certain only in COCO's
+    own format; a table of a model's captions is one whose columns say so.
     """
-    path = Path(path)
-    reader = reader_of(path)
-    if reader.name == CAPTIONS:  # columns would take a whole reading, which of instances is long
-        return Likely(OBJECTS, INSTANCES) if _has_categories(path) else Likely(HUMAN, reader.title)
-    if reader.holds:
-        return Likely(reader.holds, reader.title)
-    columns = reader.columns(path)
-    kind = _kind_of_table(path, columns, {role: name for role, name in (named or {}).items() if name in columns})
-    beside = kind == GENERATED and column_beside(columns, USUAL_REFERENCES) is not None
-    return Likely(kind, reader.title, beside, reader.by_rows, BY_NAME if kind == HUMAN else "")
+    names = tuple(parsed.columns)
+    named = {role: name for role, name in columns.items() if name in names}
+    guess = {**guess_columns(names), **named}
+    if parsed.kind:
+        certain = parsed.kind != REFERENCES or parsed.format == "coco_captions"
+        return Guess(parsed.kind, certain, "" if certain else f"{parsed.title} holds human captions")
+    others = {name.strip().lower() for name in names if name != guess["image_id"]}
+    caption = guess["caption"]
+    sure = caption is not None and ("caption" in named or caption.strip().lower() in SURE_CAPTIONS)
+    if caption is not None and (sure or not few_values(parsed.columns[caption])):
+        beside = column_beside(names, USUAL_REFERENCES) or ""
+        if not beside and (parsed.format == "coco_captions" or others & NUMBERS):
+            sign = "its captions are numbered" if others & NUMBERS else "it is laid out as COCO's human captions"
+            return Guess(REFERENCES, False, sign)
+        each = 0.0 if parsed.by_rows else _captions_per_image(parsed, guess["image_id"], caption)
+        signs = ["its name says so"] if HUMAN_NAME.search(parsed.path.stem) else []
+        signs += [f"its images have {each:.2g} captions each"] if each >= SEVERAL else []
+        suggests = REFERENCES if len(signs) == 2 and not beside else ""
+        return Guess(CAPTIONS, sure, " and ".join(signs), beside, suggests)
+    if is_boxes(parsed) and others <= OF_BOXES:
+        return Guess(BOXES, True)
+    if others and others <= set(OBJECT_COLUMNS.split()):
+        return Guess(OBJECTS, True)
+    labels = any(_are_labels(values) for name, values in parsed.columns.items() if name != guess["image_id"])
+    return Guess(LABELS, guess["image_id"] is not None and labels)
 
 
-def _has_categories(path: Path) -> bool:
-    """Whether an annotation of a COCO file names a category, which captions have not."""
-    key = '"category_id"'.encode(encoding_of(read_head(path))[1])
-    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
-        return content.find(key) >= 0
+def _are_labels(values: Sequence) -> bool:
+    return len({str(value) for value in values}) <= min(FEW_VALUES, max(1, len(values) - 1))
 
 
-def _kind_of_table(path: Path, columns: tuple[str, ...], named: Mapping[str, str | None]) -> str:
-    names = {name.strip().lower() for name in columns}
-    guess = {**guess_columns(columns), **named}
-    if guess["caption"] is not None:
-        return HUMAN if HUMAN_NAME.search(path.stem) else GENERATED
-    others = names - {str(guess["image_id"]).strip().lower()}
-    return OBJECTS if is_boxes(columns) or (others and others <= set(USUAL_COLUMNS)) else LABELS
-
-
-def kind_of_captions(kind: str, images: Sequence[str]) -> str:
-    """A likely kind now that the image ids are known, one a caption: where most images have several, people's."""
-    return HUMAN if kind == GENERATED and len(images) >= SEVERAL * len(set(images)) else kind
+def _captions_per_image(parsed: Parsed, image: str | None, caption: str) -> float:
+    images = {str(value) for value in parsed.columns[image]} if image else set()
+    texts = sum(len(value) if isinstance(value, list) else 1 for value in parsed.columns[caption])
+    return texts / len(images) if images else 0.0

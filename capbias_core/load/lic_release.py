@@ -16,12 +16,12 @@ from typing import Any
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import readable
 from capbias_core.load.ids import printable
-from capbias_core.load.reader import Head, Reader
-from capbias_core.load.rows import Choose, Rows, checked_names, names_of, rows_of_records
+from capbias_core.load.parsed import Head, Parsed, Reader, of_records
 
 MOST_BYTES = 512 << 20
 MOST_TEXT = 1 << 30
 ENDINGS = (".pkl", ".pickle", ".p")
+STARTS = (b"\x80\2", b"\x80\3", b"\x80\4", b"\x80\5", b"(lp0\n", b"(lp1\n", b"]q\x00", b"]q\x01")
 PLAIN_TYPES = (list, tuple, dict, str, int, float, bool, type(None))
 PLAIN_OPCODES = """
     PROTO FRAME STOP MARK POP POP_MARK DUP MEMOIZE GET BINGET LONG_BINGET PUT BINPUT LONG_BINPUT
@@ -35,30 +35,12 @@ NAMING_OPCODES = ("GLOBAL", "STACK_GLOBAL", "INST")
 MEMO_OPCODES = ("PUT", "BINPUT", "LONG_BINPUT")
 
 
-def looks_pickled(head: Head) -> bool:
-    """A protocol header (protocol 2 to 5), the start of a list in protocol 0 or 1, or the ending of a pickle."""
-    data = head.data
-    return (data[:1] == b"\x80" and data[1:2] in (b"\2", b"\3", b"\4", b"\5")) or (
-        data.startswith((b"(lp0\n", b"(lp1\n", b"]q\x00", b"]q\x01")) or head.ending in ENDINGS
-    )
-
-
-def lic_columns(path: Path) -> tuple[str, ...]:
-    """The keys of the records."""
-    return checked_names(path.name, names_of(read_pickle(path)))
-
-
-def read_lic(path: Path, choose: Choose) -> Rows:
-    """The records of a LIC pickle."""
-    return rows_of_records(read_pickle(path), choose, path.name)
-
-
 def read_pickle(path: Path) -> list:
     """A pickled list of dicts of plain values. Raises CapbiasError for anything else, and runs none of it."""
     with readable(path):
         size = path.stat().st_size
         if size > MOST_BYTES:
-            raise _refused(path, f"of {size / 2**20:,.0f} MiB", f"at most {MOST_BYTES >> 20} MiB")
+            raise _refused(path, f"of {size / 2**20:,.0f} MiB; at most {MOST_BYTES >> 20} MiB are read")
         data = path.read_bytes()
     try:
         _check_opcodes(path, data)
@@ -68,7 +50,11 @@ def read_pickle(path: Path) -> list:
     except Exception as error:  # damaged bytes can raise nearly anything
         reason = str(error).split("\n")[0][:200].rstrip(".")
         raise _refused(path, f"that is broken ({reason})") from None
-    return _checked(path, value)
+    if not isinstance(value, (list, tuple)) or not any(isinstance(record, dict) for record in value):
+        raise _refused(path, f"that holds a {type(value).__name__} without records")
+    _check_types(path, value)
+    _check_unfolded(path, [record for record in value if isinstance(record, dict)])
+    return list(value)
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -87,8 +73,7 @@ class _PlainUnpickler(pickle.Unpickler):
 
 def _check_opcodes(path: Path, data: bytes) -> None:
     """Refuse opcodes that plain data has no use for (extension codes, buffers), and memo places never reached."""
-    plain = frozenset(PLAIN_OPCODES.split())
-    last = -1
+    last, plain = -1, frozenset(PLAIN_OPCODES.split())
     for count, (opcode, argument, place) in enumerate(pickletools.genops(data)):
         name, last = opcode.name, place or 0
         if name in NAMING_OPCODES:
@@ -98,16 +83,7 @@ def _check_opcodes(path: Path, data: bytes) -> None:
         if name in MEMO_OPCODES and argument is not None and argument > count:
             raise _refused(path, f"that would fill the memory (memo place {argument} at byte {last})")
     if last + 1 != len(data):
-        raise _refused(path, f"that ends at byte {last} of {len(data)}", "one pickle in the file")
-
-
-def _checked(path: Path, value: object) -> list:
-    """The records, once every type in them is known to be plain and their text fits into memory."""
-    if not isinstance(value, (list, tuple)) or not any(isinstance(record, dict) for record in value):
-        raise _refused(path, f"that holds a {type(value).__name__} without records")
-    _check_types(path, value)
-    _check_unfolded(path, [record for record in value if isinstance(record, dict)])
-    return list(value)
+        raise _refused(path, f"that ends at byte {last} of {len(data)}")
 
 
 def _check_types(path: Path, value: object) -> None:
@@ -129,34 +105,37 @@ def _check_types(path: Path, value: object) -> None:
 def _check_unfolded(path: Path, records: list[dict]) -> None:
     """Refuse a small file whose records share containers so often that its rows would fill the memory.
 
-    A value takes at least a byte of the file where it is not shared, so honest files hold no more values than bytes.
+    A value takes at least a byte of the file if it is not shared, so honest files hold no more values than bytes.
     """
-    size, values, text, sizes = path.stat().st_size, 0, 0, {}
+    size, values, text = path.stat().st_size, 0, 0
+    sizes: dict[int, tuple[int, int]] = {}  # list -> its items, and the characters of the text in it
     for record in records:
         values += len(record)
         for value in record.values():
-            items, characters = _size(value, sizes)
-            values, text = values + items, text + characters
+            if not isinstance(value, (list, tuple)):
+                text += len(value) if isinstance(value, str) else 0
+                continue
+            if id(value) not in sizes:
+                sizes[id(value)] = len(value), sum(len(item) for item in value if isinstance(item, str))
+            values, text = values + sizes[id(value)][0], text + sizes[id(value)][1]
         if values > size or text > MOST_TEXT:
-            raise _refused(path, "that unfolds to far more than its size", "records that share no lists")
+            raise _refused(path, "that unfolds to far more than its size")
 
 
-def _size(value: object, sizes: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Items of a list (0 for other values) and characters of the text in it; each list is counted once."""
-    if not isinstance(value, (list, tuple)):
-        return 0, len(value) if isinstance(value, str) else 0
-    if id(value) not in sizes:
-        sizes[id(value)] = len(value), sum(len(item) for item in value if isinstance(item, str))
-    return sizes[id(value)]
-
-
-def _refused(path: Path, fault: str, expected: str = "") -> CapbiasError:
+def _refused(path: Path, fault: str) -> CapbiasError:
     return CapbiasError(
-        f"{path.name}, a pickle {printable(fault)}",
-        expected
-        or "lists and dicts of text and numbers, as in the LIC release; nothing else, since a pickle can run code",
+        f"{path.name} is a pickle {printable(fault)}.",
+        "Since a pickle can run code, only lists and dicts of text and numbers are read, as in the LIC release. "
         "Write the captions as JSON, CSV or Parquet instead.",
     )
 
 
-READERS = (Reader("lic_release", "LIC release (pickle)", looks_pickled, lic_columns, read_lic, place=2),)
+def _looks_pickled(head: Head) -> bool:
+    return head.data.startswith(STARTS) or head.ending in ENDINGS
+
+
+def _parse_pickle(path: Path) -> Parsed:
+    return of_records(path, "lic_release", "LIC release (pickle)", read_pickle(path))
+
+
+READERS = (Reader("lic_release", "LIC release (pickle)", _looks_pickled, _parse_pickle, place=2),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -38,9 +38,8 @@ def find_pictures(folder: Path) -> pd.DataFrame:
     files = picture_files(folder)
     if not files:
         raise CapbiasError(
-            f"the folder {str(folder)[:200]!r}, which holds no photograph",
-            "a folder with files such as 000000000785.jpg or COCO_val2014_000000000785.jpg",
-            "Check the path; the name of a file must be its image id.",
+            f"The folder {str(folder)[:200]!r} holds no photograph.",
+            "Check the path. A file is named by its image ID, such as 000000000785.jpg.",
         )
     return pd.DataFrame(
         {"image_id": [normalise_image_id(path.name) for path in files], "file": [path.name for path in files]}
@@ -70,23 +69,24 @@ def read_photograph(path: Path, longest: int = 0) -> np.ndarray:
     from PIL import Image, UnidentifiedImageError
 
     path = Path(path)
-    with readable(path), path.open("rb") as handle:
+    with readable(path), path.open("rb") as handle, warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
-            with _opened(handle) as image:
-                _check_size(path, image.size)
+            with Image.open(handle) as image:
+                if image.width * image.height > MOST_PIXELS:
+                    raise _too_large(path, f"{image.width:,} x {image.height:,}")
                 if longest:
                     image.draft("RGB", (longest, longest))
                 return _rgb(_upright(image))
         except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-            raise _too_large(path, "more than 89 million pixels") from None
-        except MemoryError:
+            raise _too_large(path, "more than 89 million") from None
+        except (CapbiasError, MemoryError):
             raise
         except Exception as error:  # whatever a broken file makes a decoder raise
-            fault = "no format that is known" if isinstance(error, UnidentifiedImageError) else error
+            fault = "no known format" if isinstance(error, UnidentifiedImageError) else error
             raise CapbiasError(
-                f"{path.name}, which cannot be read as a picture ({fault})",
-                "a whole JPEG, PNG, WebP, BMP, TIFF or GIF file",
-                "Copy the file again, or leave it out.",
+                f"{path.name} cannot be read as a picture ({fault}).",
+                "Use a whole JPEG, PNG, WebP, BMP, TIFF or GIF file, or leave it out.",
             ) from None
 
 
@@ -96,7 +96,7 @@ def check_photograph(path: Path) -> None:
 
 
 def _upright(image: Image.Image) -> Image.Image:
-    """Turned as its EXIF says; as it is where that cannot be read. The other fields may hold anything."""
+    """Turned as its EXIF says; as it is if that cannot be read. The other fields may hold anything."""
     from PIL import Image
 
     try:
@@ -104,14 +104,6 @@ def _upright(image: Image.Image) -> Image.Image:
     except Exception:
         turn = None
     return image if turn is None else image.transpose(Image.Transpose[turn])
-
-
-def _opened(handle: BinaryIO) -> Image.Image:
-    from PIL import Image
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        return Image.open(handle)
 
 
 def photograph_digest(path: Path) -> str:
@@ -128,14 +120,8 @@ def _rgb(image: Image.Image) -> np.ndarray:
     return np.array(image.convert("RGB"))
 
 
-def _check_size(path: Path, size: tuple[int, int]) -> None:
-    if size[0] * size[1] > MOST_PIXELS:
-        raise _too_large(path, f"{size[0]:,} x {size[1]:,} pixels")
-
-
 def _too_large(path: Path, size: str) -> CapbiasError:
     return CapbiasError(
-        f"{path.name}, a picture of {size}",
-        f"at most {MOST_PIXELS // 1_000_000} million pixels",
+        f"{path.name} has {size} pixels; at most {MOST_PIXELS // 1_000_000} million pixels are read.",
         "Save it smaller; detectors and captioners reduce it to a few hundred pixels a side anyway.",
     )

@@ -61,3 +61,11 @@ def named(text: str | Path) -> Path:
 def shown(source: str) -> str:
     """Where something came from, as it may be shown here: of a path that may not be named, its last part alone."""
     return LEADING.sub(lambda match: match[0] if nameable(Path(match[0])) else "", source)
+
+
+def checked_path(given: str | os.PathLike) -> Path:
+    """A path of this machine. Raises CapbiasError for an address on the network."""
+    text = os.fspath(given)
+    if "://" in text:
+        raise CapbiasError(f"{text} is a URL, not a file.", "Download it and name the file.")
+    return Path(text)

@@ -1,4 +1,4 @@
-"""What an import says before anything is kept: coverage, duplicates, unknown ids, problems."""
+"""What an import reports before anything is stored: coverage, duplicates, unknown IDs, problems."""
 
 from __future__ import annotations
 
@@ -10,18 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capbias_core.load.ids import short
-from capbias_core.load.objects import SURE
+from capbias_core.attributes.labels import MOST_LABELS
 from capbias_core.load.rows import place_and_message
+from capbias_core.load.tables import BETWEEN, SURE
 from capbias_core.prepare.text import tokenize
 from capbias_core.types import Problem, Table, counted
 
 SHOWN_IDS = 5
 SHOWN_SIZES = 8
-MOST_LABELS = 20
 # One caption so often, in a share and in all, is worth a look; of published captioners the most frequent has 1 to 3%.
-MANY_ALIKE, FEWEST_ALIKE = 0.05, 20
-ALIKE = "They count as captions."  # ends what is said beside a score
 
 
 @dataclass(frozen=True)
@@ -41,24 +38,29 @@ class ImportReport:
         return self.facts[fact]
 
     def lines(self) -> list[tuple[str, str]]:
-        """(label, value) for a table on the page or in the terminal."""
-        taken = [("Taken", note) for note in self.notes]
-        return [("File", self.file), *taken, *self.details, *_problem_lines(self.problems, self.problem_count)]
+        """(label, value) for a table on the page or in the terminal: the problems last, by line."""
+        more = f" (the first {len(self.problems)} follow)" if self.problem_count > len(self.problems) else ""
+        problems = [("Problems", f"{self.problem_count:,}{more}"), *map(place_and_message, self.problems)]
+        return [("File", self.file), *(("Read", note) for note in self.notes), *self.details, *problems]
 
 
 def _report(table: Table, file: str, facts: dict[str, Any], details: list, *warnings: Iterable[str]) -> ImportReport:
-    """A report that begins with the rows of its file."""
-    said = [*_problem_warnings(table), *(line for own in warnings for line in own)]
-    lines = [("Rows", f"{table.rows:,}"), *details]
+    """A report that begins with the rows of its file. details whose value is None are left out."""
+    lines = [*table.warnings, *(line for own in warnings for line in own)]
+    if table.problem_count:
+        where, what = place_and_message(table.problems[0])
+        counts = f"{counted(table.problem_count, 'problem')} in {counted(table.rows, 'row')}"
+        lines.insert(0, f"{counts}: these rows are left out. The first is at {where}: {what}.")
+    details = [("Rows", f"{table.rows:,}"), *(own for own in details if own[1] is not None)]
     facts = {"rows": table.rows, "repeats": table.duplicates, **facts}
-    return ImportReport(file, facts, tuple(lines), tuple(said), table.problems, table.problem_count, table.notes)
+    return ImportReport(file, facts, tuple(details), tuple(lines), table.problems, table.problem_count, table.notes)
 
 
 @dataclass(frozen=True)
 class LabelColumn:
-    """counts: raw label ('' where empty) -> images, most frequent first; the first 20 of a column with more.
+    """counts: raw label ('' if empty) -> images, most frequent first; the first 20 of a column with more.
 
-    distinct: different labels. is_label: False where there are more than 20.
+    distinct: different labels. is_label: False if there are more than 20.
     """
 
     name: str
@@ -82,50 +84,61 @@ def report_captions(
 ) -> ImportReport:
     """Describe captions as read. known_ids: images of the table of labels; reference_ids: images with references.
 
-    kind: "reference" where several captions an image are as expected. Facts: captions, images, captions_an_image
-    (number of captions -> images), distinct captions, vocabulary (different tokens), mean_length (tokens a caption),
-    images_with_labels, labelled_percent, unknown_ids, unknown_examples, reference_percent. Shares are 0 to 100, None
-    where nothing was given.
+    kind: "reference" if several captions an image are as expected. Facts: captions, images, captions_an_image (number
+    of captions -> images), distinct captions, vocabulary (different tokens), mean_length (tokens a caption),
+    labelled_percent, unknown_ids, unknown_examples, reference_percent. Shares are 0 to 100, None if nothing was given.
     """
     per_image = table.frame.groupby("image_id", sort=False).size()
     images = per_image.index.tolist()
     unknown = _missing(images, known_ids)
     texts = table.frame["caption"].value_counts(sort=False)
-    vocabulary, tokens = _words(texts)
+    vocabulary: set[str] = set()
+    tokens = np.zeros(len(texts), dtype=int)
+    for place, caption in enumerate(texts.index.tolist()):
+        words = tokenize(caption)
+        vocabulary.update(words)
+        tokens[place] = len(words)
     sizes = {int(size): int(count) for size, count in per_image.value_counts().sort_index().items()}
     facts = {
         "captions": len(table.frame),
         "images": len(images),
         "captions_an_image": sizes,
         "distinct": len(texts),
-        "vocabulary": vocabulary,
+        "vocabulary": len(vocabulary),
         "mean_length": float(np.average(tokens, weights=texts)) if len(texts) else 0.0,
-        "images_with_labels": None if unknown is None else len(images) - len(unknown),
         "labelled_percent": _percent(images, known_ids),
         "unknown_ids": None if unknown is None else len(unknown),
         "unknown_examples": tuple(unknown or ())[:SHOWN_IDS],
         "reference_percent": _percent(images, reference_ids),
     }
+    shown = ", ".join(f"{size} ({counted(count, 'image')})" for size, count in list(sizes.items())[:SHOWN_SIZES])
+    examples = ", ".join(facts["unknown_examples"]) + (", …" if len(unknown or ()) > SHOWN_IDS else "")
+    labelled, with_human = facts["labelled_percent"], facts["reference_percent"]
     details = [
         ("Captions", f"{len(table.frame):,} ({len(texts):,} different)"),
         ("Images", f"{len(images):,}"),
-        ("Captions an image", _sizes(sizes)),
-        ("Words", f"{vocabulary:,} different, {facts['mean_length']:.1f} a caption"),
+        ("Captions per image", shown + (", more" if len(sizes) > SHOWN_SIZES else "")),
+        ("Words", f"{len(vocabulary):,} different, {facts['mean_length']:.1f} per caption"),
         ("Empty captions", f"{table.empty:,}"),
         ("Repeats left out", f"{table.duplicates:,}"),
+        ("Images with labels", None if unknown is None else f"{len(images) - len(unknown):,} ({labelled:.1f}%)"),
+        ("Unknown image IDs", None if unknown is None else f"{len(unknown):,} ({examples})" if unknown else "0"),
+        ("Images with references", None if with_human is None else f"{with_human:.1f}%"),
     ]
-    if unknown is not None:
-        details.append(("Images with labels", f"{facts['images_with_labels']:,} ({facts['labelled_percent']:.1f}%)"))
-        details.append(("Unknown image ids", _examples(len(unknown), facts["unknown_examples"])))
-    if reference_ids is not None:
-        details.append(("Images with references", f"{facts['reference_percent']:.1f}%"))
+    warnings = []
+    if kind == "generated" and (several := int((per_image > 1).sum())):
+        have = "has" if several == 1 else "have"
+        warnings.append(f"{counted(several, 'image')} {have} more than one caption: they are samples of one set.")
+    if table.empty:
+        warnings.append(f"{counted(table.empty, 'caption')} {'is' if table.empty == 1 else 'are'} empty and left out.")
+    if wordless := int(texts[tokens == 0].sum()):
+        warnings.append(f"{counted(wordless, 'caption')} {'holds' if wordless == 1 else 'hold'} no word.")
     return _report(
         table,
         file_name,
         facts,
         details,
-        _size_warnings(per_image) if kind == "generated" else (),
-        _text_warnings(texts, tokens, table.empty),
+        warnings,
         _overlap_warnings(images, known_ids, "occurs in the attribute table", "have no label and do not count"),
         _overlap_warnings(images, reference_ids, "has references", "have no reference and count for LIC_M alone"),
     )
@@ -137,11 +150,13 @@ def report_attributes(table: Table, file_name: str, caption_ids: Collection[str]
     known = table.frame["image_id"].tolist()
     columns = tuple(_label_column(table.frame[name]) for name in table.frame.columns if name != "image_id")
     coverage = None if caption_ids is None else _percent(list(caption_ids), known)
-    details = [("Images", f"{len(known):,}"), *(column.line() for column in columns)]
-    details.append(("Repeats left out", f"{table.duplicates:,}"))
-    if coverage is not None:
-        details.append(("Captioned images with labels", f"{coverage:.1f}%"))
-    none = "No column holds labels: every one has more than 20 different values."
+    details = [
+        ("Images", f"{len(known):,}"),
+        *(column.line() for column in columns),
+        ("Repeats left out", f"{table.duplicates:,}"),
+        ("Captioned images with labels", None if coverage is None else f"{coverage:.1f}%"),
+    ]
+    none = f"No column holds labels: each has more than {MOST_LABELS} different values."
     return _report(
         table,
         file_name,
@@ -157,7 +172,7 @@ def report_objects(table: Table, file_name: str, labelled_ids: Collection[str] |
     object), crowds (annotations of a crowd), counts (object -> images that show it, most frequent first),
     coverage_percent (share of the labelled images that are in the file, 0 to 100)."""
     known = table.frame["image_id"].tolist()
-    names = table.frame["objects"].str.split("|").explode().str.replace(SURE, "", regex=True)
+    names = table.frame["objects"].str.split(BETWEEN).explode().str.replace(SURE, "", regex=True)
     counts = names[names != ""].value_counts(sort=False).sort_index().sort_values(ascending=False, kind="stable")
     labelled = None if labelled_ids is None else sorted(labelled_ids)
     coverage = None if labelled is None else _percent(labelled, known)
@@ -168,18 +183,12 @@ def report_objects(table: Table, file_name: str, labelled_ids: Collection[str] |
         ("Categories", f"{len(counts):,}"),
         ("Images by category", shown + (", …" if len(counts) > MOST_LABELS else "")),
         ("Crowds (each counts as the object)", f"{table.crowds:,}"),
+        ("Labelled images in the file", None if coverage is None else f"{coverage:.1f}%"),
     ]
-    if coverage is not None:
-        details.append(("Labelled images in the file", f"{coverage:.1f}%"))
     facts = {"images": len(known), "bare": bare, "crowds": table.crowds, "coverage_percent": coverage}
+    facts["counts"] = {name: int(count) for name, count in counts.items()}
     have, lack = "with a label is in this file", "have labels and are not in this file"
-    return _report(
-        table,
-        file_name,
-        facts | {"counts": {name: int(count) for name, count in counts.items()}},
-        details,
-        _overlap_warnings(labelled or [], known, have, lack),
-    )
+    return _report(table, file_name, facts, details, _overlap_warnings(labelled or [], known, have, lack))
 
 
 def report_segments(table: Table, file_name: str, photographs: Collection[str] | None = None) -> ImportReport:
@@ -201,35 +210,23 @@ def report_segments(table: Table, file_name: str, photographs: Collection[str] |
         "sizeless": frame.loc[frame["height"] == 0, "image_id"].nunique(),
         "coverage_percent": None if images is None else _percent(images, known),
     }
+    others = f"{table.others:,}" if table.others else None
     details = [
         ("Outlines", f"{len(frame):,} ({facts['crowds']:,} of a crowd)"),
         ("Images", f"{len(known):,} ({facts['with_people']:,} with a person)"),
         ("People", f"{facts['people']:,}"),
+        ("Outlines of images that the collection lacks, left out", others),
+        ("Photographs with outlines", None if images is None else f"{facts['coverage_percent']:.1f}%"),
     ]
-    if table.others:
-        details.append(("Outlines of images that the collection lacks, left out", f"{table.others:,}"))
-    if images is not None:
-        details.append(("Photographs with outlines", f"{facts['coverage_percent']:.1f}%"))
-    size = f"The size of {counted(facts['sizeless'], 'image')} is not said"
+    size = f"The file does not give the size of {counted(facts['sizeless'], 'image')}"
     return _report(
         table,
         file_name,
         facts,
         details,
-        [f"{size}: that outlines fit is seen when they are used."] if facts["sizeless"] else (),
+        [f"{size}: whether outlines fit is checked when they are used."] if facts["sizeless"] else (),
         _overlap_warnings(images or [], known, "of a photograph is in this file", "have a photograph and no outline"),
     )
-
-
-def _words(texts: pd.Series) -> tuple[int, np.ndarray]:
-    """Vocabulary size, and the number of tokens of each different caption."""
-    vocabulary: set[str] = set()
-    lengths = np.zeros(len(texts), dtype=int)
-    for place, caption in enumerate(texts.index.tolist()):
-        tokens = tokenize(caption)
-        vocabulary.update(tokens)
-        lengths[place] = len(tokens)
-    return len(vocabulary), lengths
 
 
 def _missing(images: list[str], known: Collection[str] | None) -> list[str] | None:
@@ -250,67 +247,13 @@ def _label_column(labels: pd.Series) -> LabelColumn:
     return LabelColumn(str(labels.name), dict(counts.most_common(MOST_LABELS)), len(counts), len(counts) <= MOST_LABELS)
 
 
-def _problem_warnings(table: Table) -> Iterable[str]:
-    if table.problem_count:
-        counts = f"{counted(table.problem_count, 'problem')} in {counted(table.rows, 'row')}"
-        where, what = place_and_message(table.problems[0])
-        yield f"{counts}: what could not be read is left out. The first is at {where}: {what}."
-
-
-def _size_warnings(per_image: pd.Series) -> Iterable[str]:
-    several = int((per_image > 1).sum())
-    if several:
-        have = "has" if several == 1 else "have"
-        yield f"{counted(several, 'image')} {have} more than one caption: samples of one set, if you say nothing else."
-
-
-def _text_warnings(texts: pd.Series, tokens: np.ndarray, empty: int) -> Iterable[str]:
-    if empty:
-        yield f"{counted(empty, 'caption')} {'is' if empty == 1 else 'are'} empty and left out."
-    wordless = int(texts[tokens == 0].sum())
-    if wordless:
-        yield f"{counted(wordless, 'caption')} {'holds' if wordless == 1 else 'hold'} no word."
-    yield from _alike(texts)
-
-
-def scored_alike(captions: pd.Series) -> tuple[str, ...]:
-    """What is said beside a score where many of the captions that it rests on are the same."""
-    return tuple(f"{line} {ALIKE}" for line in _alike(captions.value_counts()))
-
-
-def _alike(texts: pd.Series) -> Iterable[str]:
-    if len(texts) == 1 and texts.iloc[0] > 1:
-        yield "All captions are the same."
-    elif len(texts) and (most := int(texts.max())) >= max(FEWEST_ALIKE, MANY_ALIKE * texts.sum()):
-        share = round(100 * most / texts.sum())
-        yield f"{most:,} captions ({share}%) are the same, as refusals and faults are: “{short(str(texts.idxmax()))}”."
-
-
 def _overlap_warnings(images: list[str], known: Collection[str] | None, what: str, otherwise: str) -> Iterable[str]:
-    """Nothing in common gets the likely reason; less than half in common is said where `otherwise` has the words."""
+    """A warning with the likely reason if nothing is in common, and one in the words `otherwise` for less than half."""
     missing = _missing(images, known)
     if not missing or known is None:
         return
     if len(missing) == len(images):
         here, there = ", ".join(images[:2]), ", ".join(sorted(known)[:2]) or "none"
-        yield f"No image id {what}: the ids may come from another data set ({here} here, {there} there)."
+        yield f"No image ID {what}: the IDs may come from another data set ({here} here, {there} there)."
     elif otherwise and len(missing) * 2 > len(images):
         yield f"{len(missing):,} of {counted(len(images), 'image')} {otherwise}."
-
-
-def _problem_lines(problems: tuple[Problem, ...], count: int) -> list[tuple[str, str]]:
-    """The number of problems, then the first ones by place."""
-    lines = [("Problems", f"{count:,}" + (f" (the first {len(problems)} follow)" if count > len(problems) else ""))]
-    return lines + [place_and_message(problem) for problem in problems]
-
-
-def _sizes(captions_an_image: dict[int, int]) -> str:
-    """`5 (3,601 images), 6 (39 images)`."""
-    shown = [f"{size} ({counted(count, 'image')})" for size, count in list(captions_an_image.items())[:SHOWN_SIZES]]
-    return ", ".join(shown) + (", more" if len(captions_an_image) > SHOWN_SIZES else "")
-
-
-def _examples(count: int, examples: tuple[str, ...]) -> str:
-    if not count:
-        return "0"
-    return f"{count:,} ({', '.join(examples)}{', …' if count > len(examples) else ''})"

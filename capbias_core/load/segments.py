@@ -1,4 +1,4 @@
-"""Outlines of what images show, from a COCO instances file: polygons, and masks as run lengths.
+"""Outlines of objects as COCO writes them: polygons, and masks as run lengths.
 
 An outline is kept as the JSON text of COCO's `segmentation`: a list of polygons `[x1, y1, x2, y2, ...]`, or
 `{"size": [height, width], "counts": ...}` with run lengths down the columns, as numbers or in COCO's compressed text.
@@ -6,102 +6,75 @@ An outline is kept as the JSON text of COCO's `segmentation`: a list of polygons
 
 from __future__ import annotations
 
+import ast
 import json
 import math
-from collections.abc import Collection
-from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from capbias_core.errors import need
-from capbias_core.load.captions import nothing_usable
-from capbias_core.load.coco import outlined_instances_of
-from capbias_core.load.ids import described, normalise_image_id
-from capbias_core.load.objects import annotation_fault, category_names
+from capbias_core.load.ids import described
 from capbias_core.load.photographs import MOST_PIXELS
-from capbias_core.load.rows import RowErrors
-from capbias_core.types import SEGMENT_COLUMNS, Table
+from capbias_core.load.rows import MOST_CHARACTERS
 
 # How far a polygon may reach over the edge of its image, as a share of the longer side: people draw a little too far.
 OVER_THE_EDGE = 0.05
 CORNERS = 3
 
 
-def read_segments(path: Path, images: Collection[str] | None = None) -> pd.DataFrame:
-    """The outlines of `segment_table`, without what is said about the others."""
-    return segment_table(path, images).frame
+def read_outline(given: object, height: int = 0, width: int = 0) -> tuple[Any, str]:
+    """An outline and its JSON text, from COCO's `segmentation` as files have it.
 
-
-def segment_table(path: Path, images: Collection[str] | None = None) -> Table:
-    """The outlines in a COCO instances file, of all images or of these.
-
-    Annotations without an outline, or with one that is broken or of another size than the image, are faults. Raises
-    CapbiasError for another file, or one without a usable outline.
+    A mask may stand in a list, or as text, and its run lengths as Python shows bytes. height, width: of its image, for
+    a mask that does not say its size. A ValueError says what is wrong.
     """
-    path = Path(path)
-    content = outlined_instances_of(path)
-    records, names = content["annotations"], category_names(path, content["categories"])
-    sizes, faults = _sizes(content["images"]), RowErrors(path.name, "record")
-    rows, others = [], 0
-    for number, record in enumerate(records, start=1):
-        try:
-            image = normalise_image_id(record["image_id"])
-            if images is not None and image not in images:
-                others += 1
-                continue
-            rows.append(_row(image, names[record["category_id"]], record, sizes.get(image, (0, 0))))
-        except _BadOutline as error:
-            faults.add(number, str(error))
-        except (ValueError, KeyError, TypeError) as error:
-            faults.add(number, annotation_fault(record, error))
-    if not rows:
-        note = f"{others:,} are of images that the collection does not have" if others else ""
-        raise nothing_usable(path.name, len(records), tuple(faults.first), note)
-    frame = pd.DataFrame(rows, columns=list(SEGMENT_COLUMNS))
-    return Table(frame, len(records), others=others, problems=tuple(faults.first), problem_count=faults.count)
-
-
-class _BadOutline(Exception):
-    """What is wrong with the outline of an annotation."""
-
-
-def _sizes(images: object) -> dict[str, tuple[int, int]]:
-    """(height, width) by image id, where the file says them."""
-    sizes = {}
-    for record in images if isinstance(images, list) else ():
-        try:
-            height, width = int(record["height"]), int(record["width"])
-            fine = height > 0 and width > 0 and height * width <= MOST_PIXELS
-            sizes[normalise_image_id(record["id"])] = (height, width) if fine else (0, 0)
-        except (ValueError, KeyError, TypeError, OverflowError):
-            continue
-    return sizes
-
-
-def _row(image: str, name: str, record: dict, size: tuple[int, int]) -> tuple:
-    given = record.get("segmentation")
     if given is None:
-        raise _BadOutline("there is no outline (segmentation)")
-    text = given if isinstance(given, str) else json.dumps(given)
-    outline = _parsed(text)
-    if fault := outline_fault(outline, *size):
-        raise _BadOutline(fault)
-    if size == (0, 0) and isinstance(outline, dict):
-        size = tuple(outline["size"])
-    box = _given_box(record.get("bbox")) or _extent(outline)
-    return image, name, bool(record.get("iscrowd")), *size, *box, text
+        raise ValueError("there is no outline (segmentation)")
+    outline: Any = _from_text(given) if isinstance(given, str) else given
+    plain: Any = outline
+    if isinstance(plain, list) and plain and all(type(value) in (int, float) for value in plain):
+        plain = [plain]
+    if isinstance(plain, list) and plain and all(isinstance(part, dict) for part in plain):
+        plain = _together([_plain_mask(part, height, width) for part in plain])
+    elif isinstance(plain, dict):
+        plain = _plain_mask(plain, height, width)
+    return plain, given if isinstance(given, str) and plain is outline else json.dumps(plain)
 
 
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise _BadOutline("the outline is neither polygons nor run lengths") from None
+def _from_text(text: str) -> Any:
+    for read in (json.loads, ast.literal_eval):
+        if read is json.loads or len(text) <= MOST_CHARACTERS:
+            try:
+                return read(text)
+            except (ValueError, SyntaxError, MemoryError, RecursionError):
+                continue
+    raise ValueError("the outline is neither polygons nor run lengths")
+
+
+def _plain_mask(mask: dict, height: int, width: int) -> dict:
+    """A mask with its size, and whose compressed run lengths are text, not bytes or Python's text of bytes."""
+    counts = mask.get("counts")
+    if isinstance(counts, str) and counts.startswith(("b'", 'b"')):
+        counts = _from_text(counts)
+    if isinstance(counts, bytes):
+        counts = counts.decode("ascii", "replace")
+    plain = mask if counts is mask.get("counts") else {**mask, "counts": counts}
+    return {"size": [height, width], **plain} if height and "size" not in mask else plain
+
+
+def _together(masks: list[dict]) -> dict:
+    """One mask for the parts of an object."""
+    if len(masks) == 1:
+        return masks[0]
+    if fault := next(filter(None, (outline_fault(mask, 0, 0) for mask in masks)), ""):
+        raise ValueError(fault)
+    if any(mask["size"] != masks[0]["size"] for mask in masks):
+        raise ValueError("run lengths of several sizes in one outline")
+    merged = coco_mask().merge([run_length_mask(mask) for mask in masks])
+    return {"size": masks[0]["size"], "counts": merged["counts"].decode()}
 
 
 def outline_fault(outline: object, height: int, width: int) -> str:
-    """What makes an outline unusable for an image of this size (0 where the size is not known), or ''.
+    """What makes an outline unusable for an image of this size (0 if the size is not known), or ''.
 
     >>> outline_fault([[0, 0, 4, 0, 4, 4]], 10, 10), outline_fault([[0, 0, 90, 0, 4, 4]], 10, 10)
     ('', 'a point of the outline is not on the image of 10 x 10 pixels')
@@ -116,9 +89,9 @@ def outline_fault(outline: object, height: int, width: int) -> str:
 
 def _polygon_fault(polygon: object, height: int, width: int) -> str:
     if not isinstance(polygon, list) or len(polygon) < 2 * CORNERS or len(polygon) % 2:
-        return f"a polygon that is no list of {CORNERS} or more points (x, y)"
+        return f"a polygon is not a list of {CORNERS} or more points (x, y)"
     if not set(map(type, polygon)) <= {int, float}:
-        return "a polygon with something else than numbers"
+        return "a polygon holds something else than numbers"
     sides = (width, height) if height else (MOST_PIXELS, MOST_PIXELS)
     reach = OVER_THE_EDGE * max(width, height)
     for values, side in zip((polygon[::2], polygon[1::2]), sides, strict=True):
@@ -175,19 +148,8 @@ def _unpacked(text: str) -> list[int] | None:
     return None if shift else runs
 
 
-def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _given_box(box: object) -> tuple[float, float, float, float] | None:
-    """COCO's [x, y, width, height] as x1, y1, x2, y2; None where it is none."""
-    if not isinstance(box, list) or len(box) != 4 or not all(map(_number, box)) or min(box[2:]) <= 0:
-        return None
-    return box[0], box[1], box[0] + box[2], box[1] + box[3]
-
-
-def _extent(outline: list | dict) -> tuple[float, float, float, float]:
-    """The box around an outline."""
+def extent(outline: list | dict) -> tuple[float, float, float, float]:
+    """The box around an outline: x1, y1, x2, y2."""
     if isinstance(outline, dict):
         x, y, width, height = (float(value) for value in coco_mask().toBbox(run_length_mask(outline)))
         return x, y, x + width, y + height

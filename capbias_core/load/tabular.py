@@ -1,99 +1,107 @@
-"""Tables: CSV, TSV and Parquet."""
+"""Tables as text (separated by commas, tabs, semicolons or bars, with or without a header), and Excel."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+import json
+import re
+import zipfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.files import head_text, read_head, text_lines
-from capbias_core.load.reader import Head, Reader
-from capbias_core.load.rows import MOST_ROWS, Choose, RowErrors, Rows, checked_names
+from capbias_core.load.archives import most_bytes
+from capbias_core.load.files import head_text, is_workbook, read_head, text_lines
+from capbias_core.load.ids import short
+from capbias_core.load.parsed import Head, Parsed, Reader
+from capbias_core.load.rows import RowErrors, check_rows, checked_names, is_sentence
 from capbias_core.types import counted
 
 ENDINGS = (".csv", ".tsv")
-DELIMITERS = (",", "\t", ";")
+DELIMITERS = (",", "\t", ";", "|")
+HEADERLESS = ("\t", ",")
+LINES = "Lines of image and caption"
+LOOKED_AT = 3  # lines of a file without a header
+IMAGE = re.compile(r"(\d+|\S+\.(?:jpe?g|png|webp|gif|bmp))(?:#(\d+))?", re.IGNORECASE)
+# A sheet may have a row far below, and the reader goes through all before it; Excel has no more.
+MOST_SHEET_ROWS = 1_048_576
+MOST_SHEET_BYTES = 400_000_000  # unpacked; a sheet of a million captions has half of it
+MOST_CELLS = 50_000_000  # up to the last one of each row, empty ones too
 
 # A caption may be longer than the 128 KiB at which the csv module stops.
 csv.field_size_limit(2**31 - 1)
 
 
-def table_header(path: Path) -> tuple[str, tuple[str, ...]]:
+# with a header
+
+
+def _header(text: str) -> tuple[str, tuple[str, ...]]:
     """Delimiter and column names: the first row, read with the delimiter that gives most columns; none if broken."""
-    text = head_text(path, read_head(path))
     headers = [(delimiter, _first_row(text, delimiter)) for delimiter in DELIMITERS]
     delimiter, row = max(headers, key=lambda header: len(header[1]))
     return delimiter, tuple(name.strip() or f"column {place}" for place, name in enumerate(row, start=1))
 
 
 def _first_row(text: str, delimiter: str) -> list[str]:
+    lines = io.StringIO(text, newline="")
     try:
-        return next(
-            (row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if row), []
-        )
+        return next((row for row in csv.reader(lines, delimiter=delimiter, strict=True) if row), [])
     except csv.Error:
         return []
 
 
-def same_width(path: Path, rows: int = 5) -> bool:
-    """Whether the first lines after the header have its number of fields, which prose seldom has."""
-    delimiter, names = table_header(path)
-    with text_lines(path) as lines:
-        table = (row for row in csv.reader(lines, delimiter=delimiter) if row)
-        widths = [len(row) for row, _ in zip(table, range(rows + 1), strict=False)]
+def _is_table(head: Head) -> bool:
+    """By its ending, or if the first lines have as many fields as the header, which prose seldom has."""
+    if head.ending in ENDINGS:
+        return True
+    delimiter, names = _header(head.text)
+    lines = csv.reader(io.StringIO(head.text, newline=""), delimiter=delimiter)
+    try:
+        widths = [len(row) for row, _ in zip(filter(None, lines), range(6), strict=False)]
+    except csv.Error:
+        return False
     return len(names) > 1 and len(widths) > 1 and len(set(widths)) == 1
 
 
-def delimited_columns(path: Path) -> tuple[str, ...]:
-    """The column names. Raises CapbiasError where there are none or two are the same."""
-    return _usable_header(path)[1]
-
-
-def _usable_header(path: Path) -> tuple[str, tuple[str, ...]]:
-    delimiter, names = table_header(path)
+def _parse_delimited(path: Path) -> Parsed:
+    """A table with a header. Rows with another number of fields are faults."""
+    start = head_text(path, read_head(path)).lstrip()
+    delimiter, names = _header(start)
     if not names:
-        got = f"{path.name} with a first line whose quotes are broken"
-        raise CapbiasError(got, "a first line of column names", "Close every quote.")
-    return delimiter, checked_names(path.name, names)
-
-
-def read_delimited(path: Path, choose: Choose) -> Rows:
-    """A CSV or TSV file with a header. Rows with another number of fields than the header are faults."""
-    delimiter, names = _usable_header(path)
-    columns, faults = choose(names), RowErrors(path.name, "line")
-    places = [names.index(name) for name in columns]
-    values: list[list[str]] = [[] for _ in columns]
-    numbers: list[int] = []
+        raise CapbiasError(f"The quotes in the first line of {path.name} are broken.", "Close every quote.")
+    checked_names(path.name, names)
+    # Flickr30k's file has a blank after each bar, and quotes within captions.
+    spaced = delimiter == "|" and "| " in start.split("\n", 1)[0]
+    faults, rows, numbers = RowErrors(path.name, "line"), [], []
     broken: list[tuple[int, int]] = []  # first line and further lines of rows that hold line breaks
-    for number, last, row in _fields(path, delimiter, faults):
+    for number, last, row in _fields(path, delimiter, spaced, faults):
         if len(row) != len(names):
-            faults.add(number, f"{len(row)} fields where the header has {len(names)}")
+            faults.add(number, f"{counted(len(row), 'field')} where the header has {len(names)}")
             continue
         numbers.append(number)
+        rows.append(row)
         broken += [(number, last - number)] if last > number else []
-        for column, place in zip(values, places, strict=True):
-            column.append(row[place])
-    return Rows(dict(zip(columns, values, strict=True)), numbers, len(numbers) + faults.count, faults, _breaks(broken))
+        check_rows(path.name, len(rows))
+    columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
+    tabs = delimiter == "\t" or (len(names) == 1 and path.suffix.lower() == ".tsv")
+    notes = ()
+    if broken:
+        first, most = max(broken, key=lambda own: own[1])
+        further = counted(sum(lines for _, lines in broken), "further line")
+        notes = (
+            f"{counted(len(broken), 'row')} with line breaks within quotes took in {further}, the most from line "
+            f"{first} to line {first + most}; if these are rows of their own, a quote is not closed",
+        )
+    name = "tsv" if tabs else "csv"
+    return Parsed(path, name, name.upper(), columns, numbers, len(numbers) + faults.count, faults, notes)
 
 
-def _breaks(broken: list[tuple[int, int]]) -> tuple[str, ...]:
-    """What is said of rows that run over several lines: a stray quote takes in the lines after it."""
-    if not broken:
-        return ()
-    first, most = max(broken, key=lambda own: own[1])
-    return (
-        f"{counted(len(broken), 'row')} with line breaks within quotes took in "
-        f"{counted(sum(further for _, further in broken), 'further line')}, the most from line {first} to line "
-        f"{first + most}; if these are rows of their own, a quote is not closed",
-    )
-
-
-def _fields(path: Path, delimiter: str, faults: RowErrors) -> Iterator[tuple[int, int, list[str]]]:
+def _fields(path: Path, delimiter: str, spaced: bool, faults: RowErrors) -> Iterator[tuple[int, int, list[str]]]:
     """First and last line and fields of every row after the header; blank lines are passed over, bad quotes faults."""
+    quoting = csv.QUOTE_NONE if spaced else csv.QUOTE_MINIMAL
     with text_lines(path) as lines:
-        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting, skipinitialspace=spaced)
         header_seen = False
         while True:
             number = reader.line_num + 1
@@ -110,97 +118,122 @@ def _fields(path: Path, delimiter: str, faults: RowErrors) -> Iterator[tuple[int
 
 
 def _quote_fault(error: csv.Error, first: int, last: int) -> str:
+    lost = f"{counted(last - first, 'further line')} {'is' if last - first == 1 else 'are'} lost with it"
     if "end of data" in str(error):
-        return f"a quote is opened and never closed; {_lost(first, last)} to the end of the file (line {last})"
-    through = f" (the row runs to line {last}: {_lost(first, last)})" if last > first else ""
+        return f"a quote is opened and never closed; {lost} to the end of the file (line {last})"
+    through = f" (the row runs to line {last}: {lost})" if last > first else ""
     return f'text follows a closing quote{through}; write a quote inside a quoted field twice ("")'
 
 
-def _lost(first: int, last: int) -> str:
-    return f"{counted(last - first, 'further line')} {'is' if last - first == 1 else 'are'} lost with it"
+# without a header
 
 
-def parquet_columns(path: Path) -> tuple[str, ...]:
-    """The column names, without the index that pandas may add."""
-    with _parquet(path) as file:
-        return arrow_columns(path, file.schema_arrow)
+def _pairs(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, tuple | str]]:
+    """Number and (image, number of its caption or None, caption) of each line, or what is wrong with it.
+
+    `dog.jpg<tab>A dog.`, `dog.jpg#0<tab>A dog.` as in Flickr30k, and `image id<tab>[{"caption": ..., "conf": ...}]` as
+    Oscar and VinVL write.
+    """
+    quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+    table = csv.reader(lines, delimiter=delimiter, quoting=quoting)
+    for row in filter(None, table):
+        image = IMAGE.fullmatch(row[0].strip()) if len(row) == 2 else None
+        caption = row[-1]
+        if image is None:
+            yield table.line_num, f"{short(delimiter.join(row))} where an image and a caption are expected"
+            continue
+        if caption.startswith("[{"):
+            try:
+                caption = [own["caption"] for own in json.loads(caption)]
+            except (ValueError, LookupError, TypeError, RecursionError):
+                yield table.line_num, f'{short(caption)} where [{{"caption": ...}}] is expected'
+                continue
+        yield table.line_num, (image[1], image[2], caption)
 
 
-def read_parquet(path: Path, choose: Choose) -> Rows:
-    """The chosen columns of a Parquet file."""
-    with _parquet(path) as file:
-        schema, total = file.schema_arrow, file.metadata.num_rows
-        columns = choose(arrow_columns(path, schema))
-        check_rows(path, total)
+def _delimiter(text: str) -> str:
+    """What separates image and caption on each of the first lines; '' for another format."""
+    for delimiter in HEADERLESS:
         try:
-            pictures = [name for name in columns if is_picture(schema.field(name).type)]
-            table = file.read(columns=[f"{name}.path" if name in pictures else name for name in columns])
-            values = {name: arrow_values(table.column(name)) for name in columns}
-        except MemoryError:
-            raise
-        except Exception as error:  # pyarrow raises its own errors and Python's for damaged pages
-            raise _broken(path, error) from None
-    return Rows(values, range(1, total + 1), total, RowErrors(path.name, "record"))
+            pairs = [pair for _, pair in _pairs(text.split("\n", LOOKED_AT)[:LOOKED_AT], delimiter)]
+        except csv.Error:
+            continue
+        if pairs and all(
+            own and not isinstance(own, str) and (isinstance(own[2], list) or is_sentence(own[2])) for own in pairs
+        ):
+            return delimiter
+    return ""
 
 
-def check_rows(path: Path, total: int) -> None:
-    """Raises CapbiasError for more rows than are read of any file."""
-    if total > MOST_ROWS:
-        raise CapbiasError(f"{path.name} with {total:,} rows", f"at most {MOST_ROWS:,}", "Split the file.")
+def _parse_headerless(path: Path) -> Parsed:
+    delimiter = _delimiter(head_text(path, read_head(path)).lstrip())
+    faults, numbers, pairs = RowErrors(path.name, "line"), [], []
+    with text_lines(path) as lines:
+        for number, pair in _pairs(lines, delimiter):
+            if isinstance(pair, str):
+                faults.add(number, pair)
+            else:
+                numbers.append(number)
+                pairs.append(pair)
+    images, places, captions = zip(*pairs, strict=True) if pairs else ((), (), ())
+    numbered = {"comment_number": places} if any(place not in (None, "0") for place in places) else {}
+    oscar = any(isinstance(own, list) for own in captions[:LOOKED_AT])
+    name, title = ("oscar_tsv", "Captions of Oscar and VinVL (TSV)") if oscar else ("headerless", LINES)
+    notes = ("the confidence of each caption is left out",) if oscar else ()
+    columns = {"image_id": images, "caption": captions, **numbered}
+    return Parsed(path, name, title, columns, numbers, len(pairs) + faults.count, faults, notes)
 
 
-def arrow_columns(path: Path, schema) -> tuple[str, ...]:
-    """The names of an Arrow schema, without the index that pandas may add."""
-    return checked_names(path.name, tuple(name for name in schema.names if not name.startswith("__index_level_")))
+# Excel
 
 
-def is_picture(own) -> bool:
-    """Whether an Arrow type is that of pictures as `datasets` keeps them: their bytes, and the path they came from."""
-    from pyarrow import types
+def _parse_sheet(path: Path) -> Parsed:
+    """The first sheet, every cell as the text that a CSV of it would have; rows are numbered as Excel shows them."""
+    from openpyxl import load_workbook
 
-    return types.is_struct(own) and own.get_field_index("path") >= 0
-
-
-def arrow_values(column) -> list:
-    """The values of an Arrow column; of pictures their paths."""
-    values = column.to_pylist()
-    return [own["path"] if own else None for own in values] if is_picture(column.type) else values
-
-
-def _parquet(path: Path):
-    import pyarrow.parquet
-
+    numbers, rows, cells = [], [], 0
     try:
-        return pyarrow.parquet.ParquetFile(path)
-    except MemoryError:
+        with path.open("rb") as file:
+            with zipfile.ZipFile(file) as archive:  # which reads no more of a member than it says to have
+                size, most = sum(own.file_size for own in archive.infolist()), min(MOST_SHEET_BYTES, most_bytes(path))
+            if size > most:
+                raise _too_large(path, f"unpacks to {size / 1e9:.1f} GB; at most {most / 1e9:g} GB")
+            file.seek(0)
+            book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
+            try:
+                sheet = book.worksheets[0]
+                sheet.reset_dimensions()  # what a file says of them fills every row with empty cells
+                for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+                    cells += len(row)
+                    if number > MOST_SHEET_ROWS or cells > MOST_CELLS:
+                        raise _too_large(path, f"has a row {number:,}; at most {MOST_SHEET_ROWS:,} rows of few cells")
+                    texts = ["" if value is None else str(value) for value in row]
+                    while texts and not texts[-1].strip():
+                        texts.pop()
+                    if texts:
+                        numbers.append(number)
+                        rows.append(texts)
+            finally:
+                book.close()
+    except (CapbiasError, MemoryError):
         raise
-    except Exception as error:
-        raise _broken(path, error) from None
+    except Exception as error:  # openpyxl raises its own errors, zipfile's and those of its XML parser
+        reason = str(error).split("\n")[0][:200].rstrip(".") or type(error).__name__
+        raise CapbiasError(f"{path.name} is an Excel file that cannot be read ({reason}).", "Save it again.") from None
+    if not rows:
+        raise CapbiasError(f"The first sheet of {path.name} is empty.", "Put the table there, with column names.")
+    names = tuple(name.strip() or f"column {place}" for place, name in enumerate(rows[0], start=1))
+    checked_names(path.name, names)
+    columns = {name: [row[place] if place < len(row) else "" for row in rows[1:]] for place, name in enumerate(names)}
+    return Parsed(path, "xlsx", "Excel", columns, numbers[1:], len(rows) - 1, RowErrors(path.name, "line"))
 
 
-def _broken(path: Path, error: Exception) -> CapbiasError:
-    reason = str(error).split("\n")[0][:200].rstrip(".")
-    return CapbiasError(
-        f"{path.name}, a Parquet file that is broken ({reason})", "a whole Parquet file", "Write it again."
-    )
-
-
-def _is_parquet(head: Head) -> bool:
-    return head.data.startswith(b"PAR1")
-
-
-def _is_table(head: Head) -> bool:
-    """By its ending, or where the first lines have one width."""
-    return head.ending in ENDINGS or same_width(head.path)
-
-
-def _is_tsv(head: Head) -> bool:
-    delimiter, names = table_header(head.path)
-    return (delimiter == "\t" or (len(names) == 1 and head.ending == ".tsv")) and _is_table(head)
+def _too_large(path: Path, what: str) -> CapbiasError:
+    return CapbiasError(f"{path.name} {what} are read.", "Save it as CSV.")
 
 
 READERS = (
-    Reader("parquet", "Parquet", _is_parquet, parquet_columns, read_parquet, place=1),
-    Reader("tsv", "TSV", _is_tsv, delimited_columns, read_delimited, place=10),
-    Reader("csv", "CSV", _is_table, delimited_columns, read_delimited, place=11),
+    Reader("xlsx", "Excel", lambda head: is_workbook(head.data), _parse_sheet, place=1),
+    Reader("headerless", LINES, lambda head: bool(_delimiter(head.text)), _parse_headerless, place=9.5),
+    Reader("csv", "CSV or TSV", _is_table, _parse_delimited, place=11),
 )

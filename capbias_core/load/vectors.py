@@ -21,12 +21,12 @@ from capbias_core.load.files import readable
 from capbias_core.load.ids import short
 from capbias_core.types import Vectors
 
-EXPECTED = "word vectors: GloVe's text, or the text or binary of word2vec and fastText (plain or .gz)"
 GZIP = b"\x1f\x8b"
 CHUNK = 1 << 20
 HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})\s*")
 NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 MOST_NUMBERS = 20_000
+DAMAGED = "Check how the file was written, or download it again."
 
 
 @dataclass(frozen=True)
@@ -42,32 +42,30 @@ class _Layout:
 def read_vectors(path: Path, wanted: Collection[str], dimension: int | None = None) -> Vectors:
     """The vectors of those of the wanted words that the file has, in the order of the file.
 
-    A word that stands there twice has the vector of its first row. dimension: that of vectors which these will be used
-    beside; None where there are none. Every row must have as many numbers as the first; the numbers themselves are
-    only read for the wanted words. Raises CapbiasError with the line (binary: the row) for a file that is none, is of
-    another dimension, is cut off, or has none of the words.
+    A word that occurs twice has the vector of its first row. dimension: that of vectors which these will be used
+    beside, if there are any. Every row must have as many numbers as the first; the numbers themselves are only read for
+    the wanted words. Raises CapbiasError with the line (binary: the row) for a file that is none, is of another
+    dimension, is cut off, or has none of the words.
     """
     path = Path(path)
     layout = _layout(path)
     if dimension not in (None, layout.dimension):
         raise CapbiasError(
-            f"{path.name}, a vector file of another dimension: {layout.dimension} numbers a word",
-            f"{dimension}, as in the vectors that it is used beside",
+            f"The vectors of {path.name} have {layout.dimension} numbers, those in the collection {dimension}.",
             "Use the same file, or one of the same dimension.",
         )
     asked = {word.encode() for word in wanted}
-    found: dict[bytes, np.ndarray] = {}
+    rows: dict[bytes, np.ndarray] = {}
     with _opened(path) as handle:
         for row, word, numbers in (_binary_rows if layout.binary else _text_rows)(handle, layout):
-            if word in asked and word not in found:
-                found[word] = _parsed(numbers, row, layout)
-    if not found:
+            if word in asked and word not in rows:
+                rows[word] = _values(numbers, row, layout)
+    if not rows:
         raise CapbiasError(
-            f"{path.name}, which has a vector for none of the {len(asked):,} words of the captions",
-            "vectors of words in the captions' language, in lower case",
-            "Check that it is the file you meant.",
+            f"{path.name} has a vector for none of the {len(asked):,} words of the captions.",
+            "Use vectors of words in the captions' language, in lower case.",
         )
-    return Vectors(tuple(word.decode() for word in found), np.stack([*found.values()]))
+    return Vectors(tuple(word.decode() for word in rows), np.stack([*rows.values()]))
 
 
 @contextmanager
@@ -79,25 +77,25 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
             raw.seek(0)
             yield cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
     except (EOFError, zlib.error):
-        raise CapbiasError(
-            f"{path.name}, a gzip archive that is cut off or damaged", EXPECTED, "Get it again."
-        ) from None
+        raise CapbiasError(f"{path.name} is a gzip archive that is cut off or damaged.", "Download it again.") from None
 
 
 def _layout(path: Path) -> _Layout:
-    """What the first bytes say. Raises CapbiasError where they are not those of a vector file."""
+    """What the first bytes say. Raises CapbiasError for those of another file."""
     if path.is_dir():
-        raise CapbiasError(f"{path.name}, a folder", "a file of word vectors", "Choose one file in it.")
+        raise CapbiasError(f"{path.name} is a folder.", "Choose a file of word vectors in it.")
     with _opened(path) as handle:
         first = handle.readline(CHUNK)
         head = handle.read(CHUNK)
-    header = HEADER.fullmatch(first)
-    binary = NOT_TEXT.search(head) is not None
+    header, binary = HEADER.fullmatch(first), NOT_TEXT.search(head) is not None
     if header and 0 < int(header[2]) <= MOST_NUMBERS:
         return _Layout(path.name, binary, int(header[2]), int(header[1]))
     numbers = first.split()[1:]
     if header or binary or not 0 < len(numbers) <= MOST_NUMBERS or not all(map(_is_number, numbers)):
-        raise CapbiasError(f"{path.name}, which is not a vector file", EXPECTED, "Check that it is the file you meant.")
+        raise CapbiasError(
+            f"{path.name} is not a vector file.",
+            "Use word vectors as GloVe, word2vec or fastText write them, as text or binary, plain or .gz.",
+        )
     return _Layout(path.name, False, len(numbers), None)
 
 
@@ -110,23 +108,20 @@ def _text_rows(handle: BinaryIO, layout: _Layout) -> Iterator[tuple[int, bytes, 
         if (line == 1 and layout.rows is not None) or not text:
             continue
         rows += 1
-        if text.count(b" ") == layout.dimension or _of_dimension(text, line, layout):
+        if text.count(b" ") == layout.dimension:
+            yield line, text.split(None, 1)[0], text
+            continue
+        numbers = text.split()[1:]  # tabs, a word with spaces, or another dimension
+        if len(numbers) < layout.dimension or (len(numbers) > layout.dimension and _is_number(numbers[0])):
+            raise CapbiasError(
+                f"{layout.file}, line {line}: a row of another dimension, with {len(numbers)} numbers where the rows "
+                f"before have {layout.dimension}.",
+                DAMAGED,
+            )
+        if len(numbers) == layout.dimension:
             yield line, text.split(None, 1)[0], text
     if layout.rows not in (None, rows):
         raise _cut_off(layout, rows)
-
-
-def _of_dimension(text: bytes, line: int, layout: _Layout) -> bool:
-    """Whether a row that is not a word and as many spaces as numbers is one all the same (tabs); False for a word with
-    spaces in it. Raises CapbiasError for a row of another dimension."""
-    numbers = text.split()[1:]
-    if len(numbers) < layout.dimension or (len(numbers) > layout.dimension and _is_number(numbers[0])):
-        raise CapbiasError(
-            f"{layout.file}, line {line}: a row of another dimension, {len(numbers)} numbers long",
-            f"{layout.dimension} numbers after every word, as in the rows before",
-            "Check how the file was written, or get it again.",
-        )
-    return len(numbers) == layout.dimension
 
 
 def _binary_rows(handle: BinaryIO, layout: _Layout) -> Iterator[tuple[int, bytes, bytes]]:
@@ -144,12 +139,10 @@ def _binary_rows(handle: BinaryIO, layout: _Layout) -> Iterator[tuple[int, bytes
 
 
 def _cut_off(layout: _Layout, rows: int) -> CapbiasError:
-    return CapbiasError(
-        f"{layout.file}, with {rows:,} rows", f"{layout.rows:,} rows, as its first line says", "Get the file again."
-    )
+    return CapbiasError(f"{layout.file} has {rows:,} rows; its first line says {layout.rows:,}.", "Download it again.")
 
 
-def _parsed(row: bytes, place: int, layout: _Layout) -> np.ndarray:
+def _values(row: bytes, place: int, layout: _Layout) -> np.ndarray:
     """(dimension,) float32 of one row; every number finite."""
     numbers = [] if layout.binary else row.split()[-layout.dimension :]
     try:
@@ -158,13 +151,9 @@ def _parsed(row: bytes, place: int, layout: _Layout) -> np.ndarray:
         values = np.array([np.nan])
     if np.isfinite(values).all():
         return values.astype(np.float32)
-    where = f"row {place}" if layout.binary else f"line {place}"
-    wrong = next((short(text.decode("utf-8", "replace")) for text in numbers if not _is_number(text)), "")
-    raise CapbiasError(
-        f"{layout.file}, {where}: not a number{f' ({wrong})' if wrong else ''}",
-        "a number",
-        "Check how the file was written.",
-    )
+    wrong = next((f" ({short(text.decode('utf-8', 'replace'))})" for text in numbers if not _is_number(text)), "")
+    unit = "row" if layout.binary else "line"
+    raise CapbiasError(f"{layout.file}, {unit} {place}: not a number{wrong}.", DAMAGED)
 
 
 def _is_number(text: bytes) -> bool:

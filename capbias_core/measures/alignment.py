@@ -113,12 +113,16 @@ def run(job: Job) -> Outcome:
     masked = job.masked(human["caption"])
     near = neighbours_of(job.workspace, option, vocabulary(masked), known)
     evidence = sweep(human["image_id"], masked, known, near, {*DELTAS, option["delta"]}, job.progress)
-    method = f"{len(known):,} words of the model's captions known; 95% image bootstrap, 1000 draws"
+    method = f"{len(known):,} words of the model's captions known"
     results = []
     for delta, own in evidence.items():
         aligned = CONSTANT if delta is None else alignment_name(option | {"delta": delta})
         for name, found in estimates_of(own, delta is None).items():
-            results.append(job.result(METRICS[name], found, len(own.image), method, alignment=aligned))
+            results.append(
+                job.result(
+                    METRICS[name], found, len(own.image), f"{method}; {found.interval_method}", alignment=aligned
+                )
+            )
     arrays = {"sweep": frame_bytes(sweep_table(evidence)), "evidence": _bytes(evidence, option)}
     return Outcome(results, arrays, (), {} if has_java() else {"METEOR_aligned": NO_JAVA})
 

@@ -18,7 +18,6 @@ from capbias_core.metrics.performance_gap import gap
 from capbias_core.types import Result
 from capbias_core.workspace.store import RunRow, Workspace
 
-BOOTSTRAP = "95% image bootstrap, 1000 draws"
 LOTUS = "Hirota et al., ACL 2025 (LOTUS)"
 
 
@@ -104,16 +103,18 @@ class Grouped:
         """The metrics, each with its gap after it."""
         return tuple(own for pair in zip(self.metrics.values(), self.gaps.values(), strict=True) for own in pair)
 
-    def group(self, name: str, title: str) -> Group:
+    def group(self, name: str, title: str, default: bool = False) -> Group:
         """All of them under one name to ask for."""
-        return Group(name, title, tuple(own.name for own in self.every))
+        return Group(name, title, tuple(own.name for own in self.every), default)
 
     def whole(self, found: GroupSums) -> dict[str, Estimate]:
         """The estimate of each metric that was counted, on all images."""
         estimates = {}
         for name, sums in found.sums.items():
             own = self.metrics[name]
-            estimates[name] = Estimate(found.images, sums, np.zeros(0), own.scale, own.of_sums, span=own.range)
+            share = own.of_sums is quotient and own.range == (0, own.scale)
+            whole = Estimate(found.images, sums, np.zeros(0), own.scale, own.of_sums, span=own.range, share=share)
+            estimates[name] = whole
         return estimates
 
     def within(self, found: GroupSums) -> dict[str, Estimate]:
@@ -133,9 +134,10 @@ class Grouped:
         differences, within = self.differences(found, len(values)), self.within(found)
         for name, whole in self.whole(found).items():
             how, of_gap = method(name), f"{name}_gap"
-            rows.append(job.result(self.metrics[name], whole, n, how))
-            rows += _group_results(job, found, self.metrics[name], within[name], how)
-            rows.append(job.result(self.gaps[of_gap], differences[of_gap], n, f"{_gap_text(values)}; {how}"))
+            rows.append(job.result(self.metrics[name], whole, n, f"{how}; {whole.interval_method}"))
+            rows += _group_results(job, found, self.metrics[name], within[name], f"{how}; {whole.interval_method}")
+            gap_method = f"{_gap_text(values)}; {how}; {differences[of_gap].interval_method}"
+            rows.append(job.result(self.gaps[of_gap], differences[of_gap], n, gap_method))
         kept = to_npz(found.images, label=found.label, captions=found.captions, **found.sums)
         return Outcome(rows, {self.array: kept}, tuple(notes))
 

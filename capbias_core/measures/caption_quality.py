@@ -11,7 +11,7 @@ import pandas as pd
 
 from capbias_core.aggregate import quotient
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name, no_neutral, of_images
-from capbias_core.measures.by_group import BOOTSTRAP, Grouped, GroupedMetric, GroupSums
+from capbias_core.measures.by_group import Grouped, GroupedMetric, GroupSums
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.options import Options, option
 from capbias_core.metrics.caption_quality import (
@@ -120,10 +120,7 @@ def run(job: Job) -> Outcome:
     frame = of_images(job.frame, human["image_id"])
     found = scored(frame, human, job.codes, tokenizer, job.progress)
     counts = of_images(human, found.images).groupby("image_id").size()
-    method = (
-        f"{len(found.images):,} images with {counts.min()} to {counts.max()} references; {TOKENIZERS[tokenizer]}; "
-        + BOOTSTRAP
-    )
+    method = f"{len(found.images):,} images with {counts.min()} to {counts.max()} references; {TOKENIZERS[tokenizer]}"
     notes = _notes(found, job.attribute.values, tokenizer)
     outcome = GROUPED.outcome(job, found, lambda name: method + (FIXED if name == "cider" else ""), notes)
     lacking = () if "meteor" in found.sums else ("meteor", "meteor_gap")

@@ -150,7 +150,7 @@ def _mean(place: int) -> Statistic:
 
 
 def _ratio(place: int, k: int) -> Statistic:
-    return Statistic(lambda sums: bias_ratio(sums[..., :k])[..., place], (0, 1))
+    return Statistic(lambda sums: bias_ratio(sums[..., :k])[..., place], share=True)
 
 
 def _to_neutral(place: int, k: int) -> Statistic:

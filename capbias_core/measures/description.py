@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from capbias_core.aggregate import quotient
 from capbias_core.measures.base import Job, Measure, Outcome, no_neutral
-from capbias_core.measures.by_group import BOOTSTRAP, LOTUS, Grouped, GroupedMetric, GroupSums
+from capbias_core.measures.by_group import LOTUS, Grouped, GroupedMetric, GroupSums
 from capbias_core.measures.cost import per_image
 from capbias_core.metrics.evidence import Ratio
 from capbias_core.metrics.vocabulary import shares_of_ten
@@ -93,7 +93,7 @@ def run(job: Job) -> Outcome:
             "valence": Ratio(of_words(rating), lengths),
         },
     )
-    method = f"captions of {len(found.images):,} labelled images; {BOOTSTRAP}"
+    method = f"captions of {len(found.images):,} labelled images"
     notes = [f"Descriptions rest on {found.sizes_text(job.attribute.values)}."]
     return GROUPED.outcome(job, found, lambda name: method, notes)
 

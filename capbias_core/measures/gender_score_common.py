@@ -255,7 +255,7 @@ def share_statistics(metric: str, count: str, attribute: Attribute) -> Statistic
     """From (..., K) sums, one per value, to each value's ratio and, as `count`, to the sum itself."""
     found = {}
     for place, value in enumerate(attribute.values):
-        found[metric, value] = Statistic(lambda sums, place=place: bias_ratio(sums)[..., place], (0, 1))
+        found[metric, value] = Statistic(lambda sums, place=place: bias_ratio(sums)[..., place], share=True)
         if count:
             found[count, value] = Statistic(lambda sums, place=place: sums[..., place])
     return found
@@ -294,7 +294,8 @@ def stored_estimates(data: bytes, statistics: Statistics) -> dict[tuple[str, str
     images, arrays = from_npz(data)
     whole = arrays["whole"]
     return {
-        key: Estimate(tuple(images), whole, np.zeros(0), 1.0, own.of, span=own.span) for key, own in statistics.items()
+        key: Estimate(tuple(images), whole, np.zeros(0), 1.0, own.of, share=own.share)
+        for key, own in statistics.items()
     }
 
 
@@ -337,7 +338,7 @@ def outcome_estimates(
 
 def method(data: Gendered, further: str = "", which: str = "captions that name one value") -> str:
     """In words, what rows of a run rest on."""
-    return f"{which}, with {data.found}{further}; 95% image bootstrap, 1000 draws"
+    return f"{which}, with {data.found}{further}; 95% over images: Wilson of shares, else bootstrap, 1000 draws"
 
 
 def note(data: Gendered, naming_one: int) -> str:

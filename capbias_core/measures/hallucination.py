@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Job, Measure, Needs, Outcome, no_neutral
-from capbias_core.measures.by_group import BOOTSTRAP, LOTUS, Grouped, GroupedMetric, GroupSums
+from capbias_core.measures.by_group import LOTUS, Grouped, GroupedMetric, GroupSums
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.image_objects import annotated, categories_of
 from capbias_core.metrics.hallucination import hallucinated_mentions, hallucinating_captions, recalled_objects
@@ -88,7 +88,7 @@ def run(job: Job) -> Outcome:
             "chair_s": hallucinating_captions(mentions, shown),
         },
     )
-    method = f"{len(found.images):,} images with known objects; COCO's objects without person; {BOOTSTRAP}"
+    method = f"{len(found.images):,} images with known objects; COCO's objects without person"
     notes = [
         f"Objects rest on the {len(found.images):,} labelled images with known objects "
         f"({found.sizes_text(job.attribute.values)})."

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 from capbias_core.errors import NotMeasurable
-from capbias_core.load.objects import SURE
+from capbias_core.load.tables import SURE
 from capbias_core.prepare import tokenize
 
 # An attacker learns little about an object that is on a smaller share of the images.

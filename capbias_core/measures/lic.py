@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Estimate
+from capbias_core.aggregate import Estimate, difference, estimate
+from capbias_core.aggregate.verdict import verdict_of
+from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import device_of, trained_on
-from capbias_core.load.report import scored_alike
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, RatioMetric, by_name, zero
-from capbias_core.measures.cost import Size, held_out_cost, per_image
-from capbias_core.measures.held_out import accuracy, confidence_where_right, estimates_of
-from capbias_core.measures.lic_baseline import (
-    LEAST_HUMAN,
-    Excess,
-    Sides,
-    attacked,
-    baseline_estimates,
-    fits,
-    sampled,
-    sides_arrays,
-    stored_sides,
-    verdict_of,
-)
+from capbias_core.measures.cost import held_out_cost
+from capbias_core.measures.held_out import accuracy, confidence_where_right, estimates_of, held_out_bytes, held_out_from
 from capbias_core.measures.options import Aligned, Attacked, Seeded
-from capbias_core.measures.training import AttackerTrainer, CaptionList, attacker_of, caption_lists
+from capbias_core.measures.training import (
+    HUMAN,
+    HUMAN_BY_MODEL,
+    MODEL,
+    MODEL_BY_HUMAN,
+    AttackerTrainer,
+    CaptionList,
+    attacker_of,
+    caption_lists,
+)
+from capbias_core.metrics.evidence import HeldOut
 from capbias_core.metrics.lic import lic_of_naming
 from capbias_core.prepare import balanced_split
-from capbias_core.types import Attribute, Progress, Result, Split, part_of
+from capbias_core.types import Attribute, Result
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.spec import WITH_REFERENCES
 from capbias_core.workspace.store import RunRow, Workspace, images_in
@@ -40,8 +40,9 @@ _LIC = "Hirota et al., CVPR 2022"
 FEW_IMAGES = 2000
 MUCH = 0.5  # of LIC, from which it is remarked that naming alone gives it
 COPIED = 0.9  # share of captions that are human ones, from which it is remarked
-RETELLING = 4.0  # seconds for 15,000 images
-HUMAN = Needs(references="required")
+LONGER = 1.5  # times as long as the human captions, from which it is remarked
+CROSSED = "capbias 2026, docs/statistics.md"
+WITH_HUMAN = Needs(references="required")
 
 METRICS = by_name(
     Metric(
@@ -55,32 +56,31 @@ METRICS = by_name(
         "LIC_M minus LIC_D. Above 0: an attacker names the labelled value better, and more surely, from the model's "
         "masked captions than from the human ones.",
         of="LIC_M",
-        needs=HUMAN,
+        needs=WITH_HUMAN,
     ),
     Metric(
-        "LIC_baseline",
-        "LIC baseline, of plainness alone",
-        100,
-        zero,
-        "neutral",
-        (-100, 100),
-        "capbias 2026, docs/statistics.md",
-        "What LIC would be if the captioner said what people say, as plainly as it does: the LIC of the human captions "
-        "of each image, retold in its words. Plain captions are easier to learn from.",
-        needs=HUMAN,
-    ),
-    Metric(
-        "LIC_excess",
-        "LIC excess, beyond plainness",
+        "LIC_by_H",
+        "LIC_by_H, difference by the attacker trained on human captions",
         100,
         zero,
         "lower",
         (-100, 100),
-        "capbias 2026, docs/statistics.md",
-        "LIC beyond its baseline, or beyond 0 where that is more. Above 0: the captions tell more about the attribute "
-        "than human captions do, even in the captioner's own plain words. Its interval covers both that of LIC "
-        "and that beyond the baseline: the baseline says how far plainness may reach, not that it does.",
-        needs=HUMAN,
+        CROSSED,
+        "LIC_HM minus LIC_D: the same attacker, trained on human captions, reads both sides. It is at home with human "
+        "captions, so above 0 the captioner amplifies.",
+        needs=WITH_HUMAN,
+    ),
+    Metric(
+        "LIC_by_M",
+        "LIC_by_M, difference by the attacker trained on the model's captions",
+        100,
+        zero,
+        "lower",
+        (-100, 100),
+        CROSSED,
+        "LIC_M minus LIC_MH: the same attacker, trained on the model's captions, reads both sides. It is at home with "
+        "the model's captions, so below 0 the captioner reduces.",
+        needs=WITH_HUMAN,
     ),
     RatioMetric(
         "LIC_M",
@@ -106,8 +106,32 @@ METRICS = by_name(
         "The same on the human captions, after words that the model never uses became <unk>.",
         guessed=True,
         side="human",
-        needs=HUMAN,
+        needs=WITH_HUMAN,
         ratio=confidence_where_right,
+    ),
+    Metric(
+        "LIC_HM",
+        "LIC_HM, trained on human captions, tested on the model's",
+        100,
+        lambda k: 100 / k**2,
+        "lower",
+        (0, 100),
+        CROSSED,
+        "The score of LIC_M, by the attacker of LIC_D: trained on human captions, tested on the model's.",
+        guessed=True,
+        needs=WITH_HUMAN,
+    ),
+    Metric(
+        "LIC_MH",
+        "LIC_MH, trained on the model's captions, tested on human ones",
+        100,
+        lambda k: 100 / k**2,
+        "lower",
+        (0, 100),
+        CROSSED,
+        "The score of LIC_D, by the attacker of LIC_M: trained on the model's captions, tested on human ones.",
+        guessed=True,
+        needs=WITH_HUMAN,
     ),
     Metric(
         "leakage",
@@ -119,7 +143,7 @@ METRICS = by_name(
         f"Wang et al., ICCV 2019; {_LIC}, Eq. 4",
         "SC of the model's captions minus SC of the human captions.",
         of="SC",
-        needs=HUMAN,
+        needs=WITH_HUMAN,
     ),
     RatioMetric(
         "SC",
@@ -145,7 +169,7 @@ METRICS = by_name(
         "The same accuracy on the human captions.",
         guessed=True,
         side="human",
-        needs=HUMAN,
+        needs=WITH_HUMAN,
         ratio=accuracy,
     ),
 )
@@ -155,48 +179,43 @@ METRICS = by_name(
 class LICOptions(Attacked, Seeded, Aligned):
     """Choices of LIC."""
 
-
-def _cost(size: Size, options: LICOptions) -> float:
-    if size.references_per_image < LEAST_HUMAN:
-        return held_out_cost(0.5)(size, options)
-    attackers = held_out_cost(0.5)(replace(size, per_image=2 * size.per_image), options)
-    return per_image(RETELLING)(size, options) + attackers
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Self:
+        """Without a number of seeds that of the attacker."""
+        own = super().read(given)
+        return own if "seeds" in given else replace(own, seeds=attacker_entry(own.attacker).seeds)
 
 
 def run(job: Job) -> Outcome:
-    """Attackers on the model's captions, and on the human ones where there are references."""
-    known = images_in(job.frame)
-    human = None
+    """Attackers on the model's captions, and on the human ones where there are references; each reads both sides."""
+    known, human = images_in(job.frame), None
     if job.spec.references:
         human = job.references()
         known &= images_in(human)
     images = tuple(sorted(known))
-    sides, splits, read, shares = _sides(job, human, images, job.progress)
-    copied = tuple(_copied(job.frame, human)) if human is not None else ()
-    outcome = _outcome(job, sides, splits)
-    named = tuple(_named(shares, job.attribute, outcome.results))
-    return replace(outcome, notes=(*scored_alike(job.frame["caption"]), *copied, *named, *outcome.notes, *read))
-
-
-def _sides(
-    job: Job, human: pd.DataFrame | None, images: tuple[str, ...], progress: Progress
-) -> tuple[Sides, list[Split], list[str], list[np.ndarray]]:
-    """All sides of these images, the splits, notes on how captions were read, and each side's `_naming_shares`."""
     y, k = job.codes(images), len(job.attribute.values)
     splits = [balanced_split(y, k, seed, job.options.test_share, images) for seed in job.spec.seeds]
-    model_lists = caption_lists(job.frame, images, y, k, job.masked)
-    human_lists = caption_lists(human, images, y, k, job.masked) if human is not None else []
-    sample = sampled(images, len(human_lists))
-    number = len(splits) * fits(len(model_lists), len(human_lists), len(images))
+    lists = [caption_lists(frame, images, y, k, job.masked) for frame in (job.frame, human) if frame is not None]
     align = aligner(job.workspace, job.options.alignment)
-    whole = part_of(progress, 0.0, 0.9) if sample else progress
-    trainer = AttackerTrainer(attacker_of(job), k, y, images, whole, number, align=align)
-    sides = attacked(trainer, model_lists, human_lists, splits)
-    if sample:
-        sides = replace(sides, sample=_sides(job, human, sample, part_of(progress, 0.9, 1.0))[0])
-    token = job.attribute.mask_token
-    shares = [_naming_shares(own, y, k, token) for own in (model_lists, human_lists) if own]
-    return sides, splits, trainer.notes, shares
+    fits = len(splits) * sum(map(len, lists))
+    trainer = AttackerTrainer(attacker_of(job), k, y, images, job.progress, fits, align=align)
+    if human is None:
+        sides = {MODEL: trainer.held_out(lists[0], splits, "the model's captions")}
+    else:
+        sides = trainer.crossed(lists[0], lists[1], splits)
+    outcome = _outcome(job, sides, splits)
+    copied = tuple(_copied(job.frame, human)) if human is not None else ()
+    shares = [_naming_shares(own, y, k, job.attribute.mask_token) for own in lists]
+    named, longer = tuple(_named(shares, job.attribute, outcome.results)), tuple(_longer(*lists))
+    notes = (*_nothing_masked(shares, job.attribute), *copied, *named, *longer, *outcome.notes, *trainer.notes)
+    return replace(outcome, notes=notes)
+
+
+def _nothing_masked(shares: list[np.ndarray], attribute: Attribute) -> Iterator[str]:
+    """A remark on sides whose captions name no value. shares: as of `_named`."""
+    for side, share in zip(("caption", "human caption"), shares, strict=False):
+        if attribute.masked_words and not share.any():
+            yield f"No {side} names a value of {attribute.name}, so nothing was masked."
 
 
 def _copied(frame: pd.DataFrame, human: pd.DataFrame) -> Iterator[str]:
@@ -246,96 +265,54 @@ def _pairs(frame: pd.DataFrame) -> Iterator[tuple[str, str]]:
     return zip(*(frame[name].to_numpy(dtype=object) for name in ("image_id", "caption")), strict=True)
 
 
-def _found(sides: Sides) -> dict[str, Estimate]:
-    found = estimates_of(METRICS.values(), sides.model, sides.human)
-    lic, own = found.get("LIC"), sides.with_retelling
-    if sides.sample is not None:
-        lic = estimates_of(METRICS.values(), own.model, own.human)["LIC"]
-    return found | baseline_estimates(own, lic)
+def _longer(model: list[CaptionList], human: Sequence[CaptionList] = ()) -> Iterator[str]:
+    """A remark on captions that are much longer than the human ones."""
+    lengths = [np.mean([len(text.split()) for own in side for text in own.masked]) for side in (model, human) if side]
+    if len(lengths) > 1 and lengths[0] > LONGER * lengths[1]:
+        yield (
+            f"The captions have {lengths[0]:.0f} words, the human ones {lengths[1]:.0f}: longer captions can tell "
+            "more, so part of LIC may be length. Compare captions of equal length: Scores, or capbias lengths."
+        )
+
+
+def _found(sides: Mapping[str, HeldOut]) -> dict[str, Estimate]:
+    """The estimates of all metrics. sides: as of `AttackerTrainer.crossed`, or of the model alone."""
+    found, of = estimates_of(METRICS.values(), sides[MODEL], sides.get(HUMAN)), confidence_where_right
+    if HUMAN in sides:
+        for name, side in (("LIC_HM", sides[MODEL_BY_HUMAN]), ("LIC_MH", sides[HUMAN_BY_MODEL])):
+            found[name] = estimate(of(side), side, METRICS[name].scale, METRICS[name].range)
+        for name, on_model, on_human in (("LIC_by_H", MODEL_BY_HUMAN, HUMAN), ("LIC_by_M", MODEL, HUMAN_BY_MODEL)):
+            model, human, own = sides[on_model], sides[on_human], METRICS[name]
+            found[name] = difference(of(model), model, of(human), human, own.scale, own.range)
+        # With the share of the test images added once, `reduces` is wrong too often: docs/statistics.md.
+        found["LIC_by_M"] = replace(found["LIC_by_M"], level=True)
+    return {name: found[name] for name in METRICS if name in found}
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
     """Those of a finished run again."""
-    return {(name, ""): own for name, own in _found(stored_sides(workspace, run)).items()}
+    names = (MODEL, HUMAN, MODEL_BY_HUMAN, HUMAN_BY_MODEL) if run.spec.references else (MODEL,)
+    sides = {name: held_out_from(workspace.array(run.run_id, name)) for name in names}
+    return {(name, ""): own for name, own in _found(sides).items()}
 
 
-def _outcome(job: Job, sides: Sides, splits) -> Outcome:
+def _outcome(job: Job, sides: Mapping[str, HeldOut], splits) -> Outcome:
     train, test = len(splits[0].train), len(splits[0].test)
     found = _found(sides)
     method = f"{train}/{test} balanced images; std over seeds; {found['LIC_M'].interval_method}"
-    if sides.human is not None:
+    if HUMAN in sides:
         method += f"; {alignment_method(job.options.alignment)}"
     if job.options.merge_masks:
         method += "; runs of masks merged"
     attacker = attacker_of(job)
     method += trained_on(attacker, job.options.deterministic) + encoded_by(job.options.encoder)
-    said: dict[str, str] = dict.fromkeys(("LIC", "LIC_excess"), verdict_of(found))
+    verdicts = {"LIC": verdict_of(found["LIC_by_H"], found["LIC_by_M"])} if HUMAN in sides else {}
     rows = [
-        job.result(METRICS[name], own, test, method, device=device_of(attacker), verdict=said.get(name, ""))
+        job.result(METRICS[name], own, test, method, device=device_of(attacker), verdict=verdicts.get(name, ""))
         for name, own in found.items()
     ]
-    notes = (*_notes(job, train, test, len(sides.model.images)), *_of_plainness(sides), *_lost(found))
-    return Outcome(rows, sides_arrays(sides), notes, _no_baseline(sides, found))
-
-
-def _of_plainness(sides: Sides) -> Iterator[str]:
-    own, sample = sides.with_retelling.plainness, sides.sample
-    if sample is not None:
-        yield (
-            f"LIC_baseline and LIC_excess rest on a random sample of {len(sample.model.images):,} of the "
-            f"{len(sides.model.images):,} images, on which all sides were measured anew: more cannot be retold in a "
-            "reasonable time. With fewer images plainness counts for more, and the verdict is more cautious."
-        )
-    if own is not None:
-        yield (
-            f"Plainness, captioner and human captions: type-token ratio {own.type_token:.4f} and "
-            f"{own.human_type_token:.4f}; captions that another image has too {own.repeated:.1%} and "
-            f"{own.human_repeated:.1%}; word pairs {own.variety:.1f} and, as the attacker reads them, "
-            f"{own.human_variety:.1f} bits. {own.unknown:.1%} of the human words are unknown to the captioner."
-        )
-        if own.longer:
-            yield (
-                f"The captions have {own.length:.0f} words, the human ones {own.human_length:.0f}: longer captions can "
-                "tell more, so part of LIC may be length. Compare captions of equal length: Scores, or capbias lengths."
-            )
-        if own.copied:
-            yield (
-                f"{own.copied:.0%} of the captions were written from a human caption of the same image, as far as "
-                "their words tell: half are in both, and far fewer in any other. They tell what that one tells, so "
-                "the baseline rests on the other human captions."
-            )
-        if np.isnan(own.share_of_person):
-            return
-        if own.share_of_person < own.share:
-            yield (
-                f"The retelling tells {own.share_of_person:.0%} of what a human caption tells in the captioner's "
-                "words, or of what goes with the label; a baseline above 0 allows for the rest."
-            )
-        elif own.share < 1:
-            yield f"The retelling tells {own.share:.0%} of what the captions tell; the baseline allows for the rest."
-
-
-def _no_baseline(sides: Sides, found: dict[str, Estimate]) -> dict[str, str]:
-    """Why there is no baseline though there are human captions, by metric."""
-    if sides.human is None or "LIC_baseline" in found:
-        return {}
-    if sides.with_retelling.plainness is None:
-        reason = f"a baseline needs at least {LEAST_HUMAN} human captions per image."
-    else:
-        reason = (
-            "the human captions, retold in the captioner's words, tell too little of the images, as where captions "
-            "hardly fit theirs."
-        )
-    return dict.fromkeys(("LIC_baseline", "LIC_excess"), f"{reason} So amplification is not shown.")
-
-
-def _lost(found: dict[str, Estimate]) -> Iterator[str]:
-    excess = found.get("LIC_excess")
-    if isinstance(excess, Excess) and excess.lost:
-        yield (
-            "The retelling gives away no more than the human captions, though plainer words are easier to learn: it "
-            "lost what gives the label away. So amplification is not shown."
-        )
+    arrays = {name: held_out_bytes(own) for name, own in sides.items()}
+    return Outcome(rows, arrays, tuple(_notes(job, train, test, len(sides[MODEL].images))))
 
 
 def _notes(job: Job, train: int, test: int, images: int) -> list[str]:
@@ -366,14 +343,14 @@ MEASURE = Measure(
     place=1,
     metrics=tuple(METRICS.values()),
     groups=(
-        Group("lic", "LIC", ("LIC", "LIC_baseline", "LIC_excess", "LIC_M", "LIC_D"), default=True),
+        Group("lic", "LIC", ("LIC", "LIC_by_H", "LIC_by_M", "LIC_M", "LIC_D", "LIC_HM", "LIC_MH"), default=True),
         Group("leakage", "leakage and SC", ("leakage", "SC", "SC_D"), default=True),
         Group("sc", "SC", ("SC", "SC_D")),
     ),
     options=LICOptions,
     needs=Needs(references="optional"),
-    version=8,
-    cost=_cost,
+    version=9,
+    cost=held_out_cost(0.5),
     run=run,
     estimates=estimates,
 )

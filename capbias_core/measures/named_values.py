@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from capbias_core.measures.base import Job, Measure, Needs, Outcome, no_neutral, zero
-from capbias_core.measures.by_group import BOOTSTRAP, Grouped, GroupedMetric, GroupSums
+from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, no_neutral, zero
+from capbias_core.measures.by_group import Grouped, GroupedMetric, GroupSums
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.ratio_error import naming, wrong_over_all
 from capbias_core.metrics.evidence import Naming, Ratio
@@ -49,10 +51,16 @@ GROUPED = Grouped(
 def run(job: Job) -> Outcome:
     """Which values captions name, and which labels their images have."""
     evidence = naming(job.frame, job.labels, job.attribute)
-    counts = {"misnamed": wrong_over_all(evidence), "unnamed": unnamed_over_all(evidence)}
+    counts = {"unnamed": unnamed_over_all(evidence)}
+    if evidence.names.any():
+        counts = {"misnamed": wrong_over_all(evidence)} | counts
     found = GroupSums.of(job.frame, job.codes, counts)
     notes = [f"Named values rest on {found.sizes_text(job.attribute.values)}."]
-    return GROUPED.outcome(job, found, lambda name: f"values that the words of captions name; {BOOTSTRAP}", notes)
+    outcome = GROUPED.outcome(job, found, lambda name: "values that the words of captions name", notes)
+    if "misnamed" in counts:
+        return outcome
+    reason = f"no caption names a value of {job.attribute.name}."
+    return replace(outcome, lacking=dict.fromkeys(("misnamed", "misnamed_gap"), reason))
 
 
 MEASURE = Measure(
@@ -60,9 +68,12 @@ MEASURE = Measure(
     title="values named wrongly or not at all",
     place=2,
     metrics=GROUPED.every,
-    groups=(GROUPED.group("naming_gap", "wrong value or none named, by group"),),
+    groups=(
+        Group("unnamed", "no value named", ("unnamed",), default=True),
+        GROUPED.group("naming_gap", "wrong value or none named, by group"),
+    ),
     needs=Needs(words="every"),
-    version=2,
+    version=3,
     cost=per_image(0.5),
     run=run,
     estimates=GROUPED.estimates,

@@ -89,7 +89,7 @@ MEASURE = Measure(
     groups=(Group("cooccurrence", "objects and values named together", (METRIC, COUNT)),),
     options=CooccurrenceOptions,
     needs=Needs(objects="optional", words="any"),
-    version=2,
+    version=3,
     cost=per_image(1.0),
     run=run,
     estimates=estimates,

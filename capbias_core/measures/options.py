@@ -139,7 +139,8 @@ class Seeded(Options):
 
     seeds: int = option(
         10,
-        "splits and trainings with different seeds; the papers use 10",
+        "splits and trainings with different seeds; the papers use 10, and LIC by ngram uses "
+        f"{attacker_entry(DEFAULT_ATTACKER).seeds} if none is given",
         flag="--seeds",
         at_least=1,
         at_most=MOST_SEEDS,

@@ -66,11 +66,17 @@ def run(job: Job) -> Outcome:
     attribute = job.attribute
     evidence = naming(job.frame, job.labels, attribute)
     found = counting_estimates(evidence)
-    method = "captions by the values that their words name; 95% image bootstrap, 1000 draws"
-    results = [job.result(METRICS[name], item, len(evidence.label), method) for name, item in found.items()]
+    method = "captions by the values that their words name"
+    results = [
+        job.result(METRICS[name], item, len(evidence.label), f"{method}; {item.interval_method}")
+        for name, item in found.items()
+    ]
     named = pd.DataFrame(evidence.names, columns=[f"n{value}" for value in range(evidence.names.shape[1])])
     named["label"] = evidence.label
     named["image_id"] = pd.Categorical.from_codes(evidence.image, list(evidence.images))
+    if not evidence.names.any():
+        reason = f"no caption names a value of {attribute.name}."
+        return Outcome([], {"naming": frame_bytes(named)}, (), dict.fromkeys(found, reason))
     counts = np.bincount(evidence.label, minlength=len(attribute.values))
     notes = ("Labels: " + ", ".join(f"{value} {n:,}" for value, n in zip(attribute.values, counts, strict=True)) + ".",)
     missing = [name for name, item in found.items() if not np.isfinite(item.value)]
@@ -118,10 +124,10 @@ def naming_from(data: bytes) -> Naming:
 MEASURE = Measure(
     name="ratio_error",
     title="ratio and error",
-    place=2,
+    place=1,
     metrics=tuple(METRICS.values()),
     groups=(Group("ratio", "ratio", ("ratio",), default=True), Group("error", "error", ("error",), default=True)),
-    version=2,
+    version=3,
     cost=per_image(0.3),
     run=run,
     estimates=estimates,

@@ -7,7 +7,7 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 from capbias_core.measures.base import Job, Measure, Needs, Outcome, no_neutral, of_images
-from capbias_core.measures.by_group import BOOTSTRAP, LOTUS, Grouped, GroupedMetric, GroupSums
+from capbias_core.measures.by_group import LOTUS, Grouped, GroupedMetric, GroupSums
 from capbias_core.measures.cost import per_image
 from capbias_core.metrics.evidence import Ratio
 from capbias_core.prepare.tasks import NOUN, VERB, Encoded, encode, lemmas
@@ -37,7 +37,7 @@ def run(job: Job) -> Outcome:
     frame = of_images(job.frame, human["image_id"])
     human = of_images(human, frame["image_id"])
     found = GroupSums.of(frame, job.codes, covered(frame, human, job.attribute.masked_words))
-    method = f"{len(found.images):,} images with references; parts of speech of single words (HanTa); {BOOTSTRAP}"
+    method = f"{len(found.images):,} images with references; parts of speech of single words (HanTa)"
     notes = [
         f"Nouns and verbs rest on the {len(found.images):,} labelled images with references "
         f"({found.sizes_text(job.attribute.values)})."

@@ -23,6 +23,8 @@ from capbias_core.workspace.models import embeddings_folder, model_path
 
 # Attackers in memory at a time, where it holds as many: 50 of LIC's LSTM take 1.1 GB beside PyTorch and the captions.
 MOST_TOGETHER = 50
+# Whose captions are read, and by attackers trained on whose if on the other side's; `AttackerTrainer.crossed`.
+MODEL, HUMAN, MODEL_BY_HUMAN, HUMAN_BY_MODEL = "model", "human", "model_by_human", "human_by_model"
 SHARE_OF_MEMORY = 0.5  # of what is free; estimates are rough, and others use the machine too
 
 
@@ -207,12 +209,41 @@ class AttackerTrainer:
 
     def held_out(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> HeldOut:
         """Predictions on the test images of every split; see `logits`."""
-        parts = [
-            (np.full(len(test), split.seed), test, probabilities(logits))
-            for _, split, test, logits in self.logits(lists, splits, what, align_to)
-        ]
-        seed, image, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
+        parts = ((split, test, logits) for _, split, test, logits in self.logits(lists, splits, what, align_to))
+        return self._evidence(parts)
+
+    def _evidence(self, parts: Iterable[tuple[Split, np.ndarray, np.ndarray]]) -> HeldOut:
+        """Predictions from parts: a split, images held out in it, their logits (n, C)."""
+        splits, images, logits = zip(*parts, strict=True)
+        seed = np.repeat([split.seed for split in splits], [len(own) for own in images])
+        image, scores = np.concatenate(images), np.concatenate([*map(probabilities, logits)])
         return HeldOut(self.images, seed, image, self.y[image], scores, len(splits[0].train))
+
+    def crossed(self, model: list[CaptionList], human: list[CaptionList], splits: list[Split]) -> dict[str, HeldOut]:
+        """Predictions on the test images of every split, by attackers that each read both sides.
+
+        The keys name the captions that are read, and who reads them: MODEL and HUMAN by attackers trained on the same
+        side, MODEL_BY_HUMAN and HUMAN_BY_MODEL by those of the other. Human captions are aligned to the words of the
+        model's training captions.
+        """
+        sides = {"the model's captions": model, "the human captions": human}
+        for what, lists in sides.items():
+            self.note_unread(what, lists)
+        texts, of_human = self._cases(human, splits, model)
+        more, of_model = self._cases(model, splits, None)
+        of_model = [replace(case, start=case.start + len(texts)) for case in of_model]
+        corpus = self.attacker.corpus([*texts, *more])
+        parts: dict[str, list] = {name: [] for name in (MODEL, HUMAN, MODEL_BY_HUMAN, HUMAN_BY_MODEL)}
+        for what, cases, others, own, other in (
+            ("the model's captions", of_model, of_human, MODEL, HUMAN_BY_MODEL),
+            ("the human captions", of_human, of_model, HUMAN, MODEL_BY_HUMAN),
+        ):
+            for case, fitted in zip(cases, self.fit(corpus, cases, what), strict=True):
+                read = [(own, case), *((other, one) for one in others if one.split.seed == case.split.seed)]
+                for name, one in read:
+                    test = self.even(one.captions.having(one.split.test))
+                    parts[name].append((one.split, test, fitted.logits(corpus, one.rows(test))))
+        return {name: self._evidence(found) for name, found in parts.items()}
 
     def logits(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> Iterator[tuple]:
         """One attacker a caption index and split: (index, split, images held out, their logits (n, C)).

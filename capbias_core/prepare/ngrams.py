@@ -56,16 +56,6 @@ class Coded:
         together[self.start[1:][self.start[1:] > self.start[:-1]] - 1] = False
         return np.flatnonzero(together)
 
-    @cached_property
-    def matrix(self) -> csr_array:
-        """(n, V) sparse, 1.0 where a caption has a word."""
-        return _matrix(self.start, self.codes, np.full(len(self.codes), -1, dtype=np.int32), len(self.words))
-
-    def part(self, first: int, last: int) -> Coded:
-        """The captions from a place on, up to another."""
-        low, high = self.start[first], self.start[last]
-        return Coded(self.start[first : last + 1] - low, self.codes[low:high], self.words)
-
 
 def coded(captions: Iterable[str]) -> Coded:
     """The words of captions as numbers."""

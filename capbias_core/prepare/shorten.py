@@ -9,7 +9,7 @@ import pandas as pd
 from capbias_core.prepare.text import tokenize, tokens_with_spans
 
 SENTENCE = 0  # in place of a number of words: up to the end of the first sentence
-_END = re.compile(r"[.!?]+[\"')\]]*(?=\s|$)")
+_END = re.compile(r"(?<![.!?])[.!?]++[\"')\]]*+(?=\s|$)")
 
 
 def shortened(caption: str, words: int) -> str:

@@ -5,6 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from capbias_core.errors import CapbiasError
+
 # A special token such as <unk>, a clitic ('s), or a run of letters and digits with the accents that follow them.
 ACCENT = "[\u0300-\u036f]"
 TOKEN = re.compile(rf"<\w+>|['’](?:s|re|ve|ll|d|m|t)\b|[^\W_]+(?:{ACCENT}+[^\W_]*)*", re.IGNORECASE)
@@ -37,3 +43,17 @@ def tokens_with_spans(caption: str) -> list[tuple[str, int, int]]:
 def _plain(token: str) -> str:
     lower = token.lower()
     return lower if lower.isascii() else unicodedata.normalize("NFC", lower).replace("’", "'")
+
+
+def matching(texts: pa.Array, expression: str) -> np.ndarray:
+    """Which texts an expression of RE2 matches, whatever their case.
+
+    It takes as long as the texts times the expression, whose repeats count. Raises CapbiasError if it is none.
+    """
+    try:
+        return pc.match_substring_regex(texts, expression, ignore_case=True).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid as error:
+        raise CapbiasError(
+            f"{expression[:200]!r} is not a regular expression: {str(error).partition(': ')[2].splitlines()[0]}.",
+            "It may be one of RE2, such as (man|boy).*tie, which has no lookaround and no backreference.",
+        ) from None

@@ -13,7 +13,7 @@ import pandas as pd
 from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.present.colour import BLUE_MARK, GREY, MEASURED, ORANGE_MARK
-from capbias_core.present.sentence import Bands, better_text, interval_over, measure, signed
+from capbias_core.present.sentence import Second, better_text, interval_over, measure, signed
 from capbias_core.types import Attribute, counted
 
 ROW_HEIGHT, STEP_HEIGHT = 34, 24
@@ -43,13 +43,13 @@ def chart_series(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def interval_chart(
-    rows: pd.DataFrame, metric: str, attribute: Attribute, letters: dict[str, str], bands: Bands | None = None
+    rows: pd.DataFrame, metric: str, attribute: Attribute, letters: dict[str, str], second: Second | None = None
 ):
     """A dot and its 95% interval for each captioner, highest value on top, with the neutral point as a line.
 
     rows: results of one metric and direction, one row a captioner. The letters stand at the right; captioners
-    that share one are not told apart. bands: by captioner, where grey bands end that begin at the neutral
-    point, such as `sentence.baselines`.
+    that share one are not told apart. second: by captioner a hollow dot under the first, such as
+    `sentence.second_dots`.
     """
     need("A chart", "plotly")
     import plotly.graph_objects as go
@@ -90,17 +90,31 @@ def interval_chart(
         for model, name in zip(rows["model"], names, strict=True)
         if model in letters and len(letters) > 1
     ]
-    band = {"type": "rect", "fillcolor": GREY, "opacity": 0.22, "line": {"width": 0}, "layer": "below", "x0": neutral}
-    drawn = [
-        band | {"x1": end, "y0": place - 0.3, "y1": place + 0.3}
-        for place, model in enumerate(rows["model"])
-        for end in (bands or {}).get(model, ())
-    ]
+    if second:
+        dots = [(name, *second[model]) for model, name in zip(rows["model"], names, strict=True) if model in second]
+        also, value, first, last = (list(own) for own in zip(*dots, strict=True))
+        figure.add_scatter(
+            x=value,
+            y=also,
+            mode="markers",
+            customdata=[model for model in rows["model"] if model in second],
+            hovertext=[f"LIC_by_H {a:.2f} [{b:.2f}, {c:.2f}]" for a, b, c in zip(value, first, last, strict=True)],
+            hoverinfo="y+text",
+            marker={"size": 9, "symbol": "circle-open", "color": MEASURED, "line": {"width": 2}},
+            error_x={
+                "type": "data",
+                "symmetric": False,
+                "array": np.subtract(last, value),
+                "arrayminus": np.subtract(value, first),
+                "color": MEASURED,
+                "thickness": 1,
+                "width": 0,
+            },
+        )
     if math.isfinite(neutral):
         neutral_line(figure, neutral, METRICS[metric].reference_line)
     # All at once: one by one, each makes all of the others anew.
-    layout = figure.layout
-    figure.update_layout(annotations=[*layout.annotations, *said], shapes=[*layout.shapes, *drawn])
+    figure.update_layout(annotations=[*figure.layout.annotations, *said], showlegend=False)
     name = measure(metric, rows["direction"].iloc[0])
     encoders = [own for own in rows["encoder"].unique() if own]
     name += f" ({encoders[0]})" if len(encoders) == 1 else ""

@@ -7,7 +7,6 @@ import pandas as pd
 from capbias_core.aggregate.verdict import AMPLIFIES
 from capbias_core.analysis.read import attribute_of_run
 from capbias_core.attackers import attacker_entry
-from capbias_core.measures.lic_baseline import plainness_of
 from capbias_core.present.sentence import Answer, answer
 from capbias_core.workspace.store import Workspace
 
@@ -36,4 +35,4 @@ def headline(workspace: Workspace, collection: str, rows: pd.DataFrame) -> Answe
     trained = workspace.item("captions", highest["model"], collection).details.get("trained_on_references")
     run = workspace.runs_of([run_id])[run_id]
     entry = attacker_entry(highest["encoder"])
-    return answer(own, run.spec.model, attribute_of_run(run), entry, trained, plainness_of(workspace, run))
+    return answer(own, run.spec.model, attribute_of_run(run), entry, trained)

@@ -183,7 +183,7 @@ def _note(frame: pd.DataFrame, told_by: Sequence[str], marks: dict[str, str]) ->
     if told_by:
         parts.append(f"Captioners that share a letter are not told apart by {' or '.join(told_by)}.")
     if set(frame["verdict"]) & set(VERDICTS):
-        parts.append("The verdict is that of LIC beside its baseline.")
+        parts.append("The verdict follows from LIC_by_H and LIC_by_M, where one attacker reads both sides.")
     encoders = [own for own in dict.fromkeys(frame["encoder"]) if own]
     if len(encoders) == 1:
         parts.append(f"Attacker: {encoders[0]}.")

@@ -15,7 +15,7 @@ import pandas as pd
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import BLUE_MARK, GREY, MEASURED, ORANGE_MARK
 from capbias_core.present.overview import Line
-from capbias_core.present.sentence import Bands, better_text, interval, interval_over, number
+from capbias_core.present.sentence import Second, better_text, interval, interval_over, number, signed
 from capbias_core.types import Attribute, counted
 
 STYLE = f"""<style>
@@ -29,7 +29,9 @@ STYLE = f"""<style>
 .cb-bar {{position: relative; height: 1.15rem; min-width: 7rem}}
 .cb-bar i {{position: absolute; display: block; top: 50%; transform: translateY(-50%)}}
 .cb-bar .cb-neutral {{height: 2.1rem; border-left: 1.5px dashed {GREY}}}
-.cb-bar .cb-band {{height: 1.15rem; background: {GREY}; opacity: .25; border-radius: 2px}}
+.cb-bar .cb-second {{top: 92%; height: 2px; background: {MEASURED}; opacity: .7}}
+.cb-bar .cb-hollow {{top: 92%; width: 5px; height: 5px; margin-left: -4.5px; border: 2px solid {MEASURED};
+  border-radius: 50%; background: light-dark(#FFFFFF, #12171E)}}
 .cb-bar .cb-line {{height: 3px; background: {MEASURED}; border-radius: 2px}}
 .cb-bar .cb-dot {{width: 11px; height: 11px; margin-left: -5.5px; background: {MEASURED}; border-radius: 50%}}
 .cb-bar .cb-fill {{height: 1.05rem; border-radius: 2px}}
@@ -48,19 +50,19 @@ def interval_rows(
     attribute: Attribute,
     letters: dict[str, str],
     answered: str = "",
-    bands: Bands | None = None,
+    second: Second | None = None,
 ) -> str:
     """HTML: a row a captioner, highest value on top: name, dot and 95% interval beside the neutral point, the number,
     the letters, the verdict. rows: results of one metric, one row a captioner. answered: whose name is set in bold.
-    bands: as of `figures.interval_chart`.
+    second: as of `figures.interval_chart`.
     """
-    bands = bands or {}
+    second = second or {}
     rows, low, high = intervals_in_order(rows)
     neutral = METRICS[metric].neutral(len(attribute.values))
-    scale = scale_of(low, high, neutral, bands)
+    scale = scale_of(low, high, neutral, second)
     name = METRICS[metric].reference_line
     cells = [
-        _interval_row(row, a, b, scale, neutral, letters if len(letters) > 1 else {}, row["model"] == answered, bands)
+        _interval_row(row, a, b, scale, neutral, letters if len(letters) > 1 else {}, row["model"] == answered, second)
         for (_, row), a, b in zip(rows.iterrows(), low, high, strict=True)
     ]
     mark = (
@@ -78,21 +80,23 @@ def intervals_in_order(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series, pd.
     return rows, rows["ci_low"].fillna(rows["value"]), rows["ci_high"].fillna(rows["value"])
 
 
-def scale_of(low: pd.Series, high: pd.Series, neutral: float, bands: Bands) -> Scale:
-    """The scale of intervals, with the neutral point and the bands that go from it where there is such a point."""
-    drawn = [neutral, *(end for ends in bands.values() for end in ends)] if math.isfinite(neutral) else []
-    return Scale(min([*drawn, low.min()]), max([*drawn, high.max()]))
+def scale_of(low: pd.Series, high: pd.Series, neutral: float, second: Second) -> Scale:
+    """The scale of intervals, with those of second dots and the neutral point where there is one."""
+    drawn = [*low, *high, *(end for dot in second.values() for end in dot)]
+    drawn += [neutral] if math.isfinite(neutral) else []
+    return Scale(min(drawn), max(drawn))
 
 
 def _neutral_mark(scale: Scale, neutral: float) -> str:
     return f'<i class="cb-neutral" style="left:{scale(neutral):.2f}%"></i>' if math.isfinite(neutral) else ""
 
 
-def _band(scale: Scale, neutral: float, end: float) -> str:
-    if neutral == end or not math.isfinite(neutral):
-        return ""
-    left, right = sorted((scale(neutral), scale(end)))
-    return f'<i class="cb-band" style="left:{left:.2f}%;width:{right - left:.2f}%"></i>'
+def _line(kind: str, dot: str, scale: Scale, value: float, low: float, high: float) -> str:
+    """A dot on the line of its interval."""
+    return (
+        f'<i class="{kind}" style="left:{scale(low):.2f}%;width:{scale(high) - scale(low):.2f}%"></i>'
+        f'<i class="{dot}" style="left:{scale(value):.2f}%"></i>'
+    )
 
 
 def _better(metric: str) -> str:
@@ -108,21 +112,45 @@ def _interval_row(
     neutral: float,
     letters: dict[str, str],
     answered: bool,
-    bands: Bands,
+    second: Second,
 ) -> str:
     name = escape(row["model"])
     shown = interval(row)
     told = " · ".join(filter(None, (letters.get(row["model"], ""), row.get("verdict", ""))))
     spread = f"; ±{row['spread']:.2f} std over {counted(int(row['seeds']), 'seed')}" if pd.notna(row["spread"]) else ""
-    said = _said(f"{row['metric']} {row['value']:.2f} [{low:.2f}, {high:.2f}] {interval_over(row)}{spread}")
+    text, other = f"{row['metric']} {row['value']:.2f} [{low:.2f}, {high:.2f}] {interval_over(row)}{spread}", ""
+    if dot := second.get(row["model"]):
+        text += f"; LIC_by_H {dot[0]:.2f} [{dot[1]:.2f}, {dot[2]:.2f}]"
+        other = _line("cb-second", "cb-hollow", scale, *dot)
+    said = _said(text)
     return (
         f'<span class="cb-name">{f"<b>{name}</b>" if answered else name}</span>'
         f'<div class="cb-bar" role="img" {said}>'
-        f"{''.join(_band(scale, neutral, end) for end in bands.get(row['model'], ()))}{_neutral_mark(scale, neutral)}"
-        f'<i class="cb-line" style="left:{scale(low):.2f}%;width:{scale(high) - scale(low):.2f}%"></i>'
-        f'<i class="cb-dot" style="left:{scale(row["value"]):.2f}%"></i></div>'
+        f"{_neutral_mark(scale, neutral)}{_line('cb-line', 'cb-dot', scale, row['value'], low, high)}{other}</div>"
         f'<span class="cb-tail">{escape(shown)}</span><span class="cb-small">{told}</span>'
     )
+
+
+def cross_table(rows: pd.DataFrame, model: str) -> str:
+    """HTML: the four scores of the attackers of LIC, each of which reads both sides, and the difference of each row.
+
+    rows: results of one captioner, attacker and coverage; '' where they have no such scores.
+    """
+    own = rows[rows["model"] == model].drop_duplicates("metric").set_index("metric")
+    if "LIC_HM" not in own.index:
+        return ""
+    name = escape(model)
+    cells = [f'<span class="cb-small">{text}</span>' for text in ("", "reads human captions", f"reads {name}", "")]
+    for trainer, human, captioner, apart in (
+        ("human captions", "LIC_D", "LIC_HM", "LIC_by_H"),
+        (name, "LIC_MH", "LIC_M", "LIC_by_M"),
+    ):
+        row = own.loc[apart]
+        ends = f" [{signed(row['ci_low'], 1)}, {signed(row['ci_high'], 1)}]" if pd.notna(row["ci_low"]) else ""
+        shown = f"<b>{signed(row['value'], 1)}</b>{ends}"
+        values = (f"{number(own.loc[metric, 'value'])}" for metric in (human, captioner))
+        cells += [f"<span>trained on {trainer}</span>", *(f"<span>{value}</span>" for value in (*values, shown))]
+    return _grid("auto auto auto 1fr", cells)
 
 
 def word_rows(table: pd.DataFrame, attribute: Attribute, page: str, view: dict[str, str]) -> str:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from capbias_core.aggregate import IMAGES, REFITS, Ranking, provisional
-from capbias_core.aggregate.refits import NO_WIDTH
+from capbias_core.aggregate.bootstrap import NO_WIDTH
+from capbias_core.aggregate.ranking import LEAST_SHARED
 from capbias_core.aggregate.variants import variants
-from capbias_core.aggregate.verdict import AMPLIFIES, REDUCES, VERDICTS
+from capbias_core.aggregate.verdict import AMPLIFIES, INCONCLUSIVE, REDUCES
 from capbias_core.attackers import AttackerEntry
 from capbias_core.measures import dbac
-from capbias_core.measures.lic_baseline import Plainness
 from capbias_core.measures.registry import MEASURES, METRICS
 from capbias_core.types import Attribute, counted
 from capbias_core.workspace.spec import RunSpec
@@ -101,22 +101,17 @@ def with_attacker(metric: str, attacker: AttackerEntry) -> str:
 
 
 def answer(
-    rows: pd.DataFrame,
-    model: str,
-    attribute: Attribute,
-    attacker: AttackerEntry,
-    trained: bool | None,
-    plainness: Plainness | None = None,
+    rows: pd.DataFrame, model: str, attribute: Attribute, attacker: AttackerEntry, trained: bool | None
 ) -> Answer:
     """The answer for one captioner from its result rows of one attacker and coverage.
 
-    trained: whether the model was trained on the references; only then it can amplify them. plainness: of its captions,
-    if known.
+    trained: whether the model was trained on the references; only then it can amplify them.
     """
     own = rows[rows["model"] == model].set_index("metric")
     seeds, training, test = (int(own.iloc[0][name]) for name in ("seeds", "training", "n"))
     each = "with" if seeds == 1 else "each with"
-    basis = f"{counted(seeds, 'seed')}, {each} {training:,} training and {test:,} test images; {attacker.title}."
+    basis = f"{counted(seeds, 'seed')}{_seed_error(own)}, {each} {training:,} training and {test:,} test images; "
+    basis += f"{attacker.title}."
     guessed, alone = _guessed(own, attribute), f"guessing alone is right for {round(100 / len(attribute.values))}"
     if "LIC" not in own.index:
         shown = f"{with_attacker('LIC_M', attacker)} {interval(own.loc['LIC_M'], 1)}"
@@ -128,9 +123,9 @@ def answer(
         )
     human = f"{_of_100(own.loc['SC_D'])} of 100 human captions of the same images"
     return Answer(
-        _headline(own, model, attribute, attacker, trained, plainness),
+        _headline(own, model, attribute, attacker, trained),
         f"{guessed} and for {human} (SC {number(own.loc['SC_D', 'value'])}, LIC_D "
-        f"{number(own.loc['LIC_D', 'value'])}); {alone}. {basis}{_warning(own.loc['LIC'])}{_of_length(plainness)}",
+        f"{number(own.loc['LIC_D', 'value'])}); {alone}. {_reason(own)}{basis}{_warning(own.loc['LIC'])}",
         model,
     )
 
@@ -175,33 +170,21 @@ def _warning(row: pd.Series) -> str:
     return ""
 
 
-def _of_length(plainness: Plainness | None) -> str:
-    """One line if LIC may be one of length."""
-    if plainness is None or not plainness.longer:
+def _seed_error(own: pd.DataFrame) -> str:
+    """The standard error over seeds that is left of the answer, '' for one seed. own: rows by metric."""
+    row = own.loc["LIC" if "LIC" in own.index else "LIC_M"]
+    if pd.isna(row["spread"]):
         return ""
-    return (
-        f" ⚠ Its captions have {plainness.length:.0f} words, people's {plainness.human_length:.0f}: part of LIC may be "
-        "length. Compare them at equal length."
-    )
+    return f" (standard error over seeds {number(row['spread'] / math.sqrt(row['seeds']), 2)})"
 
 
 def _headline(
-    own: pd.DataFrame,
-    model: str,
-    attribute: Attribute,
-    attacker: AttackerEntry,
-    trained: bool | None,
-    plainness: Plainness | None,
+    own: pd.DataFrame, model: str, attribute: Attribute, attacker: AttackerEntry, trained: bool | None
 ) -> str:
-    """The verdict of LIC, and the numbers that it follows from. own: rows by metric."""
-    lic = own.loc["LIC"]
-    shown = f"{with_attacker('LIC', attacker)} {interval(lic, 1)}"
-    if "LIC_baseline" in own.index:
-        shown += f", baseline {number(own.loc['LIC_baseline', 'value'])}"
-    if "LIC_excess" in own.index:
-        shown += f", excess {interval(own.loc['LIC_excess'], 1)}"
-    lost = "LIC_baseline" not in own.index or _lost(own.loc["LIC_baseline", "value"], own["ci_low"].get("LIC_excess"))
-    name = attribute.name
+    """The verdict, and the numbers that it follows from. own: rows by metric."""
+    lic, name = own.loc["LIC"], attribute.name
+    deciding = "LIC_by_M" if lic["verdict"] == REDUCES or lic["ci_high"] < 0 else "LIC_by_H"
+    shown = f"{with_attacker('LIC', attacker)} {interval(lic, 1)}, {deciding} {interval(own.loc[deciding], 1)}"
     if lic["verdict"] == AMPLIFIES:
         said = f" amplifies {name} bias" if trained else f" differs from the human captions, toward more {name} bias"
     elif lic["verdict"] == REDUCES:
@@ -213,18 +196,28 @@ def _headline(
     elif provisional(lic.to_dict()):
         said = ": not decided by one attacker"
     elif lic["ci_low"] > 0:
-        kind = "plainer"
-        if plainness and (plainness.longer or plainness.more_varied):
-            kind = "longer" if plainness.longer else "otherwise worded"
-        reason = (
-            "; how far plainness reaches is not known here" if lost else f", which {kind} captions alone can produce"
-        )
-        said = f": more predictable than the human captions{reason}"
+        said = ": more predictable than human captions, amplification inconclusive"
     elif lic["ci_high"] < 0:
-        said = ": less predictable than the human captions, which the wording of captions alone can produce"
+        said = ": less predictable than human captions, reduction inconclusive"
     else:
         said = ": no clear difference from the human captions"
     return f"{model}{said}: {shown}."
+
+
+def _reason(own: pd.DataFrame) -> str:
+    """Why the verdict is what it is. own: rows by metric."""
+    lic = own.loc["LIC"]
+    if lic["verdict"] == AMPLIFIES:
+        return "Even an attacker trained on human captions guesses better from the captioner's captions (LIC_by_H). "
+    if lic["verdict"] == REDUCES:
+        return "Even an attacker trained on the captioner's captions guesses better from human captions (LIC_by_M). "
+    if lic["ci_low"] > 0 and not provisional(lic.to_dict()):
+        return (
+            "An attacker trained on human captions does not guess clearly better from the captioner's captions "
+            "(LIC_by_H). The likely reason is simpler wording, or words that this attacker does not know: see which "
+            "words reveal the label. "
+        )
+    return ""
 
 
 def verdicts_text(rows: pd.DataFrame, trained: Mapping[str, bool | None] | None = None) -> str:
@@ -233,12 +226,12 @@ def verdicts_text(rows: pd.DataFrame, trained: Mapping[str, bool | None] | None 
     trained: whether each was trained on the references; of one that was not, or may not have been, it is said what
     `amplifies` means.
 
-    >>> verdicts_text(pd.DataFrame({"verdict": ["not shown", "amplifies", "not shown"]}))
-    'Verdicts: amplifies 1, not shown 2.'
+    >>> verdicts_text(pd.DataFrame({"verdict": ["inconclusive", "amplifies", "inconclusive"]}))
+    '1 amplifies, 2 inconclusive.'
     """
-    counts = [(name, int((rows["verdict"] == name).sum())) for name in VERDICTS]
-    said = ", ".join(f"{name} {count}" for name, count in counts if count)
-    text = f"Verdicts: {said}." if said and len(rows) > 1 else ""
+    counts = [(name, int((rows["verdict"] == name).sum())) for name in (AMPLIFIES, REDUCES, INCONCLUSIVE)]
+    said = ", ".join(f"{count} {name}" for name, count in counts if count)
+    text = f"{said}." if said and len(rows) > 1 else ""
     amplifying = rows.loc[rows["verdict"] == AMPLIFIES, "model"] if trained else ()
     if any(not (trained or {}).get(model) for model in amplifying):
         text += (
@@ -281,39 +274,19 @@ def run_text(spec: RunSpec) -> str:
     return ", ".join([f"{spec.model}: {title} for {spec.attribute['name']}", *filter(None, parts)])
 
 
-GREY_BAND = (
-    "Grey is the baseline: what captions as plain as the captioner's give away when they say what people say; fainter, "
-    "how far it may reach (95%, beside this captioner). A captioner amplifies only where its dot is right of both. "
-    "Where there is no grey, how far plainness reaches is not known, and nothing is said to amplify."
+BY_HUMAN = (
+    "Filled dots: LIC. Hollow dots: LIC_by_H, where one attacker, trained on human captions, reads both sides. A "
+    "captioner amplifies where the whole interval of the hollow dot is above 0."
 )
+Second = Mapping[str, tuple[float, float, float]]  # captioner -> value and interval of a second dot
 
 
-Bands = Mapping[str, Sequence[float]]  # captioner -> where its grey bands end
-
-
-def _lost(baseline: Any, lowest: Any) -> Any:
-    """Whether the retelling lost what gives away, and so is no baseline, as far as rows say.
-
-    A baseline that is not above 0 says so (measures/lic_baseline.py), and so does an interval of the excess that was
-    made to start at 0. lowest: where that starts. Of numbers a bool, of columns a column.
-    """
-    return (baseline <= 0) | (lowest == 0)
-
-
-def baselines(rows: pd.DataFrame) -> dict[str, tuple[float, float]]:
-    """The baseline of LIC of each captioner that has one, of rows by one attacker and coverage, and how far it reaches.
-
-    It reaches as far beyond its value as the lower end of the excess lies below the excess: what is beyond that has an
-    excess above 0.
-    """
-    own, excess = (
-        rows[rows["metric"] == name].drop_duplicates("model").set_index("model")
-        for name in ("LIC_baseline", "LIC_excess")
-    )
-    lowest = excess["ci_low"].reindex(own.index)
-    own = own[~_lost(own["value"], lowest)]
-    beyond = (excess["value"] - excess["ci_low"]).reindex(own.index).fillna(0.0)
-    return {model: (value, value + more) for model, value, more in zip(own.index, own["value"], beyond, strict=True)}
+def second_dots(rows: pd.DataFrame, metric: str) -> dict[str, tuple[float, float, float]]:
+    """LIC_by_H and its interval beside LIC, by captioner; nothing beside another metric. rows: of one attacker and
+    coverage; one without an interval has its value at both ends."""
+    own = rows[(rows["metric"] == "LIC_by_H") & (metric == "LIC")].drop_duplicates("model")
+    low, high = own["ci_low"].fillna(own["value"]), own["ci_high"].fillna(own["value"])
+    return dict(zip(own["model"], zip(own["value"], low, high, strict=True), strict=True))
 
 
 BETTER = {
@@ -348,7 +321,9 @@ def best_text(metric: str, values: int = 2) -> str:
 
 
 APART = "Captioners with capital letters are not compared with those with small ones."
-INCOMPARABLE = "they share no image, or their attackers learned from much different numbers of images"
+INCOMPARABLE = (
+    f"they share fewer than {LEAST_SHARED} images, or their attackers learned from much different numbers of images"
+)
 
 
 def told_apart(ranking: Ranking | None) -> str:

@@ -15,7 +15,7 @@ import pandas as pd
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.rows import Scale, intervals_in_order, scale_of
-from capbias_core.present.sentence import Bands, better_text, interval, interval_over
+from capbias_core.present.sentence import Second, better_text, interval, interval_over
 from capbias_core.types import Attribute
 
 WIDTH, ROW, TOP, BOTTOM = 720, 30, 26, 34
@@ -35,20 +35,20 @@ def interval_svg(
     metric: str,
     attribute: Attribute,
     letters: dict[str, str],
-    bands: Bands | None = None,
+    second: Second | None = None,
     title: str = "",
 ) -> str:
     """A dot and its 95% interval for each captioner, highest value on top, beside the neutral point and the number.
 
-    rows: results of one metric, one row a captioner. letters, bands: as of `figures.interval_chart`.
+    rows: results of one metric, one row a captioner. letters, second: as of `figures.interval_chart`.
     """
-    bands = bands or {}
+    second = second or {}
     rows, low, high = intervals_in_order(rows)
     neutral = METRICS[metric].neutral(len(attribute.values))
     tails = [_tail(row, letters) for _, row in rows.iterrows()]
     left = 16 + LETTER * max(map(len, rows["model"]))
     right = WIDTH - 12 - LETTER * max(map(len, tails))
-    scale = scale_of(low, high, neutral, bands)
+    scale = scale_of(low, high, neutral, second)
 
     def place(value: float) -> str:
         return f"{left + (right - left) * scale(value) / 100:.1f}"
@@ -63,11 +63,11 @@ def interval_svg(
         )
     for number, (_, row) in enumerate(rows.iterrows()):
         y = TOP + ROW * (number + 0.5)
-        for end in bands.get(row["model"], ()) if math.isfinite(neutral) else ():
-            ends = sorted(float(place(value)) for value in (neutral, end))
+        if dot := second.get(row["model"]):
+            at, first, last = map(place, dot)
             parts.append(
-                f'<rect x="{ends[0]:.1f}" y="{y - 9:.1f}" width="{ends[1] - ends[0]:.1f}" height="18" fill="{GREY}" '
-                'opacity=".25"/>'
+                f'<line x1="{first}" x2="{last}" y1="{y + 10:.1f}" y2="{y + 10:.1f}" stroke="{MEASURED}" opacity=".7"/>'
+                f'<circle cx="{at}" cy="{y + 10:.1f}" r="3.5" fill="white" stroke="{MEASURED}" stroke-width="1.5"/>'
             )
         parts.append(
             f'<text x="{left - 10:.1f}" y="{y + 4:.1f}" text-anchor="end">{escape(row["model"])}</text>'

@@ -73,8 +73,9 @@ def scores_table(frame: pd.DataFrame, metrics=None) -> pd.DataFrame:
     have no encoder and stand beside the only one, or on rows of their own where there are several.
 
     frame: in RESULT_COLUMNS, also `lettered`. metrics: which to show, in this order (default: all, in the order of the
-    metrics' own table).
+    metrics' own table, but beside other metrics no refusals where there are none, nor `unnamed` by group).
     """
+    frame = frame if metrics is not None else _eventful(frame)
     shown = [*metrics] if metrics is not None else [name for name in METRICS if name in set(frame["metric"])]
     frame = _with_one_encoder(frame[frame["metric"].isin(shown)]).rename(columns={"model": "captioner"})
     keys = [KEYS[0], *(name for name in KEYS[1:] if frame[name].nunique() > 1)]
@@ -97,6 +98,14 @@ def scores_table(frame: pd.DataFrame, metrics=None) -> pd.DataFrame:
     return table
 
 
+def _eventful(frame: pd.DataFrame) -> pd.DataFrame:
+    refusals = frame["metric"].isin(["refused", "refused_gap"])
+    nothing = refusals & (not frame.loc[refusals, "value"].any())
+    nothing |= (frame["metric"] == "unnamed") & (frame["group"] != "") & ("misnamed" not in set(frame["metric"]))
+    others = ~refusals & (frame["metric"] != "unnamed")
+    return frame[~nothing] if others.any() else frame
+
+
 def in_blocks(table: pd.DataFrame, columns: int = 4) -> list[pd.DataFrame]:
     """A table of scores as several that fit a page: so many metrics each, captioners named in all of them."""
     keys = [name for name in table if name in KEYS]
@@ -107,13 +116,13 @@ def in_blocks(table: pd.DataFrame, columns: int = 4) -> list[pd.DataFrame]:
 
 
 # What the verdict and other columns follow from: a table shows it where one asks for it.
-BEHIND = ("LIC_baseline", "LIC_excess", "SC_D")
+BEHIND = ("LIC_by_M", "LIC_HM", "LIC_MH", "SC_D")
 
 
 def first_columns(names: Sequence[str]) -> list[str]:
     """Of the columns of a table of scores those that are shown at first.
 
-    >>> first_columns(["LIC", "LIC_baseline", "LIC_M (with references)", "SC_D"])
+    >>> first_columns(["LIC", "LIC_HM", "LIC_M (with references)", "SC_D"])
     ['LIC', 'LIC_M (with references)']
     """
     return [name for name in names if name.partition(" ")[0] not in BEHIND]

@@ -40,8 +40,9 @@ class Lack(NamedTuple):
 class Request:
     """What a user asks for, by name. references: name, or '' for none. words: also per-caption scores and words.
 
-    metrics: groups or names. objects: a name in `object_sources`, or '' for the one where most labelled images have
-    objects. options: further choices by the name of the field in a measure's Options.
+    metrics: groups or names. seeds: None for the usual number of each measure. objects: a name in `object_sources`, or
+    '' for the one where most labelled images have objects. options: further choices by the name of the field in a
+    measure's Options.
     """
 
     collection: str
@@ -51,7 +52,7 @@ class Request:
     metrics: tuple[str, ...]
     references: str = ""
     attacker: str = DEFAULT_ATTACKER
-    seeds: int = 10
+    seeds: int | None = None
     merge_masks: bool = False
     words: bool = False
     objects: str = ""
@@ -60,8 +61,8 @@ class Request:
     @property
     def choices(self) -> dict:
         """Every choice by the name of its field."""
-        own = {"attacker": self.attacker, "seeds": self.seeds, "merge_masks": self.merge_masks}
-        return own | self.options
+        own = {"attacker": self.attacker, "merge_masks": self.merge_masks}
+        return own | ({} if self.seeds is None else {"seeds": self.seeds}) | self.options
 
 
 def plan(workspace: Workspace, request: Request) -> list[RunSpec]:

@@ -23,18 +23,21 @@ from pathlib import Path
 from typing import Any
 
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES
+from capbias_core.load.places import checked_path
 from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, METRICS, expand_metrics, measure_of
 from capbias_core.runs.plan import Request
 from capbias_core.toml import read_toml, start_of
 from capbias_core.types import Attribute
-from capbias_core.workspace import ingest
-from capbias_core.workspace.inputs import Tell, by_stem, checked_path, dropped_line, mapped, warn
+from capbias_core.workspace.ingest import DEFAULT_COLLECTION, File, Part, held_by, preview, store
+from capbias_core.workspace.inputs import Tell, warn
+from capbias_core.workspace.labels import dropped_line, resolve_attribute
 from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import Item, Workspace, checked_name, content_hash
+from capbias_core.workspace.store import Item, Workspace, checked_name
 
 # Sections of files: what a plan calls them -> the kind of item that they become.
-KINDS = {"labels": "attributes", "references": "references", "captions": "captions", "objects": "objects"}
+KINDS = {"labels": LABELS, "references": REFERENCES, "captions": CAPTIONS, "objects": OBJECTS}
 TRAINED = "trained_on_references"
 # What a measure of a plan may say -> of which type.
 OF_MEASURE = {
@@ -105,7 +108,7 @@ def parse_plan(text: str, name: str) -> PlanFile:
     measures = data.get("measure", [])
     if not isinstance(measures, list) or not measures:
         raise CapbiasError(f"{name} without [[measure]]", "one [[measure]] or more, with an attribute", "Add one.")
-    collection = checked_name(_typed(data.get("collection", ingest.DEFAULT_COLLECTION), str, f"{name}: collection"))
+    collection = checked_name(_typed(data.get("collection", DEFAULT_COLLECTION), str, f"{name}: collection"))
     entries = _typed(data.get("attributes", {}), dict, f"{name}: attributes")
     return PlanFile(
         collection,
@@ -140,7 +143,10 @@ def _files(given: Any, where: str) -> dict[str, tuple[str, bool | None]]:
     """Files by name, with what is said of a captioner's training: of a path, of a list, or of a table."""
     if isinstance(given, str | list):
         paths = [_typed(own, str, where) for own in ([given] if isinstance(given, str) else given)]
-        return {name: (path, None) for name, path in by_stem(paths).items()}
+        names = [checked_name(Path(path).stem) for path in paths]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise CapbiasError(f"{where} has several files called {', '.join(twice)}.", "Give each a name.")
+        return {name: (path, None) for name, path in zip(names, paths, strict=True)}
     found = {}
     for name, own in _typed(given, dict, where).items():
         entry = {"file": own} if isinstance(own, str) else own
@@ -322,25 +328,22 @@ def _covers(other: Request, own: Request) -> bool:
 
 
 def keep_plan(workspace: Workspace, plan: PlanFile, folder: Path, tell: Tell) -> list[Request]:
-    """Keep the files of a plan in its collection, and return what it asks for by the names that they have there.
+    """Store the files of a plan in its collection, and return what it asks for by the names that they have there.
 
-    folder: that of the plan. A file with the content that the collection has under its name already stays as it is.
-    Raises CapbiasError for whatever cannot be read, and for names that the collection does not hold.
+    folder: that of the plan. Raises CapbiasError for whatever cannot be read, and for names that the collection lacks.
     """
-    reports = []
-    for section, kind in KINDS.items():
-        for name, file in plan.files.get(section, {}).items():
-            found = ingest.preview_import(workspace, _path(folder, file), kind, plan.collection)
-            reports.append(found.report)
-            if kind == "attributes":
-                _keep_labels(workspace, plan, folder, name, found, tell)
-            elif kind == "captions":
-                trained = plan.trained.get(name)
-                if not _held(workspace, kind, name, plan.collection, found.frame) or trained is not None:
-                    ingest.keep_captions(workspace, found, name, plan.collection, Path(file).name, trained)
-            elif not _held(workspace, kind, name, plan.collection, found.frame):
-                workspace.keep(kind, name, found.frame, plan.collection, Path(file).name)
-    warn(reports, tell)
+    files = [
+        File(_path(folder, file), kind, name, trained=plan.trained.get(name) if kind == CAPTIONS else None)
+        for section, kind in KINDS.items()
+        for name, file in plan.files.get(section, {}).items()
+    ]
+    parts = [part for part in preview(files, held_by(workspace, plan.collection)) if not part.reading.second]
+    for part in parts:
+        if part.reading.error:
+            raise part.reading.error
+    parts = [_with_labels(plan, folder, part, tell) if part.kind == LABELS else part for part in parts]
+    warn([part.report for part in parts if part.report], tell)
+    store(workspace, plan.collection, parts)
     return [_named(workspace, plan.collection, own) for own in plan.requests]
 
 
@@ -348,32 +351,26 @@ def _path(folder: Path, file: str) -> Path:
     return folder / checked_path(file).expanduser()
 
 
-def _held(workspace: Workspace, kind: str, name: str, collection: str, frame) -> Item | None:
-    items = {item.name: item for item in workspace.items(kind, collection)}
-    return items[name] if name in items and items[name].hash == content_hash(frame) else None
-
-
-def _keep_labels(
-    workspace: Workspace, plan: PlanFile, folder: Path, name: str, found: ingest.ImportPreview, tell: Tell
-) -> None:
-    held = _held(workspace, "attributes", name, plan.collection, found.frame)
-    mine = dict(held.details["attributes"]) if held else {}
-    asked = {own.attribute for own in plan.requests if own.table in ("", name)} | {
-        own for own, entry in plan.attributes.items() if entry.labels in ("", name)
-    }
+def _with_labels(plan: PlanFile, folder: Path, part: Part, tell: Tell) -> Part:
+    """A table of labels with the attributes that a plan asks of it."""
+    name = part.file.item_name
+    asked = {own.attribute for own in plan.requests if own.table in ("", name)}
+    asked |= {own for own, entry in plan.attributes.items() if entry.labels in ("", name)}
+    mapping, frame = [], part.frame
+    assert frame is not None
     for attribute in sorted(asked):
         entry = plan.attributes.get(attribute, LabelColumn())
         if entry.labels not in ("", name):
             continue
         word = str(_path(folder, entry.file)) if entry.file else attribute
-        own, details = mapped(found.frame, word, entry.column, folder=None)
+        mapped, details = resolve_attribute(frame, word, entry.column)
         if entry.mapping is not None:
-            labels = dict.fromkeys(found.frame[details["column"]])
-            overrides = {own: {label: entry.mapping.get(label) for label in labels} | entry.mapping}
-            own, details = mapped(found.frame, word, entry.column, overrides=overrides)
-        mine[own] = details
-        tell(dropped_line(found.frame, details))
-    ingest.keep_attributes(workspace, found.frame, name, plan.collection, Path(plan.files["labels"][name]).name, mine)
+            labels = dict.fromkeys(frame[details["column"]])
+            overrides = {mapped: {label: entry.mapping.get(label) for label in labels} | entry.mapping}
+            _, details = resolve_attribute(frame, word, entry.column, overrides=overrides)
+        mapping.append(details)
+        tell(dropped_line(frame, details))
+    return replace(part, file=replace(part.file, mapping=tuple(mapping)))
 
 
 def _named(workspace: Workspace, collection: str, request: Request) -> Request:

@@ -26,7 +26,7 @@ NO_ATTRIBUTE = Attribute("", "", ())
 def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
     """Compute one run. Raises CapbiasError for inputs that cannot be scored, Cancelled when asked to stop."""
     measure = MEASURES[spec.measure]
-    job = _bare(workspace, spec, progress) if measure.makes else job_of(workspace, spec, progress)
+    job = bare_job(workspace, spec, progress) if measure.makes else job_of(workspace, spec, progress)
     with deterministic(getattr(job.options, "deterministic", False)):
         outcome = measure.run(job)
     if not isinstance(outcome, Outcome):
@@ -47,11 +47,12 @@ def _sample_notes(job: Job) -> Iterator[str]:
         yield f"Only {both:,} of the {len(images):,} labelled images have both captions and references."
 
 
-def _bare(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
-    """A run that makes an item from photographs: no captions, no labels."""
+def bare_job(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
+    """A run without captions and labels: one that makes an item from photographs, or whose evidence is read again."""
     nothing = pd.DataFrame(columns=["image_id", "caption_index", "caption"])
     options = MEASURES[spec.measure].options.read(spec.options)
-    return Job(workspace, spec, options, NO_ATTRIBUTE, nothing, pd.Series(dtype=object), nothing, progress)
+    attribute = attribute_from(spec.attribute) if spec.attribute else NO_ATTRIBUTE
+    return Job(workspace, spec, options, attribute, nothing, pd.Series(dtype=object), nothing, progress)
 
 
 def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, need
-from capbias_core.load.objects import kept_name
+from capbias_core.load.tables import kept_name
 from capbias_core.vision.weights import check_packages
 
 COLUMNS = ("object", "confidence", "x1", "y1", "x2", "y2")

@@ -17,8 +17,8 @@ import pandas as pd
 from capbias_core.aggregate.detection_agreement import Agreement, agreement
 from capbias_core.databases import kept_in
 from capbias_core.errors import CapbiasError, MissingExtra
-from capbias_core.load.boxes import object_texts
 from capbias_core.load.photographs import read_photograph
+from capbias_core.load.tables import object_texts
 from capbias_core.types import BOX_COLUMNS, Progress, silent
 from capbias_core.vision.overlap import PERSON
 from capbias_core.vision.weights import Weights, file_digest, find_weights

@@ -9,7 +9,7 @@ from capbias_core.attributes import attribute_files, known_attributes, name_take
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare.trial import Trial, try_attribute
 from capbias_core.types import Attribute
-from capbias_core.whole_files import write_whole
+from capbias_core.whole_files import private_folder, write_whole
 from capbias_core.workspace.people import check_own, person
 from capbias_core.workspace.store import Item, Workspace
 from capbias_core.workspace.tokens import kept_tokens
@@ -28,10 +28,10 @@ def check(text: str) -> Attribute:
     """The attribute in the text of a TOML file, fit to be kept. Raises CapbiasError, with the line of broken TOML."""
     attribute = parse_attribute(text, SOURCE)
     if not NAME.fullmatch(attribute.name) or attribute.name.endswith(".toml") or attribute.name == SOURCE:
-        given = "" if attribute.name == SOURCE else f", not {attribute.name[:80]!r}"
+        named = attribute.name != SOURCE
         raise CapbiasError(
-            f"The name of an attribute must be 1 to 60 letters, digits, spaces or . _ -{given}.",
-            'Write for example name = "my gender".',
+            f"The name {attribute.name[:80]!r} cannot be used." if named else "The attribute has no name.",
+            'Use 1 to 60 letters, digits, spaces or . _ -, for example name = "my gender".',
         )
     if attribute.name.lower() in {own.name.lower() for own in shipped_files()}:
         raise name_taken(attribute.name, SOURCE)
@@ -52,7 +52,7 @@ def keep(workspace: Workspace, text: str) -> Attribute:
     if path.exists():
         check_own(owner, workspace.folder, attribute.name)
     try:
-        folder.mkdir(exist_ok=True)
+        private_folder(folder)
         if owner:
             write_whole(_owner_file(path), owner.encode())
         write_whole(path, text.encode())
@@ -84,13 +84,14 @@ def delete(workspace: Workspace, path: Path) -> None:
     where it is somebody else's."""
     own = {one.path: one for one in attribute_files(attribute_folder(workspace)) if not one.shipped}
     if path not in own:
-        raise CapbiasError(f"{path.name} is not among your attributes.", "It may be deleted already. Reload the page.")
+        raise CapbiasError(f"{path.name} is not in this workspace.", "It may be gone already: reload the page.")
     check_own(owner_of(path), workspace.folder, own[path].name)
     tables = tables_with(workspace, own[path].name) if own[path].attribute else []
     if tables:
         names = ", ".join(f"{item.name} in {item.collection}" for item in tables)
         raise CapbiasError(
-            f"The attribute {own[path].name} is in use by {names}.", "Delete those tables first, on the Data page."
+            f"Columns are mapped to the attribute {own[path].name} in {names}.",
+            "Delete these tables first, on the Data page.",
         )
     path.unlink(missing_ok=True)
     _owner_file(path).unlink(missing_ok=True)

@@ -1,359 +1,503 @@
-"""From a file to the workspace: read, report, keep. Nothing is kept before the user has seen the report."""
+"""The one way in: files become parts of a collection. Detect, parse, report, decide, store.
+
+Pages, commands, the Python API, plans and bundles all call `preview` and `store`, or `ingest`, which does both.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load import (
-    read_attributes,
-    read_captions,
-    read_objects,
+    BOXES,
+    CAPTIONS,
+    LABELS,
+    OBJECTS,
+    REFERENCES,
+    SEGMENTS,
+    TITLES,
+    ImportReport,
+    Reading,
+    read_file,
+    read_records,
     report_attributes,
     report_captions,
     report_objects,
     report_segments,
+    unknown_format,
 )
-from capbias_core.load.photographs import find_pictures, picture_files
-from capbias_core.load.places import shown
-from capbias_core.load.report import ImportReport
-from capbias_core.prepare import derive_labels
+from capbias_core.load.archives import unpacked
+from capbias_core.load.joining import join_ids, joined
+from capbias_core.load.places import checked_path
 from capbias_core.resources import DEMO_FOLDER
-from capbias_core.types import PRECEDENCE, Attribute, Derivation, Table
+from capbias_core.types import Table, counted
 from capbias_core.workspace.conditions import condition_details
-from capbias_core.workspace.labels import DERIVED, attribute_from, labels_for, mapping_details, suggested_details
-from capbias_core.workspace.photographs import KIND, ORIGINALS
-from capbias_core.workspace.store import Item, Workspace, content_hash
+from capbias_core.workspace.labels import keep_attributes, resolve_attributes
+from capbias_core.workspace.limited import within_limits
+from capbias_core.workspace.photographs import keep_images
+from capbias_core.workspace.store import Item, Workspace, checked_name, content_hash, suggested_name
 from capbias_core.workspace.tokens import keep_tokens
 from capbias_core.workspace.vectors import look_up_new_words
 
 DEMO = "demo"
 DEFAULT_COLLECTION = "my captions"
 LONGEST_NAME = 80
+WARNINGS = "warnings"  # the key in an item's details for sentences on captions with text that is not a caption
 SETS = SAMPLES, EACH, BY_PROMPT = "samples", "each", "prompt"
-TWINS = "twins"  # in the details of photographs: how many files are left out, as others are of the same image
-SEGMENTS = "segments"  # the kind of items of outlines
-LARGE_FILE = 20_000_000  # of a file of outlines with more bytes, only those of images that the collection has are kept
+LARGE_FILE = 20_000_000  # bytes; of a larger file of outlines only those of images in the collection are kept
+# Labels first: as soon as its captions are stored, a collection is complete.
+ORDER = (LABELS, REFERENCES, OBJECTS, SEGMENTS, BOXES, CAPTIONS)
+# Whose images a kind of file should know.
+COMPARED_WITH = {
+    CAPTIONS: (REFERENCES, LABELS),
+    REFERENCES: (CAPTIONS, LABELS),
+    LABELS: (CAPTIONS, REFERENCES),
+    OBJECTS: (CAPTIONS, LABELS),
+}
 
 
 @dataclass(frozen=True)
-class ImportPreview:
-    """A file that was read and may be kept. prompts: the prompt of each caption, if they answer several."""
+class File:
+    """A file, table or list that a user brings, with what they say about it.
 
-    kind: str
-    frame: pd.DataFrame
-    report: ImportReport
-    prompts: tuple[str, ...] = ()
+    source: a path, or a table, list or dict of Python. kind: what it holds, '' to detect it. name: of the item, '' for
+    the file's name. columns: names for "image_id" and "caption". sets: what several captions of an image are, one of
+    SETS. several: the rule for several label rows of an image, '' for the usual one. trained: whether the model was
+    trained on the references, None if unknown. captioner, condition: who wrote the captions and what was masked on the
+    photographs, '' for what the name suggests. mapping: details of each mapped column (`mapping_details`).
+    """
+
+    source: Any
+    kind: str = ""
+    name: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    sets: str = SAMPLES
+    several: str = ""
+    trained: bool | None = None
+    captioner: str = ""
+    condition: str = ""
+    mapping: tuple[dict, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return self.source.name if isinstance(self.source, Path) else f"the {self.name or self.kind or 'table'}"
+
+    @property
+    def item_name(self) -> str:
+        """The name that its item gets."""
+        return self.name or (suggested_name(self.source.stem) if isinstance(self.source, Path) else self.kind)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a collection holds that new files are compared with. images: by kind. references: its human captions."""
+
+    images: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    references: pd.DataFrame | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """One thing that a file holds; most hold one. A file may have human captions beside a model's.
+
+    report: None if it cannot be read. wanted: whether it is stored unless the user says otherwise. known: how many of
+    its images other parts or the collection know, None if there is nothing to compare with.
+    """
+
+    file: File
+    reading: Reading
+    report: ImportReport | None = None
+    wanted: bool = True
+    known: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """What it is read as."""
+        return self.reading.kind
+
+    @property
+    def frame(self) -> pd.DataFrame | None:
+        """Its table, None if it cannot be read as its kind."""
+        return self.reading.table.frame if self.reading.table else None
+
+    @cached_property
+    def images(self) -> frozenset[str]:
+        """Its image IDs."""
+        return frozenset(() if self.frame is None else self.frame["image_id"])
+
+    @property
+    def key(self) -> tuple[int, bool]:
+        """Identifies it among all parts."""
+        return id(self.file.source), self.reading.second
+
+
+def ingest(workspace: Workspace, collection: str, files: Sequence[File], folder: Path | None = None) -> list[Item]:
+    """Read files and store them in a collection. Labels without a mapping get the attributes that are recognised.
+
+    folder: the user's own attributes. Raises CapbiasError, and stores nothing, if a file cannot be read or stored.
+    """
+    parts = preview(files, held_by(workspace, collection))
+    for part in parts:
+        if part.reading.error:
+            raise part.reading.error
+    return store(workspace, collection, [with_mapping(part, folder) for part in parts if part.wanted])
+
+
+def read_part(source: Any, kind: str, name: str = "") -> Part:
+    """A file read as one kind. Raises CapbiasError if it cannot be."""
+    part = preview([File(source, kind, name)])[0]
+    if part.reading.error:
+        raise part.reading.error
+    return part
+
+
+def read_frame(source: str | os.PathLike, kind: str) -> pd.DataFrame:
+    """The table of a file read as one kind. Raises CapbiasError if it cannot be."""
+    frame = read_part(checked_path(source), kind).frame
+    assert frame is not None
+    return frame
+
+
+# detect and parse
+
+
+Read = Callable[..., list[Reading]]
+
+
+def read_limited(path: Path, *given: Any) -> list[Reading]:
+    """A file read in a process with limits on memory and time."""
+    return within_limits(path.name, read_file, path, *given)
+
+
+def expand(given: Sequence[str | os.PathLike], folder: Path, tell: Callable[[str], None]) -> list[Path]:
+    """Paths with the files of archives in their place, unpacked into an empty folder.
+
+    A file of an archive in no known format, such as a readme, is left out and told. Raises CapbiasError for an archive
+    with nothing else in it.
+    """
+    result: list[Path] = []
+    for number, path in enumerate(map(checked_path, given)):
+        inside = within_limits(path.name, unpacked, path, folder / str(number))
+        if inside == [path]:
+            result.append(path)
+            continue
+        errors = {own: error for own in inside if (error := within_limits(own.name, unknown_format, own))}
+        if len(errors) == len(inside):
+            raise errors[inside[0]]
+        result += [own for own in inside if own not in errors]
+        if errors:
+            tell(f"{path.name}: left out {', '.join(own.name for own in errors)}, in no known format")
+    return result
+
+
+def preview(files: Sequence[File], held: Held | None = None, read: Read = read_limited) -> list[Part]:
+    """What files hold, compared with each other and with a collection. Nothing is stored.
+
+    read: reads a path; pages pass one that remembers. Raises CapbiasError for a column that no file has.
+    """
+    held = held or Held()
+    readings = [(file, own) for file in files for own in _readings(file, held, read)]
+    for role, column in {pair for file in files for pair in file.columns.items()}:
+        if not any(column in own.columns for _, own in readings) and not all(own.error for _, own in readings):
+            names = ", ".join(dict.fromkeys(name for _, own in readings for name in own.columns))
+            flag = f"--{role.replace('_', '-')}-column"
+            raise CapbiasError(f"No file has the column {column!r} ({flag}).", f"Known: {names}.")
+    readings = _join_images(_join_rows(readings, held), held)
+    known = {kind: set(images) for kind, images in held.images.items()}
+    for _, own in readings:
+        if own.table is not None:
+            known.setdefault(own.kind, set()).update(own.table.frame["image_id"])
+    parts = [_part(file, own, held, known) for file, own in readings]
+    return _choose_references([replace(part, known=_shared(part, parts, held)) for part in parts], held)
+
+
+def _readings(file: File, held: Held, read: Read) -> list[Reading]:
+    """What one file holds. One that cannot be read is a reading with the error in it."""
+    try:
+        if not isinstance(file.source, Path):
+            return read_records(file.source, file.title, file.kind, file.columns, file.several)
+        wanted = next((held.images[kind] for kind in ("images", LABELS, CAPTIONS) if held.images.get(kind)), None)
+        path = checked_path(file.source)
+        large = path.is_file() and path.stat().st_size > LARGE_FILE
+        return read(path, file.kind, dict(file.columns), file.several, sorted(wanted) if large and wanted else None)
+    except CapbiasError as error:
+        return [Reading(file.kind, error=error)]
+
+
+def _join_rows(readings: list[tuple[File, Reading]], held: Held) -> list[tuple[File, Reading]]:
+    """Captions known only by their row get the image ids of human captions at hand with the same text."""
+    human = [own.table.frame for _, own in readings if own.kind == REFERENCES and own.table and not own.by_rows]
+    human += [held.references] if held.references is not None else []
+    if not human:
+        return readings
+    beside = {id(file): own.table for file, own in readings if own.kind == REFERENCES and own.by_rows and own.table}
+    result = []
+    for file, own in readings:
+        if own.by_rows and own.kind == CAPTIONS and own.table and id(file) in beside:
+            try:
+                table = joined(own.table, beside[id(file)].frame, pd.concat(human), file.title)
+                own = replace(own, table=table)
+            except CapbiasError as error:
+                own = replace(own, table=None, error=error)
+        result.append((file, own))
+    # Human captions by row are not needed beside captions that got ids from others.
+    with_ids = {
+        id(file)
+        for file, own in result
+        if own.kind == CAPTIONS
+        and own.table
+        and id(file) in beside
+        and not set(own.table.frame["image_id"]) & set(beside[id(file)].frame["image_id"])
+    }
+    return [
+        (file, own) for file, own in result if not (own.by_rows and own.kind == REFERENCES and id(file) in with_ids)
+    ]
+
+
+def _join_images(readings: list[tuple[File, Reading]], held: Held) -> list[tuple[File, Reading]]:
+    """Ids that name the same images in another way become those of the collection, labels or references."""
+    anchor, names = _anchor(readings, held)
+    if not anchor:
+        return readings
+    result = []
+    for file, own in readings:
+        images = dict.fromkeys(own.table.frame["image_id"]) if own.table is not None else {}
+        if images and anchor.isdisjoint(images):
+            to_name = {image: own.image_names[image] for image in images if image in own.image_names}
+            found = join_ids(images, anchor, to_name or names)
+            if found.mapping:
+                own = replace(own, table=_renamed(own.table, found.mapping, found.how))
+            elif found.near:
+                own = replace(own, hint=own.hint or found.near)
+        result.append((file, own))
+    return result
+
+
+def _anchor(readings: Iterable[tuple[File, Reading]], held: Held) -> tuple[set[str], dict[str, str]]:
+    """The image ids that others are joined to, and file name -> id where a file lists both."""
+    images = set().union(*(held.images.get(kind, ()) for kind in (LABELS, REFERENCES, CAPTIONS)))
+    tables = [(own.kind, own) for _, own in readings if own.table is not None]
+    if not images:
+        for kind in (LABELS, REFERENCES, CAPTIONS):
+            images = next((set(own.table.frame["image_id"]) for of, own in tables if of == kind and own.table), set())
+            if images:
+                break
+    return images, {name: image for _, own in tables for image, name in own.image_names.items() if image in images}
+
+
+def _renamed(table: Table | None, mapping: Mapping[str, str], how: str) -> Table:
+    assert table is not None
+    frame = table.frame.assign(image_id=table.frame["image_id"].map(lambda image: mapping.get(image, image)))
+    return replace(table, frame=frame, notes=(*table.notes, how))
+
+
+# report
+
+
+def _part(file: File, reading: Reading, held: Held, known: Mapping[str, set[str]]) -> Part:
+    """A reading with its report."""
+    table, kind, name = reading.table, reading.kind, file.title
+    if table is None:
+        return Part(file, reading)
+    of = {other: images for other, images in known.items() if images}
+    if kind in (CAPTIONS, REFERENCES):
+        human = None if kind == REFERENCES else of.get(REFERENCES)
+        written = "reference" if kind == REFERENCES else "generated"
+        report = report_captions(table, name, of.get(LABELS), human, written)
+    elif kind == LABELS:
+        report = report_attributes(table, name, of.get(CAPTIONS))
+    elif kind == SEGMENTS:
+        report = report_segments(table, name, held.images.get("images"))
+    else:
+        report = report_objects(table, name, of.get(LABELS))
+    return Part(file, reading, report)
+
+
+def _shared(part: Part, parts: Sequence[Part], held: Held) -> int | None:
+    kinds = COMPARED_WITH.get(part.kind, ())
+    known = [other.images for other in parts if other is not part and other.kind in kinds and other.images]
+    known += [held.images[kind] for kind in kinds if held.images.get(kind)]
+    return len(part.images.intersection(set().union(*known))) if known and part.images else None
+
+
+# decide
+
+
+def _choose_references(parts: Sequence[Part], held: Held) -> list[Part]:
+    """Human captions beside a model's are wanted only for images that have none elsewhere."""
+    known = set(held.images.get(REFERENCES, ()))
+    known = known.union(*(part.images for part in parts if part.kind == REFERENCES and not part.reading.second))
+    chosen = []
+    for part in parts:
+        if part.reading.second and part.kind == REFERENCES:
+            part = replace(part, wanted=not part.images <= known)
+            known |= part.images
+        chosen.append(part)
+    return chosen
+
+
+def with_mapping(
+    part: Part,
+    folder: Path | None = None,
+    asked: Sequence[str] = (),
+    overrides: Mapping[str, Mapping[str, str | None]] | None = None,
+) -> Part:
+    """A table of labels with the mapping of its columns; any other part as it is.
+
+    asked: attributes as NAME or NAME=COLUMN, by default those that are recognised. overrides: attribute -> {raw label:
+    value, or None to drop it}. folder: the user's own attributes. Raises CapbiasError if a column cannot be mapped.
+    """
+    if part.kind != LABELS or part.frame is None or part.file.mapping:
+        return part
+    mapping = tuple(resolve_attributes(part.frame, asked, overrides, folder))
+    return replace(part, file=replace(part.file, mapping=mapping))
+
+
+def caption_sets(part: Part) -> dict[str, pd.DataFrame]:
+    """The caption sets that a part is stored as, by name: one for `samples`; a set of the first captions of all images,
+    one of the second and so on for `each`; one per prompt for `prompt`. Raises CapbiasError for prompts that it lacks.
+    """
+    name, sets, frame, table = part.file.item_name, part.file.sets, part.frame, part.reading.table
+    assert frame is not None and table is not None
+    if sets not in SETS:
+        raise unknown_name("--sets", sets, SETS)
+    if part.kind != CAPTIONS or sets == SAMPLES:
+        return {name: frame}
+    if sets == BY_PROMPT and not table.prompts:
+        raise CapbiasError(
+            f"{part.file.title} has no column with two or more prompts.", "Use --sets samples or --sets each."
+        )
+    number = frame["caption_index"].to_numpy() if sets == EACH else pd.factorize(pd.Series(table.prompts))[0]
+    stem = name if sets == EACH else f"{name} prompt"
+    result = {}
+    for index in range(number.max() + 1):
+        rows = frame[number == index].reset_index(drop=True)
+        rows["caption_index"] = rows.groupby("image_id", sort=False).cumcount()
+        result[f"{stem} {index + 1}"] = rows
+    return result
+
+
+def frames_of(part: Part) -> list[tuple[str, pd.DataFrame, dict]]:
+    """What a part is stored as: name, frame and details of each item."""
+    assert part.frame is not None
+    file, frame = part.file, part.frame
+    if part.kind != LABELS:
+        warnings = part.reading.table.warnings if part.reading.table else ()
+        details: dict[str, Any] = {WARNINGS: list(warnings)} if warnings else {}
+        if part.kind != CAPTIONS:
+            return [(file.item_name, frame, details)]
+        details["trained_on_references"] = file.trained
+        return [
+            (name, own, details | condition_details(name, file.captioner, file.condition))
+            for name, own in caption_sets(part).items()
+        ]
+    if not file.mapping:
+        raise CapbiasError(
+            f"No column of {file.title} is mapped to a protected attribute.", "Name one with --attribute NAME=COLUMN."
+        )
+    # Several columns of one attribute are labels by several annotators: a table each, so that they can be compared.
+    counts = Counter(own["attribute"]["name"] for own in file.mapping)
+    alone = {own["attribute"]["name"]: own for own in file.mapping if counts[own["attribute"]["name"]] == 1}
+    tables = [(file.item_name, frame, {"attributes": alone})] if alone else []
+    for own in file.mapping:
+        if counts[attribute := own["attribute"]["name"]] > 1:
+            name = f"{file.item_name} {own['column']}"[:LONGEST_NAME].strip()
+            tables.append((name, frame, {"attributes": {attribute: own}}))
+    return tables
+
+
+def name_conflicts(parts: Sequence[Part]) -> list[str]:
+    """Names that several parts of one kind would have, so that the last would replace the others."""
+    names = Counter((part.kind, name) for part in parts if part.frame is not None for name in caption_sets(part))
+    return [name for (_, name), count in names.items() if count > 1]
+
+
+def replaced_items(workspace: Workspace, collection: str, parts: Sequence[Part]) -> list[Item]:
+    """Items of other content that parts would replace, so that their results would go."""
+    items = {(item.kind, item.name): item for item in workspace.items(collection=collection)}
+    new = {
+        (part.kind, name): own for part in parts if part.frame is not None for name, own in caption_sets(part).items()
+    }
+    return [items[key] for key, own in new.items() if key in items and items[key].hash != content_hash(own)]
+
+
+# store
+
+
+def store(workspace: Workspace, collection: str, parts: Sequence[Part], source: str = "") -> list[Item]:
+    """Store parts in a collection, labels first. source: where they come from, '' for the name of the file.
+
+    An item of the same name and content keeps its details where the file says nothing about them. Raises CapbiasError,
+    and stores nothing, if two parts would have one name, or a run reads what one would replace.
+    """
+    checked_name(collection)
+    parts = [part for part in parts if part.frame is not None]
+    if twice := name_conflicts(parts):
+        raise CapbiasError(f"Several files would be called {', '.join(twice)}.", "Give each another name.")
+    planned = [(part, *each) for part in parts for each in frames_of(part)]
+    for part, name, frame, _ in planned:
+        workspace.check_replaceable(part.kind, checked_name(name), frame, collection)
+    items = []
+    for part, name, frame, details in sorted(planned, key=lambda each: ORDER.index(each[0].kind)):
+        origin = source or part.file.title
+        if part.kind == LABELS:
+            items.append(keep_attributes(workspace, frame, name, collection, origin, details["attributes"]))
+            continue
+        held = {item.name: item for item in workspace.items(part.kind, collection)}.get(name)
+        said = part.file.trained is not None or part.file.captioner or part.file.condition
+        if held and held.hash == content_hash(frame) and not said:
+            items.append(held)
+            continue
+        items.append(workspace.keep(part.kind, name, frame, collection, origin, details))
+        if part.kind in (CAPTIONS, REFERENCES):
+            keep_tokens(workspace, items[-1].hash, frame)
+            look_up_new_words(workspace, collection)
+    return items
+
+
+def held_by(workspace: Workspace, collection: str) -> Held:
+    """What a collection holds that new files are compared with."""
+    images: dict[str, frozenset[str]] = {}
+    for kind in (CAPTIONS, REFERENCES, LABELS, "images"):
+        if ids := image_ids(workspace, kind, collection):
+            images[kind] = frozenset(ids)
+    human = [workspace.frame(item.hash) for item in workspace.items(REFERENCES, collection)]
+    return Held(images, pd.concat(human) if human else None)
 
 
 def image_ids(workspace: Workspace, kind: str, collection: str) -> set[str] | None:
-    """The image ids of all items of a kind, None where there is no item."""
+    """The image ids of all items of a kind, None if there is no item."""
     items = workspace.items(kind, collection)
     return {image for item in items for image in workspace.frame(item.hash)["image_id"]} if items else None
 
 
-def preview_import(
-    workspace: Workspace,
-    path: Path,
-    kind: str,
-    collection: str,
-    columns: dict | None = None,
-    table: Table | None = None,
-    references: pd.DataFrame | None = None,
-) -> ImportPreview:
-    """Read a file as captions, references, attributes, objects or segments (outlines of objects), and report on it
-    beside what the collection holds.
-
-    columns: names for "image_id" and "caption", where they cannot be guessed. table: the captions of the file, where
-    they were read already. references: human captions at hand besides those of the collection, by which images without
-    ids are told apart. Raises CapbiasError for a wrong file.
-    """
-    path = Path(path)
-    if kind == "attributes":
-        table = read_attributes(path, (columns or {}).get("image_id"))
-        report = report_attributes(table, path.name, image_ids(workspace, "captions", collection))
-        return ImportPreview(kind, table.frame, report)
-    if kind == "objects":
-        objects = read_objects(path, (columns or {}).get("image_id"))
-        report = report_objects(objects, path.name, image_ids(workspace, "attributes", collection))
-        return ImportPreview(kind, objects.frame, report)
-    if kind == SEGMENTS:
-        return _offer_segments(workspace, path, collection)
-    written_by = "reference" if kind == "references" else "generated"
-    human = human_captions(workspace, collection) if kind == "captions" else None
-    at_hand = [own for own in (human, references) if own is not None]
-    table = table or read_captions(path, columns, written_by, pd.concat(at_hand) if at_hand else None)
-    with_references = None if human is None else set(human["image_id"])
-    report = report_captions(
-        table, path.name, image_ids(workspace, "attributes", collection), with_references, written_by
-    )
-    return ImportPreview(kind, table.frame, report, table.prompts)
-
-
-def human_captions(workspace: Workspace, collection: str) -> pd.DataFrame | None:
-    """All human captions of a collection, None where it has none."""
-    items = workspace.items("references", collection)
-    return pd.concat([workspace.frame(item.hash) for item in items]) if items else None
-
-
-def caption_sets(preview: ImportPreview, name: str, sets: str) -> dict[str, ImportPreview]:
-    """The caption sets that a file is, by name. sets: what several captions of an image are, one of SETS.
-
-    `samples`: samples of one set. `each`: the first captions of all images are a set, the second ones and so on.
-    `prompt`: those of one prompt are. Raises CapbiasError for prompts of a file that has none.
-    """
-    if sets not in SETS:
-        raise CapbiasError(f"--sets {sets!r}", f"one of: {', '.join(SETS)}", "Choose what captions of an image are.")
-    frame = preview.frame
-    if sets == BY_PROMPT and not preview.prompts:
-        raise CapbiasError(
-            f"{preview.report.file}, whose captions do not answer several prompts",
-            "a column of prompts with two or more, such as prompt or question",
-            "Take several captions of an image as samples, or a set each.",
-        )
-    if sets == SAMPLES:
-        return {name: preview}
-    of = frame["caption_index"].to_numpy() if sets == EACH else pd.factorize(pd.Series(preview.prompts))[0]
-    stem = name if sets == EACH else f"{name} prompt"
-    parts = {f"{stem} {number + 1}": frame[of == number] for number in range(of.max() + 1)}
-    return {own: replace(preview, frame=_renumbered(part)) for own, part in parts.items()}
-
-
-def _renumbered(frame: pd.DataFrame) -> pd.DataFrame:
-    """Captions of an image counted from 0."""
-    frame = frame.reset_index(drop=True)
-    return frame.assign(caption_index=frame.groupby("image_id", sort=False).cumcount())
-
-
-def _offer_segments(workspace: Workspace, path: Path, collection: str) -> ImportPreview:
-    from capbias_core.load.segments import segment_table  # with what draws outlines, which most pages never need
-
-    photographs = image_ids(workspace, KIND, collection)
-    wanted = (
-        photographs or image_ids(workspace, "attributes", collection) or image_ids(workspace, "captions", collection)
-    )
-    large = path.is_file() and path.stat().st_size > LARGE_FILE
-    table = segment_table(path, wanted if large else None)
-    return ImportPreview(SEGMENTS, table.frame, report_segments(table, path.name, photographs))
-
-
-def keep_segments(workspace: Workspace, offered: ImportPreview, name: str, collection: str, source: str) -> Item:
-    """Keep the outlines of what images show."""
-    return workspace.keep(SEGMENTS, name, offered.frame, collection, source)
-
-
-def keep_captions(
-    workspace: Workspace,
-    offered: ImportPreview,
-    name: str,
-    collection: str,
-    source: str,
-    trained: bool | None = None,
-    captioner: str = "",
-    condition: str = "",
-) -> Item:
-    """Keep a caption set or references. trained: whether the model was trained on these references (None: not said).
-
-    captioner, condition: who wrote a caption set, and what was masked on the photographs; '' for what its name
-    suggests. Its new words are looked up in the collection's word vectors.
-    """
-    details = {}
-    if offered.kind == "captions":
-        details = {"trained_on_references": trained} | condition_details(name, captioner, condition)
-    item = workspace.keep(offered.kind, name, offered.frame, collection, source, details)
-    keep_tokens(workspace, item.hash, offered.frame)
-    look_up_new_words(workspace, item.collection)
-    return item
-
-
-def keep_attributes(
-    workspace: Workspace, frame: pd.DataFrame, name: str, collection: str, source: str, attributes: dict
-) -> Item:
-    """Keep an attribute table with its mapped attributes: {name: mapping_details(...)}.
-
-    Those of the same table that were kept before, under the same name, stay.
-    """
-    if not attributes:
-        raise CapbiasError(
-            "an attribute table none of whose columns is mapped", "at least one mapped attribute", "Map a column."
-        )
-    for item in workspace.items("attributes", collection):
-        if item.name == name and item.hash == content_hash(frame):
-            attributes = item.details["attributes"] | attributes
-    return workspace.keep("attributes", name, frame, collection, source, {"attributes": attributes})
-
-
-def keep_columns(
-    workspace: Workspace, frame: pd.DataFrame, name: str, collection: str, source: str, mapped: Sequence[dict]
-) -> list[Item]:
-    """Keep the columns of an attribute table that are mapped, each as mapping_details(...) has it.
-
-    Several columns of one attribute are labels by several annotators: each is a table, called after its column, so
-    that they can be compared.
-    """
-    names = [own["attribute"]["name"] for own in mapped]
-    alone = {own: details for own, details in zip(names, mapped, strict=True) if names.count(own) == 1}
-    tables = [(name, alone)] if alone or not mapped else []
-    for own, details in zip(names, mapped, strict=True):
-        if own not in alone:
-            tables.append((f"{name} {details['column']}"[:LONGEST_NAME].strip(), {own: details}))
-    return [keep_attributes(workspace, frame, called, collection, source, own) for called, own in tables]
-
-
-def keep_objects(workspace: Workspace, offered: ImportPreview, name: str, collection: str, source: str) -> Item:
-    """Keep the objects of images."""
-    return workspace.keep("objects", name, offered.frame, collection, source)
-
-
-@dataclass(frozen=True)
-class Derived:
-    """Labels made from human captions, which may be kept.
-
-    frame: image_id and a column called as the attribute, '' where no caption names a value. counts: value -> images,
-    in the order of the values. neither: images without a label, which are left out.
-    """
-
-    attribute: Attribute
-    references: Item
-    frame: pd.DataFrame
-    counts: dict[str, int]
-    neither: int
-
-    def line(self, origin: str) -> str:
-        """`age derived from captions.json: young 963, old 1,303; neither 184, left out`"""
-        counts = ", ".join(f"{value} {count:,}" for value, count in self.counts.items())
-        return f"{self.attribute.name} derived from {origin}: {counts}; {self.without} {self.neither:,}, left out"
-
-    @property
-    def without(self) -> str:
-        """What captions call the images without a label."""
-        none = "neither" if len(self.counts) == 2 else "none of them"
-        agreed = self.attribute.derived and self.attribute.derived.both != PRECEDENCE
-        return f"several or {none}" if agreed else none
-
-
-def derive(workspace: Workspace, references: Item, attribute: Attribute) -> Derived:
-    """Labels of images by the words of kept human captions. Nothing is kept."""
-    frame = derive_labels(workspace.frame(references.hash), attribute)
-    images = frame[attribute.name].value_counts().to_dict()
-    counts = {value: images.get(value, 0) for value in attribute.values}
-    return Derived(attribute, references, frame, counts, images.get("", 0))
-
-
-def keep_derived(workspace: Workspace, derived: Derived, name: str = "") -> Item:
-    """Keep derived labels as an attribute table beside their captions, with the rule that they were made by."""
-    attribute, references = derived.attribute, derived.references
-    rule = attribute.derived or Derivation()
-    missing = [value for value, count in derived.counts.items() if not count]
-    if missing:
-        raise CapbiasError(
-            f"human captions {references.name} ({shown(references.source)}), "
-            f"by which no image is {' or '.join(missing)}",
-            f"captions with words for each of {', '.join(attribute.values)}",
-            f"Check the captions, and the words of {attribute.name}.",
-        )
-    mapping = {**{value: value for value in attribute.values}, **({"": None} if derived.neither else {})}
-    details = {
-        "attributes": {attribute.name: mapping_details(as_derived(attribute), attribute.name, mapping)},
-        DERIVED: {"references": references.hash, "precedence": list(rule.precedence)}
-        | {"at_least": rule.at_least, "both": rule.both},
-    }
-    name = name or f"{attribute.name} from {references.name}"[:LONGEST_NAME].strip()
-    source = f"derived from {references.name}"
-    return workspace.keep("attributes", name, derived.frame, references.collection, source, details)
-
-
-def derive_missing(workspace: Workspace, collection: str, attribute: Attribute) -> Derived | None:
-    """Labels from human captions, kept, where a collection has captions and human captions and no labels at all.
-
-    None where it has labels or lacks the captions, and where no caption names one of the values.
-    """
-    kinds = {item.kind for item in workspace.items(collection=collection)}
-    if "attributes" in kinds or not kinds >= {"captions", "references"}:
-        return None
-    derived = derive(workspace, workspace.items("references", collection)[-1], attribute)
-    if not all(derived.counts.values()):
-        return None
-    keep_derived(workspace, derived)
-    return derived
-
-
-def as_derived(attribute: Attribute) -> Attribute:
-    """The attribute with the title and the note of labels that were made from captions."""
-    rule = attribute.derived or Derivation()
-    note = f"{rule.note} By the rule, an image gets {rule.text}." if rule.note else attribute.note
-    return replace(attribute, title=rule.title or attribute.title, note=note)
-
-
-def outdated(workspace: Workspace, item: Item) -> bool:
-    """Whether labels were derived from human captions that the collection no longer holds."""
-    origin = item.details.get(DERIVED, {}).get("references")
-    return bool(origin) and origin not in {own.hash for own in workspace.items("references", item.collection)}
-
-
-def references_in(workspace: Workspace, collection: str, name: str) -> Item:
-    """Human captions of a collection, from which labels can be derived. Raises CapbiasError where it has none."""
-    if not workspace.items("references", collection):
-        raise CapbiasError(
-            f"the collection {collection!r}, which holds no human captions",
-            "human captions, from whose words labels are derived",
-            "Load them first, with the kind references.",
-        )
-    return workspace.item("references", name, collection)
-
-
-def dropped_labels(frame: pd.DataFrame, details: dict) -> dict[str, int]:
-    """Raw labels that a mapping drops, with the number of images each ('' stands for empty)."""
-    attribute = attribute_from(details["attribute"])
-    return labels_for(frame, attribute, details["column"], details["mapping"]).dropped
-
-
-def keep_images(
-    workspace: Workspace, folder: Path, collection: str, name: str = ORIGINALS, details: dict | None = None
-) -> Item:
-    """Remember where photographs of a collection are; the photographs themselves stay where they are.
-
-    details: of masked ones `condition`, and `of`, the name of the originals.
-    """
-    folder = Path(folder).expanduser().resolve()
-    frame = find_pictures(folder)
-    details = {"folder": str(folder), TWINS: len(picture_files(folder)) - len(frame), **(details or {})}
-    return workspace.keep(KIND, name, frame, collection, str(folder), details)
-
-
-def twins_text(photographs: Item) -> str:
-    """A sentence on the files that were left out of kept photographs as others are of the same image, '' for none."""
-    number = photographs.details.get(TWINS, 0)
-    said = "1 file was" if number == 1 else f"{number:,} files were"
-    return f"{said} left out: another has the same image id in its name." if number else ""
-
-
-def picture_path(workspace: Workspace, collection: str, image_id: str) -> Path | None:
-    """The photograph of an image, where there is one."""
-    for item in workspace.items(KIND, collection):
-        if "condition" in item.details:
-            continue
-        frame = workspace.frame(item.hash)
-        for name in frame.loc[frame["image_id"] == image_id, "file"]:
-            path = Path(item.details["folder"]) / name
-            if path.is_file():
-                return path
-    return None
+def describe(part: Part) -> str:
+    """`refs.json: human captions (COCO captions (JSON)), 5,000 captions of 1,000 images`"""
+    text = f"{part.file.title}: {TITLES.get(part.kind, 'unknown')}"
+    if part.reading.title:
+        text += f" ({part.reading.title})"
+    if part.frame is not None:
+        text += f", {counted(len(part.frame), 'row')} of {counted(len(part.images), 'image')}"
+    return text
 
 
 def load_demo(workspace: Workspace) -> None:
-    """Keep the bundled demo data (made by scripts/demo.py) in the collection `demo`."""
-    labels = read_attributes(DEMO_FOLDER / "attributes.csv").frame
-    keep_attributes(workspace, labels, "labels", DEMO, "bundled", {"gender": suggested_details("gender", labels)})
-    human = read_captions(DEMO_FOLDER / "references.json", kind="reference").frame
-    workspace.keep("references", "human", human, DEMO, "bundled")
+    """Store the bundled demo data (made by scripts/demo.py) in the collection `demo`."""
+    files = [
+        File(DEMO_FOLDER / "attributes.csv", LABELS, "labels"),
+        File(DEMO_FOLDER / "references.json", REFERENCES, "human"),
+        File(DEMO_FOLDER / "instances.json", SEGMENTS, "outlines"),
+        *(File(path, CAPTIONS, trained=True) for path in sorted((DEMO_FOLDER / "results").glob("*.json"))),
+    ]
+    parts = [with_mapping(part, asked=["gender"]) for part in preview(files, read=read_file)]
+    store(workspace, DEMO, parts, "bundled")
     keep_images(workspace, DEMO_FOLDER / "images", DEMO)
-    outlines = preview_import(workspace, DEMO_FOLDER / "instances.json", SEGMENTS, DEMO)
-    keep_segments(workspace, outlines, "outlines", DEMO, "bundled")
-    for path in sorted((DEMO_FOLDER / "results").glob("*.json")):
-        details = {"trained_on_references": True} | condition_details(path.stem)
-        workspace.keep("captions", path.stem, read_captions(path).frame, DEMO, "bundled", details)

@@ -1,103 +1,92 @@
-"""What a user brings to be measured (files, tables, lists, or names of what is kept already), kept in a workspace.
+"""What a user wants to measure, resolved to items of a workspace.
 
-The command line and `capbias.score` both come here, so that the same input gives the same runs and the same errors.
+The command line and `capbias.score` both call `resolve`, so the same input gives the same runs and the same errors.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
 
-from capbias_core.attributes import (
-    columns_by_labels,
-    get_attribute,
-    holds_labels,
-    known_attributes,
-    plain_attribute,
-    suggest_mapping,
-)
-from capbias_core.errors import CapbiasError, nearest, unknown_name
-from capbias_core.load import detect, read_boxes
-from capbias_core.load.boxes import is_boxes
-from capbias_core.load.kinds import Likely, likely
+from capbias_core.attributes import get_attribute, known_attributes
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, TITLES, ImportReport
 from capbias_core.load.photographs import find_pictures
-from capbias_core.load.report import MOST_LABELS
+from capbias_core.load.places import checked_path
 from capbias_core.prepare.align import DELTA
-from capbias_core.types import Attribute, Progress, Table, silent
-from capbias_core.workspace import ingest
+from capbias_core.types import Progress, silent
 from capbias_core.workspace.boxes import (
     CONFIDENCE,
     WEIGHTS,
+    Found,
     boxes_of,
     keep_boxes,
     keep_objects_of,
     weights_of,
     weights_option,
 )
-from capbias_core.workspace.boxes import Found as FoundBoxes
 from capbias_core.workspace.conditions import CUT
-from capbias_core.workspace.labels import find_attribute, mapping_details, table_with
-from capbias_core.workspace.objects import OBJECTS
-from capbias_core.workspace.person_regions import BOXES, SEGMENTS
-from capbias_core.workspace.spec import ModelReference, attribute_from
+from capbias_core.workspace.derived import derivable, derive, keep_derived
+from capbias_core.workspace.ingest import WARNINGS, File, Part, describe, preview, read_part, store
+from capbias_core.workspace.labels import (
+    also_holding,
+    compared_lines,
+    dropped_line,
+    holds,
+    resolve_attribute,
+    table_with,
+)
+from capbias_core.workspace.photographs import keep_images
+from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Item, Workspace, checked_name, default_folder, suggested_name
 from capbias_core.workspace.vectors import VECTORS, alignment_option, keep_vectors, offer_vectors
 
-# A table; records, one per row; or COCO's JSON as it is once parsed.
-Records = pd.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Any]
-Source = str | os.PathLike | Records
-AnyPath = TypeVar("AnyPath", bound=str | os.PathLike)
+# A table; records, one per row; or COCO's JSON once parsed.
+Source = str | os.PathLike | pd.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 Tell = Callable[[str], None]
 
-SHOWN_DROPPED = 10
 CONSTANT, CONTEXTUAL = "constant", "contextual"
 ALIGNMENTS = (CONSTANT, CONTEXTUAL)
-UNNAMED = "captions"  # the captioner of a table or list that came without a name
+UNNAMED = "captions"  # the captioner of a table or list without a name
+FLAGS = {CAPTIONS: "--captions", REFERENCES: "--references", LABELS: "--labels", OBJECTS: "--objects"}
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What is to be measured. Each source may be a name if `names`: of an item that the collection holds.
+    """What is to be measured: files, or names of items that a collection holds.
 
-    captions: by captioner; empty for all that are kept. attribute: a known one, a TOML file or a column of the labels.
-    attribute_column: of its labels, '' to find it. values: the labels of a column that are compared, () for all.
-    columns: names for 'image_id' and 'caption' if they are not the usual ones. photographs: a folder. people: outlines
-    or boxes. weights: of a detector that finds objects on the photographs. vectors, delta: of a contextual alignment.
-    own_attributes: a folder of TOML files of the user's own. read: captions that were read already, by path. sets: what
-    several captions of an image are, one of `ingest.SETS`.
+    attribute: a known one, a TOML file or a column of the labels. files: with their kinds, '' to detect one. names:
+    kind -> names, instead of files; captions () for all. attribute_column: that of the labels, '' to find it. values:
+    the labels of a column to compare, () for all. overrides: attribute -> {raw label: value, or None to drop it}.
+    photographs: a folder. people: outlines or boxes. weights: of a detector that finds objects on the photographs.
+    vectors, delta: of contextual alignment. own_attributes: a folder of the user's TOML files.
     """
 
-    captions: Mapping[str, Source]
     attribute: str
-    labels: Source | None = None
-    references: Source | None = None
-    objects: Source | None = None
+    files: Sequence[File] = ()
+    names: Mapping[str, Any] | None = None
+    attribute_column: str = ""
+    values: tuple[str, ...] = ()
+    overrides: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     photographs: str | os.PathLike | None = None
     people: Source | None = None
     weights: str | None = None
     alignment: str = CONSTANT
     vectors: str | os.PathLike | None = None
     delta: float | None = None
-    attribute_column: str = ""
-    values: tuple[str, ...] = ()
-    columns: Mapping[str, str] = field(default_factory=dict)
     own_attributes: Path | None = None
-    read: Mapping[str, Table] = field(default_factory=dict)
-    sets: str = ingest.SAMPLES
-    names: bool = False
 
 
 @dataclass(frozen=True)
-class Kept:
-    """The names under which a collection holds the inputs. options: choices of measures that name inputs, by field."""
+class ResolvedInputs:
+    """Names of the items to measure. options: choices of measures that name inputs, by field."""
 
     collection: str
     captions: tuple[str, ...]
@@ -108,45 +97,36 @@ class Kept:
     options: dict[str, Any]
 
 
-def captioners(given: object) -> dict[str, Source]:
-    """Caption sets by the name of their captioner: a path's name without its ending, else `captions`.
+def source_file(source: Source, kind: str, name: str = "", **more: Any) -> File:
+    """A source of Python or the command line as a File. Raises CapbiasError for a URL."""
+    if isinstance(source, str | os.PathLike):
+        return File(checked_path(source), kind, name, **more)
+    return File(source, kind, name or {CAPTIONS: UNNAMED}.get(kind, kind), **more)
 
-    >>> list(captioners(["nic.json", "out/sat.json"])), list(captioners({"mine": [{"image_id": 1, "caption": "a"}]}))
-    (['nic', 'sat'], ['mine'])
+
+def caption_files(given: Any, **more: Any) -> list[File]:
+    """Caption sets as files: a path is named after its file, a table or list `captions`, a dict names its sets.
+
+    >>> [file.item_name for file in caption_files(["nic.json", "out/sat.json"])]
+    ['nic', 'sat']
+    >>> [file.item_name for file in caption_files({"mine": [{"image_id": 1, "caption": "a"}]})]
+    ['mine']
     """
     if given is None or (isinstance(given, Mapping | Sequence) and not len(given)):
-        raise CapbiasError("no captions", "one or more sets of captions", "Name them after --captions.")
+        raise CapbiasError("No captions were given.", "Name one or more caption files (--captions).")
     if isinstance(given, Mapping) and "annotations" not in given:
-        return {checked_name(str(name)): own for name, own in given.items()}
-    if isinstance(given, Sequence) and not isinstance(given, str) and all(map(_is_path, given)):
-        return by_stem(given)
-    return by_stem([given]) if isinstance(given, str | os.PathLike) else {UNNAMED: given}
-
-
-def _is_path(given: object) -> bool:
-    return isinstance(given, str | os.PathLike)
-
-
-def by_stem(paths: Sequence[AnyPath]) -> dict[str, AnyPath]:
-    """Paths by their name without its ending. Raises CapbiasError for two of one name."""
-    names = [checked_name(Path(path).stem) for path in paths]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise CapbiasError(
-            f"several files of captions called {', '.join(twice)}",
-            "a different name for each, since a captioner is named after its file",
-            "Rename a file.",
-        )
-    return dict(zip(names, paths, strict=True))
+        return [source_file(own, CAPTIONS, checked_name(str(name)), **more) for name, own in given.items()]
+    many = isinstance(given, Sequence) and not isinstance(given, str)
+    paths = many and all(isinstance(own, str | os.PathLike) for own in given)
+    return [source_file(own, CAPTIONS, **more) for own in (given if paths else [given])]
 
 
 @contextmanager
 def workspace_at(folder: Path | str | None, make: bool = False) -> Iterator[Workspace]:
-    """The workspace in a folder (None: the usual one). One that is not there is made only if something will be kept;
-    else an empty one stands in."""
-    place = Path(folder) if folder else default_folder()
-    if make or place.exists():
-        yield Workspace(place)
+    """The workspace in a folder (None: the usual one). Without `make`, an empty one stands in for a missing one."""
+    path = Path(folder) if folder else default_folder()
+    if make or path.exists():
+        yield Workspace(path)
         return
     with temporary_workspace() as workspace:
         yield workspace
@@ -159,341 +139,289 @@ def temporary_workspace() -> Iterator[Workspace]:
         yield Workspace(folder)
 
 
-def keep_inputs(workspace: Workspace, collection: str, given: Inputs, tell: Tell, progress: Progress = silent) -> Kept:
-    """Read and keep what a user brings, and look up what is only named. tell: gets each line that should be said.
+def resolve(
+    workspace: Workspace, collection: str, given: Inputs, tell: Tell, progress: Progress = silent
+) -> ResolvedInputs:
+    """Store the files that a user brings, or look up what they name. tell: receives each line for the user.
 
     Raises CapbiasError for whatever cannot be read or does not belong together.
     """
-    check_alignment(given)
-    if given.names and given.sets != ingest.SAMPLES:
-        got = f"several captions of an image as {given.sets}, of what a collection holds"
-        raise CapbiasError(got, "files", "Say it when the file is imported.")
-    if given.names:
-        return _looked_up(workspace, collection, given, tell)
-    with tempfile.TemporaryDirectory(prefix="capbias-") as folder:
-        files = _Files(Path(folder), given, tell)
-        table, attribute, references, captions = _keep_texts(workspace, collection, given, files, tell)
-        objects = _keep_objects(workspace, collection, given, files, tell, progress)
-        options = _keep_photographs(workspace, collection, given, files, tell)
+    _check_alignment(given)
+    if given.names is not None:
+        return _by_name(workspace, collection, given, tell)
+    parts = [part for part in preview(given.files) if part.kind != SEGMENTS]
+    # First of all: what each file is taken for.
+    if any(not file.kind for file in given.files):
+        tell(
+            "; ".join(
+                f"{part.file.title}: {TITLES.get(part.kind, 'not read')}" for part in parts if not part.reading.second
+            )
+        )
+    for part in parts:
+        if part.reading.error:
+            raise _misplaced(part, parts) or part.reading.error
+    warn([part.report for part in parts if part.report], tell)
+    captions = [part for part in parts if part.kind == CAPTIONS]
+    if not captions:
+        raise CapbiasError(
+            f"No file holds captions of a model ({'; '.join(map(describe, parts))}).",
+            "Name it with --captions, and its columns with --image-id-column and --caption-column if needed.",
+        )
+    references = _references(parts, tell)
+    objects = _one(parts, OBJECTS)
+    labels = _labels(given, parts, tell)
+    chosen = [part for part in (labels, references, objects, *captions) if part]
+    for part in (*captions, *((objects,) if objects else ())):
+        if part.report and labels and not part.images & labels.images:
+            raise CapbiasError(
+                f"No image of {part.file.title} is in {labels.file.title} "
+                f"({_examples(part.images)} here, {_examples(labels.images)} there).{_near(part)}",
+                "Check that the files belong together, or name the column of image IDs (--image-id-column).",
+            )
+    if references:
+        for part in captions:
+            if _several(part) and not _several(references):
+                tell(
+                    f"warning: {part.file.title} has several captions per image and {references.file.title} has one. "
+                    "If they are swapped, swap --captions and --references."
+                )
+    items = store(workspace, collection, chosen)
+    names = {kind: [item.name for item in items if item.kind == kind] for kind in (CAPTIONS, REFERENCES, OBJECTS)}
+    if labels:
+        table, attribute = _table_of(items, labels)
+    else:
+        assert references is not None
+        rule = derivable(given.attribute, given.own_attributes)
+        assert rule is not None
+        derived = derive(workspace, workspace.item(REFERENCES, names[REFERENCES][0], collection), rule)
+        tell(derived.line(references.file.title))
+        table, attribute = keep_derived(workspace, derived).name, rule.name
+    options: dict[str, Any] = {}
+    if given.photographs:
+        folder = checked_path(given.photographs)
+        # Named as the folder is, so that results say which masked photographs a judge saw.
+        options["photographs"] = suggested_name(folder.expanduser().resolve().name)
+        keep_images(workspace, folder, collection, options["photographs"])
+    if given.people is not None:
+        options["people"] = keep_people(workspace, given.people, collection, tell).name
+    if given.weights:
+        names[OBJECTS] = [_detect_objects(workspace, collection, given, tell, progress)]
     options |= _alignment(workspace, collection, given, tell)
-    return Kept(collection, captions, table, attribute, references, objects, options)
+    return ResolvedInputs(
+        collection,
+        tuple(names[CAPTIONS]),
+        table,
+        attribute,
+        "".join(names[REFERENCES][:1]),
+        "".join(names[OBJECTS][:1]),
+        options,
+    )
 
 
-# names of what is kept
+# names of items
 
 
-def _looked_up(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -> Kept:
+def _by_name(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -> ResolvedInputs:
     """All captions if none is named, the newest table with the attribute, the only references."""
     if collection not in workspace.collections():
         raise unknown_name("collection", collection, workspace.collections())
+    names = given.names or {}
     items = workspace.items(collection=collection)
-    kept = [item for item in items if item.kind == "attributes"]
-    if given.labels:
-        named = [item for item in kept if item.name == str(given.labels)]
-        if not named:
-            raise unknown_name("table of labels", str(given.labels), [item.name for item in kept])
-        kept = named
-    tables = {name for item in kept for name in item.details.get("attributes", ())}
-    attribute = given.attribute
-    if attribute not in tables and derivable(attribute, given.own_attributes):
+    tables = [item for item in items if item.kind == LABELS]
+    if labels := names.get(LABELS):
+        if labels not in [item.name for item in tables]:
+            raise unknown_name("table of labels", str(labels), [item.name for item in tables])
+        tables = [item for item in tables if item.name == labels]
+    attribute, known = given.attribute, {name for item in tables for name in item.details.get("attributes", ())}
+    if attribute not in known:
+        if derivable(attribute, given.own_attributes):
+            raise CapbiasError(
+                f"No table of the collection {collection!r} has labels of {attribute!r}.",
+                f"Derive them from human captions: capbias import --kind attributes --attribute {attribute} "
+                "--from-references NAME.",
+            )
+        raise unknown_name("attribute", attribute, known)
+    table = table_with(tables, attribute).name
+    if others := [item.name for item in tables if attribute in item.details["attributes"] and item.name != table]:
+        tell(f"labels of {attribute}: {table}; not used: {', '.join(others)}")
+    sets = [item.name for item in items if item.kind == CAPTIONS and CUT not in item.details]
+    human = [item.name for item in items if item.kind == REFERENCES]
+    if not names.get(REFERENCES) and len(human) > 1:
         raise CapbiasError(
-            f"attribute {attribute!r}, which no table of the collection {collection!r} holds",
-            f"one of: {', '.join(sorted(tables)) or 'none'}; or human captions, from which its labels are derived",
-            f"First run: capbias import --kind attributes --attribute {attribute} --from-references NAME.",
+            f"{collection} has {len(human)} sets of references: {', '.join(human)}.", "Name one with --references."
         )
-    if attribute not in tables:
-        raise unknown_name("attribute", attribute, tables)
-    table = table_with(kept, attribute).name
-    if others := [item.name for item in kept if attribute in item.details["attributes"] and item.name != table]:
-        tell(f"labels of {attribute}: {table}; also here, and not read: {', '.join(others)}")
-    sets = [item for item in items if item.kind == "captions"]
-    captions = tuple(given.captions) or tuple(item.name for item in sets if CUT not in item.details)
-    human = [item.name for item in items if item.kind == "references"]
-    references = str(given.references) if given.references else _only(human, collection)
-    chosen = {name: str(own) for name in ("photographs", "people") if (own := getattr(given, name))}
-    options = chosen | _alignment(workspace, collection, given, tell)
-    return Kept(collection, captions, table, attribute, references, str(given.objects or ""), options)
-
-
-def _only(references: list[str], collection: str) -> str:
-    if len(references) > 1:
-        got = f"{len(references)} sets of references in {collection} ({', '.join(references)})"
-        raise CapbiasError(got, "one of them", "Name it with --references.")
-    return "".join(references)
+    wanted = set(names.get(CAPTIONS) or sets)
+    for item in items:
+        for warning in item.details.get(WARNINGS, ()) if item.kind == CAPTIONS and item.name in wanted else ():
+            tell(f"warning: {item.name}: {warning}")
+    options = {role: str(own) for role in ("photographs", "people") if (own := getattr(given, role))}
+    options |= _alignment(workspace, collection, given, tell)
+    return ResolvedInputs(
+        collection,
+        tuple(names.get(CAPTIONS) or sets),
+        table,
+        attribute,
+        str(names.get(REFERENCES) or "".join(human)),
+        str(names.get(OBJECTS) or ""),
+        options,
+    )
 
 
 # files
 
 
-class _Files:
-    """The file of each input: a path as it is; a table or a list as a file of its own, which is read as any other.
-
-    Human captions that stand beside a model's captions are taken from there if no others are named.
-    """
-
-    def __init__(self, folder: Path, given: Inputs, tell: Tell):
-        self._folder, self.given = folder, given
-        self.captions = {
-            name: self._file(own, name if _is_path(own) else _told(name)) for name, own in given.captions.items()
-        }
-        self.labels, self.references, self.objects, self.people = (
-            None if (own := getattr(given, role)) is None else self._file(own, f"the {role}")
-            for role in ("labels", "references", "objects", "people")
-        )
-        self.references = self._beside(tell) or self.references
-        texts = [self.labels, self.references, *self.captions.values()]
-        self._columns = columns_of_files(given.columns, [path for path in texts if path])
-
-    def _file(self, source: Source, name: str) -> Path:
-        if isinstance(source, str | os.PathLike):
-            return checked_path(source)
-        path = self._folder / name
-        path.write_text(_as_json(source, name), encoding="utf-8")
-        return path
-
-    def _beside(self, tell: Tell) -> Path | None:
-        """The first file of captions with human ones in it, rather one with image ids. What is left out is said."""
-        found = [
-            (own.by_rows, path) for path in self.captions.values() if (own := self._likely(path)) and own.references
-        ]
-        files = [path for _, path in sorted(found, key=lambda own: own[0])]
-        if self.references:
-            files.insert(0, self.references)
-        if left_out := ", ".join(path.name for path in files[1:]):
-            tell(f"note: human captions are those of {files[0].name}; those in {left_out} are left out")
-        elif files and not self.references:
-            tell(f"note: human captions are those in {files[0].name}")
-        return files[0] if files else None
-
-    def _likely(self, path: Path) -> Likely | None:
-        """What a file is taken for; None for one that cannot be read, of which reading says why."""
-        try:
-            return likely(path, self.given.columns)
-        except CapbiasError:
-            return None
-
-    def columns(self, path: Path) -> dict[str, str]:
-        """The columns that were named and that a file has."""
-        return self._columns.get(path, {})
-
-    def by_role(self) -> dict[str, Path]:
-        first = next(iter(self.captions.values()), None)
-        found = {"captions": first, "labels": self.labels, "references": self.references, "objects": self.objects}
-        return {role: path for role, path in found.items() if path}
+def _one(parts: Sequence[Part], kind: str) -> Part | None:
+    """The only part of a kind; None if there is none. Raises CapbiasError for several."""
+    among = [part for part in parts if part.kind == kind and not part.reading.second]
+    named = [part for part in among if part.file.kind] or among
+    if len(named) > 1:
+        files = ", ".join(part.file.title for part in among)
+        raise CapbiasError(f"Several files hold {TITLES[kind]}: {files}.", f"Name the one to use with {FLAGS[kind]}.")
+    return named[0] if named else None
 
 
-def checked_path(given: str | os.PathLike) -> Path:
-    """A path. Raises CapbiasError for an address on the network, which a path would garble."""
-    text = os.fspath(given)
-    if "://" in text:
-        raise CapbiasError(f"{text}, a URL", "a file on this machine", "Download it, and name the file.")
-    return Path(text)
-
-
-def _told(name: str) -> str:
-    """What a message calls a table of captions; one without a captioner's name is just that."""
-    return "the captions" if name == UNNAMED else f"the captions of {name}"
-
-
-def _as_json(source: Records, name: str) -> str:
-    """A table or list as JSON, which the readers of files know."""
-    if isinstance(source, bytes) or not isinstance(source, Mapping | Sequence | pd.DataFrame):
-        raise CapbiasError(
-            f"{name} as {type(source).__name__}", "a path, a DataFrame or a list of dicts", "Pass one of these."
-        )
-    if not len(source):
-        raise CapbiasError(f"{name} without a row", "a row for each image or more", "Pass a table or list with rows.")
-    if isinstance(source, Mapping | Sequence):
-        return json.dumps(source if isinstance(source, Mapping) else list(source), default=_plain)
-    named = source.reset_index() if source.index.name else source
-    return named.to_json(orient="records", force_ascii=False, double_precision=15)
-
-
-def _plain(value: Any) -> Any:
-    """A value of numpy or torch as one of Python."""
-    return value.item() if hasattr(value, "item") else str(value)
-
-
-def columns_of_files(given: Mapping[str, str], paths: Sequence[Path]) -> dict[Path, dict[str, str]]:
-    """For each file the columns, by role, that the user named and that it has; the others are guessed.
-
-    Raises CapbiasError for a column that no file has.
-    """
-    found = {path: detect(path).columns if given else () for path in paths}
-    for role, name in given.items():
-        if not any(name in columns for columns in found.values()):
-            flag = f"--{role.replace('_', '-')}-column {name}"
-            have = ", ".join(dict.fromkeys(column for columns in found.values() for column in columns))
-            raise CapbiasError(f"{flag}, which no file has", f"one of: {have}", "Check the spelling.")
-    return {path: {role: name for role, name in given.items() if name in found[path]} for path in paths}
-
-
-def _keep_texts(
-    workspace: Workspace, collection: str, given: Inputs, files: _Files, tell: Tell
-) -> tuple[str, str, str, tuple[str, ...]]:
-    """Labels first, so that the reports on captions can speak of them. Returns the names of the table, the attribute,
-    the human captions and the caption sets."""
-    reports: list = []
-    sets: dict[str, list[str]] = {}
-    references = _name_of(files.references, "references")
-    try:
-        labels = files.labels
-        table = _preview(workspace, labels, "attributes", collection, files, reports) if labels else None
-        rule = derivable(given.attribute, given.own_attributes)
-        if rule and not given.attribute_column and not (table and holds(table.frame, rule)):
-            name, attribute = _keep_derived(workspace, collection, rule, given, files, reports, tell)
-        else:
-            if labels is None or table is None:
-                raise CapbiasError(
-                    "no labels", "a table of labels, one row per image, or a collection that holds one", "Name them."
-                )
-            name, attribute = _keep_labels(workspace, collection, labels, table, files, tell)
-            if files.references:
-                _keep_captions(workspace, collection, "references", references, files.references, files, reports)
-        for own, path in files.captions.items():
-            sets[own] = _keep_captions(workspace, collection, "captions", own, path, files, reports)
-    finally:
-        warn(reports, tell)
-    _warn_of_swapped_texts(workspace, collection, files, references, sets, tell)
-    return name, attribute, references, tuple(own for names in sets.values() for own in names)
-
-
-def _name_of(path: Path | None, usual: str) -> str:
-    if path is None:
-        return ""
-    return suggested_name(path.stem) if path.suffix else usual
-
-
-def _preview(
-    workspace: Workspace, path: Path, kind: str, collection: str, files: _Files, reports: list
-) -> ingest.ImportPreview:
-    role, columns = "labels" if kind == "attributes" else kind, files.columns(path)
-    table = files.given.read.get(str(path)) if kind == "captions" else None
-    try:
-        found = ingest.preview_import(workspace, path, kind, collection, columns, table)
-    except CapbiasError as error:
-        raise misplaced(role, path, files.given, files.by_role()) or error from None
-    reports.append(found.report)
-    return found
-
-
-def _keep_labels(
-    workspace: Workspace, collection: str, path: Path, table: ingest.ImportPreview, files: _Files, tell: Tell
-) -> tuple[str, str]:
-    given = files.given
-    try:
-        attribute, details = mapped(
-            table.frame, given.attribute, given.attribute_column, given.values, folder=given.own_attributes
-        )
-    except CapbiasError as error:
-        raise misplaced("labels", path, given, files.by_role()) or error from None
-    name = _name_of(path, "labels")
-    ingest.keep_attributes(workspace, table.frame, name, collection, table.report.file, {attribute: details})
-    others = "" if given.attribute_column else ", ".join(_also_holding(table.frame, details))
-    too = f"; {others} holds it too, and is not read (choose with --attribute-column)" if others else ""
-    tell(f"labels: {attribute} from the column {details['column']} of {path.name}{too}")
-    for line in [*compared_lines(table.frame, details, given.own_attributes), dropped_line(table.frame, details)]:
-        tell(line)
-    return name, attribute
-
-
-def _keep_derived(
-    workspace: Workspace, collection: str, rule: Attribute, given: Inputs, files: _Files, reports: list, tell: Tell
-) -> tuple[str, str]:
-    """Keep the human captions and the labels that their words give."""
-    if files.labels and (error := misplaced("labels", files.labels, given, files.by_role())):
-        raise error
-    if not files.references:
-        where = f"with no column in {files.labels.name}" if files.labels else "without its labels"
-        raise CapbiasError(
-            f"attribute {rule.name!r}, {where}, and no human captions",
-            f"a column called {' or '.join(rule.columns or (rule.name,))} in a table of labels, or human captions, "
-            "from which they are derived",
-            "Name a table with --labels, or human captions with --references.",
-        )
-    if files.labels:
-        tell(f"no column of {files.labels.name} is called {' or '.join(rule.columns or (rule.name,))}")
-    if given.values:
-        raise CapbiasError(f"--values with {rule.name}", "--values with a column of labels", "Leave --values out.")
-    name = _name_of(files.references, "references")
-    _keep_captions(workspace, collection, "references", name, files.references, files, reports)
-    derived = ingest.derive(workspace, workspace.item("references", name, collection), rule)
-    tell(derived.line(files.references.name))
-    return ingest.keep_derived(workspace, derived).name, rule.name
-
-
-def _keep_captions(
-    workspace: Workspace, collection: str, kind: str, name: str, path: Path, files: _Files, reports: list
-) -> list[str]:
-    """The names of the caption sets that a file is."""
-    found = _preview(workspace, path, kind, collection, files, reports)
-    if found.report["images_with_labels"] == 0:
-        strange = found.report["unknown_examples"]
-        raise CapbiasError(
-            f"{path.name}, none of whose images is in the table of labels",
-            f"ids of the same data set in both (here {', '.join(strange)})",
-            "Check that the files belong together, or name their column with --image-id-column.",
-        )
-    sets = ingest.caption_sets(found, name, files.given.sets if kind == "captions" else ingest.SAMPLES)
-    for own, part in sets.items():
-        ingest.keep_captions(workspace, part, own, collection, path.name)
-    return list(sets)
-
-
-def _warn_of_swapped_texts(
-    workspace: Workspace, collection: str, files: _Files, references: str, sets: Mapping[str, Sequence[str]], tell: Tell
-) -> None:
-    """Several captions per image from the model and one from people: most likely each file stands for the other."""
-    if not files.references:
-        return
-    human = workspace.item("references", references, collection)
-    for name, path in files.captions.items():
-        own = workspace.item("captions", sets[name][0], collection)
-        if own.rows > own.images and human.rows == human.images:
+def _references(parts: Sequence[Part], tell: Tell) -> Part | None:
+    """The human captions: those of a file of their own, else those beside a model's captions."""
+    if alone := _one(parts, REFERENCES):
+        return alone
+    beside = sorted((part for part in parts if part.kind == REFERENCES), key=lambda part: not part.wanted)
+    if beside:
+        tell(f"note: human captions are those in {beside[0].file.title}")
+        return beside[0]
+    for part in parts:
+        if part.kind == CAPTIONS and not part.file.kind and part.reading.hint:
             tell(
-                f"warning: {path.name} has several captions per image and {files.references.name} has one: if the "
-                "model's captions and the human ones are swapped, swap --captions and --references"
+                f"note: {part.file.title} is taken as captions of a model. If people wrote them "
+                f"({part.reading.hint}), name it with --references."
             )
+    return None
 
 
-def _keep_objects(
-    workspace: Workspace, collection: str, given: Inputs, files: _Files, tell: Tell, progress: Progress
-) -> str:
-    """The name of the objects, '' if there are none besides a column of the labels."""
-    if given.weights:
-        if files.objects or not given.photographs:
+def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
+    """The table of labels with its mapping; None if labels are to be derived from the references."""
+    folder, rule = given.own_attributes, derivable(given.attribute, given.own_attributes)
+    tables = [part for part in parts if part.kind == LABELS]
+    tables = [part for part in tables if part.file.kind] or tables
+    having = [part for part in tables if part.frame is not None and _has_column(part.frame, given)]
+    if len(having) > 1:
+        files = ", ".join(part.file.title for part in having)
+        raise CapbiasError(f"Several tables have labels of {given.attribute}: {files}.", "Name one with --labels.")
+    if not having and rule and not given.attribute_column:
+        if error := next(filter(None, (_misplaced(part, parts) for part in tables)), None):
+            raise error
+        if not any(part.kind == REFERENCES for part in parts):
             raise CapbiasError(
-                "--weights without photographs in files, or with --objects",
-                "--weights with --photographs FOLDER; or --objects, as `detect` wrote or kept them",
-                "Leave one out, or run detect --collection first.",
+                f"There are no labels of {rule.name}, and no human captions to derive them from.",
+                "Name a table with --labels or human captions with --references.",
             )
-        _find_objects(workspace, collection, given.weights, checked_path(given.photographs), tell, progress)
-        return OBJECTS
-    if not files.objects:
-        return ""
-    reports: list = []
-    found = _preview(workspace, files.objects, OBJECTS, collection, files, reports)
-    warn(reports, tell)
-    if not found.report["coverage_percent"]:
-        raise CapbiasError(
-            f"{files.objects.name}, the objects of images of which none has a label",
-            f"ids of the same data set in both (here {', '.join(found.frame['image_id'][:5])})",
-            "Check that the files belong together.",
+        if given.values:
+            raise CapbiasError(f"{rule.name} has its own values.", "Leave --values out.")
+        for part in tables:
+            tell(f"no column of {part.file.title} is called {' or '.join(rule.columns or (rule.name,))}")
+        return None
+    if not tables:
+        raise CapbiasError("There are no labels.", "Name a table with one row per image (--labels).")
+    table = having[0] if having else tables[0]
+    assert table.frame is not None
+    try:
+        _, details = resolve_attribute(
+            table.frame, given.attribute, given.attribute_column, given.values, given.overrides, folder
         )
-    name = _name_of(files.objects, OBJECTS)
-    ingest.keep_objects(workspace, found, name, collection, files.objects.name)
-    return name
+    except CapbiasError:
+        if error := _misplaced(table, parts):
+            raise error from None
+        raise
+    table = replace(table, file=replace(table.file, mapping=(details,)))
+    others = [] if given.attribute_column else also_holding(table.frame, details)
+    also = f"; not used: {', '.join(others)} (choose with --attribute-column)" if others else ""
+    name = details["attribute"]["name"]
+    tell(f"labels: {name} from the column {details['column']} of {table.file.title}{also}")
+    for line in [*compared_lines(table.frame, details, folder), dropped_line(table.frame, details)]:
+        tell(line)
+    if left_out := [part.file.title for part in tables if part.key != table.key]:
+        tell(f"not used: {', '.join(left_out)}, without a column for {given.attribute}")
+    return table
 
 
-def _find_objects(
-    workspace: Workspace, collection: str, weights: str, folder: Path, tell: Tell, progress: Progress
-) -> None:
-    """Keep the boxes and the objects that a detector finds on the photographs of a folder."""
-    option = weights_option(workspace, weights, default_folder() / WEIGHTS)  # this workspace may go, a download stays
+def _has_column(frame: pd.DataFrame, given: Inputs) -> bool:
+    """Whether a table has a column for the attribute, by its name or by its labels."""
+    columns = {name.strip().lower() for name in frame.columns if name != "image_id"}
+    if given.attribute_column:
+        return given.attribute_column.strip().lower() in columns
+    name, folder = given.attribute, given.own_attributes
+    if name not in known_attributes(folder) and not name.endswith(".toml"):
+        return name.strip().lower() in columns
+    return holds(frame, get_attribute(name, folder))
+
+
+def _table_of(items: Sequence[Item], labels: Part) -> tuple[str, str]:
+    details = labels.file.mapping[0]
+    name = details["attribute"]["name"]
+    return next(item.name for item in items if item.kind == LABELS and name in item.details["attributes"]), name
+
+
+def _several(part: Part) -> bool:
+    return part.frame is not None and len(part.frame) > len(part.images)
+
+
+def _examples(images: Iterable[str]) -> str:
+    return ", ".join(sorted(images)[:2])
+
+
+def _near(part: Part) -> str:
+    return f" {part.reading.hint}" if part.reading.hint else ""
+
+
+def _misplaced(part: Part, parts: Sequence[Part]) -> CapbiasError | None:
+    """The error for a file that holds something else than it was given as; None if its content does not tell."""
+    role, holds = part.file.kind, part.reading.guess
+    if not role or holds in ("", role) or {role, holds} in ({CAPTIONS, REFERENCES}, {OBJECTS, BOXES}):
+        return None
+    for other in parts:
+        if other is not part and other.file.kind == holds and other.reading.guess == role:
+            return CapbiasError(
+                f"{part.file.title} and {other.file.title} are swapped.", f"Swap {FLAGS[role]} and {FLAGS[holds]}."
+            )
+    hint = f"Name it with {FLAGS[holds]}." if holds in FLAGS else ""
+    return CapbiasError(f"{part.file.title} holds {TITLES[holds]}, not {TITLES[role]}.", hint)
+
+
+def warn(reports: Iterable[ImportReport], tell: Tell) -> None:
+    """Tell each warning and note of some reports once, with the files that it is about."""
+    files: dict[str, dict[str, None]] = {}
+    for report in reports:
+        for line in (
+            *(f"warning: {{}}: {text}" for text in report.warnings),
+            *(f"note: {{}}: {text}" for text in report.notes),
+        ):
+            files.setdefault(line, {})[report.file] = None
+    for line, names in files.items():
+        tell(line.replace("{}", ", ".join(names), 1))
+
+
+# photographs
+
+
+def keep_people(workspace: Workspace, source: Source, collection: str, tell: Tell) -> Item:
+    """Store the outlines of a COCO instances file, or the boxes of a table. Raises CapbiasError for another file."""
+    outlines = isinstance(source, str | os.PathLike) and Path(source).suffix.lower() == ".json"
+    named = isinstance(source, str | os.PathLike) and Path(source).suffix
+    file = source_file(source, SEGMENTS if outlines else BOXES, "" if named else "people")
+    part = read_part(file.source, file.kind, file.name)
+    warn([part.report] if part.report else [], tell)
+    return store(workspace, collection, [part])[0]
+
+
+def _detect_objects(workspace: Workspace, collection: str, given: Inputs, tell: Tell, progress: Progress) -> str:
+    """Store the boxes and the objects that a detector finds on the photographs; the name of the objects."""
+    if any(file.kind == OBJECTS for file in given.files) or not given.photographs:
+        raise CapbiasError("--weights needs --photographs, and --objects replaces it.", "Leave one out.")
+    option = weights_option(workspace, given.weights, default_folder() / WEIGHTS)  # a download outlives this workspace
+    folder = checked_path(given.photographs)
     pictures = find_pictures(folder)
     files = {image: folder / name for image, name in zip(pictures["image_id"], pictures["file"], strict=True)}
-    found = looked_at(workspace, files, option, CONFIDENCE, tell, progress)
-    keep_objects_of(workspace, keep_boxes(workspace, found, option, CONFIDENCE, collection, OBJECTS))
+    boxes = looked_at(workspace, files, option, CONFIDENCE, tell, progress)
+    return keep_objects_of(workspace, keep_boxes(workspace, boxes, option, CONFIDENCE, collection, OBJECTS)).name
 
 
 def looked_at(
@@ -503,237 +431,24 @@ def looked_at(
     confidence: float,
     tell: Tell,
     progress: Progress = silent,
-) -> FoundBoxes:
-    """The boxes of photographs, and what is to be said of them. Raises CapbiasError if none can be read.
-
-    option: what `weights_option` gave.
-    """
-    found = boxes_of(workspace, files, weights_of(workspace, option), confidence, progress)
-    for name, error in found.refused.items():
+) -> Found:
+    """The boxes of photographs. option: what `weights_option` gave. Raises CapbiasError if none can be read."""
+    boxes = boxes_of(workspace, files, weights_of(workspace, option), confidence, progress)
+    for name, error in boxes.refused.items():
         tell(f"left out: {name}: {error}")
-    if not found.read:
-        raise CapbiasError(
-            f"{len(files):,} photographs, none of which can be read", "one that can", "See above what each lacks."
-        )
-    before = len(found.read) - found.computed
+    if not boxes.read:
+        raise CapbiasError(f"None of {len(files):,} photographs can be read.", "The lines above say why.")
     tell(
-        f"{len(found.frame):,} boxes on {len(found.read):,} photographs by {option['name']}; {found.computed:,} looked "
-        f"at now, {before:,} before"
+        f"{len(boxes.frame):,} boxes on {len(boxes.read):,} photographs by {option['name']}; {boxes.computed:,} "
+        f"detected now, {len(boxes.read) - boxes.computed:,} before"
     )
-    return found
-
-
-def _keep_photographs(
-    workspace: Workspace, collection: str, given: Inputs, files: _Files, tell: Tell
-) -> dict[str, Any]:
-    options = {}
-    if given.photographs:
-        folder = checked_path(given.photographs)
-        # Named as the folder is, so that results say which masked photographs a judge saw.
-        name = suggested_name(folder.expanduser().resolve().name)
-        ingest.keep_images(workspace, folder, collection, name)
-        options["photographs"] = name
-    if files.people:
-        options["people"] = keep_people(workspace, files.people, collection, tell).name
-    return options
-
-
-def keep_people(workspace: Workspace, path: Path, collection: str, tell: Tell) -> Item:
-    """Keep the outlines of a COCO instances file, or the boxes of a table. Raises CapbiasError for another file."""
-    name = _name_of(path, "people")
-    if path.suffix.lower() == ".json":
-        found = ingest.preview_import(workspace, path, SEGMENTS, collection)
-        warn([found.report], tell)
-        return ingest.keep_segments(workspace, found, name, collection, path.name)
-    return workspace.keep(BOXES, name, read_boxes(path).frame, collection, path.name)
-
-
-def warn(reports: Iterable, tell: Tell) -> None:
-    """Each warning and note of some reports once, with the files that it is about."""
-    files: dict[str, dict[str, None]] = {}
-    for report in reports:
-        for line in (
-            *(f"warning: {{}}: {own}" for own in report.warnings),
-            *(f"note: {{}}: {own}" for own in report.notes),
-        ):
-            files.setdefault(line, {})[report.file] = None
-    for line, names in files.items():
-        tell(line.replace("{}", ", ".join(names), 1))
-
-
-# files in one another's place
-
-# What a file may hold -> how it is said, and where such a file is named.
-KINDS = {
-    "captions": ("captions", "Name it with --captions, or with --references if people wrote them."),
-    "labels": ("labels", "Name it with --labels."),
-    "objects": ("objects of images", "Name it with --objects."),
-    "boxes": ("boxes of a detector", "Name it with --people, or with --objects."),
-    "attribute": ("words of an attribute", "Name it with --attribute."),
-}
-
-
-def kind_of(path: Path, label_columns: Iterable[str]) -> str:
-    """What a file holds, as in KINDS; '' if its columns do not tell. label_columns: names of columns of labels."""
-    if path.suffix.lower() == ".toml":
-        return "attribute"
-    try:
-        found = detect(path)
-    except CapbiasError:
-        return ""
-    if is_boxes(found.columns):
-        return "boxes"
-    if "category_id" in found.columns:
-        return "objects"
-    if found.guess["caption"]:
-        return "captions"
-    return "labels" if {name.lower() for name in found.columns} & set(label_columns) else ""
-
-
-def misplaced(role: str, path: Path, given: Inputs, others: Mapping[str, Path]) -> CapbiasError | None:
-    """The error for a file that holds something else than it is named for; None if that cannot be told.
-
-    others: the files of all roles. Two files in each other's place are both named.
-    """
-    names = {name.lower() for name in _label_columns(given)}
-    wanted, kind = _held(role), kind_of(path, names)
-    if kind in ("", wanted) or (role, kind) == ("objects", "boxes"):
-        return None
-    for other, file in others.items():
-        if file != path and _held(other) == kind and kind_of(file, names) == wanted:
-            return CapbiasError(
-                f"{path.name} as {role} and {file.name} as {other}, which are swapped",
-                f"{file.name} as {role} and {path.name} as {other}",
-                f"Swap --{role} and --{other}.",
-            )
-    title, remedy = KINDS[kind]
-    return CapbiasError(f"{path.name} as {role}, a file of {title}", f"a file of {KINDS[wanted][0]}", remedy)
-
-
-def _held(role: str) -> str:
-    return "captions" if role == "references" else role
-
-
-def _label_columns(given: Inputs) -> set[str]:
-    known = known_attributes(given.own_attributes)
-    usual = known[given.attribute].columns if given.attribute in known else ()
-    return {given.attribute, given.attribute_column, *usual} - {""}
-
-
-# attributes and labels
-
-
-def mapped(
-    frame: pd.DataFrame,
-    name: str,
-    column: str = "",
-    values: Sequence[str] = (),
-    overrides: Mapping[str, Mapping[str, str | None]] | None = None,
-    folder: Path | None = None,
-) -> tuple[str, dict]:
-    """The name of the attribute meant, and its mapping as it is kept with the table.
-
-    column: its column, or '' to find it. values: the labels to compare if the name is a column's. overrides: attribute
-    -> {raw label: value or None}, in place of what is suggested. folder: attributes of the user's own.
-    """
-    raw = {item: dict.fromkeys(frame[item]) for item in frame.columns if item != "image_id"}
-    if column and column not in raw:
-        raise unknown_name("column", column, raw)
-    known = known_attributes(folder)
-    if not (column or name in known or name in raw or name.endswith(".toml")):
-        raise _unknown_attribute(name, known, raw)
-    attribute, column = find_attribute(name, list(raw), raw, column, folder)
-    if not (name in known or name.endswith(".toml")):
-        attribute = _of_labels(name, column, tuple(dict.fromkeys(values or attribute.values)))
-    elif values:
-        raise CapbiasError(f"--values with {name}", "--values with a column of labels", "Leave --values out.")
-    own = dict((overrides or {}).get(attribute.name, {}))
-    _check_overrides(own, attribute, column, raw[column])
-    return attribute.name, mapping_details(attribute, column, suggest_mapping(attribute, raw[column]) | own)
-
-
-def _unknown_attribute(name: str, known: Iterable[str], columns: Iterable[str]) -> CapbiasError:
-    expected = f"a known attribute ({', '.join(known)}), a TOML file, or a column of the table ({', '.join(columns)})"
-    near = nearest(name, [*known, *columns], most=1)
-    if near:
-        return CapbiasError(f"attribute {name!r}", expected, f"Did you mean {near[0]}?")
-    return CapbiasError(f"attribute {name!r}", expected, "Check the spelling.")
-
-
-def derivable(name: str, folder: Path | None = None) -> Attribute | None:
-    """The attribute of this name if its labels can be derived from human captions."""
-    known = name in known_attributes(folder) or name.endswith(".toml")
-    attribute = get_attribute(name, folder) if known else None
-    return attribute if attribute and attribute.derived else None
-
-
-def holds(frame: pd.DataFrame, attribute: Attribute) -> bool:
-    """Whether a table has a column with labels of the attribute."""
-    labels = {column: frame[column].unique() for column in frame.columns if column != "image_id"}
-    named = any(holds_labels(attribute, column, own) for column, own in labels.items())
-    return named or bool(columns_by_labels(attribute, labels))
-
-
-def _also_holding(frame: pd.DataFrame, details: dict) -> list[str]:
-    """Columns beside the one that is read which hold labels of the same attribute, as by another annotator."""
-    labels = {
-        column: frame[column].unique() for column in frame.columns if column not in ("image_id", details["column"])
-    }
-    return columns_by_labels(attribute_from(details["attribute"]), labels)
-
-
-def _of_labels(name: str, column: str, values: tuple[str, ...]) -> Attribute:
-    """An attribute that is labels of a column. No column of free text is taken for one."""
-    if not 2 <= len(values) <= MOST_LABELS:
-        count = f"{len(values):,} label{'' if len(values) == 1 else 's'}"
-        raise CapbiasError(
-            f"{count} of the column {column} to compare",
-            f"2 to {MOST_LABELS}",
-            "Choose them with --values." if len(values) > 1 else "Name another column, or more of its labels.",
-        )
-    return plain_attribute(name, values)
-
-
-def _check_overrides(own: Mapping[str, str | None], attribute: Attribute, column: str, labels: Iterable[str]) -> None:
-    for raw, value in own.items():
-        if value is not None and value not in attribute.values:
-            raise unknown_name(f"value of {attribute.name}", value, attribute.values)
-        if raw not in labels:
-            raise CapbiasError(
-                f"--map with the label {raw!r}", f"a label of the column {column}", "Check the spelling."
-            )
-
-
-def compared_lines(frame: pd.DataFrame, details: dict, folder: Path | None = None) -> list[str]:
-    """Which labels of a column are compared, and the attribute that usually reads such a column; none of an attribute
-    that is known by name."""
-    name, column = details["attribute"]["name"], details["column"]
-    known = known_attributes(folder)
-    if name in known:
-        return []
-    counts = frame[column].value_counts()
-    values = [value for value in details["attribute"]["values"] if value in counts]
-    shown = ", ".join(f"{value} {counts[value]:,}" for value in values)
-    usual = [own for own in known.values() if column.lower() in own.columns and holds_labels(own, column, counts.index)]
-    hints = [f"{own.name} ({', '.join(own.values)}) reads the column {column}: --attribute {own.name}" for own in usual]
-    return [
-        f"compared: {shown} (labels of the column {column}; --values chooses)",
-        *(f"hint: {hint}" for hint in hints),
-    ]
-
-
-def dropped_line(frame: pd.DataFrame, details: dict) -> str:
-    """`dropped: Both 813, Unsure 3,410, empty 759`"""
-    dropped = sorted(ingest.dropped_labels(frame, details).items(), key=lambda pair: (not pair[0], pair[0]))
-    shown = ", ".join(f"{label or 'empty'} {count:,}" for label, count in dropped[:SHOWN_DROPPED])
-    more = len(dropped) - SHOWN_DROPPED
-    return f"dropped: {shown or 'none'}" + (f" and {more:,} more labels" if more > 0 else "")
+    return boxes
 
 
 # alignment
 
 
-def check_alignment(given: Inputs) -> None:
+def _check_alignment(given: Inputs) -> None:
     """Raises CapbiasError if the choices of alignment do not fit together, before anything is read."""
     if given.alignment not in ALIGNMENTS:
         raise unknown_name("alignment", given.alignment, ALIGNMENTS)
@@ -741,38 +456,33 @@ def check_alignment(given: Inputs) -> None:
         check_delta(given.delta)
     stray = [f"--{name}" for name in ("vectors", "delta") if getattr(given, name) is not None]
     if stray and given.alignment == CONSTANT:
-        got = f"{' and '.join(stray)} with constant alignment"
-        raise CapbiasError(got, "--alignment contextual", "Add it, or leave the others out.")
-    if given.alignment == CONTEXTUAL and not given.vectors and not given.names:
-        raise CapbiasError("--alignment contextual without --vectors", "a file of word vectors", "Name one.")
+        raise CapbiasError(f"{' and '.join(stray)} needs contextual alignment.", "Add --alignment contextual.")
+    if given.alignment == CONTEXTUAL and not given.vectors and given.names is None:
+        raise CapbiasError("Contextual alignment needs word vectors.", "Name a file with --vectors.")
 
 
 def check_delta(delta: float) -> None:
     """Raises CapbiasError for a number that is no cosine distance."""
     if not 0 <= delta <= 2:
-        raise CapbiasError(f"--delta {delta:g}", "a cosine distance, 0 to 2", f"The paper on DBAC uses {DELTA}.")
+        raise CapbiasError(f"--delta {delta:g} is not a cosine distance (0 to 2).", f"The paper on DBAC uses {DELTA}.")
 
 
 def _alignment(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -> dict[str, Any]:
-    """The choice `alignment` of measures. The words of the kept captions are looked up in a file of vectors first."""
+    """The choice `alignment` of measures. The words of the stored captions are looked up in the vectors first."""
     if given.alignment == CONSTANT:
         return {}
-    if given.names or not given.vectors:
-        item = workspace.item(VECTORS, str(given.vectors or _only_vectors(workspace, collection)), collection)
+    if given.names is not None:
+        names = [item.name for item in workspace.items(VECTORS, collection)]
+        if not given.vectors and len(names) != 1:
+            raise CapbiasError(
+                f"{collection} has {len(names)} files of word vectors ({', '.join(names) or 'none'}).",
+                "Name one with --vectors, or import one: capbias import --kind vectors FILE.",
+            )
+        item = workspace.item(VECTORS, str(given.vectors or names[0]), collection)
     else:
+        assert given.vectors is not None
         path = checked_path(given.vectors)
         name = checked_name(path.stem)
         item = keep_vectors(workspace, offer_vectors(workspace, path, collection), name, collection)
     tell(f"{item.name}: {item.details['found']:,} of {item.rows:,} words of the captions have a vector")
     return {"alignment": alignment_option(item, DELTA if given.delta is None else given.delta)}
-
-
-def _only_vectors(workspace: Workspace, collection: str) -> str:
-    names = [item.name for item in workspace.items(VECTORS, collection)]
-    if len(names) != 1:
-        raise CapbiasError(
-            f"{len(names)} files of word vectors in {collection} ({', '.join(names) or 'none'})",
-            "one of them",
-            "Name it with --vectors, or keep one with: capbias import --kind vectors FILE.",
-        )
-    return names[0]

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shlex import quote
 
 import pandas as pd
 
-from capbias_core.attributes import (
+from capbias_core.attributes import known_attributes, plain_attribute, read_attribute
+from capbias_core.attributes.labels import (
+    MOST_LABELS,
     columns_by_labels,
-    known_attributes,
-    plain_attribute,
-    read_attribute,
+    guess_attributes,
+    is_unknown,
+    label_columns,
+    named_columns,
     suggest_mapping,
     values_among,
 )
-from capbias_core.errors import CapbiasError
-from capbias_core.types import Attribute
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.types import Attribute, counted
 from capbias_core.workspace.spec import attribute_from
-from capbias_core.workspace.store import Item, Workspace
+from capbias_core.workspace.store import Item, Workspace, content_hash
 
 DERIVED = "derived"  # the key in the details of labels that were made from human captions
+SHOWN_LABELS = 10
+Overrides = Mapping[str, Mapping[str, str | None]]  # attribute -> {raw label: value, or None to drop it}
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,21 @@ class Labels:
     dropped: dict[str, int]
 
 
+def keep_attributes(
+    workspace: Workspace, frame: pd.DataFrame, name: str, collection: str, source: str, attributes: dict
+) -> Item:
+    """Store a table of labels with its mapped attributes: {name: mapping_details(...)}.
+
+    Those of the same table that were stored before, under the same name, stay.
+    """
+    details: dict = {}
+    for item in workspace.items("attributes", collection):
+        if item.name == name and item.hash == content_hash(frame):
+            details = item.details
+    details = {**details, "attributes": details.get("attributes", {}) | attributes}
+    return workspace.keep("attributes", name, frame, collection, source, details)
+
+
 def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
     """The attribute called `name` in an attribute table, and where its labels are (for RunSpec.labels).
 
@@ -44,8 +65,7 @@ def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
     mapped = table.details.get("attributes", {})
     if name not in mapped:
         raise CapbiasError(
-            f"attribute {name!r} in the table {table.name!r}",
-            f"one of: {', '.join(mapped) or 'none is mapped'}",
+            f"The table {table.name} has no labels of {name!r}; it has {', '.join(mapped) or 'none'}.",
             "Map a column to it on the Data page, or name another attribute.",
         )
     entry = mapped[name]
@@ -94,60 +114,247 @@ def reads(where: Mapping, attribute: str, table: Item) -> bool:
     return table_of([table], attribute, where) is not None
 
 
-def find_attribute(
-    name: str, columns, raw: Mapping[str, Iterable[str]], column: str | None = None, folder: Path | None = None
-) -> tuple[Attribute, str]:
-    """The attribute meant by a name (shipped, of the folder, a TOML file, or a column) and the column that holds it.
+# from columns of a table to an attribute
 
-    raw: column -> its raw labels. column: where the user says it is. folder: attributes of the user's own.
+
+def resolve_attribute(
+    frame: pd.DataFrame,
+    name: str,
+    column: str = "",
+    values: Sequence[str] = (),
+    overrides: Overrides | None = None,
+    folder: Path | None = None,
+) -> tuple[str, dict]:
+    """The name of the attribute meant, and its mapping as it is kept with the table (`mapping_details`).
+
+    name: an attribute (shipped or in the folder), a TOML file, or a column. column: where its labels are, '' to find
+    them. values: the labels to compare, if the attribute is a column. overrides: attribute -> {raw label: value or
+    None}, in place of what is suggested. folder: attributes of the user's own.
+
+    Raises CapbiasError if no column holds its labels. If one should by its name and no label in it is understood, the
+    message lists the labels, and the hint says how to map them.
     """
+    counts = {item: frame[item].value_counts().to_dict() for item in frame.columns if item != "image_id"}
+    if column and column not in counts:
+        raise unknown_name("column", column, counts)
     known = known_attributes(folder)
-    if name in known or name.endswith(".toml"):
-        attribute = known[name] if name in known else read_attribute(Path(name))
-        if column:
-            return attribute, column
-        by_lower = {column.lower(): column for column in columns}
-        for candidate in (*attribute.columns, attribute.name):
-            if candidate.lower() in by_lower:
-                return attribute, by_lower[candidate.lower()]
-        if by_labels := columns_by_labels(attribute, raw):
-            return attribute, by_labels[0]
-        or_labels = f", or one with the labels {', '.join(attribute.values)}" if attribute.names_values else ""
+    defined = known[name] if name in known else read_attribute(Path(name)) if name.endswith(".toml") else None
+    if defined is None:
+        column = column or name
+        if column not in counts:
+            raise unknown_name("attribute or column", name, {*known, *counts})
+        attribute = _column_attribute(name, column, tuple(dict.fromkeys(values)) or values_among(counts[column]))
+    elif values:
         raise CapbiasError(
-            f"an attribute table with the columns {', '.join(columns)}",
-            f"a column for {attribute.name}, called {' or '.join(attribute.columns)}{or_labels}",
-            "Rename the column, or name it with --attribute-column.",
+            f"--values chooses labels of a column, and {name} has its own values.", "Leave --values out."
         )
-    if column:
-        return plain_attribute(name, values_among(raw[column])), column
-    if name not in columns:
-        raise CapbiasError(
-            f"attribute {name!r}",
-            f"a known attribute ({', '.join(known)}), a TOML file, or a column of the table ({', '.join(columns)})",
-            "Check the spelling.",
-        )
-    return plain_attribute(name, values_among(raw[name])), name
+    else:
+        attribute = defined
+        column = column or next(iter([*label_columns(attribute, counts), *named_columns(attribute, counts)]), "")
+        if not column:
+            raise _no_column(attribute, counts)
+    chosen = dict((overrides or {}).get(attribute.name, {}))
+    _check_overrides(chosen, attribute, column, counts[column])
+    mapping = suggest_mapping(attribute, counts[column]) | chosen
+    return attribute.name, mapping_details(attribute, column, mapping, counts[column])
 
 
-def mapping_details(attribute: Attribute, column: str, mapping: dict[str, str | None]) -> dict:
-    """What is kept with an attribute table for one mapped attribute."""
+def resolve_attributes(
+    frame: pd.DataFrame, asked: Sequence[str] = (), overrides: Overrides | None = None, folder: Path | None = None
+) -> list[dict]:
+    """The mappings of several attributes of a table, each `NAME` or `NAME=COLUMN`. Of a table for which none is asked,
+    those that its columns hold: several columns of one attribute are labels by several annotators. Columns in which no
+    label is understood are left out beside others (see `unread_columns`).
+
+    Raises CapbiasError if there is none, or if overrides name another attribute.
+    """
+    pairs = [item.partition("=")[::2] for item in asked]
+    if not asked:
+        known, labels = known_attributes(), _labels_of(frame)
+        guesses = guess_attributes(known.values(), labels)
+        readable = {column for each in known.values() for column in label_columns(each, labels)}
+        mapped = {column for column, each in guesses.items() if column in readable or each.name in (overrides or {})}
+        pairs = [(each.name, column) for column, each in guesses.items() if column in (mapped or guesses)]
+        pairs = pairs or [(name, column) for name, each in known.items() for column in named_columns(each, labels)[:1]]
+        if not pairs:
+            raise CapbiasError(
+                f"No column holds labels of {' or '.join(known)}; the columns are {', '.join(labels)}.",
+                "Name an attribute with --attribute NAME or --attribute NAME=COLUMN.",
+            )
+    resolved = [resolve_attribute(frame, name, column, (), overrides, folder) for name, column in pairs]
+    names = [name for name, _ in resolved]
+    for name in set(overrides or ()) - set(names):
+        raise unknown_name("attribute in --map", name, names)
+    return [details for _, details in resolved]
+
+
+def unread_columns(frame: pd.DataFrame, resolved: Sequence[Mapping] = ()) -> list[CapbiasError]:
+    """Why columns that are called as a shipped attribute are no labels of it, beside those that were resolved."""
+    errors, taken = [], {details["column"] for details in resolved}
+    for column, attribute in guess_attributes(known_attributes().values(), _labels_of(frame)).items():
+        try:
+            if column not in taken:
+                resolve_attribute(frame, attribute.name, column)
+        except CapbiasError as error:
+            errors.append(error)
+    return errors
+
+
+def _labels_of(frame: pd.DataFrame) -> dict[str, Sequence[str]]:
+    """Column -> its different labels."""
+    return {column: frame[column].unique().tolist() for column in frame.columns if column != "image_id"}
+
+
+def mapping_overrides(pairs: Sequence[str]) -> dict[str, dict[str, str | None]]:
+    """What `--map` says, for `resolve_attribute`; an empty value drops the label.
+
+    >>> mapping_overrides(["gender:0=Female", "gender:1=Male", "age:?="])
+    {'gender': {'0': 'Female', '1': 'Male'}, 'age': {'?': None}}
+    """
+    overrides: dict[str, dict[str, str | None]] = {}
+    for pair in pairs:
+        attribute, _, rest = pair.partition(":")
+        raw, equals, value = rest.rpartition("=")
+        if not (attribute and equals):
+            raise CapbiasError(
+                f"--map {pair} does not have the form ATTRIBUTE:LABEL=VALUE.",
+                "Write for example --map gender:f=Female.",
+            )
+        overrides.setdefault(attribute, {})[raw] = value or None
+    return overrides
+
+
+def holds(frame: pd.DataFrame, attribute: Attribute) -> bool:
+    """Whether a table has a column with labels of the attribute, or one whose name says so although no label in it is
+    understood. Labels of such a table must not be derived from captions."""
+    labels = _labels_of(frame)
+    return bool(label_columns(attribute, labels) or named_columns(attribute, labels))
+
+
+def also_holding(frame: pd.DataFrame, details: Mapping) -> list[str]:
+    """Columns beside the one that is read which hold labels of the same attribute, as by another annotator."""
+    others = [column for column in frame.columns if column not in ("image_id", details["column"])]
+    return columns_by_labels(
+        attribute_from(details["attribute"]), {column: frame[column].unique() for column in others}
+    )
+
+
+def _no_column(attribute: Attribute, columns: Iterable[str]) -> CapbiasError:
+    names = " or ".join(dict.fromkeys((*attribute.columns, attribute.name)))
+    labels = f", and none holds labels such as {', '.join(attribute.values)}" if attribute.names_values else ""
+    return CapbiasError(
+        f"No column is called {names}{labels}; the columns are {', '.join(columns)}.",
+        "Name the column with --attribute-column, or choose it on the Data page.",
+    )
+
+
+def _column_attribute(name: str, column: str, values: tuple[str, ...]) -> Attribute:
+    """An attribute that is labels of a column. No column of free text is taken for one."""
+    if not 2 <= len(values) <= MOST_LABELS:
+        raise CapbiasError(
+            f"The column {column} has {counted(len(values), 'label')} to compare, not 2 to {MOST_LABELS}.",
+            "Choose labels with --values." if len(values) > 1 else "Name another column, or more of its labels.",
+        )
+    return plain_attribute(name, values)
+
+
+def _check_overrides(
+    chosen: Mapping[str, str | None], attribute: Attribute, column: str, labels: Iterable[str]
+) -> None:
+    for raw, value in chosen.items():
+        if value is not None and value not in attribute.values:
+            raise unknown_name(f"value of {attribute.name}", value, attribute.values)
+        if raw not in labels:
+            raise unknown_name(f"label in the column {column}", raw, (label or "(empty)" for label in labels))
+
+
+def mapping_details(
+    attribute: Attribute, column: str, mapping: dict[str, str | None], counts: Mapping[str, int] | None = None
+) -> dict:
+    """What is kept with an attribute table for one mapped attribute.
+
+    counts: raw label -> images, for the message of the CapbiasError if the mapping leaves out a value.
+    """
     if len(attribute.values) < 2:
         raise CapbiasError(
-            f"the column {column!r} with {len(attribute.values)} different labels",
-            "a protected attribute of two values or more",
+            f"The column {column} has {counted(len(attribute.values), 'different label')}, but an attribute has two or "
+            "more values.",
             "Choose another column.",
         )
-    used = set(mapping.values()) - {None}
-    if not used >= set(attribute.values):
-        missing = [value for value in attribute.values if value not in used]
-        held = ", ".join(raw or "(empty)" for raw in list(mapping)[:10])
+    missing = [value for value in attribute.values if value not in mapping.values()]
+    if missing:
+        listed = sorted(mapping, key=lambda raw: -(counts or {}).get(raw, 0))
+        labels = [f"{raw or '(empty)'} ({counts[raw]:,})" if counts else raw or "(empty)" for raw in listed]
+        shown = ", ".join(labels[:SHOWN_LABELS]) + (", …" if len(labels) > SHOWN_LABELS else "")
         raise CapbiasError(
-            f"a mapping of the column {column!r} under which no label becomes {' or '.join(missing)}",
-            f"labels for each of {', '.join(attribute.values)}",
-            f"The column holds {held}. Map at least one label to every value (`capbias import --map`), or choose "
-            "another column.",
+            f"No label of the column {column} is read as {' or '.join(missing)}; it holds {shown}.",
+            _map_hint(attribute, column, mapping, missing),
         )
     return {"column": column, "mapping": mapping, "attribute": asdict(attribute)}
+
+
+def _map_hint(attribute: Attribute, column: str, mapping: Mapping[str, str | None], missing: Sequence[str]) -> str:
+    """`If 0 means Female and 1 means Male, add --map gender:0=Female --map gender:1=Male. ...`"""
+    free = [raw for raw, value in mapping.items() if value is None and not is_unknown(raw)]
+    numbers = sorted((raw for raw in free if raw.lstrip("+-").isdigit()), key=int)
+    labels = numbers if len(numbers) >= len(missing) else free
+    if column.casefold().removeprefix("is").strip("_ ") == missing[0].casefold():
+        labels = labels[::-1]  # 1 in the column Female is Female
+    if len(labels) < len(missing):
+        return f"Say what each label means with --map {attribute.name}:LABEL={missing[0]}, or on the Data page."
+    pairs = list(zip(labels, missing, strict=False))
+    meaning = " and ".join(f"{raw} means {value}" for raw, value in pairs)
+    flags = " ".join(f"--map {quote(f'{attribute.name}:{raw}={value}')}" for raw, value in pairs)
+    return f"If {meaning}, add {flags}. On the Data page, choose what each label means."
+
+
+# what is said of a mapping
+
+
+def compared_lines(frame: pd.DataFrame, details: dict, folder: Path | None = None) -> list[str]:
+    """Which labels of a column are compared, and the attribute that usually reads such a column; none of an attribute
+    that is known by name."""
+    name, column = details["attribute"]["name"], details["column"]
+    known = known_attributes(folder)
+    if name in known:
+        return []
+    counts = frame[column].value_counts()
+    values = [value for value in details["attribute"]["values"] if value in counts]
+    shown = ", ".join(f"{value} {counts[value]:,}" for value in values)
+    usual = [each for each in known.values() if column in guess_attributes([each], {column: counts.index})]
+    return [
+        f"compared: {shown} (labels of the column {column}; --values chooses)",
+        *(
+            f"hint: {each.name} ({', '.join(each.values)}) reads the column {column}: --attribute {each.name}"
+            for each in usual
+        ),
+    ]
+
+
+def mapping_line(details: Mapping) -> str:
+    """`Female from F, female; Male from M`"""
+    by_value = {value: [] for value in details["attribute"]["values"]}
+    for raw, value in sorted(details["mapping"].items()):
+        if value is not None:
+            by_value[value].append(raw or "empty")
+    return "; ".join(f"{value} from {', '.join(raw)}" for value, raw in by_value.items() if raw)
+
+
+def dropped_line(frame: pd.DataFrame, details: Mapping) -> str:
+    """`dropped: Both 813, Unsure 3,410, empty 759`"""
+    dropped = sorted(dropped_labels(frame, details).items(), key=lambda pair: (not pair[0], pair[0]))
+    shown = ", ".join(f"{label or 'empty'} {count:,}" for label, count in dropped[:SHOWN_LABELS])
+    more = len(dropped) - SHOWN_LABELS
+    return f"dropped: {shown or 'none'}" + (f" and {more:,} more labels" if more > 0 else "")
+
+
+def dropped_labels(frame: pd.DataFrame, details: Mapping) -> dict[str, int]:
+    """Raw labels that a mapping drops, with the number of images of each ('' for empty)."""
+    attribute = attribute_from(details["attribute"])
+    return labels_for(frame, attribute, details["column"], details["mapping"]).dropped
+
+
+# the labels of images
 
 
 def labels_in(workspace: Workspace, table: Item, name: str) -> Labels:
@@ -156,15 +363,9 @@ def labels_in(workspace: Workspace, table: Item, name: str) -> Labels:
     return labels_for(workspace.frame(table.hash), attribute, where["column"], where["mapping"])
 
 
-def suggested_details(name: str, frame: pd.DataFrame, column: str | None = None) -> dict:
-    """A mapping suggested from names and aliases: for an attribute (shipped, a TOML file, or a column's name), and
-    the column that holds it where its name does not tell."""
-    columns = [item for item in frame.columns if item != "image_id"]
-    if column and column not in columns:
-        raise CapbiasError(f"column {column!r}", f"one of: {', '.join(columns)}", "Check the spelling.")
-    raw = {item: frame[item].value_counts().to_dict() for item in columns}
-    attribute, column = find_attribute(name, columns, raw, column)
-    return mapping_details(attribute, column, suggest_mapping(attribute, raw[column]))
+def suggested_details(name: str, frame: pd.DataFrame, column: str = "") -> dict:
+    """A mapping that names and spellings suggest, as `resolve_attribute` finds it."""
+    return resolve_attribute(frame, name, column)[1]
 
 
 def labels_for(frame: pd.DataFrame, attribute: Attribute, column: str, mapping: dict) -> Labels:

@@ -26,6 +26,7 @@ from capbias_core.types import Progress
 from capbias_core.vision.mask_regions import NO_OBJECT, OF_OBJECTS, MaskRule, NothingToMask, hidden_pixels, shows_object
 from capbias_core.vision.masking import filled, people_of
 from capbias_core.vision.overlap import CORNERS
+from capbias_core.whole_files import private_folder
 from capbias_core.workspace.store import MADE, Workspace
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def masked_folder(
     home = workspace.folder / "pictures"
     folder = home / masking.digest(content)
     if not (folder / MADE).is_file():
-        home.mkdir(exist_ok=True)
+        private_folder(home)
         _forget_old(home)
         with _written(folder) as place:
             labelled = labelled_boxes(workspace, masking.labelled) if masking.labelled else {}
@@ -100,7 +101,7 @@ def labelled_boxes(workspace: Workspace, digest: str) -> dict[str, tuple]:
 def _written(folder: Path) -> Iterator[Path]:
     """A place to write in; it becomes the folder at the end, and goes if that is not reached."""
     place = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")
-    place.mkdir()
+    private_folder(place)
     try:
         yield place
         try:

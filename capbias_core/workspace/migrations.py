@@ -16,6 +16,7 @@ from pathlib import Path
 from capbias_core.databases import UNWRITABLE, code_of, prepare, to_read, to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.types import ORIGIN_COLUMNS
+from capbias_core.whole_files import private_file
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS items (
@@ -88,7 +89,7 @@ def open_catalogue(file: Path) -> None:
 
 
 def _make(file: Path) -> None:
-    with closing(sqlite3.connect(file, isolation_level=None)) as db:
+    with closing(sqlite3.connect(private_file(file), isolation_level=None)) as db:
         prepare(db, f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version={FORM}; COMMIT;")
 
 
@@ -146,7 +147,7 @@ def _copy(file: Path, copy: Path) -> None:
     """A copy that is whole or not there."""
     part = copy.with_suffix(".tmp")
     try:
-        with to_read(file) as source, closing(sqlite3.connect(part)) as target:
+        with to_read(file) as source, closing(sqlite3.connect(private_file(part))) as target:
             target.execute("PRAGMA journal_mode=OFF")
             source.backup(target)
         part.replace(copy)

@@ -14,9 +14,9 @@ from capbias_core.language.files import find_model, model_digest
 from capbias_core.load.files import readable
 from capbias_core.load.places import named
 from capbias_core.vision.presets import PRESETS, find_captioner
-from capbias_core.whole_files import write_whole
+from capbias_core.whole_files import private_folder, write_whole
 from capbias_core.workspace.spec import ModelReference
-from capbias_core.workspace.store import Workspace
+from capbias_core.workspace.store import HASH, Workspace
 from capbias_core.workspace.vectors import KNOWN
 
 FOLDER = "models"
@@ -109,7 +109,7 @@ def register_model(workspace: Workspace, name: str, path: str, digest: str) -> M
     place = workspace.folder / FOLDER / digest[:DIGITS]
     if not place.is_file() or place.read_text(encoding="utf-8") != path:
         with workspace.usable():
-            place.parent.mkdir(exist_ok=True)
+            private_folder(place.parent)
             write_whole(place, path.encode())
     return {"name": name, "digest": digest[:DIGITS]}
 
@@ -117,7 +117,8 @@ def register_model(workspace: Workspace, name: str, path: str, digest: str) -> M
 def resolve_model(workspace: Workspace, option: ModelReference, digest: Callable[[str], str]) -> str:
     """Where the files of a run are. Raises CapbiasError where they are gone, or `digest` of the path is another now."""
     place = workspace.folder / FOLDER / option["digest"]
-    path = place.read_text(encoding="utf-8") if place.is_file() else ""
+    known = HASH.fullmatch(option["digest"]) and place.is_file()
+    path = place.read_text(encoding="utf-8") if known else ""
     if not path or not Path(path).exists() or digest(path)[:DIGITS] != option["digest"]:
         raise CapbiasError(
             f"The files of {option['name']!r} are no longer in {path or 'a known place'}, or have changed.",

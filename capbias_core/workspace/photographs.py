@@ -15,7 +15,7 @@ import pandas as pd
 
 from capbias_core.databases import kept_in
 from capbias_core.errors import CapbiasError
-from capbias_core.load.photographs import photograph_digest
+from capbias_core.load.photographs import find_pictures, photograph_digest, picture_files
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.models import register_model, resolve_model
 from capbias_core.workspace.spec import ModelReference, PhotographsReference
@@ -25,8 +25,42 @@ from capbias_core.workspace.store import Item, Workspace
 MADE_BY = "made_by"
 KIND = "images"
 ORIGINALS = "photographs"
+TWINS = "twins"  # the key in the details for how many files are left out because another has the same image id
 SCHEMA = "CREATE TABLE IF NOT EXISTS digests (file TEXT PRIMARY KEY, size INTEGER, changed INTEGER, digest TEXT)"
 READERS = 8
+
+
+def keep_images(
+    workspace: Workspace, folder: Path, collection: str, name: str = ORIGINALS, details: dict | None = None
+) -> Item:
+    """Remember the folder of a collection's photographs; the photographs themselves stay there.
+
+    details: of masked ones `condition`, and `of`, the name of the originals.
+    """
+    folder = Path(folder).expanduser().resolve()
+    frame = find_pictures(folder)
+    details = {"folder": str(folder), TWINS: len(picture_files(folder)) - len(frame), **(details or {})}
+    return workspace.keep(KIND, name, frame, collection, str(folder), details)
+
+
+def twins_text(photographs: Item) -> str:
+    """A sentence on photographs that were left out because another has the same image id; '' if there are none."""
+    number = photographs.details.get(TWINS, 0)
+    files = "1 file was" if number == 1 else f"{number:,} files were"
+    return f"{files} left out: another has the same image id in its name." if number else ""
+
+
+def picture_path(workspace: Workspace, collection: str, image_id: str) -> Path | None:
+    """The photograph of an image, None if there is none."""
+    for item in workspace.items(KIND, collection):
+        if "condition" in item.details:
+            continue
+        frame = workspace.frame(item.hash)
+        for name in frame.loc[frame["image_id"] == image_id, "file"]:
+            path = Path(item.details["folder"]) / name
+            if path.is_file():
+                return path
+    return None
 
 
 def photograph_sets(workspace: Workspace, collection: str) -> list[Item]:

@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import sqlite3
 import threading
@@ -29,13 +30,15 @@ from pyarrow.parquet import read_schema
 from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.types import RESULT_COLUMNS, Result, left_out_lines
-from capbias_core.whole_files import write_whole
+from capbias_core.whole_files import private_folder, write_whole
 from capbias_core.workspace.faults import WorkspaceError, workspace_fault
 from capbias_core.workspace.migrations import open_catalogue
 from capbias_core.workspace.people import check_own, person
 from capbias_core.workspace.processes import lives, this_process
 from capbias_core.workspace.spec import RunSpec
 
+# A content hash, as `content_hash` and runs write it. Files are named by it, so nothing else may become a path.
+HASH = re.compile(r"[0-9a-f]{16,64}")
 RUN = "run"  # the key in an item's details for the run that made it
 
 
@@ -195,7 +198,7 @@ class Workspace:
         self._heard: dict[str, tuple[float, float]] = {}
         with self.usable(opened=not make):
             if make and not self.database.exists():
-                (self.folder / "data").mkdir(parents=True, exist_ok=True)
+                private_folder(self.folder / "data")
             elif not self.database.exists():
                 raise FileNotFoundError(self.database)
             open_catalogue(self.database)
@@ -269,7 +272,7 @@ class Workspace:
         """
         name, collection = checked_name(name), checked_name(collection)
         excerpt, digest = bool(digest), digest or content_hash(frame)
-        data = frame_bytes(frame)
+        path, data = self._path(digest), frame_bytes(frame)
         images = frame["image_id"].nunique() if "image_id" in frame else 0
         now, details, owner = time.time(), details or {}, person()
         item = Item(collection, kind, name, digest, len(frame), images, len(data), source, now, details, owner)
@@ -278,7 +281,7 @@ class Workspace:
             # Files are written, and removed in `_tidy`, while nobody else writes: content that one process forgets
             # while another keeps it has its file in the end.
             with self._writing() as db:
-                self._write(self._path(digest), data, excerpt)
+                self._write(path, data, excerpt)
                 for earlier in self._called(kind, name, collection):
                     if earlier.hash == digest and (excerpt or earlier.details == details):
                         item = dataclasses.replace(item, owner=earlier.owner)
@@ -311,14 +314,19 @@ class Workspace:
         for left in path.parent.glob("*.tmp"):  # by a process that was killed: nobody else writes now
             left.unlink(missing_ok=True)
         if replace or not path.exists():
-            path.parent.mkdir(exist_ok=True)
+            private_folder(path.parent)
             write_whole(path, data)
 
     def _path(self, digest: str) -> Path:
         return self.beside(digest, "parquet")
 
     def beside(self, digest: str, suffix: str) -> Path:
-        """A file of what is kept under a content hash; all of them go with the last item that has it."""
+        """A file of what is kept under a content hash; all of them go with the last item that has it.
+
+        Raises CapbiasError for a hash that is none, which could name a file anywhere.
+        """
+        if not HASH.fullmatch(digest):
+            raise CapbiasError(f"{digest[:100]!r} is not a content hash.", "The workspace or bundle was changed.")
         return self.folder / "data" / f"{digest}.{suffix}"
 
     def items(self, kind: str | None = None, collection: str | None = None) -> list[Item]:

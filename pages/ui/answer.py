@@ -11,23 +11,21 @@ from capbias_core.analysis.encoders import Sensitivity, sensitivity_alike
 from capbias_core.analysis.published import measured_rows
 from capbias_core.analysis.read import Comparison, caption_runs, comparisons, earlier_runs
 from capbias_core.attackers import attacker_entry
-from capbias_core.load.report import ALIKE
-from capbias_core.measures.lic_baseline import plainness_of
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.encoders import encoders_warning
 from capbias_core.present.figures import interval_chart
 from capbias_core.present.headline import first_to_answer
 from capbias_core.present.overview import Line, overview
-from capbias_core.present.rows import STYLE, collection_rows, interval_rows, overview_rows, word_rows
+from capbias_core.present.rows import STYLE, collection_rows, cross_table, interval_rows, overview_rows, word_rows
 from capbias_core.present.sentence import (
-    GREY_BAND,
+    BY_HUMAN,
     Answer,
     answer,
-    baselines,
     best_text,
     chance_warning,
     intervals_over,
     named_notes,
+    second_dots,
     told_apart,
     verdicts_text,
     with_attacker,
@@ -36,7 +34,7 @@ from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import counted
 from capbias_core.workspace.conditions import left_out_as_masked, originals
-from capbias_core.workspace.ingest import DEMO
+from capbias_core.workspace.ingest import DEMO, WARNINGS
 from capbias_core.workspace.labels import table_of, table_with, tables_with
 from capbias_core.workspace.store import Item
 from capbias_core.workspace.vectors import CONSTANT
@@ -65,8 +63,10 @@ HOW = (
     "Words that name the attribute are masked. An attacker (a text classifier) learns to guess each image's label from "
     "the masked captions of most images (nine tenths, if nothing else is asked for), with equally many images of every "
     "value, and is scored on the others: its confidence where it is right, 0 where it is wrong. The same is done with "
-    "human captions of the same images, and with those captions retold in the captioner's own plain words: the "
-    "baseline. Everything is repeated with other seeds."
+    "human captions of the same images. LIC compares these two attackers, and the captions that are easier to learn "
+    "win. So each attacker also reads the other side: if even the one trained on human captions guesses better from "
+    "the captioner's (LIC_by_H above 0), the captioner amplifies; if even the one trained on the captioner's guesses "
+    "better from human captions (LIC_by_M below 0), it reduces. Everything is repeated with other seeds."
 )
 
 
@@ -178,17 +178,17 @@ def _answer(
     names = list(first_to_answer(of_metric)["model"])
     model = view.selectbox(st.sidebar, "Captioner", names, key="captioner", missing="the captioner", follows=True)
     entry = attacker_entry(chosen.attacker)
-    run = next(run for run in chosen.runs if run.spec.model == model)
 
     def work() -> Answer:
-        return answer(rows, model, chosen.attribute, entry, trained.get(model), plainness_of(workspace, run))
+        return answer(rows, model, chosen.attribute, entry, trained.get(model))
 
     text = cached.once(workspace, "text", work)
     answer_box(engine, collection, text.headline, text.support)
-    for other in chosen.runs:
-        for line in other.notes:
-            if line.endswith(ALIKE):
-                note(line if other is run else f"{other.spec.model}: {line}")
+    if crossed := cross_table(rows, model):
+        st.html(crossed)
+    for item in workspace.items("captions", collection):
+        for warning in item.details.get(WARNINGS, ()) if item.name in names else ():
+            note(warning if item.name == model else f"{item.name}: {warning}")
     if whose := _labels_note(chosen.attribute.name, table, workspace.items("attributes", collection)):
         note(whose)
     if others := _other_human(engine, collection, chosen):
@@ -202,22 +202,22 @@ def _answer(
     left, right = st.container(key="stacks").columns([3, 2], gap="large")
     with left:
         st.header(f"{with_attacker(chosen.metric, entry)} of each captioner")
-        bands = baselines(rows) if chosen.metric == "LIC" else {}
+        second = second_dots(rows, chosen.metric)
         drawn = cached.once(
             workspace,
             "intervals",
-            lambda: interval_rows(of_metric, chosen.metric, chosen.attribute, pairs.letters, model, bands),
+            lambda: interval_rows(of_metric, chosen.metric, chosen.attribute, pairs.letters, model, second),
         )
         said_of_all = verdicts_text(of_metric, trained)
-        present.rows(drawn, text.headline, f"{present.marks(bool(bands), pairs.letters)} {said_of_all}")
+        present.rows(drawn, text.headline, f"{present.marks(bool(second), pairs.letters)} {said_of_all}")
         st.html(drawn)
         best = f"{chosen.metric}: {best_text(chosen.metric, len(chosen.attribute.values))}."
-        meaning = f"Lines are intervals, {intervals_over(of_metric)}. {GREY_BAND if bands else ''}"
+        meaning = f"Lines are intervals, {intervals_over(of_metric)}. {BY_HUMAN if second else ''}"
         note(f"{said_of_all} {best} {meaning} {told_apart(pairs)}")
         scored = {run.spec.model for own in found if own.attribute == chosen.attribute for run in own.runs}
         if others := sorted(scored - set(names)):
             note(f"Measured otherwise, and not shown here: {', '.join(others)}. Choose how under Measured with.")
-        figure = partial(interval_chart, of_metric, chosen.metric, chosen.attribute, pairs.letters, bands)
+        figure = partial(interval_chart, of_metric, chosen.metric, chosen.attribute, pairs.letters, second)
         take_away(figure, "answer_chart", f"{chosen.metric} of each captioner")
     with right:
         guessed = rows[(rows["model"] == model) & (rows["metric"] == "SC")].iloc[0]

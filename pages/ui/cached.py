@@ -17,8 +17,9 @@ from capbias_core.prepare import shorten, tasks
 from capbias_core.prepare.trial import Trial
 from capbias_core.present.headline import first_to_answer
 from capbias_core.types import Attribute
-from capbias_core.workspace import custom_attributes, ingest
+from capbias_core.workspace import custom_attributes
 from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.derived import Derived, derive
 from capbias_core.workspace.store import Item, Workspace
 from pages.ui import view
 
@@ -159,9 +160,9 @@ KEYS = {
 
 
 @st.cache_resource(show_spinner="Counting", max_entries=8, hash_funcs=KEYS)
-def derived(folder: str, references: Item, attribute: Attribute) -> ingest.Derived:
+def derived(folder: str, references: Item, attribute: Attribute) -> Derived:
     """Labels of an attribute by the words of kept human captions; callers only read."""
-    return ingest.derive(Workspace(folder), references, attribute)
+    return derive(Workspace(folder), references, attribute)
 
 
 @st.cache_data(show_spinner="Counting words", max_entries=256, hash_funcs=KEYS)

@@ -1,412 +1,371 @@
-"""Any number of files at once: what each is, what it has in common with the others, one button that keeps them all."""
+"""The drop zone: a table of files with what each is, one Save button above it, and what a file needs below."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from capbias_core.analysis.photo_inspector import keep_uploaded, photograph_fault
-from capbias_core.attributes import plain_attribute, suggest_mapping, values_among
+from capbias_core.attributes import plain_attribute
+from capbias_core.attributes.labels import MOST_LABELS, guess_attributes, suggest_mapping, values_among
 from capbias_core.errors import CapbiasError
-from capbias_core.load import detect
-from capbias_core.load.kinds import GENERATED, HUMAN, INSTANCES, LABELS, OBJECTS, Likely
+from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, Reading, read_file
+from capbias_core.load.labels import EXPLAINED, RULES
 from capbias_core.load.photographs import PICTURES
-from capbias_core.load.report import MOST_LABELS
 from capbias_core.present.conditions import TITLES
 from capbias_core.runs.engine import Engine
 from capbias_core.types import CONDITIONS, Attribute, counted
-from capbias_core.workspace import custom_attributes as own_attributes
+from capbias_core.workspace import custom_attributes
 from capbias_core.workspace.conditions import suggested_condition
-from capbias_core.workspace.ingest import BY_PROMPT, EACH, SAMPLES, SEGMENTS, SETS, dropped_labels
-from capbias_core.workspace.labels import mapping_details
-from capbias_core.workspace.limited import all_taken, within_limits
-from capbias_core.workspace.offers import (
-    Choices,
-    Offer,
-    choose_references,
-    guessed_columns,
-    in_common,
-    keep_offers,
-    kept_images,
-    offers_of,
-    outlines_of,
-    references_among,
-    replaced,
-    same_names,
+from capbias_core.workspace.ingest import (
+    BY_PROMPT,
+    EACH,
+    SAMPLES,
+    SETS,
+    File,
+    Held,
+    Part,
+    held_by,
+    name_conflicts,
+    preview,
+    replaced_items,
+    store,
 )
+from capbias_core.workspace.labels import dropped_line, mapping_details
+from capbias_core.workspace.limited import all_taken, within_limits
 from capbias_core.workspace.photographs import KIND as IMAGES
-from capbias_core.workspace.store import Item, checked_name, suggested_name
+from capbias_core.workspace.store import checked_name
 from pages.ui.base import errors, note, plain, show_error
 from pages.ui.table import draw_table
 from pages.ui.uploads import discard, place_of
 
 KINDS = {
-    GENERATED: "Captions of a model",
-    HUMAN: "Human captions",
+    CAPTIONS: "Captions of a model",
+    REFERENCES: "Human captions",
     LABELS: "Labels of images",
     OBJECTS: "Objects in the images",
     SEGMENTS: "Outlines in the photographs",
 }
+SECOND = {REFERENCES: "Human captions beside a model's", SEGMENTS: "Outlines beside objects"}
 TRAINED = {"yes": True, "no": False, "not known": None}
 SET_TITLES = {SAMPLES: "samples of one set", EACH: "a set each", BY_PROMPT: "a set per prompt"}
 DROP = "drop these images"
 NOT_MAPPED = "not a protected attribute"
-A_ROW = 3  # boxes side by side; more are cut where the window is narrow
-COLUMNS = "columns_said"  # by place of a file, the columns that were chosen where they cannot be guessed
-PREVIEWS = "previews"  # what was read of the files that lie on disk, so that a click does not read them again
+PER_ROW = 3  # boxes side by side; more are cut in a narrow window
+FILES, READ = "files_described", "files_read"  # session state: what the user said of each file, and what was read
 
 
 def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
-    """A row a file: what it is, its name, its report; and the button that keeps them all. What was kept, as a sentence;
-    '' as long as nothing was."""
-    st.header("2 · What they are")
-    every = [path for path in paths if path.suffix.lower() in PICTURES]
-    pictures = _photographs(every)
-    found = _all_offered(engine, [path for path in paths if path not in every], collection, bool(pictures))
-    common = in_common([own for own in found if _said(own, "wanted", own.wanted)], _kept_images(engine, collection))
-    offers, choices = [], {}
-    for number, own in enumerate(found, start=1):
-        with st.container(border=True):
-            if named := _row(own, number):
-                offers.append(named)
-                choices[own.key] = _details(engine, named, common.get(own.key))
-    if not offers and not pictures:
+    """The files as a table with a Save button above it. What was saved, as a sentence; '' until something is."""
+    st.header("2 · Check what they are, and save")
+    pictures = _photographs([path for path in paths if path.suffix.lower() in PICTURES])
+    described: dict[str, dict[str, Any]] = st.session_state.setdefault(FILES, {})
+    tables = [path for path in paths if path.suffix.lower() not in PICTURES]
+    files = [_file(path, described.get(place_of(path), {})) for path in tables]
+    held = _held(engine, collection)
+    parts = preview(files, held, _read) if files else []
+    # A name and several captions per image together suggest human captions; the table shows it, and Save confirms it.
+    suggested = {place_of(part.file.source): part.reading.suggests for part in parts if part.reading.suggests}
+    if new := suggested.keys() - {place for place, said in described.items() if "kind" in said}:
+        for place in new:
+            described.setdefault(place, {})["kind"] = suggested[place]
+        parts = preview([_file(path, described.get(place_of(path), {})) for path in tables], held, _read)
+    if engine.workspace.items(IMAGES, collection) or pictures:
+        shown = parts
+    else:
+        shown = [
+            part for part in parts if part.kind != SEGMENTS or not part.reading.second
+        ]  # outlines need photographs
+    if not shown and not pictures:
         discard()
-        note("Nothing was kept.")
+        note("No file can be read.")
         return ""
-    unknown = [own.path.name for own in offers if common.get(own.key) == 0]
-    st.header(plain(f"3 · Keep in {collection}"))
-    left, right = _place("keep").columns([5, 2], vertical_alignment="bottom")
-    trained = _trained(engine, collection, offers, left)
-    choices = {key: replace(own, trained=trained) for key, own in choices.items()}
-    ready = _ready(offers, choices, unknown, replaced(engine.workspace, collection, offers))
-    if not right.button("Keep", type="primary", width="stretch", key="keep", disabled=not ready):
+    # The button stays above the table, however many files there are; what it needs is known below.
+    save = st.container(key="save_bar")
+    chosen = _table(shown, custom_attributes.known(engine.workspace))
+    parts = [_details(engine, part, described) for part in chosen]
+    ready, trained = _ready(engine, collection, parts, save)
+    left, right = save.columns([5, 2], vertical_alignment="bottom")
+    left.markdown(_summary(parts, pictures, collection))
+    if not right.button(
+        "Save", type="primary", width="stretch", key="save", disabled=not (ready and (parts or pictures))
+    ):
         return ""
-    taken = {own.path for own in offers}
-    lost = {own.path.name: _why_left_out(own) for own in found if own.path not in taken}
     with errors():
-        kept = _names(keep_offers(engine.workspace, collection, offers, choices))
+        parts = [
+            replace(part, file=replace(part.file, trained=trained)) if part.kind == CAPTIONS else part for part in parts
+        ]
+        names = [item.name for item in store(engine.workspace, collection, parts)] if parts else []
         if pictures:
             item, refused = keep_uploaded(engine.workspace, checked_name(collection), pictures, tried=pictures)
-            kept.append(f"{counted(item.rows, 'photograph')}{_refused(refused)}")
+            names.append(
+                counted(item.rows, "photograph") + (f" (left out: {'; '.join(refused.values())})" if refused else "")
+            )
+        left_out = [part.file.title for part in shown if not any(other.key == part.key for other in parts)]
         forget()
-        left_out = "; ".join(f"{name} ({why})" for name, why in lost.items())
-        said = f" Left out: {left_out}." if lost else ""
-        return f"Kept {', '.join(kept)} in the collection {collection}.{said}"
+        ignored = f" Not saved: {', '.join(left_out)}." if left_out else ""
+        return f"Saved in {collection}: {', '.join(names)}.{ignored}"
     return ""
 
 
+# reading
+
+
+def _file(path: Path, said: dict[str, Any]) -> File:
+    columns = {role: name for role in ("image_id", "caption") if (name := said.get(role))}
+    return File(path, said.get("kind", ""), columns=columns, several=said.get("several", ""))
+
+
+def _read(path: Path, *given: Any) -> list[Reading]:
+    """A file read under limits, once for each choice."""
+    key = (path, repr(given[:3]), None if len(given) < 4 or given[3] is None else len(given[3]))
+    known = st.session_state.setdefault(READ, {})
+    if key not in known:
+        with st.spinner(f"Reading {path.name}{' after another file' * all_taken()}"):
+            known[key] = within_limits(path.name, read_file, path, *given)
+    return known[key]
+
+
+def _held(engine: Engine, collection: str) -> Held:
+    """What the collection holds, read again only if that changed."""
+    key = "held", collection, tuple((item.kind, item.hash) for item in engine.workspace.items(collection=collection))
+    known = st.session_state.setdefault(READ, {})
+    if key not in known:
+        known[key] = held_by(engine.workspace, collection)
+    return known[key]
+
+
 def _photographs(paths: list[Path]) -> list[Path]:
-    """Those photographs that can be read; each is tried once. What is wrong with the others is said."""
-    known = st.session_state.setdefault(PREVIEWS, {})
+    """The photographs that can be read, each tried once; what is wrong with the others is shown."""
+    known = st.session_state.setdefault(READ, {})
     if any(path not in known for path in paths):
         with st.spinner(f"Reading {counted(len(paths), 'photograph')}"):
             known |= {path: photograph_fault(path) for path in paths if path not in known}
-    good = [path for path in paths if known[path] is None]
-    if good:
-        note(f"{counted(len(good), 'photograph')}, named by image id.")
     for path in paths:
         if fault := known[path]:
             show_error(fault)
-    return good
+    return [path for path in paths if known[path] is None]
 
 
-def _why_left_out(own: Offer) -> str:
-    if not _said(own, "wanted", own.wanted):
-        return "not ticked"
-    return own.error.message if own.error else "its name cannot be used"
+# the table of files
 
 
-def _names(kept: list[Item]) -> list[str]:
-    """What was kept, by name; what shares its name with another by its kind, too."""
-    names = [item.name for item in kept]
-    kinds = [f" ({KINDS[item.kind].lower()})" if names.count(item.name) > 1 else "" for item in kept]
-    return [f"{name}{kind}" for name, kind in zip(names, kinds, strict=True)]
-
-
-def _refused(reasons: Mapping[str, str]) -> str:
-    return f" (left out: {'; '.join(reasons.values())})" if reasons else ""
-
-
-def _place(key: str):
-    """A place whose columns stand one below the other in a narrow window."""
-    return st.container(key=f"stacks_{key}")
-
-
-def _key(own: Offer, what: str) -> str:
-    """A name of its own for a control of an offer; the same if the upload is written to disk anew."""
-    return f"{what}_{place_of(own.path)}{'_beside' if own.beside else ''}"
-
-
-def _said(own: Offer, what: str, otherwise):
-    """What was chosen for an offer before this drawing."""
-    return st.session_state.get(_key(own, what), otherwise)
-
-
-def _row(own: Offer, number: int) -> Offer | None:
-    """One offer, counted from 1: its kind, which can be changed, and its name; None where it is left out or broken."""
-    left, middle, right, last = _place(_key(own, "row")).columns([3, 3, 3, 1.4], vertical_alignment="bottom")
-    with left:
-        st.markdown(f"**{plain(own.path.name)}**")
-        note(_about(own))
-    kinds = [own.kind] if own.beside else list(KINDS)
-    place = kinds.index(own.kind) if own.kind else None
-    title = f"What is file {number}?"
-    middle.selectbox(title, kinds, place, format_func=KINDS.__getitem__, key=_key(own, "kind"))
-    name = right.text_input("Name", own.name, key=_key(own, "name"))
-    if not last.checkbox("Keep it", value=own.wanted, key=_key(own, "wanted")):
-        return None
-    if own.own.kind not in ("", own.kind) and not own.beside and not _read_well(own):
-        _hint(own)
-    if own.error:
-        show_error(own.error)
-        _columns(own)
-        return None
-    if place_of(own.path) in st.session_state.get(COLUMNS, {}):
-        _columns(own)  # another may be chosen
-    with errors():
-        return replace(own, name=checked_name(name or own.name))
-    return None
-
-
-def _all_offered(engine: Engine, paths: list[Path], collection: str, photographs: bool) -> list[Offer]:
-    """What the files are. Those whose images have no ids are read beside the human captions of the others.
-
-    photographs: whether there are some among the files.
-    """
-    photographs |= bool(engine.workspace.items(IMAGES, collection))
-    found = [own for path in paths for own in _offered(engine, path, collection, photographs)]
-    references = references_among(found)
-    if references is not None:
-        by_rows = {own.path for own in found if own.own.by_rows}
-        found = [own for own in found if own.path not in by_rows]
-        found += [own for path in by_rows for own in _offered(engine, path, collection, photographs, references)]
-    order = {path: place for place, path in enumerate(paths)}
-    return choose_references(sorted(found, key=lambda own: order[own.path]), _kept_images(engine, collection))
-
-
-def _offered(
-    engine: Engine, path: Path, collection: str, photographs: bool, references: pd.DataFrame | None = None
-) -> list[Offer]:
-    """What the file is, read as what was chosen; read once for each choice. references: of the other files."""
-    kind = st.session_state.get(f"kind_{place_of(path)}", "")
-    columns = st.session_state.get(COLUMNS, {}).get(place_of(path), {})
-    beside = None if references is None else hash(tuple(references["caption"]))
-    asked = (path, collection, tuple(sorted(columns.items())), _held(engine, collection), beside)
-    previews = st.session_state.setdefault(PREVIEWS, {})
-    if (kind, *asked) not in previews:
-        try:
-            found = _read(path, offers_of, engine.workspace, path, collection, kind, columns, references)
-        except CapbiasError as error:  # a limit, or what no reader says of a file
-            found = [Offer(path, kind, Likely(kind, ""), suggested_name(path.stem), None, error)]
-        previews[kind, *asked] = previews[found[0].kind, *asked] = found
-    found = previews[kind, *asked]
-    if not photographs or found[0].kind != OBJECTS or found[0].own.title != INSTANCES or not found[0].preview:
-        return found
-    if (SEGMENTS, "beside", *asked) not in previews:
-        with suppress(CapbiasError):  # a limit; the objects were read
-            previews[SEGMENTS, "beside", *asked] = _read(path, outlines_of, engine.workspace, path, collection)
-    return [*found, *previews.setdefault((SEGMENTS, "beside", *asked), [])]
-
-
-def _read(path: Path, read: Callable[..., list[Offer]], *given) -> list[Offer]:
-    with st.spinner(f"Reading {path.name}{' once another file is read' * all_taken()}"):
-        return within_limits(path.name, read, *given)
-
-
-def _held(engine: Engine, collection: str) -> tuple:
-    """What a collection holds, as far as a report on a file depends on it."""
-    return tuple((item.kind, item.hash) for item in engine.workspace.items(collection=collection))
-
-
-def _kept_images(engine: Engine, collection: str) -> dict[str, set[str]]:
-    asked, previews = ("images", collection, _held(engine, collection)), st.session_state.setdefault(PREVIEWS, {})
-    if asked not in previews:
-        previews[asked] = kept_images(engine.workspace, collection)
-    return previews[asked]
-
-
-def _about(found: Offer) -> str:
-    if found.preview is None:
-        return "This file cannot be read as this kind." if found.kind else "This file cannot be read."
-    report = found.preview.report
-    counts = {"row": report["rows"], "image": len(found.images)}
-    if report.problem_count:
-        counts["problem"] = report.problem_count
-    repeats = f", {counted(report['repeats'], 'repeat')} left out" if report["repeats"] else ""
-    by = found.own.human_by if found.kind == HUMAN else ""
-    named = f" Taken for human captions {by}." if by else ""
-    return f"{found.own.title}: {', '.join(counted(count, what) for what, count in counts.items())}{repeats}.{named}"
-
-
-def _read_well(own: Offer) -> bool:
-    """Whether what looked like labels is captions in columns of other names: it was read as such, every row of it."""
-    captions = own.own.kind == LABELS and own.kind in (GENERATED, HUMAN)
-    return captions and own.preview is not None and not own.preview.report.problem_count
-
-
-def _hint(own: Offer) -> None:
-    left, right = st.columns([3, 2], vertical_alignment="center")
-    with left:
-        note(f"⚠ This looks like {KINDS[own.own.kind][0].lower()}{KINDS[own.own.kind][1:]}.")
-    right.button(
-        "Take it for that",
-        key=_key(own, "switch"),
-        on_click=st.session_state.update,
-        args=({_key(own, "kind"): own.own.kind},),
+def _table(parts: Sequence[Part], known: dict[str, Attribute]) -> list[Part]:
+    """One row per part: keep, type and name can be edited. The parts to save, as the user described them."""
+    described = st.session_state[FILES]
+    rows = [
+        {
+            "Save": part.wanted and part.frame is not None,
+            "File": part.file.title + (" (second part)" if part.reading.second else ""),
+            "Type": SECOND[part.kind] if part.reading.second else KINDS.get(part.kind),
+            "Name": part.file.item_name,
+            "Rows": len(part.frame) if part.frame is not None else None,
+            "Images matched": "" if part.known is None else f"{part.known:,} of {len(part.images):,}",
+            "Check": _check_text(part, known),
+        }
+        for part in parts
+    ]
+    signature = hash(tuple((part.key, part.kind, part.frame is None) for part in parts))
+    edited = st.data_editor(
+        pd.DataFrame(rows),
+        key=f"files_{signature}",
+        hide_index=True,
+        width="stretch",
+        disabled=["File", "Rows", "Images matched", "Check"],
+        column_config={
+            "Save": st.column_config.CheckboxColumn(width="small"),
+            "Type": st.column_config.SelectboxColumn(options=[*KINDS.values(), *SECOND.values()], width="medium"),
+            "Check": st.column_config.TextColumn(width="large"),
+        },
     )
-
-
-def _columns(own: Offer) -> None:
-    """The columns to read, by name, of a file where they cannot be guessed; nothing for a file without columns."""
-    if own.kind not in (GENERATED, HUMAN, LABELS):
-        return
-    try:
-        found = within_limits(own.path.name, detect, own.path)
-    except CapbiasError:
-        return  # said already
-    wanted = {"image_id": "Column of image ids", "caption": "Column of captions"}
-    needed = ["image_id"] if own.kind == LABELS else list(wanted)
-    if found.format in ("coco_results", "coco_captions") or all(found.guess.get(role) for role in needed):
-        return
-    options, chosen = list(found.columns), {}
-    boxes = _place(_key(own, "columns_of")).columns(len(wanted))
-    for box, (role, title) in zip(boxes, wanted.items(), strict=True):
-        guess = found.guess.get(role)
-        index = options.index(guess) if guess in options else None
-        # A file with a column of captions holds captions, as with --caption-column.
-        captions = {_key(own, "kind"): GENERATED} if role not in needed else {}
-        chosen[role] = box.selectbox(
-            title,
-            options,
-            index=index if role in needed else None,
-            placeholder="Choose a column",
-            key=_key(own, f"column_{role}"),
-            on_change=st.session_state.update,
-            args=(captions,),
-        )
-    said = st.session_state.setdefault(COLUMNS, {})
-    chosen = {role: chosen[role] for role in needed}
-    if all(chosen.values()) and chosen != said.get(place_of(own.path)):
-        said[place_of(own.path)] = chosen
+    note("File types are detected automatically. Correct a type or a name in the table; Save confirms them.")
+    titles = {title: kind for kind, title in KINDS.items()}
+    chosen, changed = [], False
+    for part, row in zip(parts, edited.to_dict("records"), strict=True):
+        kind = titles.get(row["Type"], part.kind)
+        if not part.reading.second and kind != part.kind:
+            described.setdefault(place_of(part.file.source), {})["kind"] = kind
+            changed = True
+        if row["Save"] and part.frame is not None:
+            with errors():
+                name = checked_name(row["Name"] or part.file.item_name)
+                chosen.append(replace(part, file=replace(part.file, name=name)))
+        elif part.reading.error:
+            chosen.append(part)
+    if changed:
         st.rerun()
+    return chosen
 
 
-def _details(engine: Engine, own: Offer, known: int | None) -> Choices:
-    """The report on a file, folded; what is to be said of it."""
-    assert own.preview is not None
-    if known is not None:
-        note(f"{known:,} of {len(own.images):,} images are known to the other files or the collection.")
-    for taken in own.preview.report.notes:
-        note(f"{taken[0].upper()}{taken[1:]}.")
-    for warning in own.preview.report.warnings:
-        note(f"⚠ {warning}")
-    with st.expander(f"Report on {plain(own.path.name)}"):
-        left, right = _place(_key(own, "report")).columns([3, 2], gap="large")
-        lines = pd.DataFrame(own.preview.report.lines(), columns=["", "what the file holds"])
-        draw_table(lines, left, alt=f"Report on {own.path.name}", key=_key(own, "lines"), height="content")
-        draw_table(own.preview.frame.head(8), right, alt="First rows as they will be kept", key=_key(own, "first"))
-        written = _written(own) if own.kind == GENERATED else {}
-    if own.kind == GENERATED:
-        return Choices(written=written, sets=_sets(own))
-    if own.kind != LABELS:
-        return Choices()
-    with st.expander(f"Which column of {plain(own.path.name)} is which attribute, and what each label becomes"):
-        mapped, said, faults = _mapping(own, own_attributes.known(engine.workspace))
-    for fault in faults:
-        show_error(fault)
-    for line in said:
-        note(line)
-    return Choices(attributes=mapped)
+def _check_text(part: Part, known: dict[str, Attribute]) -> str:
+    """What to look at in a file, in a few words; '' if nothing."""
+    if part.reading.error:
+        return part.reading.error.message
+    if part.known == 0:
+        return "No image ID matches the other files."
+    if part.kind == LABELS and part.frame is not None:
+        columns = _guesses(part.frame, known)
+        return (
+            f"Attributes: {', '.join(dict.fromkeys(own.name for own in columns.values())) or 'choose a column below'}."
+        )
+    hint = f"Human captions? {part.reading.hint[0].upper()}{part.reading.hint[1:]}." if part.reading.hint else ""
+    return " ".join([*filter(None, [hint]), *(part.report.warnings[:1] if part.report else ())])
 
 
-def _sets(own: Offer) -> str:
-    """What several captions of an image are, asked where an image has several."""
-    assert own.preview is not None
-    if max(own.preview.report["captions_an_image"]) == 1:
-        return SAMPLES
-    options = [option for option in SETS if option != BY_PROMPT or own.preview.prompts]
-    return st.radio(
-        "Several captions of an image are", options, format_func=SET_TITLES.__getitem__, key=_key(own, "sets")
-    )
+def _guesses(frame: pd.DataFrame, known: dict[str, Attribute]) -> dict[str, Attribute]:
+    """Column -> the attribute whose labels it holds."""
+    labels = {column: frame[column].unique() for column in frame.columns if column != "image_id"}
+    return guess_attributes(known.values(), labels)
 
 
-def _written(own: Offer) -> dict[str, str]:
-    """Who wrote a caption set and what was masked on the photographs; the name suggests both."""
-    suggested, key = suggested_condition(own.name), _key(own, own.name)
-    left, right = _place(_key(own, "written")).columns(2)
+# what a file needs
+
+
+def _key(part: Part, what: str) -> str:
+    """The key of a control of a part; the same if the upload is written to disk again."""
+    return f"{what}_{place_of(part.file.source)}{'_second' if part.reading.second else ''}"
+
+
+def _details(engine: Engine, part: Part, described: dict[str, dict[str, Any]]) -> Part:
+    """The part with the choices of its expander: report, columns, sets, labels."""
+    known = custom_attributes.known(engine.workspace)
+    guesses = _guesses(part.frame, known) if part.frame is not None else {}
+    title = f"{part.file.title}: {KINDS.get(part.kind, 'unknown type').lower()}"
+    with st.expander(plain(title), expanded=bool(part.reading.error) or (part.kind == LABELS and not guesses)):
+        if part.reading.error:
+            show_error(part.reading.error)
+        _columns(part, described)
+        if part.frame is None or part.report is None:
+            return part
+        file = part.file
+        if part.kind == CAPTIONS:
+            file = _written(part)
+        if part.kind == LABELS:
+            file = replace(file, mapping=tuple(_mapping(part, known, described)))
+        for warning in part.report.warnings:
+            note(f"⚠ {warning}")
+        left, right = st.container(key=f"stacks_{_key(part, 'report')}").columns([3, 2], gap="large")
+        lines = pd.DataFrame(part.report.lines(), columns=["", "what the file holds"])
+        draw_table(lines, left, alt=f"Report on {file.title}", key=_key(part, "lines"), height="content")
+        draw_table(part.frame.head(8), right, alt="First rows as they will be stored", key=_key(part, "first"))
+    return replace(part, file=file)
+
+
+def _columns(part: Part, described: dict[str, dict[str, Any]]) -> None:
+    """Boxes for the columns of image IDs and captions, if the file has columns and cannot be read, or they were set."""
+    said = described.setdefault(place_of(part.file.source), {})
+    if (
+        part.reading.second
+        or not part.reading.columns
+        or not (part.reading.error or said.get("image_id") or part.reading.guess == LABELS)
+    ):
+        return
+    boxes = st.container(key=f"stacks_{_key(part, 'columns')}").columns(2)
+    for box, role, title in zip(
+        boxes, ("image_id", "caption"), ("Column of image IDs", "Column of captions"), strict=True
+    ):
+        current = said.get(role)
+        chosen = box.selectbox(
+            title,
+            part.reading.columns,
+            index=part.reading.columns.index(current) if current in part.reading.columns else None,
+            placeholder="Detected",
+            key=_key(part, f"column_{role}"),
+        )
+        if chosen and chosen != current:
+            said[role] = chosen
+            if role == "caption" and part.kind not in (CAPTIONS, REFERENCES):
+                said["kind"] = CAPTIONS  # a file with a column of captions holds captions
+            st.rerun()
+
+
+def _written(part: Part) -> File:
+    """The file with what several captions of an image are, who wrote them and what was masked on the photographs."""
+    sets, (captioner, condition) = SAMPLES, suggested_condition(part.file.item_name)
+    if part.report and max(part.report["captions_an_image"]) > 1:
+        options = [
+            option for option in SETS if option != BY_PROMPT or (part.reading.table and part.reading.table.prompts)
+        ]
+        sets = st.radio(
+            "Several captions of an image are", options, format_func=SET_TITLES.__getitem__, key=_key(part, "sets")
+        )
+    left, right = st.container(key=f"stacks_{_key(part, 'written')}").columns(2)
+    key = _key(part, part.file.item_name)
     captioner = left.text_input(
-        "Captioner", suggested[0], key=f"captioner_{key}", help="Whose captions they are, whatever was masked."
+        "Captioner", captioner, key=f"captioner_{key}", help="Whose captions they are, whatever was masked."
     )
     condition = right.selectbox(
         "What was masked on the photographs",
         CONDITIONS,
-        CONDITIONS.index(suggested[1]),
+        CONDITIONS.index(condition),
         format_func=TITLES.__getitem__,
         key=f"condition_{key}",
-        help="The Masking page puts each metric against it.",
     )
-    return {"captioner": captioner.strip(), "condition": condition}
+    return replace(part.file, sets=sets, captioner=captioner.strip(), condition=condition)
 
 
-def _mapping(own: Offer, known: dict[str, Attribute]) -> tuple[list[dict], list[str], list[CapbiasError]]:
-    """Which column is which protected attribute, and what each label in it becomes; sentences on what is dropped, and
-    what is wrong with what was chosen."""
-    assert own.preview is not None
-    note("Say what each label becomes. Images whose label is dropped take no part; nothing is dropped unseen.")
-    mapped, said, faults, not_offered, frame = [], [], [], [], own.preview.frame
-    guesses = guessed_columns(known.values(), frame)
+def _mapping(part: Part, known: dict[str, Attribute], described: dict[str, dict[str, Any]]) -> list[dict]:
+    """Which column is which protected attribute, and what each label in it becomes."""
+    assert part.frame is not None
+    frame, mapped = part.frame, []
+    note("Choose what each label becomes. Images whose label is dropped are not used.")
+    said = described.setdefault(place_of(part.file.source), {})
+    rule = st.selectbox(
+        "If an image has several rows",
+        ["", *RULES],
+        ["", *RULES].index(said.get("several", "")),
+        format_func=lambda rule: EXPLAINED[rule] if rule else "detected from the columns",
+        key=_key(part, "several"),
+    )
+    if rule != said.get("several", ""):
+        said["several"] = rule
+        st.rerun()
+    guesses = _guesses(frame, known)
     for column in [name for name in frame.columns if name != "image_id"]:
-        counts, key = frame[column].value_counts(), _key(own, column)
+        counts, key = frame[column].value_counts(), _key(part, column)
         if len(counts) > MOST_LABELS or len(counts) < 2:
-            labels = "every image has the same label" if len(counts) < 2 else f"{len(counts):,} different labels"
-            not_offered.append(f"{column}: {labels}, so it is not offered as a protected attribute.")
-            note(not_offered[-1])
+            reason = "every image has the same label" if len(counts) < 2 else f"{len(counts):,} different labels"
+            note(f"{column}: {reason}, so it cannot be a protected attribute.")
             continue
         guess = guesses.get(column)
         options = [*known, f"its own: {column}", NOT_MAPPED]
         first = options.index(guess.name) if guess else len(options) - 1 if guesses else len(known)
-        box, _ = _place(f"column_{key}").columns([2, 1])
-        name = box.selectbox(plain(f"Column {column} is"), options, first, key=f"column_{key}")
+        name = st.selectbox(plain(f"Column {column} is"), options, first, key=f"column_{key}")
         if name == NOT_MAPPED:
             continue
         try:
-            attribute = known.get(name) or plain_attribute(column, _own_values(column, counts, key))
-            mapped.append(mapping_details(attribute, column, _labels(column, counts, attribute, key)))
+            attribute = known.get(name) or plain_attribute(column, _values(column, counts, key))
+            details = mapping_details(attribute, column, _labels(counts, attribute, key))
         except CapbiasError as error:
-            faults.append(error)
+            show_error(error)
             continue
-        dropped = dropped_labels(frame, mapped[-1])
-        lost = ", ".join(f"{raw or 'empty'} {count:,}" for raw, count in dropped.items()) or "none"
-        left = len(frame) - sum(dropped.values())
-        said.append(f"{attribute.title}, column {column}: {left:,} images kept; dropped: {lost}.")
-    names = [own["attribute"]["name"] for own in mapped]
-    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        said.append(f"Several columns are {' and '.join(twice)}: each is kept as a table, and they are compared below.")
-    if not mapped:
-        said += not_offered
-    return mapped, said, faults
+        mapped.append(details)
+        note(f"{attribute.title}, column {column}: {dropped_line(frame, details)}.")
+    names = [details["attribute"]["name"] for details in mapped]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        note(f"Several columns are {' and '.join(twice)}: each is saved as a table, so that they can be compared.")
+    return mapped
 
 
-def _own_values(column: str, counts: pd.Series, key: str) -> tuple[str, ...]:
+def _values(column: str, counts: pd.Series, key: str) -> tuple[str, ...]:
     labels = sorted(label for label in counts.index if label)
     return tuple(st.multiselect(plain(f"Values of {column}"), labels, list(values_among(labels)), key=f"values_{key}"))
 
 
-def _labels(column: str, counts: pd.Series, attribute: Attribute, key: str) -> dict[str, str | None]:
-    """One box a raw label, with a suggestion."""
+def _labels(counts: pd.Series, attribute: Attribute, key: str) -> dict[str, str | None]:
+    """One box per raw label, with a suggestion."""
     suggested = suggest_mapping(attribute, counts.index)
     options = [*attribute.values, DROP]
-    places = _place(f"labels_{key}")
-    rows = [places.columns(A_ROW) for _ in range(0, len(counts), A_ROW)]
+    area = st.container(key=f"stacks_labels_{key}")
+    rows = [area.columns(PER_ROW) for _ in range(0, len(counts), PER_ROW)]
     mapping: dict[str, str | None] = {}
-    for place, (raw, count) in enumerate(counts.items()):
-        chosen = rows[place // A_ROW][place % A_ROW].selectbox(
+    for index, (raw, count) in enumerate(counts.items()):
+        chosen = rows[index // PER_ROW][index % PER_ROW].selectbox(
             plain(f"{raw or 'empty'} ({count:,} images)"),
             options,
             options.index(suggested[raw] or DROP),
@@ -416,42 +375,54 @@ def _labels(column: str, counts: pd.Series, attribute: Attribute, key: str) -> d
     return mapping
 
 
-def _trained(engine: Engine, collection: str, offers: list[Offer], place) -> bool | None:
-    """Whether the models learned from the human captions, asked where both are there; None for not known."""
-    human = any(own.kind == HUMAN for own in offers) or engine.workspace.items("references", collection)
-    if not human or not any(own.kind == GENERATED for own in offers):
-        return None
-    said = place.segmented_control(
+# saving
+
+
+def _ready(engine: Engine, collection: str, parts: list[Part], save) -> tuple[bool, bool | None]:
+    """Whether the files can be saved as they are, with what stands in the way; whether models saw the references."""
+    parts = [part for part in parts if part.frame is not None]
+    ready = True
+    if without := [part.file.title for part in parts if part.kind == LABELS and not part.file.mapping]:
+        save.warning(f"Choose which column of {plain(', '.join(without))} is a protected attribute.")
+        ready = False
+    if unknown := [part.file.title for part in parts if part.known == 0]:
+        save.warning(f"No image ID of {plain(', '.join(unknown))} matches the other files or the collection.")
+        ready &= save.checkbox("Save them although no image ID matches", key=f"sure_{'_'.join(unknown)}")
+    if few := [part for part in parts if part.known and 2 * part.known < len(part.images)]:
+        shares = ", ".join(f"{part.file.title} {part.known:,} of {len(part.images):,}" for part in few)
+        save.info(f"Fewer than half of the images match: {plain(shares)}.")
+    with errors():
+        if twice := name_conflicts(parts):
+            save.warning(f"Several files are called {plain(', '.join(twice))}. Give each another name.")
+            ready = False
+        if gone := [item.name for item in replaced_items(engine.workspace, collection, parts)]:
+            ready &= save.checkbox(
+                f"Replace {', '.join(gone)} and delete its results (a new name keeps both)",
+                key=f"replace_{'_'.join(gone)}",
+            )
+    human = any(part.kind == REFERENCES for part in parts) or engine.workspace.items(REFERENCES, collection)
+    if not human or not any(part.kind == CAPTIONS for part in parts):
+        return ready, None
+    answer = save.segmented_control(
         "Were the models trained on these human captions?",
         list(TRAINED),
         default="not known",
         required=True,
-        help="Only a model that learned from the references can be said to amplify their bias; for others the page "
-        "says that it differs from the human captions.",
+        help="Only a model trained on the references can be said to amplify their bias.",
     )
-    return TRAINED[said]
+    return ready, TRAINED[answer]
 
 
-def _ready(offers: list[Offer], choices: Mapping[tuple, Choices], unknown: list[str], gone: list[str]) -> bool:
-    """Whether the files can be kept as they stand; what is in the way is said. gone: names of what they replace."""
-    without = [own.path.name for own in offers if own.kind == LABELS and not choices[own.key].attributes]
-    if without:
-        note(f"⚠ No column of {', '.join(without)} is a protected attribute yet, so it cannot be kept.")
-    ready = not without
-    if unknown:
-        note(f"⚠ No image id of {', '.join(unknown)} is known to the other files or the collection.")
-        ready &= st.checkbox("Keep them although their image ids match nothing", key=f"sure_{'_'.join(unknown)}")
-    if gone:
-        note(f"⚠ Other files called {', '.join(gone)} are kept already. Their results go, too; a new name keeps both.")
-        ready &= st.checkbox(f"Replace {', '.join(gone)}", key=f"replace_{'_'.join(gone)}")
-    if twice := same_names(offers):
-        note(f"⚠ Several files would be called {', '.join(twice)}. Give each a name of its own.")
-        ready = False
-    return ready
+def _summary(parts: Sequence[Part], pictures: list[Path], collection: str) -> str:
+    """What Save stores, in a sentence."""
+    kinds = [KINDS.get(part.kind, "").lower() for part in parts if part.frame is not None]
+    texts = [f"{kinds.count(kind)} × {kind}" for kind in dict.fromkeys(kinds)]
+    texts += [counted(len(pictures), "photograph")] if pictures else []
+    return plain(f"Save in {collection}: {', '.join(texts) or 'nothing yet'}.")
 
 
 def forget() -> None:
-    """The files are kept or gone."""
+    """The files are saved or gone."""
     discard()
-    for own in (PREVIEWS, COLUMNS):
-        st.session_state.pop(own, None)
+    for key in (FILES, READ):
+        st.session_state.pop(key, None)

@@ -16,7 +16,7 @@ from capbias_core.present.figures import furthest, logit_waterfall
 from capbias_core.present.words import legend
 from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute
-from capbias_core.workspace.ingest import picture_path
+from capbias_core.workspace.photographs import picture_path
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
 from pages.ui.base import note

@@ -21,8 +21,8 @@ from capbias_core.present.figures import enlarged
 from capbias_core.present.large_words import LARGE, large_words, pushes
 from capbias_core.present.sentence import APART
 from capbias_core.runs.engine import Engine
-from capbias_core.workspace.ingest import picture_path
 from capbias_core.workspace.labels import is_derived, table_of
+from capbias_core.workspace.photographs import picture_path
 from pages.ui import cached, view
 
 SCORE = (
@@ -77,12 +77,12 @@ def rows(html: str, headline: str, legend: str = "") -> None:
     view.stop()
 
 
-def marks(bands: bool, letters: Mapping[str, str]) -> str:
-    """What grey bands and letters of a chart of intervals mean, in a line; '' where it has neither."""
-    grey = "Grey: what captions as plain give away; fainter: how far that may reach." if bands else ""
+def marks(second: bool, letters: Mapping[str, str]) -> str:
+    """What hollow dots and letters of a chart of intervals mean, in a line; '' where it has neither."""
+    hollow = "Hollow: LIC_by_H, above 0 where the captioner amplifies." if second else ""
     same = "Captioners that share a letter are not told apart." if any(letters.values()) else ""
     other = APART if any(own.isupper() for own in letters.values()) else ""
-    return " ".join(filter(None, (grey, same, other)))
+    return " ".join(filter(None, (hollow, same, other)))
 
 
 def _legend(text: str) -> None:

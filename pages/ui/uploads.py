@@ -11,9 +11,9 @@ from pathlib import Path
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.archives import ARCHIVES, unpacked
-from capbias_core.load.datasets import is_dataset
+from capbias_core.load.archives import ARCHIVES, is_dataset, unpacked
 from capbias_core.load.places import named
+from capbias_core.whole_files import private_file, private_folder
 from capbias_core.workspace.limited import within_limits
 
 FORGOTTEN = 3600
@@ -44,7 +44,13 @@ def held_from(folder: str, path: Path) -> list[Path]:
 
 
 def _unpacked(path: Path, folder: Path) -> list[Path]:
-    return within_limits(path.name, unpacked, path, folder) if path.suffix.lower() in ARCHIVES else [path]
+    """The files of an archive, in the folder; of any other file itself."""
+    if path.suffix.lower() not in ARCHIVES:
+        return [path]
+    private_folder(folder)
+    files = within_limits(path.name, unpacked, path, folder)
+    # A child that was taken over must not make the server read other files.
+    return [file for file in files if file.resolve().is_relative_to(folder.resolve())]
 
 
 def _held(folder: str, sources: Mapping[str, Callable[[Path], list[Path]]]) -> list[Path]:
@@ -87,10 +93,10 @@ def _new_folder(folder: str) -> Path:
 
 def _written(upload, folder: Path) -> Path:
     """An upload as a file of its name in a folder. Raises CapbiasError where it cannot be written."""
-    path = folder / (Path(upload.name).name or "file")
+    path = folder / _file_name(upload.name)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with path.open("wb") as target:
+        private_folder(folder)
+        with private_file(path).open("wb") as target:
             shutil.copyfileobj(upload, target)
     except OSError as error:
         path.unlink(missing_ok=True)
@@ -99,6 +105,16 @@ def _written(upload, folder: Path) -> Path:
             "Free some space or allow writing, and upload it again.",
         ) from None
     return path
+
+
+def _file_name(given: str) -> str:
+    """The name of an upload as one that every file system takes, without folders.
+
+    >>> [_file_name(name) for name in ("sat.json", "../../x.csv", "..")]
+    ['sat.json', 'x.csv', 'file']
+    """
+    name = Path("".join(letter for letter in Path(given).name if letter.isprintable()).lstrip(". ") or "file")
+    return name.stem[:50] + name.suffix[:10]
 
 
 def discard() -> None:
@@ -112,9 +128,11 @@ def server_path(text: str) -> Path:
     """A path that a visitor typed. Raises CapbiasError where no file is there, or it may not be named."""
     path = named(text.strip())
     if path.is_dir() and not is_dataset(path):
-        inside = ", ".join(sorted(own.name for own in path.iterdir() if own.is_file())[:5])
+        inside = ", ".join(sorted(file.name for file in path.iterdir() if file.is_file())[:5])
         such = f", such as {inside}" if inside else ""
-        raise CapbiasError(f"{text.strip()[:200]!r} is a folder, not a file.", f"Name a file in it{such}.")
+        raise CapbiasError(f"{text.strip()[:200]!r} is a folder.", f"Name a file in it{such}.")
     if not path.exists():
-        raise CapbiasError(f"There is no file {text.strip()[:200]!r} on the computer that runs the dashboard.")
+        raise CapbiasError(
+            f"There is no file {text.strip()[:200]!r} on the computer that runs the dashboard.", "Check the spelling."
+        )
     return path

@@ -36,6 +36,8 @@ OF_COLLECTION = {
 }
 # Choices among what was measured in it: with the collection all of these are gone.
 OF_RESULTS = {"chart", "columns", "encoders", "measure"}
+# Letters of a text that is taken from the address or a browser. A longer caption can be read, but not edited.
+MOST_LETTERS = 5_000
 # What no option is.
 UNFIT: Any = object()
 # Names that keys had in links of earlier versions.
@@ -297,7 +299,8 @@ def number(
     def fits(value: Any) -> bool:
         if value is None:
             return default is None
-        return isinstance(value, int | float) and (low is None or value >= low) and (high is None or value <= high)
+        known = isinstance(value, int | float) and abs(value) < 2**53  # as a browser has it
+        return known and (low is None or value >= low) and (high is None or value <= high)
 
     given = st.query_params.get(key, "")
     ends = " ".join(f"{word} {end:,}" for word, end in (("from", low), ("to", high)) if end is not None)
@@ -322,6 +325,7 @@ def text(place, label: str, *, key: str, default: str = "", **more) -> str:
         lambda texts: (texts[-1], []),
         _is_text,
         lambda value: place.text_input(label, value, key=key, **more),
+        label,
     )
 
 
@@ -365,7 +369,9 @@ def _drawn(
     gone = st.session_state.setdefault(_GONE, {})
     defaults = st.session_state.setdefault(_DEFAULTS, {})  # of the keys that nobody chose, all so far
     former = defaults.get(key, [])
-    value, lost = read(given) if given else (UNFIT, [])
+    value, lost = (UNFIT, []) if not given else read(given) if _is_short(given) else (UNFIT, ["a long text"])
+    if not _is_short(st.session_state.get(key)):
+        del st.session_state[key]
     late = follows and value in former[:-1]  # the browser has not heard of the newest default yet
     if given == written.get(key, []) or late:
         lost = []
@@ -442,3 +448,8 @@ def _by_text(options: list[Any], shown: Callable[[Any], str] | None, any_case: b
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
+
+
+def _is_short(value: Any) -> bool:
+    texts = value if isinstance(value, list) else [value]
+    return all(len(text) <= MOST_LETTERS for text in texts if isinstance(text, str))

@@ -1,4 +1,4 @@
-"""Attackers that are not shown to have learnt, by the interval of their accuracy."""
+"""Attackers that are no better than chance, by the interval of their accuracy."""
 
 import pandas as pd
 
@@ -28,7 +28,7 @@ def test_an_accuracy_whose_interval_contains_chance_was_not_learnt():
     )
     assert learned(rows, {"gender": 2}).tolist() == [False, False, False, True, False, False, False, True, True, True]
     assert unlearned_note(rows, {"gender": 2}) == (
-        "Not shown to have learnt (the interval of its accuracy contains chance): lstm (sat), rnn (sat)."
+        "No better than chance (95% interval of its accuracy): lstm (sat), rnn (sat)."
     )
     agreeing = rows.assign(interval=rows["interval"].where(rows["metric"] != "SC_D", ""), value=50.0)
     agreeing.loc[rows["metric"] == "SC_D", ["ci_low", "ci_high"]] = float("nan")
@@ -36,6 +36,14 @@ def test_an_accuracy_whose_interval_contains_chance_was_not_learnt():
     assert by_value.tolist() == [False, False, False, True, False, False, False, False, False, True], "50 in every seed"
     assert learned(rows, {"gender": 3}).all(), "chance of three values is a third"
     assert learned(rows, {"race": 2}).all() and unlearned_note(rows, {}) == ""
+
+
+def test_an_accuracy_below_chance_was_not_learnt():
+    """Guessing wrong more often than by chance is no knowledge of the captions; `only` has no interval."""
+    rows = pd.DataFrame([row("rnn", "SC", 30.0), row("lstm", "SC", 51.0), row("only", "SC", 40.0)])
+    rows.loc[2, ["ci_low", "ci_high", "interval"]] = [float("nan"), float("nan"), ""]
+    assert learned(rows, {"gender": 2}).tolist() == [False, True, False]
+    assert learned(rows.assign(value=rows["value"] + 10), {"gender": 2}).tolist() == [False, True, True]
 
 
 def test_the_sign_of_a_single_attacker_is_open():

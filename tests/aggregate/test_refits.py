@@ -94,7 +94,8 @@ def test_an_interval_ends_where_the_range_of_its_metric_does():
     half = 12.7062 * np.sqrt(0.5 * (1 / 2 + 2 / 4))
     low, high = estimate(confidence_where_right(close), close, **span).interval()
     assert low == pytest.approx(60.5 - half, abs=1e-3) and high == pytest.approx(60.5 + half, abs=1e-3)
-    first, other = (estimate(confidence_where_right(own), own, **span) for own in (wide, close))
+    wider, closer = (seeded(own, [[0, 1, 2], [1, 2, 3]]) for own in ([[0.2] * 3, [1.0] * 3], [[0.6] * 3, [0.61] * 3]))
+    first, other = (replace(own, span=(0, 100)) for own in (wider, closer))
     (pair,) = rank({"first": first, "other": other}).pairs
     assert (pair.ci_low, pair.ci_high) == (-100, 100), "a difference of two numbers of 0 to 100"
 
@@ -108,7 +109,9 @@ def test_seeds_that_agree_say_nothing_of_their_spread():
     }  # fmt: skip
     assert refit_interval(np.ones(3), 1 / 9) == (None, None)
     assert refit_p(np.zeros(3), 1 / 9) == refit_p(np.ones(3), 1 / 9) == 1
-    (pair,) = rank({"a": lic_of(same), "b": lic_of(replace(same, probabilities=same.probabilities[:, ::-1]))}).pairs
+    (pair,) = rank(
+        {name: seeded([[score] * 3, [score] * 3], [[0, 1, 2], [1, 2, 3]]) for name, score in (("a", 0.9), ("b", 0.6))}
+    ).pairs
     assert pair.ci_low is None and not pair.apart
 
 
@@ -126,12 +129,17 @@ def test_how_many_were_trained_on_survives_its_bytes():
 # pairs
 
 
+COPIES = 10  # of each image below: captioners need 30 shared images
+
+
 def seeded(scores_by_seed: list[list[float]], images: list[list[int]], n_images: int = 4) -> Estimate:
-    """LIC_M of attackers that hold out these images, trained on 8 others."""
-    seed = [number for number, own in enumerate(images) for _ in own]
-    image = [place for own in images for place in own]
-    own = held([score for own in scores_by_seed for score in own], seed, image, 8)
-    return lic_of(replace(own, images=tuple(f"i{place}" for place in range(n_images))))
+    """LIC_M of attackers that hold out these images, each ten times, trained on 80 others."""
+    seed = [number for number, places in enumerate(images) for _ in range(COPIES * len(places))]
+    image = [COPIES * place + copy for places in images for place in places for copy in range(COPIES)]
+    scores = [score for by_image in scores_by_seed for score in by_image for _ in range(COPIES)]
+    return lic_of(
+        replace(held(scores, seed, image, 80), images=tuple(f"i{place}" for place in range(COPIES * n_images)))
+    )
 
 
 HELD_OUT = [[0, 1], [1, 2], [2, 3]]
@@ -156,11 +164,11 @@ def test_a_pair_is_compared_within_each_seed_by_hand():
 
 
 def test_only_images_that_both_hold_out_in_a_seed_are_compared():
-    """Seed 0: both hold out image 1 (0.9 and 0.6); seed 1: image 2 (0.8 and 0.7). Means 85 and 65."""
-    first = seeded([[0.5, 0.9], [0.5, 0.8]], [[0, 1], [1, 2]])
-    other = seeded([[0.6, 1.0], [0.7, 1.0]], [[1, 3], [2, 3]])
+    """Seed 0: both hold out image 1 (0.9 and 0.6); seed 1: image 2 (0.8 and 0.7), 3 (0.8 and 0.9). Means 85 and 70."""
+    first = seeded([[0.5, 0.9], [0.5, 0.8, 0.8]], [[0, 1], [1, 2, 3]])
+    other = seeded([[0.6, 1.0], [0.7, 0.9]], [[1, 3], [2, 3]])
     (pair,) = rank({"first": first, "other": other}).pairs
-    assert pair.difference == pytest.approx(85 - 65)
+    assert pair.difference == pytest.approx(85 - 70)
 
 
 def test_a_pair_of_other_images_has_the_wider_error_by_hand():
@@ -175,25 +183,26 @@ def test_a_pair_of_other_images_has_the_wider_error_by_hand():
 
 
 def test_a_captioner_of_few_images_leaves_the_other_pairs_as_they_are():
-    """It shares one image with them, and its attackers learned from 4 of theirs 8; then from 7, so it is compared."""
+    """Its attackers learned from half as many images as theirs, then from nearly as many; then it shares ten images."""
     high = seeded([[0.8, 0.8], [0.7, 0.7], [0.9, 0.9]], HELD_OUT)
     low = seeded([[0.6, 0.6], [0.6, 0.6], [0.6, 0.6]], HELD_OUT)
-    few = seeded([[0.5], [0.6], [0.4]], [[0], [0], [0]], n_images=1)
+    few = seeded([[0.5, 0.5], [0.6, 0.6], [0.4]], [[0, 1], [1, 2], [2]], n_images=3)
+    fewer = seeded([[0.5], [0.6], [0.4]], [[0], [0], [0]], n_images=1)
     alone = rank({"high": high, "low": low})
-    for training, pairs in ((4, {("high", "low")}), (7, {("high", "low"), ("few", "low"), ("high", "few")})):
-        own = replace(few, refits=replace(few.refits, training=training))
-        found = rank({"high": high, "few": own, "low": low})
+    every = {("high", "low"), ("few", "low"), ("high", "few")}
+    for third, training, pairs in ((few, 40, {("high", "low")}), (few, 70, every), (fewer, 80, {("high", "low")})):
+        found = rank({"high": high, "few": replace(third, refits=replace(third.refits, training=training)), "low": low})
         assert {(pair.first, pair.second) for pair in found.pairs} == pairs
-        assert replace(next(pair for pair in found.pairs if pair.second == "low" and pair.first == "high"), p=0) == (
+        assert replace(next(pair for pair in found.pairs if (pair.first, pair.second) == ("high", "low")), p=0) == (
             replace(alone.pairs[0], p=0)
         )
         shared = set(found.letters["few"]) & set(found.letters["high"])
-        assert bool(shared) == (training == 7), "who is not compared shares no letter"
+        assert bool(shared) == (pairs == every), "who is not compared shares no letter"
 
 
 def test_single_attackers_are_compared_provisionally():
-    one = seeded([[0.8, 0.7]], [[0, 1]])
-    found = rank({"a": one, "b": seeded([[0.6, 0.9]], [[0, 1]])})
+    one = seeded([[0.8, 0.7, 0.7]], [[0, 1, 2]])
+    found = rank({"a": one, "b": seeded([[0.6, 0.9, 0.8]], [[0, 1, 2]])})
     assert found.provisional and found.method == BY_BOOTSTRAP
 
 

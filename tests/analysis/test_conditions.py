@@ -44,6 +44,7 @@ from capbias_core.workspace.conditions import (
     taken_of_several,
 )
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 COLLECTION = "c"
 
@@ -509,13 +510,13 @@ def right_of(right: list[int], first: int = 0) -> Estimate:
 
 
 def test_a_set_that_lacks_images_does_not_change_what_is_said_of_another(tmp_path, monkeypatch):
-    """Of 40 images the first 20 are guessed right on the originals, and 10 of the others. With the outline masked the
-    first 20 still are, of the others none: 50 - 75 = -25 over all 40. The set `object` holds only the first 20, and 15
-    are right: 75 - 100 = -25. Over those 20 alone the outline would have changed nothing."""
+    """Of 80 images the first 40 are guessed right on the originals, and 20 of the others. With the outline masked the
+    first 40 still are, of the others none: 50 - 75 = -25 over all 80. The set `object` holds only the first 40, and 30
+    are right: 75 - 100 = -25. Over those 40 alone the outline would have changed nothing."""
     own = {
-        "m": right_of([1] * 30 + [0] * 10),
-        "segment": right_of([1] * 20 + [0] * 20),
-        "object": right_of([1] * 15 + [0] * 5),
+        "m": right_of([1] * 60 + [0] * 20),
+        "segment": right_of([1] * 40 + [0] * 40),
+        "object": right_of([1] * 30 + [0] * 10),
     }
     monkeypatch.setattr(read, "estimates", lambda _, run: {("LIC_M", ""): own[run.spec.model]})
     monkeypatch.setattr(conditions, "_on_shared", lambda _, first, second, masked: [first, second])
@@ -682,11 +683,9 @@ def test_ba_of_the_captions_alone_is_no_choice(compared):
 
 def test_without_objects_of_the_photographs_dba_g_is_said_to_be_lacking(tmp_path):
     workspace = Workspace(tmp_path)
-    pd.DataFrame({"image_id": [1, 2], "gender": ["Female", "Male"]}).to_csv(tmp_path / "labels.csv", index=False)
-    home = ["--workspace", str(tmp_path), "--collection", COLLECTION]
-    assert main(["import", str(tmp_path / "labels.csv"), "--kind", "attributes", *home]) == 0
-    frame = pd.DataFrame({"image_id": ["1", "2"], "caption_index": [0, 0], "caption": ["a woman", "a man"]})
-    for kind, name in (("captions", "m"), ("captions", "m_masked_person"), ("references", "human")):
-        workspace.keep(kind, name, frame, COLLECTION, "test", condition_details(name))
+    labels = pd.DataFrame({"image_id": ["1", "2"], "gender": ["Female", "Male"]})
+    frame = labels[["image_id"]].assign(caption=["a woman", "a man"])
+    sets = dict.fromkeys(("m", "m_masked_person"), frame)
+    keep(workspace, COLLECTION, labels=labels, captions=sets, references=frame)
     found = plan_conditions(workspace, COLLECTION, "m", "gender", metrics=("dba",))
     assert found.specs == [] and [line for line in found.lacking if "DBA" in line and "objects" in line]

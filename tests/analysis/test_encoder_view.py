@@ -24,9 +24,9 @@ from capbias_core.runs import engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Attention, silent
-from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 pytestmark = pytest.mark.torch
 
@@ -45,11 +45,7 @@ def workspace(tmp_path_factory) -> Workspace:
         f"a {'woman' if value == 'Female' else 'man'} with a {CUE[value]} on a {rng.choice(['street', 'field'])}"
         for value in labels["gender"]
     ]
-    captions = pd.DataFrame({"image_id": labels["image_id"], "caption_index": 0, "caption": written})
-    found.keep(
-        "attributes", "labels", labels, "c", "x", {"attributes": {"gender": suggested_details("gender", labels)}}
-    )
-    found.keep("captions", "cued", captions, "c", "x")
+    keep(found, labels=labels, captions={"cued": labels[["image_id"]].assign(caption=written)})
     done(found, scored_spec(found))
     return found
 

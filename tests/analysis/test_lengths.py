@@ -23,6 +23,8 @@ def test_a_cut_by_hand(words, text):
 
 def test_a_caption_without_an_end_is_one_sentence():
     assert shortened("a dog on a sofa", SENTENCE) == "a dog on a sofa" and shortened("", SENTENCE) == ""
+    endless = "?" * 100_000 + "'" * 100_000 + "x"  # takes a minute where a search begins anew at each mark
+    assert shortened(endless, SENTENCE) == endless
 
 
 @pytest.fixture

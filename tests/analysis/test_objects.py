@@ -10,16 +10,16 @@ import pytest
 from capbias_core import cli
 from capbias_core.analysis.read import current_runs
 from capbias_core.errors import CapbiasError
-from capbias_core.load import read_captions, read_objects, report_objects
+from capbias_core.load import parse, report_objects
+from capbias_core.load.tables import objects
 from capbias_core.measures.base import Job
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import silent
-from capbias_core.workspace import ingest
-from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.objects import COLUMN
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 CATEGORIES = [{"id": 17, "name": "cat"}, {"id": 18, "name": "Dog "}, {"id": 13, "name": "stop sign"}]
 
@@ -44,20 +44,20 @@ def as_dict(table) -> dict:
 
 def test_instances_by_hand(tmp_path):
     rows = [on(2, 18), on(1, 17), on(1, 18, iscrowd=1), on(1, 17), on("000003.jpg", 13)]
-    table = read_objects(written(tmp_path, instances(rows, images=(1, 2, 9))))
+    table = objects(parse(written(tmp_path, instances(rows, images=(1, 2, 9)))))
     assert as_dict(table) == {"1": "cat|dog", "2": "dog", "9": "", "3": "stop sign"}
     assert (table.rows, table.crowds, table.problem_count) == (5, 1, 0)
 
 
 def test_annotations_that_cannot_be_read_are_named(tmp_path):
     rows = [on(1, 17), on(2, 99), on(None, 17), "cat", {"category_id": 17}, on(3, [1])]
-    table = read_objects(written(tmp_path, instances(rows)))
+    table = objects(parse(written(tmp_path, instances(rows))))
     assert as_dict(table) == {"1": "cat"}
     assert [problem.message for problem in table.problems] == [
         "record 2: the category 99 is not among the categories of the file",
         "record 3: the image id is missing",
         "record 4: text where an object is expected",
-        "record 5: there is no image_id",
+        "record 5: the image id is missing",
         "record 6: the category a list is not among the categories of the file",
     ]
 
@@ -65,34 +65,35 @@ def test_annotations_that_cannot_be_read_are_named(tmp_path):
 @pytest.mark.parametrize(
     ("content", "got"),
     [
-        ({"images": [], "annotations": [{"image_id": 1, "caption": "a cat"}]}, "no annotation with a category_id"),
-        ({"images": []}, "no list of annotations"),
-        (instances([on(1, 17)], categories=[]), "without categories"),
+        ({"images": [], "annotations": [{"image_id": 1, "caption": "a cat"}]}, "needed are image_id, objects"),
+        ({"images": []}, "no table is found"),
+        (instances([on(1, 17)], categories=[]), "names no categories"),
         (instances([on(1, 5)]), "none that can be used (the first problem is at record 1"),
-        (instances([on(1, 5)], images=(1, 2)), "none of 2 images has an object"),
-        ('{"images": [], "annotations": [{"image_id": 1', "JSON that is broken at line 1"),
-        ([{"image_id": 1, "caption": "a cat"}], "with the columns image_id, caption"),
+        (instances([on(1, 5)], images=(1, 2)), "names no object on any of its 2 images"),
+        ('{"images": [], "annotations": [{"image_id": 1', "holds broken JSON (at line 1"),
+        ([{"image_id": 1, "caption": "a cat"}], "has the columns image_id, caption"),
     ],
 )
 def test_files_without_objects_are_refused(tmp_path, content, got):
     with pytest.raises(CapbiasError) as caught:
-        read_objects(written(tmp_path, content))
-    assert got in caught.value.got and caught.value.expected and caught.value.remedy
+        objects(parse(written(tmp_path, content)))
+    assert got in caught.value.message and caught.value.hint
 
 
 def test_a_table_puts_the_rows_of_an_image_together(tmp_path):
     text = "file_name,Objects\n000001.jpg,Cat|dog\n2,\n1, stop  sign \n,cat\n"
-    table = read_objects(written(tmp_path, text, "objects.csv"))
+    table = objects(parse(written(tmp_path, text, "objects.csv")))
     assert as_dict(table) == {"1": "cat|dog|stop sign", "2": ""}
     assert (table.rows, table.problem_count, table.problems[0].line) == (4, 1, 5)
 
 
 def test_the_report_counts_by_hand(tmp_path):
     rows = [on(1, 17), on(1, 18, iscrowd=1), on(2, 17)]
-    report = report_objects(read_objects(written(tmp_path, instances(rows, (1, 2, 3)))), "f.json", ["1", "3", "7", "8"])
+    table = objects(parse(written(tmp_path, instances(rows, (1, 2, 3)))))
+    report = report_objects(table, "f.json", ["1", "3", "7", "8"])
     assert (report["images"], report["bare"], report["crowds"], report["counts"]) == (3, 1, 1, {"cat": 2, "dog": 1})
     assert report["coverage_percent"] == 50.0 and report.warnings == ()
-    few = report_objects(read_objects(written(tmp_path, instances(rows))), "f.json", ["1", "7", "8"])
+    few = report_objects(objects(parse(written(tmp_path, instances(rows)))), "f.json", ["1", "7", "8"])
     assert few.warnings == ("2 of 3 images have labels and are not in this file.",)
 
 
@@ -103,7 +104,7 @@ def test_real_instances_agree_with_an_independent_count(coco_bias):
     expected = {}
     for record in content["annotations"]:
         expected.setdefault(str(record["image_id"]), set()).add(names[record["category_id"]])
-    table = read_objects(path)
+    table = objects(parse(path))
     assert {image: set(text.split("|")) for image, text in as_dict(table).items()} == expected
     assert report_objects(table, "")["counts"] == Counter(name for own in expected.values() for name in own)
     assert table.crowds == sum(record["iscrowd"] for record in content["annotations"]) > 0
@@ -117,11 +118,8 @@ def workspace(tmp_path) -> Workspace:
     """Two captioned and labelled images with references; the table of labels has a column of objects."""
     workspace = Workspace(tmp_path / "home")
     frame = pd.DataFrame({"image_id": ["1", "2"], "gender": ["Female", "Male"], "objects": ["cake", "tie"]})
-    ingest.keep_attributes(workspace, frame, "labels", "c", "t", {"gender": suggested_details("gender", frame)})
     rows = [{"image_id": 1, "caption": "a woman"}, {"image_id": 2, "caption": "a man"}]
-    captions = read_captions(written(tmp_path, rows, "a.json")).frame
-    for kind in ("captions", "references"):
-        workspace.keep(kind, "a", captions, "c", "t")
+    keep(workspace, labels=frame, captions={"a": rows}, references={"a": rows})
     return workspace
 
 
@@ -129,8 +127,7 @@ REQUEST = Request("c", ("a",), "labels", "gender", ("DBA_G", "ratio"), reference
 
 
 def keep_objects(workspace, tmp_path, name, annotations):
-    offered = ingest.preview_import(workspace, written(tmp_path, instances(annotations)), "objects", "c")
-    return ingest.keep_objects(workspace, offered, name, "c", "instances.json")
+    return keep(workspace, objects={name: written(tmp_path, instances(annotations))})[name]
 
 
 def spec_of(workspace, measure="bias_amplification", **more) -> RunSpec:
@@ -244,11 +241,7 @@ def test_score_with_objects_of_a_file(files, capsys):
 
 @pytest.mark.parametrize(
     ("objects", "message"),
-    [
-        ("elsewhere.json", "elsewhere.json, the objects of images of which none has a label"),
-        ("human.json", "human.json as objects, a file of captions"),
-        ("missing.json", "missing.json, which does not exist"),
-    ],
+    [("elsewhere.json", "elsewhere.json"), ("human.json", "human.json"), ("missing.json", "missing.json")],
 )
 def test_objects_that_do_not_fit_are_refused(files, capsys, objects, message):
     assert cli.main([*SCORE, "--metric", "DBA_G", "--objects", objects]) == 2

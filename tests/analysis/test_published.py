@@ -20,9 +20,9 @@ from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result
 from capbias_core.workspace import ingest
-from capbias_core.workspace.conditions import condition_details
-from capbias_core.workspace.labels import suggested_details, table_with
+from capbias_core.workspace.labels import table_with
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("nic", "sat", "fc", "att2in", "updn", "transformer", "oscar", "nic_plus", "nic_equalizer")
@@ -514,14 +514,10 @@ def test_of_two_annotators_columns_the_first_is_read_whichever_run_is_newer(tmp_
     workspace = Workspace(tmp_path)
     rows = [{"image_id": str(n), "a": ("Male", "Female")[n % 2], "b": ("Female", "Male")[n % 2]} for n in range(40)]
     frame = pd.DataFrame(rows)
-    mapped = [suggested_details("gender", frame, column) for column in ("a", "b")]
-    first, second = ingest.keep_columns(workspace, frame, "labels", "c", "labels.csv", mapped)
+    captions = [{"image_id": n, "caption": f"a {('man', 'woman')[n % 2]}"} for n in range(40)]
+    items = keep(workspace, labels=frame, attribute=("gender=a", "gender=b"), captions={"x": captions})
+    first, second = items["labels a"], items["labels b"]
     assert table_with(workspace.items("attributes", "c"), "gender").name == first.name
-    captions = [{"image_id": str(n), "caption": f"a {('man', 'woman')[n % 2]}"} for n in range(40)]
-    (tmp_path / "x.json").write_text(pd.DataFrame(captions).to_json(orient="records"))
-    ingest.keep_captions(
-        workspace, ingest.preview_import(workspace, tmp_path / "x.json", "captions", "c"), "x", "c", "x"
-    )
     for table in (first, second):
         run_here(workspace, plan(workspace, Request("c", ("x",), table.name, "gender", ("error",))), "c")
     errors = {run.spec.labels["column"]: workspace.results([run.run_id]) for run in workspace.runs()}
@@ -535,10 +531,7 @@ def test_measured_rows_say_whose_captions_and_what_was_masked(tmp_path):
     workspace = Workspace(tmp_path / "home")
     frame = pd.DataFrame({"image_id": list("abcd"), "caption_index": 0, "caption": ["a man"] * 3 + ["a woman"]})
     labels = pd.DataFrame({"image_id": list("abcd"), "gender": ["Male", "Male", "Female", "Female"]})
-    details = {"attributes": {"gender": suggested_details("gender", labels)}}
-    workspace.keep("attributes", "labels", labels, "c", "f", details)
-    for name in ("sat", "sat_masked_person"):
-        workspace.keep("captions", name, frame, "c", "f", condition_details(name))
+    keep(workspace, labels=labels, captions=dict.fromkeys(("sat", "sat_masked_person"), frame))
     engine = Engine(workspace.folder)
     asked = Request("c", ("sat", "sat_masked_person"), "labels", "gender", ("ratio",))
     engine.wait(engine.submit(plan(workspace, asked), "c"))

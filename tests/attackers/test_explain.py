@@ -9,6 +9,7 @@ from capbias_core.aggregate.word_table import corpus_table
 from capbias_core.attackers.what_if import StoredAttackers, apply_edit, parse_edit
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
+from capbias_core.workspace.limited import within_limits
 
 GENDER = get_attribute("gender")
 
@@ -93,6 +94,7 @@ def test_a_caption_of_no_known_word_has_the_intercept(caption):
         ("woman's -> man's | their own", ("woman's", ["man's", "their own"])),
         ("umbrella → bat", ("umbrella", ["bat"])),
         ("umbrella→bat|dog", ("umbrella", ["bat", "dog"])),
+        ("umbrella -> a  red\nbat", ("umbrella", ["a red bat"])),
     ],
 )
 def test_edits_are_read(edit, parsed):
@@ -100,11 +102,23 @@ def test_edits_are_read(edit, parsed):
 
 
 @pytest.mark.parametrize(
-    "edit", ["", "man", "man ->", "-> woman", "man -> woman |", "man -> | woman", "a man -> woman"]
+    "edit", ["", "man", "man ->", "-> woman", "man -> woman |", "man -> | woman", "a man -> woman", " ->" * 30]
 )
 def test_other_edits_are_refused(edit):
     with pytest.raises(CapbiasError, match="umbrella -> bat"):
         parse_edit(edit)
+
+
+def test_an_edit_has_a_few_replacements():
+    assert len(parse_edit(f"man -> {'|'.join('abcdefghijklmnopqrst')}")[1]) == 20
+    with pytest.raises(CapbiasError, match="21 replacements"):
+        parse_edit(f"man -> {'|'.join('abcdefghijklmnopqrstu')}")
+
+
+@pytest.mark.parametrize("edit", ["x" + "->" * 20_000 + "b" + " " * 40_000 + "\nc d", "a->" + " " * 99_999 + "b"])
+def test_the_time_of_an_edit_grows_with_its_length(edit):
+    """A search that goes back takes hours for them, and is ended."""
+    assert within_limits("The edit", parse_edit, edit)[0] == edit[0]
 
 
 @pytest.mark.parametrize(

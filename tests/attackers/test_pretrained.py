@@ -23,7 +23,6 @@ from capbias_core.runs.engine import Engine, needs_workers
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import silent
-from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.models import model_path
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
@@ -38,6 +37,7 @@ from capbias_core.attackers.networks.frozen import BERT_PRE, FrozenAttacker  # n
 from capbias_core.attackers.networks.heads import HeadProtocol, fit_heads, prepared, together, untrained  # noqa: E402
 from capbias_core.attackers.networks.training import ORDER, SET_ASIDE  # noqa: E402
 from capbias_core.language.encoder import FIRST, TextEncoder, word_attributions  # noqa: E402
+from tests.collections_ import keep  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
@@ -432,12 +432,8 @@ def fill(folder: Path, n: int = 40) -> Workspace:
     workspace = Workspace(folder)
     ids = [str(place) for place in range(n)]
     captions, _ = planted(n)
-    frame = pd.DataFrame({"image_id": ids, "caption_index": 0, "caption": captions})
-    workspace.keep("captions", "m", frame, "c", "test")
-    labels = ["Female", "Male"] * (n // 2)
-    table = pd.DataFrame({"image_id": ids, "gender": labels})
-    details = mapping_details(GENDER, "gender", {"Female": "Female", "Male": "Male"})
-    workspace.keep("attributes", "labels", table, "c", "test", {"attributes": {"gender": details}})
+    table = pd.DataFrame({"image_id": ids, "gender": ["Female", "Male"] * (n // 2)})
+    keep(workspace, labels=table, captions=pd.DataFrame({"image_id": ids, "caption": captions}))
     return workspace
 
 

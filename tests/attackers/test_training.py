@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -583,3 +584,48 @@ def test_gradients_do_not_stay_in_memory():
     attacker = small("rnn")
     model = attacker.fit(attacker.corpus(captions), np.arange(110), labels, 2, 0, silent)
     assert all(each.grad is None for each in model.network.parameters())
+
+
+class Reading:
+    """An attacker that notes what it was trained on, and each time what it reads then."""
+
+    def __init__(self):
+        self.read: list[tuple[int, str, list[str]]] = []
+
+    def corpus(self, captions):
+        return list(captions)
+
+    def fit(self, corpus, rows, labels, n_values, seed, tick):
+        side = corpus[rows[0]].split()[0]
+
+        def logits(texts, places):
+            self.read.append((seed, side, [texts[place] for place in places]))
+            return np.zeros((len(places), 1))
+
+        return SimpleNamespace(logits=logits)
+
+
+def test_each_attacker_reads_the_held_out_captions_of_both_sides():
+    """People write `human`, a list and the image; the model its name and the image. Unknown words differ by split."""
+    attacker, images = Reading(), range(40)
+    own = trainer.AttackerTrainer(attacker, 2, np.arange(40) % 2, tuple(map(str, images)), lambda *report: None, 6)
+    lists = [trainer.CaptionList(np.arange(40), [f"human {n} {i}" for i in images], np.arange(40)) for n in "ab"]
+    model = [trainer.CaptionList(np.arange(40), [f"model human a b {i}" for i in images], np.arange(40))]
+    splits = [balanced_split(np.arange(40) % 2, 2, seed) for seed in range(2)]
+    found = own.crossed(model, lists, splits)
+    people = {n: [f"human {n} <unk>"] * 4 for n in "ab"}  # images held out: the model's training captions lack them
+    expected = []
+    for split in splits:
+        expected.append(("model", [f"model human a b {i}" for i in split.test]))
+        expected += [("model", people["a"]), ("model", people["b"])]
+    for n in "ab":
+        for split in splits:
+            expected += [("human", people[n]), ("human", [f"model human a b {i}" for i in split.test])]
+    assert [(side, texts) for _, side, texts in attacker.read] == expected
+    assert {name: len(side.image) for name, side in found.items()} == {
+        "model": 8,
+        "human": 16,
+        "model_by_human": 16,
+        "human_by_model": 16,
+    }
+    assert set(found["human_by_model"].image[found["human_by_model"].seed == 1]) == set(splits[1].test)

@@ -2,19 +2,9 @@
 
 import pytest
 
-from capbias_core.attributes import (
-    FOLDER,
-    columns_by_labels,
-    get_attribute,
-    known_attributes,
-    parse_attribute,
-    plain_attribute,
-    suggest_mapping,
-)
+from capbias_core.attributes import FOLDER, get_attribute, known_attributes, plain_attribute
+from capbias_core.attributes.labels import columns_by_labels, suggest_mapping
 from capbias_core.errors import CapbiasError
-from capbias_core.prepare.cross import cells, crossed
-from capbias_core.runs.plan_file import attribute_text
-from capbias_core.types import Attribute
 
 # Hirota et al., CVPR 2022, appendix B, as printed (singular forms).
 FEMININE = "woman female lady mother girl aunt wife actress princess waitress sister queen pregnant daughter she her hers herself"  # noqa: E501
@@ -135,26 +125,3 @@ def test_a_column_of_any_name_is_known_by_its_labels(columns, found):
 
 def test_light_and_dark_are_not_only_labels_of_people():
     assert columns_by_labels(get_attribute("race"), {"lighting": ["light", "dark"]}) == []
-
-
-def of_gender_and_race() -> Attribute:
-    first, second = get_attribute("gender"), get_attribute("race")
-    return crossed(first, second, dict.fromkeys(cells(first, second), 100))
-
-
-@pytest.mark.parametrize(
-    ("attribute", "masks", "unnamed"),
-    [
-        (get_attribute("gender"), True, ()),
-        (get_attribute("race"), False, ("Dark", "Light")),
-        (Attribute("half", "half", ("Female", "Male"), {"Female": ("woman",)}), True, ("Male",)),
-        (of_gender_and_race(), True, ("Female, Dark", "Female, Light", "Male, Dark", "Male, Light")),
-    ],
-    ids=lambda own: getattr(own, "name", ""),
-)
-def test_words_that_are_masked_need_not_name_a_value(attribute, masks, unnamed):
-    again = parse_attribute(attribute_text(attribute), "a.toml")
-    for own in (attribute, again):
-        assert bool(own.masked_words) == masks and own.unnamed_values == unnamed
-        assert own.names_values == (len(unnamed) < len(own.values))
-    assert again.masked_words == attribute.masked_words

@@ -66,6 +66,6 @@ def test_a_value_more_ends_what_needs_all_of_them():
 
 
 def test_what_is_no_toml_has_no_fields_and_what_is_no_attribute_has():
-    with pytest.raises(CapbiasError, match="the file"):
+    with pytest.raises(CapbiasError, match="the file cannot be read"):
         fields_of("name = ", "the file")
     assert fields_of('mask_token = "gender"\nvalues = "Female"', "a").mask_token == "gender"

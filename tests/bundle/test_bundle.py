@@ -92,7 +92,7 @@ def test_a_number_that_differs_is_named_with_both_values(bundle, tmp_path, capsy
         rows = json.loads(data)
         first = next(row for row in rows if (row["model"], row["metric"]) == ("weak", "error"))
         first["value"] = first["value"] + 1.5
-        rows.append(dict(first, model="nobody"))
+        next(row for row in rows if (row["model"], row["metric"]) == ("strong", "error"))["model"] = "nobody"
         return json.dumps(rows).encode()
 
     path = changed(bundle, tmp_path / "changed.zip", "rows.json", edit)
@@ -126,7 +126,7 @@ def test_of_a_bundle_without_data_only_what_is_the_same_is_taken(bare, data, tmp
     read = read_bundle(bare, tmp_path / "bundle")
     (tmp_path / "strong.json").write_text((data / "strong.json").read_text().replace("umbrella", "umbrellas"))
     assert find_data(read, [tmp_path / "strong.json"], print) == {}
-    with pytest.raises(CapbiasError, match="nowhere, which does not exist"):
+    with pytest.raises(CapbiasError, match="nowhere does not exist"):
         find_data(read, [tmp_path / "nowhere"], print)
 
 
@@ -207,10 +207,10 @@ def test_names_from_strangers_do_no_harm_in_a_report(tmp_path):
 
 BAD = {
     "no zip": (lambda path: path.write_bytes(b"PK nothing"), "cannot be unpacked"),
-    "another zip": (lambda path: _zip(path, {"a.txt": "a"}), "which lacks manifest.json, plan.toml, rows.json"),
-    "a path outside": (lambda path: _zip(path, {"../evil.txt": "a"}), "names that stay within"),
-    "a path from the root": (lambda path: _zip(path, {"/evil.txt": "a"}), "names that stay within"),
-    "a path of Windows": (lambda path: _zip(path, {"..\\evil.txt": "a", "c:x": "a"}), "names that stay within"),
+    "another zip": (lambda path: _zip(path, {"a.txt": "a"}), "it lacks manifest.json, plan.toml, rows.json"),
+    "a path outside": (lambda path: _zip(path, {"../evil.txt": "a"}), "outside of its folder"),
+    "a path from the root": (lambda path: _zip(path, {"/evil.txt": "a"}), "outside of its folder"),
+    "a path of Windows": (lambda path: _zip(path, {"..\\evil.txt": "a", "c:x": "a"}), "outside of its folder"),
     "no manifest": (lambda path: _zip(path, {"manifest.json": "[]", "plan.toml": "", "rows.json": "[]"}), "manifest"),
 }
 
@@ -227,14 +227,6 @@ def test_what_is_no_bundle_is_one_error_and_leaves_nothing(make, message, tmp_pa
     with pytest.raises(CapbiasError, match=message):
         read_bundle(tmp_path / "bad.zip", tmp_path / "inside" / "here")
     assert not (tmp_path / "evil.txt").exists() and not (tmp_path / "inside" / "evil.txt").exists()
-
-
-def test_a_bomb_is_stopped(tmp_path, monkeypatch):
-    monkeypatch.setattr("capbias_core.load.archives.MOST_BYTES", 1000)
-    _zip(tmp_path / "bomb.zip", {"a": "0" * 2000})
-    with pytest.raises(CapbiasError, match="GB"):
-        read_bundle(tmp_path / "bomb.zip", tmp_path / "inside")
-    assert not (tmp_path / "inside").exists()
 
 
 def test_data_that_were_changed_are_refused(bundle, tmp_path):
@@ -254,7 +246,7 @@ def test_data_that_were_changed_are_refused(bundle, tmp_path):
 
 
 def test_reproducing_wants_an_empty_workspace(bundle, measured, tmp_path):
-    with pytest.raises(CapbiasError, match="holds something"):
+    with pytest.raises(CapbiasError, match="is not empty"):
         reproduce(measured[0], read_bundle(bundle, tmp_path / "bundle"), {}, run_here)
 
 

@@ -1,6 +1,7 @@
 """What does not fit together: one clear message each, on the command line; and what a terminal says unasked."""
 
 import json
+import re
 import socket
 import sqlite3
 import threading
@@ -13,10 +14,9 @@ import pytest
 from capbias_core import cli
 from capbias_core.cli.app import check_free
 from capbias_core.errors import CapbiasError
-from capbias_core.workspace import ingest
-from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 LABELS = ["Female", "Male"] * 20
 WHO = {"Female": "woman", "Male": "man"}
@@ -58,78 +58,27 @@ def asked(*more: str, labels: str = "labels.csv", attribute: str = "gender") -> 
 
 
 DBA = ("--references", "human.json", "--metric", "dba")
+# What the message names: what is wrong, and the way out.
 BAD = {
-    "references of other images": (
-        asked("--references", "elsewhere.json"),
-        "elsewhere.json, none of whose images is in the table of labels",
-        "ids of the same data set",
-        "together",
-    ),
-    "a column with one label": (
-        asked(attribute="one"),
-        "1 label of the column one to compare",
-        "2 to 20",
-        "Name another column",
-    ),
-    "an attribute whose labels are all one value": (
-        asked(labels="one.csv"),
-        "no label becomes Male",
-        "labels for each of Female, Male",
-        "choose another column",
-    ),
-    "a TOML with one value": (
-        asked(attribute="one.toml"),
-        "one.toml with values = ['Female']",
-        "two or more different values",
-        "values =",
-    ),
-    "objects of other images": (
-        asked(*DBA, "--objects", "nowhere.json"),
-        "nowhere.json, the objects of images of which none has a label",
-        "ids of the same data set",
-        "belong together",
-    ),
-    "a table without any object": (
-        ["import", "labels.csv", "--kind", "objects"],
-        "none of 40 images has an object",
-        "cat|dog",
-        "column of objects",
-    ),
-    "captions as objects": (
-        ["import", "model.json", "--kind", "objects"],
-        "model.json with the columns image_id, caption",
-        "objects",
-        "COCO's instances",
-    ),
-    "objects as captions": (
-        ["import", "persons.json", "--kind", "captions"],
-        "tells the objects on images",
-        "one of captions",
-        "Load it as objects",
-    ),
-    "a text as a table": (
-        asked(labels="prose.txt"),
-        "prose.txt, text in no format that is known",
-        "CSV",
-        "first line of column names",
-    ),
-    "a word that occurs nowhere": (
-        ["explain", *asked()[1:], "--words", "giraffe -> dog"],
-        "giraffe, which no caption of model has",
-        "a word",
-        "listed",
-    ),
+    "references of other images": (asked("--references", "elsewhere.json"), "elsewhere", "image ids"),
+    "a column with one label": (asked(attribute="one"), "column one", "column"),
+    "an attribute whose labels are all one value": (asked(labels="one.csv"), "column gender", "Male"),
+    "a TOML with one value": (asked(attribute="one.toml"), "one.toml", "values"),
+    "objects of other images": (asked(*DBA, "--objects", "nowhere.json"), "nowhere.json", "labels.csv"),
+    "a table without any object": (["import", "labels.csv", "--kind", "objects"], "labels.csv", "column of objects"),
+    "captions as objects": (["import", "model.json", "--kind", "objects"], "model.json", "image_id, caption"),
+    "objects as captions": (["import", "persons.json", "--kind", "captions"], "persons.json", "objects"),
+    "a text as a table": (asked(labels="prose.txt"), "prose.txt", "CSV"),
+    "a word that occurs nowhere": (["explain", *asked()[1:], "--words", "giraffe -> dog"], "giraffe", "model"),
 }
 
 
-@pytest.mark.parametrize(("argv", "got", "expected", "remedy"), BAD.values(), ids=BAD)
-def test_bad_input_is_one_message_before_anything_runs(files, capsys, argv, got, expected, remedy):
+@pytest.mark.parametrize(("argv", "wrong", "remedy"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_message_before_anything_runs(files, capsys, argv, wrong, remedy):
     assert cli.main(argv) == 2
     lines = capsys.readouterr().err.splitlines()
-    errors = [line for line in lines if line.startswith("error: ")]
-    assert len(errors) == 1 and errors[0].startswith("error: Got ") and not any("to do" in line for line in lines)
-    before, after = errors[0].split(" Expected ", 1)
-    assert got in before and expected in after and remedy in after
+    (error,) = [line for line in lines if line.startswith("error: ")]
+    assert wrong in error and remedy in error and not any("to do" in line for line in lines)
 
 
 @pytest.mark.long
@@ -138,8 +87,8 @@ def test_an_object_vocabulary_that_never_occurs(files, capsys):
     assert cli.main(asked(*DBA, "--objects", "persons.json")) == 1
     errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1
-    assert "for DBA_G objects of images, of which none (but person) is on some of these images and not" in errors[0]
-    assert "for DBA_O human captions that name no object" in errors[0]
+    assert "objects of images" in errors[0] and "person" in errors[0]
+    assert "human captions that name no object" in errors[0]
 
 
 @pytest.mark.long
@@ -147,16 +96,16 @@ def test_captions_of_one_value_only(files, capsys):
     argv = asked("--metric", "LIC_M")
     argv[2] = "women.json"
     assert cli.main(argv) == 1
-    assert "Got 20, 0 images for the 2 values of the attribute" in capsys.readouterr().err
+    assert "20, 0 images" in capsys.readouterr().err
 
 
 def test_references_of_other_images_in_a_collection(files, capsys):
     for name, kind in (("labels.csv", "attributes"), ("model.json", "captions"), ("elsewhere.json", "references")):
         assert cli.main(["import", name, "--kind", kind]) == 0
     printed = capsys.readouterr()
-    assert "warning: elsewhere.json: No image id occurs in the attribute table" in printed.err
+    assert re.search("warning: elsewhere.json: .*1000", printed.err)
     assert cli.main(["score", "--collection", "my captions", "--attribute", "gender"]) == 2
-    assert "references elsewhere, which have none of the 40 labelled images of model" in capsys.readouterr().err
+    assert "elsewhere" in capsys.readouterr().err
 
 
 @pytest.mark.long
@@ -176,7 +125,7 @@ def test_a_run_queued_meanwhile_keeps_its_input(tmp_path):
     """Another process queues a run between the click on Delete and the deletion."""
     workspace = Workspace(tmp_path)
     frame = pd.DataFrame({"image_id": ["1", "2"], "gender": ["Female", "Male"]})
-    table = ingest.keep_attributes(workspace, frame, "t", "c", "f", {"gender": suggested_details("gender", frame)})
+    table = keep(workspace, labels={"t": frame})["t"]
     other = sqlite3.connect(workspace.database, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     raised = []

@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from capbias_core import __version__, cli, load
+from capbias_core import __version__, cli
 from capbias_core.aggregate import Pair, Ranking
 from capbias_core.analysis.read import caption_runs, stored_attackers
 from capbias_core.attributes import get_attribute
@@ -108,22 +108,31 @@ def score(*more: str) -> int:
 # score, on files
 
 
-def test_of_two_tables_the_one_with_the_attribute_is_taken_and_captions_are_read_once(here, capsys, monkeypatch):
-    labels = pd.read_csv("attributes.csv", dtype=str)
-    other = labels[["image_id"]].assign(smile="yes")
-    other.to_csv(here / "smiles.csv", index=False)
-    labels.assign(age="old").to_csv(here / "ages.csv", index=False)
-    reads = []
-    real = load.caption_table
-    monkeypatch.setattr(load, "caption_table", lambda *given, **more: reads.append(given[1]) or real(*given, **more))
-    files = ["strong.json", "attributes.csv", str(here / "smiles.csv")]
+def test_the_first_line_says_what_positional_files_are_taken_for(here, capsys):
+    files = ["strong.json", "attributes.csv", "human.json", "weak.json"]
     assert cli.main(["score", *files, "--attribute", "gender", "--metric", "ratio"]) == 0
     printed = capsys.readouterr()
-    assert "labels of gender: attributes.csv; left out: smiles.csv" in printed.err
-    assert float(scored(printed.out)["value"][0]) == pytest.approx(40 / 35)
-    assert reads == ["strong.json"]
-    assert cli.main(["score", *files, str(here / "ages.csv"), "--attribute", "gender", "--metric", "ratio"]) == 2
-    assert "Name the one that counts: --labels" in capsys.readouterr().err
+    assert re.findall(r"(\S+\.\w+): (.*?)(?:;|$)", printed.err.splitlines()[0]) == [
+        ("strong.json", "captions of a model"),
+        ("attributes.csv", "labels"),
+        ("human.json", "human captions"),
+        ("weak.json", "captions of a model"),
+    ]
+    assert scored(printed.out).set_index("model")["value"].astype(float)["strong"] == pytest.approx(40 / 35)
+
+
+def test_a_model_with_several_captions_per_image_is_not_the_reference(here, capsys):
+    """Nor is one whose name says human: LIC needs references that the user names, and the note says how."""
+    (here / "llava-human-aligned.json").write_text(json.dumps(captions(1, 0.9)))
+    (here / "several.json").write_text(json.dumps([*captions(1, 0.9), *captions(2, 0.9)]))
+    files = ["strong.json", str(here / "llava-human-aligned.json"), str(here / "several.json"), "attributes.csv"]
+    assert cli.main(["score", *files, "--attribute", "gender", "--metric", "ratio", "LIC"]) == 0
+    printed = capsys.readouterr()
+    rows = scored(printed.out)
+    assert set(rows["model"]) == {"strong", "llava-human-aligned", "several"} and set(rows["metric"]) == {"ratio"}
+    assert "LIC left out" in printed.err
+    notes = [line for line in printed.err.splitlines() if line.startswith("note") and "--references" in line]
+    assert len(notes) == 2 and "llava-human-aligned.json" in notes[0] and "several.json" in notes[1]
 
 
 @pytest.mark.long
@@ -136,7 +145,7 @@ def test_score_writes_one_row_a_number(here, capsys):
     assert code == 0
     assert printed.out == "" and "a classifier guesses the labelled gender" in printed.err
     assert tuple(rows.columns) == (*RESULT_COLUMNS, "name", "letters")
-    names = ["LIC", "LIC_baseline", "LIC_excess", "LIC_M", "LIC_D", "ratio", "error"]
+    names = ["LIC", "LIC_by_H", "LIC_by_M", "LIC_M", "LIC_D", "LIC_HM", "LIC_MH", "ratio", "error"]
     assert list(zip(rows["model"], rows["metric"], strict=True)) == [(m, n) for m in ("weak", "strong") for n in names]
     value = rows.set_index(["model", "metric"])["value"].astype(float)
     assert value["strong", "LIC"] == pytest.approx(value["strong", "LIC_M"] - value["strong", "LIC_D"])
@@ -182,7 +191,7 @@ def test_ba_and_dba_say_what_they_lack(here, capsys):
 def test_without_references_the_others_are_written(here, capsys):
     assert score("--captions", "strong.json", "--metric", "lic", "leakage", "--seeds", "1") == 0
     printed = capsys.readouterr()
-    lacking = "LIC, LIC_baseline, LIC_excess, LIC_D, leakage, SC_D"
+    lacking = "LIC, LIC_by_H, LIC_by_M, LIC_D, LIC_HM, LIC_MH, leakage, SC_D"
     assert f"warning: {lacking} left out: human captions are needed (--references)" in printed.err
     assert scored(printed.out)["metric"].tolist() == ["LIC_M", "SC"]
 
@@ -199,12 +208,6 @@ def test_a_warning_about_several_files_is_said_once(here, capsys):
     assert score("--captions", "strong.json", "weak.json", "--metric", "ratio", "--references", "few.json") == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning")]
     assert lines == ["warning: strong.json, weak.json: 75 of 90 images have no reference and count for LIC_M alone."]
-
-
-def test_a_warning_is_said_before_the_error_that_follows(here, capsys):
-    assert score("--captions", "strong.json", "broken.json", "--metric", "ratio", "--references", "few.json") == 2
-    warning, error = capsys.readouterr().err.splitlines()[-2:]
-    assert warning.startswith("warning: strong.json: 75 of 90") and error.startswith("error: Got broken.json")
 
 
 @pytest.mark.long
@@ -297,11 +300,7 @@ def test_a_person_gets_a_sentence_a_table_warnings_and_the_next_command(here, pe
     assert score(*files, "--seeds", "2") == 0
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
-    said = (
-        "strong differs from the human",
-        "strong: no difference",
-        "strong: more predictable than the human captions",
-    )
+    said = ("strong differs from the human", "strong: no difference", "strong: more predictable than human captions")
     assert lines[0].startswith(said)
     sentence = "With every gender word hidden, a classifier guesses the labelled gender right for"
     assert sentence in lines[0] and "(SC " in lines[0] and "LIC_M " in lines[0]
@@ -316,10 +315,10 @@ def test_a_person_gets_a_sentence_a_table_warnings_and_the_next_command(here, pe
     assert "run_id" not in printed.out, "no rows of CSV for a person"
 
 
-@pytest.mark.parametrize(("width", "tables"), [(200, 1), (80, 2), (40, 3)])
+@pytest.mark.parametrize(("width", "tables"), [(200, 1), (80, 2), (40, 4)])
 def test_a_narrow_terminal_gets_more_tables_and_breaks_no_word(width, tables):
     words = ["letters", "verdict", "LIC", "LIC_M", "LIC_M (with references)", "LIC_D", "ratio", "error"]
-    cells = ["ab", "not shown", *["43.7 ±1.7 [41.5, 45.9]"] * 6]
+    cells = ["ab", "inconclusive", *["43.7 ±1.7 [41.5, 45.9]"] * 6]
     names = ["first", "a_captioner_with_a_name_that_is_very_long"]
     frame = pd.DataFrame([[name, *cells] for name in names], columns=["captioner", *words])
     file = io.StringIO()
@@ -337,7 +336,10 @@ def test_a_narrow_terminal_gets_more_tables_and_breaks_no_word(width, tables):
 def test_warnings_stand_in_one_place_and_once(here, person, capsys):
     assert score("--captions", "strong.json", "--metric", "lic", "--seeds", "1") == 0
     said = [line for line in capsys.readouterr().err.splitlines() if "to do" not in line]
-    assert said[0] == "warning: LIC, LIC_baseline, LIC_excess, LIC_D left out: human captions are needed (--references)"
+    assert (
+        said[0]
+        == "warning: LIC, LIC_by_H, LIC_by_M, LIC_D, LIC_HM, LIC_MH left out: human captions are needed (--references)"
+    )
     assert len(set(said)) == len(said) and all(line.startswith(("note", "labels", "dropped")) for line in said[1:])
     assert "labels: gender from the column gender of attributes.csv" in said
 
@@ -392,119 +394,83 @@ def test_every_metric_that_is_asked_for_has_a_row_or_a_reason(here, capsys):
 
 STRONG = ["--captions", "strong.json"]
 EXPLAIN = ["explain", *SMALL, *STRONG]
+LABELS = ["--labels", "attributes.csv"]
+# What the message names.
 BAD = {
-    "missing file": (["score", *SMALL, "--captions", "nowhere.json"], "nowhere.json, which does not exist"),
-    "missing labels": (
-        ["score", *STRONG, "--labels", "no.csv", "--attribute", "gender"],
-        "no.csv, which does not exist",
-    ),
-    "broken JSON": (["score", *SMALL, "--captions", "broken.json"], "broken.json, JSON that is broken"),
-    "wrong attribute": (
-        ["score", *STRONG, "--labels", "attributes.csv", "--attribute", "gendr"],
-        "attribute 'gendr'. Did you mean gender? Expected a known attribute (age",
-    ),
+    "missing file": (["score", *SMALL, "--captions", "nowhere.json"], "nowhere.json"),
+    "missing labels": (["score", *STRONG, "--labels", "no.csv", "--attribute", "gender"], "no.csv"),
+    "broken JSON": (["score", *SMALL, "--captions", "broken.json"], "broken.json"),
+    "wrong attribute": (["score", *STRONG, *LABELS, "--attribute", "gendr"], "'gendr'. Did you mean gender?"),
     "wrong column": (["score", *SMALL, *STRONG, "--attribute-column", "sex"], "column 'sex'"),
-    "no such image id column": (["score", *SMALL, *STRONG, "--image-id-column", "x"], "x, which no file has"),
-    "values of a shipped attribute": (["score", *SMALL, *STRONG, "--values", "a", "b"], "--values with gender"),
+    "no such image id column": (["score", *SMALL, *STRONG, "--image-id-column", "x"], "'x' (--image-id-column)"),
+    "values of a shipped attribute": (["score", *SMALL, *STRONG, "--values", "a", "b"], "--values"),
     "one label": (
-        [
-            "score",
-            *STRONG,
-            "--labels",
-            "attributes.csv",
-            "--attribute",
-            "x",
-            "--attribute-column",
-            "gender",
-            "--values",
-            "Female",
-        ],
-        "1 label of the column gender to compare",
+        ["score", *STRONG, *LABELS, "--attribute", "x", "--attribute-column", "gender", "--values", "Female"],
+        "column gender",
     ),
     "output before input": (
         ["score", *SMALL, "--captions", "nowhere.json", "--output", "nofolder/out.csv"],
-        "nofolder/out.csv, whose folder does not exist",
+        "nofolder/out.csv",
     ),
     "output is a folder": (["score", *SMALL, *STRONG, "--output", "again"], "again, which is a folder"),
-    "LIC without references": (
-        ["score", *SMALL, *STRONG, "--metric", "LIC_D"],
-        "LIC_D left out: human captions are needed (--references)",
-    ),
-    "ratio without words": (
-        ["score", *STRONG, "--labels", "attributes.csv", "--attribute", "height", "--metric", "ratio"],
-        "height has no words",
-    ),
+    "LIC without references": (["score", *SMALL, *STRONG, "--metric", "LIC_D"], "LIC_D left out"),
+    "ratio without words": (["score", *STRONG, *LABELS, "--attribute", "height", "--metric", "ratio"], "height"),
     "unknown metric": (["score", *SMALL, *STRONG, "--metric", "bleu"], "metric 'bleu'. Did you mean bleu4"),
     "unknown format": (["score", *SMALL, *STRONG, "--format", "cvs"], "--format 'cvs'. Did you mean csv?"),
     "unknown tokenizer": (["score", *SMALL, *STRONG, "--tokenizer", "ptp"], "tokenizer 'ptp'. Did you mean ptb?"),
-    "too many seeds": (["score", *SMALL, *STRONG, "--seeds", "51"], "--seeds 51"),
-    "no seed": (["score", *SMALL, *STRONG, "--seeds", "0"], "--seeds 0"),
-    "too many seeds of known answers": (["known-answer", "--seeds", "51"], "--seeds 51"),
-    "a URL": (
-        ["score", *SMALL, "--captions", "https://example.org/sat.json"],
-        "https://example.org/sat.json, a URL. Expected a file on this machine",
-    ),
-    "a URL to import": (
-        ["import", "http://example.org/a.csv", "--kind", "captions"],
-        "http://example.org/a.csv, a URL",
-    ),
+    "too many seeds": (["score", *SMALL, *STRONG, "--seeds", "51"], "--seeds"),
+    "no seed": (["score", *SMALL, *STRONG, "--seeds", "0"], "--seeds"),
+    "too many seeds of known answers": (["known-answer", "--seeds", "51"], "--seeds"),
+    "a URL": (["score", *SMALL, "--captions", "https://example.org/sat.json"], "https://example.org/sat.json is a URL"),
+    "a URL to import": (["import", "http://example.org/a.csv"], "http://example.org/a.csv is a URL"),
     "captions and labels swapped": (
         ["score", "--captions", "attributes.csv", "--labels", "strong.json", "--attribute", "gender"],
-        "strong.json as labels and attributes.csv as captions, which are swapped",
+        "attributes.csv and strong.json are swapped",
     ),
     "captions as labels": (
         ["score", *STRONG, "--labels", "weak.json", "--attribute", "gender"],
-        "weak.json as labels, a file of captions",
+        "weak.json holds captions",
+    ),
+    "captions as labels, to be derived": (
+        ["score", *STRONG, "--labels", "weak.json", "--references", "human.json", "--attribute", "gender"],
+        "weak.json holds captions",
     ),
     "labels as references": (
         ["score", *SMALL, *STRONG, "--references", "attributes.csv"],
-        "attributes.csv as references, a file of labels",
+        "attributes.csv holds labels",
     ),
-    "labels as objects": (["score", *SMALL, *STRONG, "--objects", "human.json"], "human.json"),
+    "captions as objects": (["score", *SMALL, *STRONG, "--objects", "human.json"], "human.json"),
     "a negative distance": (
         ["score", *SMALL, *STRONG, "--alignment", "contextual", "--vectors", "v.txt", "--delta=-1"],
-        "--delta -1. Expected a cosine distance, 0 to 2",
+        "--delta",
     ),
-    "vectors without contextual alignment": (
-        ["score", *SMALL, *STRONG, "--vectors", "v.txt"],
-        "--vectors with constant alignment",
-    ),
+    "vectors without contextual alignment": (["score", *SMALL, *STRONG, "--vectors", "v.txt"], "--vectors"),
     "two questions": ([*EXPLAIN, "--image", "7", "--text", "a man"], "--image and --text"),
-    "no image id": ([*EXPLAIN, "--image", ""], "--image ''"),
-    "a port of nobody": (["app", "--port", "70000"], "--port 70000"),
-    "an open address": (["app", "--address", "0.0.0.0"], "there is no sign-in"),
+    "no image id": ([*EXPLAIN, "--image", ""], "--image"),
+    "a port of nobody": (["app", "--port", "70000"], "70000"),
+    "an open address": (["app", "--address", "0.0.0.0"], "sign-in"),
     "an address by name": (["app", "--address", "example.org"], "--insecure"),
-    "unknown attacker": (["score", *SMALL, *STRONG, "--attacker", "gpt"], "attacker 'gpt'"),
-    "one name twice": (["score", *SMALL, *STRONG, "again/strong.json"], "several files of captions called strong"),
-    "other images": (["score", *SMALL, "--captions", "elsewhere.json"], "none of whose images is in the table"),
-    "neither files nor names": (["score", "--attribute", "race", *STRONG], "neither --labels nor --collection"),
-    "files and names": (["score", *SMALL, *STRONG, "--collection", "x"], "collection 'x'"),
-    "files and a workspace": (["score", *SMALL, *STRONG, "--workspace", "x"], "--workspace with files"),
-    "no captions": (["score", *SMALL], "no captions"),
+    "unknown attacker": (["score", *SMALL, *STRONG, "--attacker", "gpt"], "ttacker 'gpt'"),
+    "one name twice": (["score", *SMALL, *STRONG, "again/strong.json"], "strong"),
+    "other images": (["score", *SMALL, "--captions", "elsewhere.json"], "elsewhere.json"),
+    "no labels": (["score", "--attribute", "race", *STRONG], "--labels"),
+    "nothing to read": (["score", "--attribute", "race"], "--collection"),
+    "files and names": (["score", *SMALL, *STRONG, "--collection", "x"], "'x'"),
+    "files and a workspace": (["score", *SMALL, *STRONG, "--workspace", "x"], "--workspace"),
+    "no captions": (["score", *SMALL], "--captions"),
     "unknown collection": (["score", "--collection", "x", "--attribute", "gender"], "collection 'x'"),
-    "not an edit": ([*EXPLAIN, "--words", "man woman"], "the edit 'man woman'"),
-    "edits of an LSTM": ([*EXPLAIN, "--attacker", "lstm_bi", "--words", "man -> dog"], "the attacker ngram"),
-    "a text for an LSTM": ([*EXPLAIN, "--attacker", "lstm_bi", "--text", "a man"], "the attacker ngram"),
-    "an unknown image": ([*EXPLAIN, "--image", "4711"], "image '4711', which has no caption in strong"),
-    "an image without a label": ([*EXPLAIN, "--image", "90"], "image '90', which has no label for gender"),
+    "not an edit": ([*EXPLAIN, "--words", "man woman"], "man woman"),
+    "edits of an LSTM": ([*EXPLAIN, "--attacker", "lstm_bi", "--words", "man -> dog"], "ngram"),
+    "a text for an LSTM": ([*EXPLAIN, "--attacker", "lstm_bi", "--text", "a man"], "ngram"),
+    "an unknown image": ([*EXPLAIN, "--image", "4711"], "4711"),
+    "an image without a label": ([*EXPLAIN, "--image", "90"], "90"),
     "two sets to explain": ([*EXPLAIN, "weak.json"], "2 caption sets"),
     "nothing to export": (["export", "--collection", "x"], "collection 'x'"),
     "labels as captions": (["import", "attributes.csv", "--kind", "captions"], "attributes.csv"),
-    "options of the kind that is found": (["import", "attributes.csv", "--captioner", "x"], "--captioner with attrib"),
-    "options of another kind": (["import", "strong.json", "--kind", "captions", "--map", "a:b=c"], "--map with"),
-    "a wrong map": (["import", "attributes.csv", "--kind", "attributes", "--map", "gender"], "--map gender"),
-    "a map to no value": (
-        ["import", "attributes.csv", "--kind", "attributes", "--map", "gender:Both=Men"],
-        "value of gender 'Men'",
-    ),
-    "a map of no label": (
-        ["import", "attributes.csv", "--kind", "attributes", "--map", "gender:f=Female"],
-        "the label 'f'",
-    ),
-    "a map of no attribute": (
-        ["import", "attributes.csv", "--kind", "attributes", "--map", "age:old=Old"],
-        "attribute in --map 'age'",
-    ),
+    "options of the kind that is found": (["import", "attributes.csv", "--captioner", "x"], "--captioner"),
+    "options of another kind": (["import", "strong.json", "--map", "a:b=c"], "--map"),
+    "a wrong map": (["import", "attributes.csv", "--map", "gender"], "--map gender"),
+    "a map to no value": (["import", "attributes.csv", "--map", "gender:Both=Men"], "'Men'"),
 }
 
 
@@ -513,8 +479,8 @@ BAD = {
 def test_bad_input_is_one_line_and_code_2(here, capsys, argv, message):
     assert cli.main(argv) == 2
     printed = capsys.readouterr()
-    last = printed.err.splitlines()[-1]
-    assert last.startswith("error: Got ") and " Expected " in last and message in last
+    (error,) = [line for line in printed.err.splitlines() if line.startswith("error: ")]
+    assert message in error and printed.err.endswith(f"{error}\n")
     assert "Traceback" not in printed.err
     assert printed.out == "" or argv[0] == "import", "only an import may have reported on its file before"
 
@@ -580,18 +546,14 @@ def test_a_folder_of_photographs_is_taken_for_that(here, capsys):
     (folder / "000000000001.jpg").write_bytes(b"not opened before it is shown")
     (folder / ".hidden").touch()
     assert cli.main(["import", str(folder), "--collection", "c"]) == 0
-    assert "kept: the place of the photographs photographs in" in capsys.readouterr().out
     kinds = {item.kind: item.images for item in Workspace(here / "home").items()}
     assert kinds == {"images": 1}
-    for more, said in (
-        (["strong.json"], "val2017, a folder of photographs, among other files"),
-        (["--trained-on-references", "yes"], "--trained-on-references"),
-    ):
+    for more, said in ((["strong.json"], "val2017"), (["--trained-on-references", "yes"], "--trained-on-references")):
         assert cli.main(["import", str(folder), *more]) == 2
         assert said in capsys.readouterr().err
     (folder / "captions.json").write_text("[]")
     assert cli.main(["import", str(folder)]) == 2
-    assert "Got val2017, a folder. Expected a file" in capsys.readouterr().err, "nothing in it is left out unsaid"
+    assert "val2017" in capsys.readouterr().err, "nothing in it is left out unsaid"
 
 
 def test_the_version_is_told(capsys):
@@ -781,7 +743,7 @@ def test_import_finds_the_kind_and_human_captions_beside(formats, tmp_path, caps
 
 def test_a_dry_run_keeps_nothing(here, capsys):
     assert in_workspace(here / "home", "import", "strong.json", "--kind", "captions", "--dry-run") == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "nothing was kept (--dry-run)"
+    assert capsys.readouterr().out.splitlines()[-1] == "nothing was stored (--dry-run)"
     assert not (here / "home").exists()
 
 
@@ -789,7 +751,7 @@ def test_import_of_an_attribute_under_another_column(here, capsys):
     (here / "own.csv").write_text("image_id,a\n" + "".join(f"{n},{label_of(n)[:1]}\n" for n in range(1, IMAGES + 1)))
     argv = ["import", str(here / "own.csv"), "--kind", "attributes", "--workspace", str(here / "home")]
     assert cli.main([*argv, "--attribute", "gender=a", "height"]) == 2
-    assert "attribute 'height'" in capsys.readouterr().err
+    assert "'height'" in capsys.readouterr().err
     assert cli.main([*argv, "--attribute", "gender=a"]) == 0
     assert "gender (column a): Female from F; Male from M" in capsys.readouterr().out
     assert cli.main(argv) == 0 and "gender (column a)" in capsys.readouterr().out, "F and M say what it is"
@@ -797,17 +759,17 @@ def test_import_of_an_attribute_under_another_column(here, capsys):
     assert cli.main(argv) == 2, "no shipped attribute has a column called a, or such labels"
 
 
-def test_files_are_imported_together_human_captions_first(here, capsys):
+def test_files_are_imported_together_labels_first(here, capsys):
     files = ["strong.json", "attributes.csv", "human.json"]
     assert in_workspace(here / "home", "import", *files, "--name", "one") == 2
-    assert "--name one for 3 files" in capsys.readouterr().err
+    assert "--name one" in capsys.readouterr().err
     assert in_workspace(here / "home", "import", *files[1:], "--trained-on-references", "yes") == 2
-    assert "--trained-on-references with attributes and references" in capsys.readouterr().err
+    assert "--trained-on-references" in capsys.readouterr().err and not Workspace(here / "home").items()
     assert in_workspace(here / "home", "import", *files, "--trained-on-references", "yes") == 0
     assert Workspace(here / "home").item("captions", "strong", "my captions").details["trained_on_references"]
-    kept = [line for line in capsys.readouterr().out.splitlines() if line.startswith("kept:")]
-    assert [line.split()[1:3] for line in kept] == [
-        ["references", "human"], ["captions", "strong"], ["attributes", "attributes"]
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("stored:")]
+    assert [line.split()[1:3] for line in lines] == [
+        ["attributes", "attributes"], ["references", "human"], ["captions", "strong"]
     ]  # fmt: skip
     assert in_workspace(here / "home", "import", "a.txt", "b.txt", "--kind", "vectors") == 2
 
@@ -823,7 +785,7 @@ def test_score_list_and_export_of_a_collection(here, kept, capsys):
     more = ["--seeds", "2", "--metric", "lic", "error"]
     assert in_workspace(kept, "score", "--collection", "my captions", "--attribute", "gender", *more) == 0
     rows = scored(capsys.readouterr().out)
-    assert rows["metric"].tolist() == ["LIC", "LIC_baseline", "LIC_excess", "LIC_M", "LIC_D", "error"]
+    assert rows["metric"].tolist() == ["LIC", "LIC_by_H", "LIC_by_M", "LIC_M", "LIC_D", "LIC_HM", "LIC_MH", "error"]
     assert in_workspace(kept, "score", "--collection", "my captions", "--attribute", "gender", *more) == 0
     again = capsys.readouterr()
     assert "to do" not in again.err, "finished runs are not repeated"
@@ -856,11 +818,11 @@ def export(kept: Path, capsys, rows: pd.DataFrame) -> None:
 
 def test_names_that_are_not_kept(here, kept, capsys):
     assert in_workspace(kept, "score", "--collection", "my captions", "--attribute", "race") == 2
-    assert "attribute 'race'. Expected one of: gender" in capsys.readouterr().err
+    assert "attribute 'race'" in capsys.readouterr().err
     assert in_workspace(kept, "score", *OF_KEPT, "--references", "other") == 2
     assert "references 'other'" in capsys.readouterr().err
     assert in_workspace(kept, "score", *OF_KEPT, "--values", "a") == 2
-    assert "--values with a collection" in capsys.readouterr().err
+    assert "--values" in capsys.readouterr().err
 
 
 # explain
@@ -1182,11 +1144,11 @@ def test_named_columns_count_where_files_are_sorted_by_themselves(here, capsys, 
     asked = ["score", str(messy(here, "mine")), "attributes.csv", "--attribute", "gender", "--metric", "error"]
     assert cli.main([*asked, *NAMED_COLUMNS]) == 0
     said = capsys.readouterr()
-    assert "mine.csv: captions of a model (CSV)" in said.err
+    assert "mine.csv: captions of a model" in said.err
     shown = next(line for line in said.out.splitlines() if line.startswith("Next: capbias explain"))
     assert shown.endswith("--image-id-column pic --caption-column said")
     assert cli.main([*asked, "--caption-column", "sayd"]) == 2
-    assert "--caption-column sayd, which no file has" in capsys.readouterr().err
+    assert "'sayd' (--caption-column)" in capsys.readouterr().err
 
 
 def test_import_takes_named_columns_from_the_files_that_have_them(here, capsys):
@@ -1201,11 +1163,11 @@ def test_a_readme_in_an_archive_is_left_out_and_said(here, capsys):
         archive.write("strong.json")
         archive.writestr("readme.txt", "Captions of our model.\nSee the paper.\n")
     assert score(str(here / "all.zip"), "--metric", "error") == 0
-    assert "all.zip: left out readme.txt, in no format that is known" in capsys.readouterr().err
+    assert "all.zip: left out readme.txt" in capsys.readouterr().err
     with zipfile.ZipFile(here / "none.zip", "w") as archive:
         archive.writestr("readme.txt", "Captions of our model.\nSee the paper.\n")
     assert score(str(here / "none.zip"), "--metric", "error") == 2
-    assert "readme.txt, text in no format that is known" in capsys.readouterr().err
+    assert "readme.txt" in capsys.readouterr().err
 
 
 def test_a_table_of_labels_is_chosen_by_its_name(here, capsys):
@@ -1226,21 +1188,14 @@ def test_a_table_of_labels_is_chosen_by_its_name(here, capsys):
     assert "Did you mean turned" in capsys.readouterr().err
 
 
-def test_a_table_keeps_the_attributes_that_it_had(here, capsys):
-    for attribute in ("gender", "height=height"):
-        asked = ["import", "attributes.csv", "--kind", "attributes", "--attribute", attribute]
-        assert in_workspace(here / "home", *asked) == 0
-    (item,) = Workspace(here / "home").items("attributes")
-    assert list(item.details["attributes"]) == ["gender", "height"]
-
-
-def test_what_an_import_replaces_is_said_and_two_files_of_one_name_are_refused(here, capsys):
-    assert in_workspace(here / "home", "import", "strong.json") == 0
-    assert "in place of" not in capsys.readouterr().out
-    assert in_workspace(here / "home", "import", "weak.json", "--name", "strong") == 0
-    assert "in place of other captions called strong" in capsys.readouterr().out
-    assert in_workspace(here / "home", "import", "weak.json", "strong.json", "again/strong.json") == 2
-    assert "several files that would be called strong" in capsys.readouterr().err
+def test_what_an_import_replaces_is_said(here, capsys):
+    for argv, replaced in (
+        (["strong.json"], False),
+        (["again/strong.json"], False),
+        (["weak.json", "--name", "strong"], True),
+    ):
+        assert in_workspace(here / "home", "import", *argv) == 0
+        assert ("replaced: captions strong" in capsys.readouterr().out) is replaced
 
 
 def test_two_annotators_columns_of_any_name_are_a_table_each_and_score_reads_the_first(here, capsys):
@@ -1251,7 +1206,7 @@ def test_two_annotators_columns_of_any_name_are_a_table_each_and_score_reads_the
     asked = ["score", "strong.json", str(here / "raters.csv"), "--attribute", "gender", "--metric", "error"]
     assert cli.main(asked) == 0
     said = capsys.readouterr()
-    assert "the column perceived of raters.csv; second rater holds it too, and is not read" in said.err
+    assert "the column perceived of raters.csv; not used: second rater" in said.err
     assert float(scored(said.out)["value"].iloc[0]) < 50
     assert in_workspace(here / "home", "import", "strong.json", str(here / "raters.csv")) == 0
     tables = [item.name for item in Workspace(here / "home").items("attributes")]
@@ -1260,5 +1215,5 @@ def test_two_annotators_columns_of_any_name_are_a_table_each_and_score_reads_the
     asked = ["--collection", "my captions", "--attribute", "gender", "--metric", "error"]
     assert in_workspace(here / "home", "score", *asked) == 0
     said = capsys.readouterr()
-    assert "labels of gender: raters perceived; also here, and not read: raters second rater" in said.err
+    assert "labels of gender: raters perceived; not used: raters second rater" in said.err
     assert float(scored(said.out)["value"].iloc[0]) < 50

@@ -12,7 +12,7 @@ def test_the_list_has_every_word_that_score_takes(capsys):
     assert [line.split()[0] for line in lines[1 : len(GROUPS) + 1]] == list(GROUPS)
     assert " ".join(lines[len(GROUPS) + 1 :]).strip() == NAME_RULE
     (lic,) = [line for line in lines if line.startswith("lic ")]
-    assert "LIC, LIC_baseline, LIC_excess" in lic and "references" in lic
+    assert "LIC, LIC_by_H, LIC_by_M" in lic and "references" in lic
 
 
 @pytest.mark.parametrize("name", [*GROUPS, *METRICS, "lic_m", "Dba"])

@@ -55,7 +55,7 @@ def ids(here: Path) -> list[str]:
 def test_a_plan_is_run_once_and_kept(here, capsys):
     assert cli.main(["run", "files/plan.toml", "--output", "rows.csv"]) == 0
     rows = pd.read_csv("rows.csv")
-    assert set(rows["metric"]) == {"LIC", "LIC_baseline", "LIC_excess", "LIC_M", "LIC_D", "error"}
+    assert set(rows["metric"]) == {"LIC", "LIC_by_H", "LIC_by_M", "LIC_M", "LIC_D", "LIC_HM", "LIC_MH", "error"}
     assert set(rows["seeds"]) == {0, 2} and set(rows["model"]) == {"strong"}
     assert workspace(here).collections() == ["mine"]
     first = {run.run_id: run.created for run in workspace(here).runs()}
@@ -118,9 +118,9 @@ BAD = {
     "ids and all": (["cancel", "a", "--all"], "ids and --all"),
     "an unknown run": (["resume", "zz"], "run 'zz'"),
     "an unknown status": (["runs", "--status", "done"], "--status 'done'"),
-    "no plan": (["run", "nowhere.toml"], "nowhere.toml, which cannot be read (No such file or directory)"),
-    "no bundle": (["reproduce", "files/human.json"], "human.json, an archive that cannot be unpacked"),
-    "a tolerance below 0": (["reproduce", "b.zip", "--tolerance=-1"], "--tolerance -1"),
+    "no plan": (["run", "nowhere.toml"], "nowhere.toml"),
+    "no bundle": (["reproduce", "files/human.json"], "human.json cannot be unpacked"),
+    "a tolerance below 0": (["reproduce", "b.zip", "--tolerance=-1"], "--tolerance is -1"),
     "a bundle to stdout": (["export", "--collection", "x", "--format", "bundle"], "without --output"),
     "rows without data": (["export", "--collection", "x", "--without-data"], "--without-data with --format csv"),
 }
@@ -130,7 +130,7 @@ BAD = {
 def test_bad_input_is_one_line_and_code_2(here, capsys, argv, message):
     assert cli.main(argv) == 2
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith("error: Got ") and " Expected " in last and message in last
+    assert last.startswith("error: ") and message in last
 
 
 WRONG = {
@@ -141,7 +141,7 @@ WRONG = {
     "a text for a number": ('[[measure]]\nattribute = "x"\nseeds = "two"', "seeds = 'two'. Expected a whole number"),
     "an unknown choice": ('[[measure]]\nattribute = "gender"\nseed = 2', "the key 'seed'. Did you mean seeds"),
     "no file of a captioner": ("[captions]\nsat = {}\n" + PLAN[PLAN.index("[["):], "sat without a file"),
-    "two files of one name": (PLAN.replace('"strong.json"', '"a/x.json", "b/x.json"'), "several files of captions"),
+    "two files of one name": (PLAN.replace('"strong.json"', '"a/x.json", "b/x.json"'), "captions.*x"),
 }  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def test_a_plan_is_read_back_as_it_was_written():
         PLAN.replace('["strong.json"]', '{ "a b" = { file = "s.json", trained_on_references = true } }'), ""
     )
     assert read.trained == {"a b": True} and read.files["captions"] == {"a b": "s.json"}
-    assert read.requests[0].seeds == 2 and read.requests[1].seeds == 10
+    assert read.requests[0].seeds == 2 and read.requests[1].seeds is None
     request = replace(
         read.requests[0],
         captions=("a b", 'quote"d'),

@@ -1,14 +1,18 @@
-"""What harnesses leave: each file is read without an option, and a broken one is refused in one sentence.
+"""Every shape of a file is recognised by its content and read without an option.
 
-Rows and ids are worked out here from the raw files, with json, csv and ast alone.
+FILES has one row per shape: the file, the format, what it holds, and its rows worked out by hand.
 """
 
 import ast
 import csv
+import gzip
+import io
 import json
+import pickle
 import re
 import zipfile
 
+import numpy as np
 import openpyxl
 import pandas as pd
 import pyarrow as pa
@@ -16,41 +20,563 @@ import pyarrow.parquet
 import pytest
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load import FORMATS, detect, read_captions
 from capbias_core.load.archives import unpacked
-from capbias_core.load.kinds import GENERATED, HUMAN, likely
+from capbias_core.load.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, guess_kind
+from capbias_core.load.labels import labels
+from capbias_core.load.parse import parse, parse_table, readers
+from capbias_core.load.tables import boxes, captions, objects
+
+READ = {
+    CAPTIONS: captions,
+    REFERENCES: lambda parsed, columns={}: captions(parsed, columns, human=True),
+    LABELS: labels,
+    OBJECTS: objects,
+    BOXES: objects,
+}
+
+
+def rows(table):
+    return list(table.frame.drop(columns="caption_index", errors="ignore").itertuples(index=False, name=None))
+
+
+def read(path, columns=None):
+    """Format, kind and rows of a file."""
+    parsed = parse(path)
+    kind = guess_kind(parsed, columns or {}).kind
+    return parsed.format, kind, rows(READ[kind](parsed, columns or {}))
+
+
+RECORDS = [
+    {"image_id": 785, "caption": "A woman on skis."},
+    {"image_id": 872, "caption": 'Two "players", one ball'},
+    {"image_id": 885, "caption": "a [box] 👩‍🦽\nsecond line"},
+]
+PAIRS = [(str(record["image_id"]), record["caption"]) for record in RECORDS]
+FRAME = pd.DataFrame(RECORDS)
+TWO = [("1", "a dog"), ("2", "a cat")]
+GENDERS = [("1", "Female"), ("2", "Male"), ("3", "Female"), ("4", "Male")]
+
+
+def coco(*annotations, **more):
+    return {"images": [{"id": 1}, {"id": 2}], "annotations": list(annotations), **more}
+
+
+def in_lines(records):
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def to_bytes(write):
+    target = io.BytesIO()
+    write(target)
+    return target.getvalue()
+
+
+def arrow(table):
+    target = io.BytesIO()
+    with pa.ipc.new_stream(target, table.schema) as writer:
+        writer.write_table(table)
+    return target.getvalue()
+
+
+PICTURED = pa.table(
+    {
+        "image": [{"bytes": b"\xff\xd8" * 9, "path": name} for name in ("COCO_val2014_000000000007.jpg", "b.jpg")],
+        "caption": [["a dog", "dogs"], ["a cat"]],
+        "thumbnail": [b"\xff", b"\xff"],
+    }
+)
+OF_PICTURES = [("7", "a dog"), ("7", "dogs"), ("b.jpg", "a cat")]
+CHAIR = {
+    "doc_id": 0,
+    "filtered_resps": ["a dog on grass"],
+    "chair_s": {"image_id": 1, "pred": ["dog"], "answer": ["dog", "grass"]},
+}
+LOGGED = {"doc_id": 0, "input": "?", "coco_CIDEr": {"image_id": 1, "pred": "a dog", "answer": ["a brown dog", "dogs"]}}
+TURNS = [{"from": "human", "value": "<image>\nDescribe."}, {"from": "gpt", "value": "a dog"}]
+CHAT = [
+    {
+        "role": "user",
+        "content": [{"type": "image_url", "image_url": {"url": "val/2.jpg"}}, {"type": "text", "text": "?"}],
+    },
+    {"role": "assistant", "content": [{"type": "text", "text": "a cat"}]},
+]
+OPENAI = {"custom_id": "1", "response": {"status_code": 200, "body": {"choices": [{"message": {"content": "a dog"}}]}}}
+RESPONSES = {
+    "custom_id": "1",
+    "response": {
+        "body": {
+            "output": [
+                {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]},
+                {"type": "message", "content": [{"type": "output_text", "text": "a dog"}]},
+            ]
+        }
+    },
+}
+ANTHROPIC = {
+    "custom_id": "1",
+    "result": {
+        "type": "succeeded",
+        "message": {"content": [{"type": "thinking", "thinking": "hm"}, {"text": "a dog"}]},
+    },
+}
+GEMINI = {
+    "key": "1",
+    "response": {"candidates": [{"content": {"parts": [{"text": "hm", "thought": True}, {"text": "a dog"}]}}]},
+}
+VERTEX = {
+    "request": {"contents": [{"parts": [{"fileData": {"fileUri": "gs://b/1.jpg"}}]}]},
+    "response": {"candidates": [{"content": {"parts": [{"text": "a dog"}]}}]},
+}
+BEDROCK = {"recordId": "1", "modelOutput": {"content": [{"type": "text", "text": "a dog"}]}}
+STUDIO = [
+    {
+        "data": {"image": f"/data/upload/3/0a1b2c3d-{image}.jpg"},
+        "annotations": [
+            {"completed_by": {"email": "w"}, "result": [{"from_name": "gender", "value": {"choices": [label]}}]}
+        ],
+    }
+    for image, label in GENDERS
+]
+UPLOADED = [(f"/data/upload/3/{image}.jpg", label) for image, label in GENDERS]
+KARPATHY = {
+    "images": [
+        {"cocoid": 7, "filename": "COCO_7.jpg", "split": "test", "sentences": [{"raw": "a dog"}] * 2},
+        {"filename": "1000092795.jpg", "imgid": 0, "split": "train", "sentences": [{"raw": "a man"}, {"raw": "two"}]},
+    ]
+}
+OF_KARPATHY = [("7", "a dog"), ("7", "a dog"), ("1000092795", "a man"), ("1000092795", "two")]
+TEXTCAPS = [
+    {"image_id": "6dd", "caption_str": text, "caption_id": place, "reference_strs": ["a bike"]}
+    for place, text in enumerate(["a dog", "dogs"])
+]
+CATEGORIES = [{"id": 1, "name": "Person"}, {"id": 18, "name": "dog"}]
+BOX = {"image_id": 1, "category_id": 18, "bbox": [0, 0, 2, 2]}
+
+# Name of the file -> content, format, kind, rows.
+FILES = {
+    # one set of captions in every container
+    "a.json": (json.dumps(RECORDS), "coco_results", CAPTIONS, PAIRS),
+    "a.jsonl": (in_lines(RECORDS), "jsonl", CAPTIONS, PAIRS),
+    "a.csv": (FRAME.to_csv(index=False), "csv", CAPTIONS, PAIRS),
+    "a.tsv": (FRAME.to_csv(index=False, sep="\t"), "tsv", CAPTIONS, PAIRS),
+    "bars.csv": (FRAME.to_csv(index=False, sep="|"), "csv", CAPTIONS, PAIRS),
+    "a.parquet": (to_bytes(FRAME.to_parquet), "parquet", CAPTIONS, PAIRS),
+    "a.arrow": (arrow(pa.Table.from_pandas(FRAME)), "datasets", CAPTIONS, PAIRS),
+    "a.xlsx": (to_bytes(lambda target: FRAME.to_excel(target, index=False)), "xlsx", CAPTIONS, PAIRS),
+    **{f"{own}.pkl": (pickle.dumps(RECORDS, own), "lic_release", CAPTIONS, PAIRS) for own in range(6)},
+    "a.json.gz": (gzip.compress(json.dumps(RECORDS).encode()), "coco_results", CAPTIONS, PAIRS),
+    # tables of pandas and of Weights & Biases as JSON
+    "split.json": (FRAME.to_json(orient="split"), "json_rows", CAPTIONS, PAIRS),
+    "index.json": (FRAME.to_json(orient="index"), "json_by_image", CAPTIONS, PAIRS),
+    "part.json": (FRAME[1:].to_json(orient="index"), "json_by_image", CAPTIONS, PAIRS[1:]),
+    "columns.json": (FRAME.to_json(orient="columns"), "json_columns", CAPTIONS, PAIRS),
+    "list.json": (json.dumps(FRAME.to_dict(orient="list")), "json_columns", CAPTIONS, PAIRS),
+    "table.json": (FRAME.to_json(orient="table"), "json_within", CAPTIONS, PAIRS),
+    "images.json": (FRAME.set_index("image_id").to_json(orient="split"), "json_rows", CAPTIONS, PAIRS),
+    "values.json": (
+        json.dumps([["1.jpg", "a dog on grass"], ["2.jpg", "a cat"]]),
+        "json_rows",
+        CAPTIONS,
+        [("1", "a dog on grass"), ("2", "a cat")],
+    ),
+    "header.json": (json.dumps([["image_id", "caption"], [1, "a dog"], [2, "a cat"]]), "json_rows", CAPTIONS, TWO),
+    "wandb.table.json": (
+        json.dumps(
+            {
+                "columns": ["image", "caption"],
+                "data": [[{"_type": "image-file", "path": "media/1.jpg"}, "a dog"], [{"path": "media/2.jpg"}, "a cat"]],
+            }
+        ),
+        "json_rows",
+        CAPTIONS,
+        [("media/1.jpg", "a dog"), ("media/2.jpg", "a cat")],
+    ),
+    # by image, and under a key
+    "by_id.json": (json.dumps({"1": "a dog", "2.jpg": ["a cat"]}), "json_by_image", CAPTIONS, TWO),
+    "records_by_id.json": (
+        json.dumps({"1": {"text": "a dog", "n": 1}, "2": {"text": "a cat"}}),
+        "json_by_image",
+        CAPTIONS,
+        TWO,
+    ),
+    "no_digits.json": (
+        json.dumps({"kitchen.png": "a dog", "hall.png": "a cat"}),
+        "json_by_image",
+        CAPTIONS,
+        [("kitchen.png", "a dog"), ("hall.png", "a cat")],
+    ),
+    "eval.json": (
+        json.dumps({"CIDEr": 1, "imgToEval": {"1": {"image_id": 1, "caption": "a dog"}}}),
+        "json_by_image",
+        CAPTIONS,
+        TWO[:1],
+    ),
+    "within.json": (
+        json.dumps(
+            {
+                "model": "sat",
+                "files": [{"a": 1}] * 3,
+                "predictions": [{"image_id": 1, "text": "a dog"}, {"image_id": 2, "text": "a cat"}],
+            }
+        ),
+        "json_within",
+        CAPTIONS,
+        TWO,
+    ),
+    "within_by_id.json": (
+        json.dumps({"model": "sat", "result": {"1": "a dog", "2": "a cat"}}),
+        "json_by_image",
+        CAPTIONS,
+        TWO,
+    ),
+    "one.txt": ('{"image_id": 1, "caption": "a dog"}', "jsonl", CAPTIONS, TWO[:1]),
+    "objects.json": ("\n".join(json.dumps(own, indent=1) for own in RECORDS), "json_objects", CAPTIONS, PAIRS),
+    "llava.jsonl": (
+        in_lines([{"question_id": 1, "prompt": "?", "text": "a dog", "model_id": "m"}]),
+        "jsonl",
+        CAPTIONS,
+        TWO[:1],
+    ),
+    "named.json": (
+        '[{"id": 9, "File Name": "000000000785.jpg", "Prediction": "a man"}]',
+        "json_records",
+        CAPTIONS,
+        [("785", "a man")],
+    ),
+    # human captions
+    "captions.json": (
+        json.dumps(coco({"id": 1, "image_id": 1, "caption": "a dog"})),
+        "coco_captions",
+        REFERENCES,
+        TWO[:1],
+    ),
+    "pretty.json": (
+        json.dumps({"file_name": "x", "annotations": RECORDS}, indent=1),
+        "coco_captions",
+        REFERENCES,
+        PAIRS,
+    ),
+    "dataset_coco.json": (json.dumps(KARPATHY), "karpathy", REFERENCES, OF_KARPATHY),
+    "TextCaps.json": (
+        json.dumps({"dataset_name": "textcaps", "data": TEXTCAPS}),
+        "json_within",
+        REFERENCES,
+        [("6dd", "a dog"), ("6dd", "dogs")],
+    ),
+    "results.csv": (
+        'image_name| comment_number| comment\n1.jpg| 0| A "big" dog .\n1.jpg| 1| dogs .\n',
+        "csv",
+        REFERENCES,
+        [("1", 'A "big" dog .'), ("1", "dogs .")],
+    ),
+    "results.token": (
+        '1.jpg#0\tTwo "young" guys look on .\n1.jpg#1\tMen in hats.\n',
+        "headerless",
+        REFERENCES,
+        [("1", 'Two "young" guys look on .'), ("1", "Men in hats.")],
+    ),
+    # harnesses and services
+    "results.txt": (
+        "1.jpg#0\tA dog on grass.\n2.jpg#0\tMen in hats.\n",
+        "headerless",
+        CAPTIONS,
+        [("1", "A dog on grass."), ("2", "Men in hats.")],
+    ),
+    "mine.csv": (
+        'COCO_val2014_000000000136.jpg,"a man, seated"\n785,a woman on skis\n',
+        "headerless",
+        CAPTIONS,
+        [("136", "a man, seated"), ("785", "a woman on skis")],
+    ),
+    "pica.tsv": ('1\t[{"caption": "a dog", "conf": 0.5}]\n2\t[{"caption": "a cat"}]\n', "oscar_tsv", CAPTIONS, TWO),
+    "logged.jsonl": (in_lines([LOGGED]), "lmms_eval", CAPTIONS, TWO[:1]),
+    "chair.jsonl": (in_lines([CHAIR]), "lmms_eval", CAPTIONS, [("1", "a dog on grass")]),
+    "resps.json": (
+        json.dumps([CHAIR | {"filtered_resps": None, "resps": [["a cat"]]}]),
+        "lmms_eval",
+        CAPTIONS,
+        [("1", "a cat")],
+    ),
+    "vlmevalkit.tsv": (
+        "index\tanswer\tprediction\n0\t['a dog']\ta cat\n",
+        "vlmevalkit",
+        CAPTIONS,
+        [("row 0", "a cat")],
+    ),
+    "openai.jsonl": (in_lines([OPENAI]), "batch", CAPTIONS, TWO[:1]),
+    "responses.jsonl": (in_lines([RESPONSES]), "batch", CAPTIONS, TWO[:1]),
+    "anthropic.jsonl": (in_lines([ANTHROPIC]), "batch", CAPTIONS, TWO[:1]),
+    "gemini.jsonl": (in_lines([GEMINI]), "batch", CAPTIONS, TWO[:1]),
+    "vertex.jsonl": (in_lines([VERTEX]), "batch", CAPTIONS, [("gs://b/1.jpg", "a dog")]),
+    "bedrock.jsonl": (in_lines([BEDROCK]), "batch", CAPTIONS, TWO[:1]),
+    "batch.parquet": (to_bytes(pd.DataFrame([OPENAI]).to_parquet), "batch", CAPTIONS, TWO[:1]),
+    "share.json": (
+        json.dumps([{"id": "x", "image": "1.jpg", "conversations": TURNS}]),
+        "conversations",
+        CAPTIONS,
+        TWO[:1],
+    ),
+    "chat.jsonl": (in_lines([{"messages": CHAT}]), "conversations", CAPTIONS, [("val/2.jpg", "a cat")]),
+    "folder.zip": (
+        {"c/01Ab.png.txt": "a dog.\n\nIt runs.\n", "c/02.txt": "a cat", "c/README.txt": "read me"},
+        "text_files",
+        CAPTIONS,
+        [("01Ab.png", "a dog.\n\nIt runs."), ("2", "a cat")],
+    ),
+    # labels
+    "labels.csv": ("image_id,gender\n1,Female\n2,Male\n", "csv", LABELS, GENDERS[:2]),
+    "semicolons.csv": ("image_id;gender\n1;Female\n2;Male\n", "csv", LABELS, GENDERS[:2]),
+    "race.csv": (
+        "image_id,race\n785,light skin\n136,dark skin\n",
+        "csv",
+        LABELS,
+        [("785", "light skin"), ("136", "dark skin")],
+    ),
+    "flat.json": (json.dumps(dict(GENDERS)), "json_by_image", LABELS, GENDERS),
+    "numbers.json": (json.dumps({"1": 0, "2": 1}), "json_by_image", LABELS, [("1", "0"), ("2", "1")]),
+    "nested.json": (
+        json.dumps({image: {"gender": label} for image, label in GENDERS}),
+        "json_by_image",
+        LABELS,
+        GENDERS,
+    ),
+    "column.json": (json.dumps({"gender": dict(GENDERS)}), "json_columns", LABELS, GENDERS),
+    "attributes.json": (
+        json.dumps([{"image_id": i, "attributes": {"gender": g}} for i, g in GENDERS]),
+        "json_records",
+        LABELS,
+        GENDERS,
+    ),
+    "by_label.json": (
+        json.dumps({"Female": ["1.jpg", 3], "Male": [2, 4]}),
+        "json_by_label",
+        LABELS,
+        [GENDERS[0], GENDERS[2], GENDERS[1], GENDERS[3]],
+    ),
+    "pairs.json": (json.dumps(GENDERS), "json_rows", LABELS, GENDERS),
+    "under_a_key.json": (
+        json.dumps({"labels": [{"image_id": i, "gender": g} for i, g in GENDERS]}),
+        "json_within",
+        LABELS,
+        GENDERS,
+    ),
+    "label_studio.json": (json.dumps(STUDIO), "label_studio", LABELS, UPLOADED),
+    "label_studio_min.json": (
+        json.dumps([{"image": f"/data/upload/3/0a1b2c3d-{i}.jpg", "gender": {"choices": [g]}} for i, g in GENDERS]),
+        "json_records",
+        LABELS,
+        UPLOADED,
+    ),
+    # objects and boxes
+    "instances.json": (
+        json.dumps(coco(BOX, {"image_id": 1, "category_id": "1"}, categories=CATEGORIES)),
+        "coco_instances",
+        OBJECTS,
+        [("1", "dog|person"), ("2", "")],
+    ),
+    "panoptic.json": (
+        json.dumps(
+            coco({"image_id": 1, "segments_info": [{"category_id": 1}, {"category_id": 18}]}, categories=CATEGORIES)
+        ),
+        "coco_instances",
+        OBJECTS,
+        [("1", "dog|person"), ("2", "")],
+    ),
+    "objects.csv": ("image_id,objects\n1,dog|Cat\n2,\n", "csv", OBJECTS, [("1", "cat|dog"), ("2", "")]),
+    "boxes.csv": ("image,class,confidence,x1,y1,x2,y2\nval/1.jpg,dog,0.9,0,0,5,5\n", "csv", BOXES, [("1", "dog:0.9")]),
+    "bbox.csv": ('image_id,category,bbox\n1,dog,"[0, 0, 2, 2]"\n', "csv", BOXES, [("1", "dog:1")]),
+    "pandas.csv": (
+        "image,xmin,ymin,xmax,ymax,confidence,class,name\n1.jpg,0,0,5,5,0.5,16,dog\n",
+        "csv",
+        BOXES,
+        [("1", "dog:0.5")],
+    ),
+    "oid.csv": (
+        "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsOccluded\n6d,x,/m/03bt1vf,1,0.1,0.2,0.3,0.4,0\n",
+        "csv",
+        BOXES,
+        [("6d", "woman:1")],
+    ),
+    "detections.json": (json.dumps([BOX | {"score": 0.5}]), "json_records", BOXES, [("1", "dog:0.5")]),
+    "17.json": (
+        json.dumps([{"name": "dog", "class": 16, "confidence": 0.5, "box": {"x1": 0, "y1": 0, "x2": 2, "y2": 2}}]),
+        "json_records",
+        BOXES,
+        [("17", "dog:0.5")],
+    ),
+    "17.txt": ("0 0.5 0.5 0.2 0.3\n27 0.1 0.2 0.05 0.05 0.25\n", "yolo", BOXES, [("17", "person:1|tie:0.25")]),
+    "yolo.zip": (
+        {"labels/1.txt": "0 0.5 0.5 0.2 0.3", "labels/2.txt": "1 0.5 0.5 0.2 0.3", "classes.txt": "dog\ncat"},
+        "yolo",
+        BOXES,
+        [("1", "dog:1"), ("2", "cat:1")],
+    ),
+    # MIAP has boxes, and labels of the people in them
+    "miap.csv": (
+        "ImageID,LabelName,Confidence,XMin,XMax,YMin,YMax,GenderPresentation\n6d,/m/01g317,1,0,1,0,1,Feminine\n",
+        "csv",
+        LABELS,
+        [("6d", "/m/01g317", "1", "0", "1", "0", "1", "Feminine")],
+    ),
+}
+
+
+def written(folder, name, content):
+    """The file. content: text, bytes, or the members of an archive by name."""
+    if isinstance(content, dict):
+        with zipfile.ZipFile(folder / name, "w") as archive:
+            for member, text in content.items():
+                archive.writestr(member, text)
+    else:
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return folder / name
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_shape(tmp_path, name):
+    content, *expected = FILES[name]
+    assert list(read(written(tmp_path, name, content))) == expected
+
+
+IN_CONTAINERS = [name for name in FILES if name.startswith("a.") and not name.endswith(".gz")]
+
+
+@pytest.mark.parametrize("name", IN_CONTAINERS)
+def test_content_decides_and_not_the_ending(tmp_path, name):
+    content, *expected = FILES[name]
+    assert list(read(written(tmp_path, "captions.txt", content))) == expected
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("name", ["a.json", "a.csv", "a.tsv", "a.jsonl", "instances.json"])
+def test_byte_order_marks(tmp_path, name, encoding):
+    content, *expected = FILES[name]
+    assert list(read(written(tmp_path, name, content.encode(encoding)))) == expected
+
+
+def test_every_reader_is_in_the_table():
+    formats = {own[1] for own in FILES.values()}
+    of_json = formats - set(readers())
+    assert set(readers()) - {"json", "text_files"} <= formats and "coco_results" in of_json
+
+
+def test_tables_of_python_are_read_as_their_json():
+    frame = FRAME.set_index("image_id")
+    by_image = {np.int64(785): "A woman on skis."}
+    lists = pd.DataFrame({"image_id": [1], "captions": [np.array(["a dog", "dogs"])]})
+    expected = {785: PAIRS, 1: [("1", "a dog"), ("1", "dogs")]}
+    for table in (frame, FRAME.to_dict("records"), FRAME.to_dict("list"), tuple(FRAME.to_dict("records"))):
+        assert rows(captions(parse_table(table, "the captions"))) == expected[785]
+    assert rows(captions(parse_table(by_image, "the captions"))) == PAIRS[:1]
+    assert rows(captions(parse_table(lists, "the captions"))) == expected[1]
+    missing = parse_table(pd.DataFrame({"image_id": [1, 2], "gender": ["Male", np.nan]}), "the labels")
+    assert rows(labels(missing)) == [("1", "Male"), ("2", "")]
+
+
+@pytest.mark.parametrize("orient", ["split", "columns"])
+def test_rows_that_are_only_numbered_have_no_image_ids(tmp_path, orient):
+    parsed = parse(written(tmp_path, "a.json", FRAME.drop(columns="image_id").assign(n=1).to_json(orient=orient)))
+    assert "image_id" not in parsed.columns
+    with pytest.raises(CapbiasError, match="needed are image_id, caption"):
+        captions(parsed)
+
+
+def test_a_text_that_cannot_be_read_is_counted(tmp_path):
+    (tmp_path / "c").mkdir()
+    for name, content in (("1.txt", b"a dog"), ("2.txt", "é".encode("latin-1")), ("3.txt", b"")):
+        (tmp_path / "c" / name).write_bytes(content)
+    table = captions(parse(tmp_path / "c"))
+    assert (rows(table), table.rows, table.empty, table.problem_count) == ([("1", "a dog")], 3, 1, 1)
+    assert table.problems[0].line == 2 and "2.txt is not UTF-8" in table.problems[0].message
+
+
+def test_a_column_that_is_named_is_taken(tmp_path):
+    content, *_ = FILES["TextCaps.json"]
+    parsed = parse(written(tmp_path, "a.json", content))
+    for human in (False, True):
+        assert rows(captions(parsed, {"caption": "reference_strs"}, human=human))[0] == ("6dd", "a bike")
+    assert guess_kind(parsed, {"caption": "caption_id"}).references_beside == ""
+    parsed = parse(written(tmp_path, "a.csv", "pic,words,caption\n785,a man,not this\n"))
+    assert rows(captions(parsed, {"image_id": "pic", "caption": "words"})) == [("785", "a man")]
+    assert rows(captions(parsed, {"image_id": "pic"})) == [("785", "not this")]
+
+
+def test_failed_requests_of_a_batch_are_counted(tmp_path):
+    failed = [
+        {"custom_id": "2", "response": None, "error": {"code": "server_error", "message": "timeout"}},
+        {"custom_id": "3", "response": {"status_code": 429, "body": {"error": {"message": "too fast"}}}},
+        {"custom_id": "4", "response": {"body": {"choices": [{"message": {"content": None, "refusal": "I can't."}}]}}},
+    ]
+    table = captions(parse(written(tmp_path, "b.jsonl", in_lines([OPENAI, *failed]))))
+    assert rows(table) == [("1", "a dog"), ("4", "I can't.")]
+    assert (table.rows, table.problem_count) == (4, 2)
+    assert [own.message for own in table.problems] == ["the request failed (timeout)", "the request failed (too fast)"]
+    assert "2 requests of 4 failed" in table.notes
+
+
+def test_several_annotators_of_label_studio_are_rows(tmp_path):
+    task = STUDIO[0] | {"annotations": [*STUDIO[0]["annotations"], *STUDIO[1]["annotations"], {"was_cancelled": True}]}
+    parsed = parse(written(tmp_path, "a.json", json.dumps([task])))
+    assert parsed.columns["gender"] == [["Female"], ["Male"]] and parsed.columns["annotator"] == ["w", "w"]
+
+
+def test_a_malformed_row_is_counted(tmp_path):
+    table = captions(parse(written(tmp_path, "r.csv", "image_name| n| comment\n1.jpg| 0| a dog\n2.jpg| 4   a cat\n")))
+    assert (rows(table), table.rows, table.problem_count, table.problems[0].line) == ([("1", "a dog")], 2, 1, 3)
+    lines = "1.jpg\ta man on skis\n2.jpg\ta dog on a bed\n3.jpg\ta cat on a mat\nfour\n5.jpg\t\n"
+    table = captions(parse(written(tmp_path, "a.tsv", lines)))
+    assert (len(table.frame), table.problem_count, table.empty, table.problems[0].line) == (3, 1, 1, 4)
+
+
+def test_a_box_is_cut_at_the_edge_of_its_image(tmp_path):
+    path = written(
+        tmp_path, "a.csv", "image,class,confidence,x1,y1,x2,y2\n1.jpg,dog,0.9,-3.5,2,640.4,480\n1.jpg,tie,1,5,2,5,9\n"
+    )
+    table = boxes(parse(path), {"1": (480, 640)})
+    assert rows(table) == [("1", "dog", 0.9, 0, 2, 640, 480)]
+    assert "encloses nothing" in table.problems[0].message and table.notes == (
+        "boxes cut at the edge of their image: 1",
+    )
+    assert rows(boxes(parse(path))) == [("1", "dog", 0.9, 0, 2, 640.4, 480)], "its size is not known"
+    shares = parse(written(tmp_path, "1.txt", FILES["17.txt"][0]))
+    assert rows(boxes(shares, {"1": (100, 200)}))[0] == pytest.approx(("1", "person", 1, 80, 35, 120, 65))
+    instances = parse(written(tmp_path, "i.json", json.dumps(coco(BOX, categories=CATEGORIES))))
+    assert rows(boxes(instances)) == [("1", "dog", 1, 0, 0, 2, 2)]
+
+
+def test_prompts_are_kept_apart(tmp_path):
+    """The same caption for two prompts is no repeat; one prompt alone is nothing to tell apart."""
+    text = "image_id,prompt,caption\n1,Say it.,a dog\n1,Describe it.,a dog\n1,Say it.,a dog\n2,Say it.,a cat\n"
+    table = captions(parse(written(tmp_path, "a.csv", text)))
+    assert table.prompts == ("Say it.", "Describe it.", "Say it.")
+    assert table.notes == ("2 prompts: Say it. (2); Describe it. (1)",)
+    assert rows(table) == [("1", "a dog"), ("1", "a dog"), ("2", "a cat")]
+    table = captions(parse(written(tmp_path, "a.csv", text.replace("Describe", "Say"))))
+    assert table.prompts == () and table.duplicates == 2
+
+
+# what real harnesses left
+
 
 COCO_NAME = re.compile(r"COCO_val2014_0*(\d+)\.jpg")
-
-
-def of_lmms_eval(text):
-    values = [json.loads(line)["coco_CIDEr"] for line in text.splitlines()]
-    return [(str(own["image_id"]), own["pred"]) for own in values]
-
-
-def of_vlmevalkit(text):
-    rows = csv.DictReader(text.splitlines(), delimiter="\t")
-    return [(f"row {row['index']}", row["prediction"]) for row in rows]
-
-
-def of_oscar(text):
-    rows = [line.split("\t") for line in text.splitlines()]
-    return [(image, json.loads(captions)[0]["caption"]) for image, captions in rows]
-
-
-def of_llava(text):
-    objects = json.loads("[" + re.sub(r"\}\s*\{", "},{", text) + "]")
-    return [(str(own["image_id"]), own["text"]) for own in objects]
-
-
-# File -> name of its reader, and (image id, caption) of each row by other means.
-FILES = {
-    "20260806_102223_samples_coco2014_cap_val.jsonl": ("lmms_eval", of_lmms_eval),
+REAL = {
+    "20260806_102223_samples_coco2014_cap_val.jsonl": (
+        "lmms_eval",
+        lambda text: [
+            (str(own["image_id"]), own["pred"])
+            for own in (json.loads(line)["coco_CIDEr"] for line in text.splitlines())
+        ],
+    ),
     "coco_captions_val2014_alg_results.json": (
         "coco_results",
         lambda text: [(str(own["image_id"]), own["caption"]) for own in json.loads(text)],
     ),
-    "LLaVA_COCO_VAL.tsv": ("vlmevalkit_tsv", of_vlmevalkit),
+    "LLaVA_COCO_VAL.tsv": (
+        "vlmevalkit",
+        lambda text: [
+            (f"row {row['index']}", row["prediction"]) for row in csv.DictReader(text.splitlines(), delimiter="\t")
+        ],
+    ),
     "coco_eval.json": (
         "json_by_image",
         lambda text: [(image, own["caption"]) for image, own in json.loads(text)["imgToEval"].items()],
@@ -64,165 +590,98 @@ FILES = {
         "coco_results",
         lambda text: [(str(own["image_id"]), own["caption"][0]) for own in json.loads(text)],
     ),
-    "pica.tsv": ("oscar_tsv", of_oscar),
-    "pope_llava.json": ("json_objects", of_llava),
+    "pica.tsv": (
+        "oscar_tsv",
+        lambda text: [
+            (image, json.loads(own)[0]["caption"]) for image, own in (line.split("\t") for line in text.splitlines())
+        ],
+    ),
+    "pope_llava.json": (
+        "json_objects",
+        lambda text: [
+            (str(own["image_id"]), own["text"]) for own in json.loads("[" + re.sub(r"\}\s*\{", "},{", text) + "]")
+        ],
+    ),
 }
-ROWS = dict.fromkeys(FILES, 40) | {"pope_llava.json": 2000}
 
 
-def pairs(table):
-    return list(zip(table.frame["image_id"], table.frame["caption"], strict=True))
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_every_file_is_read_without_an_option(formats, name):
-    reader, raw = FILES[name]
+@pytest.mark.parametrize("name", REAL)
+def test_files_of_harnesses(formats, name):
+    reader, raw = REAL[name]
     expected = raw((formats / name).read_text(encoding="utf-8"))
-    assert len(expected) == ROWS[name]
-    assert detect(formats / name).format == reader
-    assert likely(formats / name).kind == GENERATED
-    table = read_captions(formats / name)
-    assert pairs(table) == expected
-    assert (table.rows, table.problem_count) == (ROWS[name], 0)
+    assert len(expected) == (2000 if name == "pope_llava.json" else 40)
+    assert read(formats / name) == (reader, CAPTIONS, expected)
 
 
 def test_no_file_there_is_left_out(formats):
-    assert {path.name for path in formats.iterdir()} == {*FILES, "README.md"}
+    assert {path.name for path in formats.iterdir()} == {*REAL, "README.md"}
 
 
-@pytest.mark.parametrize(
-    ("name", "rows"),
-    [
-        (
-            "20260806_102223_samples_coco2014_cap_val.jsonl",
-            lambda text: [
-                (str(own["coco_CIDEr"]["image_id"]), human)
-                for own in map(json.loads, text.splitlines())
-                for human in own["coco_CIDEr"]["answer"]
-            ],
-        ),
-        (
-            "LLaVA_COCO_VAL.tsv",
-            lambda text: [
-                (f"row {row['index']}", human)
-                for row in csv.DictReader(text.splitlines(), delimiter="\t")
-                for human in ast.literal_eval(row["answer"])
-            ],
-        ),
-    ],
-)
-def test_human_captions_beside_those_of_a_model(formats, name, rows):
-    assert likely(formats / name).references
-    table = read_captions(formats / name, kind="reference")
-    assert pairs(table) == rows((formats / name).read_text(encoding="utf-8"))
-    assert len(table.frame) >= 200
+def test_human_captions_beside_those_of_a_model(formats):
+    samples = formats / "20260806_102223_samples_coco2014_cap_val.jsonl"
+    values = [json.loads(line)["coco_CIDEr"] for line in samples.read_text().splitlines()]
+    table = formats / "LLaVA_COCO_VAL.tsv"
+    answers = list(csv.DictReader(table.read_text().splitlines(), delimiter="\t"))
+    for path, expected in (
+        (samples, [(str(own["image_id"]), human) for own in values for human in own["answer"]]),
+        (table, [(f"row {own['index']}", human) for own in answers for human in ast.literal_eval(own["answer"])]),
+    ):
+        assert guess_kind(parse(path)).references_beside == "references"
+        assert rows(captions(parse(path), human=True)) == expected and len(expected) >= 200
 
 
 @pytest.mark.parametrize("ending", ["xlsx", "json", "csv"])
 def test_vlmevalkit_in_every_file_that_it_writes(formats, tmp_path, ending):
-    rows = list(csv.DictReader((formats / "LLaVA_COCO_VAL.tsv").read_text().splitlines(), delimiter="\t"))
+    written_rows = list(csv.DictReader((formats / "LLaVA_COCO_VAL.tsv").read_text().splitlines(), delimiter="\t"))
     path = tmp_path / f"LLaVA_COCO_VAL.{ending}"
     if ending == "xlsx":
         book = openpyxl.Workbook()
-        for row in [list(rows[0]), *(row.values() for row in rows)]:
+        for row in [list(written_rows[0]), *(row.values() for row in written_rows)]:
             book.active.append(list(row))
         book.save(path)
     elif ending == "json":
-        path.write_text(json.dumps([row | {"answer": ast.literal_eval(row["answer"])} for row in rows], indent=4))
+        listed = [row | {"answer": ast.literal_eval(row["answer"])} for row in written_rows]
+        path.write_text(json.dumps(listed, indent=4))
     else:
-        pd.DataFrame(rows).to_csv(path, index=False, quoting=csv.QUOTE_ALL)
-    for kind in ("generated", "reference"):
-        expected = read_captions(formats / "LLaVA_COCO_VAL.tsv", kind=kind)
-        assert pairs(read_captions(path, kind=kind)) == pairs(expected)
-
-
-def test_rows_without_ids_are_joined_by_their_human_captions(formats, tmp_path):
-    """39 of the 40 images are at hand; the last has another image's first caption, which is no proof."""
-    samples = formats / "20260806_102223_samples_coco2014_cap_val.jsonl"
-    lines = [json.loads(line)["coco_CIDEr"] for line in samples.read_text().splitlines()]
-    known = [(str(own["image_id"]), text.upper()) for own in lines[:-1] for text in own["answer"]]
-    known.append(("999", lines[-1]["answer"][0]))
-    references = pd.DataFrame(known, columns=["image_id", "caption"])
-    table = read_captions(formats / "LLaVA_COCO_VAL.tsv", references=references)
-    assert pairs(table) == [(str(own["image_id"]), own["pred"]) for own in lines[:-1]]
-    assert (table.problem_count, table.problems[0].line) == (1, 40)
-    assert table.problems[0].message == "record 40: no image at hand has the human captions of row 39"
-    assert "39 captions got the image id of the human captions at hand; not found: 1" in table.notes
-    with pytest.raises(CapbiasError, match="human captions that no image at hand has"):
-        read_captions(formats / "LLaVA_COCO_VAL.tsv", references=references.assign(caption="nothing of the kind"))
+        pd.DataFrame(written_rows).to_csv(path, index=False, quoting=csv.QUOTE_ALL)
+    for human in (False, True):
+        expected = captions(parse(formats / "LLaVA_COCO_VAL.tsv"), human=human)
+        assert rows(captions(parse(path), human=human)) == rows(expected)
 
 
 def test_an_answer_that_the_model_did_not_give_is_no_caption(tmp_path):
-    path = tmp_path / "m_COCO_VAL.tsv"
-    rows = ["0\t['a dog']\ta cat", "1\t['a man']\tFailed to obtain answer via API."]
-    path.write_text("\n".join(["index\tanswer\tprediction", *rows]))
-    table = read_captions(path)
-    assert (pairs(table), table.problem_count, table.problems[0].line) == ([("row 0", "a cat")], 1, 3)
+    text = "index\tanswer\tprediction\n0\t['a dog']\ta cat\n1\t['a man']\tFailed to obtain answer via API."
+    table = captions(parse(written(tmp_path, "m.tsv", text)))
+    assert (rows(table), table.problem_count, table.problems[0].line) == ([("row 0", "a cat")], 1, 3)
 
 
-KARPATHY = {
-    "images": [
-        {
-            "cocoid": 7,
-            "filename": "COCO_val2014_000000000007.jpg",
-            "split": "test",
-            "sentences": [{"raw": "a dog"}] * 2,
-        },
-        {"filename": "1000092795.jpg", "imgid": 0, "split": "train", "sentences": [{"raw": "a man"}, {"raw": "two"}]},
-        {"imgid": 5, "split": "train"},
-    ],
-    "dataset": "coco",
-}
+# data sets saved to disk
 
 
-def test_karpathys_human_captions_of_every_split(tmp_path):
-    path = tmp_path / "dataset_coco.json"
-    path.write_text(json.dumps(KARPATHY))
-    assert likely(path).kind == HUMAN
-    table = read_captions(path, kind="reference")
-    assert pairs(table) == [("7", "a dog"), ("7", "a dog"), ("1000092795", "a man"), ("1000092795", "two")]
-    assert table.notes == ("images of every split are taken: test 1 image, train 1 image",)
-    assert (table.rows, table.problem_count, table.problems[0].line) == (3, 1, 3)
-
-
-def saved(folder, table, split, shards=1):
+def saved(folder, table, shards=1):
     """A data set as `datasets` saves it, in so many Arrow streams."""
     folder.mkdir(parents=True)
     names = [f"data-{number:05}-of-{shards:05}.arrow" for number in range(shards)]
     size = -(-table.num_rows // shards)
     for number, name in enumerate(names):
-        with pa.ipc.new_stream(folder / name, table.schema) as writer:
-            writer.write_table(table.slice(number * size, size))
-    (folder / "state.json").write_text(
-        json.dumps({"_data_files": [{"filename": own} for own in names], "_split": split})
-    )
+        (folder / name).write_bytes(arrow(table.slice(number * size, size)))
+    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": own} for own in names]}))
     (folder / "cache-1.arrow").write_bytes(b"not of the data set")
 
 
-def pictured(names):
-    """Captions of pictures whose bytes are in the table, as in most data sets of captions."""
-    pictures = [{"bytes": b"\xff\xd8" * 9, "path": name} for name in names]
-    return pa.table({"image": pictures, "caption": [[f"a {name}", "a dog"] for name in names]})
-
-
-PICTURES = ["COCO_val2014_000000000007.jpg", "b.jpg", "c.jpg"]
-IDS = dict(zip(PICTURES, ["7", "b.jpg", "c.jpg"], strict=True))
-EXPECTED = [(IDS[name], text) for name in PICTURES for text in (f"a {name}", "a dog")]
-
-
-def test_a_data_set_saved_to_disk(tmp_path):
-    saved(tmp_path / "set", pictured(PICTURES), "val", shards=2)
-    assert pairs(read_captions(tmp_path / "set", kind="reference")) == EXPECTED
-    pyarrow.parquet.write_table(pictured(PICTURES), tmp_path / "set.parquet")
-    (tmp_path / "set" / "data-00000-of-00002.arrow").rename(tmp_path / "one.arrow")
-    assert pairs(read_captions(tmp_path / "set.parquet", kind="reference")) == EXPECTED
-    assert pairs(read_captions(tmp_path / "one.arrow", kind="reference")) == EXPECTED[:4]
+def test_pictures_are_known_by_their_path_and_bytes_are_left_out(tmp_path):
+    saved(tmp_path / "set", PICTURED, shards=2)
+    pyarrow.parquet.write_table(PICTURED, tmp_path / "set.parquet")
+    for path in (tmp_path / "set", tmp_path / "set.parquet"):
+        table = captions(parse(path), human=True)
+        assert rows(table) == OF_PICTURES
+        assert table.notes[-1] == "left out, since they hold bytes: thumbnail"
 
 
 @pytest.mark.parametrize("inner", ["set/", ""])
 def test_splits_in_a_zip_stay_one_data_set(tmp_path, inner):
-    saved(tmp_path / "set" / "train", pictured(PICTURES[:2]), "train")
-    saved(tmp_path / "set" / "val", pictured(PICTURES[2:]), "val")
+    saved(tmp_path / "set" / "train", PICTURED[:1])
+    saved(tmp_path / "set" / "val", PICTURED[1:])
     (tmp_path / "set" / "dataset_dict.json").write_text('{"splits": ["train", "val"]}')
     with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
         for path in (tmp_path / "set").rglob("*.*"):
@@ -230,159 +689,50 @@ def test_splits_in_a_zip_stay_one_data_set(tmp_path, inner):
         archive.writestr("beside.csv", "image_id,gender\n7,Male\n")
     found = unpacked(tmp_path / "set.zip", tmp_path / "unpacked")
     assert [own.name for own in found] == (["set", "beside.csv"] if inner else ["set"])
-    table = read_captions(found[0], kind="reference")
-    assert pairs(table) == EXPECTED
-    assert table.notes == ("rows of every split are taken: train 2 rows, val 1 row",)
+    table = captions(parse(found[0]), human=True)
+    assert rows(table) == OF_PICTURES and table.notes[0] == "rows of every split: train 1 row, val 1 row"
 
 
-def test_prompts_are_kept_apart(tmp_path):
-    """The same caption for two prompts is no repeat; one prompt alone is nothing to tell apart."""
-    path = tmp_path / "a.csv"
-    path.write_text(
-        "image_id,prompt,caption\n1,Say it.,a dog\n1,Describe it.,a dog\n1,Say it.,a dog\n2,Say it.,a cat\n"
-    )
-    table = read_captions(path)
-    assert table.prompts == ("Say it.", "Describe it.", "Say it.")
-    assert table.notes == ("2 prompts: Say it. (2); Describe it. (1)",)
-    assert pairs(table) == [("1", "a dog"), ("1", "a dog"), ("2", "a cat")]
-    path.write_text("image_id,prompt,caption\n1,Say it.,a dog\n2,Say it.,a cat\n")
-    assert read_captions(path).prompts == ()
+# the data of the papers
 
 
-SCRIPTS = {
-    "flickr's names": (
-        "results.txt",
-        '1000092795.jpg#0\tTwo "young" guys look on .\n10002456.jpg#0\tMen in hats.\n',
-        "headerless",
-        [("1000092795", 'Two "young" guys look on .'), ("10002456", "Men in hats.")],
-    ),
-    "ids and commas": (
-        "mine.csv",
-        'COCO_val2014_000000000136.jpg,"a man, seated on a horse"\n785,a woman on skis\n',
-        "headerless",
-        [("136", "a man, seated on a horse"), ("785", "a woman on skis")],
-    ),
-    "predictions and what they are of": (
-        "out.json",
-        '{"model": "sat", "files": [{"a": 1}], "predictions": [{"image_id": 1, "text": "a dog"}, {"image_id": 2, '
-        '"text": "a cat"}]}',
-        "json_within",
-        [("1", "a dog"), ("2", "a cat")],
-    ),
-    "LLaVA's answers": (
-        "answers.jsonl",
-        '{"question_id": 7, "prompt": "Say it.", "text": "a dog", "model_id": "m"}\n'
-        '{"question_id": 8, "prompt": "Say it.", "text": "a cat", "model_id": "m"}\n',
-        "jsonl",
-        [("7", "a dog"), ("8", "a cat")],
-    ),
-    "a pipeline's": (
-        "p.json",
-        '[{"file_name": "a.jpg", "generated_text": "a dog"}]',
-        "json_records",
-        [("a.jpg", "a dog")],
-    ),
-}
+def test_coco_captions_of_people(coco_bias):
+    parsed = parse(coco_bias / "annotations" / "captions_subset.json")
+    assert (parsed.format, tuple(parsed.columns)) == ("coco_captions", ("id", "image_id", "caption"))
+    table = captions(parsed, human=True)
+    assert (table.rows, len(table.frame), table.duplicates) == (18208, 18208, 0)
+    assert table.frame["image_id"].nunique() == 3640
+    first = table.frame[table.frame["image_id"] == "785"]
+    assert list(first["caption_index"]) == [0, 1, 2, 3, 4]
+    assert first["caption"].iloc[0] == "A woman posing for the camera standing on skis."
+    table = captions(parsed)
+    assert (len(table.frame), table.duplicates) == (18202, 6), "people may repeat a caption, captioners may not"
 
 
-@pytest.mark.parametrize("case", SCRIPTS)
-def test_what_scripts_write(tmp_path, case):
-    name, text, reader, captions = SCRIPTS[case]
-    (tmp_path / name).write_text(text)
-    assert detect(tmp_path / name).format == reader and likely(tmp_path / name).kind == GENERATED
-    assert pairs(read_captions(tmp_path / name)) == captions
+@pytest.mark.long
+def test_results_and_release_hold_the_same_captions(coco_bias):
+    for pickled, results, size in (
+        ("Show-Attend-Tell/gender_val_sat_cap_mw_entries.pkl", "sat", 15762),
+        ("Att2in_FC/race_val_fc_cap_entries.pkl", "fc", 15762),
+    ):
+        path = coco_bias / "results" / f"{results}.json"
+        raw = json.loads(path.read_text())
+        known = captions(parse(path))
+        assert len(raw) == size and rows(known) == [(str(own["image_id"]), own["caption"]) for own in raw]
+        release = dict(rows(captions(parse(coco_bias / "lic_release" / pickled))))
+        assert len(release) > 10000
+        assert {image: text.strip() for image, text in rows(known) if image in release} == {
+            image: text.strip() for image, text in release.items()
+        }
 
 
-def test_a_line_that_is_none_is_counted(tmp_path):
-    (tmp_path / "a.tsv").write_text(
-        "1.jpg\ta man on skis\n2.jpg\ta dog on a bed\n3.jpg\ta cat on a mat\nfour\n5.jpg\t\n"
-    )
-    table = read_captions(tmp_path / "a.tsv")
-    assert (len(table.frame), table.problem_count, table.empty) == (3, 1, 1)
-    assert table.problems[0].line == 4 and "four where an image and a caption are expected" in table.problems[0].message
-
-
-def test_what_else_an_object_holds_is_named(tmp_path):
-    (tmp_path / "a.json").write_text(SCRIPTS["predictions and what they are of"][1])
-    assert read_captions(tmp_path / "a.json").notes == ("captions from predictions", "left out: model, files")
-
-
-@pytest.mark.parametrize("text", ["785,Female\n136,Male\n", "785,light skin\n136,dark skin\n", "image_id,race\n1,a\n"])
-def test_labels_without_a_header_are_no_captions(tmp_path, text):
-    (tmp_path / "a.csv").write_text(text)
-    assert detect(tmp_path / "a.csv").format == "csv"
-
-
-BROKEN = {
-    "predictions, cut": (
-        "o.json",
-        '{"predictions": [{"image_id": 1, "text": "a"}, {"im',
-        "o.json, JSON that is broken",
-    ),
-    "lmms-eval without a metric": (
-        "s.jsonl",
-        '{"doc_id": 0, "m": {"image_id": null, "pred": "x"}}\n{"doc_id": 1}\n',
-        "s.jsonl with 2 rows and none that can be used (the first problem is at line 1: the image id is missing)",
-    ),
-    "VLMEvalKit without rows": ("m.tsv", "index\tanswer\tprediction\n", "m.tsv with 0 rows and none that can be used"),
-    "VLMEvalKit, Excel": ("m.xlsx", "PK\x03\x04xl/ x", "m.xlsx, an Excel file that cannot be read"),
-    "captions by image, cut": ("d.json", '{"785": "a man", "872": "a', "d.json, JSON that is broken at line 1"),
-    "imgToEval of numbers": ("d.json", '{"imgToEval": {"1": 3}}', "a number (3) where a caption is expected"),
-    "imgToEval that is a list": (
-        "d.json",
-        '{"imgToEval": {"1": "a"}, "imgToEval": [1]}',
-        "d.json, JSON that holds a list",
-    ),
-    "names of fields": ("d.json", '{"model": "a", "date": "b"}', "an object with the keys model, date"),
-    "names of fields with a digit": ("d.json", '{"v2": "a", "date": "b"}', "an object with the keys v2, date"),
-    "objects, cut": ("o.json", '{"image_id": 1,\n"text": "a"}\n{"image_id": 2,\n', "o.json, JSON objects one after"),
-    "a list after an object": (
-        "o.json",
-        '{"image_id": 1,\n"text": "a"}\n{}\n[1]',
-        "(a list after an object, at line 4)",
-    ),
-    "Oscar without captions": (
-        "p.tsv",
-        '1\t[{"caption": 3}]\n2\t{"caption"\n',
-        "the caption is a number (3), not text",
-    ),
-    "Karpathy's, cut": ("k.json", json.dumps(KARPATHY)[:-40], "k.json, JSON that is broken"),
-    "Karpathy's without images": ("k.json", '{"images": [], "x": {"sentences": []}}', "k.json with 0 rows"),
-    "Arrow, cut": ("a.arrow", "\xff\xff\xff\xff\x10", "a.arrow, a data set that is broken"),
-}
-
-
-@pytest.mark.parametrize("case", BROKEN)
-def test_a_broken_file_gives_one_error(tmp_path, case):
-    name, text, said = BROKEN[case]
-    (tmp_path / name).write_bytes(text.encode("latin-1"))
-    with pytest.raises(CapbiasError) as caught:
-        read_captions(tmp_path / name)
-    assert said in caught.value.got
-    assert caught.value.expected and caught.value.remedy
-
-
-STATES = {
-    "no files": ('{"_data_files": []}', "it names no Arrow file"),
-    "outside": ('{"_data_files": [{"filename": "../../x.arrow"}]}', "state.json has no list _data_files of names"),
-    "no list": ("{}", "state.json has no list _data_files of names"),
-    "no JSON": ("{", "state.json has no list _data_files of names"),
-}
-
-
-@pytest.mark.parametrize("case", STATES)
-def test_a_broken_data_set_gives_one_error(tmp_path, case):
-    state, said = STATES[case]
-    saved(tmp_path / "set", pictured(PICTURES), "val")
-    (tmp_path / "set" / "state.json").write_text(state)
-    with pytest.raises(CapbiasError) as caught:
-        read_captions(tmp_path / "set")
-    assert caught.value.got == f"set, a data set that is broken ({said})"
-
-
-def test_every_reader_is_tried_here_or_in_test_load():
-    shipped = {"coco_captions", "csv", "json_records", "jsonl", "lic_release", "parquet", "tsv", "xlsx"}
-    here = {reader for reader, _ in FILES.values()} | {"karpathy", "datasets"}
-    here |= {reader for _, _, reader, _ in SCRIPTS.values()}
-    here |= {f"vlmevalkit_{own}" for own in ("xlsx", "json_records", "csv")}
-    assert shipped | here == set(FORMATS)
+@pytest.mark.long
+def test_labels_of_the_table_and_of_the_release_agree(coco_bias):
+    table = labels(parse(coco_bias / "annotations" / "attributes.csv"))
+    assert (table.rows, len(table.frame), table.duplicates, table.problem_count) == (15762, 15762, 0, 0)
+    assert list(table.frame.columns) == ["image_id", "gender", "skin", "objects"]
+    counts = table.frame["gender"].value_counts().to_dict()
+    assert (counts["Female"], counts["Male"], counts[""]) == (3314, 7466, 759)
+    released = labels(parse(coco_bias / "lic_release" / "Att2in_FC" / "race_val_fc_cap_entries.pkl"))
+    genders = released.frame.set_index("image_id")["bb_gender"].sort_index()
+    assert genders.equals(table.frame.set_index("image_id")["gender"].sort_index().rename("bb_gender"))

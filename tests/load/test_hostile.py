@@ -10,10 +10,10 @@ import pytest
 
 from capbias_core.attributes import parse_attribute
 from capbias_core.errors import CapbiasError
+from capbias_core.load import columnar, parse, tabular
 from capbias_core.load.rows import MOST_CHARACTERS, MOST_COLUMNS, MOST_ROWS
 from capbias_core.load.vectors import read_vectors
-from capbias_core.workspace.ingest import preview_import
-from capbias_core.workspace.store import Workspace
+from capbias_core.workspace.ingest import read_part
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def refusal(tmp_path):
 
     def of(name: str, kind: str = "captions") -> str:
         with pytest.raises(CapbiasError) as error:
-            preview_import(Workspace(tmp_path / "w"), tmp_path / name, kind, "c")
+            read_part(tmp_path / name, kind)
         return str(error.value)
 
     return of
@@ -54,29 +54,46 @@ def test_a_caption_as_long_as_a_book_is_left_out(tmp_path, refusal):
     (tmp_path / "long.json").write_text(json.dumps(rows))
     assert f"{MOST_CHARACTERS + 1:,} characters" in refusal("long.json")
     (tmp_path / "one.json").write_text(json.dumps([*rows, {"image_id": 2, "caption": "a dog"}]))
-    preview = preview_import(Workspace(tmp_path / "w"), tmp_path / "one.json", "captions", "c")
-    assert list(preview.frame["image_id"]) == ["2"]
+    assert list(read_part(tmp_path / "one.json", "captions").frame["image_id"]) == ["2"]
 
 
 def test_a_category_that_is_no_text(tmp_path, refusal):
     half = {"id": 1, "name": "\ud800"}
     content = {"images": [{"id": 1}], "annotations": [{"image_id": 1, "category_id": 1, "bbox": [0, 0, 1, 1]}]}
     (tmp_path / "objects.json").write_text(json.dumps(content | {"categories": [half]}))
-    assert "without categories" in refusal("objects.json", "objects")
+    assert "names no categories" in refusal("objects.json", "objects")
     (tmp_path / "two.json").write_text(json.dumps(content | {"categories": [half, {"id": 2, "name": "cat"}]}))
-    assert "none of 1 images has an object" in refusal("two.json", "objects"), "that of the other is not kept"
+    assert "names no object on any of its 1 images" in refusal("two.json", "objects"), "that of the other is not kept"
 
 
-def test_a_sheet_with_a_row_far_below(tmp_path, refusal):
+FAR = b'<row r="999999999999"><c r="A999999999999"><v>1</v></c></row>'
+WIDE = b"".join(b'<row r="%d"><c r="XFD%d"><v>1</v></c></row>' % (row, row) for row in range(2, 40_000))
+HUGE = b'<dimension ref="A1:XFD1048576"/>'
+
+
+@pytest.mark.parametrize("rows", [FAR, WIDE])
+def test_a_sheet_with_a_cell_far_away(tmp_path, refusal, rows):
     book = openpyxl.Workbook()
     book.active.append(["image_id", "caption"])
     book.save(tmp_path / "usual.xlsx")
-    far = b'<row r="999999999999"><c r="A999999999999"><v>1</v></c></row></sheetData>'
-    with zipfile.ZipFile(tmp_path / "usual.xlsx") as usual, zipfile.ZipFile(tmp_path / "far.xlsx", "w") as target:
+    with zipfile.ZipFile(tmp_path / "usual.xlsx") as usual, zipfile.ZipFile(tmp_path / "far.xlsx", "w", 8) as target:
         for name in usual.namelist():
-            content = usual.read(name).replace(b"</sheetData>", far).replace(b'<dimension ref="A1:B1" />', b"")
-            target.writestr(name, content)
-    assert "at most 1,048,576 rows" in refusal("far.xlsx")
+            content = usual.read(name).replace(b"</sheetData>", rows + b"</sheetData>")
+            target.writestr(name, content.replace(b'<dimension ref="A1:B1" />', HUGE))
+    assert "at most 1,048,576 rows of few cells" in refusal("far.xlsx")
+
+
+def test_a_sheet_that_unpacks_to_too_much(tmp_path, refusal, monkeypatch):
+    monkeypatch.setattr(tabular, "MOST_SHEET_BYTES", 100)
+    openpyxl.Workbook().save(tmp_path / "a.xlsx")
+    with pytest.raises(CapbiasError, match="unpacks to"):
+        parse(tmp_path / "a.xlsx")
+
+
+def test_a_parquet_file_whose_columns_differ_in_length(tmp_path):
+    """The footer says how many rows there are; nothing may rest on it."""
+    with pytest.raises(CapbiasError, match="columns have different lengths"):
+        columnar._parsed(tmp_path / "a.parquet", "parquet", "Parquet", {"a": [1], "b": [1, 2]}, ["a", "b"])
 
 
 @pytest.mark.parametrize("text", ["values = [{}, 1]", "name = {}", 'values = ["a", "b"]\nwords.a = {}'])

@@ -4,52 +4,64 @@ import gzip
 import json
 import zipfile
 
-import pandas as pd
 import pytest
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load import archives
 from capbias_core.load.archives import unpacked
-from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, Likely, kind_of_captions, likely
+from capbias_core.load.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, guess_kind
+from capbias_core.load.parse import parse
 
 COCO = {"images": [{"id": 1}], "annotations": [{"id": 1, "image_id": 1, "caption": "a man"}]}
 INSTANCES = {"images": [], "categories": [{"id": 3, "name": "dog"}], "annotations": [{"image_id": 1, "category_id": 3}]}
 RESULTS = [{"image_id": 1, "caption": "a man"}]
+SEVERAL = [{"image_id": 1, "caption": text} for text in ("a man", "a dog")]
+LISTED = [{"image_id": 1, "caption": "a man", "refs": ["a boy", "a man"]}]
+NUMBERED = [{"image_id": 1, "comment": text, "comment_number": place} for place, text in enumerate(["a man", "a dog"])]
+
+# Only COCO's own annotations are human captions for certain; a name or a number of captions is a hint.
+GUESSES = {
+    "sat.json": (RESULTS, CAPTIONS, True, ""),
+    "human.json": (RESULTS, CAPTIONS, True, "its name says so"),
+    "preferences.json": (RESULTS, CAPTIONS, True, ""),
+    "strong-human-aligned.json": (SEVERAL, CAPTIONS, True, "its name says so and its images have 2 captions each"),
+    "nic.json": (SEVERAL, CAPTIONS, True, "its images have 2 captions each"),
+    "texts.json": ([{"image_id": 1, "text": "a man"}], CAPTIONS, False, ""),
+    "captions_val2014.json": (COCO, REFERENCES, True, ""),
+    "without_ids.json": ({"annotations": RESULTS}, REFERENCES, False, "it is laid out as COCO's human captions"),
+    "numbered.json": (NUMBERED, REFERENCES, False, "its captions are numbered"),
+    "instances.json": (INSTANCES, OBJECTS, True, ""),
+    "labels.csv": ("image_id,gender,race\n1,Male,Light\n2,Male,Dark\n", LABELS, True, ""),
+    "comments.csv": ("image_id,gender,comment\n1,Male,\n2,Male,ok\n3,Female,\n4,Male,\n", LABELS, True, ""),
+    "names.csv": ("picture of,gender\n1,Male\n2,Male\n", LABELS, False, ""),
+    "both.csv": ("image_id,gender,objects\n1,Male,dog|cat\n2,Male,\n", LABELS, True, ""),
+    "objects.csv": ("image_id,objects\n1,dog|cat\n", OBJECTS, True, ""),
+    "boxes.csv": ("image,class,confidence,x1,y1,x2,y2\n1.jpg,dog,0.9,0,0,5,5\n", BOXES, True, ""),
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "kind"),
-    [
-        ("sat.json", json.dumps(RESULTS), GENERATED),
-        ("human.json", json.dumps(RESULTS), HUMAN),
-        ("my_refs.csv", "image_id,caption\n1,a man\n", HUMAN),
-        ("preferences.csv", "image_id,caption\n1,a man\n", GENERATED),
-        ("captions_val2014.json", json.dumps(COCO), HUMAN),
-        ("instances.json", json.dumps(INSTANCES), OBJECTS),
-        ("labels.csv", "image_id,gender,race\n1,Male,Light\n", LABELS),
-        ("both.csv", "image_id,gender,objects\n1,Male,dog|cat\n", LABELS),
-        ("objects.csv", "image_id,objects\n1,dog|cat\n", OBJECTS),
-        ("boxes.csv", "image,class,confidence,x1,y1,x2,y2\n1.jpg,dog,0.9,0,0,5,5\n", OBJECTS),
-        ("captions.jsonl", '{"image_id": 1, "caption": "a man"}\n{"image_id": 2, "caption": "a dog"}\n', GENERATED),
-    ],
-)
-def test_kinds_by_content_and_name(tmp_path, name, text, kind):
-    (tmp_path / name).write_text(text)
-    assert likely(tmp_path / name).kind == kind
+@pytest.mark.parametrize("name", GUESSES)
+def test_kinds_by_content(tmp_path, name):
+    content, kind, certain, hint = GUESSES[name]
+    (tmp_path / name).write_text(content if isinstance(content, str) else json.dumps(content))
+    guess = guess_kind(parse(tmp_path / name))
+    assert (guess.kind, guess.certain, guess.hint) == (kind, certain, hint)
+    assert guess.suggests == (REFERENCES if " and " in hint else "")
 
 
-def test_several_captions_an_image_are_peoples():
-    assert kind_of_captions(GENERATED, ["1", "1", "2", "2", "2"]) == HUMAN
-    assert kind_of_captions(GENERATED, ["1", "2", "3", "3"]) == GENERATED
-    assert kind_of_captions(LABELS, ["1", "1"]) == LABELS
+def test_human_captions_beside_those_of_a_model_and_a_column_that_is_named(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps(LISTED))
+    parsed = parse(tmp_path / "a.json")
+    assert guess_kind(parsed).references_beside == "refs"
+    (tmp_path / "a.csv").write_text("image_id,gender\n1,Male\n2,Male\n")
+    assert guess_kind(parse(tmp_path / "a.csv"), {"caption": "gender"}).kind == CAPTIONS
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_instances_are_told_from_captions_in_any_encoding(tmp_path, encoding):
     (tmp_path / "a.json").write_text(json.dumps(INSTANCES), encoding=encoding)
     (tmp_path / "b.json").write_text(json.dumps(COCO | {"info": 'no \\"category_id\\" here'}), encoding=encoding)
-    assert likely(tmp_path / "a.json") == Likely(OBJECTS, "COCO instances (JSON)")
-    assert likely(tmp_path / "b.json") == Likely(HUMAN, "COCO captions (JSON)")
+    assert [guess_kind(parse(tmp_path / name)).kind for name in ("a.json", "b.json")] == [OBJECTS, REFERENCES]
 
 
 def test_the_files_of_a_zip_by_their_names_alone(tmp_path):
@@ -73,6 +85,7 @@ def test_a_gz_and_any_other_file(tmp_path):
 
 def test_archives_that_are_broken_empty_or_too_large_leave_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(archives, "MOST_BYTES", 1000)
+    monkeypatch.setattr(archives, "MOST_TEXTS", 3)
     monkeypatch.setattr(archives, "MOST_FILES", 3)
     (tmp_path / "broken.zip").write_bytes(b"PK\x03\x04 no")
     (tmp_path / "broken.gz").write_bytes(gzip.compress(b"x" * 100)[:-9])
@@ -85,14 +98,3 @@ def test_archives_that_are_broken_empty_or_too_large_leave_nothing(tmp_path, mon
         with pytest.raises(CapbiasError, match=name):
             unpacked(tmp_path / name, tmp_path / "here")
         assert not (tmp_path / "here").exists()
-
-
-def test_tables_of_a_known_format(tmp_path):
-    pd.DataFrame({"image_id": ["1"], "caption": ["a man"]}).to_parquet(tmp_path / "sat.parquet")
-    assert likely(tmp_path / "sat.parquet") == Likely(GENERATED, "Parquet")
-    (tmp_path / "sat.parquet").rename(tmp_path / "plain_human.parquet")
-    human = Likely(HUMAN, "Parquet", human_by="by its name")
-    assert likely(tmp_path / "plain_human.parquet") == human, "said where it is asked"
-    (tmp_path / "prose.txt").write_text("Dear reader,\nnothing here.\n")
-    with pytest.raises(CapbiasError):
-        likely(tmp_path / "prose.txt")

@@ -20,8 +20,13 @@ from capbias_core.present.overlay import thumbnail
 from capbias_core.runs.artifact_runs import plan_artifact
 from capbias_core.runs.run import run_one
 from capbias_core.types import silent
-from capbias_core.workspace.ingest import keep_images, picture_path
-from capbias_core.workspace.photographs import file_digests, frozen_photographs, photograph_files
+from capbias_core.workspace.photographs import (
+    file_digests,
+    frozen_photographs,
+    keep_images,
+    photograph_files,
+    picture_path,
+)
 from capbias_core.workspace.store import Workspace
 
 RED, BLUE = (200, 10, 20), (5, 20, 210)
@@ -108,7 +113,7 @@ def test_a_file_that_was_cut_short(tmp_path):
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     Image.fromarray(noise).save(data, "JPEG")
     (tmp_path / "a.jpg").write_bytes(data.getvalue()[:2000])
-    with pytest.raises(CapbiasError, match=r"a\.jpg, which cannot be read as a picture"):
+    with pytest.raises(CapbiasError, match=r"a\.jpg cannot be read as a picture"):
         read_photograph(tmp_path / "a.jpg")
 
 

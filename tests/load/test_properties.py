@@ -24,17 +24,16 @@ from hypothesis import strategies as st
 from capbias_core.attributes import read_attribute
 from capbias_core.attributes.form import fields_of
 from capbias_core.errors import CapbiasError
-from capbias_core.load import detect, read_attributes, read_boxes, read_captions, read_objects
+from capbias_core.load import parse, parse_table, read_file
 from capbias_core.load.archives import unpacked, unpacked_tree
-from capbias_core.load.kinds import likely
+from capbias_core.load.kinds import guess_kind
+from capbias_core.load.labels import labels
 from capbias_core.load.published import read_human_scores, read_results
-from capbias_core.load.regions import read_regions
-from capbias_core.load.segments import segment_table
+from capbias_core.load.tables import boxes, captions, objects, regions, segments
 from capbias_core.load.texts import read_texts
 from capbias_core.load.vectors import read_vectors
 from capbias_core.runs.plan_file import read_plan
-from capbias_core.workspace.offers import offers_of
-from capbias_core.workspace.store import Workspace
+from capbias_core.workspace.ingest import File, preview
 
 pytestmark = pytest.mark.long
 
@@ -46,15 +45,23 @@ SAMPLES = [
     for place in (1, 2)
 ]
 BOXES = "image,class,confidence,x1,y1,x2,y2\n1.jpg,cat,0.9,0,0,10,10\n2.jpg,dog,0.5,1,1,2,2\n"
-OUTLINES = [[[0, 0, 4, 0, 4, 4]], {"size": [2, 3], "counts": [1, 3, 2]}, {"size": [2, 3], "counts": "132"}]
+RUNS = {"size": [2, 3], "counts": [1, 3, 2]}
+OUTLINES = [[[0, 0, 4, 0, 4, 4]], RUNS, {"size": [2, 3], "counts": "132"}, [RUNS, RUNS], {**RUNS, "counts": "b'132'"}]
+CATEGORIES = [{"id": 1, "name": "person"}]
 INSTANCES = {
-    "images": [{"id": 1, "height": 10, "width": 10}, {"id": 2}, {"id": 3}],
+    "images": [{"id": 1, "height": 10, "width": 10}, {"id": 2}, {"id": 3}, {"id": 4}],
     "annotations": [
         {"image_id": place, "category_id": 1, "bbox": [0, 0, 1, 1], "iscrowd": 0, "segmentation": own}
         for place, own in enumerate(OUTLINES, start=1)
     ],
-    "categories": [{"id": 1, "name": "person"}],
+    "categories": CATEGORIES,
 }
+STUDIO = {"from_name": "gender", "value": {"choices": ["Male"]}}
+BATCH = [
+    {"custom_id": "1", "response": {"body": {"choices": [{"message": {"content": "a dog"}}]}}},
+    {"custom_id": "2", "response": None, "error": {"message": "timeout"}},
+    {"custom_id": "3", "result": {"message": {"content": [{"type": "text", "text": "a cat"}]}}},
+]
 ATTRIBUTE = 'name = "g"\nvalues = ["F", "M"]\nderived.precedence = ["F", "M"]\n[words]\nF = ["she"]\nM = ["he"]\n'
 PLAN = 'collection = "c"\n[captions]\nsat = "sat.json"\n[[measure]]\nattribute = "gender"\nseeds = [0, 1]\n'
 PLAIN = {
@@ -68,8 +75,21 @@ PLAIN = {
         json.dumps({"CIDEr": 1, "imgToEval": {"1": CAPTIONS[0]}}),
         json.dumps({"images": [{"cocoid": 1, "split": "val", "sentences": [{"raw": "a dog"}]}], "dataset": "coco"}),
         json.dumps([{"index": 0, "answer": "['a dog', 'dogs']", "question": "?", "prediction": "a cat"}]),
+        json.dumps({"columns": ["image_id", "caption"], "data": [[1, "a dog"], [2, "a cat"]]}),
+        json.dumps({"image_id": {"0": 1}, "caption": {"0": "a dog"}}),
+        json.dumps({"gender": {"1": "Male", "2": "Female"}}),
+        json.dumps({"Male": ["1", "2"], "Female": ["3"]}),
+        json.dumps([[1, "a dog"], [2, "a cat"]]),
+        json.dumps([{"image": "1.jpg", "conversations": [{"from": "gpt", "value": "a dog"}]}]),
+        json.dumps([{"data": {"image": "1.jpg"}, "annotations": [{"result": [STUDIO]}]}]),
+        json.dumps([{"name": "dog", "class": 16, "confidence": 0.5, "box": {"x1": 0, "y1": 0, "x2": 2, "y2": 2}}]),
+        json.dumps({"annotations": [{"image_id": 1, "segments_info": [{"category_id": 1}]}], "categories": CATEGORIES}),
     ],
-    ".jsonl": ["\n".join(map(json.dumps, CAPTIONS)), "\n".join(map(json.dumps, SAMPLES))],
+    ".jsonl": [
+        "\n".join(map(json.dumps, CAPTIONS)),
+        "\n".join(map(json.dumps, SAMPLES)),
+        "\n".join(map(json.dumps, BATCH)),
+    ],
     ".csv": [
         'image_id,caption\n1,a dog\n2,"a man, a ""cat"""\n',
         "image_id;gender;objects\n1;Male;cat|dog\n2;Female;\n",
@@ -86,6 +106,7 @@ PLAIN = {
     ".txt": [
         "1.jpg#0\ta dog on grass\n1.jpg#1\ta man with it\n",
         "a dog\na man\n",
+        "0 0.5 0.5 0.2 0.3\n27 0.1 0.2 0.05 0.05 0.9\n",
         "dog 0.1 0.2\nman 1 2\n",
         "2 2\ndog 0.1 0.2\nman 1 2\n",
     ],
@@ -99,7 +120,8 @@ PIECES = [
         )
     ),
     *(b"image_id caption category_id annotations images categories segmentation counts size name id inf".split()),
-    *(b"imgToEval sentences cocoid doc_id pred answer prediction index references prompt".split()),
+    *(b"imgToEval sentences cocoid doc_id pred answer prediction index references prompt custom_id response".split()),
+    *(b"conversations messages role content columns data box bbox segments_info result choices".split()),
     *(b"9" * 5000, b"0x" + b"f" * 5000, b"[" * 5000, b'{"a":' * 5000, b"a." * 150),
     *(b"\xed\xa0\x80", "\u0130\u2028\x85".encode()),
 ]
@@ -157,7 +179,11 @@ WHOLE = {
     ".pkl": [pickle.dumps(CAPTIONS, protocol) for protocol in (0, 2, 4)],
     ".bin": [vectors()],
     ".arrow": [ARROW],
-    ".zip": [archive({"a.csv": BOXES.encode(), "b/c.json": json.dumps(CAPTIONS).encode()}), archive(SAVED)],
+    ".zip": [
+        archive({"a.csv": BOXES.encode(), "b/c.json": json.dumps(CAPTIONS).encode()}),
+        archive(SAVED),
+        archive({"a/1.txt": b"a dog", "a/2.txt": b"a cat"}),
+    ],
     ".gz": [gzip.compress(BOXES.encode()), gzip.compress(vectors())],
 }
 FILES = {ending: [text.encode() for text in texts] for ending, texts in PLAIN.items()} | WHOLE
@@ -253,16 +279,18 @@ def attribute(path: Path):
     return read_attribute(path)
 
 
+TABLES = [
+    guess_kind,
+    captions,
+    lambda parsed: captions(parsed, human=True),
+    labels,
+    boxes,
+    lambda parsed: boxes(parsed, {"1": (10, 10)}),
+    objects,
+    segments,
+    regions,
+]
 READERS = [
-    detect,
-    likely,
-    read_captions,
-    lambda path: read_captions(path, kind="reference"),
-    read_attributes,
-    read_boxes,
-    read_objects,
-    segment_table,
-    read_regions,
     read_results,
     read_human_scores,
     read_texts,
@@ -272,33 +300,37 @@ READERS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory) -> Workspace:
-    return Workspace(tmp_path_factory.mktemp("workspace"))
+@given(RECORDS | st.dictionaries(KEYS | st.text(max_size=3), VALUES, max_size=5))
+def test_a_table_of_python_is_read_or_refused(table):
+    parsed = check(lambda own: parse_table(own, "the captions"), table)
+    for read in TABLES if parsed else ():
+        check(read, parsed)
 
 
 @pytest.mark.parametrize("ending", sorted(FILES))
 @given(data=st.data())
-def test_a_file_is_read_or_refused(workspace, ending, data):
+def test_a_file_is_read_or_refused(ending, data):
     content = data.draw(contents(ending))
     name = f"file{data.draw(st.sampled_from([ending, ending, '', *sorted(FILES)]))}"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         path.write_bytes(content)
+        parsed = check(parse, path)
+        for read in TABLES if parsed else ():
+            check(read, parsed)
         for read in READERS:
             check(read, path)
-        check_offers(workspace, path)
+        check_parts(path)
         for own in check(lambda own: unpacked(own, Path(folder) / "unpacked"), path) or ():
-            check_offers(workspace, own)
+            check_parts(own)
         if path.suffix == ".zip":
             check(lambda own: unpacked_tree(own, Path(folder) / "tree"), path)
 
 
-def check_offers(workspace: Workspace, path: Path):
-    for found in offers_of(workspace, path, "c"):
-        check(lambda _, own=found: own, path)
-        if found.error:
-            str(found.error).encode()
+def check_parts(path: Path):
+    for part in preview([File(path)], read=read_file):
+        check(lambda _, own=part: own, path)
+        str(part.reading.error).encode()
 
 
 def check(read, path: Path):
@@ -308,8 +340,7 @@ def check(read, path: Path):
     except CapbiasError as error:
         str(error).encode()
         return None
-    preview = getattr(found, "preview", None)
-    frame = getattr(preview or found, "frame", None)
+    frame = getattr(found, "frame", None)
     if frame is not None:
         pa.Table.from_pandas(frame)
         assert len(frame)

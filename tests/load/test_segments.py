@@ -7,11 +7,14 @@ from pycocotools import mask
 
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
+from capbias_core.load.parse import parse
 from capbias_core.load.report import report_segments
-from capbias_core.load.segments import outline_fault, read_segments, run_lengths, segment_table
+from capbias_core.load.segments import outline_fault, run_lengths
+from capbias_core.load.tables import segments
 from capbias_core.types import SEGMENT_COLUMNS
 from capbias_core.workspace import ingest
-from capbias_core.workspace.ingest import keep_images, keep_segments, preview_import
+from capbias_core.workspace.ingest import File, held_by, preview, read_part, store
+from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.store import Workspace
 
 CATEGORIES = [{"id": 1, "name": "person"}, {"id": 18, "name": "Dog"}]
@@ -30,6 +33,14 @@ def written(folder, annotations, sizes=((1, 10, 10),), name="instances.json", **
     path = folder / name
     path.write_text(json.dumps({"images": images, "annotations": annotations, "categories": CATEGORIES, **further}))
     return path
+
+
+def segment_table(path, wanted=None):
+    return segments(parse(path), wanted)
+
+
+def read_segments(path, *more):
+    return segment_table(path, *more).frame
 
 
 def test_outlines_by_hand(tmp_path):
@@ -52,13 +63,33 @@ def test_a_box_that_is_missing_is_that_of_the_outline(tmp_path):
     assert frame[["x1", "y1", "x2", "y2"]].to_numpy().tolist() == [[1, 2, 5, 7.5], [0, 0, 2, 2]]
 
 
+# Of the same two columns of a picture two pixels high and three wide.
+WRITTEN = {
+    "in a list": [RUNS],
+    "in two parts": [{"size": [2, 3], "counts": [1, 1, 4]}, {"size": [2, 3], "counts": [2, 2, 2]}],
+    "as text": json.dumps(RUNS),
+    "as Python's text": str({**RUNS, "counts": b"132"}),
+    "with bytes as text": {**RUNS, "counts": "b'132'"},
+    "without its size": {"counts": [1, 3, 2]},
+}
+
+
+@pytest.mark.parametrize("case", WRITTEN)
+def test_a_mask_however_it_is_written(tmp_path, case):
+    row = annotation(outline=WRITTEN[case], category="person", bbox=[-2, 0, 90, 2])
+    (outline,) = segment_table(written(tmp_path, [row], ((1, 2, 3),))).frame.itertuples(index=False)
+    kept = json.loads(outline.outline)
+    assert kept["size"] == [2, 3] and run_lengths(kept["counts"]) == [1, 3, 2]
+    assert outline[1:2] + outline[5:9] == ("person", 0, 0, 3, 2), "the box is cut at the edge of the image"
+
+
 FAULTS = {
     "there is no outline": {"outline": None},
     "the outline is empty": {"outline": []},
     "the outline is a number": {"outline": 3},
     "neither polygons nor run lengths": {"outline": "[[1, 2"},
-    "a polygon that is no list of 3": {"outline": [[1, 1, 4, 4]]},
-    "a polygon with something else than numbers": {"outline": [[1, 1, 4, 1, "4", 4]]},
+    "a polygon is not a list of 3": {"outline": [[1, 1, 4, 4]]},
+    "a polygon holds something else than numbers": {"outline": [[1, 1, 4, 1, "4", 4]]},
     "a point of the outline is not on the image of 10 x 10": {"outline": [[1, 1, 4, 1, 4, 400]]},
     "an outline of 3 x 2 pixels on an image of 10 x 10": {"outline": RUNS},
     "run lengths for 99 pixels where the outline has 100": {"outline": {"size": [10, 10], "counts": [99]}},
@@ -91,14 +122,14 @@ def test_a_size_that_is_not_known_is_none(tmp_path, sizes):
 
 
 def test_another_file_is_refused(tmp_path):
-    for content, said in (([], "no list of annotations"), ({"annotations": [{"image_id": 1}]}, "no annotation with")):
+    for content, said in (([], "no table is found"), ({"annotations": [{"image_id": 1}]}, "holds no outlines")):
         path = tmp_path / "other.json"
         path.write_text(json.dumps(content))
         with pytest.raises(CapbiasError, match=said):
             segment_table(path)
     cut = '{"annotations": [{"category_id": 1, "segmentation": [[1, 2'
     path.write_text(cut)
-    with pytest.raises(CapbiasError, match=f"broken at line 1, column {len(cut) + 1} "):
+    with pytest.raises(CapbiasError, match=f"at line 1, column {len(cut) + 1}:"):
         segment_table(path)
 
 
@@ -142,9 +173,8 @@ def test_the_report(tmp_path):
     assert lines["Outlines"] == "3 (1 of a crowd)" and lines["Images"] == "2 (1 with a person)"
     assert lines["People"] == "2" and lines["Photographs with outlines"] == "50.0%"
     assert report.warnings == (
-        "1 problem in 4 rows: what could not be read is left out. "
-        "The first is at record 4: there is no outline (segmentation).",
-        "The size of 1 image is not said: that outlines fit is seen when they are used.",
+        "1 problem in 4 rows: these rows are left out. The first is at record 4: there is no outline (segmentation).",
+        "The file does not give the size of 1 image: whether outlines fit is checked when they are used.",
     )
 
 
@@ -154,12 +184,12 @@ def test_of_a_large_file_only_images_of_the_collection_are_kept(tmp_path, monkey
     (tmp_path / "pictures" / "000002.png").touch()
     keep_images(workspace, tmp_path / "pictures", "c")
     path = written(tmp_path, [annotation(1), annotation(2)])
-    assert len(preview_import(workspace, path, "segments", "c").frame) == 2
+    assert len(read_part(path, "segments").frame) == 2
     monkeypatch.setattr(ingest, "LARGE_FILE", 10)
-    offered = preview_import(workspace, path, "segments", "c")
-    assert list(offered.frame["image_id"]) == ["2"] and offered.report["others"] == 1
-    item = keep_segments(workspace, offered, "outlines", "c", path.name)
-    assert workspace.frame(item.hash).equals(offered.frame)
+    (part,) = preview([File(path, "segments")], held_by(workspace, "c"))
+    assert list(part.frame["image_id"]) == ["2"] and part.report["others"] == 1
+    (item,) = store(workspace, "c", [part])
+    assert workspace.frame(item.hash).equals(part.frame)
 
 
 def test_import_from_a_terminal(tmp_path, capsys):
@@ -167,6 +197,6 @@ def test_import_from_a_terminal(tmp_path, capsys):
     home = ["--workspace", str(tmp_path / "home")]
     assert main(["import", str(path), "--kind", "segments", *home]) == 0
     said = capsys.readouterr()
-    assert "kept: segments instances" in said.out and "there is no outline" in said.out and "1 problem" in said.err
+    assert "segments instances" in said.out and "there is no outline" in said.out and "1 problem" in said.err
     (item,) = Workspace(tmp_path / "home").items()
     assert (item.kind, item.rows) == ("segments", 1)

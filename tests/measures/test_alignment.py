@@ -12,7 +12,6 @@ import pytest
 from capbias_core import cli
 from capbias_core.analysis.alignment import constant_alignment
 from capbias_core.analysis.published import beside_measured
-from capbias_core.attributes import plain_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
 from capbias_core.load.vectors import read_vectors
@@ -24,7 +23,6 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS, Result, Vectors, silent
 from capbias_core.workspace import ingest
-from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace, bytes_frame
 from capbias_core.workspace.vectors import (
     aligned_captions,
@@ -34,6 +32,7 @@ from capbias_core.workspace.vectors import (
     looked_up,
     offer_vectors,
 )
+from tests.collections_ import keep
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = {"the": [0.5, -2, 3], "cat": [1, 0, 0.25], "naïve": [1, 1, 1]}
@@ -218,12 +217,8 @@ def tools(tmp_path) -> tuple[Workspace, Request, Path]:
     human = {image: f"someone {'spanner' if value == 'A' else 'whisk'} zzz" for image, value in labels.items()}
     model = {image: f"someone {('wrench', 'spoon')[rng.integers(2)]} here" for image in labels}
     workspace = Workspace(tmp_path / "workspace")
-    attribute = plain_attribute("group", ("A", "B"))
-    table = pd.DataFrame({"image_id": list(labels), "label": list(labels.values())})
-    details = {"group": mapping_details(attribute, "label", {"A": "A", "B": "B"})}
-    workspace.keep("attributes", "labels", table, "c", "test", {"attributes": details})
-    workspace.keep("captions", "m", captions_of(model), "c", "test")
-    workspace.keep("references", "human", captions_of(human), "c", "test")
+    table = pd.DataFrame({"image_id": list(labels), "group": list(labels.values())})
+    keep(workspace, labels=table, attribute="group", captions=captions_of(model), references=captions_of(human))
     path = tmp_path / "my glove.txt"
     path.write_bytes(glove(dict(zip(ANGLES_OF_SET, at_angles(ANGLES_OF_SET, 3).matrix.tolist(), strict=True))))
     request = Request("c", ("m",), "labels", "group", ("lic",), "human", seeds=2)
@@ -329,9 +324,7 @@ def test_the_place_and_the_needed_vectors_are_kept_and_go_with_their_runs(tools)
 def test_words_of_later_captions_are_looked_up_in_the_same_file(tools, tmp_path):
     workspace, request, path = tools
     item = kept(workspace, path)
-    later = tmp_path / "later.csv"
-    later.write_text("image_id,caption\n1,someone unrelated ocarina\n")
-    ingest.keep_captions(workspace, ingest.preview_import(workspace, later, "captions", "c"), "later", "c", "later.csv")
+    keep(workspace, captions={"later": [{"image_id": 1, "caption": "someone unrelated ocarina"}]})
     (again,) = workspace.items("vectors", "c")
     assert again.hash == item.hash and looked_up(workspace, item.hash) > {"unrelated", "ocarina", "spanner"}
     assert again.details["found"] == 7
@@ -341,9 +334,7 @@ def test_a_changed_file_is_not_taken_for_the_same(tools, tmp_path):
     workspace, request, path = tools
     item = kept(workspace, path)
     path.write_text("someone 1 2 3\nunrelated 1 2 3\n")
-    later = tmp_path / "later.csv"
-    later.write_text("image_id,caption\n1,someone unrelated\n")
-    ingest.keep_captions(workspace, ingest.preview_import(workspace, later, "captions", "c"), "later", "c", "later.csv")
+    keep(workspace, captions={"later": [{"image_id": 1, "caption": "someone unrelated"}]})
     assert "unrelated" not in looked_up(workspace, item.hash)
     assert kept(workspace, path).hash != item.hash and [own.name for own in workspace.items("vectors")] == ["my glove"]
 

@@ -14,7 +14,6 @@ from PIL import Image
 
 from capbias_core.cli import main
 from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.load import read_captions
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.caption import CaptionOptions
 from capbias_core.runs.artifact_runs import apart
@@ -23,8 +22,8 @@ from capbias_core.runs.engine import needs_workers
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.workspace.conditions import condition_of
-from capbias_core.workspace.ingest import keep_attributes, keep_images
-from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.ingest import read_frame
+from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.store import Workspace
 
 torch = pytest.importorskip("torch")
@@ -32,6 +31,7 @@ pytest.importorskip("transformers")
 
 from capbias_core.vision.captioners import load_captioner  # noqa: E402
 from tests.captioners import save_blip, save_git  # noqa: E402
+from tests.collections_ import keep  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
@@ -85,7 +85,7 @@ def test_from_photographs_to_a_metric(workspace, blip):
     assert outcome.results == [] and outcome.notes[0].startswith("10 captions by tiny-blip")
     assert outcome.notes[1].startswith("Left out 1 photograph: ") and BROKEN in outcome.notes[1]
     labels = pd.DataFrame({"image_id": IMAGES[:9], "gender": ["Female", "Male"] * 4 + ["Female"]})
-    keep_attributes(workspace, labels, "labels", "mine", "test", {"gender": suggested_details("gender", labels)})
+    keep(workspace, "mine", labels=labels)
     (counting,) = plan(workspace, Request("mine", ("tiny-blip",), "labels", "gender", ("ratio", "error")))
     rows = {row.metric: row for row in done(workspace, counting).results}
     words = [set(caption.split()) for caption in frame["caption"][:9]]
@@ -200,7 +200,7 @@ def test_sets_of_several_masks_of_one_condition_stay_beside_one_another(workspac
 def judged(workspace: Workspace, name: str):
     """The run in which the captioner of a set judges it, with the photographs that are its own."""
     labels = pd.DataFrame({"image_id": IMAGES, "gender": ["Female", "Male"] * 5})
-    keep_attributes(workspace, labels, "labels", "mine", "test", {"gender": suggested_details("gender", labels)})
+    keep(workspace, "mine", labels=labels)
     request = Request("mine", (name,), "labels", "gender", ("imagecaptioner2",), options={"judge": "self"})
     return plan(workspace, request)[0]
 
@@ -299,7 +299,7 @@ def test_photographs_to_coco_results_in_a_worker(blip, folder, tmp_path, capsys)
     pixels = [read_photograph(folder / f"{number:012d}.jpg") for number in range(1, 11)]
     here = load_captioner(str(blip), "cpu").captions(pixels, beams=2, length=6, batch=10)
     assert [row["caption"] for row in found] == here, "the same in another process and in other batches"
-    assert read_captions(output).frame["image_id"].tolist() == IMAGES
+    assert read_frame(output, "captions")["image_id"].tolist() == IMAGES
 
 
 def test_a_collections_photographs_are_captioned_and_listed(workspace, blip, capsys, monkeypatch):

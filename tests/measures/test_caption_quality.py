@@ -49,8 +49,8 @@ from capbias_core.present.tradeoff import tradeoff_chart, tradeoff_note
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS, Result
-from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 GENDER = get_attribute("gender")
 QUALITY = ["bleu4", "cider", "meteor", "rouge_l"]
@@ -262,13 +262,10 @@ def test_a_group_without_images_leaves_the_gap_undefined():
 def workspace_with(folder: Path) -> Request:
     workspace = Workspace(folder)
     table = pd.DataFrame({"image_id": [*IMAGES, "8"], "sex": [*(own[0] for own in IMAGES.values()), "Male"]})
-    details = mapping_details(GENDER, "sex", {value: value for value in GENDER.values})
-    workspace.keep("attributes", "labels", table, "c", "test", {"attributes": {"gender": details}})
-    rows = [(image, 0, own[2]) for image, own in IMAGES.items()] + [("8", 0, "no reference for this one")]
-    columns = ["image_id", "caption_index", "caption"]
-    workspace.keep("captions", "mine", pd.DataFrame(rows, columns=columns), "c", "test")
-    human = [(image, place, text) for image, own in IMAGES.items() for place, text in enumerate(own[1])]
-    workspace.keep("references", "human", pd.DataFrame(human, columns=columns), "c", "test")
+    rows = [(image, own[2]) for image, own in IMAGES.items()] + [("8", "no reference for this one")]
+    human = [(image, text) for image, own in IMAGES.items() for text in own[1]]
+    mine, people = (pd.DataFrame(own, columns=["image_id", "caption"]) for own in (rows, human))
+    keep(workspace, labels=table, captions={"mine": mine}, references=people)
     return Request("c", ("mine",), "labels", "gender", ("performance_gap", "vocabulary"), "human")
 
 

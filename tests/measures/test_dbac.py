@@ -17,8 +17,8 @@ from capbias_core.metrics.dbac import accuracy, dbac, inverse_cross_entropy, pai
 from capbias_core.prepare.tasks import mask_objects, object_names
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
-from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 # by hand
 
@@ -96,10 +96,7 @@ def fill(folder, human: pd.DataFrame, model: pd.DataFrame, values, objects=None)
     if objects is not None:
         table["objects"] = objects
     workspace = Workspace(folder)
-    details = {"attributes": {"gender": suggested_details("gender", table)}}
-    workspace.keep("attributes", "labels", table, "c", "test", details)
-    workspace.keep("references", "human", human, "c", "test")
-    workspace.keep("captions", "m", model, "c", "test", {"trained_on_references": True})
+    keep(workspace, labels=table, references=human, captions=model, trained=True)
     names = ("dbac", "dbac_accuracy", "dbac_code")
     return workspace, Request("c", ("m",), "labels", "gender", names, "human", seeds=3, options={"test_share": 0.2})
 

@@ -8,8 +8,8 @@ import pytest
 
 from capbias_core.prepare.tasks import mask_verbs, named_verbs, verbs_in
 from capbias_core.runs.plan import Request
-from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 from tests.measures.test_dbac import finished
 
 FORMS = {"Female": "a woman", "Male": "a man"}
@@ -19,12 +19,8 @@ def measured(folder, human: list[str], model: list[str], values):
     ids = [str(place) for place in range(len(values))]
     table = pd.DataFrame({"image_id": ids, "gender": values})
     workspace = Workspace(folder)
-    workspace.keep(
-        "attributes", "labels", table, "c", "test", {"attributes": {"gender": suggested_details("gender", table)}}
-    )
-    for kind, name, captions in (("references", "human", human), ("captions", "m", model)):
-        frame = pd.DataFrame({"image_id": ids, "caption_index": 0, "caption": captions})
-        workspace.keep(kind, name, frame, "c", "test", {"trained_on_references": True})
+    people, machine = (pd.DataFrame({"image_id": ids, "caption": captions}) for captions in (human, model))
+    keep(workspace, labels=table, references=people, captions=machine, trained=True)
     request = Request("c", ("m",), "labels", "gender", ("dbac_verbs",), "human", seeds=3, options={"test_share": 0.2})
     return finished(workspace, request)
 

@@ -27,8 +27,8 @@ from capbias_core.metrics.predictability import (
 from capbias_core.prepare.tasks import pair_counts
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
-from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 QUALITIES = {"accuracy": accuracy, "mse": inverse_squared_error, "bce": inverse_cross_entropy}
 
@@ -249,10 +249,7 @@ def results_of(tmp_path, metrics, **asked) -> tuple[Workspace, pd.DataFrame, lis
 
 def measured(tmp_path, table, human, model, metrics, seeds=3, **asked) -> tuple[Workspace, pd.DataFrame, list]:
     workspace = Workspace(tmp_path)
-    details = {"attributes": {"gender": suggested_details("gender", table)}}
-    workspace.keep("attributes", "labels", table, "c", "test", details)
-    workspace.keep("references", "human", human, "c", "test")
-    workspace.keep("captions", "m", model, "c", "test")
+    keep(workspace, labels=table, references=human, captions=model)
     specs = plan(workspace, Request("c", ("m",), "labels", "gender", metrics, "human", seeds=seeds, **asked))
     for spec in specs:
         assert workspace.enqueue(spec, "c", "t")

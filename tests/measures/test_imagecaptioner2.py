@@ -33,8 +33,8 @@ from capbias_core.types import RESULT_COLUMNS, Attribute, silent
 from capbias_core.vision.pictures import small_pictures
 from capbias_core.vision.prompts import QUESTION, STATEMENT, prompted, written
 from capbias_core.workspace.ingest import keep_images
-from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 pytestmark = pytest.mark.torch
 
@@ -336,17 +336,14 @@ def kept(folder: Path, n: int = 100, pictures: int | None = None) -> Workspace:
     ids = [str(place) for place in range(n)]
     who, rng = ["woman", "man"] * (n // 2), np.random.default_rng(0)
 
-    def frame(index, things):
+    def frame(things):
         texts = [f"A {own} with a {thing}" for own, thing in zip(who, things, strict=True)]
-        return pd.DataFrame({"image_id": ids, "caption_index": index, "caption": texts})
+        return pd.DataFrame({"image_id": ids, "caption": texts})
 
-    workspace.keep("captions", "one", frame(0, rng.choice(["dog", "cat"], n)), "set", "made")
-    human = pd.concat([frame(index, rng.choice(["dog", "cat", "cup"], n)) for index in (0, 1)], ignore_index=True)
-    workspace.keep("references", "human", human, "set", "made")
+    captions = {"one": frame(rng.choice(["dog", "cat"], n))}
+    human = pd.concat([frame(rng.choice(["dog", "cat", "cup"], n)) for _ in range(2)])
     labels = pd.DataFrame({"image_id": ids, "gender": ["Female", "Male"] * (n // 2)})
-    workspace.keep(
-        "attributes", "labels", labels, "set", "made", {"attributes": {"gender": suggested_details("gender", labels)}}
-    )
+    keep(workspace, "set", labels=labels, captions=captions, references=human)
     keep_images(workspace, shown, "set", "segment masked", {"condition": "segment", "of": "photographs"})
     return workspace
 

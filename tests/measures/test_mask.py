@@ -13,7 +13,6 @@ from capbias_core.attributes import known_attributes
 from capbias_core.cli import main
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.load.photographs import read_photograph
-from capbias_core.load.segments import read_segments
 from capbias_core.measures.mask import MASKED, MaskOptions
 from capbias_core.measures.object_associations import departures, departures_in
 from capbias_core.runs.engine import Engine
@@ -34,9 +33,10 @@ from capbias_core.vision.masking import (
     region,
 )
 from capbias_core.workspace import masked_photographs
-from capbias_core.workspace.ingest import keep_attributes, keep_images, suggested_details
-from capbias_core.workspace.photographs import frozen_photographs, masked_so, photograph_files
+from capbias_core.workspace.ingest import read_frame
+from capbias_core.workspace.photographs import frozen_photographs, keep_images, masked_so, photograph_files
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 
 def drawn(text: str) -> np.ndarray:
@@ -237,7 +237,7 @@ def test_marks_of_a_photograph_of_another_size_are_refused():
 
 
 def test_real_outlines_lie_within_their_boxes(coco_bias):
-    segments = read_segments(coco_bias / "annotations" / "instances_subset.json")
+    segments = read_frame(coco_bias / "annotations" / "instances_subset.json", "segments")
     people = segments[(segments["object"] == "person") & ~segments["crowd"]]
     assert len(people) > 70
     for row in people.itertuples():
@@ -382,9 +382,8 @@ def test_departures_of_a_collection(tmp_path):
     workspace = Workspace(tmp_path / "home")
     with pytest.raises(CapbiasError, match="0 sets of human captions"):
         departures_in(workspace, "c", "gender")
-    workspace.keep("references", "human", HUMAN.assign(caption_index=0), "c", "f")
     labels = pd.DataFrame({"image_id": HUMAN["image_id"], "gender": ["Male"] * 6 + ["Female"] * 6})
-    keep_attributes(workspace, labels, "labels", "c", "f", {"gender": suggested_details("gender", labels)})
+    keep(workspace, labels=labels, references=HUMAN)
     assert departures_in(workspace, "c", "gender") == {"tie": 0.2, "dog": 0.1}
     with pytest.raises(CapbiasError, match="no labels for race"):
         departures_in(workspace, "c", "race")
@@ -739,7 +738,7 @@ def test_usage_that_does_not_go_together(files, further, said, capsys, monkeypat
 def test_real_photographs(coco_bias, tmp_path):
     workspace = Workspace(tmp_path / "home")
     keep_images(workspace, coco_bias / "images", "c")
-    segments = read_segments(coco_bias / "annotations" / "instances_subset.json")
+    segments = read_frame(coco_bias / "annotations" / "instances_subset.json", "segments")
     workspace.keep("segments", "outlines", segments, "c", "instances.json")
     run_one(workspace, masking(workspace, "segment"), silent)
     item = workspace.item("images", "photographs (segment masked)", "c")

@@ -199,7 +199,7 @@ def test_naming_only_one_value():
 # names
 
 
-LIC = ("LIC", "LIC_baseline", "LIC_excess", "LIC_M", "LIC_D")
+LIC = ("LIC", "LIC_by_H", "LIC_by_M", "LIC_M", "LIC_D", "LIC_HM", "LIC_MH")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ LIC = ("LIC", "LIC_baseline", "LIC_excess", "LIC_M", "LIC_D")
         (["LIC"], LIC),
         (["Lic"], LIC),
         (["lic_m"], ("LIC_M",)),
-        (["LIC_M", "lic"], ("LIC_M", "LIC", "LIC_baseline", "LIC_excess", "LIC_D")),
+        (["LIC_M", "lic"], ("LIC_M", "LIC", "LIC_by_H", "LIC_by_M", "LIC_D", "LIC_HM", "LIC_MH")),
         (["SC", "Leakage", "error", "SC"], ("SC", "SC_D", "leakage", "error")),
         (["dba"], ("DBA_G", "DBA_O")),
         (["dba_g"], ("DBA_G",)),

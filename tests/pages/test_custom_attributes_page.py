@@ -109,10 +109,8 @@ def test_an_own_attribute_is_offered_for_a_column(page, home, address, tmp_path)
     open_page(page, f"{address}/Data")
     page.get_by_label("or a path on the server").fill(str(tmp_path / "labels [of] $people.csv"))
     page.get_by_label("or a path on the server").press("Enter")
-    page.get_by_text("40 images kept; dropped: none.").wait_for()
-    assert page.get_by_label("Name", exact=True).first.input_value() == "labels of people"
-    page.get_by_role("button", name="Keep", exact=True).click()
-    page.get_by_text("Kept labels of people in the collection").wait_for()
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_text("Saved in my captions: labels of people.").wait_for()
     (table,) = Workspace(home).items("attributes", "my captions")
     assert table.details["attributes"]["mine"]["attribute"]["words"] == {"Female": ["woman"], "Male": ["man"]}
 
@@ -124,10 +122,8 @@ def test_objects_are_loaded(page, home, address, tmp_path):
     open_page(page, f"{address}/Data")
     page.get_by_label("or a path on the server").fill(str(tmp_path / "instances.json"))
     page.get_by_label("or a path on the server").press("Enter")
-    page.get_by_text("COCO instances (JSON): 2 rows, 1 image, 1 problem").wait_for()
-    expect(page.get_by_text("1 problem in 2 rows")).to_be_visible()
-    page.get_by_role("button", name="Keep", exact=True).click()
-    page.get_by_text("Kept instances in the collection").wait_for()
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_text("Saved in my captions: instances.").wait_for()
     (item,) = Workspace(home).items("objects")
     assert Workspace(home).frame(item.hash).to_numpy().tolist() == [["1001", "umbrella"]]
 

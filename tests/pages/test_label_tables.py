@@ -15,7 +15,7 @@ from capbias_core.attributes import known_attributes
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import Result
-from capbias_core.workspace.ingest import derive, keep_derived
+from capbias_core.workspace.derived import derive, keep_derived
 from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.store import Workspace
 from tests.browser import ROOT

@@ -14,10 +14,10 @@ from playwright.sync_api import expect
 from benchmarks.statistics.synthetic import Design, draw
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
-from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.store import Workspace
 from pages.ui.frame import navigation
 from tests.browser import ROOT, choose, open_page, server, settled
+from tests.collections_ import keep
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
@@ -33,20 +33,18 @@ def fill(workspace: Workspace, collection: str) -> None:
     drawn = draw(Design(), IMAGES, len(collection), captioners=2)  # others, or they would share their runs
     ids = np.arange(IMAGES).astype(str)
 
-    def captions(texts: list[str], index: int = 0) -> pd.DataFrame:
+    def captions(texts: list[str]) -> pd.DataFrame:
         whole = [
             f"{text} {('a woman', 'a man')[label]} with a dog" for text, label in zip(texts, drawn.labels, strict=True)
         ]
-        return pd.DataFrame({"image_id": ids, "caption_index": index, "caption": whole})
+        return pd.DataFrame({"image_id": ids, "caption": whole})
 
-    for name, texts in zip(("first", "second"), drawn.models, strict=True):
-        workspace.keep("captions", name, captions(texts), collection, "drawn")
-    human = [captions(texts, index) for index, texts in enumerate(drawn.humans[:2])]
-    workspace.keep("references", "human", pd.concat(human, ignore_index=True), collection, "drawn")
-    if collection != "without labels":
-        table = pd.DataFrame({"image_id": ids, "gender": np.where(drawn.labels == 1, "Male", "Female")})
-        details = {"attributes": {"gender": suggested_details("gender", table)}}
-        workspace.keep("attributes", "labels", table, collection, "drawn", details)
+    sets = {name: captions(texts) for name, texts in zip(("first", "second"), drawn.models, strict=True)}
+    table = pd.DataFrame({"image_id": ids, "gender": np.where(drawn.labels == 1, "Male", "Female")})
+    human = pd.concat(map(captions, drawn.humans[:2]))
+    keep(
+        workspace, collection, captions=sets, references=human, labels=None if collection == "without labels" else table
+    )
 
 
 @pytest.fixture(scope="module")

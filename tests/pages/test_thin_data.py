@@ -11,10 +11,9 @@ from capbias_core.present.figures import chart_series
 from capbias_core.present.sentence import baselines
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.crossing import cross, keep_crossed
-from capbias_core.workspace.ingest import keep_attributes
-from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.store import Workspace
 from tests.browser import ROOT
+from tests.collections_ import keep
 from tests.pages.test_links import fill
 
 testing = pytest.importorskip("streamlit.testing.v1")
@@ -23,15 +22,14 @@ pytestmark = pytest.mark.long
 
 def one_caption_per_image(workspace: Workspace) -> Request:
     human = workspace.frame(workspace.item("references", "human", "c").hash)
-    first = human.drop_duplicates("image_id").reset_index(drop=True)
-    workspace.keep("references", "human", first, "c", "drawn")
+    keep(workspace, references=human.drop_duplicates("image_id"))
     return Request("c", ("first", "second"), "labels", "gender", ("lic", "leakage", "ratio"), "human")
 
 
 def _skies(workspace: Workspace) -> None:
     table = workspace.frame(workspace.item("attributes", "labels", "c").hash)
     table = table.assign(sky=np.arange(len(table)) % 5 > 0).astype(str)
-    keep_attributes(workspace, table, "skies", "c", "drawn", {"sky": suggested_details("sky", table)})
+    keep(workspace, labels={"skies": table}, attribute="sky")
 
 
 def attribute_without_words(workspace: Workspace) -> Request:

@@ -95,7 +95,7 @@ def test_visitors_share_what_two_servers_show(provider, tmp_path):  # noqa: F811
             visitor.open(f"Data?{LAB}")
             (tmp_path / f"mine{number}.csv").write_text("image_id,caption\n" + "1,a man\n2,a woman\n" * (number + 1))
             visitor.window.locator("input[type=file]").set_input_files([str(tmp_path / f"mine{number}.csv")])
-            visitor.window.get_by_text("2 · What they are").wait_for()
+            visitor.window.get_by_role("heading", name="2 · Check").wait_for()
             for _, title, _ in navigation():
                 visitor.open(f"{'' if title == 'Answer' else title.replace(' ', '_')}?{LAB}")
         assert [visitor.server for visitor in visitors.values()] == list(visitors), "each was kept with one server"

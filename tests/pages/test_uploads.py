@@ -7,6 +7,7 @@ from io import BytesIO
 import pytest
 import streamlit as st
 
+from pages.ui import uploads
 from pages.ui.uploads import discard, held_paths, place_of
 
 
@@ -45,3 +46,29 @@ def test_files_that_others_removed_are_written_again(tmp_path):
     upload.seek(0)
     (after,) = held_paths(str(tmp_path), [upload])
     assert after.read_bytes() == b"one" and place_of(after) == place, "what was chosen for it holds"
+
+
+@pytest.mark.parametrize(
+    "name", ["../../x.csv", "..", ".", "", "a/../../b.csv", "a\0b.csv", "x" * 300 + ".csv", "\u20ac" * 200]
+)
+def test_an_upload_stays_in_its_folder_whatever_it_is_called(tmp_path, name):
+    (tmp_path / "home").mkdir()
+    (path,) = held_paths(str(tmp_path / "home"), [Upload("1", name, b"one")])
+    assert path.is_relative_to(tmp_path / "home" / "uploads") and path.read_bytes() == b"one"
+    assert path.suffix == (".csv" if name.endswith(".csv") else "")
+    assert path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_only_files_in_its_folder_are_taken_from_an_archive(tmp_path, monkeypatch):
+    """Whatever the process that unpacks it answers, also by a link."""
+    secret = tmp_path / "secret.csv"
+    secret.write_text("secret")
+
+    def taken_over(name, read, path, folder):
+        (folder / "link.csv").symlink_to(secret)
+        (folder / "fine.csv").write_text("fine")
+        return [secret, folder / "link.csv", folder / ".." / ".." / ".." / "secret.csv", folder / "fine.csv"]
+
+    monkeypatch.setattr(uploads, "within_limits", taken_over)
+    (path,) = held_paths(str(tmp_path / "home"), [Upload("1", "a.zip", b"PK")])
+    assert path.read_text() == "fine"

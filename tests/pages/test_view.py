@@ -57,6 +57,19 @@ def test_a_link_names_a_metric_in_any_case():
     assert opened(captioner="C").selectbox(key="captioner").value == "a", "captioners may differ in case alone"
 
 
+def test_a_long_text_and_a_number_that_no_browser_has_fall_back():
+    page = opened(
+        word="x" * 5_001, some=["a" * 5_001], captioner="y" * 5_001, number="9" * 400, any="9" * 30, step="7" * 400
+    )
+    assert not page.exception
+    assert page.text_input(key="word").value == "" and page.selectbox(key="captioner").value == "a"
+    assert sum("a long text" in own.value for own in page.html) == 3
+    assert opened(word="x" * 5_000).text_input(key="word").value == "x" * 5_000
+    page = opened()
+    page.text_input(key="word").set_value("x" * 5_001).run()
+    assert not page.exception and page.text_input(key="word").value == ""
+
+
 def test_what_is_not_here_is_named_by_the_label_of_its_control_where_no_other_name_is_given():
     page = opened(way="zebra")
     assert any("The link names way &#x27;zebra&#x27;, which is not here." in own.value for own in page.html)

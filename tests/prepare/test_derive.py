@@ -9,11 +9,12 @@ import pytest
 from capbias_core import cli
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.load import read_captions
+from capbias_core.load import parse
+from capbias_core.load.tables import captions
 from capbias_core.prepare import derive_labels, with_rule
-from capbias_core.workspace import ingest
-from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace import derived
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 CAPTIONS = {
     "agreed": ["a woman", "a lady", "a dog"],
@@ -54,7 +55,7 @@ def test_the_shipped_rule_is_the_first_and_wrong_ones_are_refused():
 @pytest.mark.parametrize("at_least", [1, 2])
 def test_real_captions_counted_by_a_regular_expression(coco_bias, at_least):
     gender, path = get_attribute("gender"), coco_bias / "annotations" / "captions_subset.json"
-    found = derive_labels(read_captions(path).frame, with_rule(gender, at_least))
+    found = derive_labels(captions(parse(path)).frame, with_rule(gender, at_least))
     named = {value: re.compile(rf"\b({'|'.join(words)})\b") for value, words in gender.words.items()}
     counts: dict[str, dict[str, int]] = {}
     for own in json.loads(path.read_text())["annotations"]:
@@ -70,15 +71,15 @@ def test_labels_say_that_they_are_derived(tmp_path):
     workspace, frame = Workspace(tmp_path), frame_of(CAPTIONS)
     gender = get_attribute("gender")
     workspace.keep("references", "human", frame, "c", "human.json")
-    assert ingest.derive_missing(workspace, "c", gender) is None, "there are no captions to score"
+    assert derived.derive_missing(workspace, "c", gender) is None, "there are no captions to score"
     workspace.keep("captions", "model", frame, "c", "model.json")
-    made = ingest.derive_missing(workspace, "c", gender)
+    made = derived.derive_missing(workspace, "c", gender)
     assert made is not None and made.counts == {"Female": 1, "Male": 1} and made.neither == 4
     table = workspace.item("attributes", "gender from human", "c")
     attribute = table.details["attributes"]["gender"]["attribute"]
     assert "derived from human captions" in attribute["title"] and "not anybody's gender" in attribute["note"]
     assert "where no caption names another" in attribute["note"]
-    assert ingest.derive_missing(workspace, "c", gender) is None, "labels are there"
+    assert derived.derive_missing(workspace, "c", gender) is None, "labels are there"
 
 
 def test_the_terminal_derives_by_the_rule_that_is_asked_for(tmp_path, capsys):
@@ -96,19 +97,16 @@ def test_given_labels_go_before_derived_ones_and_cuts_are_left_out(tmp_path, cap
     """Somebody derives labels only to compare them, and cuts captions only to see how length matters."""
     workspace, place = Workspace(tmp_path), ["--workspace", str(tmp_path), "--collection", "c"]
     frame = pd.DataFrame({"image_id": list("123456"), "caption": ["a man", "a woman"] * 3, "caption_index": 0})
-    for kind, name in (("references", "human"), ("captions", "model")):
-        workspace.keep(kind, name, frame, "c", "test")
-    workspace.keep("captions", "model, first 5 words", frame, "c", "test", {"cut": {"of": "model", "words": 5}})
     labels = pd.DataFrame({"image_id": list("1234"), "gender": ["Male", "Female"] * 2})
-    details = {"attributes": {"gender": suggested_details("gender", labels)}}
-    workspace.keep("attributes", "given", labels, "c", "test", details)
+    keep(workspace, references=frame, captions={"model": frame}, labels={"given": labels})
+    workspace.keep("captions", "model, first 5 words", frame, "c", "test", {"cut": {"of": "model", "words": 5}})
     assert (
         cli.main(["import", "--kind", "attributes", *place, "--attribute", "gender", "--from-references", "human"]) == 0
     )
     capsys.readouterr()
     assert cli.main(["score", *place, "--attribute", "gender", "--metric", "error", "--format", "csv"]) == 0
     said = capsys.readouterr()
-    assert "labels of gender: given; also here, and not read: gender from human" in said.err
+    assert "labels of gender: given; not used: gender from human" in said.err
     assert "Labels: Female 2, Male 2." in said.err and "first 5 words" not in said.out
 
 
@@ -118,4 +116,4 @@ def test_columns_that_are_named_make_a_file_one_of_captions(tmp_path, capsys):
     files = [str(tmp_path / "odd.csv"), "--labels", str(tmp_path / "labels.csv"), "--attribute", "gender"]
     named = ["--image-id-column", "foo", "--caption-column", "bar", "--metric", "error", "--format", "csv"]
     assert cli.main(["score", *files, *named]) == 0
-    assert "odd.csv: captions of a model (CSV)" in capsys.readouterr().err
+    assert "odd.csv: captions of a model" in capsys.readouterr().err

@@ -10,10 +10,12 @@ def test_who_is_shown_to_amplify_answers_before_a_higher_value_that_is_not():
         {
             "model": ["wide", "clear", "less", "clearer"],
             "value": [12.0, 5.0, -3.0, 7.0],
-            "verdict": ["not shown", "amplifies", "reduces", "amplifies"],
+            "verdict": ["inconclusive", "amplifies", "reduces", "amplifies"],
             "ci_low": float("nan"),
         }
     )
     assert first_to_answer(rows)["model"].tolist() == ["clearer", "clear", "wide", "less"]
-    few = pd.DataFrame({"model": ["few", "many"], "value": [10.6, 5.1], "ci_low": [1.7, 2.8], "verdict": "not shown"})
+    few = pd.DataFrame(
+        {"model": ["few", "many"], "value": [10.6, 5.1], "ci_low": [1.7, 2.8], "verdict": "inconclusive"}
+    )
     assert first_to_answer(few)["model"].tolist() == ["many", "few"], "a high value of few images answers nothing"

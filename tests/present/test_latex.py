@@ -11,7 +11,7 @@ from capbias_core.present.latex import to_latex
 from capbias_core.present.table import lettered
 from capbias_core.types import Result
 
-METRICS = ("LIC", "LIC_baseline", "LIC_excess", "LIC_M", "LIC_D", "leakage", "SC", "SC_D", "ratio", "error")
+METRICS = ("LIC", "LIC_by_H", "LIC_by_M", "LIC_M", "LIC_D", "leakage", "SC", "SC_D", "ratio", "error")
 MODELS = ("nic", "transformer", "a_long_name_of_model_100%")
 
 
@@ -44,7 +44,18 @@ def tabular(text: str) -> list[list[str]]:
 # Widths of Computer Modern Roman at 10 pt, in em, from its font metrics; 8 pt is 1.06 and 7 pt 1.14 times as wide.
 EM = dict.fromkeys("0123456789agoq", 0.5) | dict.fromkeys(".,[]il:", 0.278) | dict.fromkeys("bdhknpuvxy_", 0.556)
 EM |= {" ": 0.333, "m": 0.833, "w": 0.722, "t": 0.389, "r": 0.392, "s": 0.394, "f": 0.306, "c": 0.444, "e": 0.444}
-EM |= {"L": 0.625, "I": 0.361, "C": 0.722, "M": 0.917, "S": 0.556, "D": 0.764, "%": 0.833, "+": 0.778, "j": 0.306}
+EM |= {
+    "L": 0.625,
+    "I": 0.361,
+    "C": 0.722,
+    "M": 0.917,
+    "S": 0.556,
+    "D": 0.764,
+    "H": 0.75,
+    "%": 0.833,
+    "+": 0.778,
+    "j": 0.306,
+}
 
 
 def points(cell: str) -> float:

@@ -109,15 +109,14 @@ def test_a_chart_has_one_row_per_captioner():
 
 def test_a_chart_as_svg_puts_points_where_their_values_are():
     """The distance of two dots on the page is that of their values; the interval's ends lie around the dot."""
-    text = interval_svg(rows(), "LIC", ATTRIBUTE, {"nic & <b>": "b", "sat": "a"}, {"sat": (0.5, 0.75)})
-    dots = [float(own) for own in re.findall(r'<circle cx="([\d.]+)"', text)]  # highest value first
+    text = interval_svg(rows(), "LIC", ATTRIBUTE, {"nic & <b>": "b", "sat": "a"}, {"sat": (0.5, 0.25, 1.0)})
+    first, second, last = [float(own) for own in re.findall(r'<circle cx="([\d.]+)"', text)]  # highest value first
     ends = [tuple(map(float, own)) for own in re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)"[^>]*stroke-width', text)]
-    scale = (dots[0] - dots[1]) / 3.0
+    dots, scale = (first, last), (first - last) / 3.0
     assert scale > 0
     for dot, (low, high), below, above in zip(dots, ends, (1.0, 1.0), (2.0, 1.5), strict=True):
         assert (dot - low, high - dot) == (pytest.approx(below * scale, abs=0.2), pytest.approx(above * scale, abs=0.2))
-    bands = [float(own) for own in re.findall(r'<rect x="[\d.]+"[^>]*width="([\d.]+)"', text)]
-    assert bands == [pytest.approx(0.5 * scale, abs=0.2), pytest.approx(0.75 * scale, abs=0.2)]
+    assert second - last == pytest.approx(1.5 * scale, abs=0.2), "the hollow dot of sat: 0.5 beside -1.0"
     assert "nic &amp; &lt;b&gt;" in text and "<b>" not in text and "2.0 [1.0, 4.0] · b" in text
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import capbias_core as capbias
 from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import probabilities
 from capbias_core.attributes import get_attribute
-from capbias_core.load import read_attributes, read_captions
-from capbias_core.load.segments import read_segments
+from capbias_core.load import parse, tables
+from capbias_core.load.labels import labels as read_labels
 from capbias_core.prepare import align_captions, balanced_split, masked_captions, tokenize, vocabulary
 from capbias_core.runs.demo import demo_request, demo_runs
 from capbias_core.types import silent
@@ -102,11 +103,11 @@ def test_committed_files_are_what_the_code_writes(tmp_path):
 def test_files_are_small_and_read_without_a_fault():
     assert sum(path.stat().st_size for path in COMMITTED.rglob("*")) < 2_000_000
     assert max(path.stat().st_size for path in COMMITTED.glob("images/*")) < 30_000
-    tables = [read_captions(path) for path in COMMITTED.glob("results/*.json")]
-    assert [table.rows for table in tables] == [1230] * 7
-    references = read_captions(COMMITTED / "references.json", kind="reference")
+    generated = [tables.captions(parse(path)) for path in COMMITTED.glob("results/*.json")]
+    assert [table.rows for table in generated] == [1230] * 7
+    references = tables.captions(parse(COMMITTED / "references.json"), human=True)
     assert references.rows == 6150
-    for table in [*tables, references, read_attributes(COMMITTED / "attributes.csv")]:
+    for table in [*generated, references, read_labels(parse(COMMITTED / "attributes.csv"))]:
         assert (table.duplicates, table.problem_count) == (0, 0)
         assert table.frame["image_id"].nunique() == 1230
 
@@ -274,7 +275,7 @@ def test_outlines_are_of_what_the_drawing_shows(name):
 
 @pytest.mark.long
 def test_the_outlines_that_are_bundled_are_those_of_the_drawings(made):
-    rows = read_segments(COMMITTED / "instances.json")
+    rows = tables.segments(parse(COMMITTED / "instances.json")).frame
     assert set(rows["image_id"]) == set(made.pictures) and len(rows) == 16
     for row in rows.to_dict("records"):
         drawn = outlines(made.pictures[row["image_id"]])[row["object"]]
@@ -354,7 +355,7 @@ def test_measuring_finds_the_truth(made, measured):
             "LIC": interval(rows, model - human),
         }
         of_lic[name] = intervals["LIC"]
-        if name == "plain":  # above what is true, for its plainness alone
+        if name == "plain":  # above what is true, for its simpler wording alone
             assert 0 < intervals.pop("LIC")[0] < 2
         for metric, (low, high) in intervals.items():
             assert low <= truth[metric] <= high, (name, metric, low, truth[metric], high)
@@ -364,3 +365,17 @@ def test_measuring_finds_the_truth(made, measured):
     masked = [of_lic[f"amplifier_masked_{condition}"] for condition in ("both", "person", "object")]
     for less, more in pairwise([*masked, of_lic["amplifier"]]):
         assert less[1] < more[0], "each masking takes something away"
+
+
+def test_the_verdicts_are_the_truth():
+    """`plain` says what people say in simpler words, and amplifies nothing."""
+    files = {name: COMMITTED / "results" / f"{name}.json" for name in ("faithful", "plain", "mitigator", "amplifier")}
+    labels, references = COMMITTED / "attributes.csv", COMMITTED / "references.json"
+    report = capbias.score(files, labels, "gender", references, metrics=["lic"], seeds=10)
+    rows = report.table[report.table["metric"] == "LIC"]
+    assert dict(zip(rows["model"], rows["verdict"], strict=True)) == {
+        "faithful": "inconclusive",
+        "plain": "inconclusive",
+        "mitigator": "reduces",
+        "amplifier": "amplifies",
+    }

@@ -17,15 +17,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capbias_core.attributes import plain_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Outcome
 from capbias_core.runs import engine as engine_module
 from capbias_core.runs.engine import Engine, needs_workers, unfinished
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import Result
-from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 from tests.disks import small_disk
 
 pytestmark = pytest.mark.torch
@@ -39,13 +38,10 @@ def fill(folder, images: int = 40, models=("m",)) -> Request:
     """Small captions that give their label away, in the collection `c`."""
     workspace = Workspace(folder)
     labels = ["A" if place % 2 else "B" for place in range(images)]
-    table = pd.DataFrame({"image_id": [str(place) for place in range(images)], "label": labels})
-    details = {"group": mapping_details(plain_attribute("group", ("A", "B")), "label", {"A": "A", "B": "B"})}
-    workspace.keep("attributes", "labels", table, "c", "test", {"attributes": details})
-    for model in models:
-        captions = [f"{model} in {'kitchen' if label == 'A' else 'garage'}" for label in labels]
-        frame = table[["image_id"]].assign(caption_index=0, caption=captions)
-        workspace.keep("captions", model, frame, "c", "test")
+    table = pd.DataFrame({"image_id": range(images), "group": labels})
+    rooms = ["kitchen" if label == "A" else "garage" for label in labels]
+    sets = {model: table[["image_id"]].assign(caption=[f"{model} in {room}" for room in rooms]) for model in models}
+    keep(workspace, labels=table, attribute="group", captions=sets)
     return Request("c", tuple(models), "labels", "group", ("lic",), seeds=2)
 
 
@@ -395,6 +391,8 @@ class Fake:
 distributed.LocalCluster = type("Cluster", (Fake,), {})
 distributed.Client = type("Client", (Fake,), {})
 from capbias_core.runs.engine import Engine
+from tests.collections_ import keep
+from tests.collections_ import keep
 engine = Engine(sys.argv[1])
 threads = [threading.Thread(target=engine._send, args=([(str(number), "token")],)) for number in range(4)]
 [thread.start() for thread in threads]

@@ -1,6 +1,8 @@
 """Runs: from what is asked for to results, on small sets whose answer is known and on the real captions."""
 
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -11,23 +13,26 @@ from capbias_core.analysis import read
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.load import read_attributes, read_captions
-from capbias_core.measures import lic_baseline, ratio_error, training
+from capbias_core.measures import ratio_error, training
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.held_out import estimates_of, held_out_from
 from capbias_core.measures.ratio_error import naming_from
-from capbias_core.measures.registry import MEASURES
+from capbias_core.measures.registry import MEASURES, expand_metrics
 from capbias_core.metrics.evidence import HeldOut
 from capbias_core.prepare import align
 from capbias_core.present.table import scores_table
 from capbias_core.runs.engine import execute
+from capbias_core.runs.later_metrics import add_later_metrics
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
-from capbias_core.workspace.labels import attribute_from, find_attribute, labels_for, mapping_details, suggested_details
+from capbias_core.workspace.labels import attribute_from, labels_for, mapping_details, suggested_details
 from capbias_core.workspace.store import Workspace, bytes_frame
+from tests.collections_ import keep
 
 MODELS = ("nic", "sat", "fc", "att2in", "updn", "transformer", "oscar")
 BESIDE_HUMAN = ("sat", "updn", "oscar")
+NOTHING_TOLD = dict.fromkeys(("LIC_M", "LIC_D", "LIC_HM", "LIC_MH"), 25) | dict.fromkeys(("SC", "SC_D"), 50)
+NOTHING_TOLD |= dict.fromkeys(("LIC", "LIC_by_H", "LIC_by_M", "leakage"), 0)
 
 
 def silent(share: float, text: str) -> None:
@@ -110,9 +115,8 @@ def test_captions_that_say_nothing_give_chance(workspace):
     labels = labels_of(60, 140)
     request = fill(workspace, labels, {"mute": plainly(labels)}, plainly(labels, "a person"))
     results = results_of(workspace, replace(request, seeds=2))
-    expected = {"LIC_M": 25, "LIC_D": 25, "LIC": 0, "SC": 50, "SC_D": 50, "leakage": 0}
-    assert dict(zip(results["metric"], results["value"], strict=True)) == pytest.approx(expected, abs=0.01)
-    assert results["coverage"].unique().tolist() == [""] and results["spread"].tolist() == pytest.approx([0] * 6)
+    assert dict(zip(results["metric"], results["value"], strict=True)) == pytest.approx(NOTHING_TOLD, abs=0.01)
+    assert results["coverage"].unique().tolist() == [""] and results["spread"].tolist() == pytest.approx([0] * 10)
 
 
 @pytest.mark.long
@@ -122,7 +126,7 @@ def test_a_captioner_that_repeats_the_references_amplifies_nothing(workspace):
     results = results_of(workspace, fill(workspace, labels, {"copy": same}, same))
     (row,) = results[results["metric"] == "LIC"].to_dict("records")
     assert row["value"] == pytest.approx(0, abs=1e-9)
-    assert pd.isna(row["ci_low"]) and row["verdict"] == "not shown", "all seeds agree"
+    assert pd.isna(row["ci_low"]) and row["verdict"] == "inconclusive", "all seeds agree"
     assert value_of(results, metric="LIC_M") > 40
 
 
@@ -131,6 +135,39 @@ def test_a_captioner_that_hides_what_the_references_say_has_a_negative_lic(works
     request = fill(workspace, labels, {"mute": plainly(labels, "someone in a kitchen garage")}, hinting(labels, 0.95))
     results = results_of(workspace, replace(request, seeds=3))
     assert value_of(results, metric="LIC") < -20
+
+
+def turned(captions: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The captions with the two words of `hinting` exchanged."""
+    other = {"kitchen": "garage", "garage": "kitchen"}
+    return {image: [" ".join(other.get(word, word) for word in own[0].split())] for image, own in captions.items()}
+
+
+@pytest.mark.parametrize(
+    ("model", "human", "scores", "verdict"),
+    [
+        # Each attacker is right in the share q of its own side, with confidence q; on the other side in that side's.
+        (0.9, 0.6, {"LIC_D": 36, "LIC_HM": 54, "LIC_MH": 54, "LIC_M": 81}, "amplifies"),
+        (0.6, 0.9, {"LIC_D": 81, "LIC_HM": 54, "LIC_MH": 54, "LIC_M": 36}, "reduces"),
+        (-0.9, 0.9, {"LIC_D": 81, "LIC_HM": 9, "LIC_MH": 9, "LIC_M": 81}, "inconclusive"),  # the words mean the reverse
+    ],
+)
+def test_each_attacker_reads_both_sides(workspace, model, human, scores, verdict):
+    labels = labels_of(600, 600)
+    captions = turned(hinting(labels, -model)) if model < 0 else hinting(labels, model)
+    request = fill(workspace, labels, {"m": captions}, hinting(labels, human))
+    results = results_of(workspace, replace(request, metrics=("lic",), seeds=4))
+    found = dict(zip(results["metric"], results["value"], strict=True))
+    assert {name: found[name] for name in scores} == pytest.approx(scores, abs=3.5)
+    assert found["LIC_by_H"] == pytest.approx(found["LIC_HM"] - found["LIC_D"])
+    assert found["LIC_by_M"] == pytest.approx(found["LIC_M"] - found["LIC_MH"])
+    assert dict(zip(results["metric"], results["verdict"], strict=True))["LIC"] == verdict
+    for name, times in (("LIC_by_H", 1), ("LIC_by_M", 2)):  # n_test / n_train is added once, and twice
+        (row,) = results[results["metric"] == name].to_dict("records")
+        half = 3.182446 * row["spread"] * np.sqrt(1 / 4 + times * 120 / 1080)  # Student's t, 3 degrees of freedom
+        assert (row["value"] - row["ci_low"], row["ci_high"] - row["value"]) == pytest.approx((half, half), rel=1e-4)
+    one = results_of(workspace, replace(request, metrics=("lic",), seeds=1))
+    assert set(one["verdict"]) == {"inconclusive", ""}, "a single attacker decides nothing"
 
 
 def test_the_attribute_word_itself_is_no_hint(workspace):
@@ -162,7 +199,7 @@ def test_references_for_all_images_give_one_run_at_90_10(workspace):
     (spec,) = plan(workspace, request)
     assert (spec.coverage, spec.references != "") == ("", True)
     outcome = run_one(workspace, spec, silent)
-    assert [row.metric for row in outcome.results] == ["LIC", "LIC_M", "LIC_D", "leakage", "SC", "SC_D"]
+    assert [row.metric for row in outcome.results] == list(expand_metrics(["lic", "leakage"]))
     assert all(row.n == 20 and row.method.startswith("180/20 balanced images") for row in outcome.results)
     assert not any("references: LIC_D" in note for note in outcome.notes)
 
@@ -178,7 +215,7 @@ def test_references_for_a_part_give_lic_m_twice(workspace):
     results = results_of(workspace, request)
     found = results.groupby("coverage")["metric"].agg(set)
     assert found[""] == {"LIC_M", "SC"}
-    assert found["with_references"] == {"LIC_M", "SC", "LIC_D", "SC_D", "LIC", "leakage"}
+    assert found["with_references"] == set(expand_metrics(["lic", "leakage"]))
     part = results[results["coverage"] == "with_references"].set_index("metric")["value"]
     assert part["LIC"] == pytest.approx(part["LIC_M"] - part["LIC_D"])
     assert part["leakage"] == pytest.approx(part["SC"] - part["SC_D"])
@@ -206,7 +243,7 @@ def test_the_share_of_test_images_is_chosen(workspace):
 def test_references_of_other_images_are_refused(workspace):
     labels = labels_of(40, 40)
     request = fill(workspace, labels, {"m": plainly(labels)}, {"7": ["elsewhere"]})
-    with pytest.raises(CapbiasError, match="references human .*80 labelled images of m"):
+    with pytest.raises(CapbiasError, match="references human, which have none of the 80 labelled images of m"):
         plan(workspace, request)
 
 
@@ -265,7 +302,7 @@ def test_how_many_captions_an_image_has_tells_nothing(workspace, share):
     request = replace(fill(workspace, labels, {"m": uneven}, uneven), seeds=3, words=True)
     attack, words, _ = [run_one(workspace, spec, silent) for spec in plan(workspace, request)]
     values = {row.metric: row.value for row in attack.results}
-    assert values == pytest.approx({"LIC_M": 25, "LIC_D": 25, "LIC": 0, "SC": 50, "SC_D": 50, "leakage": 0}, abs=0.05)
+    assert values == pytest.approx(NOTHING_TOLD, abs=0.05)
     assert bytes_frame(words.arrays["scores"])["p1"].to_numpy() == pytest.approx(0.5, abs=0.001)
 
 
@@ -362,7 +399,7 @@ def test_few_images_are_said_to_be_few(workspace):
 def test_captions_of_other_images_are_refused(workspace):
     request = fill(workspace, labels_of(30, 30), {"m": {"7": ["elsewhere"]}})
     (spec,) = plan(workspace, request)
-    with pytest.raises(CapbiasError, match="No image of m has a label"):
+    with pytest.raises(CapbiasError, match="none of whose images has a label"):
         run_one(workspace, spec, silent)
 
 
@@ -479,7 +516,7 @@ def test_estimates_are_read_back_as_they_were_measured(workspace):
     runs = finished_runs(workspace, replace(request, metrics=("lic", "ratio", "error"), seeds=2))
     measured = workspace.results().set_index("metric")
     found = {name: own for row in runs for (name, _), own in read.estimates(workspace, row).items()}
-    of_lic = {"LIC", "LIC_M", "LIC_D", "leakage", "SC", "SC_D"}
+    of_lic = set(expand_metrics(["lic"])) | set(expand_metrics(["leakage"]))
     assert set(found) == set(measured.index) == of_lic | set(ratio_error.METRICS) >= {"ratio", "error"}
     for name, own in found.items():
         assert own.value == pytest.approx(measured.loc[name, "value"])
@@ -628,34 +665,6 @@ def test_progress_goes_from_nothing_to_done(workspace):
     assert reports[-1][1].startswith("the human captions, attackers 4 to 6 of 6")
 
 
-def test_of_too_many_images_the_baseline_rests_on_a_sample(workspace, monkeypatch):
-    """What the run leaves gives the same numbers again, and LIC is that of all images."""
-    labels = labels_of(60, 60)
-    human = {image: [own[0], f"{own[0]} indoors"] for image, own in hinting(labels, 0.7).items()}
-    request = replace(fill(workspace, labels, {"m": hinting(labels, 0.9)}, human), seeds=3)
-    (spec,) = plan(workspace, request)
-    whole = run_one(workspace, spec, silent)
-    monkeypatch.setattr(lic_baseline, "MOST_RETOLD", 80)
-    reports = []
-    found = execute_and_read(workspace, spec, lambda share, text: reports.append(share))
-    values, others = ({row.metric: row.value for row in own.results} for own in (found, whole))
-    assert {name for name in values if values[name] != others[name]} == {"LIC_baseline", "LIC_excess"}
-    assert any("random sample of 80 of the 120 images" in note for note in found.notes)
-    assert not any("random sample" in note for note in whole.notes)
-    again = MEASURES["lic"].estimates(workspace, workspace.runs("c")[0])
-    assert {name: own.value for (name, _), own in again.items()} == pytest.approx(values)
-    assert again["LIC_excess", ""].refits.training <= 72 < again["LIC", ""].refits.training == 108
-    assert reports == sorted(reports) and reports[-1] == pytest.approx(1)
-
-
-def execute_and_read(workspace, spec, progress):
-    """Compute a run and finish it in the workspace."""
-    outcome = run_one(workspace, spec, progress)
-    assert workspace.enqueue(spec, "c", "token") and workspace.claim(spec.run_id, "token")
-    assert workspace.finish(spec.run_id, "token", outcome.results, outcome.arrays, outcome.notes)
-    return outcome
-
-
 # the plan
 
 
@@ -687,15 +696,15 @@ def test_a_device_left_open_takes_what_finished_on_one_that_was_named(workspace)
         ({"seeds": 0}, "--seeds 0"),
         ({"seeds": 51}, "at most 50"),
         ({"options": {"smallest": 3}}, "option 'smallest'"),
-        ({"captions": ()}, "captions"),
-        ({"captions": ("x",)}, "It has: m"),
+        ({"captions": ()}, "no caption set"),
+        ({"captions": ("x",)}, "one of: m"),
         ({"attacker": "bert"}, "lstm_bi, minilm"),
-        ({"metrics": ("bleu",)}, "'bleu'"),
-        ({"metrics": ()}, "metric"),
-        ({"attribute": "age"}, "one of: group"),
-        ({"table": "x"}, "It has: labels"),
-        ({"references": "x"}, "It has: none"),
-        ({"collection": "x"}, "It has: none"),
+        ({"metrics": ("bleu",)}, "metric 'bleu'"),
+        ({"metrics": ()}, "no metric"),
+        ({"attribute": "age"}, "has no labels of 'age'; it has group"),
+        ({"table": "x"}, "one of: labels"),
+        ({"references": "x"}, "none is kept"),
+        ({"collection": "x"}, "none is kept"),
     ],
 )
 def test_a_wrong_request_is_refused_in_words(workspace, change, message):
@@ -768,9 +777,8 @@ def test_attributes_that_are_not_there_are_refused():
             suggested_details(name, frame)
     with pytest.raises(CapbiasError, match="height"):
         suggested_details("gender", frame, column="weight")
-    with pytest.raises(CapbiasError, match="no label becomes Female or Male"):
+    with pytest.raises(CapbiasError, match=r"height is read as Female or Male; it holds tall \(1\)"):
         suggested_details("gender", frame, column="height")
-    assert find_attribute("height", ["height"], {"height": {"tall": 1, "short": 2}})[0].values == ("short", "tall")
 
 
 # ratio and error by hand
@@ -857,14 +865,14 @@ PUBLISHED_LIC_M = {
 def real(coco_bias, tmp_path_factory) -> Workspace:
     """The seven captioners, the references of a part of the images, and the labels."""
     workspace = Workspace(tmp_path_factory.mktemp("real"))
-    table = read_attributes(coco_bias / "annotations" / "attributes.csv").frame
-    details = {name: suggested_details(name, table) for name in ("gender", "race")}
-    workspace.keep("attributes", "labels", table, "coco", "real", {"attributes": details})
-    references = read_captions(coco_bias / "annotations" / "captions_subset.json", kind="reference").frame
-    workspace.keep("references", "human", references, "coco", "real")
-    for name in MODELS:
-        captions = read_captions(coco_bias / "results" / f"{name}.json").frame
-        workspace.keep("captions", name, captions, "coco", "real")
+    keep(
+        workspace,
+        "coco",
+        labels=coco_bias / "annotations" / "attributes.csv",
+        attribute=("gender", "race"),
+        references=coco_bias / "annotations" / "captions_subset.json",
+        captions={name: coco_bias / "results" / f"{name}.json" for name in MODELS},
+    )
     return workspace
 
 
@@ -893,6 +901,39 @@ def test_lic_m_of_the_linear_attacker_follows_the_paper(gender):
     found = {model: value_of(gender, model=model, metric="LIC_M", coverage="") for model in MODELS}
     assert found == {model: pytest.approx(value, abs=2.5) for model, value in PUBLISHED_LIC_M.items()}
     assert np.corrcoef(list(found.values()), [PUBLISHED_LIC_M[model] for model in found])[0, 1] >= 0.9
+
+
+def test_a_later_metric_has_its_own_n_and_method(tmp_path):
+    """BA rests on the 40 captions that name a gender, DBA_O on all 60; error is a share and ratio is none."""
+    labels = {str(place): ("Female", "Male")[place % 2] for place in range(60)}
+
+    def text(place: int, thing: int) -> str:
+        who = ("a woman", "a man", "a person")[place % 2 if place < 40 else 2]
+        return f"{who} with a {('cake', 'tie')[thing % 2]}"
+
+    human = {str(place): [text(place, place // 2), text(place % 40, place // 3)] for place in range(60)}
+    model = {str(place): [text(place, place // 2 + place // 7)] for place in range(60)}
+    workspace = Workspace(tmp_path)
+    request = fill(workspace, labels, {"m": model}, human, get_attribute("gender"))
+    for spec in plan(workspace, replace(request, metrics=("ba", "dba", "ratio", "error"))):
+        assert workspace.enqueue(spec, "c", "t")
+        execute(str(tmp_path), spec.run_id, "t")
+    runs = {run.spec.measure: run for run in workspace.runs("c")}
+    for measure, name, n, how in (
+        ("bias_amplification", "DBA_O", 60, "bootstrap"),
+        ("ratio_error", "error", 60, "Wilson"),
+    ):
+        run = runs[measure]
+        before = workspace.results([run.run_id]).set_index("metric").loc[name]
+        with closing(sqlite3.connect(workspace.database)) as db, db:
+            db.execute("DELETE FROM results WHERE run_id=? AND metric=?", (run.run_id, name))
+            kept = [own for own in run.metrics if own != name]
+            db.execute("UPDATE runs SET metrics=? WHERE run_id=?", (json.dumps(kept), run.run_id))
+        add_later_metrics(workspace, [workspace.run(run.run_id)])
+        after = workspace.results([run.run_id]).set_index("metric").loc[name]
+        same = ["value", "ci_low", "ci_high", "interval", "n", "encoder", "coverage", "verdict", "alignment"]
+        assert after[same].to_dict() == before[same].to_dict() and after["n"] == n
+        assert how in after["method"]
 
 
 @pytest.mark.long

@@ -37,11 +37,11 @@ from capbias_core.vision.grad_cam import (
     word_maps,
 )
 from capbias_core.workspace.ingest import keep_images
-from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.person_regions import resolve_person_regions
 from capbias_core.workspace.photographs import frozen_photographs
 from capbias_core.workspace.store import Workspace
 from tests.captioners import save_blip, save_git
+from tests.collections_ import keep
 from tests.planted import CAPTION, PATCH, SIDE, photograph, tensor, trained
 
 pytestmark = pytest.mark.torch
@@ -247,15 +247,7 @@ def workspace(tmp_path, monkeypatch):
     labels = pd.DataFrame(
         [(image, LABELS[value]) for image, (value, _, _) in PEOPLE.items()], columns=["image_id", "gender"]
     )
-    found.keep("captions", "planted", captions, "c", "planted.json")
-    found.keep(
-        "attributes",
-        "labels",
-        labels,
-        "c",
-        "labels.csv",
-        {"attributes": {"gender": suggested_details("gender", labels)}},
-    )
+    keep(found, labels=labels, captions={"planted": captions})
     keep_images(found, folder, "c")
     keep_outlines(found, "people", {image: at for image, (_, at, _) in PEOPLE.items() if image != "5"})  # 5: nobody
     monkeypatch.setattr(attribution, "_captioner", lambda job: trained())
@@ -362,8 +354,7 @@ def test_finished_runs_give_estimates_and_maps_again(workspace):
 def test_what_a_run_cannot_do_without(workspace):
     with pytest.raises(CapbiasError, match="no words that captions could name"):
         labels = pd.DataFrame({"image_id": ["1", "2"], "race": ["Light", "Dark"]})
-        details = {"attributes": {"race": suggested_details("race", labels)}}
-        workspace.keep("attributes", "races", labels, "c", "races.csv", details)
+        keep(workspace, labels={"races": labels})
         plan(workspace, Request("c", ("planted",), "races", "race", ("attribution",), options={"captioner": "planted"}))
     with pytest.raises(CapbiasError, match="map 'saliency'"):
         measured(workspace, map="saliency")

@@ -23,8 +23,9 @@ from capbias_core.attributes import get_attribute, word_forms
 from capbias_core.cli import main
 from capbias_core.cli.photographs import named_files
 from capbias_core.errors import CapbiasError
-from capbias_core.load import read_attributes, read_boxes, read_captions, read_objects, report_objects
+from capbias_core.load import parse, report_objects
 from capbias_core.load.photographs import read_photograph
+from capbias_core.load.tables import boxes, objects, segments
 from capbias_core.measures.detect import DetectOptions
 from capbias_core.prepare.variants import variants
 from capbias_core.present.detection import agreement_line, agreement_table
@@ -36,10 +37,10 @@ from capbias_core.types import BOX_COLUMNS, silent
 from capbias_core.vision.overlap import PERSON, iou, matched
 from capbias_core.vision.weights import find_weights, to_download
 from capbias_core.workspace.boxes import BOXES, agreement_of, boxes_of, keep_objects_of, weights_of, weights_option
-from capbias_core.workspace.ingest import keep_images
-from capbias_core.workspace.inputs import _find_objects
-from capbias_core.workspace.labels import mapping_details
+from capbias_core.workspace.inputs import Inputs, _detect_objects
+from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 from tests.conftest import ROOT, SHARED
 from tests.measures.test_gender_score import minilm, tiny, value_of  # noqa: F401 (fixtures)
 
@@ -316,12 +317,10 @@ def test_other_weights_have_other_boxes(looked_at, own_weights, coco_bias):
 def test_recall_on_the_24_photographs(looked_at, coco_bias):
     """Against COCO's own evaluation of the same boxes: recall at IoU 0.5 over all sizes. It gives each box, the surest
     first, the object that it overlaps most, where ours finds as many as can be: at most one object apart."""
-    from capbias_core.load.segments import read_segments
-
     file = coco_bias / "annotations" / "instances_subset.json"
     kept = looked_at.frame(looked_at.item(BOXES, "yolo", "c").hash)
     images = sorted(path.stem.lstrip("0") for path in (coco_bias / "images").glob("*"))
-    found = agreement(kept, read_segments(file), images)
+    found = agreement(kept, segments(parse(file)).frame, images)
     assert found.annotated == 76 and len(found.rows) == 24
     assert abs(found.found - 76 * coco_recall(file, kept)) < 1.01
     assert found.recall > 0.75 and found.mean_iou > 0.8
@@ -392,6 +391,8 @@ def refuse(*args, **kwargs):
     raise AssertionError(f"asked for the network: {args}")
 socket.socket.connect = socket.getaddrinfo = refuse
 from capbias_core.cli import main
+from tests.collections_ import keep
+from tests.collections_ import keep
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -544,19 +545,19 @@ COCO_val2014_000000000872.jpg,dog,0.25,0,0,3,4
 def test_reading_a_table_of_boxes(tmp_path):
     file = tmp_path / "boxes.csv"
     file.write_text(TABLE)
-    found = read_boxes(file)
+    found = boxes(parse(file))
     assert found.frame["image_id"].tolist() == ["785", "785", "872", "872"]
     assert found.frame["object"].tolist() == ["cat", "cat", "dog", "hot dog"]
     assert found.rows == 8 and found.problem_count == 4 and [problem.line for problem in found.problems] == [6, 7, 8, 9]
-    objects = read_objects(file)
-    assert objects.frame.to_numpy().tolist() == [["785", "cat:0.75"], ["872", "hot dog:1|dog:0.25"]]
-    assert report_objects(objects, "boxes.csv")["counts"] == {"cat": 1, "dog": 1, "hot dog": 1}
+    table = objects(parse(file))
+    assert table.frame.to_numpy().tolist() == [["785", "cat:0.75"], ["872", "hot dog:1|dog:0.25"]]
+    assert report_objects(table, "boxes.csv")["counts"] == {"cat": 1, "dog": 1, "hot dog": 1}
     file.write_text("image,class\n1,cat\n")
-    with pytest.raises(CapbiasError, match="a table of boxes with the columns image, class, confidence"):
-        read_boxes(file)
+    with pytest.raises(CapbiasError, match="needed are image_id, class, confidence"):
+        boxes(parse(file))
     file.write_text(TABLE.splitlines()[0] + "\n9,cat,2,0,0,3,4\n")
     with pytest.raises(CapbiasError, match="a confidence of 2"):
-        read_boxes(file)
+        boxes(parse(file))
 
 
 # the Gender Score on photographs
@@ -582,12 +583,9 @@ def test_gender_score_from_the_detector(looked_at, coco_bias, tiny, minilm):  # 
     from capbias_core.language.causal import CausalModel
 
     workspace, gender = looked_at, get_attribute("gender")
-    labels = read_attributes(coco_bias / "annotations" / "attributes.csv").frame
-    mapping = {"Female": "Female", "Male": "Male"} | dict.fromkeys(set(labels["gender"]) - {"Female", "Male"})
-    details = {"attributes": {"gender": mapping_details(gender, "gender", mapping)}}
-    workspace.keep("attributes", "labels", labels, "c", "test", details)
-    captions = read_captions(coco_bias / "results" / "sat.json").frame
-    workspace.keep("captions", "sat", captions, "c", "test")
+    files = coco_bias / "annotations" / "attributes.csv", coco_bias / "results" / "sat.json"
+    items = keep(workspace, labels=files[0], attribute="gender", captions={"sat": files[1]})
+    labels, captions = (workspace.frame(items[name].hash) for name in ("labels", "sat"))
     models = {"language_model": str(tiny["gpt"]), "sentence_encoder": minilm}
     request = Request("c", ("sat",), "labels", "gender", ("gender_score",), objects="yolo", options=models)
     rows = pd.DataFrame([row.row() for row in run_one(workspace, plan(workspace, request)[0], silent).results])
@@ -616,7 +614,7 @@ def test_score_finds_the_objects_first(yolo, shipped, tmp_path, capsys):
     """What `score --photographs FOLDER --weights FILE` keeps before it plans, and what it refuses."""
     workspace = Workspace(tmp_path / "home")
     said: list[str] = []
-    _find_objects(workspace, "files", str(yolo), shipped, said.append, silent)
+    _detect_objects(workspace, "files", Inputs("gender", weights=str(yolo), photographs=shipped), said.append, silent)
     texts = workspace.frame(workspace.item("objects", "objects", "files").hash).set_index("image_id")["objects"]
     found = {image: dict(part.split(":") for part in text.split("|")) for image, text in texts.items()}
     assert {image: set(own) for image, own in found.items()} == {
@@ -641,8 +639,6 @@ def test_score_finds_the_objects_first(yolo, shipped, tmp_path, capsys):
 
 
 def test_boxes_of_a_run_are_kept_with_what_they_rest_on(looked_at, yolo, coco_bias):
-    from capbias_core.load.segments import read_segments
-
     item = looked_at.item(BOXES, "yolo", "c")
     seen = set(looked_at.frame(item.hash)["image_id"])
     without = sorted(
@@ -652,9 +648,9 @@ def test_boxes_of_a_run_are_kept_with_what_they_rest_on(looked_at, yolo, coco_bi
     assert list(looked_at.frame(item.hash)) == list(BOX_COLUMNS)
     assert item.details["photographs"] == "photographs"
     assert PERSON in set(looked_at.frame(item.hash)["object"])
-    outlines = read_segments(coco_bias / "annotations" / "instances_subset.json")
-    segments = looked_at.keep("segments", "people", outlines, "c", "test")
-    found = agreement_of(looked_at, item, segments)
+    outlines = segments(parse(coco_bias / "annotations" / "instances_subset.json")).frame
+    people = looked_at.keep("segments", "people", outlines, "c", "test")
+    found = agreement_of(looked_at, item, people)
     assert found.annotated == 76 and len(found.rows) == 24
     testing = pytest.importorskip("streamlit.testing.v1")
     page = testing.AppTest.from_string(
@@ -671,10 +667,7 @@ def test_what_people_annotated_goes_before_what_a_detector_found(tmp_path):
     """Objects that a detector found are taken where they are asked for, or where there are no others."""
     workspace = Workspace(tmp_path)
     labels = pd.DataFrame({"image_id": ["1", "2"], "gender": ["Female", "Male"]})
-    mapped = mapping_details(get_attribute("gender"), "gender", {"Female": "Female", "Male": "Male"})
-    workspace.keep("attributes", "labels", labels, "c", "test", {"attributes": {"gender": mapped}})
-    captions = pd.DataFrame({"image_id": ["1", "2"], "caption_index": 0, "caption": ["a woman", "a man"]})
-    workspace.keep("captions", "m", captions, "c", "test")
+    keep(workspace, labels=labels, captions=pd.DataFrame({"image_id": ["1", "2"], "caption": ["a woman", "a man"]}))
     details = {"weights": "yolo", "bare": ["2"]}
     boxes = workspace.keep(BOXES, "yolo", boxes_frame(("1", "cat", 0.5, 0, 0, 1, 1)), "c", "test", details)
     found = keep_objects_of(workspace, boxes)

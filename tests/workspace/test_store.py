@@ -14,10 +14,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from capbias_core.cli.terminal import write_output
+from capbias_core.databases import kept_in, to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import from_npy, npy, npz
 from capbias_core.types import RESULT_COLUMNS, Result
 from capbias_core.workspace import store
+from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import (
     SILENCE,
@@ -28,6 +31,7 @@ from capbias_core.workspace.store import (
     frame_bytes,
     one_reading,
 )
+from capbias_core.workspace.tokens import keep_tokens
 from tests.orphans import ELSEWHERE, ended, give
 
 PROCESSES = multiprocessing.get_context("spawn")
@@ -554,3 +558,42 @@ def test_details_are_plain_json(workspace):
     details = {"attributes": {"gender": {"column": "bb", "mapping": {"F": "Female", "": None}}}}
     kept = workspace.keep("attributes", "labels", frame("x"), "c", "s", details)
     assert workspace.item("attributes", "labels", "c").details == details == json.loads(json.dumps(kept.details))
+
+
+def test_a_workspace_is_its_owners_alone(tmp_path, monkeypatch):
+    """Also where the process would let everybody read, and where the folder was there before."""
+    before = os.umask(0)
+    try:
+        (tmp_path / "open").mkdir()
+        for folder in (tmp_path / "new" / "one", tmp_path / "open"):
+            workspace = Workspace(folder)
+            item = workspace.keep("captions", "sat", frame("a dog"), "c", "test")
+            keep_tokens(workspace, item.hash, frame("a dog"))
+            with kept_in(folder / "pictures.sqlite", "CREATE TABLE a (b)", "pictures", "they are read again"):
+                pass
+            with to_write(workspace.database) as db:
+                db.execute("BEGIN IMMEDIATE")
+                modes = {path.relative_to(folder): path.stat().st_mode & 0o777 for path in folder.rglob("*")}
+            assert len(modes) > 5 and any(path.name.endswith("-wal") for path in modes)
+            for path, mode in modes.items():
+                assert mode == (0o700 if (folder / path).is_dir() else 0o600), path
+        assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+        write_output("a", tmp_path / "results.csv")
+        assert (tmp_path / "results.csv").stat().st_mode & 0o777 == 0o666, "an export is as any other file"
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize("digest", ["../../x", "/etc/x", "*", "", "0123456789abcdeg", "0123456789ABCDEF", "abc\n" * 8])
+def test_only_a_hash_becomes_the_name_of_a_file(tmp_path, digest):
+    workspace = Workspace(tmp_path / "w")
+    with pytest.raises(CapbiasError, match="not a content hash"):
+        workspace.beside(digest, "parquet")
+    if digest:
+        with pytest.raises(CapbiasError, match="not a content hash"):
+            workspace.keep("vectors", "a", frame("a dog"), "c", "test", digest=digest)
+    with pytest.raises(CapbiasError, match="not a content hash"):
+        workspace.frame(digest)
+    with pytest.raises(CapbiasError, match="no longer in a known place"):
+        resolve_model(workspace, {"name": "m", "digest": digest}, str)
+    assert not workspace.items()

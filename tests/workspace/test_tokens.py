@@ -8,9 +8,9 @@ import pytest
 
 from capbias_core.prepare.tasks import Encoded, encode
 from capbias_core.workspace import tokens
-from capbias_core.workspace.ingest import keep_captions, preview_import
 from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.tokens import FORM, kept_tokens
+from tests.collections_ import keep
 from tests.disks import small_disk
 
 CAPTIONS = ["A dog, a cat.", "", "the café's <unk> dog", "a  man\twith a T-shirt", "Café"]
@@ -83,8 +83,7 @@ def test_where_nothing_can_be_written_they_are_made_each_time(tmp_path, state):
 
 def test_they_come_with_an_import_and_go_with_the_last_item(tmp_path):
     workspace = Workspace(tmp_path / "home")
-    (tmp_path / "m.csv").write_text("image_id,caption\n1,a dog\n2,a cat\n")
-    item = keep_captions(workspace, preview_import(workspace, tmp_path / "m.csv", "captions", "c"), "m", "c", "s")
+    item = keep(workspace, captions=[{"image_id": 1, "caption": "a dog"}, {"image_id": 2, "caption": "a cat"}])["m"]
     file = workspace.beside(item.hash, f"tokens-{FORM}.arrow")
     assert file.exists()
     twin = workspace.keep("captions", "twin", workspace.frame(item.hash), "c", "s")

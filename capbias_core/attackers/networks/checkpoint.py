@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from capbias_core.attackers.checkpoints import checkpoints_folder, code_digest
-from capbias_core.whole_files import whole_file
+from capbias_core.whole_files import private_folder, whole_file
 
 BETWEEN = 10.0  # seconds of training between checkpoints, at least
 TIMES = 20  # as long as writing one took, at least: at most a twentieth of the time is spent on them
@@ -101,7 +101,7 @@ class Checkpoint:
             return
         began = time.monotonic()
         with suppress(OSError, RuntimeError):  # a full disk: training goes on without
-            self.file.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(self.file.parent)
             room = SHARE_OF_DISK * shutil.disk_usage(self.file.parent).free
             if copies * sum(own.nbytes for own in self.weights) < room:
                 state = {"epochs": epochs, "weights": [own.detach() for own in self.weights]}

@@ -1,0 +1,88 @@
+"""Intervals and p values of metrics that train nothing, on data whose truth is known.
+
+    python -m benchmarks.statistics.counting shares
+    python -m benchmarks.statistics.counting pairs
+
+shares: how often a nominal 95% interval contains the true share, by Wilson and by the percentiles of a bootstrap.
+pairs: how often two captioners drawn alike are told apart (nominal 5%), by the number of images that they share.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import stdtr
+
+from capbias_core.aggregate import Estimate, quotient
+from capbias_core.aggregate.bootstrap import percentiles, resampled_sums
+
+SHARES = ((0.014, 300), (0.014, 2450), (0.1425, 300), (0.1425, 2450), (0.036, 300), (0.1, 100))
+SHARED = (2, 3, 5, 10, 20, 30, 50, 100)
+DRAWS = 200
+
+
+def shares(sets: int) -> None:
+    print("share  captions  Wilson  bootstrap")
+    for share, n in SHARES:
+        rng, wilson, drawn = np.random.default_rng(1), 0, 0
+        for wrong in rng.binomial(n, share, sets):
+            sums = np.column_stack([np.arange(n) < wrong, np.ones(n)]).astype(float)
+            images = tuple(map(str, range(n)))
+            low, high = Estimate(images, sums, np.zeros(0), 1.0, quotient, share=True).interval()
+            wilson += low <= share <= high
+            low, high = percentiles(quotient(resampled_sums(sums, 1)))
+            drawn += low is not None and low <= share <= high
+        print(f"{share:6.2%}  {n:7}  {wilson / sets:6.1%}  {drawn / sets:6.1%}", flush=True)
+
+
+def _errors(share: float) -> Callable:
+    """Errors of two captioners that agree on half of the images."""
+
+    def draw(rng: np.random.Generator, n: int) -> np.ndarray:
+        alike, both = rng.random(n) < 0.5, rng.random(n) < share
+        return np.stack([np.where(alike, both, rng.random(n) < share) for _ in range(2)]).astype(float)
+
+    return draw
+
+
+SCORES: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
+    "errors, 1.4%": _errors(0.014),
+    "errors, 10%": _errors(0.1),
+    "errors, 50%": _errors(0.5),
+    "lengths": lambda rng, n: rng.poisson(10, (2, n)).astype(float),
+    "skewed": lambda rng, n: rng.exponential(1, (2, n)) ** 2,
+}
+
+
+def pairs(sets: int) -> None:
+    """As `rank` tests a pair: the bootstrap's standard error, by the normal distribution and by Student's t."""
+    for n in SHARED:
+        rng, told = np.random.default_rng(0), {}
+        weights = rng.multinomial(n, np.full(n, 1 / n), DRAWS)
+        for name, draw in SCORES.items():
+            normal = student = 0
+            for _ in range(sets):
+                first, second = draw(rng, n)
+                difference, differing = first - second, np.count_nonzero(first != second)
+                error = (weights @ difference / n).std()
+                if error > 0 and differing > 1:
+                    by_error = abs(difference.mean()) / error
+                    normal += math.erfc(by_error / math.sqrt(2)) < 0.05
+                    student += 2 * stdtr(differing - 1, -by_error) < 0.05
+            told[name] = f"{normal / sets:5.1%} {student / sets:5.1%}"
+        print(f"{n:4} shared: " + "; ".join(f"{name} {text}" for name, text in told.items()), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("shares", "pairs"))
+    parser.add_argument("--sets", type=int, default=1500)
+    options = parser.parse_args()
+    {"shares": shares, "pairs": pairs}[options.what](options.sets)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""The shape of a bundle: its manifest, its rows and its tables. All of it is checked before any of it is used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+from pandas.api.types import infer_dtype
+
+from capbias_core.errors import CapbiasError
+from capbias_core.types import BOTH, BOX_COLUMNS, CONDITIONS, RESULT_COLUMNS, SEGMENT_COLUMNS
+from capbias_core.workspace.labels import DERIVED
+from capbias_core.workspace.store import HASH, checked_name
+
+FORMAT = 1
+MANIFEST, PLAN, ROWS = "manifest.json", "plan.toml", "rows.json"
+# In the details of items: places on the machine that wrote the bundle, which mean nothing on another.
+PLACES = ("path", "folder", "run", "size", "modified")
+TEXT = re.compile(r".{0,10000}", re.DOTALL)
+
+
+def _name(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and checked_name(value) == value
+    except CapbiasError:
+        return False
+
+
+def _count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**53
+
+
+def _number(value: Any) -> bool:
+    return type(value) is float and value == value or type(value) is int and abs(value) < 2**53
+
+
+def _whole(value: Any) -> bool:
+    return _number(value) and abs(value) < 2**53 and value == int(value)
+
+
+def _never(_value: Any) -> bool:
+    return False
+
+
+# A shape is a type, an expression that a text matches, a function that says yes or no, a constant, a tuple of shapes of
+# which one fits, a list with the shape of all items, a dict with a shape by key (`key?` may be missing, and others may
+# be there), or a dict with the one key `str` and the shape of all values.
+REFERENCE = {"name?": TEXT, "item?": HASH, "digest?": HASH, "kind?": TEXT, "delta?": _number}
+ATTRIBUTE = dict.fromkeys(("name", "title", "mask_token", "note"), TEXT) | {
+    "values": [TEXT],
+    "words": {str: [TEXT]},
+    "columns": [TEXT],
+    "aliases": {str: TEXT},
+}
+DETAILS = dict.fromkeys((f"{name}?" for name in PLACES), _never) | {
+    "trained_on_references?": (bool, None),
+    "captioner?": _name,
+    "condition?": CONDITIONS,
+    "cut?": [(TEXT, _count)],
+    "made_by?": {str: REFERENCE},
+    "found_by?": TEXT,
+    "dimension?": _count,
+    "bare?": [TEXT],
+    "attributes?": {str: {"column": TEXT, "mapping": {str: (TEXT, None)}, "attribute": ATTRIBUTE}},
+    f"{DERIVED}?": {"references": HASH, "precedence": [TEXT], "at_least?": _count, "both?": BOTH},
+}
+ITEM = {
+    "kind": TEXT,
+    "name": _name,
+    "file": TEXT,
+    "hash": HASH,
+    "content": ("", HASH),
+    "rows": _count,
+    "images": _count,
+    "details": DETAILS,
+}
+WHOLE = {"format": FORMAT, "collection": _name, "rows": _count, "versions?": {str: TEXT}, "items": [ITEM]}
+ROW = (
+    dict.fromkeys(RESULT_COLUMNS, (TEXT, None))
+    | dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), (_number, None))
+    | dict.fromkeys(("seeds", "training", "n"), (_whole, None))
+)
+# What a plan may say of a measure's option: a choice, several, or files by their content.
+OPTION = (TEXT, bool, None, _number, [(TEXT, _number)], REFERENCE)
+
+# Kinds of items whose content is a table, with its columns by what they hold: text, bytes or numbers. A table of labels
+# has others, of text. Photographs are never in a bundle.
+CAPTIONS = {"image_id": "text", "caption": "text", "caption_index": "number"}
+TABLES = {
+    "captions": CAPTIONS,
+    "references": CAPTIONS,
+    "attributes": {"image_id": "text"},
+    "objects": {"image_id": "text", "objects": "text"},
+    "vectors": {"word": "text", "vector": "bytes"},
+    "boxes": dict.fromkeys(BOX_COLUMNS, "number") | dict.fromkeys(("image_id", "object"), "text"),
+    "segments": dict.fromkeys(SEGMENT_COLUMNS, "number") | dict.fromkeys(("image_id", "object", "outline"), "text"),
+}
+HELD = {"string": "text", "bytes": "bytes"} | dict.fromkeys(("integer", "floating", "boolean"), "number")
+
+
+def manifest_fault(manifest: Any, rows: Any) -> str:
+    """What of a manifest and its rows is not as it has to be, such as `manifest.items[2].hash`; '' for nothing."""
+    if place := _misfit(manifest, WHOLE, "manifest") or _misfit(rows, [ROW], "rows"):
+        return place
+    if not rows or len(rows) != manifest["rows"]:
+        return "rows"
+    names = set()
+    for number, item in enumerate(manifest["items"]):
+        place, of_table = f"manifest.items[{number}]", bool(item["content"])
+        if (item["kind"], item["name"]) in names:
+            return f"{place}.name"
+        names.add((item["kind"], item["name"]))
+        if item["file"] and not of_table or of_table and item["kind"] not in TABLES:
+            return f"{place}.kind"
+        # Vectors are named by the file that they are an excerpt of, everything else by its content.
+        if of_table and item["kind"] != "vectors" and item["hash"] != item["content"]:
+            return f"{place}.hash"
+        entries = item["details"].get("attributes", {})
+        if item["kind"] == "attributes" and not entries or DERIVED in item["details"] and len(entries) != 1:
+            return f"{place}.details"
+        for name, entry in entries.items():
+            values = entry["attribute"]["values"]
+            held = {*entry["mapping"].values(), *entry["attribute"]["words"], *entry["attribute"]["aliases"].values()}
+            wrong = len(values) < 2 or len({*values}) < len(values) or not held - {None} <= {*values}
+            if wrong or entry["attribute"].keys() > ATTRIBUTE.keys():
+                return f"{place}.details.attributes.{name}"
+    return ""
+
+
+def options_fault(requests: Sequence[Any]) -> str:
+    """The first option of a plan's requests that is not as it has to be; '' for none."""
+    faults = (_misfit(request.options, {str: OPTION}, "options") for request in requests)
+    return next(filter(None, faults), "")
+
+
+def table_fault(item: dict[str, Any], frame: pd.DataFrame) -> str:
+    """The first column of an item's table that is missing or holds something else; '' for none."""
+    wanted = TABLES[item["kind"]]
+    others = dict.fromkeys(frame.columns, "text") if item["kind"] == "attributes" else {}
+    others |= {entry["column"]: "text" for entry in item["details"].get("attributes", {}).values()}
+    for column, held in (others | wanted).items():
+        if column not in frame or list(frame.columns).count(column) > 1:
+            return str(column)
+        if len(frame) and HELD.get(infer_dtype(frame[column], skipna=False)) != held:
+            return str(column)
+        if frame[column].isna().any():
+            return str(column)
+    return ""
+
+
+def _misfit(value: Any, shape: Any, place: str) -> str:
+    """Where a value is not of a shape; '' if it is. place: where the value is."""
+    parts = []  # value, shape and place
+    if isinstance(shape, dict | list) and type(value) is not type(shape):
+        return place
+    if isinstance(shape, list):
+        parts = [(part, shape[0], f"{place}[{number}]") for number, part in enumerate(value)]
+    elif isinstance(shape, dict) and str in shape:
+        parts = [(part, shape[str], f"{place}.{key}") for key, part in value.items()]
+    elif isinstance(shape, dict):
+        for key, part in shape.items():
+            name = key.removesuffix("?")
+            if name in value:
+                parts.append((value[name], part, f"{place}.{name}"))
+            elif key == name:
+                return f"{place}.{name}"
+    elif isinstance(shape, tuple):
+        return "" if any(not _misfit(value, one, "x") for one in shape) else place
+    elif isinstance(shape, re.Pattern):
+        return "" if isinstance(value, str) and shape.fullmatch(value) else place
+    elif isinstance(shape, type):
+        return "" if type(value) is shape else place
+    elif callable(shape):
+        return "" if shape(value) else place
+    else:
+        return "" if type(value) is type(shape) and value == shape else place
+    return next((fault for part in parts if (fault := _misfit(*part))), "")

@@ -1,0 +1,323 @@
+"""What harnesses and services write: nested records, whatever file they are in, to plain columns.
+
+Each shape takes the content of a file as raw columns, and gives None for another.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from capbias_core.load.ids import described, short
+from capbias_core.load.parsed import Parsed
+from capbias_core.load.rows import PROMPT, REFERENCES, guess_columns, is_sentence, usual_column
+from capbias_core.load.text_files import coco_names
+from capbias_core.types import counted
+
+SAMPLE = 50  # rows that are looked at to recognise a shape
+FAILED = "Failed to obtain answer"  # so begins what VLMEvalKit writes for an answer that the model did not give
+ROW = "row "  # of an image in a benchmark; no ID of another file looks so
+NOT_IN_COCO = {12, 26, 29, 30, 45, 66, 68, 69, 71, 83}  # numbers that COCO's categories leave out
+HUMANS, MODELS = {"human", "user"}, {"gpt", "assistant", "model", "chatgpt", "bot"}
+TEXT_KEYS = ("generation", "completion", "refusal")
+UPLOADED = re.compile(r"(/data/upload/(?:\d+/)?)[0-9a-f]{8}-")  # Label Studio puts this before a name
+
+
+def refined(parsed: Parsed) -> Parsed:
+    """The content of a file, with the plain columns of the first shape that it has."""
+    return next((own for shape in SHAPES if (own := shape(parsed))), parsed)
+
+
+def _dicts(column: Sequence | None) -> list[dict]:
+    """The dicts among the first values of a column."""
+    return [value for value in (column or [])[:SAMPLE] if isinstance(value, dict)]
+
+
+def _lmms_eval(parsed: Parsed) -> Parsed | None:
+    """Samples that lmms-eval logs: the image ID stands in the value of a metric, such as `coco_CIDEr`.
+
+    Beside it are the caption (pred) and the human ones (answer); in metrics of objects such as CHAIR these are words,
+    and the caption is in filtered_resps or resps.
+    """
+    if "doc_id" not in parsed.columns:
+        return None
+    metrics = [name for name, column in parsed.columns.items() if any("image_id" in own for own in _dicts(column))]
+    if not metrics:
+        return None
+    rows, used, words = [], {}, False
+    for filtered, answers, prompt, *values in parsed.values("filtered_resps", "resps", "input", *metrics):
+        by_metric = [(name, own) for name, own in zip(metrics, values, strict=True) if isinstance(own, dict)]
+        by_metric.sort(key=lambda own: not isinstance(own[1].get("pred"), str))
+        if not by_metric:
+            rows.append("no metric whose value has an image_id")
+            continue
+        metric, value = by_metric[0]
+        caption, human = value.get("pred"), value.get("answer")
+        if not isinstance(caption, str):
+            caption, words = _first_text(filtered) or _first_text(answers), True
+            human = None
+        if not (isinstance(human, list) and any(map(is_sentence, human))):
+            human = None
+        used[metric] = None
+        row = {"image_id": value.get("image_id"), "caption": caption, REFERENCES: human}
+        rows.append([row | {PROMPT: prompt if isinstance(prompt, str) else None}])
+    source = "captions from filtered_resps, since pred and answer list objects" if words else "captions from pred"
+    note = f"image IDs from {', '.join(used)}; {source}"
+    with_human = any(
+        REFERENCES in part and part[REFERENCES] for own in rows if not isinstance(own, str) for part in own
+    )
+    names = ("image_id", "caption", *((REFERENCES,) if with_human else ()), PROMPT)
+    return parsed.with_rows(rows, names, format="lmms_eval", title="lmms-eval samples (JSON Lines)", notes=(note,))
+
+
+def _first_text(value: Any) -> str | None:
+    while isinstance(value, list) and value:
+        value = value[0]
+    return value if isinstance(value, str) else None
+
+
+def _vlmevalkit(parsed: Parsed) -> Parsed | None:
+    """Predictions of VLMEvalKit: no image IDs, only the rows of a benchmark, and the human captions as a list."""
+    if not {"index", "answer", "prediction"} <= set(parsed.columns):
+        return None
+    rows = []
+    for index, caption, human, prompt in parsed.values("index", "prediction", "answer", "question"):
+        failed = isinstance(caption, str) and caption.startswith(FAILED)
+        row = {"image_id": f"{ROW}{index}".strip(), "caption": None if failed else caption}
+        rows.append([row | {REFERENCES: _literal_list(human), PROMPT: prompt}])
+    names = ("image_id", "caption", REFERENCES, *((PROMPT,) if "question" in parsed.columns else ()))
+    note = "the file has no image IDs: each image is known by its row until human captions with IDs identify it"
+    title = "VLMEvalKit predictions"
+    return parsed.with_rows(rows, names, format="vlmevalkit", title=title, notes=(note,), by_rows=True)
+
+
+def _literal_list(answer: Any) -> Any:
+    """The captions of a list written as Python or JSON writes it; anything else as it is."""
+    if not isinstance(answer, str) or not answer.lstrip().startswith("["):
+        return answer
+    try:
+        return ast.literal_eval(answer.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+# What batches of APIs call the request -> where they put the answer.
+BATCHES = {
+    "custom_id": ("response", "result"),
+    "key": ("response",),
+    "recordId": ("modelOutput",),
+    "request": ("response",),
+}
+
+
+def _batch(parsed: Parsed) -> Parsed | None:
+    """The output of a batch API: OpenAI's and those like it, Anthropic's, Gemini's, Vertex's and Bedrock's."""
+    pairs = ((key, name) for key, names in BATCHES.items() for name in names)
+    pair = next((own for own in pairs if own[0] in parsed.columns and _dicts(parsed.columns.get(own[1]))), None)
+    if pair is None:
+        return None
+    rows, failed = [], 0
+    for request, answer, error in parsed.values(*pair, "error"):
+        image = request if pair[0] != "request" else _image_in(request)
+        texts = _answers(answer)
+        if texts:
+            rows.append([{"image_id": image, "caption": texts[0] if len(texts) == 1 else texts}])
+        else:
+            failed += 1
+            rows.append(f"the request failed ({short(_reason(error) or _reason(answer) or 'no answer')})")
+    notes = (f"image IDs from {pair[0]}, captions from {pair[1]}",)
+    if failed:
+        notes += (f"{counted(failed, 'request')} of {len(rows):,} failed",)
+    return parsed.with_rows(rows, ("image_id", "caption"), format="batch", title="Batch API output", notes=notes)
+
+
+def _answers(value: Any) -> list[str]:
+    """The texts of an answer, one for each choice; a refusal that a service sets apart is one too."""
+    if isinstance(value, list):  # choices, or what the Responses API puts out: reasoning before messages
+        messages = [own for own in value if not isinstance(own, dict) or own.get("type") != "reasoning"]
+        texts = [text for own in messages for text in (_answers(own) if isinstance(own, dict) else ())]
+        return texts
+    if not isinstance(value, dict):
+        return []
+    for key in ("body", "message", "choices", "candidates", "output", "content", "parts", *TEXT_KEYS):
+        inner = value.get(key)
+        if text := text_of(inner) if key in ("content", "parts", *TEXT_KEYS) else "":
+            return [text]
+        if key not in TEXT_KEYS and (texts := _answers(inner)):
+            return texts
+    return []
+
+
+def text_of(content: Any) -> str:
+    """The text of a message: as it is, or its parts of text together, without reasoning; '' if there is none."""
+    if isinstance(content, str):
+        return content
+    parts = [own for own in content if isinstance(own, dict)] if isinstance(content, list) else []
+    texts = [own["text"] for own in parts if isinstance(own.get("text"), str) and not own.get("thought")]
+    return "\n".join(texts)
+
+
+def _reason(value: Any) -> str:
+    """Why a request failed, in the service's words."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, dict):
+        return ""
+    names = ("message", "code", "blockReason", "finishReason", "error", "body", "promptFeedback", "type", "status_code")
+    found = (str(own) if isinstance(own, int) else _reason(own) for name in names if (own := value.get(name)))
+    return next(filter(None, found), "")
+
+
+def _image_in(value: Any) -> str | None:
+    """The first path or address of an image in nested dicts and lists."""
+    if isinstance(value, dict):
+        for name in ("image", "image_url", "url", "fileUri", "file_uri", "image_path", "path"):
+            own = value.get(name)
+            if isinstance(own, str) and own and not own.startswith("data:"):
+                return own
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return next(filter(None, map(_image_in, inner)), None)
+
+
+def _conversations(parsed: Parsed) -> Parsed | None:
+    """Conversations as LLaVA's data sets and chat APIs have them: the first turn of the model is the caption."""
+    names = ("conversations", "messages", "conversation")
+    column = next((name for name in names if _turns(parsed.columns.get(name, [])[:1])), None)
+    if column is None:
+        return None
+    others = [name for name in parsed.columns if name not in (column, "caption", PROMPT)]
+    image = usual_column(others, "image_id image_path image file_name filename images id")
+    rows, longer = [], 0
+    for turns, *values in parsed.values(column, *others):
+        said = [(_role(own), text_of(own.get("value", own.get("content")))) for own in _turns([turns])]
+        answers = [place for place, (role, _) in enumerate(said) if role in MODELS]
+        if not answers:
+            rows.append("no turn of a model in the conversation")
+            continue
+        longer += len(answers) > 1
+        asked = [text for role, text in said[: answers[0]] if role in HUMANS]
+        prompt = asked[-1].replace("<image>", "").strip() if asked else None
+        row = dict(zip(others, values, strict=True))
+        name = row.pop(image, None) if image else None
+        name = name[0] if isinstance(name, list) and name else name
+        rows.append([{**row, "image_id": name or _image_in(turns), "caption": said[answers[0]][1], PROMPT: prompt}])
+    notes = (f"captions are the model's first turn in {column}",)
+    if longer:
+        notes += (f"later turns of {counted(longer, 'conversation')} left out",)
+    kept = ["image_id", "caption", PROMPT, *(name for name in others if name not in (image, "image_id"))]
+    return parsed.with_rows(rows, kept, format="conversations", title="Conversations", notes=notes)
+
+
+def _turns(values: Sequence) -> list[dict]:
+    """The turns of the first conversation; none for anything else."""
+    turns = values[0] if values and isinstance(values[0], list) else []
+    return turns if turns and all(isinstance(own, dict) and _role(own) for own in turns) else []
+
+
+def _role(turn: dict) -> str:
+    return str(turn.get("from") or turn.get("role") or "").lower()
+
+
+def _label_studio(parsed: Parsed) -> Parsed | None:
+    """Exports of Label Studio: a row per annotation, a column per question."""
+    data, annotations = parsed.columns.get("data"), parsed.columns.get("annotations")
+    if not _dicts(data) or not any(isinstance(own, list) for own in (annotations or [])[:SAMPLE]):
+        return _choices(parsed)
+    rows, names = [], {"image_id": None}
+    for task, answers in parsed.values("data", "annotations"):
+        image = task.get(guess_columns(task)["image_id"] or next(iter(task), "")) if isinstance(task, dict) else None
+        parts = []
+        for own in answers if isinstance(answers, list) else ():
+            if not isinstance(own, dict) or own.get("was_cancelled"):
+                continue
+            who = own.get("completed_by")
+            part = {"image_id": _plain_upload(image), "annotator": who.get("email") if isinstance(who, dict) else who}
+            for result in own.get("result") or ():
+                value = result.get("value") if isinstance(result, dict) else None
+                if isinstance(value, dict) and isinstance(name := result.get("from_name"), str):
+                    part[name] = next(
+                        (value[key] for key in ("choices", "text", "rating", "number") if key in value), None
+                    )
+            names |= dict.fromkeys(part)
+            parts.append(part)
+        rows.append(parts or "the task has no annotation")
+    if all(isinstance(own, str) or len(own) == 1 for own in rows):
+        names.pop("annotator", None)
+    return parsed.with_rows(rows, tuple(names), format="label_studio", title="Label Studio export")
+
+
+def _choices(parsed: Parsed) -> Parsed | None:
+    """Label Studio's smaller export, whose labels are lists of choices in an object."""
+    found = {name for name, column in parsed.columns.items() if any("choices" in own for own in _dicts(column))}
+    image = guess_columns(parsed.columns)["image_id"]
+    uploaded = image is not None and any(isinstance(own, str) and UPLOADED.match(own) for own in parsed.columns[image])
+    if not found and not uploaded:
+        return None
+    columns: Mapping[str, Sequence] = {
+        name: [own.get("choices") if isinstance(own, dict) else own for own in column]
+        if name in found
+        else [_plain_upload(own) for own in column]
+        if name == image
+        else column
+        for name, column in parsed.columns.items()
+    }
+    return replace(parsed, columns=columns)
+
+
+def _plain_upload(image: Any) -> Any:
+    return UPLOADED.sub(r"\1", image) if isinstance(image, str) else image
+
+
+def _detections(parsed: Parsed) -> Parsed | None:
+    """Boxes of a detector: as objects of their own (Ultralytics, transformers), or in COCO's form of results."""
+    if {"bbox", "category_id"} <= set(parsed.columns) and "category" not in parsed.columns:
+        names = dict(zip((str(own) for own in range(1, 91) if own not in NOT_IN_COCO), coco_names(), strict=True))
+        named = [names.get(str(own)) for own in parsed.columns["category_id"]]
+        if not all(named):
+            return None
+        notes = (*parsed.notes, "names of categories from COCO, since the file lists none")
+        return replace(parsed, columns={**parsed.columns, "category": named}, notes=notes)
+    if not any({"x1", "xmin"} & own.keys() for own in _dicts(parsed.columns.get("box"))):
+        return None
+    others = [name for name in parsed.columns if name != "box"]
+    image = guess_columns(name for name in others if name != "id")["image_id"]
+    rows = [
+        [{"image_id": parsed.path.stem, **dict(zip(others, values, strict=True)), **box}]
+        if isinstance(box, dict)
+        else f"{described(box)} where a box is expected"
+        for box, *values in parsed.values("box", *others)
+    ]
+    corners = [name for own in _dicts(parsed.columns["box"]) for name in own]
+    names = dict.fromkeys((*(() if image else ("image_id",)), *others, *corners))
+    notes = () if image else ("the file names no image; its own name is taken as the image ID",)
+    return parsed.with_rows(rows, tuple(names), notes=(*parsed.notes, *notes))
+
+
+def _nested(parsed: Parsed) -> Parsed | None:
+    """Objects in a table without captions of its own, such as `{"attributes": {"gender": "Female"}}`: their fields are
+    columns."""
+    caption = guess_columns(parsed.columns)["caption"]
+    if caption and not _dicts(parsed.columns[caption]):
+        return None
+    columns: dict[str, Sequence] = {}
+    for name, column in parsed.columns.items():
+        fields = dict.fromkeys(key for own in _dicts(column) for key in own)
+        plain = fields and all(not isinstance(value, dict | list) for own in _dicts(column) for value in own.values())
+        for field in fields if plain else (name,):
+            called = field if field == name or field not in (*parsed.columns, *columns) else f"{name}.{field}"
+            columns[called] = [own.get(field) if isinstance(own, dict) else None for own in column] if plain else column
+    return replace(parsed, columns=columns) if columns.keys() != parsed.columns.keys() else None
+
+
+SHAPES: tuple[Callable[[Parsed], Parsed | None], ...] = (
+    _lmms_eval,
+    _vlmevalkit,
+    _batch,
+    _conversations,
+    _label_studio,
+    _detections,
+    _nested,
+)

@@ -1,0 +1,429 @@
+"""From the content of a file to a typed table; every row that is left out is counted."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Any
+
+import pandas as pd
+
+from capbias_core.errors import CapbiasError
+from capbias_core.load.clean import clean_captions
+from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id, short
+from capbias_core.load.labels import label_text
+from capbias_core.load.parsed import Parsed
+from capbias_core.load.rows import (
+    MOST_CHARACTERS,
+    USUAL_NAMES,
+    USUAL_PROMPTS,
+    USUAL_REFERENCES,
+    RowErrors,
+    chosen_column,
+    column_beside,
+    listed,
+    merged,
+    nothing_usable,
+    usual_column,
+)
+from capbias_core.load.segments import extent, outline_fault, read_outline
+from capbias_core.types import BOX_COLUMNS, CAPTION_COLUMNS, SEGMENT_COLUMNS, Table, counted
+
+BETWEEN = "|"  # between the names of objects
+# How sure a detector is of an object, behind its name: `cat:0.93`.
+SURE = r":(?:0(?:\.\d*)?|1(?:\.0*)?|\.\d+)$"
+OBJECT_COLUMNS = "objects object categories category"
+# Roles of the columns of a table of boxes -> their usual names.
+SIDES = ("x1", "y1", "x2", "y2")
+BOX_NAMES = {
+    "class": "class object label name class_name category category_name labelname",
+    "confidence": "confidence score conf",
+    "bbox": "bbox box",
+    "x1": "x1 xmin",
+    "y1": "y1 ymin",
+    "x2": "x2 xmax",
+    "y2": "y2 ymax",
+}
+# Codes of Open Images for people.
+PEOPLE = {"/m/01g317": "person", "/m/03bt1vf": "woman", "/m/04yx4": "man", "/m/05r655": "girl", "/m/01bl7v": "boy"}
+SHOWN_PROMPTS = 8
+
+
+# captions
+
+
+def captions(parsed: Parsed, columns: Mapping[str, str] = {}, human: bool = False) -> Table:
+    """The captions of a file: image_id, caption_index, caption.
+
+    columns: names for "image_id" and "caption", if they are not the usual ones. human: take the human captions, also
+    from a column beside those of a model, and keep repeats, since people may well write the same; exact repeats of a
+    model are left out. Raises CapbiasError if no caption is usable.
+    """
+    beside = column_beside(parsed.columns, USUAL_REFERENCES) if human else None
+    given = {**({"caption": beside} if beside else {}), **columns}
+    hint = "Choose the columns on the Data page, or with --image-id-column and --caption-column."
+    if "category_id" in parsed.columns:
+        hint = "It lists the objects on images: load it as objects, or as outlines."
+    image_column, caption_column = _columns_of(parsed, given, {"caption": USUAL_NAMES["caption"]}, hint)
+    prompt_column = None if human else column_beside(parsed.columns, USUAL_PROMPTS)
+    faults = _faults(parsed)
+    images, texts, places, empty = _usable_captions(parsed, image_column, caption_column, faults)
+    cleaned = clean_captions(texts)
+    there = [place for place, text in enumerate(cleaned.texts) if text is not None]
+    if len(there) < len(texts):
+        images, places = [images[place] for place in there], [places[place] for place in there]
+    empty += len(texts) - len(there)
+    texts = [text for text in cleaned.texts if text is not None]
+    problems, count = merged(parsed.faults, faults)
+    if not texts:
+        note = f"{counted(empty, 'caption')} {'is' if empty == 1 else 'are'} missing" if empty else ""
+        raise nothing_usable(parsed.file, parsed.rows, problems, note)
+    frame = pd.DataFrame({"image_id": images, "caption": texts}, dtype="str")
+    raw = parsed.columns[prompt_column] if prompt_column not in (None, image_column, caption_column) else ()
+    asked = [raw[place] for place in places] if raw else []
+    frame["prompt"] = [own.strip() if isinstance(own, str) and not caption_fault(own) else "" for own in asked] or ""
+    usable = len(texts)
+    del images, texts, places  # 100 MB for a million captions, which the rest needs
+    if not human:
+        frame = frame.drop_duplicates(ignore_index=True)
+    frame["caption_index"] = frame.groupby("image_id", sort=False).cumcount()
+    prompts = tuple(frame["prompt"]) if frame["prompt"].nunique() > 1 else ()
+    return Table(
+        frame[list(CAPTION_COLUMNS)],
+        parsed.rows,
+        empty=empty,
+        duplicates=usable - len(frame),
+        problems=problems,
+        problem_count=count,
+        notes=(*parsed.notes, *_prompts_note(prompts)),
+        prompts=prompts,
+        warnings=cleaned.warnings,
+    )
+
+
+def _usable_captions(
+    parsed: Parsed, image_column: str, caption_column: str, faults: RowErrors
+) -> tuple[list[str], list[str], list[int], int]:
+    """Image ID, caption and row index of every usable caption (equal length), and how many captions are empty."""
+    raw_captions = parsed.columns[caption_column]
+    # Where most captions are lists, each list holds the captions of an image; one list among texts is a fault.
+    lists = sum(isinstance(caption, list) for caption in raw_captions)
+    lists = lists * 2 > sum(caption is not None for caption in raw_captions)
+    images, texts, places, empty = [], [], [], 0
+    known: dict[object, str] = {}  # texts alone: 1 and True would be one key
+    rows = zip(parsed.numbers, parsed.columns[image_column], raw_captions, strict=True)
+    for place, (number, raw_id, raw) in enumerate(rows):
+        image = known.get(raw_id) if type(raw_id) is str else None
+        if image is None:
+            try:
+                image = normalise_image_id(raw_id)
+            except ValueError as error:
+                faults.add(number, str(error))
+                continue
+            if type(raw_id) is str:
+                known[raw_id] = image
+        for caption in (raw or [""]) if lists and isinstance(raw, list) else (raw,):
+            if fault := caption_fault(caption):
+                faults.add(number, fault)
+            elif not caption.strip():
+                empty += 1
+            else:
+                images.append(image)
+                texts.append(caption)
+                places.append(place)
+    return images, texts, places, empty
+
+
+def caption_fault(caption: object) -> str:
+    """What makes a raw caption unusable, or ''."""
+    if isinstance(caption, str) and caption.isascii() and "\0" not in caption and len(caption) <= MOST_CHARACTERS:
+        return ""  # nearly all, quickly
+    if caption is None or caption != caption:
+        return "there is no caption (null)"
+    if not isinstance(caption, str):
+        return f"the caption is {described(caption)}, not text"
+    if len(caption) > MOST_CHARACTERS:
+        return f"the caption has {len(caption):,} characters; at most {MOST_CHARACTERS:,} are read"
+    if UNSTORABLE.search(caption):
+        return "the caption holds a NUL character or half a surrogate pair"
+    return ""
+
+
+def _prompts_note(prompts: tuple[str, ...]) -> list[str]:
+    """`2 prompts: Describe it. (2,000); Say it. (2,000)`, in order of appearance; nothing without prompts."""
+    counts = Counter(prompts)
+    shown = [f"{short(own) or '(none)'} ({number:,})" for own, number in counts.items()][:SHOWN_PROMPTS]
+    more = "; …" if len(counts) > SHOWN_PROMPTS else ""
+    return [f"{counted(len(counts), 'prompt')}: {'; '.join(shown)}{more}"] if prompts else []
+
+
+# objects
+
+
+def objects(parsed: Parsed, columns: Mapping[str, str] = {}) -> Table:
+    """The objects of images (image_id, objects): of COCO instances, of boxes, or of a column such as `cat|dog`.
+
+    An image has an object once; images that COCO lists without an object are kept. columns: a name for "image_id".
+    Raises CapbiasError for a file without objects.
+    """
+    of_coco = parsed.format == "coco_instances"
+    if is_boxes(parsed) and not of_coco:
+        table = boxes(parsed, relative=True)
+        return replace(table, frame=object_texts(table.frame, list(dict.fromkeys(table.frame["image_id"]))))
+    names = ("image_id", "category_id", "category", "iscrowd")
+    if not of_coco:
+        names = _columns_of(parsed, columns, {"objects": OBJECT_COLUMNS}, "Objects are written as cat|dog.")
+
+    def read(image: object, raw: object, name: str | None = None, crowd: object = None) -> tuple[str, set[str], bool]:
+        shown = {_category(raw, name)} if of_coco else set(map(kept_name, label_text(raw).split(BETWEEN)))
+        return normalise_image_id(image), shown - {""}, of_coco and bool(crowd)
+
+    images: dict[str, set[str]] = {image: set() for image in parsed.sizes} if of_coco else {}
+    faults, crowds = _faults(parsed), 0
+    for image, shown, crowd in _each(parsed, parsed.values(*names), read, faults):
+        images.setdefault(image, set()).update(shown)
+        crowds += crowd
+    if images and not any(images.values()):
+        raise CapbiasError(
+            f"{parsed.file} names no object on any of its {len(images):,} images.",
+            "Check the file, and its column of objects.",
+        )
+    rows = [(image, BETWEEN.join(sorted(shown))) for image, shown in images.items()]
+    return _table(parsed, rows, ("image_id", "objects"), faults, crowds=crowds)
+
+
+def _category(category: object, name: str | None) -> str:
+    """The name of an annotation's category. ValueError for one that the file does not list."""
+    if name:
+        return kept_name(name)
+    shown = category if isinstance(category, int | str) else described(category)
+    raise ValueError(f"the category {short(str(shown))} is not among the categories of the file")
+
+
+def kept_name(name: str) -> str:
+    """A name of an object as it is kept: lower case, single spaces, without what stands between names."""
+    return " ".join(name.replace(BETWEEN, " ").lower().split())
+
+
+# boxes
+
+
+def is_boxes(parsed: Parsed) -> bool:
+    """Whether a file has the columns of boxes."""
+    has = {role: usual_column(parsed.columns, names) is not None for role, names in BOX_NAMES.items()}
+    return has["class"] and (has["bbox"] or all(has[side] for side in SIDES))
+
+
+def boxes(parsed: Parsed, sizes: Mapping[str, tuple[int, int]] = {}, relative: bool = False) -> Table:
+    """The boxes of a file, in BOX_COLUMNS; a box that reaches over the edge of its image is cut there.
+
+    sizes: (height, width) of images, for boxes that are given as shares of the image. relative: leave shares as they
+    are. The image ID is the file's name, without its folders. Raises CapbiasError for a file without a usable box.
+    """
+    needed = {} if is_boxes(parsed) else {role: BOX_NAMES[role] for role in ("class", "confidence", *SIDES)}
+    image_column, *_ = _columns_of(parsed, {}, needed, "`capbias detect` writes such a table.")
+    rows, cut = _box_rows(parsed), 0
+    shares = _are_shares(rows)
+
+    def read(image: object, name: object, *raw: object) -> tuple:
+        nonlocal cut
+        image = normalise_image_id(PurePath(image).name if isinstance(image, str) else image)
+        height, width = (1, 1) if shares and relative else sizes.get(image) or parsed.sizes.get(image) or (0, 0)
+        name, (confidence, *corners) = _box_name(name), _box_numbers(raw)
+        if shares and not height:
+            raise ValueError("the box is given as shares of the image, whose size is not known")
+        if shares:
+            corners = [value * side for value, side in zip(corners, (width, height) * 2, strict=True)]
+        inside = _on_image(corners, height, width)
+        cut += inside != tuple(corners)
+        return image, name, confidence, *inside
+
+    faults = _faults(parsed)
+    images = zip(parsed.columns[image_column], rows, strict=True)
+    kept = list(_each(parsed, ((image, *row) for image, row in images), read, faults))
+    notes = (f"boxes cut at the edge of their image: {cut:,}",) if cut else ()
+    return _table(parsed, kept, BOX_COLUMNS, faults, notes=notes)
+
+
+def _box_rows(parsed: Parsed) -> list[tuple]:
+    """(class, confidence, x1, y1, x2, y2) of each row, as written."""
+    columns = {role: usual_column(parsed.columns, names) for role, names in BOX_NAMES.items()}
+    classes = [name for name in parsed.columns if usual_column((name,), BOX_NAMES["class"])]
+    # The number of a class stands beside its name in some tables.
+    named = (name for name in classes if not all(str(value).strip().isdigit() for value in parsed.columns[name]))
+    columns["class"] = next(named, columns["class"])
+    order = ("class", "confidence", "bbox") if columns["bbox"] else ("class", "confidence", *SIDES)
+    rows = parsed.values(*(columns[role] or "" for role in order))
+    sure = ((name, 1 if raw is None or raw == "" else raw, *rest) for name, raw, *rest in rows)
+    return [(name, raw, *_corners(rest[0])) if columns["bbox"] else (name, raw, *rest) for name, raw, *rest in sure]
+
+
+def _corners(box: object) -> tuple:
+    """COCO's [x, y, width, height], also as text, as x1, y1, x2, y2; as it is if it is none."""
+    if isinstance(box, str) and box.startswith("[") and len(box) < 200:
+        with suppress(ValueError):
+            box = json.loads(box)
+    if isinstance(box, list) and len(box) == 4 and all(type(value) in (int, float) for value in box):
+        return box[0], box[1], box[0] + box[2], box[1] + box[3]
+    return box, None, None, None
+
+
+def _are_shares(rows: Sequence[tuple]) -> bool:
+    """Whether corners are shares of the image: none is far above 1, as rounding may bring one."""
+    try:
+        return bool(rows) and max(float(value) for row in rows for value in row[2:]) <= 1.5
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _box_name(value: object) -> str:
+    text = "" if value is None else str(value).strip()
+    if name := PEOPLE.get(text) or kept_name(text):
+        return name
+    raise ValueError("the class is empty")
+
+
+def _box_numbers(raw: Sequence) -> list[float]:
+    try:
+        numbers = [float(value) for value in raw]
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{', '.join(short(str(value)) for value in raw)}: not five numbers") from None
+    if not 0 < numbers[0] <= 1:
+        raise ValueError(f"a confidence of {numbers[0]:g}, not above 0 and at most 1")
+    return numbers
+
+
+def _on_image(corners: Sequence[float], height: int, width: int) -> tuple[float, ...]:
+    """The part of a box on its image. height, width: 0 if they are not known. ValueError if there is none."""
+    x1, y1, x2, y2 = (max(value, 0.0) for value in corners)
+    x2, y2 = min(x2, width or x2), min(y2, height or y2)
+    if not (x1 < x2 < math.inf and y1 < y2 < math.inf):
+        raise ValueError(f"a box ({', '.join(f'{value:g}' for value in corners)}) that encloses nothing on its image")
+    return x1, y1, x2, y2
+
+
+def object_texts(boxes: pd.DataFrame, images: Sequence[str]) -> pd.DataFrame:
+    """The objects of images with a detector's confidence in the surest box of each: image_id, objects.
+
+    boxes: in BOX_COLUMNS. images: those that were looked at; one without a box has ''.
+
+    >>> rows = [("1", "cat", 0.5, 0, 0, 1, 1), ("1", "cat", 0.75, 0, 0, 2, 2), ("1", "dog", 0.25, 0, 0, 1, 1)]
+    >>> object_texts(pd.DataFrame(rows, columns=list(BOX_COLUMNS)), ["1", "2"])["objects"].tolist()
+    ['cat:0.75|dog:0.25', '']
+    """
+    surest = boxes.groupby(["image_id", "object"], sort=True)["confidence"].max().reset_index()
+    surest = surest.sort_values("confidence", ascending=False, kind="stable")
+    texts: dict[str, list[str]] = {image: [] for image in images}
+    for image, name, confidence in surest.itertuples(index=False):
+        texts.setdefault(image, []).append(f"{kept_name(name)}:{confidence:.4g}")
+    return pd.DataFrame({"image_id": list(texts), "objects": list(map(BETWEEN.join, texts.values()))}, dtype="str")
+
+
+# regions and outlines
+
+
+def regions(parsed: Parsed) -> Table:
+    """The regions of photographs whose features a captioner reads: image_id, x1, y1, x2, y2, line (of the file).
+
+    Raises CapbiasError for a table of other columns, or one without a usable row.
+    """
+    sides = {side: BOX_NAMES[side] for side in SIDES}
+    names = _columns_of(parsed, {}, sides, "Write one row per region, in pixels, x2 and y2 exclusive.")
+
+    def read(image: object, *raw: Any) -> tuple:
+        _, *corners, number = _box_numbers([1, *raw])
+        if _on_image(corners, 0, 0) != tuple(corners):
+            raise ValueError(f"a region ({', '.join(map(str, raw[:4]))}) that is not on its image")
+        return normalise_image_id(image), *corners, int(number)
+
+    faults = _faults(parsed)
+    rows = list(
+        _each(parsed, zip(*(parsed.columns[name] for name in names), parsed.numbers, strict=True), read, faults)
+    )
+    return _table(parsed, rows, ("image_id", *SIDES, "line"), faults)
+
+
+def segments(parsed: Parsed, wanted: Collection[str] | None = None) -> Table:
+    """The outlines in a COCO instances file (SEGMENT_COLUMNS), of all images or of those wanted.
+
+    Annotations without an outline, or with one that is broken or of another size than the image, are counted as
+    problems. Raises CapbiasError for another file, or one without a usable outline.
+    """
+    if parsed.format != "coco_instances" or "segmentation" not in parsed.columns:
+        raise CapbiasError(
+            f"{parsed.file} ({parsed.title}) holds no outlines.",
+            'Load COCO instances: JSON with "images", "annotations" (each with a segmentation) and "categories".',
+        )
+    others = 0
+
+    def read(
+        raw_id: object, category: object, name: str | None, crowd: object, box: object, given: object
+    ) -> tuple | None:
+        nonlocal others
+        image = normalise_image_id(raw_id)
+        if wanted is not None and image not in wanted:
+            others += 1
+            return None
+        height, width = parsed.sizes.get(image, (0, 0))
+        outline, text = read_outline(given, height, width)
+        if fault := outline_fault(outline, height, width):
+            raise ValueError(fault)
+        if not height and isinstance(outline, dict):
+            height, width = outline["size"]
+        try:
+            around = _on_image(_corners(box), height, width)
+        except (TypeError, ValueError):  # no box is given, or one beside the image
+            around = extent(outline)
+        return image, _category(category, name), bool(crowd), height, width, *around, text
+
+    faults = _faults(parsed)
+    names = ("image_id", "category_id", "category", "iscrowd", "bbox", "segmentation")
+    rows = list(filter(None, _each(parsed, parsed.values(*names), read, faults)))
+    left_out = f"{others:,} are of images that the collection does not have" if others else ""
+    return _table(parsed, rows, SEGMENT_COLUMNS, faults, left_out, others=others)
+
+
+# what all share
+
+
+def _faults(parsed: Parsed) -> RowErrors:
+    return RowErrors(parsed.file, parsed.faults.unit)
+
+
+def _columns_of(parsed: Parsed, columns: Mapping[str, str], needed: Mapping[str, str], hint: str) -> tuple[str, ...]:
+    """The column of image IDs, then one of each role that is needed (role -> usual names): those given, else usual."""
+    names = tuple(parsed.columns)
+    roles = {"image_id": USUAL_NAMES["image_id"], **needed}
+    chosen = [
+        chosen_column(parsed.file, names, columns[role]) if columns.get(role) else usual_column(names, usual)
+        for role, usual in roles.items()
+    ]
+    if not all(chosen) or len(set(chosen)) < len(chosen):
+        raise CapbiasError(f"{parsed.file} has the columns {listed(names)}; needed are {', '.join(roles)}.", hint)
+    return tuple(map(str, chosen))
+
+
+def _each(parsed: Parsed, rows: Iterable[tuple], read: Callable[..., Any], faults: RowErrors) -> Iterator[Any]:
+    """What `read` makes of each row; a row for which it raises ValueError is a fault."""
+    for number, row in zip(parsed.numbers, rows, strict=True):
+        try:
+            yield read(*row)
+        except ValueError as error:
+            faults.add(number, str(error))
+
+
+def _table(
+    parsed: Parsed, rows: Sequence, columns: Sequence[str], faults: RowErrors, left_out: str = "", **more: Any
+) -> Table:
+    """Rows as a table. Raises CapbiasError if there are none. more: further fields of Table."""
+    problems, count = merged(parsed.faults, faults)
+    if not rows:
+        raise nothing_usable(parsed.file, parsed.rows, problems, left_out)
+    frame = pd.DataFrame(rows, columns=list(columns))
+    notes = (*parsed.notes, *more.pop("notes", ()))
+    return Table(frame, parsed.rows, problems=problems, problem_count=count, notes=notes, **more)

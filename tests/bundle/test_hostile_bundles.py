@@ -1,0 +1,303 @@
+"""Bundles that somebody changed: one sentence each, and no file outside of the workspace is written or removed."""
+
+from __future__ import annotations
+
+import io
+import json
+import stat
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from capbias_core import cli
+from capbias_core.api import run_here
+from capbias_core.attributes import get_attribute
+from capbias_core.bundle.write import write_bundle
+from capbias_core.runs.plan import Request, plan
+from capbias_core.workspace.labels import mapping_details
+from capbias_core.workspace.store import Workspace, content_hash
+
+Files = dict[str, bytes]
+CAPTIONS, LABELS = "data/captions-sat.parquet", "data/labels-labels.parquet"
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory) -> Files:
+    """The files of a bundle with two numbers."""
+    workspace = Workspace(tmp_path_factory.mktemp("made"))
+    images = [str(number) for number in range(60)]
+    gender = ["Female" if number % 2 else "Male" for number in range(60)]
+    captions = ["a woman with a dog" if value == "Female" else "a man on a horse" for value in gender]
+    mapping = mapping_details(get_attribute("gender"), "gender", {"Female": "Female", "Male": "Male"})
+    labels = pd.DataFrame({"image_id": images, "gender": gender})
+    workspace.keep("attributes", "labels", labels, "c", "test", {"attributes": {"gender": mapping}})
+    frame = pd.DataFrame({"image_id": images, "caption_index": 0, "caption": captions})
+    workspace.keep("captions", "sat", frame, "c", "test", {"trained_on_references": None})
+    specs = plan(workspace, Request("c", ("sat",), "labels", "gender", ("ratio", "error")))
+    run_here(workspace, specs, "c")
+    archive = zipfile.ZipFile(io.BytesIO(write_bundle(workspace, "c", [spec.run_id for spec in specs])))
+    return {name: archive.read(name) for name in archive.namelist()}
+
+
+def zipped(files: Files) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+# ways to change a bundle
+
+
+def manifest(change: Callable[[dict], Any]) -> Callable[[Files], Files]:
+    def changed(files: Files) -> Files:
+        content = json.loads(files["manifest.json"])
+        change(content)
+        return files | {"manifest.json": json.dumps(content).encode()}
+
+    return changed
+
+
+def item(number: int = 1, **fields: Any) -> Callable[[Files], Files]:
+    """Fields of an item, by default of the captions; None takes one away."""
+
+    def change(content: dict) -> None:
+        own = content["items"][number]
+        for name, value in fields.items():
+            own.pop(name) if value is None else own.update({name: value})
+
+    return manifest(change)
+
+
+def details(**fields: Any) -> Callable[[Files], Files]:
+    return manifest(lambda content: content["items"][0]["details"].update(fields))
+
+
+def entry(change: Callable[[dict], Any]) -> Callable[[Files], Files]:
+    """The mapping of the labels."""
+    return manifest(lambda content: change(content["items"][0]["details"]["attributes"]["gender"]))
+
+
+def rows(change: Callable[[list], Any]) -> Callable[[Files], Files]:
+    def changed(files: Files) -> Files:
+        content = json.loads(files["rows.json"])
+        return files | {"rows.json": json.dumps(change(content) or content).encode()}
+
+    return changed
+
+
+def file(name: str, data: bytes | None) -> Callable[[Files], Files]:
+    return lambda files: files | {name: data} if data is not None else {k: v for k, v in files.items() if k != name}
+
+
+def table(change: Callable[[pd.DataFrame], pd.DataFrame], name: str = CAPTIONS, number: int = 1, told: int = 0):
+    """Another table with the hash that belongs to it. told: its number of rows as the manifest has it."""
+
+    def changed(files: Files) -> Files:
+        frame = change(pd.read_parquet(io.BytesIO(files[name])))
+        buffer = io.BytesIO()
+        frame.to_parquet(buffer)
+        digest = content_hash(frame)
+        fields = {"hash": digest, "content": digest, "rows": told or len(frame)}
+        return item(number, **fields)(files | {name: buffer.getvalue()})
+
+    return changed
+
+
+def parquet(arrow: pa.Table, rows: int | None = None) -> Callable[[Files], Files]:
+    buffer = io.BytesIO()
+    pq.write_table(arrow, buffer)
+    return lambda files: item(rows=rows or arrow.num_rows)(files | {CAPTIONS: buffer.getvalue()})
+
+
+def same(count: int, text: str = "a dog") -> pa.Table:
+    """Rows that take no place in a file."""
+    column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int8)), pa.array([text]))
+    return pa.table({"image_id": column, "caption_index": pa.array(np.zeros(count, np.int64)), "caption": column})
+
+
+def wide(count: int) -> pa.Table:
+    return pa.table({f"c{number}": ["a"] for number in range(count)})
+
+
+def symlink(files: Files) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, data in files.items():
+            info = zipfile.ZipInfo(name)
+            if name == CAPTIONS:
+                info.external_attr, data = (stat.S_IFLNK | 0o777) << 16, b"/etc/passwd"
+            archive.writestr(info, data)
+    return buffer.getvalue()
+
+
+def twice(files: Files) -> bytes:
+    buffer = io.BytesIO(zipped(files))
+    with pytest.warns(UserWarning), zipfile.ZipFile(buffer, "a") as archive:
+        archive.writestr("rows.json", "[]")
+    return buffer.getvalue()
+
+
+def forged_size(files: Files) -> bytes:
+    """A bomb whose directory says that it is small."""
+    data = zipped(files | {"figures/bomb.svg": b"0" * 3_000_000})
+    return data.replace((3_000_000).to_bytes(4, "little"), (3).to_bytes(4, "little"))
+
+
+def bomb(files: Files) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("rows.json", "w") as member:
+        for _ in range(300):
+            member.write(b"0" * 1_000_000)
+    return buffer.getvalue()
+
+
+def setting(text: str) -> Callable[[Files], Files]:
+    return lambda files: files | {"plan.toml": files["plan.toml"] + text.encode()}
+
+
+DEEP = b"[" * 100_000 + b"]" * 100_000
+# OUTSIDE stands for a folder beside the workspace, with files in it.
+CASES: dict[str, Callable[[Files], Files | bytes]] = {
+    "a hash that is an absolute path": item(hash="OUTSIDE/precious", kind="vectors"),
+    "a hash that leads out": item(hash="../../outside/precious"),
+    "a hash that is a pattern": item(hash="../../outside/*"),
+    "a hash of everything": item(hash="*", kind="vectors"),
+    "a hash in upper case": item(hash="ABCDEF0123456789"),
+    "a hash with a line break": item(hash="0123456789abcdef\n", kind="vectors"),
+    "a hash that is a number": item(hash=12),
+    "a hash of other content": item(hash="0123456789abcdef"),
+    "content that is a path": item(content="OUTSIDE/precious", hash="OUTSIDE/precious"),
+    "labels by the hash of a path": item(0, hash="../../outside/x"),
+    "derived from a path": details(derived={"references": "../../outside/x", "precedence": []}),
+    "derived from nothing": details(derived={}),
+    "derived that is a list": details(derived=[1]),
+    "a folder of the reader": details(folder="OUTSIDE"),
+    "a path of the reader": details(path="/etc/passwd"),
+    "a file that leads out": item(file="../outside/precious.parquet"),
+    "a file that is not there": item(file="data/none.parquet"),
+    "a file that is a number": item(file=3),
+    "a name that leads out": item(name="../../outside/x"),
+    "a name without an end": item(name="a" * 100_000),
+    "a name with a line break": item(name="a\nb"),
+    "a collection that leads out": manifest(lambda own: own.update(collection="../x")),
+    "another collection in the plan": manifest(lambda own: own.update(collection="d")),
+    "no collection": manifest(lambda own: own.pop("collection")),
+    "a kind of its own": item(kind="secrets"),
+    "a kind that is a list": item(kind=["captions"]),
+    "captions as labels": item(kind="attributes"),
+    "no details": item(details=None),
+    "no hash": item(hash=None),
+    "details that are text": item(details="x"),
+    "rows without end": item(rows=10**400),
+    "rows below none": item(rows=-1),
+    "rows that are a fraction": item(rows=1.5),
+    "no items": manifest(lambda own: own.pop("items")),
+    "items that are text": manifest(lambda own: own.update(items="abc")),
+    "items in items": manifest(lambda own: own.update(items=[[own["items"]]])),
+    "an item twice": manifest(lambda own: own["items"].append(own["items"][1])),
+    "versions that are a list": manifest(lambda own: own.update(versions=["1"])),
+    "another format": manifest(lambda own: own.update(format=2)),
+    "a format that is true": manifest(lambda own: own.update(format=True)),
+    "a format that is none": manifest(lambda own: own.update(format={})),
+    "an attribute without values": entry(lambda own: own["attribute"].update(values=[])),
+    "an attribute with a field of its own": entry(lambda own: own["attribute"].update(secret="x")),
+    "words that are a number": entry(lambda own: own["attribute"].update(words={"Female": 1})),
+    "words of another value": entry(lambda own: own["attribute"].update(words={"Nobody": ["x"]})),
+    "no column": entry(lambda own: own.pop("column")),
+    "another column": entry(lambda own: own.update(column="secret")),
+    "a mapping to another value": entry(lambda own: own["mapping"].update(Female="Nobody")),
+    "a mapping that is a list": entry(lambda own: own.update(mapping=[])),
+    "a manifest that is a list": file("manifest.json", b"[]"),
+    "a manifest that is nothing": file("manifest.json", b"null"),
+    "a manifest nested without end": file("manifest.json", DEEP),
+    "a manifest cut short": lambda files: files | {"manifest.json": files["manifest.json"][:-20]},
+    "a manifest that is no UTF-8": file("manifest.json", b'{"format": "\xff\xfe\x80"}'),
+    "a number of 5,000 digits": file("manifest.json", b'{"format": ' + b"9" * 5000 + b"}"),
+    "no manifest": file("manifest.json", None),
+    "no plan": file("plan.toml", None),
+    "a plan that is no TOML": file("plan.toml", b"[[["),
+    "a plan that is no UTF-8": file("plan.toml", b"\xff\xfe"),
+    "a plan nested without end": file("plan.toml", b"a = " + b"[" * 30_000),
+    "a plan of a megabyte": file("plan.toml", b"# " + b"x" * 1_000_000),
+    "an option that leads out": setting('options = { people = { name = "x", item = "../../outside/x" } }\n'),
+    "an option nested": setting("options = { images = [[[1]]] }\n"),
+    "rows that are an object": file("rows.json", b"{}"),
+    "rows that are numbers": file("rows.json", b"[1, 2]"),
+    "rows nested without end": file("rows.json", DEEP),
+    "no rows": file("rows.json", b"[]"),
+    "fewer rows than the manifest says": rows(lambda own: own[:1]),
+    "a row without a value": rows(lambda own: own[0].pop("value") and None),
+    "a value that is text": rows(lambda own: own[0].update(value="much")),
+    "a value that is no number": rows(lambda own: own[0].update(value=float("nan"))),
+    "a value without end": rows(lambda own: own[0].update(value=10**400)),
+    "images without end": rows(lambda own: own[0].update(n=float("inf"))),
+    "a metric that is a list": rows(lambda own: own[0].update(metric=["ratio"])),
+    "a method that is an object": rows(lambda own: own[0].update(method={})),
+    "a table that is no Parquet": file(CAPTIONS, b"PAR1" + b"\0" * 50 + b"PAR1"),
+    "a table cut short": lambda files: files | {CAPTIONS: files[CAPTIONS][:-30]},
+    "a table of other content": lambda files: files | {CAPTIONS: files[LABELS]},
+    "a table without captions": table(lambda frame: frame.drop(columns="caption")),
+    "captions that are numbers": table(lambda frame: frame.assign(caption=1)),
+    "captions that are missing": table(lambda frame: frame.assign(caption=[None, *frame["caption"][1:]])),
+    "image ids that are dates": table(lambda frame: frame.assign(image_id=pd.Timestamp("2026-01-01"))),
+    "labels that are lists": table(lambda frame: frame.assign(gender=[["Female"]] * len(frame)), LABELS, 0),
+    "labels without image ids": table(lambda frame: frame.drop(columns="image_id"), LABELS, 0),
+    "fewer rows than told": table(lambda frame: frame, told=61),
+    "six million rows in 40 kB": parquet(same(6_000_000)),
+    "200 GB of text in 3 kB": parquet(same(2_000_000, "a" * 100_000)),
+    "2,000 columns": parquet(wide(2_000)),
+    "a file twice": twice,
+    "a link to another file": symlink,
+    "a name in the archive that leads out": lambda files: files | {"../outside/precious.parquet": b"x"},
+    "an absolute name in the archive": lambda files: files | {"/tmp/capbias-evil.txt": b"x"},
+    "an archive in another": lambda files: zipped({"bundle.zip": zipped(files)}),
+    "an archive cut short": lambda files: zipped(files)[:-100],
+    "an archive with a size that is not so": forged_size,
+    "an archive that unpacks to much": bomb,
+    "no archive": lambda files: b"no archive",
+    "an empty file": lambda files: b"",
+    "3,000 files": lambda files: files | {f"figures/{number}.svg": b"" for number in range(3_000)},
+}
+
+
+def write_case(name: str, files: Files, outside: Path, target: Path) -> None:
+    made = CASES[name](files)
+    if isinstance(made, dict):
+        made = zipped({key: data.replace(b"OUTSIDE", str(outside).encode()) for key, data in made.items()})
+    target.write_bytes(made)
+
+
+def seen(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_bundle_that_was_changed_is_refused_in_a_sentence(name, good, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("CAPBIAS_READ_MEMORY", "1.2")
+    outside, inside = tmp_path / "outside", tmp_path / "home" / "workspace"
+    outside.mkdir()
+    for own in ("precious.parquet", "precious.tmp", "x.parquet", "x.txt"):
+        (outside / own).write_text("precious")
+    inside.mkdir(parents=True)
+    write_case(name, good, outside, tmp_path / "bundle.zip")
+    before = seen(tmp_path)
+    assert cli.main(["reproduce", str(tmp_path / "bundle.zip"), "--workspace", str(inside)]) == 2
+    said = capsys.readouterr().err
+    assert "error: " in said and "Traceback" not in said and "pandas" not in said
+    after = {path: data for path, data in seen(tmp_path).items() if not path.startswith("home/workspace/")}
+    assert after == before
+    assert not Workspace(inside).items() and not Path("/tmp/capbias-evil.txt").exists()
+
+
+def test_the_bundle_that_they_were_made_of_is_none_of_them(good, tmp_path):
+    (tmp_path / "bundle.zip").write_bytes(zipped(good))
+    assert cli.main(["reproduce", str(tmp_path / "bundle.zip"), "--workspace", str(tmp_path / "w")]) == 0

@@ -1,0 +1,211 @@
+"""What becomes of raw texts: the caption in them, or why there is none."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capbias_core.load.clean import RULES, clean_captions
+
+CAPTION = "A woman riding a horse."
+THINK = "The picture may show a man or a woman."
+CHAT = "A chat between a curious human and an artificial intelligence assistant."
+ASK = "Describe this image in one sentence."
+
+# Rules that concern a text; the text; the caption in it, None if there is none.
+CASES = [
+    ("", CAPTION, CAPTION),
+    ("", " a sign that says `` 350 '' .", " a sign that says `` 350 '' ."),
+    ("", "a man holding a box of <unk>", "a man holding a box of <unk>"),
+    ("", "Player #11 swings the bat.", "Player #11 swings the bat."),
+    ("", "A train café… with crème brûlée", "A train café… with crème brûlée"),
+    ("", "What has attracted this many birds to the plaza?", "What has attracted this many birds to the plaza?"),
+    ("", "Here is a photo of a sign that reads: STOP", "Here is a photo of a sign that reads: STOP"),
+    ("", "A magazine with a caption: hello", "A magazine with a caption: hello"),
+    ("", "10:30 am in the city of london", "10:30 am in the city of london"),
+    ("", 'A woman wearing a shirt that says "love"', 'A woman wearing a shirt that says "love"'),
+    ("", "'Stop' is on the sign and 'go' is not", "'Stop' is on the sign and 'go' is not"),
+    ("", "A man thinking about a question", "A man thinking about a question"),
+    ("", "no one is in the room", "no one is in the room"),
+    ("", "A thoughtful woman [left] and a man", "A thoughtful woman [left] and a man"),
+    ("", "A man 5 * 3 feet tall * maybe", "A man 5 * 3 feet tall * maybe"),
+    ("", "A nurse - a woman - at a desk", "A nurse - a woman - at a desk"),
+    # reasoning
+    ("reasoning", f"<think>\n{THINK}\n</think>\n\n{CAPTION}", CAPTION),
+    ("reasoning", f"<thinking>{THINK}</thinking>{CAPTION}", CAPTION),
+    ("reasoning", f"<Reasoning> {THINK} </Reasoning> {CAPTION}", CAPTION),
+    ("reasoning", f"{THINK}\n</think>\n{CAPTION}", CAPTION),
+    ("reasoning", f"<think>{THINK} <think>{THINK}</think> {THINK}</think> {CAPTION}", CAPTION),
+    ("reasoning", f"◁think▷{THINK}◁/think▷{CAPTION}", CAPTION),
+    ("reasoning", f"[THINK]{THINK}[/THINK]{CAPTION}", CAPTION),
+    ("reasoning", f"<seed:think>{THINK}</seed:think>{CAPTION}", CAPTION),
+    ("reasoning", f"<|START_THINKING|>{THINK}<|END_THINKING|>{CAPTION}", CAPTION),
+    ("reasoning special tokens", f"<|begin_of_thought|>{THINK}<|end_of_thought|><|solution|>{CAPTION}", CAPTION),
+    ("reasoning", f"<unused94>thought\n{THINK}<unused95>{CAPTION}", CAPTION),
+    ("reasoning", f"Thinking...\n{THINK}\n...done thinking.\n\n{CAPTION}", CAPTION),
+    ("reasoning wrappings", f"&lt;think&gt;{THINK}&lt;/think&gt;{CAPTION}", CAPTION),
+    ("reasoning letter forms", f"＜ｔｈｉｎｋ＞{THINK}＜／ｔｈｉｎｋ＞{CAPTION}", CAPTION),
+    ("reasoning wrappings", f"<think>{THINK}</think><answer>{CAPTION}</answer>", CAPTION),
+    ("reasoning", f"**Reasoning:** {THINK}\n\n**Caption:** {CAPTION}", CAPTION),
+    ("reasoning", f"Thought: {THINK}\nFinal Answer: {CAPTION}", CAPTION),
+    (
+        "reasoning special tokens",
+        f"<|channel|>analysis<|message|>{THINK}<|end|><|start|>assistant<|channel|>final<|message|>{CAPTION}<|return|>",
+        CAPTION,
+    ),
+    ("reasoning", f"analysis{THINK}assistantfinal{CAPTION}", CAPTION),
+    ("reasoning missing", f"<think>{THINK}", None),
+    ("reasoning missing", f"<|channel|>analysis<|message|>{THINK}", None),
+    # prompts
+    ("prompts", f"USER: {ASK} ASSISTANT: {CAPTION}", CAPTION),
+    ("prompts", f"{CHAT} USER: <image>\n{ASK} ASSISTANT: {CAPTION}", CAPTION),
+    ("prompts", f"USER: {ASK} ASSISTANT: {CAPTION} USER: And now? ASSISTANT: A man.", CAPTION),
+    ("prompts", f"###Human: {ASK} ###Assistant: {CAPTION} ###Human: more", CAPTION),
+    ("prompts", f"Question: What is this? Answer: {CAPTION}", CAPTION),
+    ("prompts", f"Question: a? Answer: A man. Question: b? Answer: {CAPTION}", CAPTION),
+    ("prompts", f"Q: What is in the photo?\nA: {CAPTION}", CAPTION),
+    ("prompts", f"[INST] {ASK} [/INST] {CAPTION}", CAPTION),
+    ("prompts", f"user\n{ASK}\nassistant\n{CAPTION}", CAPTION),
+    ("prompts", f"### Instruction:\n{ASK}\n\n### Response:\n{CAPTION}", CAPTION),
+    ("prompts", f"{ASK} {CAPTION}", CAPTION),
+    ("prompts", f"What is in this image? {CAPTION}", CAPTION),
+    ("prompts", f"Caption: {CAPTION}", CAPTION),
+    ("prompts", f"Image description: {CAPTION}", CAPTION),
+    ("prompts", f"**Caption:** {CAPTION}", CAPTION),
+    ("prompts", f"Sure! Here's a short caption for the image: {CAPTION}", CAPTION),
+    ("prompts", f"Certainly! {CAPTION}", CAPTION),
+    ("prompts marks", f'Here is a one-sentence description of the image:\n\n"{CAPTION}"', CAPTION),
+    ("prompts special tokens", f"<|im_start|>user\n{ASK}\n<|im_start|>assistant\n{CAPTION}<|im_end|>", CAPTION),
+    (
+        "prompts special tokens",
+        f"<|start_header_id|>assistant<|end_header_id|>\n\n{CAPTION}<|eot_id|>",
+        CAPTION,
+    ),
+    ("prompts special tokens", f"<start_of_turn>model\n{CAPTION}<end_of_turn>", CAPTION),
+    # special tokens
+    ("special tokens", f"<s> {CAPTION}</s>", CAPTION),
+    ("special tokens", f"</s>{CAPTION}</s><pad><pad>", CAPTION),
+    ("special tokens", f"{CAPTION}<|endoftext|>The 2016 election", CAPTION),
+    ("special tokens", f"[CLS] {CAPTION} [SEP] [PAD]", CAPTION),
+    ("special tokens", f"<image>{CAPTION}", CAPTION),
+    ("special tokens", "startseq a woman riding a horse endseq", "a woman riding a horse"),
+    ("special tokens", "<start> a woman <end>", "a woman"),
+    ("special tokens", "a [UNK] with a woman", "a <unk> with a woman"),
+    ("special tokens", "<ref>A woman</ref><box>(12,3),(4,5)</box> riding a horse.", CAPTION),
+    # sub-words
+    ("sub-words", "▁A▁woman▁riding▁a▁horse.", CAPTION),
+    ("sub-words", "▁A ▁wo man ▁riding ▁a ▁horse .", CAPTION),
+    ("sub-words", "AĠwomanĠridingĠaĠhorse.", CAPTION),
+    ("sub-words", "A Ġwo man Ġriding Ġa Ġhorse .", CAPTION),
+    ("sub-words", "AĠwomanâĢĻsĠhat", "A woman’s hat"),
+    ("sub-words", "A wo ##man rid ##ing a horse.", CAPTION),
+    ("sub-words", "A wo@@ man rid@@ ing a horse.", CAPTION),
+    ("sub-words", "A</w>woman</w>riding</w>a</w>horse.</w>", CAPTION),
+    # letters
+    ("invisible characters", "A wo\u00adman rid\u200bing a horse.", CAPTION),
+    ("invisible characters", "\ufeffA \u202ewoman riding a wo\u2060rld.", "A woman riding a world."),
+    ("invisible characters", "A wo\ufe0fman r\u200diding a horse.", CAPTION),
+    ("invisible characters", "\x1b[1mA woman\x1b[0m riding a horse.", CAPTION),
+    ("letter forms", "A ｗｏｍａｎ riding a horse.", CAPTION),
+    ("letter forms", "A 𝐰𝐨𝐦𝐚𝐧 riding a horse.", CAPTION),
+    ("letter forms", "A ﬁreﬁghter", "A firefighter"),
+    ("look-alikes", "A w\u043em\u0430n riding a horse.", CAPTION),
+    ("look-alikes", "А woman riding a horse.", CAPTION),
+    ("look-alikes", "A wοman riding a horse.", CAPTION),
+    ("look-alikes", "A ᴡᴏᴍᴀɴ riding", "A woman riding"),
+    ("other languages", "Женщина на коне", "Женщина на коне"),
+    ("wrong decoding", "A womanâ€™s cafÃ©", "A woman’s café"),
+    # wrappings
+    ("wrappings", f'```json\n{{"caption": "{CAPTION}"}}\n```', CAPTION),
+    ("wrappings", f'{{"caption": "{CAPTION}"}}', CAPTION),
+    ("wrappings", f"{{'Description': '{CAPTION}', 'confidence': 0.9}}", CAPTION),
+    ("wrappings", f'{{"caption": "{CAPTION[:-1]}', CAPTION[:-1]),
+    ("wrappings", f"['{CAPTION}']", CAPTION),
+    ("wrappings", f'[{{"role": "user", "content": "x"}}, {{"role": "assistant", "content": "{CAPTION}"}}]', CAPTION),
+    ("wrappings", f'{{"choices": [{{"message": {{"content": "{CAPTION}"}}}}]}}', CAPTION),
+    ("wrappings", f"<caption>{CAPTION}</caption>", CAPTION),
+    ("wrappings", f"The answer is \\boxed{{{CAPTION}}}", CAPTION),
+    ("wrappings", "A woman &amp; a horse", "A woman & a horse"),
+    ("wrappings", f"<p>{CAPTION}</p>", CAPTION),
+    ("wrappings", "A woman\\nriding a horse.", CAPTION),
+    ("JSON", "['a man', 'a woman']", "['a man', 'a woman']"),
+    ("marks", f'"{CAPTION}"', CAPTION),
+    ("marks", "“A man's hat”.", "A man's hat."),
+    ("marks", f"**{CAPTION}**", CAPTION),
+    ("marks", "- A **woman** riding a *horse*.", CAPTION),
+    ("marks", f"b'{CAPTION}'", CAPTION),
+    ("tags", "A <gender> riding a horse.", "A <gender> riding a horse."),
+    # no caption
+    *(("missing", text, None) for text in ("nan", "None", "null", "N/A", "NaN", "<NA>", "", "  ", ".", "-", "[]")),
+    *(("missing", text, None) for text in ("2007", "12:30", "[101, 2023]", "(none)", "No caption.")),
+    ("missing invisible characters", "\u200b", None),
+    ("error messages", "Failed to obtain answer via API.", None),
+    ("error messages", "Error code: 429 - {'error': 'rate limit'}", None),
+    ("error messages", "openai.RateLimitError: too many", None),
+    ("error messages", "<PIL.Image.Image object at 0x7f>", None),
+    *(("IDs", text, None) for text in ("COCO_val2014_000000000785.jpg", "img_000785", "http://a.b/c", "C:\\a\\b.png")),
+    *(("IDs", text, None) for text in ("s3://bucket/a", "/data/val/a", "b5ba3c8e-1111-4dd0-9f1c", "images/val/a.jpeg")),
+    # captions that a reader should know of
+    ("refusals", "I'm sorry, but I can't help with that.", "I'm sorry, but I can't help with that."),
+    ("no image", "Please upload the image.", "Please upload the image."),
+    ("no image", "I cannot see any image here", "I cannot see any image here"),
+    ("other languages", "一个女孩在公园里拿着自行车", "一个女孩在公园里拿着自行车"),
+    ("other languages", "Eine Frau reitet auf einem Pferd", "Eine Frau reitet auf einem Pferd"),
+    ("other languages", "Una mujer montando a caballo en la playa", "Una mujer montando a caballo en la playa"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rules", "text", "caption"), CASES, ids=lambda own: repr(own)[:50])
+def test_each_text_gives_its_caption_and_reasons(rules, text, caption):
+    found = clean_captions([text])
+    assert found.texts == [caption]
+    assert {name: 1 for name in found.counts} == found.counts
+    marks = {name for name in (own.name for own in RULES) if name in found.counts}
+    assert marks == {name for name in (own.name for own in RULES) if name in rules}
+    assert len(found.warnings) == len(found.counts)
+
+
+PIECES = st.one_of(
+    st.sampled_from(
+        [text for _, text, _ in CASES] + ["<think>", "</think>", "```", '"', "**", "\\n", "&amp;", "{", "[", "<s>", "▁"]
+    ),
+    st.text(max_size=12),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(PIECES, max_size=5).map("".join), max_size=6))
+def test_clean_captions_stay_as_they_are(texts):
+    once = clean_captions(texts)
+    again = clean_captions(once.texts)
+    assert again.texts == once.texts
+    stripped = {own.name for own in RULES if own.action == "strip"} | {"shared prompt"}
+    assert not stripped & again.counts.keys()
+
+
+def test_what_all_captions_together_show():
+    """A prompt before all of them goes, an uncertain beginning stays; many alike and a language are counted."""
+    animals = [f"{first} {second}" for first in ("cat", "dog", "cow", "pig", "hen") for second in "abcde"]
+    prompt = [f"Now look and tell me: A {own} in the grass." for own in animals]
+    found = clean_captions([*prompt, "A bird."])
+    assert found.texts == [*(f"A {own} in the grass." for own in animals), "A bird."]
+    assert found.counts == {"shared prompt": 25}
+    beginning = [f"A photo of a {own} in the grass." for own in animals]
+    assert clean_captions(beginning) == clean_captions(beginning)
+    assert (clean_captions(beginning).texts, clean_captions(beginning).counts) == (beginning, {"shared beginning": 25})
+    sentence = [f"There is someone here. A {own} in the grass." for own in animals]
+    assert clean_captions(sentence).texts == sentence, "a sentence may be the captioner's"
+    alike = ["A dog."] * 20 + [f"A {own} in the grass." for own in animals]
+    assert clean_captions(alike).counts == {"identical": 20}
+    assert clean_captions(alike[1:]).counts == {}
+    assert clean_captions(["A dog."] * 2).counts == {"identical": 2}
+    assert clean_captions([own.replace(" ", "") for own in animals]).counts == {"no English word": 25}
+
+
+def test_counts_are_of_captions_and_missing_ones_are_told_apart_from_numbers():
+    found = clean_captions([None, float("nan"), "nan", 5, "<s>A dog.", "<s>A dog.", {"caption": "A cat."}])
+    assert found.texts == [None, None, None, None, "A dog.", "A dog.", "A cat."]
+    assert found.counts == {"special tokens": 2, "wrappings": 1, "missing": 4}
+    assert found.warnings[0] == "2 of 7 captions held special tokens such as </s>, which were removed."
+    assert clean_captions([]).texts == []
