@@ -133,8 +133,7 @@ def dask_client():
             return Client(address, timeout="10s", set_as_default=False)
         except OSError as error:
             raise CapbiasError(
-                f"CAPBIAS_SCHEDULER={address}, where no scheduler answers ({error})",
-                "the address of a running Dask scheduler, such as tcp://host:8786",
+                f"No Dask scheduler answers at CAPBIAS_SCHEDULER={address} ({error}).",
                 "Start it, or unset CAPBIAS_SCHEDULER to use workers on this machine.",
             ) from None
     return _own_cluster()

@@ -345,9 +345,8 @@ class Workspace:
         found = {item.name: item for item in self.items(kind, collection)}
         if name not in found:
             raise CapbiasError(
-                f"{kind} {name!r} in the collection {collection!r}",
-                f"one of: {', '.join(found) or 'none is kept'}",
-                "Load it on the Data page or with `python -m capbias_core import`.",
+                f"The collection {collection!r} has no {kind} {name!r}.",
+                f"It has: {', '.join(found) or 'none'}. Load others on the Data page or with `capbias import`.",
             )
         return found[name]
 
@@ -387,8 +386,7 @@ class Workspace:
             return read(self._path(digest))
         except (OSError, ArrowException):
             raise CapbiasError(
-                f"data {digest}, whose file is missing from the workspace or damaged",
-                f"{self._path(digest).name} in its data folder",
+                f"{self._path(digest).name} is missing from the data folder of the workspace, or damaged.",
                 "Load the file again.",
             ) from None
 
@@ -406,9 +404,7 @@ class Workspace:
         """The runs that go with an item. Raises CapbiasError where one of them is under way."""
         runs = self.gone_with(item)
         if any(run.status in ACTIVE for run in runs):
-            raise CapbiasError(
-                f"{item.name}, which a run is reading", "no run under way on it", "Cancel the run first."
-            )
+            raise CapbiasError(f"A run is reading {item.name}.", "Cancel the run first.")
         return runs
 
     def delete(self, item: Item) -> int:
@@ -428,9 +424,7 @@ class Workspace:
         # Whatever keeps it anew, with other labels or by somebody else, dates it anew.
         gone = "DELETE FROM items WHERE collection=? AND kind=? AND name=? AND hash=? AND created=?"
         if not db.execute(gone, own).rowcount:
-            raise CapbiasError(
-                f"{item.name}, which is gone or has changed", "an item as it is kept", "Look at it again."
-            )
+            raise CapbiasError(f"{item.name} has changed or is deleted.", "Reload the page.")
         for run in runs:
             self._forget(db, run.run_id)
         return len(runs)
@@ -633,7 +627,7 @@ class Workspace:
         """One run. Raises CapbiasError where it was deleted meanwhile."""
         if run := self.run(run_id):
             return run
-        raise CapbiasError(f"run {run_id!r}, which was deleted", "a run of this workspace", "Load the page again.")
+        raise CapbiasError(f"The run {run_id!r} was deleted.", "Reload the page.")
 
     def runs_of(self, run_ids: Sequence[str]) -> dict[str, RunRow]:
         """Those of these runs that exist, by id, in the order given."""
@@ -664,7 +658,7 @@ class Workspace:
             db.execute("BEGIN")  # the place of the array is that of its bytes
             place = db.execute("SELECT rowid FROM arrays WHERE run_id=? AND name=?", (run_id, name)).fetchone()
             if not place:
-                raise CapbiasError(f"no {name} of run {run_id}", "a finished run", "Run it again.")
+                raise CapbiasError(f"The run {run_id} has left no {name}.", "Run it again.")
             with db.blobopen("arrays", "data", *place, readonly=True) as blob:  # a query would copy it twice
                 return blob.read()
 
@@ -734,9 +728,5 @@ def checked_name(name: str) -> str:
     """A name for an item or collection: printable, at most 80 characters, none of <>&\"'`|\\/ or line breaks."""
     cleaned = " ".join(name.split())
     if not cleaned or len(cleaned) > 80 or not cleaned.isprintable() or FORBIDDEN & set(cleaned):
-        raise CapbiasError(
-            f"the name {name[:100]!r}",
-            "1 to 80 letters, digits, spaces or . _ - + ( ) , : =",
-            "Give it a shorter or plainer name.",
-        )
+        raise CapbiasError(f"A name must be 1 to 80 letters, digits, spaces or . _ - + ( ) , : =, not {name[:100]!r}.")
     return cleaned
