@@ -127,9 +127,10 @@ def read_model(what: str, path: str, kind: str):
     import torch
     import transformers
 
+    here = {"local_files_only": True, "trust_remote_code": False}  # no code of the folder runs
     with loading(what, path):
-        tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
-        model = getattr(transformers, kind).from_pretrained(path, local_files_only=True)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(path, **here)
+        model = getattr(transformers, kind).from_pretrained(path, **here)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     return tokenizer, model.to(device).eval(), device
 
