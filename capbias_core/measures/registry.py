@@ -114,7 +114,7 @@ _ASKED_BY |= {name.lower(): group.metrics for name, group in GROUPS.items()}
 # The same names as lists of them are written.
 NAMES = (*GROUPS, *(name for name in METRICS if name.lower() not in map(str.lower, GROUPS)))
 NAME_RULE = (
-    "Case does not matter. A name gives the metric and its parts: lic gives LIC, LIC_M, LIC_D and others, and LIC_M only "
+    "Case does not matter. A name gives the metric and its parts: lic gives LIC, LIC_M, LIC_D and others, LIC_M only "
     "itself."
 )
 

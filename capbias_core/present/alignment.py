@@ -118,10 +118,15 @@ def sweep_sentence(table: pd.DataFrame, model: str, delta: float) -> tuple[str, 
     if pd.isna(row["METEOR"]):
         return headline, support
     return headline, (
-        f"{support} METEOR between the captions before and after is {row['METEOR']:.1f} [{row['METEOR_low']:.1f}, "
-        f"{row['METEOR_high']:.1f}], under constant alignment {row['METEOR_constant']:.1f} "
-        f"[{row['METEOR_constant_low']:.1f}, {row['METEOR_constant_high']:.1f}]."
+        f"{support} METEOR between the captions before and after is {_with_interval(row, 'METEOR')}, under constant "
+        f"alignment {_with_interval(row, 'METEOR_constant')}."
     )
+
+
+def _with_interval(row: pd.Series, name: str) -> str:
+    """`93.1 [92.8, 93.4]`; the value alone if it has no interval."""
+    value, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
+    return f"{value:.1f}" if pd.isna(low) or pd.isna(high) else f"{value:.1f} [{low:.1f}, {high:.1f}]"
 
 
 def constant_sentence(own: ConstantAlignment, model: str) -> tuple[str, str]:
