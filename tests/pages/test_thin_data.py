@@ -8,7 +8,7 @@ import pytest
 from capbias_core.api import run_here
 from capbias_core.bundle.write import write_bundle
 from capbias_core.present.figures import chart_series
-from capbias_core.present.sentence import baselines
+from capbias_core.present.sentence import second_dots
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.crossing import cross, keep_crossed
 from capbias_core.workspace.store import Workspace
@@ -69,4 +69,4 @@ def test_every_page_and_the_bundle_show_results_that_lack_something(tmp_path, mo
 def test_rows_without_a_baseline_have_no_bands_and_no_rows_no_charts(tmp_path):
     workspace = Workspace(tmp_path)
     nothing = workspace.results([])
-    assert nothing.empty and baselines(nothing) == {} and chart_series(nothing) == {}
+    assert nothing.empty and second_dots(nothing, "LIC") == {} and chart_series(nothing) == {}
