@@ -131,9 +131,10 @@ def _with_interval(row: pd.Series, name: str) -> str:
 
 def constant_sentence(own: ConstantAlignment, model: str) -> tuple[str, str]:
     """The answer for one captioner without word vectors, and what it rests on."""
+    interval = "" if own.low is None else f" [{own.low:.1f}, {own.high:.1f}]"
     headline = (
-        f"Constant alignment turns {own.share:.1f}% [{own.low:.1f}, {own.high:.1f}] of the words in the human captions "
-        f"into <unk>: {model} does not use them for these images."
+        f"Constant alignment turns {own.share:.1f}%{interval} of the words in the human captions into <unk>: {model} "
+        "does not use them for these images."
     )
     lost = f" Most often: {', '.join(own.words)}." if own.words else ""
     return headline, f"{own.captions:,} human captions of {own.images:,} images, 95% over images.{lost}"
