@@ -9,9 +9,9 @@ down. Here the images are halved at random, several times: of each half the chan
 m_i, M: the captions of an image with the pair, and those with what it is given; s_i: the pair's sign in the halves
 without image i, on average. Where all halves agree on the signs, this is the value with the signs of all images.
 
-Where they do not, some pairs count with the wrong sign, or hardly. By how much that can move the value at most widens the
-interval: the sum over pairs of how far its sign can move, times its change, times the share of the halves that disagree
-with the others. A sign that even a large sample leaves open so keeps the interval wide.
+Where they do not, some pairs count with the wrong sign, or hardly. By how much that can move the value at most widens
+the interval: the sum over pairs of how far its sign can move, times its change, times the share of the halves that
+disagree with the others.
 """
 
 from __future__ import annotations

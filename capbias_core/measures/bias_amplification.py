@@ -117,7 +117,6 @@ PAPERS = by_name(
 METRICS = by_name(*(row for own in PAPERS.values() for row in (own, own.crossfit)))
 
 
-
 def run(job: Job) -> Outcome:
     """Counts of both sides on the images that both have."""
     evidence, notes = _evidence(both_sides(job)[::-1], job.attribute, job.objects())
@@ -125,7 +124,10 @@ def run(job: Job) -> Outcome:
     for name, found in cooccurrence_estimates(evidence).items():
         n = int(evidence[name.removesuffix("_crossfit")].model[:, 0].sum())
         if name in PAPERS:
-            how, interval = f"no interval: signs are of the captions that are measured; see {name}_crossfit", (None, None)
+            how, interval = (
+                f"no interval: signs are of the captions that are measured; see {name}_crossfit",
+                (None, None),
+            )
         else:
             how, interval = f"signs of other images, {HALVINGS} random halvings; {found.interval_method}", None
         method = f"captions of the images that both sides have; {how}"
@@ -139,7 +141,6 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
     names = workspace.arrays(run.run_id)
     evidence = {name: cooccurrence_from(workspace.array(run.run_id, name)) for name in names}
     return {(name, ""): own for name, own in cooccurrence_estimates(evidence).items()}
-
 
 
 def evidence_of(
@@ -195,7 +196,7 @@ def _dba_o(sides: Sequence[CaptionSide]) -> tuple[Cooccurrence, str]:
     kept = np.flatnonzero(sides[0].objects.sum(axis=0) > 0)
     if not len(kept):
         raise CapbiasError(
-            "human captions that name no object", f"names of objects such as {', '.join(table[:3])}", "Check them."
+            "The human captions name no object.", f"DBA_O looks for names such as {', '.join(table[:3])}."
         )
     names = [table[place] for place in kept]
     found = cooccurrence(sides, names, lambda side: (side.labelled, side.objects[:, kept], slice(None)))
@@ -212,9 +213,8 @@ def _words(human: CaptionSide, attribute: Attribute) -> tuple[list[str], int]:
     words = [word for word, kept in zip(words, often, strict=True) if kept]
     if not words:
         raise CapbiasError(
-            f"human captions in which no word stands beside each value of {attribute.name} {least} times",
-            "captions of more images, or with more variety",
-            "Load more references.",
+            f"In the human captions no word stands {least} times beside each value of {attribute.name}.",
+            "Load human captions of more images.",
         )
     return words, least
 
@@ -227,7 +227,6 @@ def cooccurrence_estimates(evidence: dict[str, Cooccurrence]) -> dict[str, Estim
         found[name] = comparison(row.compare, own, row.scale)
         found[f"{name}_crossfit"] = cross_fitted(own, row.sign, row.given_value, row.scale)
     return found
-
 
 
 def cooccurrence_bytes(evidence: Cooccurrence) -> bytes:

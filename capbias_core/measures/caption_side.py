@@ -123,13 +123,11 @@ def cooccurrence(
     a difference to nothing would be shown as 0.
     """
     counts = []
-    for side, whose in zip(sides, ("human captions", "captions of the model"), strict=True):
+    for side, whose in zip(sides, ("people", "the model"), strict=True):
         values, task, kept = read(side)
         if not len(side.image[kept]):
             raise CapbiasError(
-                f"{whose}, none of which names exactly one value of {side.attribute.name}",
-                "captions that name one",
-                "Choose another metric.",
+                f"No caption of {whose} names exactly one value of {side.attribute.name}.", "Choose another metric."
             )
         counts.append(pair_counts(side.image[kept], len(side.images), values[kept], task[kept]))
     return Cooccurrence(tuple(sides[0].images), sides[0].k, tuple(tasks), *counts)

@@ -277,8 +277,7 @@ class Objects:
         for side, whose in zip(sides, who, strict=True):
             if not side.objects.sum():
                 raise CapbiasError(
-                    f"{whose}, which name no object",
-                    f"names of objects such as {', '.join(every[:3])}",
+                    f"{whose} name no object, such as {', '.join(every[:3])}.",
                     "Check that the captions are in English, and of images with objects.",
                 )
         kept = np.flatnonzero(sum(side.objects.sum(axis=0) for side in sides))
@@ -390,7 +389,7 @@ def small_batches(attacker: Attacker, training: int) -> tuple[Attacker, str]:
 
 def _guess_value(job: Job, words: TaskWords, sides: Sequence[CaptionSide], progress) -> tuple[Evidence, str]:
     """A->T: the value guessed from captions whose attribute words are masked."""
-    names, named, which = words.of_captions(sides, (job.spec.model, "the human captions"))
+    names, named, which = words.of_captions(sides, (f"The captions of {job.spec.model}", "The human captions"))
     y = sides[0].y
 
     def truth(test: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

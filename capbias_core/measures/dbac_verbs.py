@@ -60,8 +60,7 @@ class Verbs:
         for named, whose in zip(own, who, strict=True):
             if not named.sum():
                 raise CapbiasError(
-                    f"{whose}, which have none of the verbs {', '.join(names[:3])}",
-                    "captions that say what people do",
+                    f"{whose} have none of the human captions' verbs, such as {', '.join(names[:3])}.",
                     "Check that the captions are in English.",
                 )
         return names, own, which
@@ -73,8 +72,7 @@ class Verbs:
         kept = np.flatnonzero(there.sum(axis=0) >= max(1, LEAST_SHARE * len(human.images)))
         if not len(kept):
             raise CapbiasError(
-                f"human captions without a verb on {LEAST_SHARE:.0%} of the {len(human.images):,} images or more",
-                "captions that say what people do",
+                f"No verb is in the human captions of {LEAST_SHARE:.0%} of the {len(human.images):,} images or more.",
                 "Check that the captions are in English.",
             )
         which = f"{len(kept)} verbs that the human captions of {LEAST_SHARE:.0%} of the images or more have"

@@ -142,8 +142,7 @@ def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess],
 def _check_size(train: int, test: int) -> None:
     if min(train, test) < SMALLEST_GROUP:
         raise CapbiasError(
-            f"{train} training and {test} test images that take part",
-            f"{SMALLEST_GROUP} or more of each",
+            f"DPA needs {SMALLEST_GROUP} training and {SMALLEST_GROUP} test images, but has {train} and {test}.",
             "Load captions and objects of more images.",
         )
 
@@ -153,9 +152,9 @@ def _objects_named(job: Job, sides: Sequence[CaptionSide], drawn: list[np.ndarra
     model, human = (side.objects[own].toarray().astype(float) for side, own in zip(sides, drawn, strict=True))
     often = np.minimum(model.mean(axis=0), human.mean(axis=0)) >= LEAST_SHARE
     if not often.any():
+        such = ", ".join(list(object_names())[:3])
         raise CapbiasError(
-            f"captions in which no object is named by {LEAST_SHARE:.0%} of both sides",
-            f"names of objects such as {', '.join(list(object_names())[:3])}",
+            f"No object, such as {such}, is named in {LEAST_SHARE:.0%} of the captions of both sides.",
             "Check that the captions are in English, and of images with objects.",
         )
     features = one_hot(sides[0].y, sides[0].k).toarray()

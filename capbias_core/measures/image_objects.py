@@ -36,9 +36,8 @@ def objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_ar
     column, names = pd.factorize(exploded, sort=True)
     if not len(names):
         raise CapbiasError(
-            "objects of images, of which none (but person) is on some of these images and not on others",
-            "objects of the same images, such as cat|dog",
-            "Check the file of objects: its image ids, and its names.",
+            "No object but person is on some of these images and not on others.",
+            "Check the file of objects: its image IDs, and its names, such as cat|dog.",
         )
     matrix = csr_array(
         (np.ones(len(column), dtype=np.int32), (code[exploded.index].to_numpy(), column)), (len(images), len(names))
@@ -71,8 +70,6 @@ def common_objects(on_image: csr_array) -> np.ndarray:
     kept = np.flatnonzero(np.asarray(on_image.sum(axis=0)).ravel() >= max(1, LEAST_SHARE * images))
     if not len(kept):
         raise CapbiasError(
-            f"no object on {LEAST_SHARE:.0%} of the {images:,} images or more",
-            "objects that are on some images",
-            "Load the objects of these images.",
+            f"No object is on {LEAST_SHARE:.0%} of the {images:,} images or more.", "Load the objects of these images."
         )
     return kept

@@ -139,9 +139,7 @@ def combinations(names: list[str], sides: list[csr_array], least: int) -> tuple[
     first, second = np.nonzero(triu(counts, k=1).toarray() >= least)
     if not len(single):
         raise CapbiasError(
-            f"human captions in which no object stands {least} times",
-            "captions or images with objects that are named there more often",
-            "Load more references, or objects of these images.",
+            f"No object is in {least} human captions or more.", "Load more human captions, or objects of these images."
         )
     found = [names[place] for place in single]
     found += [f"{names[one]} + {names[other]}" for one, other in zip(first, second, strict=True)]

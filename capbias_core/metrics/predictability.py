@@ -80,7 +80,6 @@ def inverse_squared_error(shares: ArrayLike, truth: ArrayLike) -> float:
     return float(1 / max(np.square(guessed - known).mean(), SMALLEST))
 
 
-
 def as_unlike(human: np.ndarray, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Human labels (n, L) of 0 or 1 that differ from themselves as often as the model's differ from them.
 

@@ -63,10 +63,11 @@ def corrected_package():
 
 
 def changes_by_the_authors(value, human, model) -> np.ndarray:
-    """(K, M) changes as the authors of Multi compute them (`mba.py` of SonyResearch/multi_bias_amp); they take numpy's nanvar.
+    """(K, M) changes as the authors of Multi compute them, of which they take the variance by numpy's nanvar.
 
-    Pair by pair, the share of captions with the combination among those of the value. The package above is by others: it
-    turns each change toward more bias and takes the variance of a sample."""
+    SonyResearch/multi_bias_amp, mba.py: pair by pair, the share of captions with the combination among those of the
+    value. The package above is by others: it turns each change toward more bias and takes the variance of a sample.
+    """
     changes = np.full((value.shape[1], human.shape[1]), np.nan)
     for a in range(value.shape[1]):
         own = value[:, a] == 1
@@ -332,4 +333,4 @@ def test_a_model_that_never_names_a_value_still_gets_a_to_t(tmp_path, who):
     _, rows, runs = measured(tmp_path, table, human, model, ("DPA", "Multi"))
     assert set(rows.index.get_level_values("direction")) == {"A->T"}
     notes = " ".join(note for run in runs for note in run.notes)
-    assert "DPA T->A left out: got" in notes and "Multi T->A left out: got" in notes
+    assert "DPA T->A left out. DPA needs 10" in notes and "Multi T->A left out. No caption of the model names" in notes

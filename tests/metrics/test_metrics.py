@@ -108,7 +108,10 @@ ARGUMENTS: dict[str, tuple[tuple, list[tuple]]] = {
     "dbac": ((0.9, 0.6), [(-1, 0.5), (0.5, -1), ([0.1, 0.2], [0.1])]),
     "error": ((NAMES, [0, 0, 0]), [([[2, 0]], [0]), (NAMES, [2, 0, 0]), (NAMES, [0.5, 0, 0])]),
     "estimation": (([[0.2, 0.1]],), [([0.2, 0.1],)]),
-    "gender_score": ((0.25, 0.6, 0.5), [(1.5, 0.5, 0.5), (0.5, 1.5, 0.5), (0.5, 0.5, -0.1), ([0.1, 0.2], [0.1] * 3, 0.5)]),
+    "gender_score": (
+        (0.25, 0.6, 0.5),
+        [(1.5, 0.5, 0.5), (0.5, 1.5, 0.5), (0.5, 0.5, -0.1), ([0.1, 0.2], [0.1] * 3, 0.5)],
+    ),
     "lic": ((TWO, [1, 1]), [(TWO, [2, 1]), (TWO, [-1, 0]), (TWO, [0, None]), (TWO, [[0], [1, 2]]), ([[2, 8.0]], [1])]),
     "lic.lic_of_naming": (([0.8, 0.4],), [([1.2, 0.4],), ([[0.8, 0.4]],)]),
     "sentence_classification": ((TWO, [1, 1]), [(TWO, ["Male", "Female"]), (TWO, [[0, 1], [1, 0]])]),
@@ -127,7 +130,15 @@ ARGUMENTS: dict[str, tuple[tuple, list[tuple]]] = {
     "vocabulary_10": ((TEXTS * 5,), [("a man in a park",), ([1, 2],)]),
 }
 WITHOUT_TEXTS = {"vocabulary", "vocabulary_10"}  # no caption has no word
-UNPAIRED = WITHOUT_TEXTS | {"bias_ratio", "object_distance", "estimation", "lic.lic_of_naming", "naming_share", "performance_gap", "ratio"}
+UNPAIRED = WITHOUT_TEXTS | {
+    "bias_ratio",
+    "object_distance",
+    "estimation",
+    "lic.lic_of_naming",
+    "naming_share",
+    "performance_gap",
+    "ratio",
+}
 
 
 def function_of(name: str):
@@ -169,7 +180,6 @@ def test_arguments_that_cannot_be_meant_give_no_number(name):
         if isinstance(argument, list) and name not in UNPAIRED:
             longer = argument + argument[:1] * 2
             assert refused(name, (*meant[:place], longer, *meant[place + 1 :])), "of another length than the others"
-
 
 
 def test_numbers_of_other_kinds_are_taken():
@@ -269,7 +279,7 @@ LIC = ("LIC", "LIC_by_H", "LIC_by_M", "LIC_M", "LIC_D", "LIC_HM", "LIC_MH")
         (["lic_m"], ("LIC_M",)),
         (["LIC_M", "lic"], ("LIC_M", "LIC", "LIC_by_H", "LIC_by_M", "LIC_D", "LIC_HM", "LIC_MH")),
         (["SC", "Leakage", "error", "SC"], ("SC", "SC_D", "leakage", "error")),
-        (["dba"], ("DBA_G", "DBA_O")),
+        (["dba"], ("DBA_G", "DBA_G_crossfit", "DBA_O", "DBA_O_crossfit")),
         (["dba_g"], ("DBA_G",)),
         (["Multi"], ("Multi", "Multi_variance")),
         (["multi"], ("Multi", "Multi_variance")),
