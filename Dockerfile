@@ -1,5 +1,6 @@
 # docker build -t capbias . && docker run --read-only --tmpfs /tmp -p 127.0.0.1:8501:8501 -v capbias:/data capbias
-FROM python:3.11-slim
+ARG BASE=python:3.11-slim
+FROM ${BASE}
 # Java for METEOR and the PTB tokenizer, Chromium for charts as SVG, PNG and PDF.
 RUN apt-get update && apt-get install -y --no-install-recommends chromium default-jre-headless \
   && rm -rf /var/lib/apt/lists/*

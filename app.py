@@ -1,4 +1,4 @@
-"""The front page: does a captioner amplify bias?"""
+"""The front page: does a captioner amplify bias? And the web server, which `streamlit run` finds here as `app`."""
 
 from __future__ import annotations
 
@@ -16,3 +16,10 @@ def main() -> None:
 
 if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
     main()
+elif __name__ == "app":
+    from starlette.middleware import Middleware
+    from streamlit.starlette import App
+
+    from pages.ui.guard import UploadGuard
+
+    app = App("app.py", middleware=[Middleware(UploadGuard)])

@@ -38,7 +38,7 @@ from capbias_core.present.sentence import interval, measure, named_notes, told_a
 from capbias_core.present.table import lettered, scores_table, to_text
 from capbias_core.runs.engine import Engine, execute
 from capbias_core.runs.plan import PER_CAPTION, Lack, Request, plan, useful
-from capbias_core.types import A_TO_T, T_TO_A, counted
+from capbias_core.types import A_TO_T, T_TO_A, counted, left_out_lines
 from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, SAMPLES
 from capbias_core.workspace.inputs import (
@@ -202,18 +202,6 @@ def _single(rows: pd.DataFrame, parts: tuple[str, ...]) -> dict[str, Any]:
         f"{' '.join(parts)} has {len(rows):,} values.",
         f"Choose one by {' and '.join(differ)}, such as report[{which}]." if differ else "Read them in report.table.",
     )
-
-
-def left_out_lines(left_out: Mapping[str, str]) -> list[str]:
-    """A line for each reason, with all the metrics that it concerns.
-
-    >>> left_out_lines({"LIC": "no references", "ratio": "no words", "LIC_D": "no references"})
-    ['LIC, LIC_D left out: no references', 'ratio left out: no words']
-    """
-    names: dict[str, list[str]] = {}
-    for metric, reason in left_out.items():
-        names.setdefault(reason, []).append(metric)
-    return [f"{', '.join(metrics)} left out: {reason}" for reason, metrics in names.items()]
 
 
 @dataclass(frozen=True)
@@ -528,7 +516,7 @@ def measured(
         left_out=left_out | lost,
         refused=tuple(refused),
         failed=tuple(failed),
-        notes=tuple(named_notes([(row.spec.model, row.notes) for row in rows if row.status == FINISHED])),
+        notes=tuple(named_notes([(row.spec.model, _notes_of(row)) for row in rows if row.status == FINISHED])),
     )
     if table.empty:
         return report
@@ -554,6 +542,11 @@ def failures(rows: Sequence[RunRow]) -> list[str]:
     ]
 
 
+def _notes_of(run: RunRow) -> tuple[str, ...]:
+    """The notes of a run, without those that `left_out` of a report says."""
+    return tuple(note for note in run.notes if note not in left_out_lines(run.lacking))
+
+
 def _without_value(
     table: pd.DataFrame, metrics: Sequence[str], left_out: Mapping[str, str], rows: Sequence[RunRow]
 ) -> dict[str, str]:
@@ -562,8 +555,8 @@ def _without_value(
     for name in metrics:
         if name not in left_out and name not in set(table["metric"]):
             own = [row for row in rows if row.spec.measure == measure_of(name).name]
-            said = [row.message for row in own if row.status != FINISHED] or [note for row in own for note in row.notes]
-            found[name] = "; ".join(dict.fromkeys(said)) or "its runs gave no value"
+            reasons = [row.message if row.status != FINISHED else row.lacking.get(name, "") for row in own]
+            found[name] = " ".join(dict.fromkeys(filter(None, reasons))) or "its runs gave no value"
     return found
 
 

@@ -87,11 +87,7 @@ def kept_in(file: Path, schema: str, what: str, lost: str, patience: float = PAT
         with _opened(file, schema, patience) as db:
             yield db
     except sqlite3.Error as error:
-        raise CapbiasError(
-            f"the file of {what} {file}, which cannot be used ({error})",
-            "a file that can be written, made by this program, or none",
-            f"Delete it: {lost}.",
-        ) from None
+        raise CapbiasError(f"{file}, the file of {what}, cannot be used ({error}).", f"Delete it: {lost}.") from None
 
 
 @contextmanager

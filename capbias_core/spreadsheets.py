@@ -1,4 +1,4 @@
-"""Tables as CSV in which no text is a formula: a spreadsheet program computes what begins with = + - or @."""
+"""Tables as CSV in which no text is a formula: a spreadsheet program computes what begins with = + - @, tab or CR."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import re
 
 import pandas as pd
 
-FORMULA = re.compile(r"'*[=+\-@]")
-QUOTED = re.compile(r"'(?='*[=+\-@])")
+# Some programs drop white space before they look for a formula.
+FORMULA = re.compile(r"'*(?:[\t\r]|\s*[=+\-@＝＋－＠])")
+QUOTED = re.compile(rf"'(?={FORMULA.pattern})")
 
 
 def csv_text(frame: pd.DataFrame) -> str:
@@ -17,7 +18,7 @@ def csv_text(frame: pd.DataFrame) -> str:
     >>> csv_text(pd.DataFrame({"model": ["=1+1", "sat", "-2"], "value": [-1.5, 2, 3]}))
     "model,value\\n'=1+1,-1.5\\nsat,2.0\\n-2,3.0\\n"
     """
-    texts = frame.columns[[not pd.api.types.is_numeric_dtype(own) for own in frame.dtypes]]
+    texts = frame.columns[[not pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]]
     quoted = frame.assign(**{name: frame[name].map(_quoted, na_action="ignore") for name in texts})
     return quoted.rename(columns=_quoted).to_csv(index=False, lineterminator="\n")
 
@@ -25,8 +26,8 @@ def csv_text(frame: pd.DataFrame) -> str:
 def unquoted(text: str) -> str:
     """A cell that `csv_text` wrote, as it was.
 
-    >>> [unquoted(text) for text in ("'=1+1", "''=1", "'til dusk", "-2")]
-    ['=1+1', "'=1", "'til dusk", '-2']
+    >>> [unquoted(text) for text in ("'=1+1", "''=1", "'\\t=1", "'til dusk", "-2")]
+    ['=1+1', "'=1", '\\t=1', "'til dusk", '-2']
     """
     return QUOTED.sub("", text, count=1) if text.startswith("'") else text
 
@@ -40,4 +41,4 @@ def _is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return True
+    return text.strip() == text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -59,6 +59,18 @@ def counted(number: int, noun: str) -> str:
     ('1 run', '3,410 runs')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def left_out_lines(left_out: Mapping[str, str]) -> list[str]:
+    """A line for each reason, with all the metrics that it concerns. left_out: reasons by metric.
+
+    >>> left_out_lines({"LIC": "no references", "ratio": "no words", "LIC_D": "no references"})
+    ['LIC, LIC_D left out: no references', 'ratio left out: no words']
+    """
+    names: dict[str, list[str]] = {}
+    for metric, reason in left_out.items():
+        names.setdefault(reason, []).append(metric)
+    return [f"{', '.join(metrics)} left out: {reason}" for reason, metrics in names.items()]
 
 
 # (share done, 0 to 1; text): called often by whatever takes long. It raises Cancelled if the work must stop.

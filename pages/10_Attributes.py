@@ -222,7 +222,7 @@ def _kept(engine: Engine, chosen: AttributeFile | None) -> None:
 def _delete(workspace: Workspace, chosen: AttributeFile, text: str) -> None:
     """text: as it was shown."""
     if chosen.path.is_file() and _text(chosen.path) != text:
-        raise CapbiasError(f"{chosen.name}, which has changed", "an attribute as it was shown", "Look at it again.")
+        raise CapbiasError(f"{chosen.name} has changed since it was shown.", "Reload the page.")
     delete(workspace, chosen.path)
     st.session_state["attribute_kept"] = "gender"
 

@@ -131,9 +131,7 @@ def _typed(text: str) -> Path:
     """The file at a path on the server. Raises CapbiasError for a photograph, which is not to be moved from there."""
     path = server_path(text)
     if path.suffix.lower() in PICTURES:
-        raise CapbiasError(
-            f"{path.name}, a photograph", "captions, labels or objects", "Name its folder below, under Photographs."
-        )
+        raise CapbiasError(f"{path.name} is a photograph.", "Name its folder below, under Photographs.")
     return path
 
 

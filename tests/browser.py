@@ -48,14 +48,16 @@ def free_port() -> int:
 
 @contextmanager
 def server(
-    home: Path, app: Path = ROOT / "app.py", port: int = 0, folder: Path | None = None
+    home: Path, app: Path = ROOT / "app.py", port: int = 0, folder: Path | None = None, hosts: str = ""
 ) -> Iterator[tuple[str, subprocess.Popen]]:
     """A Streamlit server on a workspace folder: its address and process; the whole process group ends after it.
 
-    port: a free one unless given. folder: where it starts, which may hold secrets. Raises AssertionError at the end
+    port: a free one unless given. folder: where it starts, which may hold secrets. hosts: names besides this machine's
+    under which browsers may open it. Raises AssertionError at the end
     where a page raised anything but a CapbiasError.
     """
     port = port or free_port()
+    names = {"STREAMLIT_SERVER_ALLOWED_HOSTS": hosts} if hosts else {}
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(
             [
@@ -72,7 +74,7 @@ def server(
                 "127.0.0.1",
             ],
             cwd=folder or app.parent,
-            env={**os.environ, "CAPBIAS_HOME": str(home)},
+            env={**os.environ, "CAPBIAS_HOME": str(home), **names},
             start_new_session=True,
             stdout=subprocess.DEVNULL,
             stderr=log,

@@ -27,9 +27,7 @@ def compared(workspace: Workspace, name: str, one: Item, other: Item) -> LabelAg
     values = first.attribute.values
     if sorted(values) != sorted(second.attribute.values):
         raise CapbiasError(
-            f"{one.name} and {other.name}, which give {name} different values",
-            f"two tables with the values {', '.join(values)}",
-            "Map both to the same attribute.",
+            f"The tables {one.name} and {other.name} give {name} different values.", "Map both to the same attribute."
         )
     return label_agreement(first.values, second.values, values)
 
@@ -40,11 +38,7 @@ def keep_agreed(workspace: Workspace, name: str, tables: Sequence[Item], called:
     labels = pd.concat([own.values for own in every], axis=1, join="inner")
     same, attribute = labels[labels.nunique(axis=1) == 1].iloc[:, 0], every[0].attribute
     if missing := [value for value in attribute.values if value not in set(same)]:
-        raise CapbiasError(
-            f"tables that agree on no image that is {' or '.join(missing)}",
-            f"images of each of {', '.join(attribute.values)}",
-            "Choose other tables.",
-        )
+        raise CapbiasError(f"The tables agree on no image that is {' or '.join(missing)}.", "Choose other tables.")
     frame = pd.DataFrame({"image_id": same.index.to_numpy(dtype=object), name: same.to_numpy(dtype=object)})
     details = mapping_details(attribute, name, {value: value for value in attribute.values})
     source = f"where {' and '.join(table.name for table in tables)} agree"

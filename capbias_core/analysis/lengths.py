@@ -26,9 +26,9 @@ def keep_cuts(workspace: Workspace, collection: str, name: str, cuts: Sequence[i
     """
     item = workspace.item("captions", name, collection)
     if CUT in item.details:
-        raise CapbiasError(f"{name}, which is cut already", "captions as they were written", "Name those.")
+        raise CapbiasError(f"The captions of {name} are cut already.", "Name the set that was cut.")
     if wrong := [words for words in cuts if not 0 <= words <= MOST]:
-        raise CapbiasError(f"a cut after {wrong[0]} words", f"0 (the first sentence) to {MOST} words", "Choose others.")
+        raise CapbiasError(f"Captions are cut after 1 to {MOST} words, or 0 for the first sentence, not {wrong[0]}.")
     whole, kept = workspace.frame(item.hash), []
     for words in cuts:
         frame = cut(whole, words)

@@ -121,9 +121,8 @@ def upload_folder(workspace: Workspace, collection: str) -> Path:
     held = [item for item in workspace.items(KIND, collection) if item.name == ORIGINALS]
     if held and Path(held[0].details["folder"]) != folder:
         raise CapbiasError(
-            f"photographs for the collection {collection!r}, whose photographs are in {held[0].details['folder']}",
-            "a collection without photographs, or with uploaded ones",
-            "Upload them to another collection, or copy them to that folder.",
+            f"The photographs of the collection {collection!r} are in {held[0].details['folder']}.",
+            "Copy more to that folder, or upload them to another collection.",
         )
     return folder
 
@@ -147,12 +146,10 @@ def keep_uploaded(
             _check_other_name(folder, file)
             file.replace(folder / file.name)
         except CapbiasError as error:
-            refused[file.name] = error.got
+            refused[file.name] = error.message
     if not any(folder.iterdir()):
         folder.rmdir()
-        raise CapbiasError(
-            "; ".join(refused.values()) or "no photograph", "at least one JPEG, PNG or WebP file", "Choose others."
-        )
+        raise CapbiasError(" ".join(refused.values()) or "No photograph was uploaded.")
     return keep_images(workspace, folder, collection), refused
 
 
@@ -160,7 +157,7 @@ def photograph_fault(file: Path) -> CapbiasError | None:
     """Why an uploaded file cannot be kept as a photograph; None where it can."""
     if file.suffix.lower() not in PICTURES:
         ends = ", ".join(sorted(PICTURES))
-        return CapbiasError(f"{file.name}, which ends in none of {ends}", f"one of {ends}", "Choose another file.")
+        return CapbiasError(f"{file.name} is not a photograph: its name ends in none of {ends}.")
     try:
         within_limits(file.name, check_photograph, file)
     except CapbiasError as error:
@@ -174,7 +171,6 @@ def _check_other_name(folder: Path, file: Path) -> None:
     for path in folder.iterdir():
         if path.name != file.name and normalise_image_id(path.name) == image:
             raise CapbiasError(
-                f"{file.name}, a photograph of the image {image}, which {path.name} is already",
-                "one photograph of each image",
-                "Give it another name, or upload it under that one.",
+                f"{file.name} is a photograph of the image {image}, as {path.name} already is.",
+                "Rename it, or upload it under that name.",
             )

@@ -84,9 +84,8 @@ def _reader(measure: str, metric: str) -> Callable[[TextJob], list[TextSums]]:
     reader = MEASURES[measure].of_texts
     if reader is None:
         raise CapbiasError(
-            f"the metric {metric} of plain texts",
-            f"one of: {', '.join(metrics_of_texts())}",
-            "The others need images, or human captions of the same images: use score.",
+            f"{metric} cannot be measured in plain texts: it needs images or human captions.",
+            f"Use score, or one of: {', '.join(metrics_of_texts())}.",
         )
     return reader
 
@@ -97,7 +96,7 @@ def _read(
     """Texts with the value that counts and their objects; with a lead or labels also those that name no value."""
     frame = pd.DataFrame({"image_id": [str(place) for place in range(len(texts))], "caption": list(texts)})
     if lead and WORD not in lead:
-        raise CapbiasError(f"the lead {lead!r}", f"a text with {WORD} in it, such as 'a {WORD} says:'", "Add it.")
+        raise CapbiasError(f"The lead {lead!r} has no {WORD}.", f"Write for example 'a {WORD} says:'.")
     choices = ObjectChoices.read(options).with_(objects_from=CAPTION)
     confidence, keep_all = float(options.get("object_confidence", CONFIDENCE)), labels is not None or bool(lead)
     every = gendered(frame, attribute, None, choices, confidence=confidence, keep_all=keep_all)
@@ -111,9 +110,8 @@ def _labelled(every: Gendered, attribute: Attribute, labels: Sequence[str]) -> G
     value = np.array([place.get(meant[label] or "", -1) for label in labels])
     if (value < 0).all():
         raise CapbiasError(
-            f"labels such as {labels[0]!r}, none of which is a value of {attribute.name}",
-            f"one of: {', '.join(attribute.values)}",
-            "Check the column of labels.",
+            f"No label is a value of {attribute.name}, such as {labels[0]!r}.",
+            f"The values are {', '.join(attribute.values)}. Check the column of labels.",
         )
     return replace(every, value=value)
 

@@ -63,13 +63,9 @@ def attacker_entry(name: str) -> AttackerEntry:
 def encoder_files(entry: AttackerEntry) -> ModelFiles:
     """The files of a pretrained encoder. Raises CapbiasError that says how to get them where they are not here."""
     if entry.name in ATTACKERS and entry.name not in PRETRAINED:
-        raise CapbiasError(
-            f"a model in a folder called {entry.name}, as an attacker of another kind is",
-            "another name",
-            "Rename the folder.",
-        )
+        raise CapbiasError(f"The folder {entry.name} is called as an attacker of another kind.", "Rename the folder.")
     try:
-        return find_model(entry.model, f"attacker {entry.name}, a text encoder")
+        return find_model(entry.model, "a text encoder")
     except CapbiasError as error:
         if entry.name in ATTACKERS:
             raise CapbiasError(error.message, f"{error.hint} Name the folder as {entry.name}=FOLDER.") from None

@@ -40,11 +40,7 @@ def choose_device(name: str) -> torch.device:
     if name == AUTO:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and not torch.cuda.is_available():
-        raise CapbiasError(
-            "device cuda on a machine where PyTorch finds no CUDA",
-            "a machine with CUDA, or device auto or cpu",
-            "Choose auto: it takes CUDA where there is one.",
-        )
+        raise CapbiasError("PyTorch finds no CUDA on this machine.", "Choose the device auto or cpu.")
     return torch.device(name)
 
 

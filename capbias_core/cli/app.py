@@ -8,7 +8,8 @@ import socket
 import sys
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from capbias_core.cli.flags import INPUTS, WorkspaceFlag, command, flag
 from capbias_core.errors import CapbiasError, need
@@ -17,6 +18,8 @@ from capbias_core.toml import read_toml, start_of
 
 LOOPBACK, PORT = "127.0.0.1", 8501
 LAST_PORT = 65_535
+HOSTS = "STREAMLIT_SERVER_ALLOWED_HOSTS"
+EVERYWHERE = ("0.0.0.0", "::", "")
 # What sign-in needs, in Streamlit's names.
 SECRETS = Path(".streamlit", "secrets.toml")
 OF_SERVER, OF_PROVIDER = ("redirect_uri", "cookie_secret"), ("client_id", "client_secret", "server_metadata_url")
@@ -43,40 +46,61 @@ def start(
     """Start the dashboard; Ctrl-C ends it."""
     need("The dashboard", "streamlit", "plotly")
     if not 1 <= port <= LAST_PORT:
-        raise CapbiasError(f"--port {port}", f"a number from 1 to {LAST_PORT:,}", "Give another, or leave it out.")
+        raise CapbiasError(f"--port is {port}, which is not from 1 to {LAST_PORT:,}.", "Give another, or leave it out.")
     if not (has_sign_in() or insecure or _of_this_machine(address)):
         raise CapbiasError(
-            f"the address {address}, which others may reach; there is no sign-in",
-            f"{LOOPBACK}, or [auth] in .streamlit/secrets.toml, by which people sign in (docs/deploying.md)",
-            "Leave --address out; or add --insecure if whoever reaches it may read and delete everything.",
+            f"Others may reach the address {address}, and there is no sign-in.",
+            "Leave --address out; set up sign-in (docs/deploying.md); or add --insecure if whoever reaches it may read "
+            "and delete everything.",
         )
     check_free(address, port)
     if not APP.is_file():
-        raise CapbiasError(f"no dashboard at {APP}", "the file that comes with capbias", "Install capbias again.")
+        raise CapbiasError(f"There is no dashboard at {APP}.", "Install capbias again.")
     home = {"CAPBIAS_HOME": workspace} if workspace else {}
     asked = ["--server.address", address, "--server.port", str(port), "--browser.gatherUsageStats", "false"]
+    if not os.environ.get(HOSTS):
+        asked += [part for name in _hosts(address) for part in ("--server.allowedHosts", name)]
+    os.umask(0o077)  # what the server writes is its owner's
     # In place of this process, so that a signal reaches the server itself.
     os.execve(sys.executable, [sys.executable, "-m", "streamlit", "run", str(APP), *asked], {**os.environ, **home})
 
 
+def _hosts(address: str) -> list[str]:
+    """The names under which a browser may open the dashboard: of this machine, the address, and those that others know.
+
+    Another site could point a name of its own at this server, and its visitors' browsers would let it read all.
+    """
+    names = ["localhost", "127.0.0.1", "::1"]
+    if address in EVERYWHERE:
+        names += [socket.gethostname(), socket.getfqdn()]
+    else:
+        names.append(address)
+    names.append(os.environ.get("STREAMLIT_BROWSER_SERVER_ADDRESS", ""))
+    names.append(urlsplit(str(sign_in().get("redirect_uri", ""))).hostname or "")
+    return list(dict.fromkeys(filter(None, names)))
+
+
 def has_sign_in() -> bool:
     """Whether Streamlit's secrets ask people to sign in. Raises CapbiasError where [auth] lacks something."""
-    found = {}
+    return bool(sign_in())
+
+
+def sign_in() -> dict[str, Any]:
+    """What Streamlit's secrets say of sign-in, {} for none. Raises CapbiasError where [auth] lacks something."""
+    found: dict[str, Any] = {}
     for file in (Path.home() / SECRETS, SECRETS, APP.parent / SECRETS):  # as Streamlit reads them; the last one wins
         try:
             found |= read_toml(start_of(file)).get("auth", {}) if file.is_file() else {}
         except (OSError, ValueError, AttributeError, TypeError) as error:
-            raise CapbiasError(f"{file}, which cannot be read ({error})", "TOML", "Correct the file.") from None
+            raise CapbiasError(f"{file} cannot be read ({error}).", "Correct the file.") from None
     providers = [own for own in found.values() if isinstance(own, dict)] or [found]
     lacking = [key for key in OF_SERVER if not found.get(key)]
     lacking += [key for key in OF_PROVIDER if not all(own.get(key) for own in providers)]
     if found and lacking:
         raise CapbiasError(
-            f"[auth] in {SECRETS} without {', '.join(lacking)}",
-            f"{', '.join(OF_SERVER)} and, of each identity provider, {', '.join(OF_PROVIDER)}",
-            "Add what is missing; docs/deploying.md has an example.",
+            f"[auth] in {SECRETS} lacks {', '.join(lacking)}.", "Add what is missing; docs/deploying.md has an example."
         )
-    return bool(found)
+    return found
 
 
 def _of_this_machine(address: str) -> bool:
@@ -99,8 +123,7 @@ def check_free(address: str, port: int) -> None:
         if error.errno != errno.EADDRINUSE:
             return  # streamlit says it
         raise CapbiasError(
-            f"port {port}, which another program uses, perhaps a dashboard that is open already",
-            "a free port",
+            f"Another program uses port {port}, perhaps a dashboard that is open already.",
             f"Open http://{address}:{port} to see, or choose another: capbias app --port {port + 1}, or "
             f"make app PORT={port + 1}.",
         ) from None

@@ -35,10 +35,10 @@ def cross_two(
     workspace: WorkspaceFlag = None,
 ) -> int:
     """Make one attribute of two, whose values are the cells of both, and keep its labels."""
-    with opened(workspace) as place:
-        found = cross(place, known_collection(place, collection), first, second, table)
-        show(found.line())
+    with opened(workspace) as opened_workspace:
+        crossing = cross(opened_workspace, known_collection(opened_workspace, collection), first, second, table)
+        show(crossing.line())
         if not dry_run:
-            item = keep_crossed(place, collection, found)
+            item = keep_crossed(opened_workspace, collection, crossing)
             show(f"kept: attributes {item.name} in the collection {collection}")
     return DONE

@@ -36,7 +36,7 @@ from capbias_core.workspace.ingest import (
     with_mapping,
 )
 from capbias_core.workspace.inputs import warn
-from capbias_core.workspace.labels import dropped_line, mapping_line, mapping_overrides
+from capbias_core.workspace.labels import dropped_line, mapping_line, mapping_overrides, unread_columns
 from capbias_core.workspace.photographs import KIND as IMAGES
 from capbias_core.workspace.photographs import ORIGINALS, keep_images, twins_text
 from capbias_core.workspace.store import Workspace, checked_name, suggested_name
@@ -185,6 +185,10 @@ def _import(workspace: Workspace, paths: Sequence[Path], flags: ImportFlags, col
         first, *others = part.report.lines()
         show(to_text(pd.DataFrame([first, ("Read as", part.kind), *others], columns=["", ""])).strip("\n"))
         warn([replace(part.report, notes=())], say)  # the report shows the notes
+        for error in (
+            unread_columns(part.frame, part.file.mapping) if part.kind == LABELS and not flags.attribute else ()
+        ):
+            say(f"note: {error}")
         for details in part.file.mapping:
             show(f"{details['attribute']['name']} (column {details['column']}): {mapping_line(details)}")
             show(dropped_line(part.frame, details))

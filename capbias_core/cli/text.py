@@ -9,7 +9,7 @@ from typing import Annotated
 import pandas as pd
 
 from capbias_core.analysis.texts import text_results
-from capbias_core.api import left_out_lines, ordered
+from capbias_core.api import ordered
 from capbias_core.attributes import get_attribute
 from capbias_core.cli.flags import INPUTS, WHAT, Flags, OutputFlag, command, flag, given, measure_choices
 from capbias_core.cli.rows import write_rows
@@ -17,6 +17,7 @@ from capbias_core.cli.terminal import DONE, checked_output, say
 from capbias_core.errors import CapbiasError
 from capbias_core.load.texts import read_texts
 from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics
+from capbias_core.types import left_out_lines
 
 OF_TEXTS = [measure for measure in MEASURES.values() if measure.of_texts]
 ASKED = [group.name for measure in OF_TEXTS for group in measure.groups]

@@ -156,7 +156,7 @@ def _loaded(path: str, pooling: str):
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.sentence_transformer.modules import Pooling
 
-        model = SentenceTransformer(path, local_files_only=True, device="cpu")
+        model = SentenceTransformer(path, local_files_only=True, trust_remote_code=False, device="cpu")
         first: Any = model[0]
         if not callable(getattr(first.auto_model, "get_input_embeddings", None)):
             raise ValueError("it has no transformer that reads text")

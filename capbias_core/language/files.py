@@ -61,15 +61,13 @@ def _folder(name: str, what: str) -> Path:
     folder = given if nameable(given) and given.is_dir() else _packaged() if name == MINILM else _cached(name)
     if folder is None:
         raise CapbiasError(
-            f"{what} called {name!r}, which is not on this machine",
-            f"a folder{offered()}, or a name in the local cache of Hugging Face",
-            _remedy(name),
+            f"There is no {what.removeprefix('a ')} {name!r} on this machine.",
+            f"Name a folder{offered()}, or a model in the local cache of Hugging Face. {_remedy(name)}",
         )
     if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
         raise CapbiasError(
-            f"{what} in the folder {name!r}, without config.json",
-            "a folder as save_pretrained writes it, with config.json, weights and tokenizer",
-            "Check the path, and that everything was copied.",
+            f"The folder {name!r} holds no {what.removeprefix('a ')}: it has no config.json.",
+            "Name a folder as save_pretrained writes it, with config.json, weights and tokenizer.",
         )
     return folder.resolve()
 
@@ -129,9 +127,10 @@ def read_model(what: str, path: str, kind: str):
     import torch
     import transformers
 
+    here = {"local_files_only": True, "trust_remote_code": False}  # no code of the folder runs
     with loading(what, path):
-        tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
-        model = getattr(transformers, kind).from_pretrained(path, local_files_only=True)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(path, **here)
+        model = getattr(transformers, kind).from_pretrained(path, **here)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     return tokenizer, model.to(device).eval(), device
 
@@ -156,7 +155,7 @@ def unreadable(what: str, path: str, error: Exception) -> CapbiasError:
     """The error for files that no model can be made of."""
     first = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
     return CapbiasError(
-        f"{what} in {Path(path).name!r}, which cannot be loaded ({first})",
-        "a folder as save_pretrained writes it, with config.json, weights and tokenizer",
-        "Check that it is of this kind, and that everything was copied.",
+        f"{Path(path).name!r} cannot be loaded as {what} ({first}).",
+        "Check that it is of this kind and was copied whole: config.json, weights and tokenizer, as save_pretrained "
+        "writes them.",
     )

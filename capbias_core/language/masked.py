@@ -21,9 +21,7 @@ class MaskedModel:
     def __init__(self, path: str):
         self.tokenizer, self.model, self.device = read_model("a masked language model", path, "AutoModelForMaskedLM")
         if self.tokenizer.mask_token_id is None:
-            raise CapbiasError(
-                f"a masked language model in {path!r}, whose tokenizer has no mask", "one such as BERT", "Name another."
-            )
+            raise CapbiasError(f"The tokenizer of {path!r} has no mask.", "Name a masked language model, such as BERT.")
 
     def word_probability(
         self, places: Sequence[tuple[str, str, str]], tick: ShareDone = lambda share: None

@@ -23,7 +23,7 @@ class SentenceEncoder:
         with loading("a sentence encoder", path):
             from sentence_transformers import SentenceTransformer
 
-            self.model = SentenceTransformer(path, local_files_only=True)
+            self.model = SentenceTransformer(path, local_files_only=True, trust_remote_code=False)
 
     def cut(self, texts: Sequence[str]) -> list[str]:
         """A note where texts are longer than what is read of them."""

@@ -446,7 +446,8 @@ _NO_IMAGE = _pattern(
     r"(?:provided|attached|uploaded|given|shared|found|included)\b"
     r"|(?:please|could you|can you) (?:please )?(?:provide|upload|share|attach)\b[^.]{0,40}\b(?:image|picture|photo))"
 )
-_PROMPT = re.compile(r".*[:.?!\n]\s+", re.DOTALL)
+# A shared sentence may be the captioner's; one that asks or announces is a prompt.
+_PROMPT = re.compile(r".*[:?]\s+", re.DOTALL)
 _TAG = _pattern(r"<(?!unk>|mask>)/?[a-z][\w:.-]{0,40}>")
 
 

@@ -223,6 +223,10 @@ def _split(value: dict, file: str) -> Found | None:
     rows = next((value[key] for key in BODIES if isinstance(value.get(key), list)), None)
     if not names or not rows or not all(isinstance(name, str) for name in names):
         return None
+    index = value.get("index")  # which may be that of images
+    if guess_columns(names)["image_id"] is None and isinstance(index, list) and _are_images(index):
+        rows = [[image, *row] for image, row in zip(index, rows, strict=False) if isinstance(row, list)]
+        names = ["image_id", *names]
     return _rows(rows, list(checked_names(file, tuple(names))))
 
 
@@ -298,8 +302,11 @@ def _text_column(texts: list) -> str:
 
 
 def _are_images(names: list) -> bool:
-    """Whether the first may be image IDs, which have a digit or the ending of a picture; names of fields have none."""
-    return bool(names) and all(type(name) in (int, str) and IMAGE.fullmatch(str(name)) for name in names[:SAMPLE])
+    """Whether the first may be image IDs, which have a digit or the ending of a picture; names of fields have none.
+    Neither have numbers of rows, from 0 on."""
+    if not names or (len(names) > 1 and [str(name) for name in names] == [str(place) for place in range(len(names))]):
+        return False
+    return all(type(name) in (int, str) and IMAGE.fullmatch(str(name)) for name in names[:SAMPLE])
 
 
 def _karpathy(value: dict, file: str) -> Found | None:

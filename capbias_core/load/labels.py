@@ -12,7 +12,15 @@ from capbias_core.attributes.labels import MIXED, MOST_LABELS, annotator_column,
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id
 from capbias_core.load.parsed import Parsed
-from capbias_core.load.rows import RowErrors, chosen_column, guess_columns, listed, merged, place_and_message
+from capbias_core.load.rows import (
+    MOST_COLUMNS,
+    RowErrors,
+    chosen_column,
+    guess_columns,
+    listed,
+    merged,
+    place_and_message,
+)
 from capbias_core.types import Table, counted
 
 # What becomes of the labels of an image that has several rows.
@@ -41,35 +49,34 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
 
     The rule and its counts are in the notes. Raises CapbiasError if no row has an image id and a label.
     """
-    file, names = parsed.file, tuple(parsed.columns)
-    chosen = (columns or {}).get("image_id")
+    if several and several not in RULES:
+        raise CapbiasError(f"There is no rule {several!r} for several rows per image.", f"Use {', '.join(RULES)}.")
+    file, raw_columns = parsed.path.name, _with_choices(parsed.columns)
+    names, chosen = tuple(raw_columns), (columns or {}).get("image_id")
     image_id = chosen_column(file, names, chosen) if chosen else image_column(names)
     answers = [name for name in names if name.startswith(ANSWER)]
-    labelled = [name for name in names if name != image_id]
+    labelled = answers or [name for name in names if name != image_id]
     if image_id is None or not labelled:
         raise CapbiasError(
             f"{file} has no column of image IDs beside columns of labels; its columns are {listed(names)}.",
             "Name the column of image IDs with --image-id-column, or on the Data page.",
         )
-    who = annotator_column(labelled)
-    if answers:
-        labelled = [name for name in (*answers, who) if name]
-    images, rejected, faults = _by_image(parsed, image_id, labelled, file)
+    who = annotator_column(name for name in names if name != image_id)
+    if who and who not in labelled:
+        labelled = [*labelled, who]
+    images, rejected, faults = _by_image(parsed, [raw_columns[name] for name in (image_id, *labelled)], file)
     problems, count = merged(parsed.faults, faults)
     if not images:
         first = f" The first problem is at {': '.join(place_and_message(problems[0]))}." if problems else ""
         raise CapbiasError(f"No row of {file} has an image ID and a label ({parsed.rows:,} rows).{first}")
     notes = [f"{counted(rejected, 'rejected answer')} left out"] if rejected else []
     if any(len(set(rows)) > 1 for rows in images.values()):
-        labelled, single, more = _single_rows(images, labelled, who, names, several)
+        single, more = _combined(images, labelled, who, names, several)
         notes += more
-    else:
-        single = {image: rows[0] for image, rows in images.items()}
-        if answers and who:  # who gave an answer is no label
-            labelled = [name for name in labelled if name != who]
-            single = {image: row[: len(labelled)] for image, row in single.items()}
-    columns_kept = ["image_id", *(f"{name} (in the file)" if name == "image_id" else name for name in labelled)]
-    frame = pd.DataFrame([(image, *row) for image, row in single.items()], columns=columns_kept, dtype="str")
+    else:  # without a column that says who gave an answer, which is no label
+        single = {name: [rows[0][place] for rows in images.values()] for place, name in enumerate(answers or labelled)}
+    texts = {f"{name} (in the file)" if name == "image_id" else name: values for name, values in single.items()}
+    frame = pd.DataFrame({"image_id": list(images), **texts}, dtype="str")
     return Table(
         frame,
         parsed.rows,
@@ -92,13 +99,33 @@ def image_column(names: Sequence[str]) -> str | None:
     return None
 
 
+def _with_choices(columns: Mapping[str, Sequence]) -> dict[str, Sequence]:
+    """The columns, with `Answer.gender.Female` and `Answer.gender.Male`, true or false, as one column
+    `Answer.gender`."""
+    choices: dict[str, dict[str, str]] = {}
+    for name, values in columns.items():
+        question, _, option = name.rpartition(".")
+        if question.startswith(ANSWER) and {str(value).lower() for value in values} <= {"true", "false", ""}:
+            choices.setdefault(question, {})[option] = name
+    merged_columns = dict(columns)
+    for question, options in choices.items():
+        rows = zip(*(merged_columns.pop(name) for name in options.values()), strict=True)
+        chosen = [
+            [name for name, ticked in zip(options, row, strict=True) if str(ticked).lower() == "true"] for row in rows
+        ]
+        merged_columns[question] = chosen
+    return merged_columns
+
+
 def _by_image(
-    parsed: Parsed, image_id: str, labelled: Sequence[str], file: str
+    parsed: Parsed, raw_columns: Sequence[Sequence], file: str
 ) -> tuple[dict[str, list[Labels]], int, RowErrors]:
-    """Image -> the labels of its rows, in file order; how many rows were rejected; rows that cannot be used."""
+    """Image -> the labels of its rows, in file order; how many rows were rejected; rows that cannot be used.
+
+    raw_columns: image ids, then labels.
+    """
     faults, images, rejected = RowErrors(file, parsed.faults.unit), {}, 0
     status = parsed.columns[STATUS] if STATUS in parsed.columns else [None] * len(parsed.numbers)
-    raw_columns = [parsed.columns[name] for name in (image_id, *labelled)]
     for number, state, raw_id, *raw in zip(parsed.numbers, status, *raw_columns, strict=True):
         if state == "Rejected":
             rejected += 1
@@ -112,82 +139,81 @@ def _by_image(
     return images, rejected, faults
 
 
-def _single_rows(
+def _combined(
     images: Mapping[str, list[Labels]], labelled: list[str], who: str | None, names: Sequence[str], several: str
-) -> tuple[list[str], dict[str, Labels], list[str]]:
-    """The columns of labels, the labels of each image by a rule, and sentences on the rule and its counts."""
-    repeated = {image: rows for image, rows in images.items() if len(rows) > 1}
+) -> tuple[dict[str, list[str]], list[str]]:
+    """The columns of labels with one label per image, by a rule; sentences on the rule and its counts."""
+    repeated = [rows for rows in images.values() if len(rows) > 1]
     by = labelled.index(who) if who else -1
-    annotated = bool(who) and 2 * sum(len({row[by] for row in rows}) == len(rows) for rows in repeated.values()) > len(
-        repeated
-    )
+    per_annotator = sum(len({row[by] for row in rows}) == len(rows) for rows in repeated) if who else 0
+    annotated = 2 * per_annotator > len(repeated)
     rule = several or (MAJORITY if annotated else BOTH)
-    if rule not in RULES:
-        raise CapbiasError(f"There is no rule {several!r} for several rows per image.", f"Use {', '.join(RULES)}.")
-    kept = [place for place in range(len(labelled)) if place != by and (rule == FIRST or _may_be_labels(images, place))]
+    kept = {
+        name: place
+        for place, name in enumerate(labelled)
+        if place != by and (rule == FIRST or _may_be_labels(images, place))
+    }
     per = f" (one per {who})" if annotated else " (such as one per person)" if has_people(names) else ""
     notes = [f"{len(repeated):,} of {counted(len(images), 'image')} have several rows{per}: {EXPLAINED[rule]}"]
     if rule == EACH:
-        columns, single = _by_annotator(images, labelled, kept, by)
-        return columns, single, notes
+        return _by_annotator(images, kept, by), notes
     combine = COMBINE[rule]
-    single = {
-        image: rows[0]
-        if len(rows) == 1
-        else tuple(combine([row[place] for row in rows]) for place in range(len(rows[0])))
-        for image, rows in images.items()
+    columns = {
+        name: [combine([row[place] for row in rows]) if len(rows) > 1 else rows[0][place] for rows in images.values()]
+        for name, place in kept.items()
     }
-    single = {image: tuple(row[place] for place in kept) for image, row in single.items()}
-    columns = [labelled[place] for place in kept]
-    mixed = {name: sum(row[place] == MIXED for row in single.values()) for place, name in enumerate(columns)}
-    words = [
-        name for place, name in enumerate(columns) if not all(map(_is_number, {row[place] for row in single.values()}))
-    ]
     what = "show people with" if has_people(names) else "have rows with"
     different = "have no majority" if rule == MAJORITY else f"{what} different labels"
+    mixed = {name: number for name, values in columns.items() if (number := values.count(MIXED))}
+    in_words = [name for name in mixed if not all(map(_is_number, set(columns[name])))]
     notes += [
         f"{mixed[name]:,} of {counted(len(images), 'image')} {different} in {name} and get no label"
-        for name in words or columns
-        if mixed[name]
+        for name in in_words or mixed
     ]
-    return columns, single, notes
+    return columns, notes
 
 
 def _may_be_labels(images: Mapping[str, list[Labels]], place: int) -> bool:
-    """Whether a column of a table with several rows per image may hold labels. Times, ids of rows and coordinates
-    differ in the rows of an image and have many values."""
-    differs = any(len({row[place] for row in rows}) > 1 for rows in images.values())
-    return not differs or len({row[place] for rows in images.values() for row in rows}) <= MOST_LABELS + 1
+    """Whether a column of a table with several rows per image may hold labels. Times, ids of rows and coordinates do
+    not: they differ in the rows of an image, and most of their values are there once."""
+    values = [row[place] for rows in images.values() for row in rows]
+    if len(set(values)) <= max(MOST_LABELS + 1, len(values) // 2):
+        return True
+    return all(row[place] == rows[0][place] for rows in images.values() for row in rows)
 
 
 def _is_number(label: str) -> bool:
     return not label or label == MIXED or label.replace(".", "", 1).lstrip("+-").isdigit()
 
 
-def _by_annotator(
-    images: Mapping[str, list[Labels]], labelled: Sequence[str], kept: Sequence[int], by: int
-) -> tuple[list[str], dict[str, Labels]]:
+def _by_annotator(images: Mapping[str, list[Labels]], kept: Mapping[str, int], by: int) -> dict[str, list[str]]:
     """A column for each column of labels and annotator; of many annotators, for the first row of images and so on."""
     annotators = list(dict.fromkeys(row[by] for rows in images.values() for row in rows)) if by >= 0 else []
     if not 0 < len(annotators) <= MOST_ANNOTATORS:
         annotators = [str(number + 1) for number in range(max(map(len, images.values())))]
         by = -1
-    single = {}
-    for image, rows in images.items():
-        given: dict[str, list[Labels]] = {}
-        for number, row in enumerate(rows):
-            given.setdefault(row[by] if by >= 0 else annotators[number], []).append(row)
-        single[image] = tuple(
-            _shared([row[place] for row in given.get(annotator, ())]) for place in kept for annotator in annotators
+    if len(annotators) * len(kept) > MOST_COLUMNS:
+        raise CapbiasError(
+            f"One column per annotator would be {len(annotators) * len(kept):,} columns, more than {MOST_COLUMNS:,}.",
+            f"Use another rule for several rows per image: {', '.join(RULES)}.",
         )
-    return [f"{labelled[place]} {annotator}".strip() for place in kept for annotator in annotators], single
+    given: list[dict[str, list[Labels]]] = []
+    for rows in images.values():
+        given.append({})
+        for number, row in enumerate(rows):
+            given[-1].setdefault(row[by] if by >= 0 else annotators[number], []).append(row)
+    return {
+        f"{name} {annotator}".strip(): [_shared([row[place] for row in each.get(annotator, ())]) for each in given]
+        for name, place in kept.items()
+        for annotator in annotators
+    }
 
 
 def _shared(given: Sequence[str]) -> str:
     """The label that all have, as it was first spelled; unknown ones do not count beside known ones."""
-    labels = [label for label in given if label]
-    known = [label for label in labels if not is_unknown(label)]
-    return MIXED if len(set(map(_sense, known))) > 1 else (known or labels or [""])[0]
+    different = list(dict.fromkeys(label for label in given if label))
+    known = [label for label in different if not is_unknown(label)] if len(different) > 1 else different
+    return MIXED if len(set(map(_sense, known))) > 1 else (known or different or [""])[0]
 
 
 def _most_frequent(given: Sequence[str]) -> str:

@@ -21,21 +21,22 @@ OVER_THE_EDGE = 0.05
 CORNERS = 3
 
 
-def read_outline(given: object) -> tuple[Any, str]:
+def read_outline(given: object, height: int = 0, width: int = 0) -> tuple[Any, str]:
     """An outline and its JSON text, from COCO's `segmentation` as files have it.
 
-    A mask may stand in a list, or as text, and its run lengths as Python shows bytes. A ValueError says what is wrong.
+    A mask may stand in a list, or as text, and its run lengths as Python shows bytes. height, width: of its image, for
+    a mask that does not say its size. A ValueError says what is wrong.
     """
     if given is None:
         raise ValueError("there is no outline (segmentation)")
-    outline = _from_text(given) if isinstance(given, str) else given
-    plain = outline
+    outline: Any = _from_text(given) if isinstance(given, str) else given
+    plain: Any = outline
     if isinstance(plain, list) and plain and all(type(value) in (int, float) for value in plain):
         plain = [plain]
     if isinstance(plain, list) and plain and all(isinstance(part, dict) for part in plain):
-        plain = _together([_plain_mask(part) for part in plain])
+        plain = _together([_plain_mask(part, height, width) for part in plain])
     elif isinstance(plain, dict):
-        plain = _plain_mask(plain)
+        plain = _plain_mask(plain, height, width)
     return plain, given if isinstance(given, str) and plain is outline else json.dumps(plain)
 
 
@@ -49,14 +50,15 @@ def _from_text(text: str) -> Any:
     raise ValueError("the outline is neither polygons nor run lengths")
 
 
-def _plain_mask(mask: dict) -> dict:
-    """A mask whose compressed run lengths are text, not bytes or Python's text of bytes."""
+def _plain_mask(mask: dict, height: int, width: int) -> dict:
+    """A mask with its size, and whose compressed run lengths are text, not bytes or Python's text of bytes."""
     counts = mask.get("counts")
     if isinstance(counts, str) and counts.startswith(("b'", 'b"')):
         counts = _from_text(counts)
     if isinstance(counts, bytes):
         counts = counts.decode("ascii", "replace")
-    return mask if counts is mask.get("counts") else {**mask, "counts": counts}
+    plain = mask if counts is mask.get("counts") else {**mask, "counts": counts}
+    return {"size": [height, width], **plain} if height and "size" not in mask else plain
 
 
 def _together(masks: list[dict]) -> dict:

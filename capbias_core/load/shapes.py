@@ -296,6 +296,22 @@ def _detections(parsed: Parsed) -> Parsed | None:
     return parsed.with_rows(rows, tuple(names), notes=(*parsed.notes, *notes))
 
 
+def _nested(parsed: Parsed) -> Parsed | None:
+    """Objects in a table without captions of its own, such as `{"attributes": {"gender": "Female"}}`: their fields are
+    columns."""
+    caption = guess_columns(parsed.columns)["caption"]
+    if caption and not _dicts(parsed.columns[caption]):
+        return None
+    columns: dict[str, Sequence] = {}
+    for name, column in parsed.columns.items():
+        fields = dict.fromkeys(key for own in _dicts(column) for key in own)
+        plain = fields and all(not isinstance(value, dict | list) for own in _dicts(column) for value in own.values())
+        for field in fields if plain else (name,):
+            called = field if field == name or field not in (*parsed.columns, *columns) else f"{name}.{field}"
+            columns[called] = [own.get(field) if isinstance(own, dict) else None for own in column] if plain else column
+    return replace(parsed, columns=columns) if columns.keys() != parsed.columns.keys() else None
+
+
 SHAPES: tuple[Callable[[Parsed], Parsed | None], ...] = (
     _lmms_eval,
     _vlmevalkit,
@@ -303,4 +319,5 @@ SHAPES: tuple[Callable[[Parsed], Parsed | None], ...] = (
     _conversations,
     _label_studio,
     _detections,
+    _nested,
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
@@ -18,12 +20,12 @@ from capbias_core.load.labels import label_text
 from capbias_core.load.parsed import Parsed
 from capbias_core.load.rows import (
     MOST_CHARACTERS,
+    USUAL_NAMES,
     USUAL_PROMPTS,
     USUAL_REFERENCES,
     RowErrors,
     chosen_column,
     column_beside,
-    guess_columns,
     listed,
     merged,
     nothing_usable,
@@ -41,7 +43,7 @@ SIDES = ("x1", "y1", "x2", "y2")
 BOX_NAMES = {
     "class": "class object label name class_name category category_name labelname",
     "confidence": "confidence score conf",
-    "bbox": "bbox",
+    "bbox": "bbox box",
     "x1": "x1 xmin",
     "y1": "y1 ymin",
     "x2": "x2 xmax",
@@ -62,9 +64,14 @@ def captions(parsed: Parsed, columns: Mapping[str, str] = {}, human: bool = Fals
     from a column beside those of a model, and keep repeats, since people may well write the same; exact repeats of a
     model are left out. Raises CapbiasError if no caption is usable.
     """
-    image_column, caption_column = _caption_columns(parsed, columns, human)
+    beside = column_beside(parsed.columns, USUAL_REFERENCES) if human else None
+    given = {**({"caption": beside} if beside else {}), **columns}
+    hint = "Choose the columns on the Data page, or with --image-id-column and --caption-column."
+    if "category_id" in parsed.columns:
+        hint = "It lists the objects on images: load it as objects, or as outlines."
+    image_column, caption_column = _columns_of(parsed, given, {"caption": USUAL_NAMES["caption"]}, hint)
     prompt_column = None if human else column_beside(parsed.columns, USUAL_PROMPTS)
-    faults = RowErrors(parsed.file, parsed.faults.unit)
+    faults = _faults(parsed)
     images, texts, places, empty = _usable_captions(parsed, image_column, caption_column, faults)
     cleaned = clean_captions(texts)
     there = [place for place, text in enumerate(cleaned.texts) if text is not None]
@@ -99,31 +106,6 @@ def captions(parsed: Parsed, columns: Mapping[str, str] = {}, human: bool = Fals
     )
 
 
-def _caption_columns(parsed: Parsed, columns: Mapping[str, str], human: bool) -> tuple[str, str]:
-    """The columns of image IDs and captions: those given, else the usual ones."""
-    names = tuple(parsed.columns)
-    guess = guess_columns(names)
-    if human:
-        guess["caption"] = column_beside(names, USUAL_REFERENCES) or guess["caption"]
-    for role, name in columns.items():
-        if name:
-            guess[role] = chosen_column(parsed.file, names, name)
-    image, caption = guess["image_id"], guess["caption"]
-    if caption is None and {"image_id", "category_id"} <= set(names):
-        raise CapbiasError(
-            f"{parsed.file} lists the objects on images (category_id), not captions.",
-            "Load it as objects, or as outlines.",
-        )
-    if image is None or caption is None or image == caption:
-        raise CapbiasError(
-            f"{parsed.file} has the columns {listed(names)}, but captions need a column of image IDs and one of "
-            "captions.",
-            "Choose the columns by name: in the two boxes on the Data page, or with --image-id-column and "
-            "--caption-column.",
-        )
-    return image, caption
-
-
 def _usable_captions(
     parsed: Parsed, image_column: str, caption_column: str, faults: RowErrors
 ) -> tuple[list[str], list[str], list[int], int]:
@@ -133,13 +115,18 @@ def _usable_captions(
     lists = sum(isinstance(caption, list) for caption in raw_captions)
     lists = lists * 2 > sum(caption is not None for caption in raw_captions)
     images, texts, places, empty = [], [], [], 0
+    known: dict[object, str] = {}  # texts alone: 1 and True would be one key
     rows = zip(parsed.numbers, parsed.columns[image_column], raw_captions, strict=True)
     for place, (number, raw_id, raw) in enumerate(rows):
-        try:
-            image = normalise_image_id(raw_id)
-        except ValueError as error:
-            faults.add(number, str(error))
-            continue
+        image = known.get(raw_id) if type(raw_id) is str else None
+        if image is None:
+            try:
+                image = normalise_image_id(raw_id)
+            except ValueError as error:
+                faults.add(number, str(error))
+                continue
+            if type(raw_id) is str:
+                known[raw_id] = image
         for caption in (raw or [""]) if lists and isinstance(raw, list) else (raw,):
             if fault := caption_fault(caption):
                 faults.add(number, fault)
@@ -190,8 +177,7 @@ def objects(parsed: Parsed, columns: Mapping[str, str] = {}) -> Table:
         return replace(table, frame=object_texts(table.frame, list(dict.fromkeys(table.frame["image_id"]))))
     names = ("image_id", "category_id", "category", "iscrowd")
     if not of_coco:
-        image, column = _columns_of(parsed, columns, {"objects": OBJECT_COLUMNS}, "Objects hold text such as cat|dog.")
-        names = (image, column)
+        names = _columns_of(parsed, columns, {"objects": OBJECT_COLUMNS}, "Objects are written as cat|dog.")
 
     def read(image: object, raw: object, name: str | None = None, crowd: object = None) -> tuple[str, set[str], bool]:
         shown = {_category(raw, name)} if of_coco else set(map(kept_name, label_text(raw).split(BETWEEN)))
@@ -199,7 +185,7 @@ def objects(parsed: Parsed, columns: Mapping[str, str] = {}) -> Table:
 
     images: dict[str, set[str]] = {image: set() for image in parsed.sizes} if of_coco else {}
     faults, crowds = _faults(parsed), 0
-    for image, shown, crowd in _each(parsed, names, read, faults):
+    for image, shown, crowd in _each(parsed, parsed.values(*names), read, faults):
         images.setdefault(image, set()).update(shown)
         crowds += crowd
     if images and not any(images.values()):
@@ -239,7 +225,8 @@ def boxes(parsed: Parsed, sizes: Mapping[str, tuple[int, int]] = {}, relative: b
     sizes: (height, width) of images, for boxes that are given as shares of the image. relative: leave shares as they
     are. The image ID is the file's name, without its folders. Raises CapbiasError for a file without a usable box.
     """
-    image_column, *_ = _columns_of(parsed, {}, {} if is_boxes(parsed) else BOX_NAMES, "`detect` writes such a table.")
+    needed = {} if is_boxes(parsed) else {role: BOX_NAMES[role] for role in ("class", "confidence", *SIDES)}
+    image_column, *_ = _columns_of(parsed, {}, needed, "`capbias detect` writes such a table.")
     rows, cut = _box_rows(parsed), 0
     shares = _are_shares(rows)
 
@@ -277,16 +264,19 @@ def _box_rows(parsed: Parsed) -> list[tuple]:
 
 
 def _corners(box: object) -> tuple:
-    """COCO's [x, y, width, height] as x1, y1, x2, y2; as it is if it is none."""
+    """COCO's [x, y, width, height], also as text, as x1, y1, x2, y2; as it is if it is none."""
+    if isinstance(box, str) and box.startswith("[") and len(box) < 200:
+        with suppress(ValueError):
+            box = json.loads(box)
     if isinstance(box, list) and len(box) == 4 and all(type(value) in (int, float) for value in box):
         return box[0], box[1], box[0] + box[2], box[1] + box[3]
     return box, None, None, None
 
 
 def _are_shares(rows: Sequence[tuple]) -> bool:
-    """Whether corners are shares of the image: none is above 1."""
+    """Whether corners are shares of the image: none is far above 1, as rounding may bring one."""
     try:
-        return bool(rows) and max(float(value) for row in rows for value in row[2:]) <= 1
+        return bool(rows) and max(float(value) for row in rows for value in row[2:]) <= 1.5
     except (TypeError, ValueError, OverflowError):
         return False
 
@@ -345,17 +335,17 @@ def regions(parsed: Parsed) -> Table:
     sides = {side: BOX_NAMES[side] for side in SIDES}
     names = _columns_of(parsed, {}, sides, "Write one row per region, in pixels, x2 and y2 exclusive.")
 
-    def read(image: object, *raw: object) -> tuple:
-        _, *corners = _box_numbers([1, *raw])
+    def read(image: object, *raw: Any) -> tuple:
+        _, *corners, number = _box_numbers([1, *raw])
         if _on_image(corners, 0, 0) != tuple(corners):
-            raise ValueError(f"a region ({', '.join(map(str, raw))}) that is not on its image")
-        return normalise_image_id(image), *corners
+            raise ValueError(f"a region ({', '.join(map(str, raw[:4]))}) that is not on its image")
+        return normalise_image_id(image), *corners, int(number)
 
     faults = _faults(parsed)
-    numbered = zip(parsed.numbers, parsed.values(*names), strict=True)
-    rows = ((*row, number) for number, row in numbered)
-    kept = list(_each(parsed, rows, lambda *row: (*read(*row[:-1]), row[-1]), faults))
-    return _table(parsed, kept, ("image_id", *SIDES, "line"), faults)
+    rows = list(
+        _each(parsed, zip(*(parsed.columns[name] for name in names), parsed.numbers, strict=True), read, faults)
+    )
+    return _table(parsed, rows, ("image_id", *SIDES, "line"), faults)
 
 
 def segments(parsed: Parsed, wanted: Collection[str] | None = None) -> Table:
@@ -379,8 +369,8 @@ def segments(parsed: Parsed, wanted: Collection[str] | None = None) -> Table:
         if wanted is not None and image not in wanted:
             others += 1
             return None
-        outline, text = read_outline(given)
         height, width = parsed.sizes.get(image, (0, 0))
+        outline, text = read_outline(given, height, width)
         if fault := outline_fault(outline, height, width):
             raise ValueError(fault)
         if not height and isinstance(outline, dict):
@@ -393,7 +383,7 @@ def segments(parsed: Parsed, wanted: Collection[str] | None = None) -> Table:
 
     faults = _faults(parsed)
     names = ("image_id", "category_id", "category", "iscrowd", "bbox", "segmentation")
-    rows = list(filter(None, _each(parsed, names, read, faults)))
+    rows = list(filter(None, _each(parsed, parsed.values(*names), read, faults)))
     left_out = f"{others:,} are of images that the collection does not have" if others else ""
     return _table(parsed, rows, SEGMENT_COLUMNS, faults, left_out, others=others)
 
@@ -406,22 +396,21 @@ def _faults(parsed: Parsed) -> RowErrors:
 
 
 def _columns_of(parsed: Parsed, columns: Mapping[str, str], needed: Mapping[str, str], hint: str) -> tuple[str, ...]:
-    """The column of image IDs, given or guessed, then those needed (what messages call it -> usual names)."""
+    """The column of image IDs, then one of each role that is needed (role -> usual names): those given, else usual."""
     names = tuple(parsed.columns)
-    given = columns.get("image_id")
-    image = chosen_column(parsed.file, names, given) if given else guess_columns(names)["image_id"]
-    others = [usual_column(names, usual) for usual in needed.values()]
-    if image is None or not all(others) or image in others:
-        wanted = ", ".join(needed) or "its boxes"
-        raise CapbiasError(f"{parsed.file} has the columns {listed(names)}; needed are image_id, {wanted}.", hint)
-    return image, *map(str, others)
+    roles = {"image_id": USUAL_NAMES["image_id"], **needed}
+    chosen = [
+        chosen_column(parsed.file, names, columns[role]) if columns.get(role) else usual_column(names, usual)
+        for role, usual in roles.items()
+    ]
+    if not all(chosen) or len(set(chosen)) < len(chosen):
+        raise CapbiasError(f"{parsed.file} has the columns {listed(names)}; needed are {', '.join(roles)}.", hint)
+    return tuple(map(str, chosen))
 
 
-def _each(parsed: Parsed, rows: Iterable, read: Callable[..., Any], faults: RowErrors) -> Iterator[Any]:
-    """What `read` makes of each row; a row for which it raises ValueError is a fault. rows: values, or names of
-    columns."""
-    values = parsed.values(*rows) if isinstance(rows, tuple) else rows
-    for number, row in zip(parsed.numbers, values, strict=True):
+def _each(parsed: Parsed, rows: Iterable[tuple], read: Callable[..., Any], faults: RowErrors) -> Iterator[Any]:
+    """What `read` makes of each row; a row for which it raises ValueError is a fault."""
+    for number, row in zip(parsed.numbers, rows, strict=True):
         try:
             yield read(*row)
         except ValueError as error:

@@ -83,7 +83,7 @@ def _parse_delimited(path: Path) -> Parsed:
         rows.append(row)
         broken += [(number, last - number)] if last > number else []
         check_rows(path.name, len(rows))
-    columns = dict(zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True))
+    columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
     tabs = delimiter == "\t" or (len(names) == 1 and path.suffix.lower() == ".tsv")
     notes = ()
     if broken:

@@ -6,6 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
+from capbias_core.errors import CapbiasError
 from capbias_core.load.archives import TEXTS
 from capbias_core.load.files import whole_text
 from capbias_core.load.ids import short
@@ -43,15 +44,17 @@ def _parse_folder(path: Path) -> Parsed:
     """A row per file, or per box. Raises CapbiasError for a file that is no text."""
     files = _texts(path)
     check_rows(path.name, len(files))
-    texts = {own: "" if own.stat().st_size == 0 else whole_text(own) for own in files}
+    faults, texts = RowErrors(path.name, "record"), {}
+    for number, own in enumerate(files, start=1):
+        try:
+            texts[own] = whole_text(own) if own.stat().st_size else ""
+        except CapbiasError as error:
+            faults.add(number, error.message.rstrip("."))
     if any(map(_are_boxes, texts.values())):
         return _boxes(path, texts)
-    images = [own.stem for own in files]
-    captions = [text.strip() for text in texts.values()]
-    columns = {"image_id": images, "caption": captions}
-    numbers = range(1, len(files) + 1)
-    title = "Folder with one text per image"
-    return Parsed(path, "text_files", title, columns, numbers, len(files), RowErrors(path.name, "record"))
+    columns = {"image_id": [own.stem for own in texts], "caption": [text.strip() for text in texts.values()]}
+    numbers = [number for number, own in enumerate(files, start=1) if own in texts]
+    return Parsed(path, "text_files", "Folder with one text per image", columns, numbers, len(files), faults)
 
 
 def _parse_boxes(path: Path) -> Parsed:
@@ -80,7 +83,7 @@ def _boxes(path: Path, texts: dict[Path, str]) -> Parsed:
             corners = (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
             numbers.append(where)
             rows.append((file.stem, name, sure[0] if sure else 1.0, *corners))
-    columns = dict(zip(COLUMNS, zip(*rows, strict=True) if rows else [()] * len(COLUMNS), strict=True))
+    columns = {name: [row[place] for row in rows] for place, name in enumerate(COLUMNS)}
     source = beside.name if beside else "COCO, since no classes.txt is beside it"
     notes = (f"names of classes from {source}",)
     return Parsed(

@@ -35,4 +35,5 @@ def read_texts(
     kept = [place for place, text in enumerate(raw) if not caption_fault(text) and text.strip()]
     if not kept:
         raise CapbiasError(f"{path.name} holds no text.", "Write one text per line, or a column of texts.")
-    return [raw[place].strip() for place in kept], values and [label_text(values[place]) for place in kept]
+    texts = [raw[place].strip() for place in kept]
+    return texts, None if values is None else [label_text(values[place]) for place in kept]

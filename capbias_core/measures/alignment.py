@@ -22,6 +22,7 @@ from capbias_core.metrics.caption_quality import has_java, meteor_scores
 from capbias_core.metrics.evidence import Ratio
 from capbias_core.prepare import vocabulary
 from capbias_core.prepare.align import Alignment, Neighbours
+from capbias_core.prepare.java import NO_JAVA
 from capbias_core.types import Progress
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, frame_bytes, images_in
 from capbias_core.workspace.vectors import CONSTANT, alignment_name, neighbours_of
@@ -31,7 +32,6 @@ _LIC = "Hirota et al., CVPR 2022"
 DELTAS = tuple(round(step / 10, 1) for step in range(11))
 # Columns of the sweep and the metrics in them.
 COLUMNS = {"contextual": "contextual_share", "unknown": "unknown_share", "METEOR": "METEOR_aligned"}
-NO_JAVA = "METEOR is left out: this machine has no Java, in which it is written."
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ def run(job: Job) -> Outcome:
                     METRICS[name], found, len(own.image), f"{method}; {found.interval_method}", alignment=aligned
                 )
             )
-    notes = () if has_java() else (NO_JAVA,)
-    return Outcome(results, {"sweep": frame_bytes(sweep_table(evidence)), "evidence": _bytes(evidence, option)}, notes)
+    arrays = {"sweep": frame_bytes(sweep_table(evidence)), "evidence": _bytes(evidence, option)}
+    return Outcome(results, arrays, (), {} if has_java() else {"METEOR_aligned": NO_JAVA})
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:

@@ -6,7 +6,7 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_array, issparse
 
 from capbias_core.aggregate import Estimate
-from capbias_core.errors import CapbiasError, taken_twice
+from capbias_core.errors import NotMeasurable, taken_twice
 from capbias_core.measures.cost import Size
 from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
 from capbias_core.metrics.evidence import CooccurrenceCounts, Ratio
@@ -295,37 +295,34 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run leaves: rows, named arrays (Parquet or npz bytes) and notes for the reader."""
+    """What a run leaves: rows, named arrays (Parquet or npz bytes) and notes for the reader. lacking: why metrics have
+    no value, by metric."""
 
     results: list[Result]
     arrays: dict[str, bytes]
     notes: tuple[str, ...]
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_available(
     ways: Mapping[str, Callable[[], tuple[Evidence, str]]], what: str = ""
-) -> tuple[dict[str, Evidence], list[str]]:
-    """What several ways give, of those that the inputs allow, and a note on each. Raises where they allow none.
+) -> tuple[dict[str, Evidence], list[str], dict[str, str]]:
+    """What several ways give, of those that the inputs allow; a note on each; and why the others give nothing.
 
-    ways: by name, what gives a result and its note. what: before a name in its note, such as `DBAC `.
+    ways: by name, what gives a result and its note, or raises NotMeasurable. what: before a name in its note, such as
+    `DBAC `. Raises NotMeasurable where the inputs allow none. Any other error ends the run.
     """
-    found, notes, lacking = {}, [], {}
+    found, notes, errors = {}, [], {}
     for name, way in ways.items():
         try:
             found[name], note = way()
             notes.append(f"{what}{name}: {note}")
-        except CapbiasError as error:
-            lacking[name] = error
-            notes.append(f"{what}{name} left out. {error.message}")
+        except NotMeasurable as error:
+            errors[name] = error
     if not found:
-        raise _nothing(lacking)
-    return found, notes
-
-
-def _nothing(lacking: dict[str, CapbiasError]) -> CapbiasError:
-    """One error for metrics none of which can be had: what each lacks."""
-    messages = dict.fromkeys(error.message for error in lacking.values())
-    return CapbiasError(" ".join(messages), " ".join(dict.fromkeys(error.hint for error in lacking.values())))
+        messages = dict.fromkeys(error.message for error in errors.values())
+        raise NotMeasurable(" ".join(messages), " ".join(dict.fromkeys(error.hint for error in errors.values())))
+    return found, notes, {f"{what}{name}": error.message for name, error in errors.items()}
 
 
 def of_images(frame: pd.DataFrame, images: Iterable[str]) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from capbias_core.aggregate import Estimate, comparison
 from capbias_core.aggregate.cross_fitting import HALVINGS, cross_fitted
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import (
     NOTHING_MORE,
     CountMetric,
@@ -26,14 +26,22 @@ from capbias_core.measures.base import (
     to_npz,
     zero,
 )
-from capbias_core.measures.caption_side import LEAST, OF_CAPTIONS, CaptionSide, both_sides, cooccurrence, least_captions
+from capbias_core.measures.caption_side import (
+    LEAST,
+    OF_CAPTIONS,
+    CaptionSide,
+    both_sides,
+    cooccurrence,
+    least_captions,
+    of_no_value,
+)
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.image_objects import annotated, objects_of
 from capbias_core.metrics.bias_amplification import change_of_preferred, preferred
 from capbias_core.metrics.directional import goes_together, object_to_value, value_to_object
 from capbias_core.metrics.evidence import Cooccurrence, CooccurrenceCounts
 from capbias_core.prepare.tasks import content_words, object_names
-from capbias_core.types import Attribute
+from capbias_core.types import Attribute, left_out_lines
 from capbias_core.workspace.store import RunRow, Workspace, images_in
 
 _LIC = "Hirota et al., CVPR 2022"
@@ -119,7 +127,7 @@ METRICS = by_name(*(row for own in PAPERS.values() for row in (own, own.crossfit
 
 def run(job: Job) -> Outcome:
     """Counts of both sides on the images that both have."""
-    evidence, notes = _evidence(both_sides(job)[::-1], job.attribute, job.objects())
+    evidence, notes, lacking = _evidence(both_sides(job)[::-1], job.attribute, job.objects())
     results = []
     for name, found in cooccurrence_estimates(evidence).items():
         n = int(evidence[name.removesuffix("_crossfit")].model[:, 0].sum())
@@ -133,7 +141,7 @@ def run(job: Job) -> Outcome:
         method = f"captions of the images that both sides have; {how}"
         results.append(job.result(METRICS[name], found, n, method, interval=interval))
     arrays = {name: cooccurrence_bytes(own) for name, own in evidence.items()}
-    return Outcome(results, arrays, tuple(notes))
+    return Outcome(results, arrays, tuple(notes), lacking)
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
@@ -152,12 +160,14 @@ def evidence_of(
     value by image id. objects: text such as `cat|dog` by image id, or None.
     """
     images = sorted(images_in(human) & images_in(model))
-    return _evidence([CaptionSide(frame, images, attribute, labels) for frame in (human, model)], attribute, objects)
+    sides = [CaptionSide(frame, images, attribute, labels) for frame in (human, model)]
+    evidence, notes, lacking = _evidence(sides, attribute, objects)
+    return evidence, [*notes, *left_out_lines(lacking)]
 
 
 def _evidence(
     sides: Sequence[CaptionSide], attribute: Attribute, objects: pd.Series | None
-) -> tuple[dict[str, Cooccurrence], list[str]]:
+) -> tuple[dict[str, Cooccurrence], list[str], dict[str, str]]:
     known = {
         "BA": lambda: _ba(sides, attribute),
         "DBA_G": lambda: _dba_g(sides, objects),
@@ -173,8 +183,7 @@ def _ba(sides: Sequence[CaptionSide], attribute: Attribute) -> tuple[Cooccurrenc
     found = cooccurrence(sides, words, lambda side: (side.values, side.encoded.with_words(words), side.only_one))
     return found, (
         f"{len(words)} nouns, verbs, adjectives and adverbs among the 1,000 commonest words, that stand beside each "
-        f"value in {least} human captions or more ({LEAST} where there are {OF_CAPTIONS:,}). Captions that name no or "
-        "several values do not count."
+        f"value in {least} human captions or more ({LEAST} where there are {OF_CAPTIONS:,}).{of_no_value(*sides)}"
     )
 
 
@@ -186,18 +195,14 @@ def _dba_g(sides: Sequence[CaptionSide], objects: pd.Series) -> tuple[Cooccurren
         sides, names, lambda side: (side.values, on_image[side.image], side.only_one & known[side.image])
     )
     part = "" if known.all() else f" Objects are known of {known.sum():,} of the {len(images):,} images."
-    return found, (
-        f"{len(names)} objects that the images show. Captions that name no or several values do not count.{part}"
-    )
+    return found, f"{len(names)} objects that the images show.{of_no_value(*sides)}{part}"
 
 
 def _dba_o(sides: Sequence[CaptionSide]) -> tuple[Cooccurrence, str]:
     table = list(object_names())
     kept = np.flatnonzero(sides[0].objects.sum(axis=0) > 0)
     if not len(kept):
-        raise CapbiasError(
-            "The human captions name no object.", f"DBA_O looks for names such as {', '.join(table[:3])}."
-        )
+        raise NotMeasurable(f"The human captions name no object such as {', '.join(table[:3])}.")
     names = [table[place] for place in kept]
     found = cooccurrence(sides, names, lambda side: (side.labelled, side.objects[:, kept], slice(None)))
     return found, f"{len(kept)} objects that human captions name."
@@ -212,9 +217,9 @@ def _words(human: CaptionSide, attribute: Attribute) -> tuple[list[str], int]:
     often = (pairs.toarray()[have] >= least).all(axis=0)
     words = [word for word, kept in zip(words, often, strict=True) if kept]
     if not words:
-        raise CapbiasError(
-            f"In the human captions no word stands {least} times beside each value of {attribute.name}.",
-            "Load human captions of more images.",
+        raise NotMeasurable(
+            f"No word of the human captions stands beside each value of {attribute.name} {least} times or more.",
+            "Load more human captions.",
         )
     return words, least
 

@@ -84,8 +84,8 @@ def _read(job: Job, files: dict[str, Path], refused: dict[str, str]) -> Iterator
         except MissingExtra:
             raise
         except CapbiasError as error:
-            refused[file.name] = error.got
-            job.workspace.log(job.spec.run_id, f"left out: {error.got}")
+            refused[file.name] = error.message.rstrip(".")
+            job.workspace.log(job.spec.run_id, f"left out: {error.message}")
         if len(part) == job.options.batch:
             yield part
             part = {}

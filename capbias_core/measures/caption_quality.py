@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from capbias_core.metrics.caption_quality import (
     rouge_scores,
 )
 from capbias_core.metrics.evidence import Ratio
+from capbias_core.prepare.java import NO_JAVA
 from capbias_core.prepare.treebank import PTB, TOKENIZERS, default_tokenizer, quality_tokens
 from capbias_core.types import Attribute, Progress, ShareDone
 from capbias_core.workspace.store import Workspace
@@ -121,7 +122,9 @@ def run(job: Job) -> Outcome:
     counts = of_images(human, found.images).groupby("image_id").size()
     method = f"{len(found.images):,} images with {counts.min()} to {counts.max()} references; {TOKENIZERS[tokenizer]}"
     notes = _notes(found, job.attribute.values, tokenizer)
-    return GROUPED.outcome(job, found, lambda name: method + (FIXED if name == "cider" else ""), notes)
+    outcome = GROUPED.outcome(job, found, lambda name: method + (FIXED if name == "cider" else ""), notes)
+    lacking = () if "meteor" in found.sums else ("meteor", "meteor_gap")
+    return replace(outcome, lacking=dict.fromkeys(lacking, NO_JAVA))
 
 
 def scored(
@@ -164,8 +167,6 @@ def _notes(found: GroupSums, values: tuple[str, ...], tokenizer: str) -> tuple[s
     ]
     if tokenizer != PTB:
         notes.append(f"Caption quality with {TOKENIZERS[tokenizer]}: values move by some tenths.")
-    if "meteor" not in found.sums:
-        notes.append("METEOR left out: it is a Java program, and this machine has no Java.")
     return tuple(notes)
 
 

@@ -26,7 +26,7 @@ def run(job: Job) -> Outcome:
     lists = caption_lists(job.frame, images, y, k, job.masked)
     splits = balanced_folds(y, k, seed, folds)
     trainer = AttackerTrainer(attacker_of(job), k, y, tuple(images), job.progress, folds * len(lists))
-    trainer.note_cut("captions", lists)
+    trainer.note_unread("captions", lists)
     scored, arrays = [], {}
     for index, captions in enumerate(lists):
         corpus, models = trainer.attacker.corpus(captions.masked), []

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import Job, label_codes
 from capbias_core.measures.training import CaptionList, caption_lists
 from capbias_core.metrics.evidence import Cooccurrence
@@ -112,6 +112,15 @@ def least_captions(human: CaptionSide) -> int:
     return max(1, round(LEAST * human.encoded.n / OF_CAPTIONS))
 
 
+def of_no_value(human: CaptionSide, model: CaptionSide) -> str:
+    """How many captions of each side do not count, since they do not name exactly one value; '' if all do."""
+    counts = [(int((~side.only_one).sum()), len(side.only_one)) for side in (model, human)]
+    if not any(lost for lost, _ in counts):
+        return ""
+    own, people = (f"{lost:,} of {n:,}" for lost, n in counts)
+    return f" Captions that name no or several values do not count: {own} of the captioner's, {people} human ones."
+
+
 def cooccurrence(
     sides: Sequence[CaptionSide],
     tasks: Sequence[str],
@@ -119,15 +128,13 @@ def cooccurrence(
 ) -> Cooccurrence:
     """Counts of the human side and the model's, image by image.
 
-    read: a side to (n, K) values, (n, L) tasks, and which of its captions count. Raises CapbiasError where none does:
+    read: a side to (n, K) values, (n, L) tasks, and which of its captions count. Raises NotMeasurable where none does:
     a difference to nothing would be shown as 0.
     """
     counts = []
-    for side, whose in zip(sides, ("people", "the model"), strict=True):
+    for side, whose in zip(sides, ("people", "the captioner"), strict=True):
         values, task, kept = read(side)
         if not len(side.image[kept]):
-            raise CapbiasError(
-                f"No caption of {whose} names exactly one value of {side.attribute.name}.", "Choose another metric."
-            )
+            raise NotMeasurable(f"No caption of {whose} names exactly one value of {side.attribute.name}.")
         counts.append(pair_counts(side.image[kept], len(side.images), values[kept], task[kept]))
     return Cooccurrence(tuple(sides[0].images), sides[0].k, tuple(tasks), *counts)

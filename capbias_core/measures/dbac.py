@@ -19,7 +19,7 @@ from capbias_core.aggregate import Estimate, Refits, shared_intervals
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import Attacker, ReadsBatches, probabilities, task_probabilities
 from capbias_core.attackers.device import device_of, trained_on
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import (
     Group,
     Job,
@@ -42,7 +42,7 @@ from capbias_core.measures.training import AttackerTrainer, CaptionList, attacke
 from capbias_core.metrics.dbac import accuracy, inverse_cross_entropy, normalised, pair_weight, pattern_weight
 from capbias_core.prepare import held_out_count, image_split
 from capbias_core.prepare.tasks import mask_objects, object_names, phrases
-from capbias_core.types import A_TO_T, T_TO_A, Result
+from capbias_core.types import A_TO_T, T_TO_A, Result, left_out_lines
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.store import RunRow, Workspace
 from capbias_core.workspace.vectors import aligner, alignment_method
@@ -243,11 +243,11 @@ class TaskWords(Protocol):
 
     def of_captions(self, sides: Sequence[CaptionSide], who: Sequence[str]) -> tuple[list[str], list[csr_array], str]:
         """Names, (n, L) booleans of each side, which captions have them, and the same in words. who: whose captions
-        each side has. Raises CapbiasError where captions have none."""
+        each side has. Raises NotMeasurable where captions have none."""
         ...
 
     def of_images(self, sides: Sequence[CaptionSide]) -> OfImages:
-        """What T->A guesses. Raises CapbiasError where there is nothing."""
+        """What T->A guesses. Raises NotMeasurable where there is nothing."""
         ...
 
 
@@ -276,9 +276,9 @@ class Objects:
         every = list(object_names())
         for side, whose in zip(sides, who, strict=True):
             if not side.objects.sum():
-                raise CapbiasError(
-                    f"{whose} name no object, such as {', '.join(every[:3])}.",
-                    "Check that the captions are in English, and of images with objects.",
+                raise NotMeasurable(
+                    f"The captions of {whose} name no object such as {', '.join(every[:3])}.",
+                    "Check that they are in English.",
                 )
         kept = np.flatnonzero(sum(side.objects.sum(axis=0) for side in sides))
         named = [side.objects[:, kept] for side in sides]
@@ -331,7 +331,7 @@ class DBAC:
             sides = both if same else [side.on(own) for side in both]
             return way(job, words, sides, _part(job, place, len(directions)))
 
-        evidence, notes = run_available(
+        evidence, notes, reasons = run_available(
             {name: partial(guess, place, *own) for place, (name, own) in enumerate(directions.items())}, f"{self.name} "
         )
         if not attacker_entry(job.options.attacker).in_process and len(images) < ENOUGH:
@@ -340,7 +340,9 @@ class DBAC:
                 "closer to 0. The paper has 10,780; compare with ngram."
             )
         results = [row for direction, own in evidence.items() for row in self._results(job, direction, own)]
-        return Outcome(results, {name: evidence_bytes(own) for name, own in evidence.items()}, tuple(notes))
+        return Outcome(
+            results, {name: evidence_bytes(own) for name, own in evidence.items()}, (*notes, *left_out_lines(reasons))
+        )
 
     def _results(self, job: Job, direction: str, evidence: Evidence) -> list[Result]:
         options, found = job.options, self.estimates_of(evidence)
@@ -389,7 +391,7 @@ def small_batches(attacker: Attacker, training: int) -> tuple[Attacker, str]:
 
 def _guess_value(job: Job, words: TaskWords, sides: Sequence[CaptionSide], progress) -> tuple[Evidence, str]:
     """A->T: the value guessed from captions whose attribute words are masked."""
-    names, named, which = words.of_captions(sides, (f"The captions of {job.spec.model}", "The human captions"))
+    names, named, which = words.of_captions(sides, (job.spec.model, "people"))
     y = sides[0].y
 
     def truth(test: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 from capbias_core.aggregate import Estimate
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import Group, Measure, Needs, by_name
 from capbias_core.measures.caption_side import CaptionSide
 from capbias_core.measures.cost import held_out_cost
@@ -59,9 +59,10 @@ class Verbs:
         own = [self._of_captions(side, names) for side in sides]
         for named, whose in zip(own, who, strict=True):
             if not named.sum():
-                raise CapbiasError(
-                    f"{whose} have none of the human captions' verbs, such as {', '.join(names[:3])}.",
-                    "Check that the captions are in English.",
+                raise NotMeasurable(
+                    f"The captions of {whose} have none of the verbs that the human captions have, such as "
+                    f"{', '.join(names[:3])}.",
+                    "Check that they are in English.",
                 )
         return names, own, which
 
@@ -71,9 +72,9 @@ class Verbs:
         there = on_images(human, named)
         kept = np.flatnonzero(there.sum(axis=0) >= max(1, LEAST_SHARE * len(human.images)))
         if not len(kept):
-            raise CapbiasError(
-                f"No verb is in the human captions of {LEAST_SHARE:.0%} of the {len(human.images):,} images or more.",
-                "Check that the captions are in English.",
+            raise NotMeasurable(
+                f"The human captions have no verb on {LEAST_SHARE:.0%} of the {len(human.images):,} images or more.",
+                "Check that they are in English.",
             )
         which = f"{len(kept)} verbs that the human captions of {LEAST_SHARE:.0%} of the images or more have"
         hide = partial(mask_verbs, left_out=self.left_out)

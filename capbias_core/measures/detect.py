@@ -77,7 +77,9 @@ def notes(found: Found) -> tuple[str, ...]:
         f"{found.computed:,} photographs looked at now, the others before"
     ]
     if found.refused:
-        reasons = "; ".join(f"{image}: got {error.got}" for image, error in list(found.refused.items())[:NAMED])
+        reasons = "; ".join(
+            f"{image}: {error.message.rstrip('.')}" for image, error in list(found.refused.items())[:NAMED]
+        )
         more = len(found.refused) - NAMED
         lines.append(f"{len(found.refused):,} left out: {reasons}" + (f"; and {more:,} more" if more > 0 else ""))
     return tuple(lines)

@@ -15,7 +15,7 @@ import pandas as pd
 from capbias_core.aggregate import Estimate, Refits, shared_intervals
 from capbias_core.attackers.labels import guess_labels
 from capbias_core.attributes import need_words
-from capbias_core.errors import CapbiasError, NotMeasurable
+from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import (
     Group,
     Job,
@@ -35,8 +35,7 @@ from capbias_core.measures.options import Seeded
 from capbias_core.metrics.predictability import amplification, as_unlike, cross_entropy
 from capbias_core.prepare import child_seed, image_split
 from capbias_core.prepare.split import BOOTSTRAP, SMALLEST_GROUP
-from capbias_core.prepare.tasks import object_names
-from capbias_core.types import A_TO_T, T_TO_A
+from capbias_core.types import A_TO_T, T_TO_A, left_out_lines
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, frame_bytes
 
 _TOKAS = "Tokas et al., NeurIPS 2025"
@@ -89,7 +88,7 @@ def run(job: Job) -> Outcome:
     sides = both_sides(job)
     images = sides[0].images
     directions = {A_TO_T: _objects_named, T_TO_A: _value_named}
-    found, notes = run_available(
+    found, notes, reasons = run_available(
         {name: partial(_losses, job, sides, guess, place) for place, (name, guess) in enumerate(directions.items())},
         "DPA ",
     )
@@ -105,7 +104,7 @@ def run(job: Job) -> Outcome:
         results += [
             job.result(METRICS[name], one, n, method, direction, intervals[name]) for name, one in found.items()
         ]
-    return Outcome(results, {"losses": frame_bytes(losses)}, tuple(notes))
+    return Outcome(results, {"losses": frame_bytes(losses)}, (*notes, *left_out_lines(reasons)))
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
@@ -136,13 +135,15 @@ def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess],
         }
         rows.append(pd.DataFrame({"image": test, "seed": seed, "training": len(train), **found}))
         note = f"{len(train):,} training and {len(test):,} test images, not balanced."
+        if not kept.all():
+            note += f" {(~kept).sum():,} images do not take part: their objects or values are not known or not named."
     return pd.concat(rows, ignore_index=True), note
 
 
 def _check_size(train: int, test: int) -> None:
     if min(train, test) < SMALLEST_GROUP:
-        raise CapbiasError(
-            f"DPA needs {SMALLEST_GROUP} training and {SMALLEST_GROUP} test images, but has {train} and {test}.",
+        raise NotMeasurable(
+            f"Only {train} training and {test} test images take part, and {SMALLEST_GROUP} of each are needed.",
             "Load captions and objects of more images.",
         )
 
@@ -152,10 +153,9 @@ def _objects_named(job: Job, sides: Sequence[CaptionSide], drawn: list[np.ndarra
     model, human = (side.objects[own].toarray().astype(float) for side, own in zip(sides, drawn, strict=True))
     often = np.minimum(model.mean(axis=0), human.mean(axis=0)) >= LEAST_SHARE
     if not often.any():
-        such = ", ".join(list(object_names())[:3])
-        raise CapbiasError(
-            f"No object, such as {such}, is named in {LEAST_SHARE:.0%} of the captions of both sides.",
-            "Check that the captions are in English, and of images with objects.",
+        raise NotMeasurable(
+            f"No object is named in {LEAST_SHARE:.0%} of the model's captions and of the human ones.",
+            "Check that the captions are in English.",
         )
     features = one_hot(sides[0].y, sides[0].k).toarray()
     return features, model[:, often], human[:, often], np.ones(len(sides[0].images), dtype=bool)

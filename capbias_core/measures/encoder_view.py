@@ -40,7 +40,7 @@ def run(job: Job) -> Outcome:
     lists = caption_lists(job.frame, images, y, k, job.masked)
     # The split is balanced; where few have a further caption index, AttackerTrainer evens what is left.
     trainer = AttackerTrainer(attacker_of(job), k, y, tuple(images), job.progress, len(lists))
-    trainer.note_cut("captions", lists)
+    trainer.note_unread("captions", lists)
     scored, attention = [], []
     for index, captions in enumerate(lists):
         corpus, test = trainer.attacker.corpus(captions.masked), captions.having(split.test)

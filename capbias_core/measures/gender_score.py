@@ -177,7 +177,12 @@ def run(job: Job) -> Outcome:
     rows = [row for name, sums in found.items() for row in set_rows(sums, labels[name])]
     tables = [object_rows(sums, labels[name]) for name, sums in found.items()]
     arrays = {name: sums_bytes(sums) for name, sums in found.items()} | {"objects": frame_bytes(pd.concat(tables))}
-    return Outcome(rows, arrays, (note(data, len(named.captions)), *variants_cut(models.cut, texts)))
+    tied = [
+        f"{name}: {len(data.captions) - sums.n:,} captions do not count, since two of their versions score the same."
+        for name, sums in found.items()
+        if sums.n < len(data.captions)
+    ]
+    return Outcome(rows, arrays, (note(data, len(named.captions)), *variants_cut(models.cut, texts), *tied))
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:

@@ -34,6 +34,7 @@ CONFIDENCE = 0.5
 FEWEST = 10  # captions, for an interval
 
 Statistics = Mapping[tuple[str, str], Statistic]
+Objects = list[tuple[str, float]]  # names, and the confidence in each
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ class Gendered:
     image: (n,) place in images. captions: (n,) as written. named: (n,) place of the value that the words name, -1 for
     none. value: (n,) that which counts, the same unless labels were given (see analysis/texts.py). confidence:
     (n, L) sparse, a detector's confidence in each object of a caption, in (0, 1]. others: captions that name no or
-    several values. found: in words, where the objects come from.
+    several values. found: in words, where the objects come from. unsure: objects of the images that a detector found
+    and that do not count, since it was less sure of them.
     """
 
     images: tuple[str, ...]
@@ -75,6 +77,7 @@ class Gendered:
     confidence: csr_array
     others: int
     found: str
+    unsure: int = 0
 
     def having(self, which: np.ndarray) -> Gendered:
         """Only these captions, (n,) booleans, and their images."""
@@ -125,11 +128,14 @@ def gendered(
     named = encoded.with_any(attribute.value_words).toarray() > 0
     one = named.sum(axis=1) == 1
     kept = np.flatnonzero(one | keep_all)
-    parts = [
-        _of_images(frame["image_id"], objects, confidence)
-        if source == IMAGE
-        else _of_captions(encoded, object_names(), confidence)
-    ]
+    unsure = 0
+    if source == IMAGE and objects is not None:
+        known = dict(objects.items())
+        by_image = {image: _read(known[image], confidence) for image in frame["image_id"].unique() if image in known}
+        parts = [_of_images(frame["image_id"], {image: own for image, (own, _) in by_image.items()})]
+        unsure = sum(left_out for _, left_out in by_image.values())
+    else:
+        parts = [_of_captions(encoded, object_names(), confidence)]
     further = phrases(choices.object_words)
     if further:
         parts.append(_of_captions(encoded, further, confidence))
@@ -147,6 +153,7 @@ def gendered(
         csr_array(columns[kept]),
         len(frame) - len(kept),
         where,
+        unsure,
     )
 
 
@@ -164,13 +171,9 @@ def _of_captions(encoded: Encoded, table: dict, sure: float) -> tuple[tuple[str,
     return tuple(table), csr_array(named_objects(encoded, table).astype(float) * sure)
 
 
-def _of_images(image_id: pd.Series, objects: pd.Series, sure: float) -> tuple[tuple[str, ...], csr_array]:
-    """Objects of each caption's image and the confidence in them, without `person`.
-
-    Where a detector's confidence stands behind the names, the three surest of at least 0.2 stay; else all.
-    """
+def _of_images(image_id: pd.Series, by_image: Mapping[str, Objects]) -> tuple[tuple[str, ...], csr_array]:
+    """Objects of each caption's image and the confidence in them."""
     row, column, confidence, place = [], [], [], {}
-    by_image = {image: _read(text, sure) for image, text in objects.items()}
     for number, image in enumerate(image_id):
         for name, own in by_image.get(image, ()):
             row.append(number)
@@ -179,8 +182,12 @@ def _of_images(image_id: pd.Series, objects: pd.Series, sure: float) -> tuple[tu
     return tuple(place), csr_array((confidence, (row, column)), shape=(len(image_id), len(place)), dtype=float)
 
 
-def _read(text: str, usual: float) -> list[tuple[str, float]]:
-    """`cat:0.93|dog:0.4` to names and confidences, as used; `cat|dog` to names, each with the usual confidence."""
+def _read(text: str, usual: float) -> tuple[Objects, int]:
+    """`cat:0.93|dog:0.4` to names and confidences, without `person`, and how many more objects there are.
+
+    Where a detector's confidence stands behind the names, the three surest of at least 0.2 stay; else all, each with
+    the usual confidence.
+    """
     found: dict[str, float | None] = {}
     for part in filter(None, (str(text) if text == text else "").split("|")):
         name, _, number = part.strip().rpartition(":")
@@ -189,8 +196,9 @@ def _read(text: str, usual: float) -> list[tuple[str, float]]:
     found.pop("person", None)
     if any(sure is not None for sure in found.values()):
         surest = sorted(((own or 0.0, name) for name, own in found.items()), reverse=True)[:MOST_OBJECTS]
-        return [(name, own) for own, name in surest if own >= LEAST_CONFIDENCE]
-    return [(name, usual) for name in found]
+        kept = [(name, own) for own, name in surest if own >= LEAST_CONFIDENCE]
+        return kept, len(found) - len(kept)
+    return [(name, usual) for name in found], 0
 
 
 def _number(text: str) -> float | None:
@@ -333,9 +341,14 @@ def method(data: Gendered, further: str = "", which: str = "captions that name o
 
 def note(data: Gendered, naming_one: int) -> str:
     """What was left out, for the reader. naming_one: captions that name one value."""
+    unsure = (
+        f" Of the objects that a detector found, {data.unsure:,} do not count: only the {MOST_OBJECTS} surest of an "
+        f"image do, with a confidence of {LEAST_CONFIDENCE} or more."
+    )
     return (
         f"{len(data.captions):,} captions name one value and have an object ({data.found}); "
         f"{naming_one - len(data.captions):,} more have none, and {data.others:,} name no or several values."
+        f"{unsure if data.unsure else ''}"
     )
 
 

@@ -14,7 +14,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Job, Metric, Needs, Outcome, RatioMetric, zero
 from capbias_core.measures.held_out import estimates_of, held_out_arrays
 from capbias_core.measures.options import Photographed, Seeded, Trained, option
-from capbias_core.measures.training import AttackerTrainer, CaptionList, caption_lists
+from capbias_core.measures.training import AttackerTrainer, CaptionList, caption_lists, unread_notes
 from capbias_core.metrics.confidence import label_probabilities
 from capbias_core.metrics.evidence import HeldOut, Ratio
 from capbias_core.prepare import balanced_split
@@ -171,7 +171,11 @@ def judge_inputs(job: Job, files: dict[str, Path], mask: Callable, broken: dict[
     y, k = job.codes(images), len(job.attribute.values)
     frames = [job.frame, *([job.references()] if job.spec.references else [])]
     model, *human = [caption_lists(frame, images, y, k, mask) for frame in frames]
-    notes = _left_out(len(_captioned(job)), len(files), broken)
+    notes = (
+        *_left_out(len(_captioned(job)), len(files), broken),
+        *unread_notes("the model's captions", model),
+        *(note for own in human for note in unread_notes("the human captions", own)),
+    )
     return JudgeInputs(
         tuple(images), tuple(files[image] for image in images), y, model, human[0] if human else [], notes
     )

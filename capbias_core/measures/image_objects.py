@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import NotMeasurable
 from capbias_core.load.tables import SURE
 from capbias_core.prepare import tokenize
 
@@ -35,9 +35,9 @@ def objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_ar
         exploded = exploded[~exploded.isin(everywhere)]
     column, names = pd.factorize(exploded, sort=True)
     if not len(names):
-        raise CapbiasError(
+        raise NotMeasurable(
             "No object but person is on some of these images and not on others.",
-            "Check the file of objects: its image IDs, and its names, such as cat|dog.",
+            "Check the image ids and the names in the file of objects.",
         )
     matrix = csr_array(
         (np.ones(len(column), dtype=np.int32), (code[exploded.index].to_numpy(), column)), (len(images), len(names))
@@ -69,7 +69,7 @@ def common_objects(on_image: csr_array) -> np.ndarray:
     images = on_image.shape[0]
     kept = np.flatnonzero(np.asarray(on_image.sum(axis=0)).ravel() >= max(1, LEAST_SHARE * images))
     if not len(kept):
-        raise CapbiasError(
+        raise NotMeasurable(
             f"No object is on {LEAST_SHARE:.0%} of the {images:,} images or more.", "Load the objects of these images."
         )
     return kept

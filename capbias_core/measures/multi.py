@@ -9,10 +9,10 @@ from scipy.sparse import csr_array, hstack, triu
 
 from capbias_core.aggregate import Estimate, comparison
 from capbias_core.attributes import need_words
-from capbias_core.errors import CapbiasError, NotMeasurable
+from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, run_available, zero
 from capbias_core.measures.bias_amplification import cooccurrence_bytes, cooccurrence_from
-from capbias_core.measures.caption_side import CaptionSide, both_sides, cooccurrence, least_captions
+from capbias_core.measures.caption_side import CaptionSide, both_sides, cooccurrence, least_captions, of_no_value
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.image_objects import annotated, objects_of
 from capbias_core.metrics.evidence import Cooccurrence
@@ -23,7 +23,7 @@ from capbias_core.metrics.multi_attribute import (
     variance_of_values,
 )
 from capbias_core.prepare.tasks import object_names
-from capbias_core.types import A_TO_T, T_TO_A
+from capbias_core.types import A_TO_T, T_TO_A, left_out_lines
 from capbias_core.workspace.store import RunRow, Workspace
 
 FEWEST = 5
@@ -62,7 +62,9 @@ METRICS = by_name(
 def run(job: Job) -> Outcome:
     """Counts of both sides on the images that both have, in each direction that the inputs allow."""
     sides = both_sides(job)[::-1]
-    evidence, notes = run_available({A_TO_T: lambda: _named(sides), T_TO_A: lambda: _annotated(sides, job)}, "Multi ")
+    evidence, notes, reasons = run_available(
+        {A_TO_T: lambda: _named(sides), T_TO_A: lambda: _annotated(sides, job)}, "Multi "
+    )
     counted = "objects and pairs of objects; captions of the images that both sides have"
     method = f"{counted}; 95% image bootstrap, 1000 draws"
     results = []
@@ -73,7 +75,7 @@ def run(job: Job) -> Outcome:
             said = method if interval is None else f"{counted}; no interval: a bootstrap adds noise to a variance"
             results.append(job.result(METRICS[name], found, int(own.model[:, 0].sum()), said, way, interval))
     arrays = {direction: cooccurrence_bytes(own) for direction, own in evidence.items()}
-    return Outcome(results, arrays, tuple(notes))
+    return Outcome(results, arrays, (*notes, *left_out_lines(reasons)))
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
@@ -126,7 +128,7 @@ def _annotated(sides: Sequence[CaptionSide], job: Job) -> tuple[Cooccurrence, st
         return side.values, combined[sides.index(side)], side.only_one & known[side.image]
 
     found = cooccurrence(sides, names, read)
-    return found, _note(names, _least(sides))
+    return found, _note(names, _least(sides)) + of_no_value(*sides)
 
 
 def combinations(names: list[str], sides: list[csr_array], least: int) -> tuple[list[str], list[csr_array]]:
@@ -138,8 +140,9 @@ def combinations(names: list[str], sides: list[csr_array], least: int) -> tuple[
     single = np.flatnonzero(counts.diagonal() >= least)
     first, second = np.nonzero(triu(counts, k=1).toarray() >= least)
     if not len(single):
-        raise CapbiasError(
-            f"No object is in {least} human captions or more.", "Load more human captions, or objects of these images."
+        raise NotMeasurable(
+            f"No object goes with {least} human captions or more.",
+            "Load more human captions, or objects of these images.",
         )
     found = [names[place] for place in single]
     found += [f"{names[one]} + {names[other]}" for one, other in zip(first, second, strict=True)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, no_neutral, zero
@@ -54,9 +56,11 @@ def run(job: Job) -> Outcome:
         counts = {"misnamed": wrong_over_all(evidence)} | counts
     found = GroupSums.of(job.frame, job.codes, counts)
     notes = [f"Named values rest on {found.sizes_text(job.attribute.values)}."]
-    if "misnamed" not in counts:
-        notes = [f"No caption names a value of {job.attribute.name}."]
-    return GROUPED.outcome(job, found, lambda name: "values that the words of captions name", notes)
+    outcome = GROUPED.outcome(job, found, lambda name: "values that the words of captions name", notes)
+    if "misnamed" in counts:
+        return outcome
+    reason = f"no caption names a value of {job.attribute.name}."
+    return replace(outcome, lacking=dict.fromkeys(("misnamed", "misnamed_gap"), reason))
 
 
 MEASURE = Measure(

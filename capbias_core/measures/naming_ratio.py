@@ -9,7 +9,7 @@ from capbias_core.aggregate import Estimate
 from capbias_core.aggregate.columns import Statistic
 from capbias_core.attributes import need_words
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome
-from capbias_core.measures.caption_side import CaptionSide, both_sides
+from capbias_core.measures.caption_side import CaptionSide, both_sides, of_no_value
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.gender_score_common import (
     PAPER,
@@ -50,7 +50,11 @@ def run(job: Job) -> Outcome:
     images, whole = sides[0].images, csr_array(hstack([_shares(side) for side in sides]))
     none = np.zeros(0, dtype=int)
     sums = Sums(tuple(images), (), whole, whole[:, []], _statistics(job.attribute), len(images), none)
-    return Outcome(set_rows(sums, Label.of(job, METHOD)), {"sums": sums_bytes(sums)}, ())
+    return Outcome(
+        set_rows(sums, Label.of(job, METHOD)),
+        {"sums": sums_bytes(sums)},
+        tuple(filter(None, [of_no_value(*sides[::-1]).strip()])),
+    )
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:

@@ -75,9 +75,8 @@ def run(job: Job) -> Outcome:
     named["label"] = evidence.label
     named["image_id"] = pd.Categorical.from_codes(evidence.image, list(evidence.images))
     if not evidence.names.any():
-        have = f"{' and '.join(found)} {'have' if len(found) > 1 else 'has'} no value"
-        reason = f"No caption names a value of {attribute.name}, so {have} and nothing was masked."
-        return Outcome([], {"naming": frame_bytes(named)}, (reason,))
+        reason = f"no caption names a value of {attribute.name}."
+        return Outcome([], {"naming": frame_bytes(named)}, (), dict.fromkeys(found, reason))
     counts = np.bincount(evidence.label, minlength=len(attribute.values))
     notes = ("Labels: " + ", ".join(f"{value} {n:,}" for value, n in zip(attribute.values, counts, strict=True)) + ".",)
     missing = [name for name, item in found.items() if not np.isfinite(item.value)]

@@ -108,8 +108,8 @@ _ASKED_BY |= {name.lower(): group.metrics for name, group in GROUPS.items()}
 # The same names as lists of them are written.
 NAMES = (*GROUPS, *(name for name in METRICS if name.lower() not in map(str.lower, GROUPS)))
 NAME_RULE = (
-    "Case does not matter. A name gives the metric and its parts: lic gives LIC, LIC_baseline, LIC_excess, LIC_M and "
-    "LIC_D, and LIC_M only itself."
+    "Case does not matter. A name gives the metric and its parts: lic gives LIC, LIC_M, LIC_D and others, and LIC_M only "
+    "itself."
 )
 
 

@@ -18,7 +18,7 @@ from capbias_core.prepare import child_seed, vocabulary
 from capbias_core.prepare.align import Aligner, aligned_lists, constant
 from capbias_core.prepare.ngrams import ngrams_of
 from capbias_core.prepare.split import FIT, random_order
-from capbias_core.types import Progress, Split
+from capbias_core.types import Progress, Split, counted
 from capbias_core.workspace.models import embeddings_folder, model_path
 
 # Attackers in memory at a time, where it holds as many: 50 of LIC's LSTM take 1.1 GB beside PyTorch and the captions.
@@ -32,12 +32,14 @@ SHARE_OF_MEMORY = 0.5  # of what is free; estimates are rough, and others use th
 class CaptionList:
     """One caption index of one set on the labelled images: row of each image (-1 where it has none), and texts.
 
-    kept_at: where each caption stands in the set as kept.
+    kept_at: where each caption stands in the set as kept. unread: of the last index, how many captions have a further
+    one, so that they are in no list.
     """
 
     row_of_image: np.ndarray
     masked: list[str]
     kept_at: np.ndarray
+    unread: int = 0
 
     def rows(self, images: np.ndarray) -> np.ndarray:
         rows = self.row_of_image[images]
@@ -60,8 +62,8 @@ def caption_lists(
     """A set as one list of masked captions for each caption index, as LIC trains one attacker an index.
 
     mask: captions as written to what an attacker reads. An index is used where at least half of the images of every
-    value have it; the captions beyond are left out. Captions stand in the order of their images, whatever the order of
-    a file.
+    value have it; the captions beyond are counted as `unread`. Captions stand in the order of their images, whatever
+    the order of a file.
     """
     image = pd.Index(images, dtype=object).get_indexer(frame["image_id"].to_numpy(dtype=object))
     number, captions = frame["caption_index"].to_numpy(), frame["caption"].to_numpy(dtype=object)
@@ -71,11 +73,23 @@ def caption_lists(
         part = part[np.argsort(image[part], kind="stable")]
         having = image[part]
         if lists and (2 * np.bincount(y[having], minlength=k) < np.bincount(y, minlength=k)).any():
+            lists[-1] = replace(lists[-1], unread=int((image >= 0).sum()) - sum(len(known.masked) for known in lists))
             break
         row_of_image = np.full(len(images), -1)
         row_of_image[having] = np.arange(len(part))
         lists.append(CaptionList(row_of_image, mask(captions[part].tolist()), frame.index.to_numpy()[part]))
     return lists
+
+
+def unread_notes(what: str, lists: Sequence[CaptionList]) -> list[str]:
+    """A note on the captions of a set that are in none of its lists, if any. what: whose captions."""
+    unread = sum(own.unread for own in lists)
+    if not unread:
+        return []
+    return [
+        f"{what[:1].upper()}{what[1:]}: {unread:,} of {unread + sum(len(own.masked) for own in lists):,} are not read, "
+        f"since fewer than half of the images of some value have more than {counted(len(lists), 'caption')}."
+    ]
 
 
 def free_memory() -> int:
@@ -143,8 +157,9 @@ class AttackerTrainer:
         self.done = 0
         self.notes: list[str] = []
 
-    def note_cut(self, what: str, lists: Sequence[CaptionList]) -> None:
-        """Notes of captions how many the attacker does not read to their end, if any."""
+    def note_unread(self, what: str, lists: Sequence[CaptionList]) -> None:
+        """Notes of captions how many the attacker does not read, or not to their end, if any."""
+        self.notes += unread_notes(what, lists)
         if isinstance(self.attacker, CutsCaptions):
             captions = [caption for own in lists for caption in own.masked]
             self.notes += [f"{what[:1].upper()}{what[1:]}: {note}" for note in self.attacker.cut(captions)]
@@ -213,7 +228,7 @@ class AttackerTrainer:
         """
         sides = {"the model's captions": model, "the human captions": human}
         for what, lists in sides.items():
-            self.note_cut(what, lists)
+            self.note_unread(what, lists)
         texts, of_human = self._cases(human, splits, model)
         more, of_model = self._cases(model, splits, None)
         of_model = [replace(case, start=case.start + len(texts)) for case in of_model]
@@ -235,7 +250,7 @@ class AttackerTrainer:
 
         align_to: the model's captions, to whose training vocabulary the words are aligned before training.
         """
-        self.note_cut(what, lists)
+        self.note_unread(what, lists)
         texts, cases = self._cases(lists, splits, align_to)
         corpus = self.attacker.corpus(texts)
         for case, fitted in zip(cases, self.fit(corpus, cases, what), strict=True):

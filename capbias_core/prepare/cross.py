@@ -47,8 +47,7 @@ def crossed(first: Attribute, second: Attribute, counts: dict[str, int]) -> Attr
     if len(values) < 2:
         shown = "; ".join(f"{cell}: {counts.get(cell, 0):,}" for cell in every)
         raise CapbiasError(
-            f"{crossed_name(first.name, second.name)} with {shown} labelled images",
-            f"at least two cells with {LEAST} images or more",
+            f"Fewer than two cells of {crossed_name(first.name, second.name)} have {LEAST} labelled images ({shown}).",
             "Load labels of more images, or score the two attributes alone.",
         )
     small = [f"{cell} ({counts.get(cell, 0):,})" for cell in every if cell not in values]

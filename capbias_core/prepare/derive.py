@@ -31,8 +31,7 @@ def derive_labels(references: pd.DataFrame, attribute: Attribute) -> pd.DataFram
     rule = attribute.derived
     if rule is None:
         raise CapbiasError(
-            f"the attribute {attribute.name}, whose labels are not derived from captions",
-            "an attribute whose TOML file has a table [derived]",
+            f"Labels of {attribute.name} cannot be derived from captions, since its TOML file has no [derived].",
             "Load a table of labels for it.",
         )
     places, captions = pd.factorize(references["caption"])
@@ -59,9 +58,9 @@ def with_rule(attribute: Attribute, at_least: int | None = None, both: str | Non
     """The attribute with another rule than its own by which labels are derived. Raises CapbiasError for none."""
     rule = attribute.derived or Derivation()
     if both not in (None, *WITHOUT_ORDER):
-        raise CapbiasError(f"both {both!r}", " or ".join(WITHOUT_ORDER), "Choose one of them.")
+        raise CapbiasError(f"both must be {' or '.join(WITHOUT_ORDER)}, not {both!r}.")
     if at_least is not None and at_least < 1:
-        raise CapbiasError(f"at least {at_least} captions", "a whole number from 1", "Give one.")
+        raise CapbiasError(f"at_least must be 1 or more, not {at_least}.")
     if both is not None:
         rule = replace(rule, both=both, precedence=())
     return replace(attribute, derived=replace(rule, at_least=at_least or rule.at_least))

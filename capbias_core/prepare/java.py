@@ -14,6 +14,7 @@ from capbias_core.errors import CapbiasError
 
 # For one block of lines, and for Java to start: METEOR reads its paraphrases for 8 seconds first.
 SECONDS = 300.0
+NO_JAVA = "This machine has no Java, in which METEOR is written."
 
 # Lines to so many answers: ask(lines, answers), or ask(lines, answers, last=True) where none follow and the program
 # waits for their end.
@@ -34,9 +35,8 @@ def java(arguments: Sequence[str], seconds: float = SECONDS) -> Iterator[Ask]:
     program = shutil.which("java")
     if program is None:
         raise CapbiasError(
-            "a machine without Java",
-            "the program java, 8 or newer: METEOR and the PTB tokenizer are written in it",
-            "Install it (Debian: apt-get install default-jre-headless), or leave METEOR out.",
+            "This machine has no Java, in which METEOR and the PTB tokenizer are written.",
+            "Install Java 8 or newer (Debian: apt-get install default-jre-headless), or leave METEOR out.",
         )
     with tempfile.TemporaryFile() as faults:
         process = subprocess.Popen(
@@ -64,8 +64,7 @@ def _ask(process, seconds: float, faults, lines: Sequence[str], answers: int, la
     writer.join()
     if answers and not found[-1]:
         raise CapbiasError(
-            f"Java, which ended before its answer: {_last_line(faults)}",
-            f"{answers:,} lines of answers within {seconds:.0f} s",
+            f"Java gave no answer within {seconds:.0f} s, or ended before: {_last_line(faults)}",
             "Check that `java -version` works and that 2 GB of memory are free.",
         )
     return [line.rstrip("\n") for line in found]

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import NotMeasurable
 from capbias_core.types import Split
 
 SMALLEST_GROUP = 10
@@ -44,10 +44,10 @@ def _groups(labels: np.ndarray, n_values: int, order: np.ndarray) -> list[np.nda
     size = min(len(group) for group in positions)
     if size < SMALLEST_GROUP:
         counts = ", ".join(str(len(group)) for group in positions)
-        raise CapbiasError(
-            f"{counts} images for the {n_values} values of the attribute",
-            f"at least {SMALLEST_GROUP} images of every value",
-            "Map other labels to the values, or load captions for more labelled images.",
+        raise NotMeasurable(
+            f"Only {counts} images are labelled with the {n_values} values of the attribute, and each needs "
+            f"{SMALLEST_GROUP}.",
+            "Map other labels to the values, or load captions of more labelled images.",
         )
     return [group[:size] for group in positions]
 

@@ -32,8 +32,7 @@ def weights_of(attention: Attention, layer: int, head: int) -> np.ndarray:
     """(W, W) of one layer and head, counted from 1. Raises CapbiasError where there is none."""
     for what, number, count in zip(("layer", "head"), (layer, head), attention.weights.shape, strict=False):
         if not 1 <= number <= count:
-            got = f"{what} {number} of an encoder that has {count}"
-            raise CapbiasError(got, f"1 to {count}", f"Choose another {what}.")
+            raise CapbiasError(f"There is no {what} {number}: the encoder has {count}.")
     return attention.weights[layer - 1, head - 1]
 
 

@@ -6,6 +6,7 @@ from html import escape
 
 import pandas as pd
 
+from capbias_core.attributes.labels import spellings_of
 from capbias_core.prepare.trial import Trial
 from capbias_core.types import Attribute
 
@@ -22,10 +23,9 @@ def attribute_lines(attribute: Attribute) -> list[tuple[str, str]]:
     ]
     if not attribute.masked_words:
         lines[-2] = ("Mask token", f"{attribute.mask_token}, not used: no word is masked")
-    by_value: dict[str, list[str]] = {}
-    for label, value in attribute.aliases.items():
-        by_value.setdefault(value, []).append(label)
-    lines += [(f"Labels read as {value}", ", ".join(labels)) for value, labels in by_value.items()]
+    lines += [
+        (f"Labels read as {value}", ", ".join(labels)) for value, labels in spellings_of(attribute).items() if labels
+    ]
     rule = f"they can be: {attribute.derived.text}" if attribute.derived else "no: labels come from a table"
     lines.append(("Labels from captions", rule))
     return [*lines, ("Note", attribute.note or "none: say what the labels cannot say")]

@@ -50,7 +50,7 @@ def picture(figure: Any, format: str) -> bytes:
 def pictures(figures: Sequence[Any], format: str) -> list[bytes]:
     """Several, drawn by one browser."""
     if lack := pictures_lack():
-        raise CapbiasError(lack.rstrip("."), "a browser that draws it", "Install it, or take the data.")
+        raise CapbiasError(lack, "Install it, or download the data.")
     import plotly.graph_objects as go
 
     scale, asked = SHARPNESS if format == "png" else 1, []
@@ -64,7 +64,7 @@ def pictures(figures: Sequence[Any], format: str) -> list[bytes]:
             return [b64decode(own) for own in data.split()]
     if not asked:
         return []
-    raise CapbiasError("no picture from the browser", "one", "Try again, or take the data.")
+    raise CapbiasError("The image could not be exported.", "Try again, or download the data.")
 
 
 def _of_browser(asked: bytes, seconds: float) -> bytes:

@@ -35,8 +35,7 @@ def apart(specs: Sequence[RunSpec]) -> list[RunSpec]:
     twice = [name for (_, name), count in counts.items() if count > 1]
     if twice:
         raise CapbiasError(
-            f"several runs that make {', '.join(map(repr, twice))}, each of which would replace the one before",
-            "a name of its own for each",
+            f"Several runs would make {', '.join(map(repr, twice))} and replace each other's.",
             "Ask for one of them, or in a terminal name each (--name).",
         )
     return list(specs)

@@ -41,9 +41,8 @@ def _check_free(workspace: Workspace, collection: str, name: str) -> None:
     kept = {item.name: item for item in workspace.items("captions", collection)}
     if name in kept and RUN not in kept[name].details:
         raise CapbiasError(
-            f"the name {name!r}, which captions loaded from {shown(kept[name].source)} have in {collection!r}",
-            "a name of its own for captions that are made",
-            "Give another one (--name), or delete those.",
+            f"Captions loaded from {shown(kept[name].source)} have the name {name!r} in {collection!r}.",
+            "Choose another name (--name), or delete those.",
         )
 
 

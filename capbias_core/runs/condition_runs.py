@@ -54,8 +54,7 @@ def plan_conditions(
     sets = sets_of(workspace, collection, captioner, chosen)
     if len(sets) < 2:
         raise CapbiasError(
-            f"captioner {captioner!r} with captions under one condition ({', '.join(sets)})",
-            "captions of the same photographs, original and masked",
+            f"The captioner {captioner!r} has captions under one condition only ({', '.join(sets)}).",
             "Name the condition of a set on the Masking page, or with import --captioner NAME --condition NAME.",
         )
     tables = [own for own in workspace.items("attributes", collection) if attribute in own.details["attributes"]]

@@ -63,7 +63,7 @@ def execute(folder: str, run_id: str, token: str) -> None:
         with acting(run.owner), checkpoints_in(workspace.checkpoints / run_id):
             outcome = run_one(workspace, run.spec, _reporter(workspace, run_id, token))
         names = [own.name for own in MEASURES[run.spec.measure].metrics]
-        workspace.finish(run_id, token, outcome.results, outcome.arrays, outcome.notes, names)
+        workspace.finish(run_id, token, outcome.results, outcome.arrays, outcome.notes, names, outcome.lacking)
     except Cancelled:
         with suppress(WorkspaceError):
             workspace.log(run_id, "stopped")
@@ -133,8 +133,7 @@ def dask_client():
             return Client(address, timeout="10s", set_as_default=False)
         except OSError as error:
             raise CapbiasError(
-                f"CAPBIAS_SCHEDULER={address}, where no scheduler answers ({error})",
-                "the address of a running Dask scheduler, such as tcp://host:8786",
+                f"No Dask scheduler answers at CAPBIAS_SCHEDULER={address} ({error}).",
                 "Start it, or unset CAPBIAS_SCHEDULER to use workers on this machine.",
             ) from None
     return _own_cluster()

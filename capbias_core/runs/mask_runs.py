@@ -34,9 +34,8 @@ def _check_free(workspace: Workspace, collection: str, name: str) -> None:
     taken = {item.name: item for item in workspace.items(KIND, collection) if RUN not in item.details}
     if name in taken:
         raise CapbiasError(
-            f"the name {name!r}, which the photographs in {shown(taken[name].source)} have in {collection!r}",
-            "a name of its own for photographs that are made",
-            "Give another one (--name).",
+            f"The photographs in {shown(taken[name].source)} have the name {name!r} in {collection!r}.",
+            "Choose another name (--name).",
         )
 
 

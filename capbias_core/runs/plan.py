@@ -74,7 +74,7 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     or that are not allowed. A run whose device is left open is the one that finished on a device by its name.
     """
     if not request.captions:
-        raise CapbiasError("no caption set", "at least one", "Choose the captioners to score.")
+        raise CapbiasError("No captions are chosen.", "Choose one captioner or more.")
     _check_known(request.options)
     table = workspace.item("attributes", request.table, request.collection)
     attribute, where = attribute_of(table, request.attribute)
@@ -148,8 +148,7 @@ def useful(specs: Sequence[RunSpec], request: Request) -> tuple[list[RunSpec], d
         for reason in _why_not(name, able, giving, request):
             reasons.setdefault(reason, []).append(name)
     if not kept:
-        lines = "; ".join(left_out(reasons))
-        raise CapbiasError(lines, "a metric that can be had from these inputs", "Ask for another metric.")
+        raise CapbiasError("None of the metrics can be measured.", f"{'. '.join(left_out(reasons))}.")
     return [spec for spec in specs if spec.run_id in kept or spec.measure == PER_CAPTION], reasons
 
 
@@ -273,8 +272,7 @@ def _coverages(
     if not any(covered for _, covered in counts.values()):
         name, (captioned, _) = next(iter(counts.items()))
         raise CapbiasError(
-            f"references {references.name}, which have none of the {captioned:,} labelled images of {name}",
-            "human captions of the same images",
+            f"The references {references.name} have none of the {captioned:,} labelled images of {name}.",
             "Check the image ids of both files, or choose no references.",
         )
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pandas as pd
@@ -15,8 +16,8 @@ from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.shared_images import NOTE
 from capbias_core.types import Attribute, Progress
 from capbias_core.workspace.labels import labels_for
-from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.spec import WITH_REFERENCES, RunSpec, attribute_from
+from capbias_core.workspace.store import RunRow, Workspace, images_in
 
 # Of a run that makes an item from photographs.
 NO_ATTRIBUTE = Attribute("", "", ())
@@ -29,10 +30,21 @@ def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
     with deterministic(getattr(job.options, "deterministic", False)):
         outcome = measure.run(job)
     if not isinstance(outcome, Outcome):
-        raise CapbiasError(
-            f"{type(outcome).__name__} from run in measures/{measure.name}.py", "an Outcome", "Return one at its end."
-        )
-    return replace(outcome, notes=(NOTE, *outcome.notes)) if spec.shared_with else outcome
+        raise TypeError(f"run of measures/{measure.name}.py returned {type(outcome).__name__}, not an Outcome")
+    return outcome if measure.makes else replace(outcome, notes=(*_sample_notes(job), *outcome.notes))
+
+
+def _sample_notes(job: Job) -> Iterator[str]:
+    """Which captions and images a run leaves out before it measures anything."""
+    spec = job.spec
+    if spec.shared_with:
+        yield NOTE
+    if unlabelled := len(job.workspace.frame(spec.captions)) - len(job.frame) if not spec.shared_with else 0:
+        yield f"{unlabelled:,} of the captions do not count: their images have no label for {job.attribute.name}."
+    if spec.coverage == WITH_REFERENCES and MEASURES[spec.measure].compares:
+        images = images_in(job.frame)
+        both = len(images & images_in(job.references()))
+        yield f"Only {both:,} of the {len(images):,} labelled images have both captions and references."
 
 
 def bare_job(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
@@ -53,9 +65,8 @@ def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
     frame = of_images(workspace.frame(spec.captions), labels.index)
     if frame.empty:
         raise CapbiasError(
-            f"{spec.model}, none of whose images has a label for {attribute.name}",
-            "captions of images in the attribute table",
-            "Check that the ids of both files are of the same data set.",
+            f"No image of {spec.model} has a label for {attribute.name}.",
+            "Check that the image ids of captions and labels are of the same data set.",
         )
     options = MEASURES[spec.measure].options.read(spec.options)
     return Job(workspace, spec, options, attribute, frame, labels, table, progress)

@@ -94,9 +94,8 @@ class Captioner:
     def _halve(self, tried: int) -> None:
         if tried == 1:
             raise CapbiasError(
-                f"a captioner for which the memory of {self.device.type} is too small, one photograph at a time",
-                "a machine with room for it",
-                "Take fewer beams or a smaller captioner, or let it work on the CPU (--device cpu).",
+                f"The memory of {self.device.type} is too small for this captioner, even for one photograph at a time.",
+                "Use fewer beams, a smaller captioner, or the CPU (--device cpu).",
             )
         self.fits = tried // 2
         if self.device.type == "cuda":
@@ -141,7 +140,7 @@ class Captioner:
         )
         own = [place for place, special in enumerate(read["special_tokens_mask"]) if not special]
         if not own:
-            raise CapbiasError("a caption without words", "a caption", "Give one with a word in it.")
+            raise CapbiasError("The caption has no words.")
         ids = torch.tensor([read["input_ids"]], device=self.device)
         logs = self._next_logits(self._inputs([pixels]), ids).float().log_softmax(dim=-1)  # (1, T, V)
         kept = ids[0, own].tolist()
@@ -242,9 +241,8 @@ class Captioner:
 
     def _without_map(self) -> CapbiasError:
         return CapbiasError(
-            f"a captioner of the kind {self.model.config.model_type!r}, whose image encoder keeps no map that is known",
-            "an encoder with a stack of layers over a square of patches, or with convolutions",
-            "Take one of the presets, such as blip or git.",
+            f"Captioners of the kind {self.model.config.model_type!r} have no map of the image that Grad-CAM can read.",
+            "Use one of the presets, such as blip or git.",
         )
 
 

@@ -45,9 +45,8 @@ class Detector:
             found = self._found([np.zeros((64, 64, 3), dtype=np.uint8)])
         if found[0].boxes is None:
             raise CapbiasError(
-                f"{path.name}, whose model gives no boxes (its task is {self._model.task})",
-                "the weights of a detector",
-                "Choose weights such as yolov8n.",
+                f"The model in {path.name} gives no boxes (its task is {self._model.task}).",
+                "Choose the weights of a detector, such as yolov8n.",
             )
         self.classes = tuple(map(kept_name, self._model.names.values()))
 
@@ -133,9 +132,7 @@ def _loading(path: Path) -> Iterator[None]:
     except Exception as error:
         first = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
         raise CapbiasError(
-            f"{path.name}, which cannot be loaded as a detector ({first[:200]})",
-            "weights of a YOLO detector, as ultralytics saves or exports them",
-            "Check that the file was copied whole.",
+            f"{path.name} cannot be loaded as a YOLO detector ({first[:200]}).", "Check that the file was copied whole."
         ) from None
 
 

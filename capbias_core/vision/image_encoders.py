@@ -111,16 +111,15 @@ def _backbone(name: str, weights: Path) -> nn.Module:
     known = models.list_models(models)
     if name not in known:
         few = ", ".join(own for own in known if own.startswith("resnet"))
-        raise CapbiasError(f"backbone {name!r}", f"a classifier of torchvision, such as {few}", "Check the spelling.")
+        raise CapbiasError(f"torchvision has no classifier {name!r}.", f"It has for example {few}.")
     network = models.get_model(name, weights=None)
     try:
         network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
     except Exception as error:  # whatever a wrong file makes PyTorch raise
         first = str(error).strip().splitlines()[0][:150]
         raise CapbiasError(
-            f"{weights.name}, which are no weights of {name} ({first})",
-            f"the state_dict of torchvision's {name}",
-            "Save it with torch.save(model.state_dict(), FILE), or name the model that the weights are of.",
+            f"{weights.name} does not hold the weights of torchvision's {name} ({first}).",
+            "Save them with torch.save(model.state_dict(), FILE), or name the model that the weights are of.",
         ) from None
     last = next(child for child in ("fc", "classifier", "heads", "head") if hasattr(network, child))
     setattr(network, last, nn.Identity())

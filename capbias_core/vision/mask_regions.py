@@ -125,9 +125,8 @@ def check_size(rows: pd.DataFrame, size: tuple[int, int]) -> None:
     others = _sizes(rows, size)
     if others:
         raise CapbiasError(
-            f"{others} for a photograph of {size[1]} x {size[0]}",
-            "outlines and boxes of this very photograph",
-            "Check that they are of the same data set, and that the photograph was not resized.",
+            f"A photograph of {size[1]} x {size[0]} pixels has {others}.",
+            "Check that both are of the same data set, and that the photograph was not resized.",
         )
 
 

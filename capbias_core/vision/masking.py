@@ -42,8 +42,7 @@ def outline_mask(outline: str, height: int, width: int) -> np.ndarray:
     fault = outline_fault(found, height, width)
     if fault or not isinstance(found, list | dict):
         raise CapbiasError(
-            fault,
-            "an outline drawn on this very photograph, as COCO's instances have it",
+            f"The outline cannot be used: {fault}.",
             "Check that segments and photographs are of the same data set, and that no photograph was resized.",
         )
     return coco_mask().decode(_run_lengths(found, height, width)).astype(bool)
@@ -76,7 +75,7 @@ def part_of(person: np.ndarray, fraction: float) -> np.ndarray:
     [[0, 1, 1], [1, 0, 0]]
     """
     if not 0 < fraction <= 1:
-        raise CapbiasError(f"the fraction {fraction:g}", "a share above 0, and 1 at most", "The usual one is 0.5.")
+        raise CapbiasError(f"The fraction must be above 0 and at most 1, not {fraction:g}.")
     places = np.flatnonzero(person)
     found = np.zeros(person.shape, dtype=bool)
     found.flat[places[: int(np.floor(len(places) * fraction + 0.5))]] = True
@@ -137,11 +136,7 @@ def region(
     if condition not in needs:
         raise unknown_name("condition", condition, needs)
     if any(given is None for given in needs[condition]):
-        raise CapbiasError(
-            f"the condition {condition} without what it hides",
-            "the person's outline or box, or the object's",
-            "Give both for the condition both.",
-        )
+        raise CapbiasError(f"The condition {condition} needs the outline or box of everything that it hides.")
     if condition == "box":
         return box_mask(person_box, *size)
     for given in needs[condition]:
@@ -153,8 +148,7 @@ def region(
 def _check_size(found: np.ndarray, size: tuple[int, int]) -> None:
     if found.shape != tuple(size):
         raise CapbiasError(
-            f"a mask of {found.shape[1]} x {found.shape[0]} pixels on a photograph of {size[1]} x {size[0]}",
-            "a mask of the photograph's size",
+            f"The mask has {found.shape[1]} x {found.shape[0]} pixels, the photograph {size[1]} x {size[0]}.",
             "Check that both are of the same data set.",
         )
 

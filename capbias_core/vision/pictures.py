@@ -41,7 +41,7 @@ def small_pictures(
     for part, done in _groups(images):
         tick(done / len(images), f"photograph {done + 1:,} of {len(images):,}")
         read = _read([files[image] for image in part], size)
-        refused |= {image: own.got for image, own in zip(part, read, strict=True) if isinstance(own, CapbiasError)}
+        refused |= {image: own.message for image, own in zip(part, read, strict=True) if isinstance(own, CapbiasError)}
         pixels = [own for own in read if not isinstance(own, CapbiasError)]
         if pixels:
             found.append(look(np.stack(pixels)) if look else np.stack(pixels))

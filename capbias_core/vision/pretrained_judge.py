@@ -80,9 +80,8 @@ class AskedJudge:
                 )
             if not np.isfinite(loss):
                 raise CapbiasError(
-                    f"a captioner whose loss is {loss} after {epoch + 1} epochs of training",
-                    "a finite one",
-                    "Ask it as it is (without --judge-epochs), or train another.",
+                    f"The captioner's loss is {loss} after {epoch + 1} epochs of training.",
+                    "Use it untrained (without --judge-epochs), or another one.",
                 )
             if loss < lowest:
                 lowest, weights = loss, deepcopy(captioner.model.state_dict())

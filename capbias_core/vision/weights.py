@@ -62,9 +62,8 @@ def find_weights(name: str, folder: Path) -> Weights:
         path = named(path)
     if path.suffix.lower() not in NEEDS:
         raise CapbiasError(
-            f"weights called {path.name!r}",
-            f"a file that ends in {', '.join(NEEDS)}, or a name such as yolov8n",
-            "Export the detector in one of these formats.",
+            f"Weights are in a file that ends in {', '.join(NEEDS)}, unlike {path.name!r}.",
+            "Export the detector in one of these formats, or name one such as yolov8n.",
         )
     return Weights(path.name, str(path.resolve()), file_digest(path))
 
@@ -99,9 +98,8 @@ def _downloaded(name: str, folder: Path) -> Path:
 
 def _not_here(name: str, path: Path, reason: str) -> CapbiasError:
     return CapbiasError(
-        f"weights called {name!r}, which are not on this machine and could not be downloaded"
-        + (f" ({reason[:200]})" if reason else ""),
-        "a file of weights (.pt, .onnx, .tflite), or a name that ultralytics knows and a network to get it from",
+        f"The weights {name!r} are not on this machine and could not be downloaded"
+        + (f" ({reason[:200]})." if reason else "."),
         f"Where there is a network, run `yolo predict model={name}`, copy {name} here, and name the file instead, or "
         f"put it into {path.parent}.",
     )
@@ -109,7 +107,6 @@ def _not_here(name: str, path: Path, reason: str) -> CapbiasError:
 
 def _no_such(name: str, path: Path) -> CapbiasError:
     return CapbiasError(
-        f"weights called {name!r}: no such file, here or in {path.parent}, and no name that ultralytics knows",
-        "a file of weights (.pt, .onnx, .tflite), or a name such as yolov8n",
-        "Check the spelling of the path.",
+        f"The weights {name!r} are no file, here or in {path.parent}, and no name that ultralytics knows.",
+        "Name a file (.pt, .onnx, .tflite), or a detector such as yolov8n.",
     )

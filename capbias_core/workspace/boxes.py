@@ -53,7 +53,7 @@ def weights_option(
         return name
     if not name:
         raise CapbiasError(
-            "no detector", "a file of weights, or a name that ultralytics knows", "Name it with --weights."
+            "No detector is named.", "Name a file of weights, or one that ultralytics knows, with --weights."
         )
     found = find_weights(name, folder or workspace.folder / WEIGHTS)
     return register_model(workspace, found.name, found.path, found.digest)
@@ -193,9 +193,8 @@ def keep_objects_of(workspace: Workspace, boxes: Item, name: str = "") -> Item:
     frame = object_texts(workspace.frame(boxes.hash), images_of(workspace, boxes))
     if not (frame["objects"] != "").any():
         raise CapbiasError(
-            f"boxes {boxes.name}, which show nothing on {len(frame):,} photographs",
-            "an object on one of them at least",
-            "Ask for a lower confidence, or for another detector.",
+            f"The boxes {boxes.name} show nothing on {len(frame):,} photographs.",
+            "Ask for a lower confidence, or use another detector.",
         )
     name = name or boxes.name
     kept = {item.name: item.details for item in workspace.items(OBJECTS, boxes.collection)}
@@ -221,8 +220,7 @@ def agreement_of(workspace: Workspace, boxes: Item, segments: Item, name: str = 
     both = sorted(set(images_of(workspace, boxes)) & set(outlines["image_id"]))
     if not both:
         raise CapbiasError(
-            f"boxes {boxes.name} and outlines {segments.name}, of different photographs",
-            "both of some of the same photographs",
+            f"The boxes {boxes.name} and the outlines {segments.name} share no photograph.",
             "Check the image ids of both.",
         )
     return agreement(workspace.frame(boxes.hash), outlines, both, name)

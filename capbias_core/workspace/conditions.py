@@ -116,7 +116,7 @@ def _check_chosen(every: dict[str, dict[str, list[Item]]], chosen: Sequence[str]
     for group in groups:
         if len(both := [name for name in group if name in chosen]) > 1:
             raise CapbiasError(
-                f"the sets {' and '.join(both)}, of one captioner and one condition", "one of them", "Leave one out."
+                f"The sets {' and '.join(both)} are of the same captioner and condition.", "Leave all but one out."
             )
 
 

@@ -10,7 +10,14 @@ from capbias_core.errors import unknown_name
 from capbias_core.prepare.cross import LEAST, cells, cross_labels, crossed, crossed_name
 from capbias_core.types import Attribute
 from capbias_core.workspace.ingest import LONGEST_NAME
-from capbias_core.workspace.labels import keep_attributes, labels_in, mapping_details, table_with
+from capbias_core.workspace.labels import (
+    attributes_in,
+    keep_attributes,
+    labels_in,
+    mapping_details,
+    table_with,
+    tables_with,
+)
 from capbias_core.workspace.store import Item, Workspace
 
 
@@ -26,7 +33,7 @@ class Crossing:
 
     @property
     def name(self) -> str:
-        return crossed_name(*(own.name for own in self.sides))
+        return crossed_name(*(side.name for side in self.sides))
 
     @property
     def refused(self) -> tuple[str, ...]:
@@ -46,32 +53,31 @@ def cross(workspace: Workspace, collection: str, first: str, second: str, table:
     Raises CapbiasError where no table holds one of them.
     """
     tables = workspace.items("attributes", collection)
-    held = [_table(tables, name, table) for name in (first, second)]
-    one, other = (labels_in(workspace, own, name) for own, name in zip(held, (first, second), strict=True))
+    chosen = [_table(tables, name, table) for name in (first, second)]
+    one, other = (labels_in(workspace, item, name) for item, name in zip(chosen, (first, second), strict=True))
     both = cross_labels(one.values, other.values)
     counted = both.value_counts().to_dict()
     counts = {cell: int(counted.get(cell, 0)) for cell in cells(one.attribute, other.attribute)}
     name = crossed_name(first, second)
     frame = pd.DataFrame({"image_id": both.index.to_numpy(dtype=object), name: both.to_numpy(dtype=object)})
     return Crossing(
-        (one.attribute, other.attribute), frame, counts, f"{first} of {held[0].name} x {second} of {held[1].name}"
+        (one.attribute, other.attribute), frame, counts, f"{first} of {chosen[0].name} x {second} of {chosen[1].name}"
     )
 
 
 def _table(tables: list[Item], name: str, table: str) -> Item:
     """The table of an attribute's labels."""
-    holding = [own for own in tables if name in own.details.get("attributes", {})]
+    holding = tables_with(tables, name)
     if not holding:
-        known = dict.fromkeys(own for item in tables for own in item.details.get("attributes", {}))
-        raise unknown_name("attribute", name, known)
-    return next((own for own in holding if own.name == table), None) or table_with(holding, name)
+        raise unknown_name("attribute", name, attributes_in(tables))
+    return next((item for item in holding if item.name == table), None) or table_with(holding, name)
 
 
-def keep_crossed(workspace: Workspace, collection: str, found: Crossing) -> Item:
+def keep_crossed(workspace: Workspace, collection: str, crossing: Crossing) -> Item:
     """Keep the cells as a table of labels; images of cells that are left out have no label. Raises CapbiasError where
     fewer than two cells are large enough."""
-    attribute = crossed(*found.sides, found.counts)
-    mapping = {cell: cell if cell in attribute.values else None for cell, count in found.counts.items() if count}
+    attribute = crossed(*crossing.sides, crossing.counts)
+    mapping = {cell: cell if cell in attribute.values else None for cell, count in crossing.counts.items() if count}
     details = {attribute.name: mapping_details(attribute, attribute.name, mapping)}
     name = attribute.name[:LONGEST_NAME]
-    return keep_attributes(workspace, found.frame, name, collection, found.source, details)
+    return keep_attributes(workspace, crossing.frame, name, collection, crossing.source, details)

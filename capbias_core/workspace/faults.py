@@ -28,32 +28,26 @@ def workspace_fault(database: Path, error: Exception, opened: bool) -> Workspace
     folder, code = database.parent, code_of(error)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return Unavailable(
-            f"the workspace {folder}, which another process has kept locked for half a minute",
-            "a turn to write",
+            f"Another process has kept the workspace {folder} locked for half a minute.",
             "Repeat this; if that does not help, end the other process.",
         )
     if getattr(error, "errno", None) in NO_SPACE or code == sqlite3.SQLITE_FULL or _is_full(folder, code):
         return Unavailable(
-            f"no space left on the disk of the workspace {folder}",
-            "room for what is to be kept",
+            f"The disk of the workspace {folder} has no space left.",
             "Free some space and repeat this. What was kept before can be read.",
         )
     if opened and not database.exists():
         return WorkspaceError(
-            f"the workspace {folder}, whose catalogue {database.name} is gone",
-            "the folder as it was when it was opened",
+            f"The catalogue {database.name} of the workspace {folder} is gone.",
             f"Put it back; or {ANOTHER} and start again.",
         )
     if code in UNWRITABLE or isinstance(error, OSError):
         return WorkspaceError(
-            f"the workspace folder {folder}, which cannot be written ({error})",
-            "a folder that can be written",
+            f"The workspace folder {folder} cannot be written ({error}).",
             f"Allow writing, or {ANOTHER}. What is kept in it can be read.",
         )
     return WorkspaceError(
-        f"the catalogue {database}, which cannot be used ({error})",
-        "a catalogue of capbias that is whole",
-        f"Put back a copy of it, or {ANOTHER}.",
+        f"The catalogue {database} cannot be used ({error}).", f"Put back a copy of it, or {ANOTHER}."
     )
 
 

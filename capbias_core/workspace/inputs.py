@@ -101,7 +101,7 @@ def source_file(source: Source, kind: str, name: str = "", **more: Any) -> File:
     """A source of Python or the command line as a File. Raises CapbiasError for a URL."""
     if isinstance(source, str | os.PathLike):
         return File(checked_path(source), kind, name, **more)
-    return File(source, kind, name or {CAPTIONS: UNNAMED}.get(kind, kind), **more)
+    return File(source, kind, name or {CAPTIONS: UNNAMED, LABELS: "labels"}.get(kind, kind), **more)
 
 
 def caption_files(given: Any, **more: Any) -> list[File]:

@@ -163,16 +163,19 @@ def resolve_attributes(
     frame: pd.DataFrame, asked: Sequence[str] = (), overrides: Overrides | None = None, folder: Path | None = None
 ) -> list[dict]:
     """The mappings of several attributes of a table, each `NAME` or `NAME=COLUMN`. Of a table for which none is asked,
-    those that its columns hold: several columns of one attribute are labels by several annotators.
+    those that its columns hold: several columns of one attribute are labels by several annotators. Columns in which no
+    label is understood are left out beside others (see `unread_columns`).
 
     Raises CapbiasError if there is none, or if overrides name another attribute.
     """
     pairs = [item.partition("=")[::2] for item in asked]
     if not asked:
-        known = known_attributes()
-        labels = {item: frame[item].unique() for item in frame.columns if item != "image_id"}
-        pairs = [(attribute.name, column) for column, attribute in guess_attributes(known.values(), labels).items()]
-        pairs = pairs or [(name, item) for name, each in known.items() for item in named_columns(each, labels)[:1]]
+        known, labels = known_attributes(), _labels_of(frame)
+        guesses = guess_attributes(known.values(), labels)
+        readable = {column for each in known.values() for column in label_columns(each, labels)}
+        mapped = {column for column, each in guesses.items() if column in readable or each.name in (overrides or {})}
+        pairs = [(each.name, column) for column, each in guesses.items() if column in (mapped or guesses)]
+        pairs = pairs or [(name, column) for name, each in known.items() for column in named_columns(each, labels)[:1]]
         if not pairs:
             raise CapbiasError(
                 f"No column holds labels of {' or '.join(known)}; the columns are {', '.join(labels)}.",
@@ -183,6 +186,23 @@ def resolve_attributes(
     for name in set(overrides or ()) - set(names):
         raise unknown_name("attribute in --map", name, names)
     return [details for _, details in resolved]
+
+
+def unread_columns(frame: pd.DataFrame, resolved: Sequence[Mapping] = ()) -> list[CapbiasError]:
+    """Why columns that are called as a shipped attribute are no labels of it, beside those that were resolved."""
+    errors, taken = [], {details["column"] for details in resolved}
+    for column, attribute in guess_attributes(known_attributes().values(), _labels_of(frame)).items():
+        try:
+            if column not in taken:
+                resolve_attribute(frame, attribute.name, column)
+        except CapbiasError as error:
+            errors.append(error)
+    return errors
+
+
+def _labels_of(frame: pd.DataFrame) -> dict[str, Sequence[str]]:
+    """Column -> its different labels."""
+    return {column: frame[column].unique().tolist() for column in frame.columns if column != "image_id"}
 
 
 def mapping_overrides(pairs: Sequence[str]) -> dict[str, dict[str, str | None]]:
@@ -207,7 +227,7 @@ def mapping_overrides(pairs: Sequence[str]) -> dict[str, dict[str, str | None]]:
 def holds(frame: pd.DataFrame, attribute: Attribute) -> bool:
     """Whether a table has a column with labels of the attribute, or one whose name says so although no label in it is
     understood. Labels of such a table must not be derived from captions."""
-    labels = {column: frame[column].unique() for column in frame.columns if column != "image_id"}
+    labels = _labels_of(frame)
     return bool(label_columns(attribute, labels) or named_columns(attribute, labels))
 
 
@@ -280,9 +300,9 @@ def _map_hint(attribute: Attribute, column: str, mapping: Mapping[str, str | Non
     labels = numbers if len(numbers) >= len(missing) else free
     if column.casefold().removeprefix("is").strip("_ ") == missing[0].casefold():
         labels = labels[::-1]  # 1 in the column Female is Female
+    if len(labels) < len(missing):
+        return f"Say what each label means with --map {attribute.name}:LABEL={missing[0]}, or on the Data page."
     pairs = list(zip(labels, missing, strict=False))
-    if len(pairs) < len(missing):
-        pairs = [("LABEL", value) for value in missing]
     meaning = " and ".join(f"{raw} means {value}" for raw, value in pairs)
     flags = " ".join(f"--map {quote(f'{attribute.name}:{raw}={value}')}" for raw, value in pairs)
     return f"If {meaning}, add {flags}. On the Data page, choose what each label means."

@@ -21,7 +21,6 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import is_dataclass
@@ -146,7 +145,7 @@ class _Helper:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.pid = 0
+        self.process: subprocess.Popen | None = None
         self.control: socket.socket | None = None
 
     def child(self) -> socket.socket:
@@ -156,7 +155,7 @@ class _Helper:
             try:
                 self._hand(far)
             except OSError:  # it is not there yet, or was ended
-                self._start(near, far)
+                self._start()
                 self._hand(far)
         return near
 
@@ -165,35 +164,17 @@ class _Helper:
             raise BrokenPipeError
         socket.send_fds(self.control, [b"."], [far.fileno()])
 
-    def _start(self, *ends: socket.socket) -> None:
-        """A fork of this process if it has one thread, as on the command line: it has imported everything already.
-
-        ends: of a connection that the helper must not hold, so that it ends with the child.
-        """
+    def _start(self) -> None:
+        """A new interpreter: a fork of this process would share the locks of threads that libraries started."""
         if self.control:
             self.control.close()
-            with suppress(ChildProcessError):
-                os.waitpid(self.pid, os.WNOHANG)
         self.control, other = socket.socketpair()
         with other:
-            if threading.active_count() > 1:
-                self.pid = subprocess.Popen(
-                    [sys.executable, "-m", "capbias_core.workspace.limited"],
-                    stdin=other.fileno(),
-                    env={**os.environ, "OMP_NUM_THREADS": "1"},
-                ).pid
-                return
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # of threads of libraries, which bear a fork
-                self.pid = os.fork()
-            if self.pid == 0:
-                try:
-                    for end in (self.control, *ends):
-                        end.close()
-                    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-                    _serve(other)
-                finally:
-                    os._exit(0)
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "capbias_core.workspace.limited"],
+                stdin=other.fileno(),
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+            )
 
 
 _HELPER = _Helper()

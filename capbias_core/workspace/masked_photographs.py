@@ -169,7 +169,7 @@ def _mask_one(file: Path, rows: pd.DataFrame, masking: Masking, target: Path, la
     except MissingExtra:
         raise
     except CapbiasError as error:
-        return {"reason": error.got}
+        return {"reason": error.message}
     bare = rule.condition in OF_OBJECTS and not shows_object(rows, rule)
     if not hidden.any() and not bare:
         return {"reason": "with an outline or box in which there is no pixel"}
@@ -216,7 +216,6 @@ def masked_names(files: Mapping[str, Path]) -> dict[str, str]:
 def _nothing(left_out: Mapping[str, str]) -> CapbiasError:
     first = next(iter(left_out.items()), ("", "there is none"))
     return CapbiasError(
-        f"{len(left_out):,} photographs, none of which can be masked ({first[0]}: {first[1]})",
-        "photographs with people or objects on them, and their outlines or boxes",
+        f"None of {len(left_out):,} photographs can be masked ({first[0]}: {first[1].rstrip('.')}).",
         "Check that the photographs and the outlines or boxes are of the same data set.",
     )

@@ -72,8 +72,7 @@ def open_catalogue(file: Path) -> None:
         return
     if form > FORM:
         raise CapbiasError(
-            f"the workspace {file.parent} of form {form}, which a newer capbias has written",
-            f"form {FORM} or an earlier one",
+            f"A newer capbias has written the workspace {file.parent} (form {form}; this one reads {FORM}).",
             "Update capbias, or set CAPBIAS_HOME to another folder.",
         )
     if form < FORM and tables.keys() >= TABLES_OF_EVERY_FORM:
@@ -83,8 +82,7 @@ def open_catalogue(file: Path) -> None:
             if isinstance(error, sqlite3.Error) and code_of(error) not in UNWRITABLE:
                 raise
             raise CapbiasError(
-                f"the workspace {file.parent} of form {form}, which cannot be brought to form {FORM} ({error})",
-                "a folder that can be written, with room for a copy of its catalogue",
+                f"The workspace {file.parent} cannot be brought from form {form} to {FORM} ({error}).",
                 "Free some space or allow writing; or copy the folder, and set CAPBIAS_HOME to the copy.",
             ) from None
     _check(file, tables)
@@ -125,8 +123,7 @@ def _check(file: Path, tables: dict[str, set[str]]) -> None:
         faults += [f"an unknown column {column} in {name}" for column in sorted(tables[name] - wanted[name])]
     if faults:
         raise CapbiasError(
-            f"the catalogue {file} with {', '.join(faults)}",
-            f"the tables of form {FORM} as capbias makes them",
+            f"{file} is not a catalogue of capbias: it has {', '.join(faults)}.",
             "Put back a copy of the file, or set CAPBIAS_HOME to another folder.",
         )
 

@@ -56,7 +56,9 @@ def captioner_option(workspace: Workspace, name: str | ModelReference | None) ->
     if isinstance(name, dict):
         return name
     if not name:
-        raise CapbiasError("no captioner", f"a folder, or one of: {', '.join(PRESETS)}", "Name it with --captioner.")
+        raise CapbiasError(
+            "No captioner is named.", f"Give a folder, or one of {', '.join(PRESETS)}, with --captioner."
+        )
     files = find_captioner(name)
     return register_model(workspace, files.name, files.path, files.digest)
 
@@ -83,7 +85,7 @@ def vectors_option(workspace: Workspace, file: str | ModelReference | None) -> M
         return file
     if not file:
         raise CapbiasError(
-            "no word vectors", "a file of word vectors (GloVe, word2vec, fastText)", "Name it with --word-vectors."
+            "No word vectors are named.", "Give a file (GloVe, word2vec or fastText) with --word-vectors."
         )
     path = Path(file)
     lower = path.stem.lower().replace("-", "_")
@@ -119,8 +121,7 @@ def resolve_model(workspace: Workspace, option: ModelReference, digest: Callable
     path = place.read_text(encoding="utf-8") if known else ""
     if not path or not Path(path).exists() or digest(path)[:DIGITS] != option["digest"]:
         raise CapbiasError(
-            f"{option['name']!r}, whose files are no longer in {path or 'a known place'}, or are others now",
-            "the files that the run was planned with",
+            f"The files of {option['name']!r} are no longer in {path or 'a known place'}, or have changed.",
             "Put them back, or ask for the run again and name where they are.",
         )
     return path
@@ -128,6 +129,6 @@ def resolve_model(workspace: Workspace, option: ModelReference, digest: Callable
 
 def _file_digest(path: Path) -> str:
     if path.is_dir():
-        raise CapbiasError(f"{path.name}, a folder", "a file", "Choose one file in it.")
+        raise CapbiasError(f"{path.name} is a folder, not a file.", "Choose one file in it.")
     with readable(path), path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()

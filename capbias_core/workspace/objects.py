@@ -57,8 +57,7 @@ def chosen_objects(workspace: Workspace, collection: str, table: Item, asked: st
     files = [name for name in sources if name != COLUMN]
     if len(files) > 1:
         raise CapbiasError(
-            f"{len(files)} files of objects in {collection} ({', '.join(files)})",
-            "one of them",
+            f"{collection} has {len(files)} files of objects ({', '.join(files)}).",
             "Choose one on the Scores page, or with --objects in a terminal; or delete the others.",
         )
     name = _fullest(workspace, sources, table)

@@ -48,7 +48,6 @@ def check_own(owner: str, folder: Path, what: str) -> None:
     """Raises CapbiasError where who asks may not cancel or delete something. what: its name."""
     if not may_change(owner, folder):
         raise CapbiasError(
-            f"{what}, which is {'somebody else' if owner else 'nobody'}'s in this workspace",
-            "something of your own",
-            "Ask them, or whoever runs the server." if owner else "Ask whoever runs the server.",
+            f"Only {'its owner' if owner else 'whoever runs the server'} can change {what} in this workspace.",
+            "Ask them, or whoever runs the server." if owner else "",
         )

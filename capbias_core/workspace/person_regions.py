@@ -31,18 +31,16 @@ def resolve_person_regions(
     found = people_sources(workspace, collection)
     if not found:
         raise CapbiasError(
-            f"no outlines or boxes of people on the photographs of {collection!r}",
-            "outlines (a COCO instances file), or boxes of a detector",
+            f"Where people are on the photographs of {collection!r} is not known.",
             "Load outlines with import --kind segments, or find people with detect; files are named with --people.",
         )
     if name and name not in {item.name for item in found}:
         raise unknown_name("outlines or boxes", name, [item.name for item in found])
     chosen = [item for item in found if item.name == name] or [item for item in found if item.kind == found[0].kind]
     if len(chosen) > 1 and not name:
+        names = ", ".join(own.name for own in chosen)
         raise CapbiasError(
-            f"{len(chosen)} sets of {KINDS[chosen[0].kind]} in {collection} ({', '.join(own.name for own in chosen)})",
-            "one of them",
-            "Name it with --people.",
+            f"{collection} has {len(chosen)} sets of {KINDS[chosen[0].kind]} ({names}).", "Name one with --people."
         )
     return PeopleReference(name=chosen[0].name, kind=chosen[0].kind, item=chosen[0].hash)
 
@@ -67,8 +65,7 @@ def _outline(row: dict, height: int, width: int) -> np.ndarray:
     known = row["height"], row["width"]
     if known not in ((0, 0), (height, width)):
         raise CapbiasError(
-            f"an outline on {known[1]} x {known[0]} pixels for a photograph of {width} x {height}",
-            "outlines of the same photograph",
+            f"The outline is of {known[1]} x {known[0]} pixels, the photograph of {width} x {height}.",
             "Check that the outlines belong to these photographs.",
         )
     return outline_mask(row["outline"], height, width)

@@ -80,9 +80,8 @@ def frozen_photographs(
         return name
     if not photograph_sets(workspace, collection):
         raise CapbiasError(
-            f"the collection {collection!r}, whose photographs are not known",
-            "a folder of photographs named by image id",
-            "Name the folder on the Data page, or with import --kind images; beside files with --photographs.",
+            f"The photographs of the collection {collection!r} are not known.",
+            "Name their folder on the Data page, or with import --kind images; beside files with --photographs.",
         )
     item = workspace.item(KIND, name or ORIGINALS, collection)
     folder = item.details["folder"]
@@ -100,11 +99,10 @@ def masked_so(workspace: Workspace, collection: str, condition: str | None) -> s
     found = [item.name for item in photograph_sets(workspace, collection) if item.details.get("condition") == condition]
     if len(found) == 1:
         return found[0]
-    got = f"several folders ({', '.join(found)})" if found else "no folder"
+    folders = f"several folders ({', '.join(found)})" if found else "no folder"
     raise CapbiasError(
-        f"captions of the condition {condition!r}, and {got} of photographs masked so in {collection!r}",
-        "one folder of photographs for these captions",
-        "Name it with --photographs; mask photographs with mask, or name a folder with import --kind images.",
+        f"{collection!r} has {folders} of photographs for captions of the condition {condition!r}.",
+        "Name one with --photographs; mask photographs with mask, or name a folder with import --kind images.",
     )
 
 
@@ -118,8 +116,7 @@ def made_from(workspace: Workspace, collection: str, option: PhotographsReferenc
         if frozen_photographs(workspace, collection, name)["digest"] == option["digest"]:
             return name
     raise CapbiasError(
-        f"captions of {option['name']!r}, which {collection!r} no longer has, or which are others now",
-        "the photographs that the captions were made from",
+        f"The photographs {option['name']!r} of these captions are no longer in {collection!r}, or have changed.",
         "Caption the photographs again, or name those to read with --photographs.",
     )
 
@@ -131,9 +128,7 @@ def writer_of(captions: Item, flag: str) -> ModelReference:
     """
     if MADE_BY not in captions.details:
         raise CapbiasError(
-            f"captions of {captions.name} to be read by the captioner that wrote them, which is not known here",
-            "captions that were made by `caption` in this collection",
-            f"Name the captioner: {flag} FOLDER.",
+            f"The captioner that wrote the captions {captions.name} is not known here.", f"Name it: {flag} FOLDER."
         )
     return captions.details[MADE_BY]["captioner"]
 

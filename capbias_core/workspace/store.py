@@ -16,9 +16,9 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from pyarrow.parquet import read_schema
 
 from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
-from capbias_core.types import RESULT_COLUMNS, Result
+from capbias_core.types import RESULT_COLUMNS, Result, left_out_lines
 from capbias_core.whole_files import private_folder, write_whole
 from capbias_core.workspace.faults import WorkspaceError, workspace_fault
 from capbias_core.workspace.migrations import open_catalogue
@@ -86,7 +86,8 @@ class Item:
 class RunRow:
     """A run as the catalogue knows it. status: queued, running, finished, failed, cancelled or died.
 
-    metrics: the names that its measure had when the run finished. owner: who asked for it, where people sign in.
+    notes: for the reader, also on each metric without a value. lacking: why metrics have none, by metric. metrics: the
+    names that its measure had when the run finished. owner: who asked for it, where people sign in.
     """
 
     run_id: str
@@ -102,6 +103,7 @@ class RunRow:
     heartbeat: float
     metrics: tuple[str, ...] = ()
     owner: str = ""
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
 
 def content_hash(frame: pd.DataFrame) -> str:
@@ -343,9 +345,8 @@ class Workspace:
         found = {item.name: item for item in self.items(kind, collection)}
         if name not in found:
             raise CapbiasError(
-                f"{kind} {name!r} in the collection {collection!r}",
-                f"one of: {', '.join(found) or 'none is kept'}",
-                "Load it on the Data page or with `python -m capbias_core import`.",
+                f"The collection {collection!r} has no {kind} {name!r}.",
+                f"It has: {', '.join(found) or 'none'}. Load others on the Data page or with `capbias import`.",
             )
         return found[name]
 
@@ -385,8 +386,7 @@ class Workspace:
             return read(self._path(digest))
         except (OSError, ArrowException):
             raise CapbiasError(
-                f"data {digest}, whose file is missing from the workspace or damaged",
-                f"{self._path(digest).name} in its data folder",
+                f"{self._path(digest).name} is missing from the data folder of the workspace, or damaged.",
                 "Load the file again.",
             ) from None
 
@@ -404,9 +404,7 @@ class Workspace:
         """The runs that go with an item. Raises CapbiasError where one of them is under way."""
         runs = self.gone_with(item)
         if any(run.status in ACTIVE for run in runs):
-            raise CapbiasError(
-                f"{item.name}, which a run is reading", "no run under way on it", "Cancel the run first."
-            )
+            raise CapbiasError(f"A run is reading {item.name}.", "Cancel the run first.")
         return runs
 
     def delete(self, item: Item) -> int:
@@ -426,9 +424,7 @@ class Workspace:
         # Whatever keeps it anew, with other labels or by somebody else, dates it anew.
         gone = "DELETE FROM items WHERE collection=? AND kind=? AND name=? AND hash=? AND created=?"
         if not db.execute(gone, own).rowcount:
-            raise CapbiasError(
-                f"{item.name}, which is gone or has changed", "an item as it is kept", "Look at it again."
-            )
+            raise CapbiasError(f"{item.name} has changed or is deleted.", "Reload the page.")
         for run in runs:
             self._forget(db, run.run_id)
         return len(runs)
@@ -530,18 +526,25 @@ class Workspace:
         token: str,
         results: list[Result],
         arrays: dict[str, bytes],
-        notes,
+        notes: Sequence[str],
         metrics: Sequence[str] = (),
+        lacking: Mapping[str, str] | None = None,
     ) -> bool:
         """Write a run's results, arrays and end in one transaction; False where it was cancelled meanwhile.
 
-        metrics: the names of all that its measure gives today.
+        metrics: the names of all that its measure gives today. lacking: why some of them have no value, by metric.
         """
         with self._writing() as db:
             changed = db.execute(
                 "UPDATE runs SET status='finished', progress=1, message='finished', notes=?, metrics=?, finished=?"
                 " WHERE run_id=? AND token=? AND status='running'",
-                (json.dumps(list(notes)), json.dumps(list(metrics)), time.time(), run_id, token),
+                (
+                    json.dumps([*notes, *([dict(lacking)] if lacking else [])]),
+                    json.dumps(list(metrics)),
+                    time.time(),
+                    run_id,
+                    token,
+                ),
             ).rowcount
             if not changed:
                 return False
@@ -598,8 +601,11 @@ class Workspace:
             elif not self._lives(row):
                 fields |= {"status": "died", "message": "its process ended before the run did; repeat the run"}
         with self.usable():
-            lists = {name: tuple(json.loads(row[name])) for name in ("notes", "metrics")}
-            return RunRow(**{**fields, "spec": _spec(row["spec"]), **lists})
+            kept = json.loads(row["notes"])  # texts, and perhaps the reasons for metrics without a value
+            lacking = {name: reason for own in kept if isinstance(own, dict) for name, reason in own.items()}
+            notes = (*(own for own in kept if isinstance(own, str)), *left_out_lines(lacking))
+            fields |= {"spec": _spec(row["spec"]), "notes": notes, "lacking": lacking}
+            return RunRow(**{**fields, "metrics": tuple(json.loads(row["metrics"]))})
 
     def _lives(self, row: sqlite3.Row) -> bool:
         """Whether the process of a run under way lives; if that cannot be seen, whether it was heard of lately."""
@@ -621,7 +627,7 @@ class Workspace:
         """One run. Raises CapbiasError where it was deleted meanwhile."""
         if run := self.run(run_id):
             return run
-        raise CapbiasError(f"run {run_id!r}, which was deleted", "a run of this workspace", "Load the page again.")
+        raise CapbiasError(f"The run {run_id!r} was deleted.", "Reload the page.")
 
     def runs_of(self, run_ids: Sequence[str]) -> dict[str, RunRow]:
         """Those of these runs that exist, by id, in the order given."""
@@ -652,7 +658,7 @@ class Workspace:
             db.execute("BEGIN")  # the place of the array is that of its bytes
             place = db.execute("SELECT rowid FROM arrays WHERE run_id=? AND name=?", (run_id, name)).fetchone()
             if not place:
-                raise CapbiasError(f"no {name} of run {run_id}", "a finished run", "Run it again.")
+                raise CapbiasError(f"The run {run_id} has left no {name}.", "Run it again.")
             with db.blobopen("arrays", "data", *place, readonly=True) as blob:  # a query would copy it twice
                 return blob.read()
 
@@ -722,9 +728,5 @@ def checked_name(name: str) -> str:
     """A name for an item or collection: printable, at most 80 characters, none of <>&\"'`|\\/ or line breaks."""
     cleaned = " ".join(name.split())
     if not cleaned or len(cleaned) > 80 or not cleaned.isprintable() or FORBIDDEN & set(cleaned):
-        raise CapbiasError(
-            f"the name {name[:100]!r}",
-            "1 to 80 letters, digits, spaces or . _ - + ( ) , : =",
-            "Give it a shorter or plainer name.",
-        )
+        raise CapbiasError(f"A name must be 1 to 80 letters, digits, spaces or . _ - + ( ) , : =, not {name[:100]!r}.")
     return cleaned

@@ -61,8 +61,7 @@ def offer_vectors(workspace: Workspace, path: Path, collection: str) -> OfferedV
     words = words_of(workspace, collection)
     if not words:
         raise CapbiasError(
-            f"word vectors for the collection {collection!r}, which holds no captions",
-            "captions whose words can be looked up",
+            f"The collection {collection!r} has no captions whose words could be looked up.",
             "Load captions first, then the vectors.",
         )
     digest = _file_hash(path)
@@ -116,7 +115,9 @@ def alignment_option(item: Item, delta: float = DELTA) -> AlignmentReference:
     name: as results are named by; see `alignment_name`. Raises CapbiasError for a delta outside [0, 2].
     """
     if not 0 <= delta <= 2:
-        raise CapbiasError(f"delta {delta:g}", "a cosine distance, 0 to 2", f"The paper on DBAC uses {DELTA}.")
+        raise CapbiasError(
+            f"delta must be a cosine distance from 0 to 2, not {delta:g}.", f"The paper on DBAC uses {DELTA}."
+        )
     lower = item.name.lower()
     short = next((name for name in KNOWN if name in lower), lower.replace(" ", "_"))
     return {"item": item.hash, "delta": float(delta), "name": short}
@@ -177,9 +178,8 @@ def _check_looked_up(words: set[str], asked: frozenset[str], option: AlignmentRe
     new = sorted(word for word in words - asked if not word.startswith("<"))
     if new:
         raise CapbiasError(
-            f"captions with {len(new):,} words, such as {new[0]!r}, that were not looked up in {option['name']}",
-            "vectors that were kept after the captions",
-            "Keep the vector file again: on the Data page, or with `import --kind vectors`.",
+            f"{len(new):,} words of the captions, such as {new[0]!r}, were not looked up in {option['name']}.",
+            "Load the vector file again: on the Data page, or with `capbias import --kind vectors`.",
         )
 
 
@@ -191,6 +191,6 @@ def _vectors(frame: pd.DataFrame) -> Vectors:
 
 def _file_hash(path: Path) -> str:
     if path.is_dir():
-        raise CapbiasError(f"{path.name}, a folder", "a file of word vectors", "Choose one file in it.")
+        raise CapbiasError(f"{path.name} is a folder, not a file of word vectors.", "Choose one file in it.")
     with readable(path), path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()[:16]

@@ -15,6 +15,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.whole_files import private_folder
 from capbias_core.workspace.store import checked_name, default_folder
 from pages.ui import view
+from pages.ui.guard import sign_in_required, signed_in
 
 PEOPLE, SHARED = "people", "shared"  # folders in CAPBIAS_HOME
 OF_WORKSPACE = ("collection", *view.OF_COLLECTION)  # choices; another workspace has its own
@@ -29,7 +30,7 @@ FOLLOW_LINK = """<script>{
 
 def nobody() -> bool:
     """Whether the server asks people to sign in, and nobody is."""
-    return _asked_for() and not st.user.is_logged_in
+    return sign_in_required() and not signed_in()
 
 
 def ways_in() -> None:
@@ -42,7 +43,7 @@ def ways_in() -> None:
 
 def person() -> str:
     """Who uses the page, the same at every sign-in; '' where the server has no sign-in, or nobody is."""
-    if not _asked_for() or not st.user.is_logged_in:
+    if not sign_in_required() or not st.user.is_logged_in:
         return ""
     named = f"{st.user.get('iss', '')}\n{st.user['sub']}"
     return hashlib.sha256(named.encode()).hexdigest()[:16]
@@ -79,14 +80,10 @@ def share(name: str) -> None:
     """Make a workspace that all who sign in share, and show it. Raises CapbiasError for a name that does not do."""
     name = checked_name(name)
     if name.startswith("."):
-        raise CapbiasError(f"the name {name!r}", "one that does not begin with a dot", "Give it another name.")
+        raise CapbiasError(f"The name {name!r} begins with a dot.", "Give it another name.")
     private_folder(default_folder() / SHARED / name)
     view.forget(OF_WORKSPACE)
     view.choose("workspace", f"{name} (shared)")
-
-
-def _asked_for() -> bool:
-    return st.secrets.load_if_toml_exists() and "auth" in st.secrets
 
 
 def _providers() -> list[str | None]:

@@ -68,5 +68,5 @@ def test_what_cannot_be_cut_is_refused(workspace):
     (item,) = keep_cuts(workspace, "c", "model", [5])
     with pytest.raises(CapbiasError, match="cut already"):
         keep_cuts(workspace, "c", item.name)
-    with pytest.raises(CapbiasError, match="a cut after -1 words"):
+    with pytest.raises(CapbiasError, match="not -1"):
         keep_cuts(workspace, "c", "model", [-1])

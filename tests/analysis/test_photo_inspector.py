@@ -253,7 +253,7 @@ def test_uploads_do_not_replace_a_folder_of_the_users(tmp_path):
     workspace = Workspace(tmp_path / "home")
     picture(tmp_path / "own" / "1.jpg")
     keep_images(workspace, tmp_path / "own", "mine")
-    with pytest.raises(CapbiasError, match="whose photographs are in"):
+    with pytest.raises(CapbiasError, match="photographs of the collection"):
         keep_uploaded(workspace, "mine", [picture(tmp_path / "given" / "2.jpg")])
     assert list(photographs_of(workspace, "mine")) == ["1"]
 

@@ -12,6 +12,7 @@ from capbias_core.attributes.labels import (
     meaning,
     named_columns,
     spellings,
+    spellings_of,
     suggest_mapping,
     values_among,
 )
@@ -87,6 +88,13 @@ def test_an_attribute_with_two_values_of_one_meaning_reads_only_their_names():
     ages = Attribute("who", "who", ("woman", "girl", "man"))
     found = suggest_mapping(ages, ["Girl", "female", "MALE", "woman"])
     assert found == {"Girl": "girl", "female": None, "MALE": "man", "woman": "woman"}
+
+
+def test_the_spellings_of_an_attribute_are_those_that_it_reads():
+    listed = spellings_of(GENDER)
+    assert set(suggest_mapping(GENDER, listed["Female"]).values()) == {"Female"} and "weiblich" in listed["Female"]
+    assert not any(label.isdigit() for label in spellings_of(RACE)["Dark"])
+    assert "" not in sum(spellings_of(AGE).values(), ())
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capbias_core.data.clean import RULES, clean_captions
+from capbias_core.load.clean import RULES, clean_captions
 
 CAPTION = "A woman riding a horse."
 THINK = "The picture may show a man or a woman."
@@ -187,13 +187,15 @@ def test_clean_captions_stay_as_they_are(texts):
 def test_what_all_captions_together_show():
     """A prompt before all of them goes, an uncertain beginning stays; many alike and a language are counted."""
     animals = [f"{first} {second}" for first in ("cat", "dog", "cow", "pig", "hen") for second in "abcde"]
-    prompt = [f"Look closely, then tell me. A {own} in the grass." for own in animals]
+    prompt = [f"Now look and tell me: A {own} in the grass." for own in animals]
     found = clean_captions([*prompt, "A bird."])
     assert found.texts == [*(f"A {own} in the grass." for own in animals), "A bird."]
     assert found.counts == {"shared prompt": 25}
     beginning = [f"A photo of a {own} in the grass." for own in animals]
     assert clean_captions(beginning) == clean_captions(beginning)
     assert (clean_captions(beginning).texts, clean_captions(beginning).counts) == (beginning, {"shared beginning": 25})
+    sentence = [f"There is someone here. A {own} in the grass." for own in animals]
+    assert clean_captions(sentence).texts == sentence, "a sentence may be the captioner's"
     alike = ["A dog."] * 20 + [f"A {own} in the grass." for own in animals]
     assert clean_captions(alike).counts == {"identical": 20}
     assert clean_captions(alike[1:]).counts == {}

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from capbias_core.errors import CapbiasError
 from capbias_core.load.archives import unpacked
 from capbias_core.load.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, guess_kind
 from capbias_core.load.labels import labels
@@ -171,6 +172,7 @@ FILES = {
     "columns.json": (FRAME.to_json(orient="columns"), "json_columns", CAPTIONS, PAIRS),
     "list.json": (json.dumps(FRAME.to_dict(orient="list")), "json_columns", CAPTIONS, PAIRS),
     "table.json": (FRAME.to_json(orient="table"), "json_within", CAPTIONS, PAIRS),
+    "images.json": (FRAME.set_index("image_id").to_json(orient="split"), "json_rows", CAPTIONS, PAIRS),
     "values.json": (
         json.dumps([["1.jpg", "a dog on grass"], ["2.jpg", "a cat"]]),
         "json_rows",
@@ -339,6 +341,12 @@ FILES = {
         GENDERS,
     ),
     "column.json": (json.dumps({"gender": dict(GENDERS)}), "json_columns", LABELS, GENDERS),
+    "attributes.json": (
+        json.dumps([{"image_id": i, "attributes": {"gender": g}} for i, g in GENDERS]),
+        "json_records",
+        LABELS,
+        GENDERS,
+    ),
     "by_label.json": (
         json.dumps({"Female": ["1.jpg", 3], "Male": [2, 4]}),
         "json_by_label",
@@ -376,6 +384,7 @@ FILES = {
     ),
     "objects.csv": ("image_id,objects\n1,dog|Cat\n2,\n", "csv", OBJECTS, [("1", "cat|dog"), ("2", "")]),
     "boxes.csv": ("image,class,confidence,x1,y1,x2,y2\nval/1.jpg,dog,0.9,0,0,5,5\n", "csv", BOXES, [("1", "dog:0.9")]),
+    "bbox.csv": ('image_id,category,bbox\n1,dog,"[0, 0, 2, 2]"\n', "csv", BOXES, [("1", "dog:1")]),
     "pandas.csv": (
         "image,xmin,ymin,xmax,ymax,confidence,class,name\n1.jpg,0,0,5,5,0.5,16,dog\n",
         "csv",
@@ -462,6 +471,23 @@ def test_tables_of_python_are_read_as_their_json():
     assert rows(captions(parse_table(lists, "the captions"))) == expected[1]
     missing = parse_table(pd.DataFrame({"image_id": [1, 2], "gender": ["Male", np.nan]}), "the labels")
     assert rows(labels(missing)) == [("1", "Male"), ("2", "")]
+
+
+@pytest.mark.parametrize("orient", ["split", "columns"])
+def test_rows_that_are_only_numbered_have_no_image_ids(tmp_path, orient):
+    parsed = parse(written(tmp_path, "a.json", FRAME.drop(columns="image_id").assign(n=1).to_json(orient=orient)))
+    assert "image_id" not in parsed.columns
+    with pytest.raises(CapbiasError, match="needed are image_id, caption"):
+        captions(parsed)
+
+
+def test_a_text_that_cannot_be_read_is_counted(tmp_path):
+    (tmp_path / "c").mkdir()
+    for name, content in (("1.txt", b"a dog"), ("2.txt", "é".encode("latin-1")), ("3.txt", b"")):
+        (tmp_path / "c" / name).write_bytes(content)
+    table = captions(parse(tmp_path / "c"))
+    assert (rows(table), table.rows, table.empty, table.problem_count) == ([("1", "a dog")], 3, 1, 1)
+    assert table.problems[0].line == 2 and "2.txt is not UTF-8" in table.problems[0].message
 
 
 def test_a_column_that_is_named_is_taken(tmp_path):

@@ -9,7 +9,11 @@ import pytest
 from capbias_core.attributes.labels import MIXED
 from capbias_core.errors import CapbiasError
 from capbias_core.load.labels import image_column, labels
+from capbias_core.load.parse import parse
 from capbias_core.load.rows import RowErrors
+from tests.conftest import SHARED
+
+FEMININE = "Predominantly Feminine"
 
 
 @dataclass
@@ -45,7 +49,7 @@ c,0.5,Predominantly Masculine,Unknown
 c,0.6,masculine,Middle
 d,0.7,Unknown,Young"""
 # Image b and c have people of one known gender; only the people on a contradict each other.
-SHARED = {"a": MIXED, "b": "Predominantly Feminine", "c": "Predominantly Masculine", "d": "Unknown"}
+BY_IMAGE = {"a": MIXED, "b": "Predominantly Feminine", "c": "Predominantly Masculine", "d": "Unknown"}
 
 ANSWERS = """\
 HITId,Title,WorkerId,AssignmentStatus,Input.image_url,Answer.gender,Answer.skin
@@ -62,17 +66,27 @@ H3,Label people,W3,Approved,https://b.org/val/3.jpg,Can't tell,"""
 ONE, TWO, THREE = (f"https://b.org/val/{number}.jpg" for number in (1, 2, 3))
 
 
+CHOICES = """\
+WorkerId,Input.image_url,Answer.gender.Female,Answer.gender.Male,Answer.gender.unsure
+W1,1,true,false,false
+W2,1,true,false,
+W1,2,true,true,false
+W2,2,false,false,true"""
+
+
 @pytest.mark.parametrize(
     ("text", "several", "column", "expected"),
     [
-        (PEOPLE, "", "GenderPresentation", SHARED),
+        (PEOPLE, "", "GenderPresentation", BY_IMAGE),
         (PEOPLE, "both", "AgePresentation", {"a": "Young", "b": "Older", "c": "Middle", "d": "Young"}),
-        (PEOPLE, "majority", "GenderPresentation", SHARED | {"b": MIXED}),
-        (PEOPLE, "first", "GenderPresentation", SHARED | {"a": "Predominantly Feminine"}),
+        (PEOPLE, "majority", "GenderPresentation", BY_IMAGE | {"b": MIXED}),
+        (PEOPLE, "first", "GenderPresentation", BY_IMAGE | {"a": "Predominantly Feminine"}),
         (PEOPLE, "each", "GenderPresentation 2", dict(zip("abcd", [*"MUm", ""], strict=True))),
         (ANSWERS, "", "Answer.gender", {ONE: "Female", TWO: MIXED, THREE: "Can't tell"}),
         (ANSWERS, "", "Answer.skin", {ONE: "3|4", TWO: "5", THREE: ""}),
         (ANSWERS, "both", "Answer.gender", {ONE: MIXED, TWO: MIXED, THREE: "Male"}),
+        (CHOICES, "", "Answer.gender", {"1": "Female", "2": MIXED}),
+        (CHOICES, "each", "Answer.gender W1", {"1": "Female", "2": "Female|Male"}),
         (ANSWERS, "each", "Answer.gender W2", {ONE: "Male", TWO: "Male", THREE: "Can't tell"}),
     ],
 )
@@ -102,15 +116,22 @@ def test_the_rule_and_its_counts_are_notes(text, several, said):
 
 
 def test_columns_that_are_no_labels_are_left_out_and_no_problem():
+    people = [(image, copy) for image in range(60) for copy in (1, 2)]
     rows = [
-        f"{image},{'Female' if image < 9 else 'Male'},w{image % 3},{image}.{copy}"
-        for image in range(15)
-        for copy in (1, 2)
+        f"{image},{'Female' if image < 9 else 'Male'},job {(image + copy) % 30},{image}.{copy}"
+        for image, copy in people
     ]
-    table = labels(Parsed("\n".join(["image_id,sex,box,time", *rows])))
-    assert list(table.frame.columns) == ["image_id", "sex", "box"] and table.problem_count == 0
+    table = labels(Parsed("\n".join(["image_id,sex,job,time", *rows])))
+    assert list(table.frame.columns) == ["image_id", "sex", "job"] and table.problem_count == 0
+    assert Counter(table.frame["sex"]) == {"Female": 9, "Male": 51} and set(table.frame["job"]) == {MIXED}
     assert list(labels(Parsed(ANSWERS)).frame.columns) == ["image_id", "Answer.gender", "Answer.skin"]
-    assert Counter(table.frame["sex"]) == {"Female": 9, "Male": 6}
+
+
+def test_a_column_per_annotator_has_a_limit():
+    with pytest.raises(CapbiasError, match=r"2,002 columns"):
+        labels(
+            Parsed("\n".join(["image_id,sex,age", *(f"1,f,{row}" for row in (*range(20), *[7] * 981))])), several="each"
+        )
 
 
 def test_a_table_with_one_row_per_image_stays_as_it_is():
@@ -140,3 +161,25 @@ def test_no_column_of_image_ids_and_no_usable_row():
     with pytest.raises(CapbiasError) as empty:
         labels(Parsed("image_id,gender\n,Female"))
     assert "line 2" in empty.value.message
+
+
+@pytest.mark.parametrize(
+    ("file", "column", "counts"),
+    [
+        # 57 + 10 images with women and men; 13 and 6 with a man or a woman and somebody unknown
+        ("18_miap/miap_boxes_val.csv", "GenderPresentation", {MIXED: 67, "Predominantly Masculine": 72, FEMININE: 61}),
+        # by annotators: 51 FFF, 17 FF?, 17 FFM; 69, 21, 15 of M; 4 images ?? and one; 6 of all three
+        (
+            "23_mturk/Batch_4711_batch_results.csv",
+            "Answer.gender",
+            {"Female": 85, "Male": 105, "Can't tell": 4, MIXED: 6},
+        ),
+        ("22_visogender/OO_table.tsv", "Occupation_perceived_gender", {"masculine": 99, "feminine": 81, "neutral": 20}),
+    ],
+)
+def test_labels_of_public_formats(file, column, counts):
+    path = SHARED / "cases" / file
+    if not path.is_file():
+        pytest.skip(f"the cases are not here ({path})")
+    table = labels(parse(path))
+    assert Counter(table.frame[column]) == counts and table.problem_count == 0

@@ -176,7 +176,7 @@ def test_a_late_byte_that_is_not_utf8(tmp_path):
 
 def test_instances_are_no_captions(coco_bias):
     error = error_of(coco_bias / "annotations" / "instances_subset.json")
-    assert "lists the objects on images" in error.message and "as objects" in error.hint
+    assert "needed are image_id, caption" in error.message and "as objects" in error.hint
 
 
 def test_many_columns_are_cut(tmp_path):

@@ -63,6 +63,26 @@ def test_a_box_that_is_missing_is_that_of_the_outline(tmp_path):
     assert frame[["x1", "y1", "x2", "y2"]].to_numpy().tolist() == [[1, 2, 5, 7.5], [0, 0, 2, 2]]
 
 
+# Of the same two columns of a picture two pixels high and three wide.
+WRITTEN = {
+    "in a list": [RUNS],
+    "in two parts": [{"size": [2, 3], "counts": [1, 1, 4]}, {"size": [2, 3], "counts": [2, 2, 2]}],
+    "as text": json.dumps(RUNS),
+    "as Python's text": str({**RUNS, "counts": b"132"}),
+    "with bytes as text": {**RUNS, "counts": "b'132'"},
+    "without its size": {"counts": [1, 3, 2]},
+}
+
+
+@pytest.mark.parametrize("case", WRITTEN)
+def test_a_mask_however_it_is_written(tmp_path, case):
+    row = annotation(outline=WRITTEN[case], category="person", bbox=[-2, 0, 90, 2])
+    (outline,) = segment_table(written(tmp_path, [row], ((1, 2, 3),))).frame.itertuples(index=False)
+    kept = json.loads(outline.outline)
+    assert kept["size"] == [2, 3] and run_lengths(kept["counts"]) == [1, 3, 2]
+    assert outline[1:2] + outline[5:9] == ("person", 0, 0, 3, 2), "the box is cut at the edge of the image"
+
+
 FAULTS = {
     "there is no outline": {"outline": None},
     "the outline is empty": {"outline": []},

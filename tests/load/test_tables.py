@@ -226,7 +226,7 @@ def test_lists_and_numbers_as_labels(tmp_path):
 
 NOT_AS = {
     "captions without a column": (captions, "a.csv", "pic,words\n1,x\n", {}, "a.csv has the columns pic, words"),
-    "one column for both": (captions, "a.csv", "words,caption\n1,x\n", {"image_id": "caption"}, "one of captions"),
+    "one column for both": (captions, "a.csv", "words,caption\n1,x\n", {"image_id": "caption"}, "needed are image_id"),
     "no such column": (captions, "a.csv", "image_id,caption\n1,x\n", {"caption": "text"}, "no column 'text'"),
     "labels without a column": (labels, "a.csv", "pic,gender\n1,x\n", {}, "pic, gender"),
     "labels without labels": (labels, "a.csv", "image_id\n1\n", {}, "image_id"),
@@ -237,7 +237,7 @@ NOT_AS = {
         "a.json",
         '{"annotations": [{"image_id": 1, "category_id": 1}], "categories": [{"id": 1, "name": "dog"}]}',
         {},
-        "lists the objects on images",
+        "needed are image_id, caption",
     ),
 }  # fmt: skip
 

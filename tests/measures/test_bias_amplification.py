@@ -239,7 +239,7 @@ def test_objects_of_other_images_leave_the_others():
 def test_captions_without_words_or_objects_are_refused():
     human, model, labels = sides()
     plain = [frame.assign(caption="...") for frame in (human, model)]
-    with pytest.raises(CapbiasError, match="no word stands 1 times beside each value of gender"):
+    with pytest.raises(CapbiasError, match="each value of gender"):
         evidence_of(*plain, labels, GENDER, None)
 
 
@@ -250,7 +250,7 @@ def test_a_captioner_that_names_no_value_has_dba_o_only():
     objects = labels.map({"Female": "cake", "Male": "tie"})
     found, notes = evidence_of(human, model, labels, GENDER, objects)
     assert list(found) == ["DBA_O"]
-    left = [note for note in notes if "No caption of the model names exactly one value of gender." in note]
+    left = [note for note in notes if "exactly one value of gender" in note]
     assert [note.split()[0] for note in left] == ["BA", "DBA_G"]
 
 

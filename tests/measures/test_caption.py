@@ -83,7 +83,7 @@ def test_from_photographs_to_a_metric(workspace, blip):
     assert frame["image_id"].tolist() == IMAGES
     assert condition_of(item) == ("tiny-blip", "original")
     assert outcome.results == [] and outcome.notes[0].startswith("10 captions by tiny-blip")
-    assert outcome.notes[1].startswith(f"Left out 1 photograph: {BROKEN}, which cannot be read")
+    assert outcome.notes[1].startswith("Left out 1 photograph: ") and BROKEN in outcome.notes[1]
     labels = pd.DataFrame({"image_id": IMAGES[:9], "gender": ["Female", "Male"] * 4 + ["Female"]})
     keep(workspace, "mine", labels=labels)
     (counting,) = plan(workspace, Request("mine", ("tiny-blip",), "labels", "gender", ("ratio", "error")))
@@ -164,7 +164,7 @@ def test_who_wrote_a_set_is_who_made_what_is_kept(workspace, blip, tmp_path):
     item = workspace.item("captions", "tiny-blip", "mine")
     assert writer_of(item, "--judge") == specs[0].options["captioner"]
     loaded = workspace.keep("captions", "sat", workspace.frame(item.hash), "mine", "sat.json", {})
-    with pytest.raises(CapbiasError, match="Name the captioner: --judge FOLDER"):
+    with pytest.raises(CapbiasError, match="--judge FOLDER"):
         writer_of(loaded, "--judge")
 
 
@@ -193,7 +193,7 @@ def test_sets_of_several_masks_of_one_condition_stay_beside_one_another(workspac
     names = ["tiny-blip (segment masked)", "tiny-blip (segment masked, blur)", "tiny-blip (segment masked, mean)"]
     assert kept == dict(zip(names, folders, strict=True))
     same = [captioning(workspace, str(blip), name, "same", **SETTINGS) for name in folders[:2]]
-    with pytest.raises(CapbiasError, match="several runs that make 'same'"):
+    with pytest.raises(CapbiasError, match="'same'"):
         apart(same)
 
 
@@ -215,7 +215,7 @@ def test_captions_are_read_with_the_photographs_that_they_were_made_from(workspa
     for name in ("grey", "blurred", "others"):
         assert judged(workspace, f"of {name}").options["photographs"]["name"] == name
     coloured(tmp_path / "grey", "1", colour=99)
-    with pytest.raises(CapbiasError, match="captions of 'grey', which 'mine' no longer has, or which are others now"):
+    with pytest.raises(CapbiasError, match="'grey' .* no longer in 'mine'"):
         judged(workspace, "of grey")
 
 
@@ -262,8 +262,8 @@ def test_pictures_of_every_kind_in_a_batch(workspace, blip, tmp_path):
     notes = done(workspace, captioning(workspace, str(blip), "kinds", **SETTINGS)).notes
     kept = workspace.frame(workspace.item("captions", "tiny-blip (kinds)", "mine").hash)
     assert kept["image_id"].tolist() == ["1", "3", "4"]
-    assert notes[1].startswith("Left out 2 photographs: 2.jpg, which cannot be read")
-    assert "5.png, a picture of" in notes[1] and "million pixels" in notes[1]
+    assert notes[1].startswith("Left out 2 photographs: ") and "2.jpg" in notes[1]
+    assert "5.png" in notes[1] and "million pixels" in notes[1]
 
 
 def test_photographs_none_of_which_can_be_read(blip, tmp_path):
@@ -280,7 +280,7 @@ def test_weights_that_were_changed_since_are_refused(workspace, blip, tmp_path):
     copy = save_blip(tmp_path / "copy")
     spec = captioning(workspace, str(copy), **SETTINGS)
     (copy / "config.json").write_text((copy / "config.json").read_text() + "\n")
-    with pytest.raises(CapbiasError, match="or are others now"):
+    with pytest.raises(CapbiasError, match="or have changed"):
         done(workspace, spec)
 
 

@@ -476,9 +476,9 @@ def test_word_probability_is_that_at_the_mask(tiny):
 
 
 def test_a_model_that_is_not_here_is_one_clear_error(tmp_path):
-    with pytest.raises(CapbiasError, match="not on this machine.*hf download no-such-model-of-ours --local-dir"):
+    with pytest.raises(CapbiasError, match="on this machine.*hf download no-such-model-of-ours --local-dir"):
         find_model("no-such-model-of-ours", "a causal language model")
-    with pytest.raises(CapbiasError, match="without config.json"):
+    with pytest.raises(CapbiasError, match="no config.json"):
         find_model(str(tmp_path), "a causal language model")
 
 
@@ -486,7 +486,7 @@ def test_files_that_are_no_model_are_one_clear_error(tmp_path):
     from capbias_core.language.causal import CausalModel
 
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(CapbiasError, match="a causal language model in .*cannot be loaded"):
+    with pytest.raises(CapbiasError, match="cannot be loaded as a causal language model"):
         CausalModel(str(tmp_path))
 
 
@@ -500,7 +500,7 @@ def test_a_run_names_content_and_not_places(tiny, tmp_path):
     assert one == two == {"name": "tinygpt", "digest": one["digest"]}
     assert model_path(workspace, one) == str(copy)
     (copy / "config.json").write_text((copy / "config.json").read_text() + " ")
-    with pytest.raises(CapbiasError, match="no longer in .*, or are others now"):
+    with pytest.raises(CapbiasError, match="no longer in .*, or have changed"):
         model_path(workspace, one)
 
 
@@ -682,7 +682,7 @@ def test_score_with_a_row_for_each_object(files, capsys):
 def test_score_says_which_model_is_missing(files, capsys):
     assert main([*files, "--metric", "gs", "--language-model", "no-such-model-of-ours"]) == 2
     said = capsys.readouterr().err
-    assert "Got a causal language model called 'no-such-model-of-ours', which is not on this machine." in said
+    assert "no-such-model-of-ours" in said and "hf download" in said
     assert "Traceback" not in said
     assert main([*files, "--metric", "gs", "--object-confidence", "1.5"]) == 2
     assert "a number above 0 and at most 1" in capsys.readouterr().err
@@ -723,13 +723,13 @@ def test_plain_text_with_labels_and_a_lead():
     assert value_of(found.rows, COOCCURRENCE, "Male") == 0.5
     assert value_of(found.by_object, COOCCURRENCE, "Male", "coffee") == 0.5
     assert value_of(found.by_object, COOCCURRENCE, "Female", "novel") == 1.0
-    with pytest.raises(CapbiasError, match="none of which is a value of gender"):
+    with pytest.raises(CapbiasError, match="value of gender"):
         text_results(texts, "t", GENDER, [COOCCURRENCE], options, ["x", "y"])
     with pytest.raises(CapbiasError, match="No caption names one value and has an object"):
         text_results(texts, "t", GENDER, [COOCCURRENCE], options)
-    with pytest.raises(CapbiasError, match="need images"):
+    with pytest.raises(CapbiasError, match="needs images"):
         text_results(texts, "t", GENDER, ["LIC_M"], options)
-    with pytest.raises(CapbiasError, match="the lead 'says'"):
+    with pytest.raises(CapbiasError, match="'says'"):
         text_results(texts, "t", GENDER, [COOCCURRENCE], options, lead="says")
 
 

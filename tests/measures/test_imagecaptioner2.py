@@ -403,7 +403,7 @@ def test_vl_lic_with_a_frozen_backbone_and_a_frozen_text_encoder(tmp_path):
     outcome = run(workspace, asked("vl_lic", "", **models, picture_size=32))
     (row,) = outcome.results
     assert (row.metric, row.encoder) == ("vl_lic_M", "resnet18 + minilm") and "frozen" in row.method
-    with pytest.raises(CapbiasError, match="no weights of resnet50"):
+    with pytest.raises(CapbiasError, match="weights of torchvision.s resnet50"):
         run(workspace, asked("vl_lic", "", backbone=f"resnet50={weights}"))
     with pytest.raises(CapbiasError, match="resnet9"):
         run(workspace, asked("vl_lic", "", backbone=f"resnet9={weights}"))

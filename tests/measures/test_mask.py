@@ -143,10 +143,10 @@ def test_each_condition_by_hand():
     ("condition", "given", "said"),
     [
         ("segments", {}, "Did you mean segment"),
-        ("segment", {}, "without what it hides"),
-        ("both", {"person_mask": PERSON}, "without what it hides"),
-        ("segment", {"person_mask": PERSON.T}, "a mask of 5 x 6 pixels on a photograph of 6 x 5"),
-        ("part", {"person_mask": PERSON, "fraction": 0}, "the fraction 0"),
+        ("segment", {}, "condition segment needs"),
+        ("both", {"person_mask": PERSON}, "condition both needs"),
+        ("segment", {"person_mask": PERSON.T}, "5 x 6 pixels, the photograph 6 x 5"),
+        ("part", {"person_mask": PERSON, "fraction": 0}, "fraction"),
     ],
 )
 def test_a_region_that_cannot_be_had(condition, given, said):
@@ -230,7 +230,7 @@ def test_a_photograph_without_the_object_is_kept_or_left_out(condition):
 
 
 def test_marks_of_a_photograph_of_another_size_are_refused():
-    with pytest.raises(CapbiasError, match="outlines on 6 x 5 pixels for a photograph of 12 x 10"):
+    with pytest.raises(CapbiasError, match="12 x 10 pixels has outlines on 6 x 5"):
         hidden_pixels(SHOWN, (10, 12), MaskRule("box"))
     with pytest.raises(CapbiasError, match="boxes that reach to x = 60"):
         hidden_pixels(boxes(("1", "person", 1.0, 0, 0, 60, 5)), (5, 6), MaskRule("box"))
@@ -292,7 +292,7 @@ def test_blur_takes_the_edge_away():
 def test_a_fill_that_is_not_known(pixels):
     with pytest.raises(CapbiasError, match="grey"):
         filled(pixels, PERSON, "gray")
-    with pytest.raises(CapbiasError, match="a mask of 5 x 6"):
+    with pytest.raises(CapbiasError, match="mask has 5 x 6"):
         filled(pixels, PERSON.T, "grey")
 
 
@@ -484,7 +484,7 @@ def test_photographs_without_the_object_are_left_out_where_that_is_asked(scene, 
 
 def test_a_folder_in_which_nothing_would_be_masked_is_refused(scene):
     for only in (False, True):
-        with pytest.raises(CapbiasError, match=r"5 photographs, none .* \(\d: without one of the corr"):
+        with pytest.raises(CapbiasError, match=r"None of 5 photographs .* \(\d: without one of the corr"):
             run_one(scene, masking(scene, "object", departures={"boat": 1.0}, only_masked=only), silent)
     assert list((scene.folder / "pictures").iterdir()) == []
 
@@ -520,7 +520,7 @@ def test_pictures_of_every_kind_and_the_batch_goes_on(scene):
     first_frame = read_photograph(files["5"])
     assert (first_frame[~PERSON] == (255, 0, 0)).all() and (first_frame[PERSON] == 128).all()
     said = outcome.notes[-1]
-    assert "1: 000001.png, a picture of" in said and "3: 000003.png, which cannot be read" in said
+    assert "000001.png" in said and "000003.png" in said
 
 
 def test_the_same_content_is_masked_once(scene, monkeypatch):
@@ -560,7 +560,7 @@ def test_what_a_killed_process_left_is_removed_after_an_hour(scene, monkeypatch)
 
 def test_where_nothing_can_be_masked_nothing_is_kept(scene):
     scene.keep("segments", "elsewhere", outlines(outline_row("77", "person", PERSON)), "c", "f")
-    with pytest.raises(CapbiasError, match="5 photographs, none of which can be masked"):
+    with pytest.raises(CapbiasError, match="None of 5 photographs"):
         run_one(scene, masking(scene, "segment", people="elsewhere"), silent)
     assert list((scene.folder / "pictures").iterdir()) == []
 

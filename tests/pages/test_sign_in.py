@@ -106,7 +106,7 @@ server_metadata_url = "{provider}/.well-known/openid-configuration"
 def asking(provider: str, home: Path, folder: Path, port: int, seen_as: str = "") -> Iterator[str]:
     """The address of a server that asks people to sign in. seen_as: where people open it, if not there."""
     write_secrets(provider, folder, seen_as or f"http://127.0.0.1:{port}")
-    with server(home, port=port, folder=folder) as (found, _):
+    with server(home, port=port, folder=folder, hosts=urlsplit(seen_as).hostname or "") as (found, _):
         yield found
 
 

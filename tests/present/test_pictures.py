@@ -134,5 +134,5 @@ def test_a_browser_that_never_answers_is_ended(tmp_path, monkeypatch):
     monkeypatch.setenv("BROWSER_PATH", str(silent))
     monkeypatch.setattr(pictures, "SECONDS", 2)
     monkeypatch.setattr(pictures, "TRIES", 1)
-    with pytest.raises(CapbiasError, match="no picture from the browser"):
+    with pytest.raises(CapbiasError, match="could not be exported"):
         pictures.picture(go.Figure(), "svg")

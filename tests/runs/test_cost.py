@@ -28,7 +28,7 @@ def workspace(tmp_path) -> Workspace:
     found = Workspace(tmp_path)
     labels = pd.DataFrame({"image_id": list(map(str, range(1000))), "gender": ["Female"] * 300 + ["Male"] * 700})
     said = [(place, f"a caption {place if place % 2 else ''}") for place in range(1200)]
-    human = [(place, f"{place} {index}") for place in range(400) for index in range(2)]
+    human = [(place, f"number {place} {index}") for place in range(400) for index in range(2)]
     one, other, people = (pd.DataFrame(own, columns=["image_id", "caption"]) for own in (said, said[:500], human))
     keep(found, COLLECTION, labels=labels, captions={"m": one, "n": other}, references=people)
     return found

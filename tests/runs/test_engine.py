@@ -232,7 +232,7 @@ def test_what_a_cancelled_run_has_trained_stays_until_the_run_is_finished(tmp_pa
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (CapbiasError("3 images", "10", "Load more."), "Got 3 images. Expected 10. Load more."),
+        (CapbiasError("3 images are too few.", "Load more."), "3 images are too few. Load more."),
         (ZeroDivisionError("by zero"), "ZeroDivisionError: by zero (runs/engine.py, line "),
         (MemoryError(), "MemoryError"),
     ],
@@ -321,7 +321,7 @@ def test_its_end_is_noted_as_soon_as_there_is_space_and_it_can_be_repeated(disk,
     assert engine.workspace.run(run_id).finished is None
     disk.free()
     until(lambda: engine.workspace.run(run_id).finished)
-    assert "failed: Got no space left" in messages(engine, run_id)[-1]
+    assert "no space left" in messages(engine, run_id)[-1]
     assert submit(engine, request) == [run_id] and engine.wait([run_id])[0].status == "finished"
 
 

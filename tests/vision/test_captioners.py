@@ -114,7 +114,7 @@ def test_tokens_know_their_words(captioners, pixels):
     found = captioners["blip"].token_scores(pixels[0], CAPTION)
     assert found.texts == ["a", "man", "holding", "a", "red", "surf", "##board", "."]
     assert found.words == [0, 1, 2, 3, 4, 5, 5, 6]
-    with pytest.raises(CapbiasError, match="without words"):
+    with pytest.raises(CapbiasError, match="no words"):
         captioners["blip"].token_scores(pixels[0], "  ")
 
 
@@ -216,13 +216,13 @@ def test_missing_weights_say_how_to_get_them(tmp_path, monkeypatch):
         with pytest.raises(CapbiasError) as caught:
             load_captioner(name)
         assert f"hf download {preset.hub} --local-dir FOLDER" in str(caught.value)
-    with pytest.raises(CapbiasError, match="without config.json"):
+    with pytest.raises(CapbiasError, match="no config.json"):
         load_captioner(str(tmp_path))
 
 
 def test_a_folder_that_is_no_captioner_is_refused(folders, tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-    with pytest.raises(CapbiasError, match="a captioner in"):
+    with pytest.raises(CapbiasError, match="cannot be loaded as a captioner"):
         load_captioner(str(tmp_path))
 
 

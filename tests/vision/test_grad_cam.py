@@ -371,7 +371,7 @@ def test_what_a_run_cannot_do_without(workspace):
 
 def test_a_set_is_read_by_the_captioner_that_wrote_it(workspace):
     request = Request("c", ("planted",), "labels", "gender", ("attribution",))
-    with pytest.raises(CapbiasError, match=r"captioner that wrote them, which is not known.*--captioner FOLDER"):
+    with pytest.raises(CapbiasError, match="is not known.*--captioner FOLDER"):
         plan(workspace, request)
     wrote = {"name": "blip", "digest": "f" * 16}
     made_by = {"captioner": wrote, "photographs": frozen_photographs(workspace, "c")}
@@ -399,7 +399,7 @@ def test_masked_captions_are_read_with_masked_photographs(workspace, tmp_path):
         Image.new("RGB", (SIDE, SIDE), (number, 0, 0)).save(place / "1.png")
         keep_images(workspace, place, "c", name, {"condition": condition, "of": "photographs"})
         if name == "boxed":
-            with pytest.raises(CapbiasError, match="no folder of photographs masked so"):
+            with pytest.raises(CapbiasError, match="no folder of photographs"):
                 plan(workspace, request)
         if name == "grey":
             assert [spec.options["photographs"]["name"] for spec in plan(workspace, request)] == ["photographs", "grey"]

@@ -249,9 +249,9 @@ def test_weights_of_pytorch_and_onnx_give_the_same_boxes(own_weights):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("classifier.pt", "classifier.pt, whose model gives no boxes"),
-        ("broken.pt", "broken.pt, which cannot be loaded as a detector"),
-        ("evil.pt", "evil.pt, which cannot be loaded as a detector"),
+        ("classifier.pt", "classifier.pt gives no boxes"),
+        ("broken.pt", "broken.pt cannot be loaded"),
+        ("evil.pt", "evil.pt cannot be loaded"),
     ],
 )
 def test_what_is_no_detector(own_weights, name, said):
@@ -269,7 +269,7 @@ def test_weights_that_cannot_be_had(tmp_path, monkeypatch):
         find_weights("gone.tflite", tmp_path)
     with pytest.raises(CapbiasError, match="could not be downloaded .ultralytics knows no yolov8q.pt, but yolo"):
         find_weights("yolov8q", tmp_path)
-    with pytest.raises(CapbiasError, match="no such file"):
+    with pytest.raises(CapbiasError, match="are no file"):
         find_weights("gone.pt", tmp_path)
     assert to_download("yolov8n", tmp_path) and not to_download("gone.pt", tmp_path)
     (tmp_path / "yolov8n.pt").write_bytes(b"downloaded before")
@@ -659,7 +659,7 @@ def test_boxes_of_a_run_are_kept_with_what_they_rest_on(looked_at, yolo, coco_bi
     ).run(timeout=60)
     assert not page.exception and "of 76 annotated found" in page.text[0].value and len(page.dataframe[0].value) == 24
     other = looked_at.keep("segments", "others", outlines.assign(image_id="0"), "c", "test")
-    with pytest.raises(CapbiasError, match="of different photographs"):
+    with pytest.raises(CapbiasError, match="share no photograph"):
         agreement_of(looked_at, item, other)
 
 

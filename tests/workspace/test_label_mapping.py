@@ -17,6 +17,7 @@ from capbias_core.workspace.labels import (
     mapping_overrides,
     resolve_attribute,
     resolve_attributes,
+    unread_columns,
 )
 
 # By hand: 6 of one, 4 of the other, and labels of nobody.
@@ -98,10 +99,18 @@ def test_which_attributes_a_table_holds():
             "second": ["woman", "man", "man", "man"],
             "AgePresentation": ["Young", "Older", "Middle", "Unknown"],
             "kind": ["x", "x", "y", "y"],
+            "skin": ["1", "2", "1", "2"],
         }
     )
     found = [(details["attribute"]["name"], details["column"]) for details in resolve_attributes(frame)]
     assert found == [("gender", "first"), ("gender", "second"), ("age", "AgePresentation")]
+    (unread,) = unread_columns(frame, resolve_attributes(frame))
+    assert "column skin " in unread.message and "--map race:1=Dark" in unread.hint
+    mapped = resolve_attributes(frame, (), mapping_overrides(["race:1=Light", "race:2=Dark"]))
+    assert mapped[-1]["column"] == "skin" and unread_columns(frame, mapped) == []
+    with pytest.raises(CapbiasError) as refused:
+        resolve_attributes(frame[["image_id", "skin"]])
+    assert refused.value.message == unread.message
     with pytest.raises(CapbiasError) as refused:
         resolve_attributes(frame[["image_id", "HITId", "kind"]])
     assert "HITId, kind" in refused.value.message

@@ -145,7 +145,7 @@ def test_a_relative_path_is_of_the_current_folder(captions, tmp_path, monkeypatc
 
 
 def test_a_child_that_reads_a_part_does_so_itself(captions):
-    assert within_limits("a", within_limits, "b", os.getppid) == _HELPER.pid
+    assert within_limits("a", within_limits, "b", os.getppid) == _HELPER.process.pid
 
 
 def test_a_file_that_takes_too_long(tmp_path, captions, monkeypatch):
@@ -193,8 +193,8 @@ def test_a_child_or_the_helper_that_is_killed(captions):
     with pytest.raises(CapbiasError, match="ended the process"):
         within_limits("sat.csv", signal.raise_signal, signal.SIGKILL)
     assert within_limits("sat.csv", unpacked, captions, captions) == [captions], "the helper lives on"
-    os.kill(_HELPER.pid, signal.SIGKILL)
-    os.waitpid(_HELPER.pid, 0)
+    os.kill(_HELPER.process.pid, signal.SIGKILL)
+    os.waitpid(_HELPER.process.pid, 0)
     assert within_limits("sat.csv", unpacked, captions, captions) == [captions], "another takes its place"
 
 
@@ -212,13 +212,13 @@ def test_the_helper_and_its_children_end_with_the_server(threads):
         helper.control.close()
         with suppress(ConnectionResetError):
             assert stream.read() == b"", "the child ended"
-    assert os.waitstatus_to_exitcode(os.waitpid(helper.pid, 0)[1]) == -signal.SIGKILL
+    assert os.waitstatus_to_exitcode(os.waitpid(helper.process.pid, 0)[1]) == -signal.SIGKILL
     gate.set()
 
 
 def test_make_ready_starts_the_helper():
     make_ready()
-    os.kill(_HELPER.pid, 0)
+    os.kill(_HELPER.process.pid, 0)
 
 
 @pytest.mark.parametrize("limit", ["none", "0", "-1", "nan"])

@@ -98,7 +98,7 @@ def test_what_cannot_be_migrated_stays_as_it_was_and_says_so(tmp_path, state):
         home = made(disk.folder / "home", FORMS[0])
         before = (home / "capbias.sqlite").read_bytes()
         getattr(disk, state)()
-        with pytest.raises(CapbiasError, match=f"of form 0, which cannot be brought to form {FORM} .* copy the folder"):
+        with pytest.raises(CapbiasError, match=f"from form 0 to {FORM} .* copy the folder"):
             Workspace(home)
         assert (home / "capbias.sqlite").read_bytes() == before
         assert list(home.glob("*form*")) == []
@@ -121,7 +121,7 @@ def test_a_workspace_of_a_newer_version_is_refused_and_not_touched(tmp_path):
     workspace = Workspace(tmp_path / "home")
     change(workspace.folder, "PRAGMA user_version=99; CREATE TABLE later (x);")
     before = dump(workspace.database)
-    with pytest.raises(CapbiasError, match=f"of form 99, .* newer .* Expected form {FORM} or .*Update capbias"):
+    with pytest.raises(CapbiasError, match="form 99.*Update capbias"):
         Workspace(workspace.folder)
     assert dump(workspace.database) == before
 
@@ -140,7 +140,7 @@ def test_other_tables_are_refused_and_not_touched(tmp_path, script, message, num
     workspace = Workspace(tmp_path / "home")
     change(workspace.folder, script, f"PRAGMA user_version={number}")
     before = dump(workspace.database)
-    with pytest.raises(CapbiasError, match=f"{message}.*Expected the tables of form {FORM}"):
+    with pytest.raises(CapbiasError, match=message):
         Workspace(workspace.folder)
     assert dump(workspace.database) == before and form(workspace.database) == number
 

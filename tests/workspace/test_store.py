@@ -68,7 +68,7 @@ def test_numbers_that_a_run_left_are_read_as_they_were(workspace):
     for name in ("new", "earlier"):
         assert np.array_equal(from_npy(workspace.array("r1", name)), values)
     assert from_npy(workspace.array("r1", "none")).shape == (0, 1)
-    with pytest.raises(CapbiasError, match="no words of run r1"):
+    with pytest.raises(CapbiasError, match="words"):
         workspace.array("r1", "words")
 
 
@@ -175,7 +175,7 @@ def test_deletion_takes_results_arrays_log_and_file_and_nothing_else(workspace):
     assert [path.stem for path in (workspace.folder / "data").iterdir()] == [stays.hash]
     assert workspace.items() == [stays] and workspace.results()["run_id"].tolist() == ["r2"]
     assert workspace.run("r1") is None and workspace.log_of("r1") == []
-    with pytest.raises(CapbiasError, match="run 'r1', which was deleted"):
+    with pytest.raises(CapbiasError, match="'r1' was deleted"):
         workspace.there("r1")
     assert counts(workspace) == {"results": 1, "arrays": 1}
 
@@ -206,7 +206,7 @@ def test_what_a_run_is_reading_cannot_be_deleted(workspace):
 
 def test_an_unknown_item_lists_those_that_there_are(workspace):
     workspace.keep("captions", "sat", frame("x"), "c", "s")
-    with pytest.raises(CapbiasError, match="one of: sat"):
+    with pytest.raises(CapbiasError, match="It has: sat"):
         workspace.item("captions", "nic", "c")
 
 
@@ -432,7 +432,7 @@ def test_in_one_reading_what_a_run_took_meanwhile_cannot_be_deleted(workspace):
         own = threading.Thread(target=lambda: workspace.enqueue(spec(item.hash), "c", "t"))
         own.start()
         own.join()
-        with pytest.raises(CapbiasError, match="which a run is reading"):
+        with pytest.raises(CapbiasError, match="A run is reading"):
             workspace.delete(item)
     assert workspace.items() == [item]
 

@@ -59,6 +59,13 @@ def _plain(label: object) -> str:
     return " ".join(NUMBERED.sub("", text, count=1).replace("_", " ").replace("-", " ").strip(" .").split())
 
 
+def spellings_of(attribute: Attribute) -> dict[str, tuple[str, ...]]:
+    """For each value the spellings, beside its own, that `suggest_mapping` reads as the value."""
+    listed = dict.fromkeys([*attribute.aliases, *_meanings()])
+    read = suggest_mapping(attribute, listed)
+    return {value: tuple(label for label in listed if read[label] == value) for value in attribute.values}
+
+
 def is_unknown(label: object) -> bool:
     """Whether a label says nothing: it is empty, its annotators could not tell, or those of an image did not agree."""
     return meaning(label) == "unknown"
