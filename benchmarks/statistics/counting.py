@@ -2,26 +2,38 @@
 
     python -m benchmarks.statistics.counting shares
     python -m benchmarks.statistics.counting pairs
+    python -m benchmarks.statistics.counting signs --data FOLDER --images 2450 --sets 100
 
 shares: how often a nominal 95% interval contains the true share, by Wilson and by the percentiles of a bootstrap.
 pairs: how often two captioners drawn alike are told apart (nominal 5%), by the number of images that they share.
+signs: how often the intervals of BA and DBA contain the value on all images, on images drawn from them with
+replacement; of the paper's value the bootstrap with the signs of the drawn images, and the cross-fitted value's.
+FOLDER has annotations/ (attributes.csv, captions.json, objects.csv) and results/.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from scipy.special import stdtr
 
 from capbias_core.aggregate import Estimate, quotient
 from capbias_core.aggregate.bootstrap import percentiles, resampled_sums
+from capbias_core.attributes import get_attribute
+from capbias_core.measures.bias_amplification import cooccurrence_estimates, evidence_of
 
 SHARES = ((0.014, 300), (0.014, 2450), (0.1425, 300), (0.1425, 2450), (0.036, 300), (0.1, 100))
 SHARED = (2, 3, 5, 10, 20, 30, 50, 100)
 DRAWS = 200
+CAPTIONERS = ("nic", "sat", "fc", "att2in", "updn", "transformer", "oscar")
+GENDER = get_attribute("gender")
 
 
 def shares(sets: int) -> None:
@@ -76,12 +88,53 @@ def pairs(sets: int) -> None:
         print(f"{n:4} shared: " + "; ".join(f"{name} {text}" for name, text in told.items()), flush=True)
 
 
+def signs(sets: int, images: int, data: Path, captioners: Sequence[str]) -> None:
+    print(f"{images:,} images, {sets} sets: coverage (half width), bias; all x100")
+    table = pd.read_csv(data / "annotations" / "attributes.csv", dtype=str, keep_default_na=False)
+    labels = table[table["gender"].isin(GENDER.values)].set_index("image_id")["gender"]
+    objects = pd.read_csv(data / "annotations" / "objects.csv", dtype=str, keep_default_na=False)
+    human = _captions(json.loads((data / "annotations" / "captions.json").read_text())["annotations"], labels)
+    for name in captioners:
+        model = _captions(json.loads((data / "results" / f"{name}.json").read_text()), labels)
+        found, _ = evidence_of(human, model, labels, GENDER, objects.set_index("image_id")["objects"])
+        for metric, evidence in found.items():
+            rng, whole = np.random.default_rng(1), cooccurrence_estimates({metric: evidence})[metric].value
+            values: dict[str, list[tuple[float, float, float]]] = {}
+            for _ in range(sets):
+                drawn = rng.integers(0, len(evidence.images), images)
+                ids = tuple(map(str, range(images)))
+                part = replace(evidence, images=ids, human=evidence.human[drawn], model=evidence.model[drawn])
+                for way, own in cooccurrence_estimates({metric: part}).items():
+                    low, high = own.interval()
+                    values.setdefault(way, []).append((own.value, low, high))
+            for way, rows in values.items():
+                value, low, high = np.array(rows).T
+                inside = np.mean((low <= whole) & (whole <= high))
+                print(
+                    f"{name:12} {way:15} {whole:6.2f}  {inside:5.0%} (±{np.mean(high - low) / 2:.2f})  "
+                    f"{np.mean(value) - whole:+.2f}",
+                    flush=True,
+                )
+
+
+def _captions(rows: list[dict], labels: pd.Series) -> pd.DataFrame:
+    frame = pd.DataFrame(rows)[["image_id", "caption"]].astype(str)
+    frame = frame[frame["image_id"].isin(labels.index)].reset_index(drop=True)
+    return frame.assign(caption_index=frame.groupby("image_id").cumcount())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("shares", "pairs"))
+    parser.add_argument("what", choices=("shares", "pairs", "signs"))
     parser.add_argument("--sets", type=int, default=1500)
+    parser.add_argument("--images", type=int, default=2450)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--captioners", nargs="+", default=CAPTIONERS)
     options = parser.parse_args()
-    {"shares": shares, "pairs": pairs}[options.what](options.sets)
+    if options.what == "signs":
+        signs(options.sets, options.images, options.data, options.captioners)
+    else:
+        {"shares": shares, "pairs": pairs}[options.what](options.sets)
 
 
 if __name__ == "__main__":

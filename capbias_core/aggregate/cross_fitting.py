@@ -11,7 +11,7 @@ without image i, on average. Where all halves agree on the signs, this is the va
 
 Where they do not, some pairs count with the wrong sign, or hardly. By how much that can move the value at most widens
 the interval: the sum over pairs of how far its sign can move, times its change, times the share of the halves that
-disagree with the others. A sign that even a large sample leaves open so keeps the interval wide.
+disagree with the others.
 """
 
 from __future__ import annotations

@@ -107,7 +107,9 @@ def run(job: Job) -> Outcome:
     """The human captions of the captioner's images, aligned at every delta to the words of all its captions."""
     option = job.options.alignment
     if not option:
-        raise CapbiasError("constant alignment", "word vectors", "Choose contextual alignment with a vector file.")
+        raise CapbiasError(
+            "Alignment at several distances needs word vectors.", "Choose contextual alignment and a file of vectors."
+        )
     human = of_same_images(job.references(), job.frame)
     known = vocabulary(job.masked(job.frame["caption"]))
     masked = job.masked(human["caption"])
@@ -143,7 +145,7 @@ def of_same_images(human: pd.DataFrame, model: pd.DataFrame) -> pd.DataFrame:
     own = human[human["image_id"].isin(images_in(model))]
     if own.empty:
         raise CapbiasError(
-            "human captions of none of the captioner's images", "captions of the same images", "Check the image ids."
+            "The human captions are of other images than the captioner's.", "Check the image IDs of both files."
         )
     return own
 

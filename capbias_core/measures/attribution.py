@@ -308,9 +308,8 @@ def _method(options: AttributionOptions) -> str:
 
 def _no_map(job: Job, left_out: Counter) -> CapbiasError:
     return CapbiasError(
-        f"{job.spec.model}, no caption of which has a map: {_reasons(left_out)}",
-        "captions that name a value, their photographs, and people marked on them",
-        "Check that captions, photographs, and outlines or boxes have the same image ids.",
+        f"No caption of {job.spec.model} has a map: {_reasons(left_out)}.",
+        "Check that captions, photographs, and outlines or boxes have the same image IDs.",
     )
 
 

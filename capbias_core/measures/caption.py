@@ -98,8 +98,7 @@ def _keep(job: Job, captions: dict[str, str], files: dict[str, Path], refused: d
     if not captions:
         why = f" ({next(iter(refused.values()))})" if refused else ""
         raise CapbiasError(
-            f"{counted(len(files), 'photograph')}, {len(refused):,} of which cannot be read; none got a caption{why}",
-            "photographs that can be read, and a captioner that says something",
+            f"None of {counted(len(files), 'photograph')} got a caption; {len(refused):,} cannot be read{why}.",
             "Check the folder of photographs, and the captioner on one of them.",
         )
     frame = pd.DataFrame({"image_id": list(captions), "caption_index": 0, "caption": list(captions.values())})

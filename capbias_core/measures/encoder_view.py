@@ -61,9 +61,7 @@ def _places(job: Job, images: list[str]) -> np.ndarray:
     places = np.array([place for place, image in enumerate(images) if image in asked], dtype=int)
     if not len(places):
         raise CapbiasError(
-            f"images none of which has a caption of {job.spec.model} and a label",
-            "images that have both",
-            "Choose others.",
+            f"None of these images has both a caption of {job.spec.model} and a label.", "Choose other images."
         )
     return places
 

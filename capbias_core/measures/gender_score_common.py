@@ -92,8 +92,7 @@ class Gendered:
         having = np.diff(self.confidence.indptr) > 0
         if not having.any():
             raise CapbiasError(
-                f"captions none of which names one value and has an object ({self.found})",
-                "captions such as `a man with a dog`",
+                f"No caption names one value and has an object ({self.found}).",
                 "Load objects of the images, or name words that count as objects.",
             )
         return self.having(having)
@@ -162,9 +161,8 @@ def _source(objects: pd.Series | None, choices: ObjectChoices, usual: str) -> st
     source = choices.objects_from or (usual if objects is not None else CAPTION)
     if source == IMAGE and objects is None:
         raise CapbiasError(
-            "objects of the image asked for, and none are loaded",
-            "COCO instances, or a table with a column objects such as `cat|dog`",
-            "Load them, or take the objects that captions name.",
+            "The objects of the images are not loaded.",
+            "Load COCO instances or a table with a column objects, or use the objects that captions name.",
         )
     return source
 

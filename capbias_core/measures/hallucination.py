@@ -69,13 +69,12 @@ def run(job: Job) -> Outcome:
     """Objects that each caption names against those of its image, on the images whose objects are known."""
     objects = job.objects()
     if objects is None:
-        raise CapbiasError("no objects of the images", "objects such as cat|dog", "Load the objects of these images.")
+        raise CapbiasError("The objects of the images are not loaded.", "Load them, such as cat|dog for an image.")
     frame = job.frame[annotated(list(job.frame["image_id"]), objects)]
     if frame.empty:
         raise CapbiasError(
-            f"objects of {len(objects):,} images, none of which has a caption of {job.spec.model}",
-            "objects of the same images",
-            "Check that the ids of both files are of the same data set.",
+            f"None of the {len(objects):,} images with objects has a caption of {job.spec.model}.",
+            "Check the image IDs of both files.",
         )
     shown, unknown = categories_of(list(frame["image_id"]), objects, object_names())
     mentions = mentions_of(job.tokens(frame))

@@ -140,9 +140,8 @@ def photographed(job: Job) -> dict[str, Path]:
     shown = {image: files[image] for image in sorted(captioned & set(files))}
     if not shown:
         raise CapbiasError(
-            f"photographs called {', '.join(sorted(files)[:3])}, of none of the {len(captioned):,} captioned images",
-            "photographs named by the ids of the captions' images",
-            "Check that the folder is of the same data set.",
+            f"No photograph, such as {', '.join(sorted(files)[:3])}, is of the {len(captioned):,} captioned images.",
+            "Photographs must be named by the image IDs of the captions.",
         )
     return shown
 
@@ -205,9 +204,9 @@ def splits_of(job: Job, images: Sequence[str], trained: bool) -> list[Split]:
     if counts.min() < LEAST_TO_TRAIN:
         each = ", ".join(f"{value} {count:,}" for value, count in zip(job.attribute.values, counts, strict=True))
         raise CapbiasError(
-            f"{len(images):,} labelled photographs with captions ({each}), too few to train a judge on",
-            f"at least {LEAST_TO_TRAIN} of every value; the paper has about 10,000 in all",
-            "Load more photographs, or ask a pretrained captioner, which is not trained: --judge FOLDER.",
+            f"A judge needs {LEAST_TO_TRAIN} labelled photographs with captions of each value to train on, but of the "
+            f"{len(images):,} there are {each}.",
+            "Load more photographs, or use a pretrained captioner, which is not trained: --judge FOLDER.",
         )
     return [balanced_split(y, k, seed, job.options.test_share, images) for seed in job.spec.seeds]
 
@@ -218,9 +217,7 @@ def _everything(y: np.ndarray, k: int, seed: int, images: list[str]) -> Split:
     groups = [order[y[order] == value] for value in range(k)]
     size = min(map(len, groups))
     if not size:
-        raise CapbiasError(
-            "labelled photographs without any of one of the values", "photographs of every value", "Load more of them."
-        )
+        raise CapbiasError("One of the values has no labelled photograph.", "Load photographs of each value.")
     held = np.concatenate([group[:size] for group in groups])
     return Split(seed=seed, train=np.empty(0, dtype=int), test=np.sort(held))
 

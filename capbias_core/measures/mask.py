@@ -72,16 +72,14 @@ def freeze(workspace: Workspace, collection: str, options: MaskOptions, attribut
     """Outlines or boxes by their content. Raises CapbiasError for what does not go together."""
     if options.condition in OF_OBJECTS and not options.departures:
         raise CapbiasError(
-            f"the condition {options.condition} without the objects that may be masked",
-            "human captions, which tell the objects that go with an attribute, or the names of objects",
-            "Name --references and --attribute, or --object.",
+            f"The condition {options.condition} does not say which objects to mask.",
+            "Name --references and --attribute, from which they follow, or --object.",
         )
     people = resolve_person_regions(workspace, collection, options.people)
     if people["kind"] == BOXES and options.condition in OF_OUTLINES:
         raise CapbiasError(
-            f"the condition {options.condition} with {people['name']}, boxes that hold no outline of a person",
-            "outlines (a COCO instances file), or another condition: box, object, both",
-            "Load outlines with import --kind segments.",
+            f"The condition {options.condition} needs outlines of people, but {people['name']} has boxes.",
+            "Load a COCO instances file with import --kind segments, or choose the condition box, object or both.",
         )
     return options.with_(people=people, labelled=_labelled(workspace, collection, options))
 
@@ -91,9 +89,8 @@ def _labelled(workspace: Workspace, collection: str, options: MaskOptions) -> It
         return None
     if options.condition == "object" or options.whose != FOREGROUND:
         raise CapbiasError(
-            "labelled people where everybody or only an object is hidden",
-            "labelled people with the person in the foreground",
-            "Leave one out.",
+            "Labelled people can only be told apart where one person is hidden, not everybody or an object.",
+            "Leave out the labelled people, or choose another condition.",
         )
     if isinstance(options.labelled, dict):
         return options.labelled

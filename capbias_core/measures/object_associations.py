@@ -37,8 +37,7 @@ def departures(human: pd.DataFrame, attribute: Attribute, labels: pd.Series | No
     places = np.flatnonzero(counts.pair.sum(axis=0) >= least)
     if not len(places):
         raise CapbiasError(
-            f"human captions in which no object is named {least} times beside one value of {attribute.name}",
-            "captions of more images",
+            f"No object is named {least} times beside one value of {attribute.name} in the human captions.",
             "Load more human captions, or name the objects with --object.",
         )
     pairs = counts.pair[:, places]
@@ -73,9 +72,8 @@ def departures_in(
     if not name or not tables:
         lacking = f"{len(human)} sets of human captions" if not name else f"no labels for {attribute}"
         raise CapbiasError(
-            f"the collection {collection!r} with {lacking}",
-            "one set of human captions, or its name, and a table of labels",
-            "Load them with import; or name the objects that are to be masked.",
+            f"The collection {collection!r} has {lacking}.",
+            "Name one set of human captions, load them or labels with import, or name the objects to mask.",
         )
     own, where = attribute_of(table_with(tables, attribute), attribute)
     labels = labels_for(workspace.frame(where["table"]), own, where["column"], where["mapping"]).values

@@ -26,9 +26,8 @@ def _found() -> dict[str, Measure]:
     for module in modules:
         if module.__name__ != f"{package.__name__}.{module.MEASURE.name}":
             raise CapbiasError(
-                f"the measure {module.MEASURE.name!r} in {module.__name__.rpartition('.')[2]}.py",
-                "a measure that is called as its file",
-                "Rename one of them.",
+                f"The measure {module.MEASURE.name!r} is in {module.__name__.rpartition('.')[2]}.py.",
+                "A measure has the name of its file: rename one of them.",
             )
     measures = [module.MEASURE for module in modules]
     check(measures)
@@ -50,8 +49,7 @@ def check(measures: list[Measure]) -> None:
             # A measure that makes an item has a command of its own, with flags of its own.
             if about.flag and not own.makes and (other := flags.setdefault(about.flag, (name, own.name)))[0] != name:
                 raise CapbiasError(
-                    f"the flag {about.flag} for {other[0]} in {other[1]} and for {name} in {own.name}",
-                    "a flag of its own for each choice",
+                    f"The flag {about.flag} is for {other[0]} in {other[1]} and for {name} in {own.name}.",
                     "Rename the new one.",
                 )
     for own in measures:
@@ -69,9 +67,8 @@ def check(measures: list[Measure]) -> None:
 def _check_options(own: Measure) -> None:
     if "__dataclass_fields__" not in vars(own.options):
         raise CapbiasError(
-            f"{own.options.__name__}, the options of {own.name}, which is no dataclass",
-            "@dataclass(frozen=True) above it",
-            "Add it; without it none of its choices is known.",
+            f"{own.options.__name__}, the options of {own.name}, is no dataclass.",
+            "Write @dataclass(frozen=True) above it.",
         )
 
 
@@ -82,9 +79,7 @@ COLUMNS = {*RESULT_COLUMNS, *INPUTS, "captioner", "encoders", "letters", "name"}
 def _check_metric(measure: str, row: Metric) -> None:
     if row.name.lower() in COLUMNS:
         raise CapbiasError(
-            f"the metric {row.name!r} in {measure}, which is a column of every table of scores",
-            "a name of its own",
-            "Rename it.",
+            f"The metric {row.name!r} in {measure} is called like a column of tables of scores.", "Rename it."
         )
     given = {"better": (row.better, BETTER), "words": (row.needs.words, get_args(WORDS))}
     for name, (value, known) in given.items():
@@ -92,9 +87,8 @@ def _check_metric(measure: str, row: Metric) -> None:
             raise unknown_name(f"{name} of {row.name} in {measure}", value, known)
     if not callable(row.neutral):
         raise CapbiasError(
-            f"neutral={row.neutral!r} of {row.name} in {measure}",
-            "a function of how many values there are, such as zero or no_neutral",
-            "Give the function.",
+            f"neutral={row.neutral!r} of {row.name} in {measure} is no function.",
+            "Give a function of the number of values, such as zero or no_neutral.",
         )
 
 

@@ -76,9 +76,8 @@ def freeze(workspace: Workspace, collection: str, options: VLLICOptions, attribu
     text = options.text_encoder or TEXT
     if isinstance(text, str) and text in ATTACKERS and text not in FROM_SCRATCH and text not in PRETRAINED:
         raise CapbiasError(
-            f"the text encoder {text}, which is no network",
-            f"one of: {', '.join(FROM_SCRATCH)}; or a pretrained encoder",
-            f"Leave --text-encoder out for {TEXT}.",
+            f"The text encoder {text} is no network.",
+            f"Choose one of {', '.join(FROM_SCRATCH)}, or a pretrained encoder; {TEXT} is the default.",
         )
     own = options.text_attacker
     if isinstance(text, str) and text not in FROM_SCRATCH:
@@ -95,9 +94,8 @@ def _backbone_option(workspace: Workspace, given: str | ModelReference) -> Model
     name, _, file = given.partition("=")
     if not file:
         raise CapbiasError(
-            f"the backbone {given!r} without its weights",
-            "NAME=FILE, such as resnet50=resnet50.pth",
-            "Where there is a network, torchvision fetches weights; copy the file here and name it.",
+            f"The backbone {given!r} needs its weights, as NAME=FILE, such as resnet50=resnet50.pth.",
+            "With a network connection torchvision downloads them; copy the file here.",
         )
     return file_option(workspace, name, Path(file))
 

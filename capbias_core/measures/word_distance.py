@@ -93,7 +93,7 @@ def cosines_of(words, objects, vectors: Vectors) -> np.ndarray:
     lost = [word for word in words if word not in by_word]
     if lost:
         raise CapbiasError(
-            f"word vectors without {', '.join(lost)}", f"vectors of {', '.join(words)}", "Use another file of vectors."
+            f"The word vectors lack {', '.join(lost)}, which name the values.", "Use another file of vectors."
         )
     empty = np.zeros(vectors.matrix.shape[1])
     own = [[by_word[word] for word in name.split() if word in by_word] or [empty] for name in objects]

@@ -312,12 +312,14 @@ def _map_hint(attribute: Attribute, column: str, mapping: Mapping[str, str | Non
 
 
 def compared_lines(frame: pd.DataFrame, details: dict, folder: Path | None = None) -> list[str]:
-    """Which labels of a column are compared, and the attribute that usually reads such a column; none of an attribute
-    that is known by name."""
+    """Which labels are compared, as `score` says it. Of an attribute that is known by name: what its labels are read as,
+    if they are not written as its values are. Of a column: its labels, and the attribute that usually reads them."""
     name, column = details["attribute"]["name"], details["column"]
     known = known_attributes(folder)
     if name in known:
-        return []
+        mapping = details["mapping"].items()
+        same = all(raw.strip().casefold() == value.casefold() for raw, value in mapping if value is not None)
+        return [] if same else [f"labels read: {mapping_line(details)}"]
     counts = frame[column].value_counts()
     values = [value for value in details["attribute"]["values"] if value in counts]
     shown = ", ".join(f"{value} {counts[value]:,}" for value in values)

@@ -143,7 +143,7 @@ def test_a_reading_is_planned_once_for_the_same_images(workspace):
 
 
 def test_images_without_a_caption_are_bad_input(workspace):
-    with pytest.raises(CapbiasError, match="images none of which has a caption of cued"):
+    with pytest.raises(CapbiasError, match="None of these images has both a caption of cued"):
         run_one(workspace, plan_encoder_view(workspace, scored_spec(workspace), "ngram", ["4711"]), lambda *_: None)
 
 

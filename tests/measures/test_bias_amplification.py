@@ -9,15 +9,16 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from capbias_core.aggregate import comparison, rank
+from capbias_core.aggregate import Estimate, comparison, cross_fitting, rank
+from capbias_core.aggregate.estimate import BOOTSTRAP_SEED
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.bias_amplification import (
     METRICS,
     cooccurrence_bytes,
+    cooccurrence_estimates,
     cooccurrence_from,
     evidence_of,
-    halves_note,
     word_to_value,
 )
 from capbias_core.metrics import bias_amplification as ba
@@ -25,7 +26,10 @@ from capbias_core.metrics import dba_g, dba_o
 from capbias_core.metrics.directional import counted
 from capbias_core.metrics.evidence import Cooccurrence, CooccurrenceCounts
 from capbias_core.prepare.tasks import content_words, encode, function_words, named_objects, object_names, pair_counts
-from capbias_core.types import Result
+from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.run import run_one
+from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.store import Workspace
 
 GENDER = get_attribute("gender")
 
@@ -280,15 +284,80 @@ def test_intervals_speak_for_their_values():
     assert held >= 34
 
 
-@pytest.mark.parametrize(("half", "warned"), [(2.1, False), (1.8, True)])
-def test_a_note_says_what_halves_of_the_images_give(half, warned):
-    """Of the same captions on both sides every half gives 0, 1 away: more than a standard error of 1.8 / 1.96."""
-    human, _, labels = sides()
-    own = evidence_of(human, human, labels, GENDER, None)[0]["BA"]
-    whole = Result("gender", "m", "BA", 1.0, ci_low=1 - half, ci_high=1 + half)
-    said = halves_note(own, whole)
-    assert said.startswith("BA on halves of the images: 0.00, on all 1.00.")
-    assert ("depends on the number of images" in said) == warned
+def crossfit(evidence: Cooccurrence, name: str) -> Estimate:
+    return cooccurrence_estimates({name: evidence})[f"{name}_crossfit"]
+
+
+@pytest.mark.parametrize("name", ["BA", "DBA_O"])
+def test_signs_that_no_half_doubts_give_the_papers_value(name):
+    """Women with cakes and men with ties, three of four times: each half of 400 images says so."""
+    human, model, labels = sides(400)
+    evidence = evidence_of(human, model, labels, GENDER, None)[0][name]
+    paper, own = comparison(METRICS[name].compare, evidence, 100), crossfit(evidence, name)
+    assert own.value == pytest.approx(paper.value) and own.unsure == 0
+    assert own.interval() == pytest.approx(paper.interval(), abs=1)
+
+
+def test_a_sign_of_other_images_by_hand(monkeypatch):
+    """One word and two halves of two images. The human captions of the first half are of women, those of the second of
+    men, and so the word prefers nobody: BA is 0. The model's four are of women. By the other half's sign, the first
+    half counts the men (0 of 4 on both sides) and the second the women (2 of 4 for the model, 0 for people): 0.5. The
+    halves disagree about both values, whose share changes by a half: half of 0.5 + 0.5 may be wrong.
+    """
+    monkeypatch.setattr(cross_fitting, "HALVINGS", 1)
+    first = np.random.default_rng(BOOTSTRAP_SEED).permutation(4) < 2
+
+    def counted(women) -> csr_array:  # n, F, M, w, F with w, M with w
+        women = np.asarray(women, dtype=int)
+        return csr_array(np.column_stack([np.ones(4), women, 1 - women, np.ones(4), women, 1 - women]))
+
+    own = Cooccurrence(tuple("abcd"), 2, ("w",), counted(first), counted(np.ones(4)))
+    assert comparison(word_to_value, own, 1).value == 0
+    found = crossfit(own, "BA")
+    assert found.value == pytest.approx(100 * 0.5) and found.unsure == pytest.approx(100 * (0.5 + 0.5) / 2)
+
+
+@pytest.mark.long
+def test_cross_fitted_intervals_contain_the_large_sample_value():
+    """36 words that hardly go with a value, and four that go with women in 80%, of the captioner's in 90%. BA picks its
+    signs from the captions that it measures, which pulls it below the truth of 1; cross-fitted it stays there."""
+    rng, n, words = np.random.default_rng(7), 2000, 40
+    women = np.concatenate([np.linspace(0.44, 0.56, words - 4), np.full(4, 0.8)])
+    captioner = np.where(women > 0.7, 0.9, women)
+    paper, own = [], []
+    for _ in range(60):
+        word = rng.integers(0, words, n)
+
+        def counted(share, word=word) -> csr_array:
+            named, having = rng.random(n) < share[word], np.eye(words)[word]
+            pairs = [having * side[:, None] for side in (named, ~named)]
+            return csr_array(np.hstack([np.ones((n, 1)), named[:, None], ~named[:, None], having, *pairs]))
+
+        evidence = Cooccurrence(
+            tuple(map(str, range(n))), 2, tuple(map(str, range(words))), counted(women), counted(captioner)
+        )
+        for found, held in ((comparison(word_to_value, evidence, 100), paper), (crossfit(evidence, "BA"), own)):
+            low, high = found.interval()
+            held.append(low <= 1 <= high)
+    assert np.mean(own) >= 0.9 and np.mean(paper) < 0.6
+
+
+def test_runs_give_the_papers_value_no_interval(tmp_path):
+    human, model, labels = sides(60)
+    table = pd.DataFrame({"image_id": labels.index, "gender": labels.to_numpy()})
+    workspace = Workspace(tmp_path)
+    workspace.keep(
+        "attributes", "labels", table, "c", "t", {"attributes": {"gender": suggested_details("gender", table)}}
+    )
+    workspace.keep("references", "human", human, "c", "t")
+    workspace.keep("captions", "m", model, "c", "t")
+    (spec,) = plan(workspace, Request("c", ("m",), "labels", "gender", ("ba", "dba"), "human"))
+    rows = {row.metric: row for row in run_one(workspace, spec, lambda *_: None).results}
+    assert set(rows) == {"BA", "BA_crossfit", "DBA_O", "DBA_O_crossfit"}
+    for name in ("BA", "DBA_O"):
+        assert rows[name].ci_low is None and rows[name].interval == "" and f"{name}_crossfit" in rows[name].method
+        own = rows[f"{name}_crossfit"]
+        assert own.ci_low < own.value < own.ci_high and own.interval == "images"
 
 
 def test_evidence_is_kept_whole_and_captioners_are_ranked():

@@ -271,7 +271,7 @@ def test_photographs_none_of_which_can_be_read(blip, tmp_path):
     place.mkdir()
     (place / "1.jpg").write_text("no picture")
     keep_images(workspace, place, "mine")
-    with pytest.raises(CapbiasError, match="1 photograph, 1 of which cannot be read"):
+    with pytest.raises(CapbiasError, match="None of 1 photograph got a caption; 1 cannot be read"):
         done(workspace, captioning(workspace, str(blip)))
     assert workspace.items("captions", "mine") == []
 

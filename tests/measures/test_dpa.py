@@ -63,12 +63,11 @@ def corrected_package():
 
 
 def changes_by_the_authors(value, human, model) -> np.ndarray:
-    """(K, M) changes as the authors of Multi compute them (`mba.py` of SonyResearch/multi_bias_amp).
+    """(K, M) changes as the authors of Multi compute them, of which they take the variance by numpy's nanvar.
 
-    They take numpy's nanvar.
-
-    Pair by pair, the share of captions with the combination among those of the value. The package above is by others:
-    it turns each change toward more bias and takes the variance of a sample."""
+    SonyResearch/multi_bias_amp, mba.py: pair by pair, the share of captions with the combination among those of the
+    value. The package above is by others: it turns each change toward more bias and takes the variance of a sample.
+    """
     changes = np.full((value.shape[1], human.shape[1]), np.nan)
     for a in range(value.shape[1]):
         own = value[:, a] == 1

@@ -407,7 +407,7 @@ def test_vl_lic_with_a_frozen_backbone_and_a_frozen_text_encoder(tmp_path):
         run(workspace, asked("vl_lic", "", backbone=f"resnet50={weights}"))
     with pytest.raises(CapbiasError, match="resnet9"):
         run(workspace, asked("vl_lic", "", backbone=f"resnet9={weights}"))
-    with pytest.raises(CapbiasError, match="without its weights"):
+    with pytest.raises(CapbiasError, match="needs its weights"):
         plan(workspace, asked("vl_lic", "", backbone="resnet18"))
 
 

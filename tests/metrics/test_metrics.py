@@ -279,7 +279,7 @@ LIC = ("LIC", "LIC_by_H", "LIC_by_M", "LIC_M", "LIC_D", "LIC_HM", "LIC_MH")
         (["lic_m"], ("LIC_M",)),
         (["LIC_M", "lic"], ("LIC_M", "LIC", "LIC_by_H", "LIC_by_M", "LIC_D", "LIC_HM", "LIC_MH")),
         (["SC", "Leakage", "error", "SC"], ("SC", "SC_D", "leakage", "error")),
-        (["dba"], ("DBA_G", "DBA_O")),
+        (["dba"], ("DBA_G", "DBA_G_crossfit", "DBA_O", "DBA_O_crossfit")),
         (["dba_g"], ("DBA_G",)),
         (["Multi"], ("Multi", "Multi_variance")),
         (["multi"], ("Multi", "Multi_variance")),

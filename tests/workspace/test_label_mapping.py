@@ -10,10 +10,10 @@ from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.workspace.labels import (
     attribute_from,
+    compared_lines,
     dropped_labels,
     holds,
     labels_for,
-    mapping_line,
     mapping_overrides,
     resolve_attribute,
     resolve_attributes,
@@ -47,7 +47,8 @@ def test_labels_are_understood(column, first, second):
     found = labels_for(frame, attribute_from(details["attribute"]), column, details["mapping"])
     assert found.values.value_counts().to_dict() == {"Female": 6, "Male": 4}
     assert dropped_labels(frame, details) == {"Both": 1, "-": 1, "N/A": 1, "": 1}
-    assert mapping_line(details) == f"Female from {first}; Male from {second}"
+    assert compared_lines(frame, details) == [f"labels read: Female from {first}; Male from {second}"]
+    assert compared_lines(frame, details | {"mapping": {"FEMALE": "Female", "male ": "Male", "": None}}) == []
 
 
 @pytest.mark.parametrize(
