@@ -312,7 +312,7 @@ def _map_hint(attribute: Attribute, column: str, mapping: Mapping[str, str | Non
 
 
 def compared_lines(frame: pd.DataFrame, details: dict, folder: Path | None = None) -> list[str]:
-    """Which labels are compared, as `score` says it. Of an attribute that is known by name: what its labels are read as,
+    """Which labels are compared, as `score` says it. Of a known attribute: what its labels are read as,
     if they are not written as its values are. Of a column: its labels, and the attribute that usually reads them."""
     name, column = details["attribute"]["name"], details["column"]
     known = known_attributes(folder)
