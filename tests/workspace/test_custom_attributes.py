@@ -11,7 +11,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.prepare.trial import try_attribute
 from capbias_core.types import Attribute
 from capbias_core.workspace import custom_attributes as own_attributes
-from capbias_core.workspace import ingest
+from capbias_core.workspace import derived
 from capbias_core.workspace.store import Workspace
 
 OWN = """\
@@ -81,9 +81,9 @@ def test_an_attribute_that_a_table_uses_is_not_deleted(workspace):
     human = pd.DataFrame({"image_id": ["1", "2"], "caption_index": [0, 0], "caption": ["a quiet day", "Noisy!"]})
     item = workspace.keep("references", "human", human, "c", "t")
     attribute = own_attributes.known(workspace)["mood"]
-    derived = ingest.derive(workspace, item, attribute)
-    assert derived.counts == {"calm": 1, "loud": 1}
-    table = ingest.keep_derived(workspace, derived)
+    found = derived.derive(workspace, item, attribute)
+    assert found.counts == {"calm": 1, "loud": 1}
+    table = derived.keep_derived(workspace, found)
     with pytest.raises(CapbiasError, match="mapped to the attribute mood in mood from human in c"):
         own_attributes.delete(workspace, path)
     own_attributes.keep(workspace, OWN.replace('"noisy"', '"shouting"'))
