@@ -32,6 +32,7 @@ FEWEST = 20
 ALIKE_SHARE = 0.05  # of published captioners the most frequent caption has 1 to 3%
 BEGINNING_SHARE, BEGINNING_WORDS = 0.9, 3
 NO_ENGLISH_SHARE = 0.5
+FEW_SHARE = 0.001  # so few captions that stay as they are need no sentence
 SAMPLE, MOST_WORDS = 500, 60  # captions and words in which a shared beginning is looked for
 
 
@@ -54,7 +55,7 @@ class Rule:
 @dataclass(frozen=True)
 class Cleaned:
     """Captions after cleaning. texts: None where there is no caption. counts: rule -> captions that it concerns, for
-    each rule that found some. warnings: a sentence for each of these."""
+    each rule that found some. warnings: a sentence for each of these, unless few captions stay as they are."""
 
     texts: list[str | None]
     counts: dict[str, int]
@@ -71,11 +72,12 @@ _THOUGHT = (
     r"(?:\w{1,20}[:_-])?"
     r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis|scratchpad|rationale|cot|monologue)"
 )
+_BRACKETED = r"(?:think|thinking|thought|reasoning)"  # more words than these stand in square brackets in captions
 _MARKER = _pattern(
-    rf"(?P<close><\|?\s?/{_THOUGHT}\|?>|\[/{_THOUGHT}\]|◁/{_THOUGHT}▷|<\|?end_(?:of_)?{_THOUGHT}\|?>|<unused95>"
-    r"|\.\.\.done thinking\.|</details>)"
-    rf"|<\|?{_THOUGHT}\b[^<>|]{{0,60}}\|?>|\[{_THOUGHT}\]|◁{_THOUGHT}▷|<\|?(?:begin|start)_(?:of_)?{_THOUGHT}\|?>"
-    r"|<unused94>|<details type=.reasoning.[^<>]{0,80}>|^thinking\.\.\.(?=\s)"
+    rf"(?P<close><\|?\s?/{_THOUGHT}\|?>|\[/{_BRACKETED}\]|◁/{_THOUGHT}▷|<\|?end_(?:of_)?{_THOUGHT}\|?>|<unused95>"
+    r"|\.\.\.done thinking\.)"
+    rf"|<\|?{_THOUGHT}\b[^<>|]{{0,60}}\|?>|\[{_BRACKETED}\]|◁{_THOUGHT}▷|<\|?(?:begin|start)_(?:of_)?{_THOUGHT}\|?>"
+    r"|<unused94>|^thinking\.\.\.(?=\s)"
 )
 _THOUGHT_LABEL = _pattern(
     r"[\W_]{0,6}(?:thoughts?|thinking(?: process)?|reasoning|analysis|rationale|chain[- ]of[- ]thought|step 1"
@@ -362,17 +364,18 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def _caption_in(value: Any) -> str:
-    """The caption in what JSON holds, '' unless there is just one."""
+def _caption_in(value: Any, levels: int = 8) -> str:
+    """The caption in what JSON holds, '' unless there is just one within so many levels."""
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, list):
         spoken = [own for own in value if isinstance(own, dict) and own.get("role", own.get("from")) in _SPEAKERS]
-        return _caption_in(spoken[-1]) if spoken else _caption_in(value[0]) if len(value) == 1 else ""
-    if not isinstance(value, dict):
+        only = spoken[-1:] or value
+        return _caption_in(only[0], levels - 1) if len(only) == 1 and levels else ""
+    if not isinstance(value, dict) or not levels:
         return ""
     by_key = {str(key).lower(): own for key, own in value.items()}
-    found = next((text for key in _KEYS if key in by_key and (text := _caption_in(by_key[key]))), "")
+    found = next((text for key in _KEYS if key in by_key and (text := _caption_in(by_key[key], levels - 1))), "")
     texts = [own.strip() for own in value.values() if isinstance(own, str) and own.strip()]
     return found or (texts[0] if len(texts) == 1 else "")
 
@@ -437,6 +440,10 @@ _ENGLISH, _FOREIGN = frozenset(_OF_ENGLISH.split()), frozenset(_OF_OTHERS.split(
 _COMMON_ENGLISH = (
     r"(?i:\b(?:a|an|the|in|on|of|and|with|at|to|for|by|is|are|his|her|from|up|this|man|woman|men|women|boy|girl|person"
     r"|people|\w+ing)\b)"
+)
+_PLANNING = _pattern(
+    r"\b(?:the user (?:wants?|asked|asks|is asking|needs|provided)|let me (?:think|look|start|describe|check)"
+    r"|i (?:need|should|have) to (?:describe|write|think|come up|provide|identify))\b"
 )
 _NO_IMAGE = _pattern(
     r"\W*(?:[^.!?\n]{0,80}\b(?:unable to|not able to|cannot|can'?t|can not|couldn'?t|could not|don'?t|do not)\W+"
@@ -565,6 +572,13 @@ RULES = (
         "{n} of {total} captions say{s} that there is no image, and count as captions.",
     ),
     Rule(
+        "unmarked thoughts",
+        "keep",
+        r"(?i:the user|let me|i (?:need|should|have) to)",
+        lambda text: bool(_PLANNING.search(text)),
+        "{n} of {total} captions seem{s} to hold reasoning without marks around it, which stays.",
+    ),
+    Rule(
         "JSON",
         "keep",
         r"^\s*[\[{]",
@@ -592,6 +606,7 @@ _OF_ALL = {
     "identical": "{n} of {total} captions are the same: “{quoted}”. Check for failed generations.",
     "no English word": "{n} of {total} captions have no common English word. Check their language and column.",
 }
+_KEPT = {rule.name for rule in RULES if rule.action == "keep"}
 _SENTENCES = {rule.name: rule.sentence for rule in RULES} | _OF_ALL
 
 
@@ -611,14 +626,18 @@ def clean_captions(texts: Sequence[object]) -> Cleaned:
     _settle(captions, reasons, range(len(raw)))
     of_all = _without_shared_prompt(captions, reasons, times) | _alike(captions, times)
     for place, rules in _concerned(captions, range(len(raw)), "keep"):
-        reasons[place] |= {rule.name for rule in rules if rule.apply(captions[place])}
+        reasons[place] |= {rule.name for rule in rules if rule.apply(captions[place] or "")}
     counts = Counter({name: number for name, (number, _) in of_all.items()})
     for place, names in reasons.items():
         counts.update(dict.fromkeys(names, int(times[place])))
     if counts["other languages"] >= counts["no English word"]:
         del counts["no English word"]
     found = {name: counts[name] for name in _SENTENCES if counts[name]}
-    warnings = (_sentence(name, number, len(which), of_all.get(name, (0, ""))[1]) for name, number in found.items())
+    warnings = (
+        _sentence(name, number, len(which), of_all.get(name, (0, ""))[1])
+        for name, number in found.items()
+        if name not in _KEPT or number >= FEW_SHARE * len(which)
+    )
     return Cleaned([captions[place] for place in which.tolist()], found, tuple(warnings))
 
 
@@ -637,7 +656,7 @@ def _concerned(
     """The captions that rules of these actions may concern, and the rules. Most captions concern none."""
     rules = [rule for rule in RULES if rule.action in actions]
     texts = [captions[place] for place in places]
-    places = [places[own] for own in np.flatnonzero(_matches(texts, "|".join(rule.trigger for rule in rules)))]
+    places = [places[int(own)] for own in np.flatnonzero(_matches(texts, "|".join(rule.trigger for rule in rules)))]
     texts = [captions[place] for place in places]
     hits = [_matches(texts, rule.trigger) for rule in rules]
     for number, place in enumerate(places):
@@ -671,6 +690,7 @@ def _without_shared_prompt(
 ) -> dict[str, tuple[int, str]]:
     """Remove, in place, a prompt with which nearly all captions begin. Returns rule -> captions, and the beginning."""
     found: dict[str, tuple[int, str]] = {}
+    beginning, number = "", 0
     for _ in range(MOST_ROUNDS):
         beginning, number = _shared_beginning(captions, times)
         prompt = _PROMPT.match(beginning)

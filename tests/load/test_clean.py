@@ -57,6 +57,8 @@ CASES = [
     ("reasoning", f"analysis{THINK}assistantfinal{CAPTION}", CAPTION),
     ("reasoning missing", f"<think>{THINK}", None),
     ("reasoning missing", f"<|channel|>analysis<|message|>{THINK}", None),
+    ("", "A lake [reflection] and a woman", "A lake [reflection] and a woman"),
+    ("unmarked thoughts", "So the user wants a caption. A man.", "So the user wants a caption. A man."),
     # prompts
     ("prompts", f"USER: {ASK} ASSISTANT: {CAPTION}", CAPTION),
     ("prompts", f"{CHAT} USER: <image>\n{ASK} ASSISTANT: {CAPTION}", CAPTION),
