@@ -39,6 +39,7 @@ from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import PER_CAPTION, Request, left_out, plan, useful
 from capbias_core.types import counted
 from capbias_core.workspace.conditions import left_out_as_masked, originals
+from capbias_core.workspace.ingest import WARNINGS
 from capbias_core.workspace.labels import reads
 from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.photographs import photograph_sets
@@ -231,7 +232,9 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
 def _caveats(engine: Engine, collection: str, request: Request, rows: pd.DataFrame) -> list[str]:
     measured = engine.workspace.runs_of(list(rows["run_id"].unique()))
     attributes = {own.name: own for own in map(attribute_of_run, measured.values())}
+    sets = [item for item in engine.workspace.items("captions", collection) if item.name in request.captions]
     return [
+        *(f"{item.name}: {warning}" for item in sets for warning in item.details.get(WARNINGS, ())),
         *(own.note for own in attributes.values()),
         variants_warning(rows),
         unlearned_note(rows, {name: len(own.values) for name, own in attributes.items()}),

@@ -85,8 +85,9 @@ def report_captions(
     """Describe captions as read. known_ids: images of the table of labels; reference_ids: images with references.
 
     kind: "reference" if several captions an image are as expected. Facts: captions, images, captions_an_image (number
-    of captions -> images), distinct captions, vocabulary (different tokens), mean_length (tokens a caption),
-    labelled_percent, unknown_ids, unknown_examples, reference_percent. Shares are 0 to 100, None if nothing was given.
+    of captions -> images), distinct captions, cleaned (rule -> captions, as load/clean.py counts them), vocabulary
+    (different tokens), mean_length (tokens a caption), labelled_percent, unknown_ids, unknown_examples,
+    reference_percent. Shares are 0 to 100, None if nothing was given.
     """
     per_image = table.frame.groupby("image_id", sort=False).size()
     images = per_image.index.tolist()
@@ -104,6 +105,7 @@ def report_captions(
         "images": len(images),
         "captions_an_image": sizes,
         "distinct": len(texts),
+        "cleaned": dict(table.cleaned),
         "vocabulary": len(vocabulary),
         "mean_length": float(np.average(tokens, weights=texts)) if len(texts) else 0.0,
         "labelled_percent": _percent(images, known_ids),
@@ -119,7 +121,8 @@ def report_captions(
         ("Images", f"{len(images):,}"),
         ("Captions per image", shown + (", more" if len(sizes) > SHOWN_SIZES else "")),
         ("Words", f"{len(vocabulary):,} different, {facts['mean_length']:.1f} per caption"),
-        ("Empty captions", f"{table.empty:,}"),
+        ("Missing captions", f"{table.empty:,}"),
+        *((rule[0].upper() + rule[1:], f"{number:,}") for rule, number in table.cleaned.items() if rule != "missing"),
         ("Repeats left out", f"{table.duplicates:,}"),
         ("Images with labels", None if unknown is None else f"{len(images) - len(unknown):,} ({labelled:.1f}%)"),
         ("Unknown image IDs", None if unknown is None else f"{len(unknown):,} ({examples})" if unknown else "0"),
@@ -129,10 +132,6 @@ def report_captions(
     if kind == "generated" and (several := int((per_image > 1).sum())):
         have = "has" if several == 1 else "have"
         warnings.append(f"{counted(several, 'image')} {have} more than one caption: they are samples of one set.")
-    if table.empty:
-        warnings.append(f"{counted(table.empty, 'caption')} {'is' if table.empty == 1 else 'are'} empty and left out.")
-    if wordless := int(texts[tokens == 0].sum()):
-        warnings.append(f"{counted(wordless, 'caption')} {'holds' if wordless == 1 else 'hold'} no word.")
     return _report(
         table,
         file_name,

@@ -72,16 +72,16 @@ def captions(parsed: Parsed, columns: Mapping[str, str] = {}, human: bool = Fals
     image_column, caption_column = _columns_of(parsed, given, {"caption": USUAL_NAMES["caption"]}, hint)
     prompt_column = None if human else column_beside(parsed.columns, USUAL_PROMPTS)
     faults = _faults(parsed)
-    images, texts, places, empty = _usable_captions(parsed, image_column, caption_column, faults)
+    images, texts, places = _usable_captions(parsed, image_column, caption_column, faults)
     cleaned = clean_captions(texts)
     there = [place for place, text in enumerate(cleaned.texts) if text is not None]
     if len(there) < len(texts):
         images, places = [images[place] for place in there], [places[place] for place in there]
-    empty += len(texts) - len(there)
+    empty = len(texts) - len(there)
     texts = [text for text in cleaned.texts if text is not None]
     problems, count = merged(parsed.faults, faults)
     if not texts:
-        note = f"{counted(empty, 'caption')} {'is' if empty == 1 else 'are'} missing" if empty else ""
+        note = ", ".join(f"{rule}: {number:,}" for rule, number in cleaned.counts.items())
         raise nothing_usable(parsed.file, parsed.rows, problems, note)
     frame = pd.DataFrame({"image_id": images, "caption": texts}, dtype="str")
     raw = parsed.columns[prompt_column] if prompt_column not in (None, image_column, caption_column) else ()
@@ -102,19 +102,20 @@ def captions(parsed: Parsed, columns: Mapping[str, str] = {}, human: bool = Fals
         problem_count=count,
         notes=(*parsed.notes, *_prompts_note(prompts)),
         prompts=prompts,
+        cleaned=cleaned.counts,
         warnings=cleaned.warnings,
     )
 
 
 def _usable_captions(
     parsed: Parsed, image_column: str, caption_column: str, faults: RowErrors
-) -> tuple[list[str], list[str], list[int], int]:
-    """Image ID, caption and row index of every usable caption (equal length), and how many captions are empty."""
+) -> tuple[list[str], list[str], list[int]]:
+    """Image ID, text and row index of every caption that is a text, if an empty one (equal length)."""
     raw_captions = parsed.columns[caption_column]
     # Where most captions are lists, each list holds the captions of an image; one list among texts is a fault.
     lists = sum(isinstance(caption, list) for caption in raw_captions)
     lists = lists * 2 > sum(caption is not None for caption in raw_captions)
-    images, texts, places, empty = [], [], [], 0
+    images, texts, places = [], [], []
     known: dict[object, str] = {}  # texts alone: 1 and True would be one key
     rows = zip(parsed.numbers, parsed.columns[image_column], raw_captions, strict=True)
     for place, (number, raw_id, raw) in enumerate(rows):
@@ -130,13 +131,11 @@ def _usable_captions(
         for caption in (raw or [""]) if lists and isinstance(raw, list) else (raw,):
             if fault := caption_fault(caption):
                 faults.add(number, fault)
-            elif not caption.strip():
-                empty += 1
             else:
                 images.append(image)
                 texts.append(caption)
                 places.append(place)
-    return images, texts, places, empty
+    return images, texts, places
 
 
 def caption_fault(caption: object) -> str:

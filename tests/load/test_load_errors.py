@@ -75,7 +75,7 @@ WHOLE_FILE = {
     ),
     "header only": ("a.csv", b"image_id,caption\n", "a.csv has 0 rows and none that can be used"),
     "open header": ("a.csv", b'"image_id,caption\n1,x\n', "The quotes in the first line of a.csv are broken"),
-    "only empty": ("a.csv", b"image_id,caption\n1,\n", "none that can be used (1 caption is missing)"),
+    "only empty": ("a.csv", b"image_id,caption\n1,\n", "none that can be used (missing: 1)"),
     "no good row": ("a.csv", b"image_id,caption\n\n,x\n", "the first problem is at line 3: the image id is empty)"),
     "no good record": ("a.json", b'[{"image_id": 1, "caption": 2}]', "at record 1: the caption is a number (2), not"),
     "no good line": ("a.jsonl", b"{\n[]\n", "JSON Lines without a usable line (line 1: broken JSON at column"),

@@ -33,8 +33,6 @@ def test_counts_by_hand():
     assert report["reference_percent"] == 25.0
     assert report.warnings == (
         "1 image has more than one caption: they are samples of one set.",
-        "1 caption is empty and left out.",
-        "1 caption holds no word.",
         "3 of 4 images have no reference and count for LIC_M alone.",
     )
     lines = dict(report.lines())
@@ -44,7 +42,7 @@ def test_counts_by_hand():
     assert lines["Images with labels"] == "3 (75.0%)"
     assert lines["Unknown image IDs"] == "1 (4)"
     assert lines["Images with references"] == "25.0%"
-    assert (lines["Empty captions"], lines["Repeats left out"], lines["Problems"]) == ("1", "2", "0")
+    assert (lines["Missing captions"], lines["Repeats left out"], lines["Problems"]) == ("1", "2", "0")
 
 
 def test_what_was_not_given_is_not_reported():
@@ -70,6 +68,17 @@ def test_many_unknown_ids_are_cut():
     report = report_captions(captions([(str(number), "x y") for number in range(1000)]), "a.csv", known_ids={"0"})
     assert dict(report.lines())["Unknown image IDs"] == "999 (1, 2, 3, 4, 5, …)"
     assert "999 of 1,000 images have no label and do not count." in report.warnings
+
+
+def test_what_cleaning_found_is_in_the_report(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("image_id,caption\n1,nan\n2,<s>A dog.</s>\n3,A cat.\n4,\n")
+    table = read_captions(parse(path))
+    report = report_captions(table, "a.csv")
+    assert report["cleaned"] == {"special tokens": 1, "missing": 2}
+    assert report.warnings == table.warnings and len(report.warnings) == 2
+    lines = dict(report.lines())
+    assert (lines["Captions"], lines["Missing captions"], lines["Special tokens"]) == ("2 (2 different)", "2", "1")
 
 
 def test_references_may_have_several_captions():
