@@ -1,0 +1,107 @@
+"""Refusals by group against values worked out by hand, and what scores say of captions that are none."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capbias_core import api
+from capbias_core.errors import CapbiasError
+
+REFUSAL = "I'm sorry, but I can't help with that."
+# Of 40 images of women 12 are refused, of 60 of men 3; of the others three captions name the other value.
+CAPTIONS = [REFUSAL] * 12 + ["a woman on a bench"] * 26 + ["a man on a bench"] * 2
+CAPTIONS += [REFUSAL] * 3 + ["a man on a bench"] * 56 + ["a woman on a bench"]
+LABELS = [{"image_id": image, "gender": "Female" if image < 40 else "Male"} for image in range(100)]
+
+
+def scored(captions, *metrics):
+    rows = [{"image_id": image, "caption": caption} for image, caption in enumerate(captions)]
+    return api.score({"model": rows}, LABELS, "gender", metrics=metrics)
+
+
+def test_refusals_by_group_and_their_gap():
+    report = scored(CAPTIONS, "refused")
+    assert float(report["refused"]) == pytest.approx(15)
+    assert float(report["refused", "Female"]) == pytest.approx(30)
+    assert float(report["refused", "Male"]) == pytest.approx(5)
+    assert float(report["refused_gap"]) == pytest.approx(-25)
+    low, high = report["refused", "Female"].interval
+    assert 15 < low < 20 and 42 < high < 47
+    low, high = report["refused_gap"].interval
+    assert -45 < low < high < -8
+    assert any("15 of 100 captions are refusals" in note for note in report.notes)
+    assert float(scored([*CAPTIONS[12:40], *CAPTIONS[:12], *CAPTIONS[40:]], "refused")["refused"]) == 15
+
+
+def test_without_refusals_the_share_is_0_with_an_interval():
+    value = scored(["a man on a bench"] * 100, "refused")["refused"]
+    assert float(value) == 0 and value.interval[0] == pytest.approx(0, abs=1e-9) and 1 < value.interval[1] < 5
+
+
+def test_default_metrics_say_how_many_captions_are_refused_or_name_nobody():
+    report = scored(CAPTIONS, *api.DEFAULT_METRICS)
+    assert (float(report["refused"]), float(report["unnamed"]), float(report["error"])) == (15, 15, 3)
+    assert {"refused", "refused_gap", "unnamed", "ratio", "error"} <= set(report.table["metric"])
+    header = str(report).splitlines()
+    assert any("refused (Female)" in line for line in header) and not any("unnamed (Female)" in line for line in header)
+    named = [caption.replace(REFUSAL, "a person on a bench") for caption in CAPTIONS]
+    assert "refused" not in str(scored(named, *api.DEFAULT_METRICS))
+
+
+def test_captions_that_name_nobody_have_no_error_and_the_reason():
+    captions = [f"a person on a {thing}" for thing in ("bench", "horse", "boat", "bike") for _ in range(25)]
+    report = scored(captions, "error", "ratio", "unnamed", "naming_gap")
+    assert set(report.table["metric"]) == {"unnamed", "unnamed_gap"}
+    assert float(report["unnamed"]) == 100
+    assert report.left_out.keys() == {"error", "ratio", "misnamed", "misnamed_gap"}
+    assert report.left_out["error"].startswith("no caption names a value of gender")
+    with pytest.raises(CapbiasError, match="no caption names a value of gender"):
+        report["error"]
+    notes = scored(captions, "LIC_M").notes
+    assert "No caption names a value of gender, so nothing was masked." in notes
+
+
+# A caption as other programs leave it.
+WRAPPED = {
+    "reasoning": "<think>It may be a man or a woman.</think>\n{}",
+    "reasoning without its start": "A man? A woman?\n</think>\n\n{}",
+    "tokens": "<s> {}</s><pad>",
+    "prompt": "USER: Is this a man or a woman? ASSISTANT: {}",
+    "label": "Caption: {}",
+    "JSON": '```json\n{{"caption": "{}"}}\n```',
+}
+LETTERS = {
+    "sub-words": {" ": " ▁"},
+    "soft hyphens": {"man": "m\u00adan"},
+    "full width": {"man": "ｍａｎ"},
+    "look-alikes": {"man": "m\u0430n"},
+    "entities": {" on ": " &amp; "},
+}
+
+
+@pytest.mark.parametrize("name", [*WRAPPED, *LETTERS])
+def test_a_caption_counts_the_same_however_a_program_left_it(name):
+    """Ratio and error of the wrapped captions are those of the plain ones."""
+    texts = [WRAPPED.get(name, "{}").format(caption) for caption in CAPTIONS]
+    for plain, other in LETTERS.get(name, {}).items():
+        texts = [text.replace(plain, other) for text in texts]
+    plain, found = (scored(own, "ratio", "error", "refused") for own in (CAPTIONS, texts))
+    for metric in ("ratio", "error", "refused", "refused_gap"):
+        assert float(found[metric]) == float(plain[metric])
+    columns = ["metric", "group", "value", "ci_low", "ci_high", "n"]
+    pd.testing.assert_frame_equal(found.table[columns], plain.table[columns])
+    assert any(re.search("(85|100) of 100 captions (held|were)", note) for note in found.notes)
+
+
+def test_missing_captions_do_not_count():
+    texts = [
+        caption if place % 10 else ("nan", "None", "N/A", "null")[place % 4] for place, caption in enumerate(CAPTIONS)
+    ]
+    kept = [place for place in range(100) if place % 10]
+    found = scored(texts, "error")
+    expected = np.mean([("a man" in CAPTIONS[place]) if place < 40 else ("woman" in CAPTIONS[place]) for place in kept])
+    assert (found["error"].n, float(found["error"])) == (90, pytest.approx(100 * expected))
