@@ -31,8 +31,14 @@ class Joined:
     near: str = ""
 
 
-def join_ids(images: Iterable[str], known: Iterable[str], names: Mapping[str, str] | None = None) -> Joined:
-    """The image ids `images` as ids of `known`. names: image id -> file name, as a file of either side lists them.
+def join_ids(
+    images: Iterable[str],
+    known: Iterable[str],
+    names: Mapping[str, str] | None = None,
+    known_names: Mapping[str, str] | None = None,
+) -> Joined:
+    """The image ids `images` as ids of `known`. names, known_names: image id -> file name, if a file of that side lists
+    both.
 
     Ids are compared as they are, through the file names, by the last part of their path, and by that part without its
     ending. The first way that joins images one to one counts. Nothing is joined if two images of one side could be the
@@ -49,7 +55,7 @@ def join_ids(images: Iterable[str], known: Iterable[str], names: Mapping[str, st
         return Joined()
     there = set(known)
     equal = sum(image in there for image in images)
-    by_name = _through_names(images, known, names or {})
+    by_name = _through_names(images, known, names or {}, known_names or {})
     if len(by_name) > equal:
         others = {image: f"{image} (another image)" for image in images if image in there and image not in by_name}
         joined = _joined_by("the file names listed in the file", by_name, images)
@@ -72,17 +78,22 @@ def _joined_by(how: str, pairs: Mapping[str, str], images: list[str]) -> Joined:
     return Joined(mapping, text)
 
 
-def _through_names(images: list[str], known: list[str], names: Mapping[str, str]) -> dict[str, str]:
-    """Images of one side to those of the other if the file names of one side are ids of the other."""
-    if not names:
+def _through_names(
+    images: list[str], known: list[str], names: Mapping[str, str], known_names: Mapping[str, str]
+) -> dict[str, str]:
+    """Images of one side to those of the other by the file names that one side or both list."""
+    if not (names or known_names):
         return {}
-    named = {image: normalise_image_id(name) for image, name in names.items()}
-    for key in (lambda text: text, last_part, stem):
-        forward = _one_to_one(images, known, lambda image, key=key: key(named.get(image, image)), key)
-        backward = _one_to_one(images, known, key, lambda image, key=key: key(named.get(image, image)))
-        best = max(forward, backward, key=len)
-        if len(best) >= max(1, LEAST_SHARE * min(len(images), len(known))):
-            return best
+    here, there = ({image: normalise_image_id(name) for image, name in each.items()} for each in (names, known_names))
+    for key in (str, last_part, stem):
+        pairs = _one_to_one(
+            images,
+            known,
+            lambda image, key=key: key(here.get(image, image)),
+            lambda image, key=key: key(there.get(image, image)),
+        )
+        if len(pairs) >= max(1, LEAST_SHARE * min(len(images), len(known))):
+            return pairs
     return {}
 
 
@@ -112,13 +123,13 @@ def _of_other_split(image: str, other: str) -> bool:
 
 
 def _near(images: list[str], known: list[str]) -> str:
-    """`val/1000.jpg here, 1000 there`: two ids with one stem, else with one number at their end, else the first two."""
+    """`val/1000.jpg here, 1000 there`: two ids with one stem, else with one number at their end, else the first."""
     for key in (stem, _number_at_end):
         there = {name: image for image in reversed(known) if (name := key(image))}
         pair = next(((image, there[key(image)]) for image in images if key(image) in there), None)
         if pair:
             break
-    image, other = pair or (images[0], known[0])
+    image, other = pair or (images[0], min(known))
     return f"{_end(image)} here, {_end(other)} there"
 
 

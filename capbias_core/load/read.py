@@ -29,7 +29,8 @@ class Reading:
     """One thing that a file holds, read as a kind.
 
     kind: as asked for or guessed. title: the format. guess: what the content suggests. certain: whether the content
-    alone settles that. hint: what speaks for human captions. suggests: the kind to preselect on a page. columns: names
+    alone settles that. hint: what speaks for human captions. near: two image ids, here and in another file, that may be
+    meant as one. suggests: the kind to preselect on a page. columns: names
     to choose from. table: None if the file cannot be read as this kind; `error` says why. second: human captions beside
     a model's, or outlines beside objects. by_rows: whether images are known only by their row. image_names: image ID ->
     file name, where the file lists both.
@@ -47,6 +48,7 @@ class Reading:
     second: bool = False
     by_rows: bool = False
     image_names: Mapping[str, str] = field(default_factory=dict)
+    near: str = ""
 
 
 def read_file(

@@ -271,19 +271,19 @@ def _join_images(readings: list[tuple[File, Reading]], held: Held) -> list[tuple
     result = []
     for file, own in readings:
         images = dict.fromkeys(own.table.frame["image_id"]) if own.table is not None else {}
-        if images and anchor.isdisjoint(images):
-            to_name = {image: own.image_names[image] for image in images if image in own.image_names}
-            found = join_ids(images, anchor, to_name or names)
-            if found.mapping:
-                own = replace(own, table=_renamed(own.table, found.mapping, found.how))
-            elif found.near:
-                own = replace(own, hint=own.hint or found.near)
+        # File names decide even if some ids are equal: numbers of two files may be equal by chance.
+        if images and (own.image_names or names or anchor.isdisjoint(images)):
+            joined_ids = join_ids(images, anchor, own.image_names, names)
+            if joined_ids.mapping:
+                own = replace(own, table=_renamed(own.table, joined_ids.mapping, joined_ids.how))
+            elif joined_ids.near:
+                own = replace(own, near=joined_ids.near)
         result.append((file, own))
     return result
 
 
 def _anchor(readings: Iterable[tuple[File, Reading]], held: Held) -> tuple[set[str], dict[str, str]]:
-    """The image ids that others are joined to, and file name -> id where a file lists both."""
+    """The image ids that others are joined to, and their file names, if a file with the same ids lists them."""
     images = set().union(*(held.images.get(kind, ()) for kind in (LABELS, REFERENCES, CAPTIONS)))
     tables = [(own.kind, own) for _, own in readings if own.table is not None]
     if not images:
@@ -291,7 +291,8 @@ def _anchor(readings: Iterable[tuple[File, Reading]], held: Held) -> tuple[set[s
             images = next((set(own.table.frame["image_id"]) for of, own in tables if of == kind and own.table), set())
             if images:
                 break
-    return images, {name: image for _, own in tables for image, name in own.image_names.items() if image in images}
+    same = [own for _, own in tables if own.table is not None and images.issuperset(own.table.frame["image_id"])]
+    return images, {image: name for own in same for image, name in own.image_names.items()}
 
 
 def _renamed(table: Table | None, mapping: Mapping[str, str], how: str) -> Table:

@@ -175,7 +175,7 @@ def resolve(
         if part.report and labels and not part.images & labels.images:
             raise CapbiasError(
                 f"No image of {part.file.title} is in {labels.file.title} "
-                f"({_examples(part.images)} here, {_examples(labels.images)} there).{_near(part)}",
+                f"({part.reading.near or f'{_examples(part.images)} here, {_examples(labels.images)} there'}).",
                 "Check that the files belong together, or name the column of image IDs (--image-id-column).",
             )
     if references:
@@ -366,10 +366,6 @@ def _several(part: Part) -> bool:
 
 def _examples(images: Iterable[str]) -> str:
     return ", ".join(sorted(images)[:2])
-
-
-def _near(part: Part) -> str:
-    return f" {part.reading.hint}" if part.reading.hint else ""
 
 
 def _misplaced(part: Part, parts: Sequence[Part]) -> CapbiasError | None:

@@ -61,7 +61,7 @@ def test_file_names_in_a_file_join_numbers_to_names():
     names = {str(place): f"photos/kitchen_{number}.png" for place, number in enumerate(NUMBERS, 1)}
     there = list(names.values())
     assert join_ids(names, there, names).mapping == names
-    assert join_ids(there, names, names).mapping == {name: image for image, name in names.items()}
+    assert join_ids(there, names, known_names=names).mapping == {name: image for image, name in names.items()}
     assert "file names" in join_ids(names, there, names).how
 
 

@@ -145,7 +145,7 @@ def test_a_table_with_one_row_per_image_stays_as_it_is():
     [
         (["HITId", "Input.image_url", "Answer.image"], "Input.image_url"),
         (["IDX", "gender"], "IDX"),
-        (["id", "Image URL"], "id"),
+        (["id", "Image URL"], "Image URL"),
         (["url", "gender"], "url"),
         (["who", "gender"], None),
     ],
