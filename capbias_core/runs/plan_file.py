@@ -363,11 +363,10 @@ def _with_labels(plan: PlanFile, folder: Path, part: Part, tell: Tell) -> Part:
         if entry.labels not in ("", name):
             continue
         word = str(_path(folder, entry.file)) if entry.file else attribute
-        mapped, details = resolve_attribute(frame, word, entry.column)
-        if entry.mapping is not None:
-            labels = dict.fromkeys(frame[details["column"]])
-            overrides = {mapped: {label: entry.mapping.get(label) for label in labels} | entry.mapping}
-            _, details = resolve_attribute(frame, word, entry.column, overrides=overrides)
+        given = entry.mapping
+        _, details = resolve_attribute(frame, word, entry.column, (), {attribute: given or {}})
+        if given is not None:  # other labels are dropped
+            details = details | {"mapping": {label: given.get(label) for label in details["mapping"]}}
         mapping.append(details)
         tell(dropped_line(frame, details))
     return replace(part, file=replace(part.file, mapping=tuple(mapping)))
