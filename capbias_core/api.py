@@ -257,6 +257,7 @@ def score(
     attribute_column: str = "",
     values: Sequence[str] = (),
     mapping: Mapping[str, str | None] | None = None,
+    several: str = "",
     image_id_column: str = "",
     caption_column: str = "",
     sets: str = SAMPLES,
@@ -269,16 +270,17 @@ def score(
     """Score captions.
 
     captions: a source, or several by the name of their captioner. A source is a path, a DataFrame, a list of dicts, or
-    COCO's JSON once parsed. labels: a table of labels, one row per image. attribute: a known one such as gender, a TOML
+    COCO's JSON once parsed. labels: a table of labels. attribute: a known one such as gender, a TOML
     file, or a column of the labels. references: human captions of the same images, if no file of captions has them
     beside. metrics: by name, in any case; `lic` gives LIC and its parts, `LIC_M` itself alone. attacker: one or more.
     seeds: None for the usual number. words: compute `report.words` now, not when it is asked for. rank_by: the metric
     by which captioners are ranked, or a metric and its direction. objects: of the images. photographs: a folder, named
     by image id. people: outlines or boxes on them. vectors, delta: of contextual alignment. values: the labels of a
     column to compare. mapping: raw label -> value of the attribute, None to drop it, where labels are not spelled as
-    usual. per_object: also a row for each object. choices: any field of a measure's options by name, such as
-    `max_images=500`. sets: what several captions of an image in a file are: samples of one set, a set `each`, or a set
-    per `prompt`.
+    usual. several: which label an image with several rows gets, `majority`, `both`, `first` or `each`; without it the
+    columns decide, and a note says how. per_object: also a row for each object. choices: any field of a measure's
+    options by name, such as `max_images=500`. sets: what several captions of an image in a file are: samples of one
+    set, a set `each`, or a set per `prompt`.
 
     Everything runs in this process and leaves nothing behind. workspace: a folder in which inputs and runs are kept
     instead, so that the dashboard shows them and no run is made twice. collection: where in it; without labels,
@@ -309,7 +311,7 @@ def score(
             columns = {role: own for role, own in (("image_id", image_id_column), ("caption", caption_column)) if own}
             files = caption_files(captions, columns=columns, sets=sets)
             for source, kind in ((labels, LABELS), (references, REFERENCES), (objects, OBJECTS)):
-                files += [source_file(source, kind, columns=columns)] if source is not None else []
+                files += [source_file(source, kind, columns=columns, several=several)] if source is not None else []
             overrides = {_named(attribute): dict(mapping)} if mapping else {}
             given = Inputs(
                 _named(attribute),

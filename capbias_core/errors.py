@@ -14,11 +14,7 @@ class CapbiasError(Exception):
     message and hint are whole sentences. Pages show both; the command line prints them and exits with 2.
     """
 
-    def __init__(self, message: str, hint: str = "", remedy: str | None = None):
-        # Three arguments are the older form, got, expected and remedy; it goes when its last caller has gone.
-        self.got = message
-        if remedy is not None:
-            message, hint = f"Got {message}. Expected {hint}.", remedy
+    def __init__(self, message: str, hint: str = ""):
         super().__init__(message, hint)
         self.message, self.hint = message, hint
 

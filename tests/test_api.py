@@ -361,13 +361,13 @@ def test_a_workspace_keeps_inputs_and_runs_and_repeats_none(tmp_path, monkeypatc
 def test_no_number_is_an_error_that_says_why():
     with pytest.raises(CapbiasError, match=r"LIC_D left out: human captions are needed \(references=\)"):
         capbias.score(CAPTIONS, metrics=["LIC_D"], **KNOWN)
-    with pytest.raises(CapbiasError, match="captions \\(ngram\\) failed: .*at least 10 images of every value"):
+    with pytest.raises(CapbiasError, match="captions \\(ngram\\) failed: .*each needs 10"):
         capbias.score(CAPTIONS[:12], metrics=["sc"], **KNOWN)
 
 
 def test_a_failed_run_leaves_the_numbers_of_the_others():
     report = capbias.score({"few": CAPTIONS[:12], "all": CAPTIONS}, metrics=["sc"], **KNOWN)
-    assert report.models == ["all"] and report.failed[0].startswith("few (ngram) failed: Got")
+    assert report.models == ["all"] and report.failed[0].startswith("few (ngram) failed: ")
     assert "few (ngram) failed" in str(report)
 
 

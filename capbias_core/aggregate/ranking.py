@@ -163,7 +163,8 @@ def _by_bootstrap(own: list[Estimate]):
     values = np.array([float(item.shown(part.sum(axis=0))) for item, part in zip(own, sums, strict=True)])
 
     def compare(i: int, j: int) -> tuple[float | None, float | None, float]:
-        difference = draws[:, i] - draws[:, j]
+        with np.errstate(invalid="ignore"):  # of two infinite values; percentiles() then gives none
+            difference = draws[:, i] - draws[:, j]
         low, high = percentiles(difference)
         differing = int(np.count_nonzero(np.asarray(abs(sums[i] - sums[j]).sum(axis=1)) > NO_WIDTH))
         return low, high, _p_value(values[i] - values[j], difference, differing)

@@ -23,7 +23,7 @@ from capbias_core.prepare import derive_labels
 from capbias_core.runs.plan import plan
 from capbias_core.runs.plan_file import PlanFile, parse_plan
 from capbias_core.types import RESULT_COLUMNS, Derivation
-from capbias_core.workspace.ingest import File, preview
+from capbias_core.workspace.ingest import File, Held, preview
 from capbias_core.workspace.inputs import Tell
 from capbias_core.workspace.labels import DERIVED
 from capbias_core.workspace.limited import within_limits
@@ -138,14 +138,18 @@ def find_data(bundle: Bundle, places: Iterable[Path], tell: Tell) -> dict[str, p
         item["content"]: item for item in bundle.items if item["content"] and item["content"] not in bundle.frames
     }
     found: dict[str, pd.DataFrame] = {}
-    for path in _candidates(places):
-        for kind in dict.fromkeys(item["kind"] for item in wanted.values()):
-            frame = _read(path, kind)
-            digest = content_hash(frame) if frame is not None else ""
-            if frame is not None and digest in wanted:
-                item = wanted.pop(digest)
-                tell(f"{path.name}: {item['kind']} {item['name']}")
-                found[digest] = frame
+    candidates = _candidates(places)
+    # The second time, image IDs are joined to those of the tables that were found, as they were at the import.
+    for join in (False, True):
+        held = Held(images=_images(bundle, found)) if join else Held()
+        for path in candidates:
+            for kind in dict.fromkeys(item["kind"] for item in wanted.values() if item["kind"] in FROM_FILES):
+                frame = preview([File(path, kind)], held)[0].frame
+                digest = content_hash(frame) if frame is not None else ""
+                if frame is not None and digest in wanted:
+                    item = wanted.pop(digest)
+                    tell(f"{path.name}: {item['kind']} {item['name']}")
+                    found[digest] = frame
     for item in [own for own in wanted.values() if DERIVED in own["details"]]:
         frame = _derived(item, bundle, found)
         if frame is not None and content_hash(frame) == item["content"]:
@@ -180,9 +184,14 @@ def _candidates(places: Iterable[Path]) -> list[Path]:
     return found
 
 
-def _read(path: Path, kind: str) -> pd.DataFrame | None:
-    """A file as this kind of item, None if it is not one."""
-    return preview([File(path, kind)])[0].frame if kind in FROM_FILES else None
+def _images(bundle: Bundle, found: dict[str, pd.DataFrame]) -> dict[str, frozenset[str]]:
+    """The image IDs of each kind of table that is at hand."""
+    images: dict[str, frozenset[str]] = {}
+    for item in bundle.items:
+        frame = (bundle.frames | found).get(item["content"])
+        if frame is not None and item["kind"] in FROM_FILES:
+            images[item["kind"]] = images.get(item["kind"], frozenset()) | frozenset(frame["image_id"])
+    return images
 
 
 def reproduce(

@@ -11,7 +11,6 @@ from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.present.label_agreement import OTHERS, agreement_line, counts_table
 from capbias_core.present.table import to_text
-from capbias_core.types import counted
 from capbias_core.workspace.store import checked_name
 
 app = command(
@@ -34,16 +33,19 @@ def agreement(
     with opened(workspace) as place:
         every = tables_of(place, collection)
         if attribute not in every:
-            got = f"{attribute} in the collection {collection!r}"
-            raise CapbiasError(got, f"one that two tables hold: {', '.join(every) or 'none'}", "Import another table.")
+            raise CapbiasError(
+                f"Fewer than two tables of {collection} hold labels for {attribute}.",
+                f"Import another table. Attributes that two tables hold: {', '.join(every) or 'none'}.",
+            )
         held = {item.name: item for item in every[attribute]}
         for name in tables:
             if name not in held:
                 raise unknown_name("table", name, held)
         named = tables or tuple(held)
         if len(named) != 2:
-            expected = f"two, of: {', '.join(held)}"
-            raise CapbiasError(f"{counted(len(named), 'table')} of labels to compare", expected, "Name two of them.")
+            raise CapbiasError(
+                f"Two tables of labels are compared, and here are {len(named)}.", f"Name two of: {', '.join(held)}."
+            )
         one, other = (held[name] for name in named)
         found = compared(place, attribute, one, other)
         show(agreement_line(found, attribute, one.name, other.name))

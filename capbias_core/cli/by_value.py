@@ -35,9 +35,10 @@ def print_by_value(
         human = place.item("references", references, known_collection(place, collection)) if references else None
         runs = runs_by_value(place, known_collection(place, collection), attribute, attacker, human)
         if not runs:
-            got = f"no finished run of LIC of {attribute} by {attacker} in the collection {collection!r}"
-            remedy = f'First run: capbias score --collection "{collection}" --attribute "{attribute}" --metric lic'
-            raise CapbiasError(got, "one", remedy)
+            raise CapbiasError(
+                f"{collection} has no finished run of LIC for {attribute} by {attacker}.",
+                f'Run: capbias score --collection "{collection}" --attribute "{attribute}" --metric lic',
+            )
         show(to_text(by_value_table({name: by_value(place, run) for name, run in runs.items()})).rstrip("\n"))
         say(f"note: {BY_VALUE}")
         crossed = {name: found for name, run in runs.items() if (found := beyond_parts(place, run)) is not None}

@@ -33,5 +33,5 @@ def cancel(
     for run in over:
         say(f"{run.run_id} is {run.status}: nothing to cancel")
     if chosen and len(over) == len(chosen):
-        raise CapbiasError("no run that is queued or running", "one of: capbias runs", "Nothing was cancelled.")
+        raise CapbiasError("No run was cancelled, because none is queued or running.", "See: capbias runs")
     return DONE

@@ -84,19 +84,15 @@ def caption(
 
 def _check(places: tuple[str, ...], place: Place) -> None:
     if bool(places) == bool(place.collection):
-        raise CapbiasError(
-            "photographs and --collection" if place.collection else "neither photographs nor --collection",
-            "files or folders of photographs, or --collection with those that it knows",
-            "See capbias caption --help.",
-        )
+        raise CapbiasError("caption takes either photographs or --collection.", "See capbias caption --help.")
     if place.condition and place.condition not in CONDITIONS:
         raise unknown_name("--condition", place.condition, CONDITIONS)
     stray = [name for name in ("photographs", "condition", "name", "workspace") if getattr(place, name)]
     if stray and not place.collection:
         named = ", ".join(f"--{name}" for name in stray)
-        raise CapbiasError(f"{named} with files", "options of a collection with --collection", "Leave it out.")
+        raise CapbiasError(f"{named} needs --collection.")
     if place.photographs and place.condition:
-        raise CapbiasError("--photographs and --condition", "one of them", "Leave one out.")
+        raise CapbiasError("--photographs and --condition exclude each other.", "Leave one out.")
 
 
 def _run(workspace: Workspace, collection: str, options: CaptionOptions) -> tuple[int, str]:

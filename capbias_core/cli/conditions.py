@@ -124,9 +124,8 @@ def conditions(
     if code != DONE:
         return code
     raise CapbiasError(
-        "no number that is measured already" if measured else "no number",
-        "sets of a captioner with labels, measured under two conditions",
-        "Leave --measured out to measure it." if measured else "See above what is missing.",
+        "No number is measured already." if measured else "No captioner has numbers under two conditions.",
+        "Leave out --measured to measure it." if measured else "The lines above say what is missing.",
     )
 
 
@@ -134,8 +133,7 @@ def _masked(workspace: Workspace, collection: str) -> list[str]:
     found = [name for name, sets in condition_sets(workspace, collection).items() if len(sets) > 1]
     if not found:
         raise CapbiasError(
-            f"the collection {collection!r}, in which no captioner has captions of masked photographs",
-            "captions of the same photographs, original and masked",
-            "Import them with --captioner NAME --condition NAME.",
+            f"No captioner of {collection} has captions of masked photographs.",
+            "Import captions of the same photographs, original and masked, with --captioner NAME --condition NAME.",
         )
     return found

@@ -55,8 +55,7 @@ def consistency(
     rows = consistency_rows(frame, people)
     if rows.empty:
         raise CapbiasError(
-            "a results table without encoders and without human scores",
-            "values of a metric that several encoders gave, such as LIC",
+            "This results table has neither several encoders nor human scores.",
             "Score with two attackers, or add --human.",
         )
     blank = int(rows["value"].isna().sum())

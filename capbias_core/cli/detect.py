@@ -86,7 +86,7 @@ def detect(
     _check(images, place)
     options = DetectOptions.read(given(choices, DetectOptions))
     if not options.weights:
-        raise CapbiasError("no --weights", "a detector: a file, or a name such as yolov8n", "Name it.")
+        raise CapbiasError("detect needs --weights.", "Name a detector: a file, or a name such as yolov8n.")
     output = checked_output(place.output)
     with opened(place.workspace, make=True) as workspace:
         weights = weights_option(workspace, options.weights)
@@ -101,11 +101,10 @@ def detect(
 
 def _check(images: Sequence[str], place: Place) -> None:
     if bool(images) == bool(place.collection):
-        got = "both IMAGE and --collection" if images else "neither IMAGE nor --collection"
-        raise CapbiasError(got, "photographs, or the collection whose photographs are meant", "Leave one out.")
+        raise CapbiasError("detect takes either photographs or --collection.", "See capbias detect --help.")
     stray = [f"--{name}" for name in ("name", "photographs") if getattr(place, name) and not place.collection]
     if stray:
-        raise CapbiasError(f"{', '.join(stray)} without --collection", "it with a collection", "Leave it out.")
+        raise CapbiasError(f"{', '.join(stray)} needs --collection.")
 
 
 def _of_collection(

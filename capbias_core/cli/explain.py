@@ -95,7 +95,9 @@ def explain(
     edits = _edits(question, attacker)
     with inputs(flags) as (workspace, kept):
         if len(kept.captions) != 1:
-            raise CapbiasError(f"{len(kept.captions)} caption sets", "one", "Name one after --captions.")
+            raise CapbiasError(
+                f"explain takes one captioner, and here are {len(kept.captions)}.", "Name one with --captions."
+            )
         asked = Asked(("error",), (attacker,), 1, {name: own for name, own in chosen.items() if name != "attacker"})
         specs = [spec for spec in plan(workspace, asked.of(kept, words=True)) if spec.measure == PER_CAPTION][:1]
         image = None if question.image is None else _image_id(question.image)
@@ -119,7 +121,7 @@ def _image_id(text: str) -> str:
     try:
         return normalise_image_id(text)
     except ValueError as error:
-        raise CapbiasError(f"--image {text!r}: {error}", "an image id such as 785", "Check the id.") from None
+        raise CapbiasError(f"--image {text!r} is no image ID: {error}.", "An image ID looks like 785.") from None
 
 
 def _edits(question: Question, attacker: str) -> list[tuple[str, str]]:
@@ -128,23 +130,22 @@ def _edits(question: Question, attacker: str) -> list[tuple[str, str]]:
         raise unknown_name("--format", question.format, FORMATS)
     asked = {"--image": question.image, "--text": question.text, "--words": question.words}
     if len(both := [name for name, own in asked.items() if own is not None]) > 1:
-        raise CapbiasError(" and ".join(both), "one question", "Leave one out.")
+        raise CapbiasError(f"{' and '.join(both)} exclude each other.", "Leave one out.")
     if not attacker_entry(attacker).rescores and (question.words or question.text is not None):
         able = ", ".join(name for name, entry in ATTACKERS.items() if entry.rescores)
         raise CapbiasError(
-            f"{'--words' if question.words else '--text'} with {attacker}",
-            f"the attacker {able}, whose weights are kept to score other captions",
-            f"Add --attacker {DEFAULT_ATTACKER}.",
+            f"{attacker} cannot score other captions, which {'--words' if question.words else '--text'} needs.",
+            f"Choose one with --attacker: {able}.",
         )
     if (question.layer or question.head) and not question.attention:
-        got = f"--{'layer' if question.layer else 'head'} without --attention"
-        raise CapbiasError(got, "--attention, of which it chooses a part", "Add --attention, or leave it out.")
+        raise CapbiasError(f"--{'layer' if question.layer else 'head'} needs --attention.")
     if question.attention and question.image is None:
-        raise CapbiasError("--attention without --image", "the image whose captions are read", "Add --image ID.")
+        raise CapbiasError("--attention needs --image.")
     if question.attention and not attacker_entry(attacker).attends:
         able = ", ".join(name for name, entry in ATTACKERS.items() if entry.attends)
-        got = f"--attention with {attacker}, which has none"
-        raise CapbiasError(got, f"one of: {able}; or another pretrained encoder", "Choose one with --attacker.")
+        raise CapbiasError(
+            f"{attacker} has no attention.", f"Choose one with --attacker: {able}, or another pretrained encoder."
+        )
     return [(word, new) for word, replacements in map(parse_edit, question.words or ()) for new in replacements]
 
 
@@ -155,9 +156,8 @@ def _check_words(edits: list[tuple[str, str]], workspace: Workspace, spec: RunSp
     missing = [word for word in words if all(apply_edit(caption, word, "") is None for caption in captions)]
     if missing and len(missing) == len(words):
         raise CapbiasError(
-            f"--words with {', '.join(missing)}, which no caption of {spec.model} has",
-            "a word of its captions",
-            "Check the spelling; without --words the words of the set are listed.",
+            f"No caption of {spec.model} has {' or '.join(missing)}.",
+            "Check the spelling, or leave out --words to list the words of the set.",
         )
     if missing:
         say(f"warning: no caption of {spec.model} has {', '.join(missing)}")
@@ -173,11 +173,7 @@ def _check_image(image: str | None, workspace: Workspace, spec: RunSpec) -> None
     captioned = image in images_in(workspace.frame(spec.captions))
     if not captioned or image not in labels.values.index:
         lacks = f"no label for {labels.attribute.name} that is compared" if captioned else f"no caption in {spec.model}"
-        raise CapbiasError(
-            f"image {image!r}, which has {lacks}",
-            "an image with a caption and a label",
-            "Check the id, or score the caption as a text with --text.",
-        )
+        raise CapbiasError(f"The image {image!r} has {lacks}.", "Check the ID, or score the caption with --text.")
 
 
 def _attended(question: Question, image: str, workspace: Workspace, run: RunRow) -> tuple[dict, str]:

@@ -54,11 +54,12 @@ def export(
     if format not in (*FORMATS, BUNDLE):
         raise unknown_name("--format", format, (*FORMATS, BUNDLE))
     if without_data and format != BUNDLE:
-        got = f"--without-data with --format {format}"
-        raise CapbiasError(got, "--format bundle", "Leave it out: rows hold no captions.")
+        raise CapbiasError(
+            f"--without-data fits --format bundle only, not {format}.", "Leave it out: rows hold no captions."
+        )
     wanted, path = expand_metrics(metric or METRICS), checked_output(output)
     if format == BUNDLE and path is None:
-        raise CapbiasError("--format bundle without --output", "a file to write, such as bundle.zip", "Name it.")
+        raise CapbiasError("--format bundle needs --output.", "Name a file such as bundle.zip.")
     with opened(workspace) as place:
         runs = current_runs(place, known_collection(place, collection))
         ids = [run.run_id for run in runs]
@@ -74,9 +75,7 @@ def export(
     frame = ordered(frame, frame["model"].unique(), wanted)
     if frame.empty:
         raise CapbiasError(
-            f"no result in the collection {collection}",
-            "results of finished runs",
-            "Score it first, or ask for others.",
+            f"The collection {collection} has no such result.", "Score it first, or ask for other metrics."
         )
     write_output(FORMATS[format](frame), path)
     return DONE

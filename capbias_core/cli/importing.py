@@ -12,11 +12,10 @@ import pandas as pd
 
 from capbias_core.attributes import known_attributes
 from capbias_core.cli.flags import HOW, INPUTS, Flags, WorkspaceFlag, command, flag
-from capbias_core.cli.inputs import MAP_FLAG, SETS_FLAG, known_collection, opened, own_folder
+from capbias_core.cli.inputs import MAP_FLAG, SETS_FLAG, SEVERAL_FLAG, known_collection, opened, own_folder
 from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
-from capbias_core.load.labels import RULES
 from capbias_core.load.photographs import find_pictures, picture_files
 from capbias_core.load.places import checked_path
 from capbias_core.prepare import with_rule
@@ -91,9 +90,7 @@ class ImportFlags:
         ),
     ] = None
     map: Annotated[list[str] | None, MAP_FLAG] = None
-    several: Annotated[
-        str, flag("which label an image with several rows gets (default: by the columns)", "|".join(RULES), HOW)
-    ] = ""
+    several: Annotated[str, SEVERAL_FLAG] = ""
     from_references: Annotated[
         str | None,
         flag("instead of FILE: derive the labels of --attribute from these stored human captions", "NAME", HOW),

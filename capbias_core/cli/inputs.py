@@ -15,6 +15,7 @@ from capbias_core.cli.flags import INPUTS, WorkspaceFlag, flag
 from capbias_core.cli.terminal import say, ticking
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES
+from capbias_core.load.labels import RULES
 from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.derived import derivable
 from capbias_core.workspace.ingest import SAMPLES, SETS, File, expand
@@ -33,6 +34,7 @@ from capbias_core.workspace.store import RunRow, Workspace, default_folder
 __all__ = [
     "FILES",
     "MAP_FLAG",
+    "SEVERAL_FLAG",
     "SETS_FLAG",
     "InputFlags",
     "chosen_runs",
@@ -45,6 +47,7 @@ __all__ = [
 FILES = "files"  # the collection of files that are read into a temporary workspace
 SETS_FLAG = flag(f"several captions of an image (default: {SAMPLES})", "|".join(SETS), INPUTS)
 MAP_FLAG = flag("what a label means; an empty value drops it", "ATTRIBUTE:LABEL=VALUE", INPUTS)
+SEVERAL_FLAG = flag("which label an image with several rows gets (default: by the columns)", "|".join(RULES), INPUTS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +71,7 @@ class InputFlags:
     ]
     attribute_column: Annotated[str, flag("the column of labels, if not found", "COLUMN", INPUTS)] = ""
     map: Annotated[list[str] | None, MAP_FLAG] = None
+    several: Annotated[str, SEVERAL_FLAG] = ""
     values: Annotated[list[str] | None, flag("the labels of a column to compare (default: all)", "LABEL", INPUTS)] = (
         None
     )
@@ -106,11 +110,11 @@ def inputs(
             yield workspace, resolve(workspace, flags.collection, Inputs(names=named, **common), tell)
         return
     with temporary_workspace() as workspace, ticking() as tick, tempfile.TemporaryDirectory() as unpacked:
-        about = {"columns": flags.columns, "sets": sets}
+        about = {"columns": flags.columns, "sets": sets, "several": flags.several}
         given = [File(path, **about) for path in expand(files, Path(unpacked), tell)]
         given += caption_files(flags.captions, **about) if flags.captions else []
         for source, kind in ((flags.labels, LABELS), (references, REFERENCES), (objects, OBJECTS)):
-            given += [source_file(source, kind, columns=flags.columns)] if source else []
+            given += [source_file(source, kind, columns=flags.columns, several=flags.several)] if source else []
         read = Inputs(
             files=given,
             attribute_column=flags.attribute_column,
@@ -129,7 +133,7 @@ def _check_form(
         raise CapbiasError("Files cannot be combined with --collection.", "Import the files first, or leave one out.")
     own = known_attributes(own_folder(flags.workspace, of_files=not flags.collection)).keys()
     if flags.collection:
-        stray = [name for name in ("image_id_column", "caption_column", "attribute_column", "values", "map")]
+        stray = [name for name in ("image_id_column", "caption_column", "attribute_column", "values", "map", "several")]
         stray = [name for name in stray if getattr(flags, name)] + (["sets"] if sets != SAMPLES else [])
         fault = "only applies to files"
     else:

@@ -131,32 +131,27 @@ def _check(places: Sequence[str], flags: MaskFlags, options: MaskOptions) -> Non
     stray = [*(["places"] if places else []), *files]
     if flags.collection and stray:
         raise CapbiasError(
-            f"{', '.join(stray)} and --collection", "files, or a collection", "Name its outlines with --people."
+            f"{', '.join(stray)} and --collection exclude each other.",
+            "Name the outlines of a collection with --people.",
         )
     own = [name for name in ("photographs", "people", "name", "workspace") if getattr(flags, name)]
     if own and not flags.collection:
         named = ", ".join(f"--{name}" for name in own)
-        raise CapbiasError(f"{named} with files", "options of a collection with --collection", "Leave it out.")
+        raise CapbiasError(f"{named} needs --collection.")
     if options.only_masked and (flags.regions or not set(flags.condition) & set(OF_OBJECTS)):
-        raise CapbiasError(
-            f"--only-masked {'with --regions' if flags.regions else 'without the condition object or both'}",
-            "masked photographs of which some show no such object",
-            "Leave it out.",
-        )
+        raise CapbiasError("--only-masked needs the condition object or both, and no --regions.", "Leave it out.")
     if flags.name and len(flags.condition) > 1:
-        raise CapbiasError("--name with several conditions", "one condition", "Leave one out.")
+        raise CapbiasError("--name fits one condition only.", "Leave it out, or name one condition.")
     if flags.collection:
         return
     if bool(flags.instances) == bool(flags.boxes):
         raise CapbiasError(
-            "both --instances and --boxes" if flags.boxes else "neither --instances nor --boxes",
-            "one file that says where people are",
+            "mask needs either --instances or --boxes, a file that says where people are.",
             "Name COCO's instances, or boxes as detect writes them.",
         )
     if not flags.regions and not (places and flags.output):
         raise CapbiasError(
-            "no photographs" if not places else "no --output",
-            "photographs and a folder for the masked ones",
+            f"mask needs {'photographs' if not places else 'a folder for the results in --output'}.",
             "See capbias mask --help.",
         )
 
@@ -166,11 +161,9 @@ def _check_output(output: Path, originals: Item, workspace: Workspace) -> None:
     root = Path(originals.details["folder"])
     homes = {(root / file).parent for file in workspace.frame(originals.hash)["file"]}
     if output.exists() and not output.is_dir():
-        raise CapbiasError(f"--output {output}, which is a file", "a folder", "Choose another name.")
+        raise CapbiasError(f"--output {output} is a file.", "Choose a folder.")
     if homes & {output.resolve(), *(output.resolve() / condition for condition in MASKED)}:
-        raise CapbiasError(
-            f"--output {output}, in which originals are", "another folder", "Originals are never written over."
-        )
+        raise CapbiasError(f"--output {output} holds originals, which are never overwritten.", "Choose another folder.")
 
 
 def _check_targets(flags: MaskFlags, files: dict[str, Path]) -> None:
@@ -180,9 +173,8 @@ def _check_targets(flags: MaskFlags, files: dict[str, Path]) -> None:
     strange = [file for file in targets if file.exists() and not made_here(file)]
     if strange:
         raise CapbiasError(
-            f"--output {flags.output}, in which {counted(len(strange), 'file')} that mask did not write would be "
-            f"written over (the first: {strange[0]})",
-            "a folder without files of these names",
+            f"{counted(len(strange), 'file')} in --output {flags.output} would be overwritten, and mask "
+            f"did not write them. The first is {strange[0]}.",
             "Choose another folder, or move the files.",
         )
 
@@ -237,9 +229,8 @@ def _departures_of_file(flags: MaskFlags) -> dict[str, float] | None:
         raise unknown_name("attribute", flags.attribute, known)
     if not known[flags.attribute].names_values:
         raise CapbiasError(
-            f"{flags.attribute}, which captions do not name",
-            "an attribute with words, or a collection with its labels",
-            "Import captions and labels, and use --collection; or name the objects with --object.",
+            f"Captions do not name {flags.attribute}, so its objects need labels.",
+            "Import captions and labels and use --collection, or name the objects with --object.",
         )
     human = read_frame(flags.references, REFERENCES)
     return _told(departures(human, known[flags.attribute]))
@@ -285,7 +276,7 @@ def _copied(workspace: Workspace, items: list[Item], flags: MaskFlags) -> pd.Dat
                 rows.append((image, condition, str(place / file), hidden))
     except OSError as error:
         raise CapbiasError(
-            f"--output {output}, which cannot be written ({error.strerror})", "a writable folder", "Choose another."
+            f"--output {output} cannot be written ({error.strerror}).", "Choose another folder."
         ) from None
     say(f"written: {counted(len(rows), 'photograph')} into {output}")
     return pd.DataFrame(rows, columns=["image_id", "condition", "file", "hidden"])
@@ -319,8 +310,7 @@ def _drop(workspace: Workspace, collection: str, flags: MaskFlags, options: Mask
     for condition in dict.fromkeys(flags.condition):
         if condition in OF_OBJECTS and not options.departures:
             raise CapbiasError(
-                f"the condition {condition} without the objects that may be hidden",
-                "their names, or human captions",
+                f"The condition {condition} needs the objects that may be hidden.",
                 "Name --object, or --references and --attribute.",
             )
         rule = MaskRule(condition, whose=options.whose, departures=options.departures or {})

@@ -49,9 +49,8 @@ def keep_named(workspace: Workspace, places: Sequence[str], collection: str) -> 
     twice = frame[frame["image_id"].duplicated(keep=False)].sort_values("image_id", kind="stable")
     if len(twice):
         raise CapbiasError(
-            f"several files of the image {twice['image_id'].iloc[0]} ({', '.join(twice['file'].iloc[:2])})",
-            "one file per image; its name is the image id",
-            "Leave one of them out.",
+            f"Several files belong to the image {twice['image_id'].iloc[0]}: {', '.join(twice['file'].iloc[:2])}.",
+            "A file name is the image ID. Leave one out.",
         )
     return workspace.keep(KIND, ORIGINALS, frame, collection, str(root), {"folder": str(root)})
 

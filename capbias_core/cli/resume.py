@@ -28,7 +28,7 @@ def resume(
         for run in chosen:
             if run not in open_:
                 why = "still under way" if run.status in ACTIVE else "finished, or of an earlier version"
-                raise CapbiasError(f"run {run.run_id}, which is {why}", "one that did not finish", "See: capbias runs")
+                raise CapbiasError(f"The run {run.run_id} is {why}, so it cannot resume.", "See: capbias runs")
         if not chosen:
             say("no run failed, died or was cancelled")
             return DONE

@@ -58,7 +58,7 @@ def run(
     # In the order of the plan, whichever run ended first.
     frame = ordered(frame, [spec.model for spec in specs.values()], list(wanted))
     if frame.empty:
-        raise CapbiasError("a plan whose runs gave no number", "runs that finish", "See: capbias runs")
+        raise CapbiasError("No run of the plan gave a number.", "See: capbias runs")
     if path or not on_terminal():
         write_output(to_csv(frame), path)
     else:

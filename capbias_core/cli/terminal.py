@@ -48,10 +48,9 @@ def checked_output(name: str | None) -> Path | None:
         return None
     path = Path(name)
     if path.is_dir():
-        raise CapbiasError(f"--output {name}, which is a folder", "a file", "Add a file name.")
+        raise CapbiasError(f"--output {name} is a folder.", "Add a file name.")
     if not os.access(path.resolve().parent, os.W_OK):
-        fault = "whose folder does not exist or cannot be written"
-        raise CapbiasError(f"--output {name}, {fault}", "a folder that can be written", "Make it first.")
+        raise CapbiasError(f"--output {name} cannot be written: its folder does not exist or is read-only.")
     return path
 
 
@@ -68,9 +67,7 @@ def write_file(data: bytes, path: Path) -> None:
     try:
         _write(data, path.resolve())
     except OSError as error:
-        raise CapbiasError(
-            f"--output {path}, which cannot be written ({error.strerror})", "a writable file", "Choose another."
-        ) from None
+        raise CapbiasError(f"--output {path} cannot be written ({error.strerror}).", "Choose another file.") from None
 
 
 def _write(data: bytes, target: Path) -> None:

@@ -85,7 +85,7 @@ def _say_what_is_missing(rows: pd.DataFrame, wanted: Sequence[str]) -> None:
     missing = {name: _lack(name) for name in wanted if name not in set(rows["metric"])}
     lines = left_out_lines(missing)
     if len(missing) == len(wanted):
-        raise CapbiasError("; ".join(lines), "a metric that can be had from these texts", "Ask for another metric.")
+        raise CapbiasError(f"These texts give none of the metrics: {'; '.join(lines)}.", "Ask for another metric.")
     for line in lines:
         say(f"warning: {line}")
 

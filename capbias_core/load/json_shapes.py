@@ -259,7 +259,8 @@ def _by_image(value: dict, file: str) -> Found | None:
     """Image IDs as keys: of captions, labels or records, or of lists of these; also coco-caption's `imgToEval`."""
     evaluated = value.get("imgToEval")
     entries = evaluated if isinstance(evaluated, dict) and evaluated else value
-    if not entries or (entries is value and not _are_images(list(value))):
+    named = all(isinstance(own, dict) and usual_column(own, SURE_IDS) for own in list(entries.values())[:SAMPLE])
+    if not entries or (entries is value and not named and not _are_images(list(value))):
         return None
     if all(isinstance(own, dict) and len(own) > 1 and _are_images(list(own)) for own in entries.values()):
         return None  # images are a level further down

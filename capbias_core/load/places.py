@@ -52,9 +52,8 @@ def named(text: str | Path) -> Path:
     if nameable(path):
         return path
     raise CapbiasError(
-        f"the path {str(text)[:200]!r}",
-        f"one in a folder that this server opens to its visitors{'' if roots() else ' (it opens none)'}",
-        f"Upload the file; or let whoever runs the server list its folder in {ROOTS}.",
+        f"The path {str(text)[:200]!r} may not be read by visitors of this server.",
+        f"Upload the file, or ask whoever runs the server to list its folder in {ROOTS}.",
     )
 
 

@@ -138,7 +138,7 @@ def report_captions(
         facts,
         details,
         warnings,
-        _overlap_warnings(images, known_ids, "occurs in the attribute table", "have no label and do not count"),
+        _overlap_warnings(images, known_ids, "has a label", "have no label and do not count"),
         _overlap_warnings(images, reference_ids, "has references", "have no reference and count for LIC_M alone"),
     )
 
@@ -162,7 +162,7 @@ def report_attributes(table: Table, file_name: str, caption_ids: Collection[str]
         {"images": len(known), "columns": columns, "coverage_percent": coverage},
         details,
         () if any(column.is_label for column in columns) else (none,),
-        _overlap_warnings(list(caption_ids), known, "occurs in the attribute table", "") if caption_ids else (),
+        _overlap_warnings(list(caption_ids), known, "with a caption is in this file", "") if caption_ids else (),
     )
 
 
@@ -253,6 +253,6 @@ def _overlap_warnings(images: list[str], known: Collection[str] | None, what: st
         return
     if len(missing) == len(images):
         here, there = ", ".join(images[:2]), ", ".join(sorted(known)[:2]) or "none"
-        yield f"No image ID {what}: the IDs may come from another data set ({here} here, {there} there)."
+        yield f"No image ID {what}: the IDs may come from another data set ({here}; {there})."
     elif otherwise and len(missing) * 2 > len(images):
         yield f"{len(missing):,} of {counted(len(images), 'image')} {otherwise}."

@@ -305,7 +305,8 @@ def _nested(parsed: Parsed) -> Parsed | None:
     columns: dict[str, Sequence] = {}
     for name, column in parsed.columns.items():
         fields = dict.fromkeys(key for own in _dicts(column) for key in own)
-        plain = fields and all(not isinstance(value, dict | list) for own in _dicts(column) for value in own.values())
+        plain = fields and all(own is None or isinstance(own, dict) for own in column)
+        plain = plain and all(not isinstance(value, dict | list) for own in _dicts(column) for value in own.values())
         for field in fields if plain else (name,):
             called = field if field == name or field not in (*parsed.columns, *columns) else f"{name}.{field}"
             columns[called] = [own.get(field) if isinstance(own, dict) else None for own in column] if plain else column

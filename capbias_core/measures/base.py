@@ -23,7 +23,7 @@ from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
 from capbias_core.metrics.evidence import CooccurrenceCounts, Ratio
 from capbias_core.prepare import masked_captions
 from capbias_core.prepare.tasks import Encoded
-from capbias_core.types import Attribute, Progress, Result
+from capbias_core.types import Attribute, Progress, Result, left_out_lines
 from capbias_core.workspace.photographs import photograph_files
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Item, RunRow, Workspace
@@ -320,8 +320,10 @@ def run_available(
         except NotMeasurable as error:
             errors[name] = error
     if not found:
-        messages = dict.fromkeys(error.message for error in errors.values())
-        raise NotMeasurable(" ".join(messages), " ".join(dict.fromkeys(error.hint for error in errors.values())))
+        reasons = {f"{what}{name}": error.message for name, error in errors.items()}
+        alike = len(set(reasons.values())) == 1
+        message = next(iter(reasons.values())) if alike else " ".join(left_out_lines(reasons))
+        raise NotMeasurable(message, " ".join(dict.fromkeys(error.hint for error in errors.values())))
     return found, notes, {f"{what}{name}": error.message for name, error in errors.items()}
 
 

@@ -107,7 +107,7 @@ def parse_plan(text: str, name: str) -> PlanFile:
     files = {section: _files(data.get(section, {}), f"{name}: {section}") for section in KINDS}
     measures = data.get("measure", [])
     if not isinstance(measures, list) or not measures:
-        raise CapbiasError(f"{name} without [[measure]]", "one [[measure]] or more, with an attribute", "Add one.")
+        raise CapbiasError(f"{name} has no [[measure]].", "Add one or more, each with an attribute.")
     collection = checked_name(_typed(data.get("collection", DEFAULT_COLLECTION), str, f"{name}: collection"))
     entries = _typed(data.get("attributes", {}), dict, f"{name}: attributes")
     return PlanFile(
@@ -120,14 +120,13 @@ def parse_plan(text: str, name: str) -> PlanFile:
 
 
 def _unreadable(name: str, error: object) -> CapbiasError:
-    remedy = "A bundle holds an example: plan.toml."
-    return CapbiasError(f"{name}, which cannot be read ({error})", "a plan in TOML", remedy)
+    return CapbiasError(f"The plan {name} cannot be read: {error}.", "A bundle holds an example, plan.toml.")
 
 
 def _typed(value: Any, kind: type, where: str) -> Any:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         names = {str: "a text", list: "a list", dict: "a table", int: "a whole number", bool: "true or false"}
-        raise CapbiasError(f"{where} = {value!r}", names[kind], "Write it so.")
+        raise CapbiasError(f"{where} is {value!r}, which is not {names[kind]}.")
     return value
 
 
@@ -152,7 +151,7 @@ def _files(given: Any, where: str) -> dict[str, tuple[str, bool | None]]:
         entry = {"file": own} if isinstance(own, str) else own
         entry = _checked(entry, {"file": str, TRAINED: bool}, f"{where}: {name}")
         if "file" not in entry:
-            raise CapbiasError(f"{where}: {name} without a file", 'file = "..."', "Name it.")
+            raise CapbiasError(f"{where}: {name} has no file.", 'Write: file = "..."')
         found[checked_name(name)] = entry["file"], entry.get(TRAINED)
     return found
 
@@ -160,7 +159,7 @@ def _files(given: Any, where: str) -> dict[str, tuple[str, bool | None]]:
 def _request(collection: str, given: Any, where: str) -> Request:
     own = _checked(given, OF_MEASURE, where)
     if "attribute" not in own:
-        raise CapbiasError(f"{where} without an attribute", 'attribute = "gender" or another', "Name it.")
+        raise CapbiasError(f"{where} has no attribute.", 'Add one, such as attribute = "gender".')
     lists = {name: tuple(_typed(each, str, where) for each in own.pop(name, ())) for name in ("captions", "metrics")}
     metrics = lists["metrics"] or DEFAULT_GROUPS
     more: dict[str, Any] = {"references": ONLY} | own
@@ -392,6 +391,8 @@ def _named(workspace: Workspace, collection: str, request: Request) -> Request:
 
 def _only(found: list[str], what: str, key: str) -> str:
     if len(found) != 1:
-        got = f"{len(found)} of a {what} ({', '.join(found) or 'none'})"
-        raise CapbiasError(got, "one of them", f'Name it in the measure: {key} = "...".')
+        raise CapbiasError(
+            f"A measure needs one {what}, and here are {len(found)}: {', '.join(found) or 'none'}.",
+            f'Name it in the measure: {key} = "...".',
+        )
     return found[0]

@@ -170,7 +170,7 @@ def resolve_attributes(
     """
     pairs = [item.partition("=")[::2] for item in asked]
     if not asked:
-        known, labels = known_attributes(), _labels_of(frame)
+        known, labels = known_attributes(folder), _labels_of(frame)
         guesses = guess_attributes(known.values(), labels)
         readable = {column for each in known.values() for column in label_columns(each, labels)}
         mapped = {column for column, each in guesses.items() if column in readable or each.name in (overrides or {})}

@@ -391,7 +391,7 @@ def test_a_bad_file_is_refused_with_one_clear_error(tmp_path, text, said):
     path.write_text(text)
     with pytest.raises(CapbiasError) as found:
         read_results(path)
-    assert said in found.value.got and "results.csv" in found.value.got
+    assert said in found.value.message and "results.csv" in found.value.message
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\x00\x01", b"\x89PNG\r\n\x1a\n"])

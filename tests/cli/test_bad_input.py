@@ -147,7 +147,7 @@ def test_a_run_queued_meanwhile_keeps_its_input(tmp_path):
     other.execute("COMMIT")
     other.close()
     thread.join()
-    assert [error.got for error in raised] == ["t, which a run is reading"]
+    assert [error.message for error in raised] == ["t, which a run is reading"]
     assert workspace.item("attributes", "t", "c").hash == table.hash and not workspace.frame(table.hash).empty
 
 

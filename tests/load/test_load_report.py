@@ -56,10 +56,7 @@ def test_what_was_not_given_is_not_reported():
 def test_ids_of_another_data_set_are_said():
     table = captions([("10", "x"), ("11", "y"), ("12", "z")])
     report = report_captions(table, "mine.csv", known_ids={"b.jpg", "a.jpg", "c.jpg"})
-    expected = (
-        "No image ID occurs in the attribute table: the IDs may come from another data set "
-        "(10, 11 here, a.jpg, b.jpg there)."
-    )
+    expected = "No image ID has a label: the IDs may come from another data set (10, 11; a.jpg, b.jpg)."
     assert report.warnings == (expected,)
     assert dict(report.lines())["Unknown image IDs"] == "3 (10, 11, 12)"
 
@@ -112,7 +109,7 @@ def test_labels_that_fit_nothing():
     rows = [(str(number), str(number)) for number in range(30)]
     report = report_attributes(labels(rows, "age"), "labels.csv", caption_ids={"x"})
     assert report.warnings[0] == "No column holds labels: each has more than 20 different values."
-    assert "another data set (x here, 0, 1 there)" in report.warnings[1]
+    assert "another data set (x; 0, 1)" in report.warnings[1]
     assert report_attributes(labels(rows, "age"), "labels.csv")["coverage_percent"] is None
 
 

@@ -93,7 +93,6 @@ FAULTS = {
     "a point of the outline is not on the image of 10 x 10": {"outline": [[1, 1, 4, 1, 4, 400]]},
     "an outline of 3 x 2 pixels on an image of 10 x 10": {"outline": RUNS},
     "run lengths for 99 pixels where the outline has 100": {"outline": {"size": [10, 10], "counts": [99]}},
-    "run lengths without their size": {"outline": {"counts": [100]}},
     "run lengths that are neither": {"outline": {"size": [10, 10], "counts": [-1, 101]}},
     "the category 99": {"category": 99},
     "the image id is empty": {"image": " "},

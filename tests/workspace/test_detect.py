@@ -635,7 +635,7 @@ def test_score_finds_the_objects_first(yolo, shipped, tmp_path, capsys):
         str(yolo),
     ]
     assert main(command) == 2
-    assert "Got --weights without photographs in files, or with --objects." in capsys.readouterr().err
+    assert "--weights needs --photographs" in capsys.readouterr().err
 
 
 def test_boxes_of_a_run_are_kept_with_what_they_rest_on(looked_at, yolo, coco_bias):
