@@ -10,6 +10,9 @@ import pandas as pd
 FORMULA = re.compile(r"'*(?:[\t\r]|\s*[=+\-@＝＋－＠])")
 QUOTED = re.compile(rf"'(?={FORMULA.pattern})")
 
+# Python 3.11 quotes a text with a CR only if lines end with one; a cell would begin a line of its own.
+END = "\r\n\0"
+
 
 def csv_text(frame: pd.DataFrame) -> str:
     """A table as CSV without its index. Texts that a spreadsheet program would compute, names of columns too, get an
@@ -20,7 +23,7 @@ def csv_text(frame: pd.DataFrame) -> str:
     """
     texts = frame.columns[[not pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]]
     quoted = frame.assign(**{name: frame[name].map(_quoted, na_action="ignore") for name in texts})
-    return quoted.rename(columns=_quoted).to_csv(index=False, lineterminator="\n")
+    return quoted.rename(columns=_quoted).to_csv(index=False, lineterminator=END).replace(END, "\n")
 
 
 def unquoted(text: str) -> str:

@@ -351,7 +351,7 @@ def test_a_workspace_keeps_inputs_and_runs_and_repeats_none(tmp_path, monkeypatc
     names = {"captions": "mine", "workspace": folder, "collection": "my captions"}
     again = capbias.score(attribute="gender", metrics=["lic"], seeds=2, **names)
     assert again.table.equals(first.table)
-    with pytest.raises(CapbiasError, match="captions 'others' in the collection"):
+    with pytest.raises(CapbiasError, match="no captions 'others'"):
         capbias.score(attribute="gender", metrics=["lic"], **{**names, "captions": "others"})
 
 

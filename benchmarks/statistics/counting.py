@@ -105,7 +105,7 @@ def signs(sets: int, images: int, data: Path, captioners: Sequence[str]) -> None
                 ids = tuple(map(str, range(images)))
                 part = replace(evidence, images=ids, human=evidence.human[drawn], model=evidence.model[drawn])
                 for way, own in cooccurrence_estimates({metric: part}).items():
-                    low, high = own.interval()
+                    low, high = replace(own, signs_chosen=False).interval()
                     values.setdefault(way, []).append((own.value, low, high))
             for way, rows in values.items():
                 value, low, high = np.array(rows).T

@@ -33,7 +33,8 @@ class Estimate:
     attackers, None if nothing was trained. level: whether it is of one side; a difference of two sides that were
     trained on the same images is none. span: the least and the largest that the shown value can be. share: whether it
     is a share, from none to all. unsure: how far the shown value may be off besides, which widens its interval over
-    images (cross_fitting.py).
+    images (cross_fitting.py). signs_chosen: whether signs were chosen by the captions that are measured; no interval
+    then says how far the value may be off.
     """
 
     images: tuple[str, ...]
@@ -46,6 +47,7 @@ class Estimate:
     span: Span = UNBOUNDED
     share: bool = False
     unsure: float = 0.0
+    signs_chosen: bool = False
 
     def shown(self, sums: np.ndarray) -> np.ndarray:
         """(..., M) summed columns to (...) values as shown."""
@@ -71,6 +73,8 @@ class Estimate:
         """How the interval is made, for the method of a result."""
         if self.interval_over == REFITS:
             return "95% with refits (corrected resampled variance)"
+        if self.signs_chosen:
+            return "no interval: signs are of the captions that are measured"
         how = "95% Wilson interval over images" if self.share else "95% image bootstrap, 1000 draws"
         how += f", widened by {self.unsure:.2f} for unsure signs" if self.unsure else ""
         return how + (", given this one attacker" if self.refits is not None else "")
@@ -79,8 +83,11 @@ class Estimate:
         """95%: over REFITS the corrected resampled variance; over IMAGES Wilson's of a share, else a percentile
         bootstrap with 1,000 draws.
 
-        Never beyond span. Nothing if a draw or a seed's value is not defined, or if all draws or seeds agree.
+        Never beyond span. Nothing for chosen signs, if a draw or a seed's value is not defined, or if all draws or
+        seeds agree.
         """
+        if self.signs_chosen:
+            return None, None
         if self.refits is not None and self.interval_over == REFITS:
             times = OF_LEVEL if self.level else OF_DIFFERENCE
             return refit_interval(self.seed_values, self.refits.test_over_train, times, self.span)

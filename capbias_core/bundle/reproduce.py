@@ -189,7 +189,7 @@ def _images(bundle: Bundle, found: dict[str, pd.DataFrame]) -> dict[str, frozens
     images: dict[str, frozenset[str]] = {}
     for item in bundle.items:
         frame = (bundle.frames | found).get(item["content"])
-        if frame is not None and item["kind"] in FROM_FILES:
+        if frame is not None and "image_id" in frame:
             images[item["kind"]] = images.get(item["kind"], frozenset()) | frozenset(frame["image_id"])
     return images
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -131,15 +131,9 @@ def run(job: Job) -> Outcome:
     results = []
     for name, found in cooccurrence_estimates(evidence).items():
         n = int(evidence[name.removesuffix("_crossfit")].model[:, 0].sum())
-        if name in PAPERS:
-            how, interval = (
-                f"no interval: signs are of the captions that are measured; see {name}_crossfit",
-                (None, None),
-            )
-        else:
-            how, interval = f"signs of other images, {HALVINGS} random halvings; {found.interval_method}", None
-        method = f"captions of the images that both sides have; {how}"
-        results.append(job.result(METRICS[name], found, n, method, interval=interval))
+        how = f"; see {name}_crossfit" if name in PAPERS else f"; signs of other images, {HALVINGS} random halvings"
+        method = f"captions of the images that both sides have; {found.interval_method}{how}"
+        results.append(job.result(METRICS[name], found, n, method))
     arrays = {name: cooccurrence_bytes(own) for name, own in evidence.items()}
     return Outcome(results, arrays, tuple(notes), lacking)
 
@@ -229,7 +223,7 @@ def cooccurrence_estimates(evidence: dict[str, Cooccurrence]) -> dict[str, Estim
     found = {}
     for name, own in evidence.items():
         row = PAPERS[name]
-        found[name] = comparison(row.compare, own, row.scale)
+        found[name] = replace(comparison(row.compare, own, row.scale), signs_chosen=True)
         found[f"{name}_crossfit"] = cross_fitted(own, row.sign, row.given_value, row.scale)
     return found
 

@@ -64,7 +64,7 @@ def _ask(process, seconds: float, faults, lines: Sequence[str], answers: int, la
     writer.join()
     if answers and not found[-1]:
         raise CapbiasError(
-            f"Java gave no answer within {seconds:.0f} s, or ended before: {_last_line(faults)}",
+            f"Java gave no answer within {seconds:.0f} s, or ended before: {_last_line(faults)}.",
             "Check that `java -version` works and that 2 GB of memory are free.",
         )
     return [line.rstrip("\n") for line in found]

@@ -38,5 +38,5 @@ def agreement_line(found: Agreement, name: str) -> str:
     ]
     return (
         f"{name}: {', '.join(parts)}; {found.found:,} of {found.annotated:,} annotated found (IoU {LEAST_OVERLAP:g} "
-        f"and more) on {len(found.rows):,} photographs; 95% intervals: bootstrap over photographs"
+        f"and more) on {len(found.rows):,} photographs; 95% intervals over photographs (Wilson)"
     )

@@ -69,7 +69,7 @@ def test_columns_of_several_annotators_are_a_table_each(place, capsys):
     agreed = Workspace(place).item("attributes", "agreed", "c")
     assert agreed.images == 8 and agreed.source == "where labels first and labels second agree"
     assert cli.main(asked) == 2, "three tables now: which two is not guessed"
-    assert "Got 3 tables of labels to compare. Expected two, of: labels first" in capsys.readouterr().err
+    assert "here are 3. Name two of: labels first" in capsys.readouterr().err
     assert cli.main([*asked, "labels first"]) == 2 and cli.main([*asked, "--attribute", "age"]) == 2
 
 

@@ -110,7 +110,11 @@ def test_captioners_all_of_whose_images_have_references_stand_beside_others():
 
 
 def test_dba_is_a_pair_of_two_metrics():
-    rows = [row("m", "DBA_O", "", 1, 0.5, 2, encoder=""), row("m", "DBA_G", "", -1, -2, -0.5, encoder="")]
+    """The cross-fitted ones, whose intervals can be read."""
+    rows = [
+        row("m", "DBA_O_crossfit", "", 1, 0.5, 2, encoder=""),
+        row("m", "DBA_G_crossfit", "", -1, -2, -0.5, encoder=""),
+    ]
     found = directions(pd.DataFrame(rows), "DBA").iloc[0]
     assert (found["A->T"], found["T->A"]) == (1, -1)
     (shown,) = directions_table(directions(pd.DataFrame(rows), "DBA"), pd.DataFrame(rows), "DBA")["DBA A→T"]

@@ -213,7 +213,7 @@ def test_explain_prints_attention(asked, capsys):
     [
         (["--attacker", "transformer_5h", "--attention"], "--attention without --image"),
         (["--attacker", "lstm", "--image", "10", "--attention"], "--attention with lstm, which has none"),
-        (["--attacker", "transformer_5h", "--image", "10", "--attention", "--layer", "3"], "layer 3 of an encoder"),
+        (["--attacker", "transformer_5h", "--image", "10", "--attention", "--layer", "3"], "no layer 3"),
         (["--image", "10", "--layer", "3"], "--layer without --attention"),
     ],
 )

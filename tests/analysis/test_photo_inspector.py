@@ -194,7 +194,7 @@ def test_an_upload_for_an_image_under_another_name_is_refused(tmp_path):
     workspace, given = Workspace(tmp_path / "home"), tmp_path / "given"
     keep_uploaded(workspace, "mine", [picture(given / "3.jpg", 10)])
     item, refused = keep_uploaded(workspace, "mine", [picture(given / "3.png", 20), picture(given / "3.jpg", 30)])
-    assert item.rows == 1 and list(refused) == ["3.png"] and "the image 3, which 3.jpg is already" in refused["3.png"]
+    assert item.rows == 1 and list(refused) == ["3.png"] and "of the image 3, as 3.jpg" in refused["3.png"]
     (file,) = photographs_of(workspace, "mine").values()
     assert file.name == "3.jpg" and abs(int(read_photograph(file)[0, 0, 0]) - 30) < 6, "the newer of one name"
 

@@ -48,7 +48,7 @@ def measured(data, tmp_path_factory) -> tuple[Workspace, list[str]]:
     for file, kind, more in files:
         assert cli.main(["import", str(data / file), "--kind", kind, *more, *place]) == 0
     workspace = Workspace(folder)
-    specs = plan(workspace, Request("small", SMALL, "attributes", "gender", METRICS, "human", seeds=2))
+    specs = plan(workspace, Request("small", SMALL, "attributes", "gender", METRICS, "human", seeds=6))
     assert all(run.status == "finished" for run in run_here(workspace, specs, "small"))
     return workspace, [spec.run_id for spec in specs]
 

@@ -121,8 +121,8 @@ BAD = {
     "no plan": (["run", "nowhere.toml"], "nowhere.toml"),
     "no bundle": (["reproduce", "files/human.json"], "human.json"),
     "a tolerance below 0": (["reproduce", "b.zip", "--tolerance=-1"], "--tolerance is -1"),
-    "a bundle to stdout": (["export", "--collection", "x", "--format", "bundle"], "without --output"),
-    "rows without data": (["export", "--collection", "x", "--without-data"], "--without-data with --format csv"),
+    "a bundle to stdout": (["export", "--collection", "x", "--format", "bundle"], "needs --output"),
+    "rows without data": (["export", "--collection", "x", "--without-data"], "--without-data fits --format bundle"),
 }
 
 
@@ -134,13 +134,13 @@ def test_bad_input_is_one_line_and_code_2(here, capsys, argv, message):
 
 
 WRONG = {
-    "no TOML": ("collection = ", "which cannot be read"),
-    "no measure": ('collection = "a"', r"without \[\[measure\]\]"),
+    "no TOML": ("collection = ", "cannot be read"),
+    "no measure": ('collection = "a"', r"has no \[\[measure\]\]"),
     "an unknown key": ('captoins = "a"\n' + PLAN, "the key 'captoins'. Did you mean captions"),
-    "no attribute": ("[[measure]]\nseeds = 2", "measure 1 without an attribute"),
-    "a text for a number": ('[[measure]]\nattribute = "x"\nseeds = "two"', "seeds = 'two'. Expected a whole number"),
+    "no attribute": ("[[measure]]\nseeds = 2", "measure 1 has no attribute"),
+    "a text for a number": ('[[measure]]\nattribute = "x"\nseeds = "two"', "seeds is 'two', which is not a whole"),
     "an unknown choice": ('[[measure]]\nattribute = "gender"\nseed = 2', "the key 'seed'. Did you mean seeds"),
-    "no file of a captioner": ("[captions]\nsat = {}\n" + PLAN[PLAN.index("[["):], "sat without a file"),
+    "no file of a captioner": ("[captions]\nsat = {}\n" + PLAN[PLAN.index("[["):], "sat has no file"),
     "two files of one name": (PLAN.replace('"strong.json"', '"a/x.json", "b/x.json"'), "captions.*x"),
 }  # fmt: skip
 

@@ -61,7 +61,7 @@ def test_a_new_measure_gets_a_group_of_its_own():
 def test_choices_are_checked_by_the_bounds_of_their_option():
     choices = choices_of(ToyOptions, "least", "how", "words")
     assert given(choices(least=4, words=["a", "b"]), ToyOptions) == {"least": 4, "words": ("a", "b")}
-    with pytest.raises(CapbiasError, match="--least 10"):
+    with pytest.raises(CapbiasError, match="--least .* 10"):
         given(choices(least=10), ToyOptions)
     with pytest.raises(CapbiasError, match="how 'loudly'. Did you mean loud"):
         given(choices(how="loudly"), ToyOptions)

@@ -111,7 +111,7 @@ def test_the_same_run_gives_the_same_captions_and_another_seed_of_weights_is_ano
     usual = captioning(workspace, str(blip))
     assert captioning(workspace, str(blip), beams=5, length=20, batch=8).run_id == usual.run_id
     assert set(usual.options) == {"collection", "name", "photographs", "captioner"}
-    with pytest.raises(CapbiasError, match="--beams 0"):
+    with pytest.raises(CapbiasError, match="--beams .* 0"):
         captioning(workspace, str(blip), beams=0)
     assert len(first.options["captioner"]["digest"]) == 16 and len(first.options["photographs"]["digest"]) > 8
 
@@ -318,13 +318,13 @@ def test_a_collections_photographs_are_captioned_and_listed(workspace, blip, cap
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        ([], "neither photographs nor --collection"),
-        (["{folder}", "--collection", "mine"], "photographs and --collection"),
-        (["{folder}", "--condition", "box"], "--condition with files"),
-        (["--collection", "mine", "--condition", "box"], "no folder of photographs masked so"),
+        ([], "either photographs or --collection"),
+        (["{folder}", "--collection", "mine"], "either photographs or --collection"),
+        (["{folder}", "--condition", "box"], "--condition needs --collection"),
+        (["--collection", "mine", "--condition", "box"], "has no folder of photographs for captions of the condition"),
         (["--collection", "mine", "--photographs", "a", "--condition", "box"], "--photographs and --condition"),
-        (["{folder}/nowhere.jpg"], "nowhere.jpg, which does not exist"),
-        (["{folder}", "{folder}/../twice/1.jpg"], "several files of the image 1"),
+        (["{folder}/nowhere.jpg"], "nowhere.jpg does not exist"),
+        (["{folder}", "{folder}/../twice/1.jpg"], "files belong to the image 1"),
     ],
 )
 def test_wrong_use_is_one_clear_line(workspace, blip, folder, words, what, capsys, monkeypatch):

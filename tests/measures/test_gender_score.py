@@ -151,7 +151,7 @@ def test_every_form_is_a_word_of_its_value():
 
 def test_forms_of_other_attributes():
     assert word_forms(get_attribute("age")) == (("kid", "elder", "person"),)
-    with pytest.raises(CapbiasError, match="no words for A, B"):
+    with pytest.raises(CapbiasError, match="no words"):
         word_forms(plain_attribute("group", ("A", "B")))
 
 
@@ -217,7 +217,7 @@ def test_objects_of_the_image_and_their_confidence():
 
 
 def test_objects_of_the_image_that_are_not_loaded():
-    with pytest.raises(CapbiasError, match="none are loaded"):
+    with pytest.raises(CapbiasError, match="not loaded"):
         gendered(frame_of(), GENDER, None, ObjectChoices(objects_from="image"))
     with pytest.raises(CapbiasError, match="has no words"):
         gendered(frame_of(), plain_attribute("group", ("A", "B")), None, USUAL)
@@ -748,7 +748,7 @@ def test_reading_texts(tmp_path):
     table.write_text('id,description,sex\n1,"novels, family",f\n2,,m\n3,gaming,m\n')
     assert read_texts(table) == (["novels, family", "gaming"], None)
     assert read_texts(table, "description", "sex") == (["novels, family", "gaming"], ["f", "m"])
-    with pytest.raises(CapbiasError, match="a column called nothing"):
+    with pytest.raises(CapbiasError, match="no column 'nothing'"):
         read_texts(table, "nothing")
     empty = tmp_path / "empty.txt"
     empty.write_text("\n \n")

@@ -451,7 +451,7 @@ def test_photographs_that_show_the_person_are_said_to(tmp_path):
 
 def test_too_few_photographs_to_train_on_are_refused(tmp_path):
     workspace = kept(tmp_path, 100, pictures=17)
-    with pytest.raises(CapbiasError, match="17 labelled photographs .*Female 9, Male 8.* too few to train"):
+    with pytest.raises(CapbiasError, match="17 there are Female 9, Male 8"):
         run(workspace, asked("imagecaptioner2"))
 
 
@@ -460,7 +460,7 @@ def test_photographs_of_other_images_and_unknown_prompts_are_refused(tmp_path):
     other.mkdir()
     Image.new("RGB", (8, 8)).save(other / "999.png")
     keep_images(workspace, other, "set", "others")
-    with pytest.raises(CapbiasError, match="of none of the 100 captioned images"):
+    with pytest.raises(CapbiasError, match="100 captioned images"):
         run(workspace, asked("imagecaptioner2", photographs="others"))
     with pytest.raises(CapbiasError, match="statement"):
         plan(workspace, asked("imagecaptioner2", prompt="cloze"))

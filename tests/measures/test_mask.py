@@ -367,7 +367,7 @@ def test_an_object_that_is_too_seldom_named_does_not_count(monkeypatch):
     monkeypatch.setattr("capbias_core.measures.object_associations.least_captions", lambda side: 5)
     assert list(departures(HUMAN, known_attributes()["gender"])) == ["tie"]
     monkeypatch.setattr("capbias_core.measures.object_associations.least_captions", lambda side: 9)
-    with pytest.raises(CapbiasError, match="no object is named 9 times"):
+    with pytest.raises(CapbiasError, match="No object is named 9 times"):
         departures(HUMAN, known_attributes()["gender"])
 
 
@@ -442,7 +442,7 @@ def test_a_folder_of_masked_photographs(scene, pixels):
     # 8 and 2 of 30 pixels, a mean of a sixth.
     assert kept.startswith("2 photographs masked (segment, mean) by outlines; on average 16.7%")
     assert "3 left out" in left_out and "3: without a person" in left_out
-    assert "4: outlines on 6 x 6 pixels for a photograph of 6 x 5" in left_out and "5: 000005.png" in left_out
+    assert "4: A photograph of 6 x 5 pixels has outlines on 6 x 6" in left_out and "5: 000005.png" in left_out
 
 
 def test_the_objects_of_a_run_are_said_in_it(scene):
@@ -496,7 +496,7 @@ def test_labelled_people_are_hidden_and_elsewhere_the_largest(scene, pixels):
     files = photograph_files(scene, frozen_photographs(scene, "c", item.name))
     assert (read_photograph(files["1"]) == filled(pixels, SMALL)).all()
     assert (read_photograph(files["2"]) == filled(pixels, SMALL)).all()
-    with pytest.raises(CapbiasError, match="labelled people where everybody"):
+    with pytest.raises(CapbiasError, match="Labelled people can only"):
         masking(scene, "segment", people="outlines", labelled="labels", whose="all")
 
 
@@ -580,7 +580,7 @@ def test_a_folder_goes_with_its_item_and_originals_stay(scene):
         ({"condition": "person"}, "condition 'person'"),
         ({"condition": "segment", "fill": "white"}, "fill 'white'"),
         ({"condition": "segment", "whose": "most"}, "whose 'most'"),
-        ({"condition": "part", "fraction": 1.5}, "fraction 1.5"),
+        ({"condition": "part", "fraction": 1.5}, "--fraction .* 1.5"),
         ({"condition": "object"}, "without the objects that may be masked"),
         ({"condition": "segment", "people": "found"}, "boxes that hold no outline"),
         ({"condition": "segment", "name": "photographs"}, "the name 'photographs'"),
@@ -667,7 +667,7 @@ def test_mask_writes_over_its_own_files_alone(files, capsys, conditions):
         capsys.readouterr()
         assert main([*given, "--condition", *conditions]) == 2
         said = capsys.readouterr().err
-        assert f"1 file that mask did not write would be written over (the first: {place / name})" in said
+        assert "1 file in --output" in said and str(place / name) in said
         assert said.count("error:") == 1
         assert (place / name).read_bytes() == content and (place / "000001.png").read_bytes() == before
         (place / name).unlink()
@@ -719,11 +719,11 @@ def test_regions_from_a_terminal(files, capsys):
 @pytest.mark.parametrize(
     ("further", "said"),
     [
-        ([], "neither --instances nor --boxes"),
+        ([], "either --instances or --boxes"),
         (["--instances", "instances.json", "--boxes", "b.csv"], "both --instances and --boxes"),
-        (["--instances", "instances.json"], "no --output"),
-        (["--instances", "instances.json", "--output", "pictures"], "in which originals are"),
-        (["--instances", "instances.json", "--output", "out", "--people", "x"], "--people with files"),
+        (["--instances", "instances.json"], "--output"),
+        (["--instances", "instances.json", "--output", "pictures"], "holds originals"),
+        (["--instances", "instances.json", "--output", "out", "--people", "x"], "--people needs --collection"),
         (["--collection", "c"], "places and --collection"),
         (["--only-masked"], "--only-masked without the condition object or both"),
     ],

@@ -79,7 +79,7 @@ def test_an_attribute_is_checked_tried_kept_and_deleted(page, home, address):
     page.get_by_role("button", name="Delete mine").click()
     (attribute_folder(home) / "mine.toml").write_text(OWN + "# by another visitor\n")
     page.get_by_role("button", name="Delete for good").click()
-    expect(page.get_by_role("alert")).to_contain_text("mine, which has changed")
+    expect(page.get_by_role("alert")).to_contain_text("mine has changed")
     page.get_by_role("button", name="Delete mine").click()
     page.get_by_role("button", name="Delete for good").click()
     page.get_by_text("Deleted mine.").wait_for()

@@ -63,7 +63,7 @@ def test_an_item_that_is_gone_or_has_changed_takes_no_other_along(workspace):
     workspace.delete(workspace.item("captions", "victim", "c"))
     page.button(key="delete").click().run()
     assert names(workspace) == {"precious"} and not page.exception and not page.success
-    assert "victim, which is gone or has changed" in errors(page)
+    assert "victim has changed or is deleted" in errors(page)
     page = confirming(workspace, "precious")
     workspace.delete(workspace.item("captions", "precious", "c"))
     keep(workspace, "precious")  # the same captions, by whoever

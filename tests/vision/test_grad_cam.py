@@ -520,7 +520,7 @@ def test_score_from_files(files, capsys):
 
 def test_score_says_what_it_needs(files, capsys):
     assert main(files) == 2
-    assert "no outlines or boxes of people" in capsys.readouterr().err
+    assert "Where people are" in capsys.readouterr().err
     assert main([*files[:-2], "--people", "boxes.csv"]) == 2
     assert "whose photographs are not known" in capsys.readouterr().err
     without = [own for own in files if own not in ("--captioner", "./blip")]
