@@ -37,7 +37,7 @@ from capbias_core.present.sentence import (
 from capbias_core.present.table import first_columns, lettered, pair_table, scores_table, to_csv
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import PER_CAPTION, Request, left_out, plan, useful
-from capbias_core.types import counted
+from capbias_core.types import counted, left_out_lines
 from capbias_core.workspace.conditions import left_out_as_masked, originals
 from capbias_core.workspace.ingest import WARNINGS
 from capbias_core.workspace.labels import reads
@@ -190,6 +190,8 @@ def _run(engine: Engine, collection: str, specs: list[RunSpec]) -> None:
         for row in rows.values():
             if row.status in ("failed", "died"):
                 note(f"{row.spec.model} {row.status}: {row.message}")
+            for line in left_out_lines(row.lacking):
+                note(f"{row.spec.model}: {line}")
     if right.button("Run", type="primary", disabled=not todo, width="stretch", key="run"):
         engine.submit(todo, collection)
         st.rerun()

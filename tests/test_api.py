@@ -296,7 +296,7 @@ def test_further_choices_are_fields_of_options():
 def test_errors_speak_to_whoever_writes_python():
     rows = pd.DataFrame({"image_id": [1, 2]})
     labels = pd.DataFrame({"image_id": [1, 2], "gender": ["Female", "Male"]})
-    with pytest.raises(CapbiasError, match="image_id_column= and caption_column="):
+    with pytest.raises(CapbiasError, match="Name it with labels="):
         capbias.score(rows, labels=labels, attribute="gender")
     with pytest.raises(capbias.CapbiasError, match="--local-dir FOLDER"):
         capbias.score(CAPTIONS, metrics=["sc"], attacker="bert9", **KNOWN)

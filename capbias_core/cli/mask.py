@@ -24,7 +24,7 @@ from capbias_core.measures.mask import MASKED, MaskOptions
 from capbias_core.measures.object_associations import departures, departures_in
 from capbias_core.runs.mask_runs import plan_masking
 from capbias_core.spreadsheets import csv_text
-from capbias_core.types import counted
+from capbias_core.types import Table, counted
 from capbias_core.vision.mask_regions import OF_OBJECTS, MaskRule, regions_to_drop
 from capbias_core.workspace.ingest import read_frame, read_part, store
 from capbias_core.workspace.inputs import temporary_workspace, warn
@@ -292,11 +292,15 @@ def _copy(source: Path, target: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def _read_regions(path: Path) -> Table:
+    return regions_of(parse(path))
+
+
 def _drop(workspace: Workspace, collection: str, flags: MaskFlags, options: MaskOptions) -> int:
     """Write the regions to drop as CSV, a row each."""
     output = checked_output(flags.output)
     path = Path(flags.regions or "")
-    table = regions_of(within_limits(path.name, parse, path))
+    table = within_limits(path.name, _read_regions, path)
     regions = table.frame
     if table.problem_count:
         first = ": ".join(place_and_message(table.problems[0]))

@@ -9,7 +9,14 @@ from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, Guess, guess_kind
 from capbias_core.load.parse import Parsed, Reader, parse, parse_table, readers
 from capbias_core.load.read import TITLES, Reading, read_file, read_records, unknown_format
-from capbias_core.load.report import ImportReport, report_attributes, report_captions, report_objects, report_segments
+from capbias_core.load.report import (
+    ImportReport,
+    report_attributes,
+    report_boxes,
+    report_captions,
+    report_objects,
+    report_segments,
+)
 
 __all__ = [
     "BOXES",
@@ -34,6 +41,7 @@ __all__ = [
     "report_attributes",
     "report_captions",
     "report_objects",
+    "report_boxes",
     "report_segments",
     "unknown_format",
 ]

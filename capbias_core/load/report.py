@@ -190,6 +190,12 @@ def report_objects(table: Table, file_name: str, labelled_ids: Collection[str] |
     return _report(table, file_name, facts, details, _overlap_warnings(labelled or [], known, have, lack))
 
 
+def report_boxes(table: Table, file_name: str) -> ImportReport:
+    """Describe boxes as read. Facts: boxes, images."""
+    facts = {"boxes": len(table.frame), "images": table.frame["image_id"].nunique()}
+    return _report(table, file_name, facts, [(name.capitalize(), f"{number:,}") for name, number in facts.items()])
+
+
 def report_segments(table: Table, file_name: str, photographs: Collection[str] | None = None) -> ImportReport:
     """Describe outlines as read. photographs: images whose photographs are known. Facts: outlines that can be used, and
     are of images that were asked for; others, of other images; images; people (outlines of a person), on so many images

@@ -120,7 +120,7 @@ class AttributionOptions(OnDevice, Photographed, PeopleMarked):
         HIRES_CAM,
         f"how maps are made: {HIRES_CAM} (each place by its own gradient), or {GRAD_CAM}, which the DBAC paper names, "
         "and which misleads if an image encoder is a transformer",
-        flag="--map",
+        flag="--attribution-map",
         choices=tuple(MAPS),
     )
     max_images: int | None = option(

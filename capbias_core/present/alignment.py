@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 
 import pandas as pd
@@ -67,8 +68,7 @@ def _traces(table: pd.DataFrame, name: str, model: str, primary: bool) -> list:
 
     x, colour = table["delta"], MEASURED if primary else GREY
     hover = [
-        f"{escape(model)}, delta {row['delta']:g}<br>{row[name]:.1f} [{row[f'{name}_low']:.1f}, "
-        f"{row[f'{name}_high']:.1f}] 95% over images"
+        f"{escape(model)}, delta {row['delta']:g}<br>{_with_interval(row, name)} 95% over images"
         for row in table.to_dict("records")
     ]
     line = go.Scatter(
@@ -109,8 +109,8 @@ def _traces(table: pd.DataFrame, name: str, model: str, primary: bool) -> list:
 def sweep_sentence(table: pd.DataFrame, model: str, delta: float) -> tuple[str, str]:
     """The answer for one captioner at the chosen delta, and what it rests on."""
     row = table[table["delta"] == delta].iloc[0]
-    share = f"{row['contextual']:.1f}% [{row['contextual_low']:.1f}, {row['contextual_high']:.1f}]"
-    headline = f"Of the human words that {model} never uses, {share} become its nearest word."
+    share = _with_interval(row, "contextual")
+    headline = f"Of 100 human words that {model} never uses, {share} become its nearest word."
     support = (
         f"Delta {delta:g}. {row['unknown']:.1f}% of all words in {row['captions']:,.0f} human captions of "
         f"{row['images']:,.0f} images become <unk>; under constant alignment {row['unknown_constant']:.1f}%."
@@ -123,7 +123,7 @@ def sweep_sentence(table: pd.DataFrame, model: str, delta: float) -> tuple[str, 
     )
 
 
-def _with_interval(row: pd.Series, name: str) -> str:
+def _with_interval(row: Mapping, name: str) -> str:
     """`93.1 [92.8, 93.4]`; the value alone if it has no interval."""
     value, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
     return f"{value:.1f}" if pd.isna(low) or pd.isna(high) else f"{value:.1f} [{low:.1f}, {high:.1f}]"

@@ -29,6 +29,7 @@ from capbias_core.load import (
     read_file,
     read_records,
     report_attributes,
+    report_boxes,
     report_captions,
     report_objects,
     report_segments,
@@ -318,6 +319,8 @@ def _part(file: File, reading: Reading, held: Held, known: Mapping[str, set[str]
         report = report_attributes(table, name, of.get(CAPTIONS))
     elif kind == SEGMENTS:
         report = report_segments(table, name, held.images.get("images"))
+    elif kind == BOXES:
+        report = report_boxes(table, name)
     else:
         report = report_objects(table, name, of.get(LABELS))
     return Part(file, reading, report)

@@ -211,10 +211,10 @@ def test_explain_prints_attention(asked, capsys):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--attacker", "transformer_5h", "--attention"], "--attention without --image"),
-        (["--attacker", "lstm", "--image", "10", "--attention"], "--attention with lstm, which has none"),
+        (["--attacker", "transformer_5h", "--attention"], "--attention needs --image"),
+        (["--attacker", "lstm", "--image", "10", "--attention"], "lstm has no attention"),
         (["--attacker", "transformer_5h", "--image", "10", "--attention", "--layer", "3"], "no layer 3"),
-        (["--image", "10", "--layer", "3"], "--layer without --attention"),
+        (["--image", "10", "--layer", "3"], "--layer needs --attention"),
     ],
 )
 def test_wrong_questions_are_one_message(asked, more, message, capsys):

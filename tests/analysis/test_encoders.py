@@ -399,10 +399,13 @@ def test_the_tables_say_what_each_encoder_says(found):
 
 
 class Misled(ngram.NgramAttacker):
-    """Learns from labels that are turned around: it is surely wrong where the other is right."""
+    """Learns from captions that repeat one another by labels turned around; those of people repeat little. So it
+    guesses from human captions as well as the other, and is surely wrong of captioners where the other is right."""
 
     def fit_many(self, corpus, rows, labels, n_values, seeds, tick):
-        return super().fit_many(corpus, rows, [1 - np.asarray(own) for own in labels], n_values, seeds, tick)
+        repeated = [len(set(corpus.place[own])) < 0.9 * len(own) for own in rows]
+        turned = [1 - np.asarray(own) if said else own for own, said in zip(labels, repeated, strict=True)]
+        return super().fit_many(corpus, rows, turned, n_values, seeds, tick)
 
 
 @pytest.fixture(scope="module")
@@ -445,7 +448,8 @@ def test_measured_encoders_are_compared_by_evidence_and_in_one_protocol(measured
     found = comparisons(workspace, DEMO)
     chosen = next(item for item in found if item.attacker == second)
     rows = measured_alike(workspace, found, chosen)
-    assert len(rows) == 8 and set(rows["encoder"]) == {"ngram", second} and set(rows["seeds"]) == {4}
+    # plain has so few words that human captions repeat too once they are aligned; misled is wrong of these as well.
+    assert len(rows) == 7 and set(rows["encoder"]) == {"ngram", second} and set(rows["seeds"]) == {4}
     own = sensitivity_alike(workspace, found, chosen)
     # amplifier's captions say most to an attacker, so one that is surely wrong scores lowest on them.
     assert own.turned and ("amplifier", "mitigator") in own.swapped
@@ -586,7 +590,7 @@ def write_inputs(folder: Path) -> list[str]:
         "gender",
         "--metric",
         "LIC_M",
-        "ratio",
+        "vocabulary",
         "--seeds",
         "2",
     ]
@@ -601,7 +605,7 @@ def test_several_attackers_give_rows_each_and_shared_runs_once(tmp_path, second,
     assert list(zip(rows["metric"], rows["encoder"], strict=True)) == [
         ("LIC_M", "ngram"),
         ("LIC_M", second),
-        ("ratio", ""),
+        ("vocabulary", ""),
     ]
     assert "warning: nosuch left out: " in capsys.readouterr().err
 
@@ -614,7 +618,7 @@ def test_no_attacker_that_can_be_had_is_bad_input(tmp_path, capsys):
 @pytest.mark.long
 def test_a_failed_run_of_one_attacker_keeps_the_rows_of_the_other(tmp_path, second, monkeypatch, capsys):
     def fail(*_):
-        raise CapbiasError("a broken encoder", "another", "Choose another.")
+        raise CapbiasError("The encoder is broken.", "Choose another.")
 
     monkeypatch.setattr(Misled, "fit_many", fail)
     assert cli.main([*write_inputs(tmp_path), "--attacker", second, "ngram"]) == 1

@@ -52,7 +52,7 @@ def test_a_server_names_what_is_listed_and_nothing_else(folders):
 def test_where_nothing_is_listed_a_server_names_nothing(folders, monkeypatch):
     monkeypatch.delenv(places.ROOTS)
     places.serve()
-    with pytest.raises(CapbiasError, match="opens none"):
+    with pytest.raises(CapbiasError, match="by visitors of this server"):
         places.named(folders[0] / "captions.csv")
 
 
@@ -65,9 +65,9 @@ def test_models_and_weights_are_named_in_the_same_way(folders, tmp_path):
     places.serve()
     assert find_model(str(opened), "a model").name == "opened"
     for folder in (secret, secret / "none"):
-        with pytest.raises(CapbiasError, match=f"which is not on this machine.*in one that {places.ROOTS} lists"):
+        with pytest.raises(CapbiasError, match=f"on this machine.*in one that {places.ROOTS} lists"):
             find_model(str(folder), "a model")
-    with pytest.raises(CapbiasError, match="opens to its visitors"):
+    with pytest.raises(CapbiasError, match="by visitors of this server"):
         file_option(workspace, "weights", secret / "weights.pt")
     assert model_path(workspace, known) == str(secret)
 
@@ -76,7 +76,7 @@ def test_models_and_weights_are_named_in_the_same_way(folders, tmp_path):
 def test_weights_elsewhere_are_not_read(folders):
     places.serve()
     assert find_weights(str(folders[0] / "weights.pt"), folders[0]).name == "weights.pt"
-    with pytest.raises(CapbiasError, match="opens to its visitors"):
+    with pytest.raises(CapbiasError, match="by visitors of this server"):
         find_weights(str(folders[1] / "weights.pt"), folders[0])
 
 
@@ -91,7 +91,7 @@ def test_the_data_page_asks_for_paths_where_it_may(folders, tmp_path, monkeypatc
     assert len(typed) == opens and not page.exception
     if opens:
         typed[0].set_value(str(folders[1] / "captions.csv")).run()
-        assert "opens to its visitors" in " ".join(own.proto.body for own in page.get("html"))
+        assert "by visitors of this server" in " ".join(own.proto.body for own in page.get("html"))
 
 
 def test_of_a_source_elsewhere_a_server_says_the_file_alone(folders):

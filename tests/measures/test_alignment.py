@@ -245,7 +245,8 @@ def test_an_informative_human_word_keeps_what_it_says_under_contextual_alignment
     assert found["LIC_D", "contextual_glove"] > 80
     assert found["LIC_M", ""] == constant["LIC_M", ""], "the model's captions are not aligned"
     assert set(found) == {("LIC_M", ""), ("SC", "")} | {
-        (name, "contextual_glove") for name in ("LIC", "LIC_D", "SC_D", "leakage")
+        (name, "contextual_glove")
+        for name in ("LIC", "LIC_D", "LIC_HM", "LIC_MH", "LIC_by_H", "LIC_by_M", "SC_D", "leakage")
     }
     # Both are 5 degrees from theirs: 1 - cos 5 = 0.0038. Below that they are <unk> again.
     near = values(workspace, replace(request, options={"alignment": alignment_option(item, 0.0035)}))
@@ -636,7 +637,8 @@ def test_the_page(tools, monkeypatch, with_vectors):
                 outcome = run_one(workspace, spec, silent)
                 workspace.enqueue(spec, "c", "t")
                 workspace.claim(spec.run_id, "t")
-                workspace.finish(spec.run_id, "t", outcome.results, outcome.arrays, outcome.notes)
+                left = outcome.results, outcome.arrays, outcome.notes, (), outcome.lacking
+                workspace.finish(spec.run_id, "t", *left)
     monkeypatch.setenv("CAPBIAS_HOME", str(workspace.folder))
     monkeypatch.chdir(ROOT)
     page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).switch_page("pages/8_Alignment.py").run()
@@ -645,7 +647,7 @@ def test_the_page(tools, monkeypatch, with_vectors):
     if not with_vectors:
         assert "Constant alignment turns 66.7% of" in text
     if with_vectors:
-        assert "Of the human words that m never uses, 50.0% [50.0, 50.0] become its nearest word." in text
+        assert "Of 100 human words that m never uses, 50.0 become its nearest word." in text
         assert "33.3% of all words in 240 human captions of 240 images become &lt;unk&gt;" in text
         (leakage,) = [item.value for item in page.dataframe if "constant" in item.value]
         assert leakage["captioner"].tolist() == ["m"] and leakage["constant"].iloc[0].startswith("25.0")

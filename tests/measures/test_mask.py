@@ -581,8 +581,8 @@ def test_a_folder_goes_with_its_item_and_originals_stay(scene):
         ({"condition": "segment", "fill": "white"}, "fill 'white'"),
         ({"condition": "segment", "whose": "most"}, "whose 'most'"),
         ({"condition": "part", "fraction": 1.5}, "--fraction .* 1.5"),
-        ({"condition": "object"}, "without the objects that may be masked"),
-        ({"condition": "segment", "people": "found"}, "boxes that hold no outline"),
+        ({"condition": "object"}, "object"),
+        ({"condition": "segment", "people": "found"}, "needs outlines of people"),
         ({"condition": "segment", "name": "photographs"}, "the name 'photographs'"),
     ],
 )
@@ -680,7 +680,7 @@ def test_mask_by_boxes(files, capsys):
     assert main([*given, "--condition", "box", "--output", str(files / "out")]) == 0
     assert capsys.readouterr().out.endswith(",0.2\n")  # 6 of 30 pixels
     assert main([*given, "--condition", "part", "--output", str(files / "out")]) == 2
-    assert "boxes that hold no outline" in capsys.readouterr().err
+    assert "needs outlines of people" in capsys.readouterr().err
 
 
 @pytest.mark.long
@@ -712,7 +712,7 @@ def test_regions_from_a_terminal(files, capsys):
     assert main([*given, "--condition", "box"]) == 0
     said = capsys.readouterr()
     assert said.out == "image_id,x1,y1,x2,y2,line,condition\n1,1.0,1.0,3.0,2.0,2,box\n"
-    assert "1 row left out; the first at line 5: a region from (3, 3)" in said.err
+    assert "1 row left out; the first at line 5: a box (3, 3, 2, 2)" in said.err
     assert "no outline or box for 1 image" in said.err
 
 
@@ -720,12 +720,12 @@ def test_regions_from_a_terminal(files, capsys):
     ("further", "said"),
     [
         ([], "either --instances or --boxes"),
-        (["--instances", "instances.json", "--boxes", "b.csv"], "both --instances and --boxes"),
+        (["--instances", "instances.json", "--boxes", "b.csv"], "either --instances or --boxes"),
         (["--instances", "instances.json"], "--output"),
         (["--instances", "instances.json", "--output", "pictures"], "holds originals"),
         (["--instances", "instances.json", "--output", "out", "--people", "x"], "--people needs --collection"),
         (["--collection", "c"], "places and --collection"),
-        (["--only-masked"], "--only-masked without the condition object or both"),
+        (["--only-masked"], "--only-masked needs the condition object"),
     ],
 )
 def test_usage_that_does_not_go_together(files, further, said, capsys, monkeypatch):

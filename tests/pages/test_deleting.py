@@ -68,7 +68,7 @@ def test_an_item_that_is_gone_or_has_changed_takes_no_other_along(workspace):
     workspace.delete(workspace.item("captions", "precious", "c"))
     keep(workspace, "precious")  # the same captions, by whoever
     page.button(key="delete").click().run()
-    assert names(workspace) == {"precious"} and "precious, which is gone or has changed" in errors(page)
+    assert names(workspace) == {"precious"} and "precious has changed or is deleted" in errors(page)
     page = confirming(workspace, "precious")
     other = pd.DataFrame({"image_id": ["a"], "caption_index": 0, "caption": ["other words"]})
     workspace.delete(workspace.item("captions", "precious", "c"))

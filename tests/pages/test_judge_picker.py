@@ -52,4 +52,4 @@ def test_a_judge_is_chosen_where_one_is_asked_for(page, address):
 
 def test_a_captioner_that_is_not_known_is_said_to_be(page, address):
     opened(page, address, "ImageCaptioner%C2%B2", "&judge=self")
-    expect(page.get_by_text("which is not known here")).to_be_visible()
+    expect(page.get_by_text("is not known here")).to_be_visible()

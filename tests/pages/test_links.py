@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from benchmarks.statistics.synthetic import Design, draw
+from capbias_core.api import DEFAULT_METRICS
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.store import Workspace
@@ -53,7 +54,7 @@ def home(tmp_path_factory) -> Path:
     workspace = Workspace(tmp_path_factory.mktemp("links"))
     for collection in COLLECTIONS:
         fill(workspace, collection)
-    request = Request("scored", ("first", "second"), "labels", "gender", ("lic", "ratio"), "human", words=True)
+    request = Request("scored", ("first", "second"), "labels", "gender", DEFAULT_METRICS, "human", words=True)
     for spec in plan(workspace, request):
         assert workspace.enqueue(spec, "scored", "t")
         execute(str(workspace.folder), spec.run_id, "t")
@@ -208,7 +209,7 @@ def test_the_front_page_opens_on_an_answer_and_lists_every_collection(window, ad
     assert Workspace(home).collections()[0] != "scored"
     open_page(window, address)
     check(window, "Answer", "scored")
-    listed = window.locator(".cb-rows", has_text="human captions").inner_text().split("\n")
+    listed = window.locator(".cb-rows", has_text="without labels").inner_text().split("\n")
     rows = {name: listed[place + 1 : place + 5] for place, name in enumerate(listed) if name in COLLECTIONS}
     assert rows == {
         "without labels": ["first, second", "none", "human", "not yet"],
@@ -250,7 +251,8 @@ def test_metrics_without_any_value_have_no_chart(tmp_path, monkeypatch):
     page = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
     page.query_params["metrics"] = "ratio"
     page = page.switch_page("pages/2_Scores.py").run()
-    assert not page.exception and len(page.dataframe)
+    assert not page.exception and not page.get("plotly_chart")
+    assert "no caption names a value of gender" in " ".join(own.proto.body for own in page.get("html"))
 
 
 def test_scores_opens_on_what_the_front_page_says(tmp_path, monkeypatch):

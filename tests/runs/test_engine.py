@@ -371,7 +371,7 @@ def test_a_run_that_another_engine_took_over_is_not_kept_alive(tmp_path, engine,
 
 def test_no_cluster_is_said_in_words(engine, request_, monkeypatch):
     def refused():
-        raise CapbiasError("no scheduler", "one", "Start it.")
+        raise CapbiasError("There is no scheduler.", "Start it.")
 
     monkeypatch.setattr(engine_module, "dask_client", refused)
     (row,) = engine.wait(submit(engine, replace(request_, attacker="lstm_bi")))

@@ -361,18 +361,6 @@ def test_captions_that_are_the_human_ones_are_said_to_be(workspace):
     assert not any(said in note for note in notes["other"])
 
 
-def test_many_captions_that_are_the_same_are_said_to_be(workspace):
-    labels = labels_of(60, 60)
-    own = {image: [f"{text} number {image}" for text in texts] for image, texts in hinting(labels, 0.7).items()}
-    silent_third = {image: ["I cannot help"] if place % 3 == 0 else own[image] for place, image in enumerate(labels)}
-    notes = {
-        spec.model: run_one(workspace, spec, silent).notes
-        for spec in plan(workspace, replace(fill(workspace, labels, {"a": own, "b": silent_third}), seeds=2))
-    }
-    said = "40 captions (33%) are the same, as refusals and faults are: “I cannot help”. They count as captions."
-    assert said in notes["b"] and not any("I cannot help" in note for note in notes["a"])
-
-
 def test_leakage_by_naming_nobody_is_said_to_be_that(workspace):
     """'person' for every man: the other words are the same for both. A word of its own for each: no remark."""
     labels = labels_of(60, 60, values=("Female", "Male"))
@@ -693,7 +681,7 @@ def test_a_device_left_open_takes_what_finished_on_one_that_was_named(workspace)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"seeds": 0}, "--seeds 0"),
+        ({"seeds": 0}, "--seeds .* 0"),
         ({"seeds": 51}, "at most 50"),
         ({"options": {"smallest": 3}}, "option 'smallest'"),
         ({"captions": ()}, "captions"),
@@ -933,7 +921,7 @@ def test_a_later_metric_has_its_own_n_and_method(tmp_path):
         add_later_metrics(workspace, [workspace.run(run.run_id)])
         after = workspace.results([run.run_id]).set_index("metric").loc[name]
         same = ["value", "ci_low", "ci_high", "interval", "n", "encoder", "coverage", "verdict", "alignment"]
-        assert after[same].to_dict() == before[same].to_dict() and after["n"] == n
+        assert after[same].equals(before[same]) and after["n"] == n
         assert how in after["method"]
 
 

@@ -513,7 +513,7 @@ def test_score_from_files(files, capsys):
         "pointing_game",
     }
     assert found["boxes.csv"]["value"].tolist() == pytest.approx(found["instances.json"]["value"].tolist())
-    assert main([*files, "--people", "boxes.csv", "--map", "grad_cam", "--output", "scores.csv"]) == 0
+    assert main([*files, "--people", "boxes.csv", "--attribution-map", "grad_cam", "--output", "scores.csv"]) == 0
     assert pd.read_csv("scores.csv")["method"][0].startswith("Grad-CAM of blip")
     assert "3 maps at words of 3 images" in capsys.readouterr().err
 
@@ -522,7 +522,7 @@ def test_score_says_what_it_needs(files, capsys):
     assert main(files) == 2
     assert "Where people are" in capsys.readouterr().err
     assert main([*files[:-2], "--people", "boxes.csv"]) == 2
-    assert "whose photographs are not known" in capsys.readouterr().err
+    assert "The photographs of" in capsys.readouterr().err
     without = [own for own in files if own not in ("--captioner", "./blip")]
     assert main([*without, "--people", "boxes.csv"]) == 2
-    assert "Name the captioner: --captioner FOLDER" in capsys.readouterr().err
+    assert "Name it: --captioner FOLDER" in capsys.readouterr().err

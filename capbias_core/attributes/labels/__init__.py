@@ -200,12 +200,17 @@ def guess_attributes(known: Iterable[Attribute], columns: Mapping[str, Iterable]
     column `age` may hold years. Columns of other names count if no column has the attribute's name.
     """
     guesses: dict[str, Attribute] = {}
+    by_labels: list[tuple[Attribute, list[str]]] = []
     for attribute in known:
         named = [column for column in columns if is_name_of(attribute, column)]
         readable = label_columns(attribute, columns)
         unread = [column for column in named if not attribute.derived or _few(attribute, columns[column])]
-        chosen = [column for column in named if column in readable] or unread or readable
-        guesses |= {column: attribute for column in chosen if column not in guesses}
+        if chosen := [column for column in named if column in readable] or unread:
+            guesses |= {column: attribute for column in chosen if column not in guesses}
+        else:
+            by_labels.append((attribute, readable))
+    for attribute, readable in by_labels:
+        guesses |= {column: attribute for column in readable if column not in guesses}
     return {column: guesses[column] for column in columns if column in guesses}
 
 
