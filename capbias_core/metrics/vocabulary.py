@@ -37,7 +37,8 @@ def vocabulary(captions: Iterable[str]) -> int:
 
 def vocabulary_10(captions: Iterable[str]) -> float:
     """Different words in ten of these captions, on average over all draws; nan for fewer than ten captions."""
-    return float(shares_of_ten(encode(texts("captions", captions)).words()).mean())
+    shares = shares_of_ten(encode(texts("captions", captions)).words())
+    return float(shares.mean()) if len(shares) else float("nan")
 
 
 def shares_of_ten(words: csr_array) -> np.ndarray:

@@ -462,7 +462,7 @@ def test_a_table_of_agreement(looked_at, yolo, coco_bias, capsys):
     assert table[0].split() == ["image_id", "annotated", "boxes", "found", "recall", "mean_iou"]
     assert len(table) == 26 and table[-1].split()[:2] == ["all", "76"]
     assert "24 photographs by yolov8n_int8.tflite; 0 detected now, 24 before" in done.err
-    assert "person: recall 0." in done.err and "bootstrap over photographs" in done.err
+    assert "person: recall 0." in done.err and "over photographs (Wilson)" in done.err
 
 
 def test_photographs_of_a_collection(looked_at, yolo, coco_bias, tmp_path, monkeypatch, capsys):
