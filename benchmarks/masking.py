@@ -38,7 +38,7 @@ def main() -> None:
         outlines = read_part(args.instances, SEGMENTS, "outlines")
         store(workspace, "c", [outlines])
         print(f"outlines read and kept: {time.perf_counter() - start:.1f} s")
-        names = sorted(set(outlines.frame["object"] if outlines.frame is not None else ()) - {PERSON})
+        names: list[str] = sorted(set(outlines.frame["object"]) - {PERSON}) if outlines.frame is not None else []
         departures = {name: float(-place) for place, name in enumerate(names)}
         _mask(workspace, args.fill, departures)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

@@ -44,9 +44,9 @@ def shares(sets: int) -> None:
             sums = np.column_stack([np.arange(n) < wrong, np.ones(n)]).astype(float)
             images = tuple(map(str, range(n)))
             low, high = Estimate(images, sums, np.zeros(0), 1.0, quotient, share=True).interval()
-            wilson += low <= share <= high
+            wilson += low is not None and high is not None and low <= share <= high
             low, high = percentiles(quotient(resampled_sums(sums, 1)))
-            drawn += low is not None and low <= share <= high
+            drawn += low is not None and high is not None and low <= share <= high
         print(f"{share:6.2%}  {n:7}  {wilson / sets:6.1%}  {drawn / sets:6.1%}", flush=True)
 
 
@@ -99,7 +99,7 @@ def signs(sets: int, images: int, data: Path, captioners: Sequence[str]) -> None
         found, _ = evidence_of(human, model, labels, GENDER, objects.set_index("image_id")["objects"])
         for metric, evidence in found.items():
             rng, whole = np.random.default_rng(1), cooccurrence_estimates({metric: evidence})[metric].value
-            values: dict[str, list[tuple[float, float, float]]] = {}
+            values: dict[str, list[tuple[float | None, ...]]] = {}
             for _ in range(sets):
                 drawn = rng.integers(0, len(evidence.images), images)
                 ids = tuple(map(str, range(images)))
@@ -108,7 +108,7 @@ def signs(sets: int, images: int, data: Path, captioners: Sequence[str]) -> None
                     low, high = replace(own, signs_chosen=False).interval()
                     values.setdefault(way, []).append((own.value, low, high))
             for way, rows in values.items():
-                value, low, high = np.array(rows).T
+                value, low, high = np.array(rows, dtype=float).T
                 inside = np.mean((low <= whole) & (whole <= high))
                 print(
                     f"{name:12} {way:15} {whole:6.2f}  {inside:5.0%} (±{np.mean(high - low) / 2:.2f})  "

@@ -92,6 +92,6 @@ def _column(value: np.ndarray, draws: np.ndarray, images: np.ndarray, share: boo
     ends = np.full((2, len(value)), np.nan)
     for place in np.flatnonzero(np.isfinite(draws).all(axis=0)):
         own = draws[:, place]
-        found = share_interval(value[place], np.std(own), int(images[place])) if share else percentiles(own)
+        found = share_interval(value[place], float(np.std(own)), int(images[place])) if share else percentiles(own)
         ends[:, place] = [np.nan if end is None else end for end in found]
     return Columns(value, *ends)

@@ -25,7 +25,7 @@ class LabelAgreement:
     counts: pd.DataFrame
     images: int
     same: int
-    interval: tuple[float, float]
+    interval: tuple[float, float] | tuple[None, None]
     kappa: float
     differ: pd.DataFrame
 
@@ -53,6 +53,4 @@ def label_agreement(one: pd.Series, other: pd.Series, values: tuple[str, ...]) -
     chance = sum((labelled["one"] == value).mean() * (labelled["other"] == value).mean() for value in values)
     kappa = float((same / images - chance) / (1 - chance)) if images and chance < 1 else math.nan
     differ = labelled[~agreed].rename_axis("image_id").reset_index()
-    return LabelAgreement(
-        counts, images, same, wilson(same / images, images) if images else (math.nan, math.nan), kappa, differ
-    )
+    return LabelAgreement(counts, images, same, wilson(same / images if images else math.nan, images), kappa, differ)

@@ -157,7 +157,7 @@ def _misfit(value: Any, shape: Any, place: str) -> str:
         return place
     if isinstance(shape, list):
         parts = [(part, shape[0], f"{place}[{number}]") for number, part in enumerate(value)]
-    elif isinstance(shape, dict) and str in shape:
+    elif isinstance(shape, dict) and str in shape and isinstance(value, dict):
         parts = [(part, shape[str], f"{place}.{key}") for key, part in value.items()]
     elif isinstance(shape, dict):
         for key, part in shape.items():

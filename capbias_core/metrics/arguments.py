@@ -5,7 +5,7 @@ Each function returns the argument as an array, or raises CapbiasError with a se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -122,7 +122,7 @@ def heat_map(heat: ArrayLike, person: ArrayLike) -> tuple[np.ndarray, np.ndarray
     return found, mask
 
 
-def captions(name: str, given: Sequence[str]) -> list[str]:
+def captions(name: str, given: Iterable[str]) -> list[str]:
     """A list of texts."""
     if isinstance(given, str):
         raise CapbiasError(f"{name} must be a list of texts, but it is one text.", "Put it in a list.")

@@ -21,18 +21,17 @@ lower is better. Above 0: more of one can be guessed from the other than from th
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from capbias_core.metrics.arguments import alike, booleans, numbers
 
-Quality = TypeVar("Quality", float, np.ndarray)
 SMALLEST = 1e-12
 
 
-def predictability(model: Quality, human: Quality, normalised: bool = True) -> Quality:
+def predictability(model: Any, human: Any, normalised: bool = True) -> Any:
     """Qualities of both sides, 0 or more, to DPA (normalised), or leakage; numbers, or arrays of one shape.
 
     DPA is nan where both are 0: nothing can be guessed from either side.
@@ -42,7 +41,7 @@ def predictability(model: Quality, human: Quality, normalised: bool = True) -> Q
     return found if np.ndim(found) else float(found)
 
 
-def amplification(model: Quality, human: Quality, normalised: bool = True) -> Quality:
+def amplification(model: Any, human: Any, normalised: bool = True) -> Any:
     """`predictability` of qualities that may be nan, as in draws of a bootstrap."""
     if not normalised:
         return model - human

@@ -11,12 +11,13 @@ OTHERS = "A label is what somebody or a rule said of a picture; where two agree,
 
 def agreement_line(found: LabelAgreement, attribute: str, one: str, other: str) -> str:
     """`gender: given and from captions give the same label to 7 of 8 images that both label, 87.5% [52.9, 97.8]`"""
-    if not found.images:
+    low, high = found.interval
+    if low is None or high is None:
         return f"{attribute}: {one} and {other} label no image in common."
-    low, high = (100 * end for end in found.interval)
     kappa = "" if found.kappa != found.kappa else f"; Cohen's kappa {found.kappa:.2f}"
     same = f"the same label to {found.same:,} of {found.images:,} images that both label"
-    return f"{attribute}: {one} and {other} give {same}, {100 * found.share:.1f}% [{low:.1f}, {high:.1f}]{kappa}."
+    share = f"{100 * found.share:.1f}% [{100 * low:.1f}, {100 * high:.1f}]"
+    return f"{attribute}: {one} and {other} give {same}, {share}{kappa}."
 
 
 def counts_table(found: LabelAgreement, one: str) -> pd.DataFrame:

@@ -9,6 +9,7 @@ values are made here: no code of a child's choice runs in this process.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -26,7 +27,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -237,7 +238,7 @@ def _parts(fine: bool, found: object) -> list[bytes]:
     return [LENGTH.pack(len(head)), head, *blobs]
 
 
-def _receive(stream: IO[bytes], most: float) -> tuple[bool, Any]:
+def _receive(stream: io.BufferedIOBase, most: float) -> tuple[bool, Any]:
     """The answer of a child. Raises EOFError if it ends early, and ValueError for what no child of ours sends."""
     (length,) = LENGTH.unpack(_exactly(stream, LENGTH.size, LENGTH.size))
     head = json.loads(_exactly(stream, length, most))
@@ -248,7 +249,7 @@ def _receive(stream: IO[bytes], most: float) -> tuple[bool, Any]:
     return bool(head["fine"]), _value(head["found"], blobs)
 
 
-def _exactly(stream: IO[bytes], size: int, most: float) -> bytes:
+def _exactly(stream: io.BufferedIOBase, size: int, most: float) -> bytes:
     if not 0 <= size <= most:
         raise ValueError(f"{size} bytes")
     data = stream.read(size)
@@ -287,7 +288,7 @@ def _tree(value: Any, blobs: list[bytes]) -> Any:
         blobs[number] = value.tobytes()
     elif isinstance(value, pd.DataFrame | pd.Series):
         entry["type"] = "frame" if isinstance(value, pd.DataFrame) else "series"
-        table = pa.Table.from_pandas(value if isinstance(value, pd.DataFrame) else value.to_frame("values"))
+        table = pa.Table.from_pandas(pd.DataFrame({"values": value}) if isinstance(value, pd.Series) else value)
         with pa.BufferOutputStream() as sink:
             with pa.ipc.new_stream(sink, table.schema) as writer:
                 writer.write_table(table)
