@@ -23,6 +23,13 @@ _OF_SKIS = ("slope", "lift", "pole", "jacket", "suit", "boot", "gear", "resort",
 _OTHERS = ("train station", "train track", "bus stop", "bus station", "orange juice", "pizza box", "pizza cutter")
 NO_OBJECTS = (
     *(f"{game} {word}" for game in _BALL_GAMES for word in _OF_GAMES),
+    # To play baseball is a game, and gloves that somebody wears are clothes.
+    *(
+        f"{word} {game}"
+        for game in _BALL_GAMES
+        for word in ("game of", "games of", "play", "plays", "played", "playing")
+    ),
+    *(f"{word} gloves" for word in ("wearing", "in", "boxing", "ski", "winter", "rubber", "oven", "hat and")),
     *(f"ski {word}" for word in _OF_SKIS),
     *_OTHERS,
 )
@@ -102,7 +109,7 @@ def mentions_of(encoded: Encoded) -> csr_array:
 
     >>> names = list(object_names())
     >>> from capbias_core.prepare.tasks import encode
-    >>> caption = "A baseball player with a bat, a ball and a laptop computer. A red bat."
+    >>> caption = "A baseball player with a bat, a ball and a laptop computer. A red bat. A game of football."
     >>> found = mentions_of(encode([caption])).toarray()[0]
     >>> {names[place]: int(n) for place, n in enumerate(found) if n}
     {'sports ball': 1, 'baseball bat': 2, 'laptop': 1}
@@ -118,7 +125,7 @@ MEASURE = Measure(
     metrics=GROUPED.every,
     groups=(GROUPED.group("chair", "object recall and hallucination by group"),),
     needs=Needs(objects="required"),
-    version=2,
+    version=3,
     cost=per_image(1.0),
     run=run,
     estimates=GROUPED.estimates,
