@@ -36,16 +36,17 @@ def gap_table(rows: pd.DataFrame) -> pd.DataFrame:
     gaps = rows[of_gaps(rows)].assign(order=lambda own: own["metric"].map(order), size=lambda own: -own["value"].abs())
     groups = rows[of_groups(rows)]
     difference = _difference(groups)
+    values: dict[tuple[str, str], dict[str, str]] = {}
+    for group in groups.to_dict("records"):
+        values.setdefault((group["run_id"], group["metric"]), {})[group["group"]] = value_text(group)
     found = []
     for row in gaps.sort_values(["order", "size"]).to_dict("records"):
         metric = METRICS[GAPS[row["metric"]]]
-        own = groups[(groups["run_id"] == row["run_id"]) & (groups["metric"] == metric.name)]
-        values = {group["group"]: value_text(group) for group in own.to_dict("records")}
         what = {
             "metric": f"{metric.title.partition(',')[0]} {ARROWS.get(metric.better, '')}".rstrip(),
             "captioner": row["model"],
         }
-        found.append(what | {difference: value_text(row)} | values)
+        found.append(what | {difference: value_text(row)} | values.get((row["run_id"], metric.name), {}))
     return pd.DataFrame(found).fillna("")
 
 
