@@ -410,6 +410,19 @@ def test_an_error_names_what_is_wrong(changed, message, tmp_path):
         assert not home.exists() or not Workspace(home).items()
 
 
+def test_images_with_several_label_rows_follow_the_rule_that_was_asked_for():
+    """Every image has its label and, in the first tenth, another one before it."""
+    other = {"Female": "Male", "Male": "Female"}
+    twice = [{"image_id": row["image_id"], "gender": other[row["gender"]]} for row in TABLE[: len(TABLE) // 10]]
+    counts = {}
+    for rule in ("", "both", "first"):
+        report = capbias.score(CAPTIONS, [*twice, *TABLE], "gender", metrics=["error"], several=rule)
+        counts[rule] = report["error"].n
+    assert counts[""] == counts["both"] == counts["first"] - len(twice)
+    with pytest.raises(CapbiasError, match="'all'"):
+        capbias.score(CAPTIONS, TABLE, "gender", metrics=["error"], several="all")
+
+
 def test_labels_are_mapped_as_the_user_says():
     """0 and 1 say nothing by themselves; the other way round the ratio is the same, and every caption is wrong."""
     coded = [{"image_id": row["image_id"], "gender": str(int(row["gender"] == "Male"))} for row in TABLE]
