@@ -92,7 +92,7 @@ def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
     ready, trained = _ready(engine, collection, parts, save)
     left, right = save.columns([5, 2], vertical_alignment="bottom")
     left.markdown(_summary(parts, pictures, collection))
-    if not any(part.frame is not None or part.reading.columns for part in parts):
+    if not pictures and not any(part.frame is not None or part.reading.columns for part in parts):
         discard()  # nothing can be chosen to read these
     parts = [part for part in parts if part.frame is not None]
     disabled = not (ready and (parts or pictures))

@@ -286,6 +286,18 @@ def test_a_broken_photograph_is_named_before_the_others_are_saved(window, files)
 
 
 @pytest.mark.browser
+@pytest.mark.parametrize("beside", [None, "broken.json"])
+def test_photographs_are_saved_without_captions_and_beside_a_broken_file(window, files, beside):
+    Image.new("RGB", (30, 20)).save(files / "1.png")
+    (files / "broken.json").write_text('[{"image_id": 1, "caption": "a man"}, {"image')
+    with server(files / "home") as (address, _):
+        open_page(window, f"{address}/Data")
+        drop(window, files / "1.png", *([files / beside] if beside else []))
+        saved(window)
+    assert [(item.kind, item.rows) for item in Workspace(files / "home").items()] == [("images", 1)]
+
+
+@pytest.mark.browser
 @pytest.mark.slow
 def test_what_captions_lacks_is_one_button_on_that_page(window, files):
     """Without human captions nothing starts by itself."""
