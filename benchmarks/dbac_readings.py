@@ -49,9 +49,9 @@ def readings() -> dict[str, Reading]:
 
 def weight(patterns: Sequence[tuple[str, ...]], labels: Sequence[str], only_some: bool) -> float:
     """The mean of P(t) / P(a) over captions."""
-    often, groups, n = Counter(patterns), Counter(labels), len(labels)
+    often, groups = Counter(patterns), Counter(labels)
     ratios = [often[own] / groups[label] for own, label in zip(patterns, labels, strict=True) if own or not only_some]
-    return sum(ratios) / len(ratios) if n else float("nan")
+    return sum(ratios) / len(ratios)
 
 
 def main() -> None:

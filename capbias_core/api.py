@@ -270,9 +270,9 @@ def score(
     """Score captions.
 
     captions: a source, or several by the name of their captioner. A source is a path, a DataFrame, a list of dicts, or
-    COCO's JSON once parsed. labels: a table of labels. attribute: a known one such as gender, a TOML
-    file, or a column of the labels. references: human captions of the same images, if no file of captions has them
-    beside. metrics: by name, in any case; `lic` gives LIC and its parts, `LIC_M` itself alone. attacker: one or more.
+    COCO's JSON once parsed. labels: a table of labels. attribute: a known one such as gender, a TOML file, or a column
+    of the labels. references: human captions of the same images, if no file of captions has them beside. metrics: by
+    name, in any case; `lic` gives LIC and its parts, `LIC_M` itself alone. attacker: one or more.
     seeds: None for the usual number. words: compute `report.words` now, not when it is asked for. rank_by: the metric
     by which captioners are ranked, or a metric and its direction. objects: of the images. photographs: a folder, named
     by image id. people: outlines or boxes on them. vectors, delta: of contextual alignment. values: the labels of a

@@ -1,4 +1,4 @@
-"""What went wrong, what was expected, and what to do about it."""
+"""What went wrong, in one sentence, with a hint if there is a way out."""
 
 from __future__ import annotations
 

@@ -190,8 +190,6 @@ def _run(engine: Engine, collection: str, specs: list[RunSpec]) -> None:
         for row in rows.values():
             if row.status in ("failed", "died"):
                 note(f"{row.spec.model} {row.status}: {row.message}")
-            for line in left_out_lines(row.lacking):
-                note(f"{row.spec.model}: {line}")
     if right.button("Run", type="primary", disabled=not todo, width="stretch", key="run"):
         engine.submit(todo, collection)
         st.rerun()
@@ -203,8 +201,12 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
     once = partial(cached.of_runs, engine.workspace, sorted(asked))
     rows = once("rows", lambda: known_results(engine.workspace, asked))
     if rows.empty:
-        under_way = any(row.status in ACTIVE for row in engine.workspace.runs_of(list(asked)).values())
-        note("Running: the numbers appear as they arrive." if under_way else "No results yet. Press Run.")
+        runs = engine.workspace.runs_of(list(asked)).values()
+        lacking = [f"{run.spec.model}: {line}" for run in runs for line in left_out_lines(run.lacking)]
+        under_way = any(run.status in ACTIVE for run in runs)
+        said = "Running: the numbers appear as they arrive." if under_way else "No results yet. Press Run."
+        for line in lacking or [said]:
+            note(line)
         return
     found = once("found", lambda: comparisons(engine.workspace, collection))
     alike = [item for item in found if asked & set(item.run_ids)]

@@ -87,7 +87,7 @@ def wilson(share: float, n: float) -> tuple[float, float] | tuple[None, None]:
     centre, half = share + square / 2, NORMAL * np.sqrt(share * (1 - share) / n + square / (4 * n))
     low, high = (centre - half) / (1 + square), (centre + half) / (1 + square)
     # Rounding would leave a share of 0 or 1 a little inside.
-    return float(low) if share > 0 else 0.0, float(high) if share < 1 else 1.0
+    return float(max(0.0, low)) if share > 0 else 0.0, float(min(1.0, high)) if share < 1 else 1.0
 
 
 def share_interval(share: float, error: float, images: int) -> tuple[float, float] | tuple[None, None]:

@@ -143,7 +143,8 @@ def find_data(bundle: Bundle, places: Iterable[Path], tell: Tell) -> dict[str, p
     for join in (False, True):
         held = Held(images=_images(bundle, found)) if join else Held()
         for path in candidates:
-            for kind in dict.fromkeys(item["kind"] for item in wanted.values() if item["kind"] in FROM_FILES):
+            open_ = [own for own in wanted.values() if not (join and DERIVED in own["details"])]
+            for kind in dict.fromkeys(own["kind"] for own in open_ if own["kind"] in FROM_FILES):
                 frame = preview([File(path, kind)], held)[0].frame
                 digest = content_hash(frame) if frame is not None else ""
                 if frame is not None and digest in wanted:

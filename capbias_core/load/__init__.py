@@ -39,9 +39,9 @@ __all__ = [
     "read_records",
     "readers",
     "report_attributes",
+    "report_boxes",
     "report_captions",
     "report_objects",
-    "report_boxes",
     "report_segments",
     "unknown_format",
 ]

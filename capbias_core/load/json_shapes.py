@@ -259,7 +259,7 @@ def _by_image(value: dict, file: str) -> Found | None:
     """Image IDs as keys: of captions, labels or records, or of lists of these; also coco-caption's `imgToEval`."""
     evaluated = value.get("imgToEval")
     entries = evaluated if isinstance(evaluated, dict) and evaluated else value
-    named = all(isinstance(own, dict) and usual_column(own, SURE_IDS) for own in list(entries.values())[:SAMPLE])
+    named = all(isinstance(own, dict) and _names_image(own) for own in list(entries.values())[:SAMPLE])
     if not entries or (entries is value and not named and not _are_images(list(value))):
         return None
     if all(isinstance(own, dict) and len(own) > 1 and _are_images(list(own)) for own in entries.values()):
@@ -287,6 +287,12 @@ def _by_image(value: dict, file: str) -> Found | None:
             records.append(part)
     beside = [name for name in value if name != "imgToEval"] if entries is evaluated else []
     return Found("json_by_image", records, (f"rows from imgToEval; left out: {listed(beside)}",) if beside else ())
+
+
+def _names_image(record: dict) -> bool:
+    """Whether a record names one image; columns of equal length name many."""
+    name = usual_column(record, SURE_IDS)
+    return name is not None and isinstance(record[name], str | int)
 
 
 def _by_label(value: dict, file: str) -> Found | None:

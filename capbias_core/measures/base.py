@@ -319,12 +319,12 @@ def run_available(
             notes.append(f"{what}{name}: {note}")
         except NotMeasurable as error:
             errors[name] = error
+    reasons = {f"{what}{name}": error.message for name, error in errors.items()}
     if not found:
-        reasons = {f"{what}{name}": error.message for name, error in errors.items()}
         alike = len(set(reasons.values())) == 1
         message = next(iter(reasons.values())) if alike else " ".join(left_out_lines(reasons))
         raise NotMeasurable(message, " ".join(dict.fromkeys(error.hint for error in errors.values())))
-    return found, notes, {f"{what}{name}": error.message for name, error in errors.items()}
+    return found, notes, reasons
 
 
 def of_images(frame: pd.DataFrame, images: Iterable[str]) -> pd.DataFrame:

@@ -89,12 +89,12 @@ def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
     save = st.container(key="save_bar")
     chosen = _table(shown, custom_attributes.known(engine.workspace))
     parts = [_details(engine, part, described) for part in chosen]
-    ready, trained = _ready(engine, collection, parts, save)
-    left, right = save.columns([5, 2], vertical_alignment="bottom")
-    left.markdown(_summary(parts, pictures, collection))
     if not pictures and not any(part.frame is not None or part.reading.columns for part in parts):
         discard()  # nothing can be chosen to read these
     parts = [part for part in parts if part.frame is not None]
+    ready, trained = _ready(engine, collection, parts, save)
+    left, right = save.columns([5, 2], vertical_alignment="bottom")
+    left.markdown(_summary(parts, pictures, collection))
     disabled = not (ready and (parts or pictures))
     if not right.button("Save", type="primary", width="stretch", key="save", disabled=disabled):
         return ""
@@ -382,7 +382,6 @@ def _labels(counts: pd.Series, attribute: Attribute, key: str) -> dict[str, str 
 
 def _ready(engine: Engine, collection: str, parts: list[Part], save) -> tuple[bool, bool | None]:
     """Whether the files can be saved as they are, with what stands in the way; whether models saw the references."""
-    parts = [part for part in parts if part.frame is not None]
     ready = True
     if without := [part.file.title for part in parts if part.kind == LABELS and not part.file.mapping]:
         save.warning(f"Choose which column of {plain(', '.join(without))} is a protected attribute.")
@@ -417,7 +416,7 @@ def _ready(engine: Engine, collection: str, parts: list[Part], save) -> tuple[bo
 
 def _summary(parts: Sequence[Part], pictures: list[Path], collection: str) -> str:
     """What Save stores, in a sentence."""
-    kinds = [KINDS.get(part.kind, "").lower() for part in parts if part.frame is not None]
+    kinds = [KINDS.get(part.kind, "").lower() for part in parts]
     texts = [f"{kinds.count(kind)} × {kind}" for kind in dict.fromkeys(kinds)]
     texts += [counted(len(pictures), "photograph")] if pictures else []
     return plain(f"Save in {collection}: {', '.join(texts) or 'nothing yet'}.")
