@@ -24,6 +24,7 @@ from capbias_core.present.pictures import pictures_lack
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.plan_file import attribute_text
 from capbias_core.types import Result
+from capbias_core.workspace.ingest import File, ingest
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import alignment_option, keep_vectors, offer_vectors
@@ -227,6 +228,28 @@ def test_what_is_no_bundle_is_one_error_and_leaves_nothing(make, message, tmp_pa
     with pytest.raises(CapbiasError, match=message):
         read_bundle(tmp_path / "bad.zip", tmp_path / "inside" / "here")
     assert not (tmp_path / "evil.txt").exists() and not (tmp_path / "inside" / "evil.txt").exists()
+
+
+def test_data_whose_image_ids_were_joined_are_found_again(tmp_path):
+    """Captions name images by address, labels by number."""
+    who = {"Female": "woman", "Male": "man"}
+    labels = {str(1000 + place): ("Female", "Male")[place % 2] for place in range(40)}
+    (tmp_path / "labels.csv").write_text("image_id,gender\n" + "".join(f"{own},{who}\n" for own, who in labels.items()))
+    rows = [
+        {"image_id": f"https://example.org/val/{own}.jpg", "caption": f"a {who[value]} with a dog"}
+        for own, value in labels.items()
+    ]
+    (tmp_path / "model.json").write_text(json.dumps(rows))
+    files = [File(tmp_path / "labels.csv", "attributes"), File(tmp_path / "model.json", "captions")]
+    workspace = Workspace(tmp_path / "home")
+    ingest(workspace, "c", files)
+    specs = plan(workspace, Request("c", ("model",), "labels", "gender", ("ratio",)))
+    run_here(workspace, specs, "c")
+    path = tmp_path / "bare.zip"
+    path.write_bytes(write_bundle(workspace, "c", [spec.run_id for spec in specs], data=False))
+    read = read_bundle(path, tmp_path / "inside")
+    found = find_data(read, [tmp_path / "model.json", tmp_path / "labels.csv"], print)
+    assert found.keys() == {item["content"] for item in read.items if item["content"]}
 
 
 def test_data_that_were_changed_are_refused(bundle, tmp_path):

@@ -473,6 +473,13 @@ def test_tables_of_python_are_read_as_their_json():
     assert rows(labels(missing)) == [("1", "Male"), ("2", "")]
 
 
+def test_columns_under_the_names_of_splits_are_no_rows(tmp_path):
+    splits = {"train": {"image_id": [1, 2], "caption": ["a dog", "a cat"]}, "val": {"image_id": [3], "caption": ["a"]}}
+    parsed = parse(written(tmp_path, "a.json", json.dumps(splits)))
+    assert (parsed.format, list(parsed.columns["image_id"])) == ("json_columns", [1, 2])
+    assert "left out: val" in parsed.notes
+
+
 @pytest.mark.parametrize("orient", ["split", "columns"])
 def test_rows_that_are_only_numbered_have_no_image_ids(tmp_path, orient):
     path = written(tmp_path, "a.json", FRAME.drop(columns="image_id").assign(n=1).to_json(orient=orient))
