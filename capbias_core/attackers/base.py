@@ -16,16 +16,11 @@ from capbias_core.types import Contributions, Progress
 
 
 class Seconds(NamedTuple):
-    """Rough seconds of an attacker on two free cores.
+    """Rough seconds of an attacker on two free cores for 1,000 captions of a set: to train on them for one seed, and to
+    explain all of them, which needs an attacker for each fold."""
 
-    a_fit: to train on 6,000 captions. to_explain: the words of 1,000 different captions, by one trained attacker.
-    to_read: 1,000 different captions, once, before any training. tasks: a fit of DBAC's, either way, over one of LIC's.
-    """
-
-    a_fit: float
-    to_explain: float = 0.0
-    to_read: float = 0.0
-    tasks: float = 4.0
+    to_train: float
+    to_explain: float
 
 
 class Setup(NamedTuple):
@@ -50,16 +45,16 @@ class Setup(NamedTuple):
 class AttackerEntry:
     """What is known about an attacker without making it.
 
-    make: the attacker of a Setup; it imports what the attacker needs. seconds: what training costs. in_process: light
+    make: the attacker of a Setup; it imports what the attacker needs. seconds: how long it takes. in_process: light
     enough for the web server's process (no PyTorch). folds: of the cross-fitting that scores every caption. model: the
     pretrained encoder, a folder or a name as in language/files.py; '' for an encoder from scratch. rescores: its fitted
     attackers are linear in n-grams (`weights`, `intercept`; the corpus has `columns`) and are kept with the scores of
-    captions, so that an edited caption is scored at once. attends: fitted ones have `attention`. one_seed_per_thread:
-    seeds train side by side on a CPU, each on one core. from_scratch: a network that learns its own word vectors, which
-    vl_lic can join to photographs. packages: what it imports of an extra, by the names in errors.EXTRAS. place: where
-    it stands among the attackers, smaller first. preview: stands in for the papers' encoders until one of them has
-    been run. lic_paper: an encoder of the paper that defines LIC, whose answer precedes that of any other. seeds: how
-    many LIC trains, unless another number is asked for; more are better where they cost seconds.
+    captions, so that an edited caption is scored at once. attends: fitted ones have `attention`. from_scratch: a
+    network that learns its own word vectors, which vl_lic can join to photographs. packages: what it imports of an
+    extra, by the names in errors.EXTRAS. place: where it stands among the attackers, smaller first. preview: stands in
+    for the papers' encoders until one of them has been run. lic_paper: an encoder of the paper that defines LIC, whose
+    answer precedes that of any other. seeds: how many LIC trains, unless another number is asked for; more are better
+    where they cost seconds.
     """
 
     name: str
@@ -71,7 +66,6 @@ class AttackerEntry:
     model: str = ""
     rescores: bool = False
     attends: bool = False
-    one_seed_per_thread: bool = False
     from_scratch: bool = False
     packages: tuple[str, ...] = ()
     place: int = 100

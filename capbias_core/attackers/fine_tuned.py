@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from capbias_core.attackers.base import Attacker, Seconds, Setup
-from capbias_core.attackers.frozen import BASE, BERT, PRETRAINED
+from capbias_core.attackers.frozen import BERT, PRETRAINED
 
 
 def _fine_tuned(setup: Setup) -> Attacker:
@@ -17,7 +17,7 @@ ENTRIES = (
         "bert_ft",
         "BERT, fine-tuned (the LIC paper's)",
         _fine_tuned,
-        Seconds(3000.0, BASE.to_explain),
+        Seconds(300.0, 2250.0),
         model=BERT,
         place=13,
         lic_paper=True,

@@ -235,7 +235,7 @@ ENTRIES = (
         "ngram",
         "linear, 1- and 2-grams (preview)",
         _linear,
-        Seconds(0.02, 0.005, tasks=20.0),
+        Seconds(0.002, 0.024),
         in_process=True,
         folds=10,
         rescores=True,

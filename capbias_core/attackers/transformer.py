@@ -7,7 +7,7 @@ from functools import partial
 
 from capbias_core.attackers.base import Attacker, AttackerEntry, Seconds, Setup
 
-NETWORK = partial(AttackerEntry, from_scratch=True, one_seed_per_thread=True, attends=True, packages=("torch",))
+NETWORK = partial(AttackerEntry, from_scratch=True, attends=True, packages=("torch",))
 
 
 def _one_head(setup: Setup) -> Attacker:
@@ -23,6 +23,6 @@ def _five_heads(setup: Setup) -> Attacker:
 
 
 ENTRIES = (
-    NETWORK("transformer_1h", "Transformer, 1 head (the DBAC paper's)", _one_head, Seconds(20.0, 6.0), place=6),
-    NETWORK("transformer_5h", "Transformer, 5 heads (the DBAC paper's)", _five_heads, Seconds(20.0, 6.0), place=7),
+    NETWORK("transformer_1h", "Transformer, 1 head (the DBAC paper's)", _one_head, Seconds(1.0, 10.0), place=6),
+    NETWORK("transformer_5h", "Transformer, 5 heads (the DBAC paper's)", _five_heads, Seconds(1.0, 10.0), place=7),
 )

@@ -18,7 +18,6 @@ from capbias_core.attributes import need_words
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, no_neutral, npz, of_images
-from capbias_core.measures.cost import per_image
 from capbias_core.measures.options import OnDevice, PeopleMarked, Photographed, option
 from capbias_core.metrics.attribution_score import attribution_even, attribution_pixels, attribution_score
 from capbias_core.metrics.evidence import Ratio
@@ -339,7 +338,7 @@ MEASURE = Measure(
     groups=(Group("attribution", "attribution score and pointing game", NAMES),),
     options=AttributionOptions,
     needs=Needs(photographs=True, people=True, words="any"),
-    cost=per_image(30_000.0),
+    seconds=30_000.0,
     run=run,
     estimates=estimates,
     freeze=freeze,

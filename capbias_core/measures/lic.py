@@ -14,7 +14,6 @@ from capbias_core.aggregate.verdict import verdict_of
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, RatioMetric, by_name, zero
-from capbias_core.measures.cost import held_out_cost
 from capbias_core.measures.held_out import accuracy, confidence_where_right, estimates_of, held_out_bytes, held_out_from
 from capbias_core.measures.options import Aligned, Attacked, Seeded
 from capbias_core.measures.training import (
@@ -350,7 +349,7 @@ MEASURE = Measure(
     options=LICOptions,
     needs=Needs(references="optional"),
     version=9,
-    cost=held_out_cost(0.5),
+    seconds=0.05,
     run=run,
     estimates=estimates,
 )

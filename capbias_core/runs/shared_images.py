@@ -18,8 +18,6 @@ from capbias_core.workspace.labels import labels_for
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Workspace, images_in
 
-NOTE = "Only on images that the set has too which this one is compared with under another condition (Masking page)."
-
 
 def on_shared_images(workspace: Workspace, spec: RunSpec, other: str, alike: Sequence[str] = ()) -> RunSpec:
     """The run on the images that another set has too; the run itself where that is all, or nothing is trained.

@@ -635,14 +635,20 @@ class Workspace:
         found = {row["run_id"]: row for row in self._all(f"SELECT * FROM runs WHERE run_id IN ({marks})", *run_ids)}
         return {run_id: self._run_row(found[run_id]) for run_id in run_ids if run_id in found}
 
-    def times(self, measure: str, attacker: str, most: int = 50) -> list[tuple[RunSpec, float]]:
-        """The newest finished runs of a measure by an attacker, newest first: what was asked for, and seconds taken."""
+    def past_durations(
+        self, measure: str, attacker: str, most: int, before: float | None = None
+    ) -> list[tuple[RunSpec, float]]:
+        """The newest finished runs of a measure by an attacker, newest first: their specs, and the seconds they took.
+
+        before: only those that finished before this time (seconds since 1970).
+        """
         rows = self._all(
             "SELECT spec, finished - started AS seconds FROM runs WHERE status='finished' AND finished >= started AND"
             " json_extract(spec, '$.measure')=? AND coalesce(json_extract(spec, '$.options.attacker'), '')=?"
-            " ORDER BY finished DESC LIMIT ?",
+            " AND finished < coalesce(?, finished + 1) ORDER BY finished DESC LIMIT ?",
             measure,
             attacker,
+            before,
             most,
         )
         return [(_spec(row["spec"]), row["seconds"]) for row in rows]

@@ -31,7 +31,8 @@ from capbias_core.present.sentence import told_apart
 from capbias_core.present.table import lettered, pair_table, scores_table, to_csv, to_json, to_text
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo
-from capbias_core.runs import engine as engine_module
+from capbias_core.runs import run as run_module
+from capbias_core.runs.durations import Expected
 from capbias_core.runs.plan import plan
 from capbias_core.types import RESULT_COLUMNS, Result
 from capbias_core.workspace.spec import RunSpec
@@ -374,7 +375,7 @@ def test_rows_in_the_format_that_was_asked_for(here, capsys, format, reads):
 
 @pytest.mark.long
 def test_a_metric_without_a_row_is_said_and_no_row_is_never_code_0(here, capsys, monkeypatch):
-    monkeypatch.setattr("capbias_core.runs.engine.run_one", lambda *_args: Outcome([], {}, ("there was nothing",)))
+    monkeypatch.setattr("capbias_core.runs.run.run_one", lambda *_args: Outcome([], {}, ("there was nothing",)))
     out = here / "out.csv"
     assert score("--captions", "strong.json", "--metric", "ratio", "--output", str(out)) == 1
     said = capsys.readouterr().err
@@ -669,7 +670,7 @@ def test_ctrl_c_cancels_and_cleans_up(tmp_path):
 
 def test_ctrl_c_leaves_the_rows_of_the_runs_that_had_finished(small, tmp_path, monkeypatch, capsys):
     """The second captioner's run is stopped by what Ctrl-C raises, once the first one's has finished."""
-    run_one, shown = engine_module.run_one, running.Shown.__call__
+    run_one, shown = run_module.run_one, running.Shown.__call__
 
     def never_over(workspace, spec, progress):
         while spec.model == "weak":
@@ -682,7 +683,7 @@ def test_ctrl_c_leaves_the_rows_of_the_runs_that_had_finished(small, tmp_path, m
             raise KeyboardInterrupt
         shown(self, rows)
 
-    monkeypatch.setattr(engine_module, "run_one", never_over)
+    monkeypatch.setattr(run_module, "run_one", never_over)
     monkeypatch.setattr(running.Shown, "__call__", ctrl_c)
     out = tmp_path / "out.csv"
     both = ["--captions", str(small / "strong.json"), str(small / "weak.json")]
@@ -963,14 +964,11 @@ def row_of(run_id: str, status: str, progress: float) -> RunRow:
 
 
 def test_progress_says_the_time_left():
-    shown = running.Shown({"1": 30.0, "2": 10.0})
+    shown = running.Shown(Expected({"1": 30.0, "2": 10.0}, 40.0, False))
     rows = [row_of("1", "running", 0.5), row_of("2", "finished", 1.0), row_of("earlier", "finished", 1.0)]
-    share, text = shown.state(rows, passed=50.0)
-    assert share == pytest.approx(25 / 40)
-    assert text == "Running: 1 of 2 done, about 30 s left: sat, attacker 2 of 4", "25 of 40 took 50 s, so 15 take 30"
-    assert shown.state([row_of("1", "running", 0.0), row_of("2", "queued", 0.0)], 3.0)[1].startswith(
-        "Running: 0 of 2 done, about 40 s left"
-    ), "before anything is done, what is expected"
+    share, text = shown.state(rows)
+    assert share == pytest.approx(25 / 40) and text == "Running: 1 of 2 done, about 15 s left: sat, attacker 2 of 4"
+    assert "about 40 s left" in shown.state([row_of("1", "running", 0.0), row_of("2", "queued", 0.0)])[1]
 
 
 # tables
