@@ -17,7 +17,7 @@ from pathlib import Path
 
 from capbias_core.load import SEGMENTS
 from capbias_core.measures.mask import MASKED, MaskOptions
-from capbias_core.runs.mask_runs import plan_masking
+from capbias_core.runs.artifact_runs import plan_masking
 from capbias_core.runs.run import run_one
 from capbias_core.vision.masking import FILLS, PERSON
 from capbias_core.workspace.ingest import read_part, store

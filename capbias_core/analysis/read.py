@@ -32,7 +32,7 @@ def current_runs(workspace: Workspace, collection: str, measure: str | None = No
 
     A run computed for another collection with the same content counts too: it is never computed twice. Runs of an
     earlier protocol do not count, since their numbers are not these, nor runs on the images that another set has too
-    (shared_images.py), which stand beside that set alone.
+    (runs/condition_runs.py), which stand beside that set alone.
     """
     items = workspace.items(collection=collection)
     sets = {(item.name, item.hash) for item in items}

@@ -12,7 +12,7 @@ from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.caption import CaptionOptions
-from capbias_core.runs.caption_runs import coco_results, plan_captioning
+from capbias_core.runs.artifact_runs import coco_results, plan_captioning
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.inputs import temporary_workspace
 from capbias_core.workspace.photographs import masked_so

@@ -22,7 +22,7 @@ from capbias_core.load.rows import place_and_message
 from capbias_core.load.tables import regions as regions_of
 from capbias_core.measures.mask import MASKED, MaskOptions
 from capbias_core.measures.object_associations import departures, departures_in
-from capbias_core.runs.mask_runs import plan_masking
+from capbias_core.runs.artifact_runs import plan_masking
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import Table, counted
 from capbias_core.vision.mask_regions import OF_OBJECTS, MaskRule, regions_to_drop

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
@@ -17,7 +16,6 @@ from capbias_core.present.sentence import cost_text, duration, named_notes
 from capbias_core.runs.durations import Expected, expected
 from capbias_core.runs.engine import Engine
 from capbias_core.types import counted
-from capbias_core.workspace.faults import WorkspaceError
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 
@@ -52,9 +50,7 @@ def run_all(
             if not todo:
                 return rows
     except BaseException as error:
-        for run_id in started:
-            with suppress(WorkspaceError):
-                engine.cancel(run_id)
+        engine.close()  # which cancels what was started here
         if stopped is None or not isinstance(error, KeyboardInterrupt):
             raise
         stopped(error)

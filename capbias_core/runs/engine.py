@@ -48,31 +48,33 @@ class Engine:
         Raises CapbiasError if one of them needs a Dask cluster that does not answer.
         """
         known = self.workspace.runs_of([spec.run_id for spec in specs])
+        add_later_metrics(self.workspace, known.values())
         todo = [spec for spec in specs if spec.run_id not in known or known[spec.run_id].status != "finished"]
-        heavy = torch_executor() if any(needs_workers(spec) for spec in todo) else self._light
-        started = {}
-        for spec in specs:
-            token = uuid.uuid4().hex
-            if self.workspace.enqueue(spec, collection, token):
-                started[token] = spec
-        add_later_metrics(self.workspace, self.workspace.runs_of([spec.run_id for spec in specs]).values())
-        if light := [spec for spec in started.values() if not needs_workers(spec)]:
+        light = [spec for spec in todo if not needs_workers(spec)]
+        heavy = torch_executor() if len(light) < len(todo) else self._light
+        if light:
             seconds = sum(expected(self.workspace, light).each.values())
             self._light.slots = light_slots(len(light), seconds)
-        for token, spec in started.items():
-            try:
-                executor = heavy if needs_workers(spec) else self._light
-                future = executor.submit(execute, self.folder, spec.run_id, token)
-            except Exception as error:  # whatever keeps an executor from taking a run, the run must not wait for ever
-                self.workspace.end_here(spec.run_id, "failed", f"no worker takes it: {error}", token)
-                continue
-            with self._lock:
-                self._runs[spec.run_id] = token, future
-                if self._watcher is None:
-                    self._watcher = threading.Thread(target=self._watch, daemon=True)
-                    self._watcher.start()
-            future.add_done_callback(lambda _: self._wake.set())
-        return [spec.run_id for spec in started.values()]
+        started = []
+        for spec in todo:
+            token = uuid.uuid4().hex
+            if self.workspace.enqueue(spec, collection, token):
+                started.append(spec.run_id)
+                self._send(heavy if needs_workers(spec) else self._light, spec.run_id, token)
+        return started
+
+    def _send(self, executor: Executor, run_id: str, token: str) -> None:
+        try:
+            future = executor.submit(execute, self.folder, run_id, token)
+        except Exception as error:  # whatever keeps an executor from taking a run, the run must not wait for ever
+            self.workspace.end_here(run_id, "failed", f"no worker takes it: {error}", token)
+            return
+        with self._lock:
+            self._runs[run_id] = token, future
+            if self._watcher is None:
+                self._watcher = threading.Thread(target=self._watch, daemon=True)
+                self._watcher.start()
+        future.add_done_callback(lambda _: self._wake.set())
 
     def cancel(self, run_id: str) -> bool:
         """Stop a run: a queued one at once, a running one at its next report (a second or two).
@@ -126,10 +128,14 @@ class Engine:
         return run.status == "died" and future is not None and not future.done()
 
     def close(self) -> None:
-        """End all workers of this process. Cancel its runs first, so that they stop soon.
+        """Cancel what this engine started and has not finished, and end all workers of this process.
 
         If an end cannot be written by then, others see that the process of the run is gone.
         """
+        for run_id, (_, future) in reversed(list(self._runs.items())):  # those that wait first, so that none starts
+            if not future.done():
+                with suppress(CapbiasError):
+                    self.cancel(run_id)
         self._closing = True
         self._light.shutdown(cancel_futures=True)
         _close_torch_workers()

@@ -16,8 +16,7 @@ from capbias_core.cli import main
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.caption import CaptionOptions
-from capbias_core.runs.artifact_runs import apart
-from capbias_core.runs.caption_runs import coco_results, plan_captioning
+from capbias_core.runs.artifact_runs import apart, coco_results, plan_captioning
 from capbias_core.runs.engine import needs_workers
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
@@ -352,7 +351,7 @@ def test_results_keep_what_is_no_number():
 def test_planning_a_run_loads_no_torch(workspace, blip):
     code = (
         "import sys\nfrom capbias_core.measures.caption import CaptionOptions\n"
-        "from capbias_core.runs.caption_runs import plan_captioning\n"
+        "from capbias_core.runs.artifact_runs import plan_captioning\n"
         "from capbias_core.workspace.store import Workspace\n"
         f"options = CaptionOptions(captioner={str(blip)!r})\n"
         f"plan_captioning(Workspace({str(workspace.folder)!r}), 'mine', options)\n"

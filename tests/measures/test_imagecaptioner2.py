@@ -424,7 +424,7 @@ def test_a_pretrained_judge_is_asked_about_all_balanced_photographs(blip, tmp_pa
 
 def test_a_captioner_judges_its_own_captions(blip, tmp_path):
     from capbias_core.measures.caption import CaptionOptions
-    from capbias_core.runs.caption_runs import plan_captioning
+    from capbias_core.runs.artifact_runs import plan_captioning
     from capbias_core.workspace.photographs import ORIGINALS
 
     workspace = kept(tmp_path, 80, pictures=8)

@@ -15,8 +15,8 @@ from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.mask import MASKED, MaskOptions
 from capbias_core.measures.object_associations import departures, departures_in
+from capbias_core.runs.artifact_runs import folder_name, plan_masking
 from capbias_core.runs.engine import Engine
-from capbias_core.runs.mask_runs import folder_name, plan_masking
 from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, silent
 from capbias_core.vision.mask_regions import MaskRule, NothingToMask, hidden_pixels, regions_to_drop
