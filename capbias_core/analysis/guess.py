@@ -47,7 +47,8 @@ def score_guesses(drawn: pd.DataFrame, guesses: Sequence[int]) -> dict[str, floa
     label = drawn["label"].to_numpy()
     row: dict[str, float | int | None] = {"n": len(drawn)}
     for prefix, guessed in (("", guesses), ("attacker_", drawn["predicted"])):
-        share = float((label == np.asarray(guessed)).mean())
-        for name, part in zip(("value", "ci_low", "ci_high"), (share, *wilson(share, len(label))), strict=True):
-            row[prefix + name] = None if part is None else 100 * part
+        right = int((label == np.asarray(guessed)).sum())
+        row[f"{prefix}value"] = 100 * right / len(label)
+        for name, end in zip(("ci_low", "ci_high"), wilson(right / len(label), len(label)), strict=True):
+            row[prefix + name] = None if end is None else 100 * end
     return row
