@@ -42,12 +42,14 @@ from pages.ui.base import (
     plain,
     scores_by,
 )
+from pages.ui.guess import guess_yourself
 from pages.ui.one_image import more_of_image, read_image, show_caption, side_by_side, steps
 from pages.ui.present import present_caption
 from pages.ui.revealing_words import revealing_words
 from pages.ui.running import active_runs, nothing_scored, progress, start_button
 from pages.ui.table import FOUR_LINES, draw_table, select_row, selected_row
 
+READ, GUESS = "Read", "Guess yourself"
 PAGE = 50
 CAPTION_WIDTH, DIFFERENCE_WIDTH, HEIGHT = 155, 76, 540  # beside the image
 NOBODY = "nobody"
@@ -71,6 +73,12 @@ def main() -> None:
     name = view.selectbox(
         st.sidebar, "Captions of", list(runs), default=first, key="captioner", missing="the captions of", follows=True
     )
+    tab = view.selectbox(
+        st, "View", [READ, GUESS], key="tab", draw="segmented_control", required=True, label_visibility="collapsed"
+    )
+    if tab == GUESS:
+        guess_yourself(engine, runs, name)
+        return
     # Reading starts at the difference: beside the human captions where there are any.
     others = [*(other for other in reversed(runs) if other != name), NOBODY]
     against = view.selectbox(st.sidebar, "Against", others, key="against", missing="the captions of")

@@ -11,8 +11,10 @@ import pandas as pd
 import pytest
 
 from capbias_core.analysis.read import caption_scores
+from capbias_core.load.published import read_human_scores
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
+from capbias_core.spreadsheets import csv_text
 from capbias_core.workspace.store import Workspace
 from tests.browser import ROOT
 from tests.collections_ import keep
@@ -211,3 +213,41 @@ def numbers(given) -> np.ndarray:
     if isinstance(given, list):
         return np.array(given)
     return np.frombuffer(base64.b64decode(given["bdata"]), dtype=given["dtype"])
+
+
+def test_guesses_are_counted_undone_and_written_for_anonymous_bench(page, workspace, tmp_path, monkeypatch):
+    drawn = page(captioner="first", tab="Guess yourself")
+    files = sorted(path.stat().st_mtime_ns for path in workspace.folder.rglob("*"))
+    written = []
+    monkeypatch.setattr("pages.ui.guess.csv_text", lambda table: written.append(csv_text(table)) or written[-1])
+
+    def guess(at: int, place: int) -> None:
+        drawn.button(key=f"guess_{at}_{place}").click().run()
+
+    assert "Caption 1 of 20" in texts(drawn) and "chance is 50%" in texts(drawn)
+    assert "&lt;gender&gt;" in texts(drawn) and "<gender>" not in texts(drawn)
+    assert not re.search(r"\b(wo)?man\b", texts(drawn))
+    assert [own.label for own in drawn.button if own.key.startswith("guess_")] == ["Female", "Male"]
+    guess(0, 0)
+    guess(1, 0)
+    drawn.button(key="undo_2").click().run()
+    assert "Caption 2 of 20" in texts(drawn)
+    for at in range(1, 20):
+        guess(at, 1)
+    (table,) = [own.value for own in drawn.dataframe]
+    right = int((table["label"] == table["you"]).sum())
+    assert table["you"].tolist() == ["Female"] + ["Male"] * 19
+    assert table["label"].value_counts().to_dict() == {"Female": 10, "Male": 10} and right in (9, 11)
+    attacker = int((table["label"] == table["attacker"]).sum())
+    assert attacker == 20, "the cue gives the label away"
+    assert f"Your accuracy is {5 * right}% [" in texts(drawn) and " 100% [84, 100]." in texts(drawn)
+    drawn.button(key="other_captions").click().run()
+    assert "Caption 1 of 20" in texts(drawn) and drawn.query_params["draw"] == "2"
+    drawn.segmented_control(key="tab").select("Read").run()
+    drawn.segmented_control(key="tab").select("Guess yourself").run()
+    for at in range(20):
+        guess(at, 0)
+    path = tmp_path / "human_guesses.csv"
+    path.write_text(written[-1], encoding="utf-8")
+    assert read_human_scores(path).to_dict() == {"first": 100 * (right + 10) / 40}, "both draws together"
+    assert sorted(path.stat().st_mtime_ns for path in workspace.folder.rglob("*")) == files
