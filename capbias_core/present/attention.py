@@ -46,19 +46,24 @@ def class_token_weights(attention: Attention, layer: int) -> tuple[str, np.ndarr
     """
     weights_of(attention, layer, 1)
     weights, first = attention.weights[layer - 1], attention.words[0]
-    return (first, weights[:, 0]) if first in CLASS_TOKENS else ("mean over words", weights.mean(axis=1))
+    return (
+        (f"the class token {first}", weights[:, 0])
+        if first in CLASS_TOKENS
+        else ("the mean over words", weights.mean(axis=1))
+    )
 
 
 def attention_chart(attention: Attention, layer: int, head: int):
     """Which word (row) reads how much of which (column) in a head; darker is more, from 0 to 1."""
-    return _heat_map(weights_of(attention, layer, head), attention.words, attention.words, "word that reads")
+    figure = _heat_map(weights_of(attention, layer, head), attention.words, attention.words, "is read")
+    return figure.update_yaxes(title_text="word that reads")
 
 
 def class_token_chart(attention: Attention, layer: int, largest: float = 1.0):
     """How much each head (row) of a layer reads of each word (column); darker is more, from 0 to `largest`."""
     reader, weights = class_token_weights(attention, layer)
     heads = [f"head {number}" for number in range(1, len(weights) + 1)]
-    return _heat_map(weights, heads, attention.words, f"reader: {reader}", largest)
+    return _heat_map(weights, heads, attention.words, f"is read by {reader}", largest).update_traces(showscale=False)
 
 
 def _heat_map(weights: np.ndarray, readers: Sequence[str], words: Sequence[str], title: str, largest: float = 1.0):
@@ -94,8 +99,14 @@ def _heat_map(weights: np.ndarray, readers: Sequence[str], words: Sequence[str],
         height=MARGINS + CELL * len(down),
         margin={"l": 10, "r": 10, "t": 60, "b": 30},
         dragmode=False,
-        xaxis={**axes[0], "side": "top", "title": {"text": "is read"}, "tickangle": -90, "automargin": True},
-        yaxis={**axes[1], "autorange": "reversed", "title": {"text": title}, "automargin": True},
+        xaxis={
+            **axes[0],
+            "side": "top",
+            "title": {"text": title, "standoff": 12},
+            "tickangle": -90,
+            "automargin": True,
+        },
+        yaxis={**axes[1], "autorange": "reversed", "automargin": True},
     )
     return figure
 

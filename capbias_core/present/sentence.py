@@ -37,12 +37,12 @@ class Answer:
 
 
 def probabilities_text(values: Sequence[str], shares: Iterable[float]) -> str:
-    """`Female 16%, Male 84%`: what attackers give each value.
+    """`Female 16%, Male 84%`, in which no line breaks before a percentage.
 
-    >>> probabilities_text(("Female", "Male"), (0.125, 0.875))
+    >>> probabilities_text(("Female", "Male"), (0.125, 0.875)).replace("\N{NO-BREAK SPACE}", " ")
     'Female 12%, Male 88%'
     """
-    return ", ".join(f"{value} {share:.0%}" for value, share in zip(values, shares, strict=True))
+    return ", ".join(f"{value}\N{NO-BREAK SPACE}{share:.0%}" for value, share in zip(values, shares, strict=True))
 
 
 def number(value: float, decimals: int = 1) -> str:

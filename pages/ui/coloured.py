@@ -52,6 +52,7 @@ def caption_line(
 def attribution(scores: CaptionScores, row: int) -> None:
     """The method behind the colours of the caption at a row of the scores, and how much of the logit it leaves out."""
     method, delta = attacker_entry(scores.run.spec.attacker).attribution, scores.table.at[row, "delta"]
-    gap = f"convergence delta {delta:.3f}" if delta > 0 else ""
+    number = f"{delta:.3f}" if delta >= 0.0005 else "under 0.001"
+    gap = f"convergence delta {number}" if delta > 0 else ""
     if shown := ", ".join(filter(None, (method, gap))):
         st.caption(f"Colours: {shown}", help=DELTA if gap else None)

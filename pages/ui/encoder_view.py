@@ -96,9 +96,11 @@ def _attention(attention: dict[str, Attention]) -> None:
     if len(names) == 1:
         with columns[1]:
             note("Read the caption with a second Transformer or BERT model below to compare two attackers here.")
+    scale = f"The darkest colour is a share of {largest:.2f}, in both charts. " if kind == CLASS else ""
     note(
-        "A row sums to 1, and pieces of a word are summed. Attention shows what a head mixes, not what the guess rests "
-        "on; for that, see the coloured words. In a frozen encoder it does not depend on the attacker's training."
+        f"{scale}A row sums to 1, and pieces of a word are summed. Attention shows what a head mixes, not what the "
+        "guess rests on; for that, see the coloured words. In a frozen encoder it does not depend on the attacker's "
+        "training."
     )
 
 

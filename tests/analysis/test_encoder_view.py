@@ -185,9 +185,9 @@ def test_layers_and_heads_count_from_one():
 
 def test_the_class_token_reads_for_the_caption_or_else_the_mean_of_its_words():
     reader, weights = class_token_weights(HALVES, 1)
-    assert reader == "[CLS]" and weights.tolist() == [[0.25, 0.75]]
+    assert reader == "the class token [CLS]" and weights.tolist() == [[0.25, 0.75]]
     reader, weights = class_token_weights(Attention(("the", "a"), HALVES.weights), 2)
-    assert reader == "mean over words" and weights.tolist() == [[0.5625, 0.4375]]
+    assert reader == "the mean over words" and weights.tolist() == [[0.5625, 0.4375]]
     chart = class_token_chart(HALVES, 1, 0.8)
     assert np.array(chart.data[0].z).tolist() == [[0.25, 0.75]] and chart.data[0].zmax == 0.8
     assert list(chart.layout.yaxis.ticktext) == ["head 1"]

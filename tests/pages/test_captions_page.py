@@ -224,7 +224,10 @@ def test_a_caption_has_the_probability_of_each_value(page, workspace):
     for name, shown in (("first", "first"), ("human", "human (human)")):
         table = caption_scores(workspace, runs[name]).table
         given = table.loc[table["image_id"] == "3", ["p0", "p1"]].to_numpy()
-        expected = {f"<b>{shown}</b> · Female {first:.0%}, Male {second:.0%}" for first, second in given}
+        expected = {
+            f"<b>{shown}</b> · Female\N{NO-BREAK SPACE}{first:.0%}, Male\N{NO-BREAK SPACE}{second:.0%}"
+            for first, second in given
+        }
         assert any(line in texts(drawn) for line in expected), expected
 
 
