@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from capbias_core.analysis.encoder_view import plan_scores
 from capbias_core.analysis.read import caption_scores
 from capbias_core.load.published import read_human_scores
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.spreadsheets import csv_text
-from capbias_core.workspace.store import Workspace
+from capbias_core.workspace.store import Workspace, bytes_frame, frame_bytes
 from tests.browser import ROOT
 from tests.collections_ import keep
 
@@ -60,7 +61,16 @@ def workspace(tmp_path_factory) -> Workspace:
         if spec.measure == "caption_scores":
             found.enqueue(spec, "c", "t")
             execute(str(found.folder), spec.run_id, "t")
+    _scored_by_a_network(found)
     return found
+
+
+def _scored_by_a_network(workspace: Workspace) -> None:
+    """The captions of `first` as a network would leave them: the values of ngram, and a gap of 0.0125."""
+    run = next(run for run in workspace.runs() if run.spec.model == "first")
+    arrays = {name: workspace.array(run.run_id, name) for name in ("scores", "words", "corpus")}
+    arrays["scores"] = frame_bytes(bytes_frame(arrays["scores"]).assign(delta=0.0125))
+    workspace.add_finished(plan_scores(run.spec, "rnn"), "c", arrays, ())
 
 
 @pytest.fixture
@@ -184,6 +194,43 @@ def test_the_filters_of_a_link(page):
     found = page(captioner="first", sort="image id", q="^a woman .*(room|field)$", pattern="1")
     assert shown_images(found) and all(int(image) % 3 for image in shown_images(found))
     assert "is not a regular expression" in texts(page(q="(", pattern="1"))
+
+
+def test_attackers_are_chosen_on_the_page_and_say_how_they_attribute(page, workspace):
+    linear = page(captioner="first", against="human", image="3")
+    assert [own.label for own in linear.get("button_group")][:1] == ["Attacker"]
+    assert linear.button_group(key="by").options == ["ngram", "rnn"]
+    assert {own.value for own in linear.caption} == {"Colours: exact word sums"}
+    network = page(captioner="first", by="gender, rnn, labels", image="3")
+    (shown,) = network.caption
+    assert shown.value == "Colours: integrated gradients (Captum), convergence delta 0.013" and shown.help
+
+
+def test_a_network_is_offered_where_none_has_scored_the_captions(page, workspace):
+    assert not [own for own in page(captioner="first").button if own.key == "score_network"]
+    drawn = page(captioner="second", against="first")
+    assert drawn.button(key="score_network").label == "Score with lstm_bi"
+    assert drawn.selectbox(key="network").select("rnn").run().button(key="score_network").label == "Score with rnn"
+    assert "2 runs: 1 done, 1 to do" in texts(drawn)
+    network = page(captioner="first", by="gender, rnn, labels")
+    assert network.selectbox(key="network").label == "Score the human captions too"
+    assert network.button(key="score_network").label == "Score with rnn" and "1 run: 0 done, 1 to do" in texts(network)
+    spec = next(run.spec for run in workspace.runs() if run.spec.model == "second")
+    asked = Request("c", ("second",), "labels", "gender", (), attacker="rnn", words=True)
+    assert [plan_scores(spec, "rnn").run_id] == [own.run_id for own in plan(workspace, asked)]
+
+
+def test_a_caption_has_the_probability_of_each_value(page, workspace):
+    drawn = page(captioner="first", against="human", image="3")
+    runs = {run.spec.model: run for run in workspace.runs() if run.spec.attacker == "ngram"}
+    for name, shown in (("first", "first"), ("human", "human (human)")):
+        table = caption_scores(workspace, runs[name]).table
+        given = table.loc[table["image_id"] == "3", ["p0", "p1"]].to_numpy()
+        expected = {
+            f"<b>{shown}</b> · Female\N{NO-BREAK SPACE}{first:.0%}, Male\N{NO-BREAK SPACE}{second:.0%}"
+            for first, second in given
+        }
+        assert any(line in texts(drawn) for line in expected), expected
 
 
 def test_what_needs_another_set_is_not_offered_without_one(page):
