@@ -18,6 +18,7 @@ from capbias_core.aggregate import quotient
 from capbias_core.aggregate.columns import Statistic, column_intervals
 from capbias_core.analysis import objects
 from capbias_core.analysis.gender_score_names import printed_as
+from capbias_core.analysis.printed import printed_objects
 from capbias_core.analysis.published import beside_measured, measured_rows
 from capbias_core.analysis.read import object_rows
 from capbias_core.analysis.texts import text_results
@@ -33,7 +34,7 @@ from capbias_core.measures.gender_score import Models, load_models, scored
 from capbias_core.measures.gender_score_common import Label, ObjectChoices, Sums, gendered
 from capbias_core.measures.gender_score_common import object_rows as object_frame
 from capbias_core.measures.object_cooccurrence import cooccurrence
-from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics
+from capbias_core.measures.registry import MEASURES, expand_metrics
 from capbias_core.measures.word_distance import cosines_of
 from capbias_core.metrics.bias_ratio import bias_ratio
 from capbias_core.metrics.estimation import chosen, estimation
@@ -778,14 +779,27 @@ def printed() -> pd.DataFrame:
         ("leakage_w", "", "gender_score", ("naming_ratio", "Female", "")),
         ("gender_score", "", "person", ("gender_score", "neutral", "")),
         ("gender_score", "", "to_m skateboard", ("weighted_cooccurrence", "Male", "skateboard")),
+        ("gender_score", "", "woman wine bottle", ("gender_score", "Female", "wine bottle")),
     ],
 )
 def test_what_printed_rows_are_called_here(metric, encoder, condition, here):
     assert printed_as({"metric": metric, "encoder": encoder, "condition": condition}) == here
 
 
-def test_every_printed_row_has_a_metric_here():
-    assert {printed_as(row)[0] for row in printed().to_dict("records")} <= set(METRICS)
+def test_every_table_of_the_paper_is_there_and_agrees_with_itself():
+    rows = printed().astype({"table": int})
+    counts = {1: 30, 2: 70, 3: 112, 4: 112, 5: 56, 6: 112, 7: 4, 8: 90, 9: 174}
+    assert rows["table"].value_counts().sort_index().to_dict() == counts
+    cells = rows.set_index(["table", "model", "condition", "metric"])["value"].to_dict()
+    again = {key: value for key, value in cells.items() if key[0] == 5}
+    assert again == {(5, *key[1:]): cells[6, *key[1:]] for key in again}, "Table 6 repeats Table 5"
+    for (table, model, condition, metric), value in cells.items():
+        if metric == "count_man":
+            ratio = value / (value + cells[table, model, condition, "count_woman"])
+            assert cells[table, model, condition, "ratio_to_m"] == pytest.approx(ratio, abs=0.0101)
+    assert cells[8, "transformer", "woman restaurant", "gender_score"] == 0.37
+    assert cells[9, "twitter", "text_58", "label_confidence"] == 0.99
+    assert printed_objects() >= {"skateboard", "wine bottle"} and "face" not in printed_objects()
 
 
 def test_measured_values_stand_beside_printed_ones(tmp_path):
