@@ -6,6 +6,7 @@ import io
 import math
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from capbias_core.analysis.gender_score_names import printed_as
 from capbias_core.analysis.printed import printed_objects
 from capbias_core.analysis.published import beside_measured, measured_rows
 from capbias_core.analysis.read import object_rows
-from capbias_core.analysis.texts import text_results
+from capbias_core.analysis.texts import keywords, text_results
 from capbias_core.attributes import get_attribute, plain_attribute, word_forms
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
@@ -49,6 +50,7 @@ from capbias_core.runs.run import estimates, run_one
 from capbias_core.types import Vectors, silent
 from capbias_core.workspace.models import model_option, model_path
 from capbias_core.workspace.store import Workspace
+from pages.ui.texts import WANTED
 from tests.collections_ import keep
 
 pytestmark = pytest.mark.torch
@@ -742,6 +744,64 @@ def test_gender_score_of_plain_text(tiny, minilm):
     assert set(found.by_object["object"]) == {"dog", "cake"} and set(found.rows["n"]) <= {2, 3}
     counts = [value_of(found.rows, "estimation_count", value) for value in GENDER.values]
     assert sum(counts) == 3 and "before texts that name none: a {word} with" in found.rows["method"].iloc[0]
+
+
+def test_keywords_are_the_content_words_of_most_texts(tmp_path, capsys):
+    texts = ["a man drinks coffee", "the woman and her coffee", "people at a happy party", "he likes the party"]
+    assert keywords(texts, GENDER, 2) == ["coffee", "party"]
+    others = keywords(texts, GENDER, 100)
+    assert {"happy", "drinks"} <= set(others) and not {"man", "her", "people", "the", "at"} & set(others)
+    file = tmp_path / "lines.txt"
+    file.write_text("\n".join(texts))
+    asked = ["text", "--input", str(file), "--attribute", "gender", "--per-object", "--object-words", "happy"]
+    assert main([*asked, "--keywords", "2"]) == 0
+    done = capsys.readouterr()
+    assert set(csv_of(done.out)["object"]) == {"", "coffee", "party"} and "keywords: coffee, party" in done.err
+
+
+def test_texts_in_the_browser(tiny, minilm, tmp_path, monkeypatch):
+    """Of 4 texts about coffee one names a woman. The score is that of `text_results`, asked of a worker."""
+    testing = pytest.importorskip("streamlit.testing.v1")
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
+    monkeypatch.setenv("CAPBIAS_DATA_ROOTS", str(tiny["gpt"].parent))
+
+    class Answered:
+        """The future of a worker that has answered."""
+
+        status = "finished"
+
+        def __init__(self, function, *given):
+            self.result = partial(function, *given)
+
+        def done(self) -> bool:
+            return True
+
+    monkeypatch.setattr("pages.ui.texts.ask_worker", Answered)
+    texts = ["a man drinks coffee"] * 3 + ["a woman and coffee", "a woman with a dog", "nobody"]
+    page = testing.AppTest.from_file(str(Path("app.py").resolve()), default_timeout=60)
+    page.run().switch_page("pages/4_Objects.py").run()
+    page.button_group(key="read").set_value("texts").run()
+    page.text_area(key="texts").set_value("\n".join(texts)).run()
+    page.sidebar.number_input(key="keywords").set_value(1).run()
+    assert not page.exception
+    table = page.dataframe[0].value.set_index("word")
+    assert table.loc["coffee"].tolist() == [4, 1, 3, 75.0, "few texts"]
+    assert table.loc["dog"].tolist()[:3] == [1, 1, 0] and len(table) == 2
+
+    def measure(model: str) -> None:
+        next(field for field in page.main.text_input if field.label == "Language model").set_value(model)
+        next(button for button in page.main.button if button.label == "Measure").click().run()
+
+    measure("/etc")
+    assert WANTED not in page.session_state
+    measure(str(tiny["gpt"]))
+    shown = page.dataframe[0].value.set_index("word")
+    options = {"object_words": ("coffee",), "language_model": str(tiny["gpt"]), "sentence_encoder": minilm}
+    expected = text_results(texts, "t", GENDER, ["gender_score"], options).by_object
+    for value in GENDER.values:
+        for word in ("coffee", "dog"):
+            own = value_of(expected, "gender_score", value, word)
+            assert shown.loc[word, f"Gender Score {value}"] == pytest.approx(own)
 
 
 def test_reading_texts(tmp_path):
