@@ -25,7 +25,7 @@ ASKED = [group.name for measure in OF_TEXTS for group in measure.groups]
 DEFAULT_METRICS = ("cooccurrence",)
 
 
-class Choices(measure_choices(OF_TEXTS, left_out=("objects_from",))):
+class Choices(measure_choices(OF_TEXTS, left_out=("objects_from", "object_sources", "object_votes"))):
     """Choices of the command."""
 
 

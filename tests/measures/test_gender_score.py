@@ -32,7 +32,7 @@ from capbias_core.load.texts import read_texts
 from capbias_core.measures.bias_amplification import objects_of
 from capbias_core.measures.caption_variants import texts_of
 from capbias_core.measures.gender_score import Models, load_models, scored
-from capbias_core.measures.gender_score_common import Label, ObjectChoices, Sums, gendered
+from capbias_core.measures.gender_score_common import IMAGE, Label, ObjectChoices, Sums, gendered
 from capbias_core.measures.gender_score_common import object_rows as object_frame
 from capbias_core.measures.object_cooccurrence import cooccurrence
 from capbias_core.measures.registry import MEASURES, expand_metrics
@@ -46,6 +46,7 @@ from capbias_core.metrics.object_distance import object_distance
 from capbias_core.prepare.variants import led_variants, variants
 from capbias_core.runs.engine import Engine, needs_workers
 from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan_file import requests_of
 from capbias_core.runs.run import estimates, run_one
 from capbias_core.types import Vectors, silent
 from capbias_core.workspace.models import model_option, model_path
@@ -300,6 +301,48 @@ def test_other_metrics_read_names_without_the_confidence():
     assert names == ["cat", "dog"]
 
 
+@pytest.mark.parametrize(
+    ("votes", "expected"), [(1, {"cat": 0.93, "cup": 0.5, "dog": 0.6}), (2, {"cat": 0.93, "dog": 0.6}), (3, {})]
+)
+def test_objects_that_several_sources_name(votes, expected):
+    """Image 1: cat in two sources, dog in two, cup in one, each surer than 0.2; image 2: one source has nothing."""
+    sources = [
+        pd.Series({"1": "cat:0.93|dog:0.4|fox:0.1"}),
+        pd.Series({"1": "cat:0.5|dog:0.6", "2": "cat:0.9"}),
+        pd.Series({"1": "cup", "2": ""}),
+    ]
+    frame = frame_of([("1", "a man"), ("2", "a woman")])
+    data = gendered(frame, GENDER, sources[0], USUAL, IMAGE, others=sources[1:], votes=votes)
+    own = dict(zip(data.objects, data.confidence.toarray()[0], strict=True))
+    assert {name: sure for name, sure in own.items() if sure} == expected
+    assert data.confidence.toarray()[1].sum() == (0.9 if votes == 1 else 0)
+    assert data.unsure == 1 and f"{votes} of 3 sources name" in data.found
+
+
+def test_sources_and_votes_of_a_run(tiny, minilm, tmp_path):
+    workspace = fill(tmp_path, 8)
+    for name, text in (("frcnn", "dog|cup"), ("clip", "dog|tie")):
+        table = pd.DataFrame({"image_id": [str(place) for place in range(8)], "objects": text})
+        workspace.keep("objects", name, table, "c", "test")
+    models = {"language_model": str(tiny["gpt"]), "sentence_encoder": minilm}
+
+    def spec_of(**more):
+        request = Request("c", ("m",), "labels", "gender", ("gs",), objects="frcnn", options=models | more)
+        return plan(workspace, request)[0]
+
+    spec = spec_of(object_sources=["clip"], object_votes=2)
+    assert workspace.item("objects", "clip", "c").hash in spec.inputs()
+    outcome = run_one(workspace, spec, silent)
+    rows = pd.read_parquet(io.BytesIO(outcome.arrays["objects"]))
+    assert set(rows["object"]) == {"dog"} and "2 of 2 sources name" in outcome.results[0].method
+    again = requests_of(workspace, "c", [spec], [row.metric for row in outcome.results])
+    assert plan(workspace, again[0])[0].run_id == spec.run_id
+    with pytest.raises(CapbiasError, match="3 votes"):
+        spec_of(object_sources=["clip"], object_votes=3)
+    with pytest.raises(CapbiasError, match="yolo"):
+        spec_of(object_sources=["yolo"])
+
+
 # scores of variants, with models that are tables
 
 VECTORS = {"skateboard": [1.0, 0.0], "dog": [0.0, 1.0]}
@@ -349,6 +392,22 @@ def test_scores_over_the_set_by_hand():
     objects_of = column_intervals(found["gender_score"].by_object, len(data.objects), found["gender_score"].statistics)
     place = data.objects.index("skateboard")
     assert objects_of["gender_score", "Male"].value[place] == pytest.approx(men)
+
+
+def test_objects_unlike_their_caption_are_left_out():
+    """Cosines as written: man and skateboard 0.8, man and dog 0.6, woman and skateboard 0.6. Of 0.7 the first stays."""
+    frame = frame_of([("1", "a man on a ride"), ("2", "a woman on a ride")])
+    objects = pd.Series({"1": "skateboard|dog", "2": "skateboard"})
+    data = gendered(frame, GENDER, objects, USUAL, IMAGE).with_objects()
+    given = (data, texts_of(data, GENDER, FORMS), Models(encode, likelihood), GENDER, silent)
+    found = scored(*given, least=0.7)["gender_score"]
+    values = {key: float(of(np.asarray(found.whole.sum(axis=0)))) for key, (of, _) in found.statistics.items()}
+    assert values["gender_score", "Male"] == pytest.approx(0.16 ** (1 / 3)) and found.n == 1
+    assert values["gender_score", "Female"] == pytest.approx(0.5)
+    assert dict(zip(found.objects, found.n_by_object, strict=True)) == {"skateboard": 1, "dog": 0}
+    assert scored(*given, least=0.5)["gender_score"].n == 2
+    with pytest.raises(CapbiasError, match="cosine of 0.9"):
+        scored(*given, least=0.9)
 
 
 def test_a_masked_model_reads_each_place_once_in_neutral_words():
