@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import math
 import sys
@@ -750,17 +751,28 @@ def test_score_says_which_model_is_missing(files, capsys):
     assert "a number above 0 and at most 1" in capsys.readouterr().err
 
 
-def test_score_of_words(files, tmp_path, capsys):
+WORD_ROWS = "woman 1 0\nman 0 1\nperson 1 1\ndog 1 0\nskateboard 0 1\n"
+# As each program writes them: GloVe and GN-GloVe end with <unk>; fastText has a first line and a space after each row.
+VECTOR_FILES = {
+    "glove.txt": f"{WORD_ROWS}<unk> 0.5 0.5\n",
+    "gn_glove.txt": f", 0.1 -0.1\n{WORD_ROWS}<unk> 0.5 0.5\n",
+    "cc.en.2.vec": "6 2\n, 0.1 -0.1 \n" + WORD_ROWS.replace("\n", " \n"),
+    "cc.en.2.vec.gz": "6 2\n, 0.1 -0.1 \n" + WORD_ROWS.replace("\n", " \n"),
+}
+
+
+@pytest.mark.parametrize("name", VECTOR_FILES)
+def test_score_of_words(files, tmp_path, capsys, name):
     """Woman (1, 0), man (0, 1), person (1, 1), dog (1, 0), skateboard (0, 1): 12 pairs with each object."""
-    vectors = tmp_path / "glove.txt"
-    vectors.write_text("woman 1 0\nman 0 1\nperson 1 1\ndog 1 0\nskateboard 0 1\n")
+    vectors, data = tmp_path / name, VECTOR_FILES[name].encode()
+    vectors.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     assert main([*files, "--metric", "word_god", "--word-vectors", str(vectors), "--per-object"]) == 0
     rows = csv_of(capsys.readouterr().out)
     assert value_of(rows, "word_object_distance", "Male") == pytest.approx(0.5)
     assert value_of(rows, "word_object_distance", "neutral") == pytest.approx(1 / math.sqrt(2))
     assert value_of(rows, "word_object_distance", "Male", "skateboard") == 1.0
     assert value_of(rows, "word_object_distance_ratio", "Female", "skateboard") == 0.0
-    assert set(rows["encoder"]) == {"glove"}
+    assert set(rows["encoder"]) == {Path(name).stem}
 
 
 TEXTS = ["a man with a dog", "a woman with a dog", "a man with a dog", "", "people with dogs", "a man"]
