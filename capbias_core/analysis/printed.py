@@ -60,7 +60,7 @@ NO_COUNTERPART = (
     ("genderscore", "model", "twitter", "texts without images: `capbias text` measures these"),
 )
 # What is of the value that captions name.
-OF_NAMED = {("BA", T_TO_A), ("DPA", T_TO_A), ("attribution_score_percent", "")}
+OF_NAMED = {("BA", T_TO_A), ("DPA", T_TO_A)}
 UNNAMED = "captions do not name skin, so that nothing can tell its value from them"
 
 

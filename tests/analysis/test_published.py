@@ -238,7 +238,7 @@ def test_every_printed_row_has_a_name_here_or_a_reason(published):
         own = as_measured(row)
         assert (own["metric"], own["direction"]) == expected and own["metric"] in METRICS
     unnamed = table_of(published, "dbac", "4", attribute="race").to_dict("records")
-    assert {row["metric"] for row in unnamed if no_counterpart(row)} == {"attribution_score_percent", "DPA", "BA"}
+    assert {row["metric"] for row in unnamed if no_counterpart(row)} == {"DPA", "BA"}
     assert {key: len(own) for key, own in reasons.items()} == {
         ("repro", "1"): 1,
         ("imgcap2", "5"): 1,
