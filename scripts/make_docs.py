@@ -86,7 +86,7 @@ def _meaning(metric: Metric) -> str:
     if metric.name in DEFAULT:
         return metric.explanation
     first = re.split(r"(?<=[a-z)>]\.) (?=[A-Z`])", metric.explanation)[0]
-    short = first if len(first) <= 85 else f"{metric.title.removeprefix(f'{metric.name}, ')}."
+    short = first if len(first) <= 70 else f"{metric.title.removeprefix(f'{metric.name}, ')}."
     return f"{short} The model's captions minus the human ones." if metric.of and "minus" not in first else short
 
 
