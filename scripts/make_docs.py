@@ -87,7 +87,7 @@ def _meaning(metric: Metric) -> str:
         return metric.explanation
     first = re.split(r"(?<=[a-z)>]\.) (?=[A-Z`])", metric.explanation)[0]
     short = first if len(first) <= 70 else f"{metric.title.removeprefix(f'{metric.name}, ')}."
-    difference = " minus " in metric.explanation and " minus " not in first
+    difference = "captions minus" in metric.explanation and "minus" not in first
     return f"{short} The model's captions minus the human ones." if difference else short
 
 
