@@ -114,8 +114,8 @@ def field_of(measure: Measure, name: str) -> Field:
 
 
 def test_a_choice_of_one_name_is_one_choice():
-    """The same Option wherever it stands, so that one flag and one control serve all measures; and the same default, but
-    for the share of images held out, which is that of each paper."""
+    """The same Option wherever it stands, so that one flag and one control serve all measures. The default is the same
+    too, but for the share of images held out, which is that of each paper."""
     found = defaultdict(set)
     for measure in TOGETHER:
         for name, about in measure.options.about().items():
