@@ -19,10 +19,12 @@ from scipy.sparse import csr_array, issparse
 from capbias_core.aggregate import Estimate
 from capbias_core.errors import NotMeasurable, taken_twice
 from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
+from capbias_core.measures.protocols import protocol_text
 from capbias_core.metrics.evidence import CooccurrenceCounts, Ratio
 from capbias_core.prepare import masked_captions
 from capbias_core.prepare.tasks import Encoded
 from capbias_core.types import Attribute, Progress, Result, left_out_lines
+from capbias_core.workspace.objects import objects_in
 from capbias_core.workspace.photographs import photograph_files
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Item, RunRow, Workspace
@@ -253,7 +255,7 @@ class Job:
     def objects(self) -> pd.Series | None:
         """Text such as `cat|dog` by image id, or None where the objects of images are not known."""
         where = self.spec.objects
-        return self.workspace.frame(where["table"]).set_index("image_id")[where["column"]] if where else None
+        return objects_in(self.workspace, **where) if where else None
 
     def photographs(self) -> dict[str, Path]:
         """The file of each photograph by image id. Raises CapbiasError where they are gone, or are others now."""
@@ -273,8 +275,8 @@ class Job:
         """A row of the results table.
 
         n: captions or images that the value rests on. interval: where it is known already. columns: others of the row,
-        such as `group`. A metric that rests on human captions carries their alignment. Raises ValueError for a value
-        beyond the metric's range.
+        such as `group`. A metric that rests on human captions carries their alignment. The method ends with the
+        protocol of the paper and each deviation from it. Raises ValueError for a value beyond the metric's range.
         """
         aligned = isinstance(self.options, Aligned) and self.spec.references and metric.side != "model"
         alignment = alignment_name(self.options.alignment) if aligned else ""
@@ -289,7 +291,7 @@ class Job:
             metric=metric.name,
             direction=direction,
             n=n,
-            method=method,
+            method="; ".join(filter(None, [method, protocol_text(self.spec.measure, self.options)])),
             **known,
         )
 

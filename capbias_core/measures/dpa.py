@@ -30,7 +30,7 @@ from capbias_core.measures.base import (
 )
 from capbias_core.measures.caption_side import CaptionSide, both_sides, one_hot
 from capbias_core.measures.image_objects import LEAST_SHARE, annotated, common_objects, objects_of
-from capbias_core.measures.options import Seeded
+from capbias_core.measures.options import Split80
 from capbias_core.metrics.predictability import amplification, as_unlike, cross_entropy
 from capbias_core.prepare import child_seed, image_split
 from capbias_core.prepare.split import BOOTSTRAP, SMALLEST_GROUP
@@ -222,9 +222,9 @@ MEASURE = Measure(
     place=5,
     metrics=tuple(METRICS.values()),
     groups=(Group("dpa", "DPA", ("DPA", "DPA_M", "DPA_H")),),
-    options=Seeded,
+    options=Split80,
     needs=Needs(references="required", objects="optional"),
-    version=2,
+    version=3,
     seconds=0.6,
     run=run,
     estimates=estimates,

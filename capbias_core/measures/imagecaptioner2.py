@@ -159,7 +159,7 @@ MEASURE = Measure(
     needs=Needs(references="optional", photographs=True),
     seconds=5_000.0,
     run=run,
-    version=2,
+    version=3,
     estimates=partial(stored_estimates, METRICS.values()),
     freeze=freeze,
     for_set=for_set,

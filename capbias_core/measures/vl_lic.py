@@ -148,7 +148,7 @@ MEASURE = Measure(
     needs=Needs(references="optional", photographs=True),
     seconds=3_000.0,
     run=run,
-    version=2,
+    version=3,
     estimates=partial(stored_estimates, METRICS.values()),
     freeze=freeze,
     in_process=False,

@@ -157,10 +157,14 @@ def main() -> None:
     while True:
         function = calls.get()
         try:
-            answer = function(), None
+            data = pickle.dumps((function(), None))
         except Exception as error:
-            answer = None, error
-        pickle.dump(answer, answers)
+            try:
+                data = pickle.dumps((None, error))
+                pickle.loads(data)
+            except Exception:  # an error that cannot be sent
+                data = pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}")))
+        answers.write(data)
         answers.flush()
 
 

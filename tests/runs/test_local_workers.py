@@ -18,6 +18,17 @@ from tests.runs.test_engine import until
 ROOT = Path(__file__).resolve().parents[2]
 
 
+class Unsendable(Exception):
+    """An error that pickle cannot make again."""
+
+    def __init__(self, one: int, two: int):
+        super().__init__(f"{one}, {two}")
+
+
+def fail() -> None:
+    raise Unsendable(1, 2)
+
+
 @pytest.fixture
 def start():
     """Makes workers that end with the test."""
@@ -40,6 +51,8 @@ def test_a_slot_computes_here_or_in_a_process_with_its_environment(start):
     assert workers.submit(print, "no answer").result(60) is None
     with pytest.raises(ValueError, match="invalid literal"):
         workers.submit(int, "x").result(60)
+    with pytest.raises(RuntimeError, match="Unsendable: 1, 2"):
+        workers.submit(fail).result(60)
     assert workers.submit(os.getpid).result(60) == pid
 
 
