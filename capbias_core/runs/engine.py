@@ -58,9 +58,13 @@ class Engine:
         started = []
         for spec in todo:
             token = uuid.uuid4().hex
-            if self.workspace.enqueue(spec, collection, token):
-                started.append(spec.run_id)
-                self._send(heavy if needs_workers(spec) else self._light, spec.run_id, token)
+            try:
+                if self.workspace.enqueue(spec, collection, token):
+                    started.append(spec.run_id)
+                    self._send(heavy if needs_workers(spec) else self._light, spec.run_id, token)
+            except BaseException:  # such as Ctrl-C between the two, after which nobody would cancel the run
+                self.workspace.end_here(spec.run_id, "cancelled", "cancelled", token)
+                raise
         return started
 
     def _send(self, executor: Executor, run_id: str, token: str) -> None:

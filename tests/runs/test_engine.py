@@ -268,6 +268,22 @@ def test_all_runs_are_cancelled_at_once_and_none_starts_meanwhile(tmp_path, engi
     assert gate.started == ["a"]
 
 
+def test_no_run_is_left_waiting_if_ctrl_c_comes_while_it_is_queued(tmp_path, engine, gate, monkeypatch):
+    enqueue = Workspace.enqueue
+
+    def interrupted(self, spec, *given) -> bool:
+        queued = enqueue(self, spec, *given)
+        if spec.model == "b":
+            raise KeyboardInterrupt
+        return queued
+
+    monkeypatch.setattr(Workspace, "enqueue", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        submit(engine, fill(tmp_path, models=("a", "b", "c")))
+    engine.close()
+    assert {run.spec.model: run.status for run in engine.workspace.runs()} == {"a": "cancelled", "b": "cancelled"}
+
+
 def test_what_did_not_finish_is_repeated_unless_it_is_of_an_earlier_version(tmp_path, engine, gate):
     runs = submit(engine, fill(tmp_path, models=("a", "b", "c")))
     until(lambda: engine.workspace.run(runs[0]).progress)
