@@ -294,5 +294,5 @@ def _form(engine: Engine, collection: str, request: Request, spec: RunSpec) -> N
         st.rerun()
 
 
-if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+if __name__ == "__main__":  # tests import the page, and must not draw it
     draw(main)

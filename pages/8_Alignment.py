@@ -216,5 +216,5 @@ def _both(engine: Engine, collection: str, request: Request, table: Item) -> Non
     )
 
 
-if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+if __name__ == "__main__":  # tests import the page, and must not draw it
     draw(main)
