@@ -31,8 +31,8 @@ from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.types import RESULT_COLUMNS, Result, left_out_lines
 from capbias_core.whole_files import private_folder, write_whole
+from capbias_core.workspace.catalogue import open_catalogue
 from capbias_core.workspace.faults import WorkspaceError, workspace_fault
-from capbias_core.workspace.migrations import open_catalogue
 from capbias_core.workspace.people import check_own, person
 from capbias_core.workspace.processes import lives, this_process
 from capbias_core.workspace.spec import RunSpec
