@@ -57,7 +57,7 @@ NO_COUNTERPART = (
     ),
     ("imgcap2", "condition", "mask_rcnn", "people found by a detector of outlines; here by COCO's, or boxes by a YOLO"),
     ("genderscore", "metric", "object_rank", "it ranks the objects nearest to a word and prints no score"),
-    ("genderscore", "model", "twitter", "texts without images: `capbias text` measures these"),
+    ("genderscore", "model", "twitter", "texts without images: `capbias score --view text` measures these"),
 )
 # What is of the value that captions name.
 OF_NAMED = {("BA", T_TO_A), ("DPA", T_TO_A)}

@@ -30,8 +30,8 @@ BUNDLE = "bundle"
 app = command(
     "export",
     """\
-  capbias export --collection "my captions" --format latex --metric lic --output lic.tex
-  capbias export --collection "my captions" --format bundle --output bundle.zip
+  capbias export --collection coco --format latex --metric lic --output lic.tex
+  capbias export --collection coco --format bundle --output bundle.zip
 
 A bundle is a zip with the rows, the data, the plan, figures and a report that a browser opens without a server;
 `capbias reproduce bundle.zip` makes the same numbers from it on another machine.""",
