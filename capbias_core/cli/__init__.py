@@ -13,8 +13,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError, Parameter, UnknownOptionError
-from cyclopts.exceptions import MissingArgumentError, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Parameter
 
 from capbias_core import __version__
 from capbias_core.cli.terminal import BAD_INPUT, DONE, STOPPED, TERMINATED, Terminated, say
@@ -91,7 +90,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code or DONE
     except CycloptsError as error:
-        say(f"error: {_usage(error)} See {_prog(given)} --help.")
+        text = " ".join(str(error).split())
+        say(f"error: {text}{'' if text.endswith(('.', '?')) else '.'} See {_prog(given)} --help.")
         return BAD_INPUT
     except CapbiasError as error:
         say(f"error: {error}")
@@ -154,22 +154,3 @@ def _check_command(given: Sequence[str]) -> None:
         raise CycloptsError(f"The command is now: capbias {RENAMED[name]}.")
     meant = f" Did you mean {near[0]}?" if (near := nearest(name, NAMES, most=1)) else ""
     raise CycloptsError(f"Got the command {name!r}.{meant} Expected one of: {', '.join(NAMES)}.")
-
-
-def _usage(error: CycloptsError) -> str:
-    """Wrong usage in one line."""
-    if isinstance(error, UnknownOptionError):
-        return _unknown_option(error)
-    if isinstance(error, MissingArgumentError) and error.argument is not None:
-        return f"Got no {error.argument.name}, or no value for it."
-    if isinstance(error, UnusedCliTokensError):
-        return f"Got {' '.join(error.unused_tokens or ())}, which belongs to no flag."
-    text = " ".join(str(error).split())
-    return text if text.endswith((".", "?")) else f"{text}."
-
-
-def _unknown_option(error: UnknownOptionError) -> str:
-    name = (error.token.keyword or error.token.value).partition("=")[0]
-    known = [flag for argument in error.argument_collection for flag in argument.names if flag.startswith("--")]
-    meant = f" Did you mean {near[0]}?" if (near := nearest(name, known, most=1)) else ""
-    return f"Got {name}, which is not one of its flags.{meant}"
