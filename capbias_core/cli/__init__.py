@@ -28,18 +28,18 @@ by SIGTERM."""
 
 # Name of a command -> what it does. Its module in this package has the App `app`.
 COMMANDS = {
-    "score": "score captions: LIC, leakage, ratio, error and more; --view NAME gives further tables",
-    "explain": "show the words that carry the bias, and the effect of edits",
-    "metrics": "list the metrics, their meaning and their inputs",
-    "import": "read files, report on them, and store them in the workspace",
-    "list": "list the stored files and the runs of the workspace",
-    "export": "write the results of a collection as CSV, LaTeX, JSON or a bundle",
-    "run": "run a plan, a TOML file; list, cancel and resume runs",
-    "reproduce": "recompute the numbers of a bundle, and list the differences",
-    "labels": "derive, cross, compare and check labels",
-    "images": "detect, mask and caption photographs",
-    "demo": "load and score the bundled demo, and print the true LIC next to the measured one",
-    "app": "start the dashboard",
+    "score": "Score captions: LIC, leakage, ratio, error and more; --view NAME gives further tables",
+    "explain": "Show the words that carry the bias, and the effect of edits",
+    "metrics": "List the metrics, their meaning and their inputs",
+    "import": "Read files, report on them, and store them in the workspace",
+    "list": "List the stored files and the runs of the workspace",
+    "export": "Write the results of a collection as CSV, LaTeX, JSON or a bundle",
+    "run": "Run a plan, a TOML file; list, cancel and resume runs",
+    "reproduce": "Recompute the numbers of a bundle, and list the differences",
+    "labels": "Derive, cross, compare and check labels",
+    "images": "Detect, mask and caption photographs",
+    "demo": "Load and score the bundled demo, and print the true LIC next to the measured one",
+    "app": "Start the dashboard",
 }
 NAMES = tuple(COMMANDS)
 VIEWS = (

@@ -33,8 +33,8 @@ app = command(
   capbias export --collection coco --format latex --metric lic --output lic.tex
   capbias export --collection coco --format bundle --output bundle.zip
 
-A bundle is a zip with the rows, the data, the plan, figures and a report that a browser opens without a server;
-`capbias reproduce bundle.zip` makes the same numbers from it on another machine.""",
+A bundle is a zip with the rows, the data, the plan, figures and an HTML report; `capbias reproduce bundle.zip`
+recomputes the numbers on another machine.""",
 )
 
 
@@ -45,9 +45,7 @@ def export(
     workspace: WorkspaceFlag = None,
     metric: Annotated[list[str] | None, flag("only these (default: all)", "NAME", WHAT)] = None,
     format: Annotated[str, flag("(default: csv)", "|".join((*FORMATS, BUNDLE)), ANSWER)] = "csv",
-    without_data: Annotated[
-        bool, flag("a bundle with the content hashes of the data alone, which may not be passed on", group=ANSWER)
-    ] = False,
+    without_data: Annotated[bool, flag("a bundle with hashes of the data instead of the data", group=ANSWER)] = False,
     output: Annotated[str | None, flag("where to write it (default: stdout)", "FILE", ANSWER)] = None,
 ) -> int:
     """Write the results of a collection's finished runs as CSV, LaTeX or JSON, or all of it as a bundle."""
