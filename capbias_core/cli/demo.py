@@ -24,14 +24,14 @@ def demo(
     workspace: WorkspaceFlag = None,
 ) -> int:
     """Load and score the bundled demo, and print the true LIC next to the measured one."""
-    with opened(workspace, make=True) as place:
-        if if_empty and place.items():
+    with opened(workspace, make=True) as store:
+        if if_empty and store.items():
             say("the workspace is not empty; the demo was not loaded")
             return DONE
-        runs.load(place)
-        rows = run_all(place, runs.demo_runs(place), DEMO)
+        runs.load(store)
+        rows = run_all(store, runs.demo_runs(store), DEMO)
         code = outcome(rows)
-        frame = place.results([row.run_id for row in rows])
+        frame = store.results([row.run_id for row in rows])
     table = scores_table(frame, metrics=["LIC"])
     truth = json.loads((DEMO_FOLDER / "truth.json").read_text(encoding="utf-8"))["truth"]
     table["true LIC"] = [f"{truth[name]['LIC']:.2f}" for name in table["captioner"]]

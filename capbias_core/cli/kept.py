@@ -24,10 +24,10 @@ def list_stored(
     workspace: WorkspaceFlag = None,
 ) -> int:
     """List the stored files and the runs."""
-    with opened(workspace) as place:
-        asked = known_collection(place, collection) if collection else None
-        items = [_item_row(item) for item in place.items(collection=asked)]
-        runs = [_run_row(run) for run in place.runs(asked)]
+    with opened(workspace) as store:
+        asked = known_collection(store, collection) if collection else None
+        items = [_item_row(item) for item in store.items(collection=asked)]
+        runs = [_run_row(run) for run in store.runs(asked)]
     if json_:
         show(json.dumps({"items": items, "runs": runs}, indent=2))
         return DONE

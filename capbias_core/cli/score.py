@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -147,13 +147,13 @@ def score(
         attackers=tuple(attacker or ()),
         seeds=chosen.pop("seeds", None),
         protocol=protocol or "",
-        choices={name: own for name, own in chosen.items() if name not in OF_INPUTS},
+        choices={name: value for name, value in chosen.items() if name not in OF_INPUTS},
         per_object=per_object,
     )
     asked.check()
     path, written = checked_output(output), _format(format, output)
-    more = {name: own for name, own in chosen.items() if name in OF_INPUTS}
-    more |= {own.name: getattr(further, own.name) for own in fields(further)}
+    more = {name: value for name, value in chosen.items() if name in OF_INPUTS}
+    more |= vars(further)
     lines, stops = list[str](), list[KeyboardInterrupt]()
     tell = lines.append if on_terminal() else say  # on a terminal the lines follow the answer
     compute = partial(run_all, stopped=stops.append)  # what had finished is written then
