@@ -23,8 +23,8 @@ ABOUT = """Societal bias in image captions, from a terminal.
 
 `capbias COMMAND --help` shows the flags of a command, with examples.
 
-Exit codes: 0 done; 1 a run failed, was cancelled or died; 2 bad input or workspace; 130 stopped with Ctrl-C; 143 ended
-by SIGTERM."""
+Exit codes: 0 done; 1 a run failed, was cancelled or died; 2 bad input or workspace; 130 stopped with Ctrl-C; 143 \
+ended by SIGTERM."""
 
 # Name of a command -> what it does. Its module in this package has the App `app`.
 COMMANDS = {
