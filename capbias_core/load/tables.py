@@ -225,7 +225,7 @@ def boxes(parsed: Parsed, sizes: Mapping[str, tuple[int, int]] = {}, relative: b
     are. The image ID is the file's name, without its folders. Raises CapbiasError for a file without a usable box.
     """
     needed = {} if is_boxes(parsed) else {role: BOX_NAMES[role] for role in ("class", "confidence", *SIDES)}
-    image_column, *_ = _columns_of(parsed, {}, needed, "`capbias detect` writes such a table.")
+    image_column, *_ = _columns_of(parsed, {}, needed, "`capbias images detect` writes such a table.")
     rows, cut = _box_rows(parsed), 0
     shares = _are_shares(rows)
 

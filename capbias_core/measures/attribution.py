@@ -114,7 +114,7 @@ class AttributionOptions(OnDevice, Photographed, PeopleMarked):
     captioner: ModelReference | str | None = option(
         None,
         f"the captioner that reads captions: one of {', '.join(PRESETS)}, a folder, or a name in the local cache of "
-        "Hugging Face (if not said: the one that wrote the set, if `caption` made it)",
+        "Hugging Face (if not said: the one that wrote the set, if `images caption` made it)",
         flag="--captioner",
         suggested=tuple(PRESETS),
         metavar="NAME_OR_FOLDER",

@@ -270,7 +270,7 @@ def _longer(model: list[CaptionList], human: Sequence[CaptionList] = ()) -> Iter
     if len(lengths) > 1 and lengths[0] > LONGER * lengths[1]:
         yield (
             f"The captions have {lengths[0]:.0f} words, the human ones {lengths[1]:.0f}: longer captions can tell "
-            "more, so part of LIC may be length. Compare captions of equal length: Scores, or capbias lengths."
+            "more, so part of LIC may be length. Control for length: Scores, or capbias score --view lengths."
         )
 
 

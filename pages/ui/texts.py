@@ -96,9 +96,7 @@ def plain_texts(engine: Engine) -> None:
     if reason := lacking_words(attribute, every=True):
         note(f"{reason}, so the Gender Score cannot be measured.")
     elif len(texts) > MOST_SCORED:
-        note(
-            f"These are {len(texts):,} texts. Measure the Gender Score of more than {MOST_SCORED:,} by `capbias text`."
-        )
+        note(f"These are {len(texts):,} texts. For more than {MOST_SCORED:,}, use `capbias score --view text`.")
     else:
         _form(asked)
     note(attribute.note)

@@ -584,7 +584,7 @@ def write_inputs(folder: Path) -> list[str]:
         "score",
         "--captions",
         str(folder / "model.json"),
-        "--attributes",
+        "--labels",
         str(folder / "labels.csv"),
         "--attribute",
         "gender",

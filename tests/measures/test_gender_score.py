@@ -723,7 +723,7 @@ def files(tmp_path) -> list[str]:
         "score",
         "--captions",
         str(places["captions"]),
-        "--attributes",
+        "--labels",
         str(places["attributes"]),
         "--attribute",
         "gender",
@@ -782,7 +782,7 @@ TEXTS = ["a man with a dog", "a woman with a dog", "a man with a dog", "", "peop
 def test_plain_text_lines(tmp_path, capsys):
     file = tmp_path / "lines.txt"
     file.write_text("\n".join(TEXTS))
-    assert main(["text", "--input", str(file), "--attribute", "gender", "--per-object"]) == 0
+    assert main(["score", "--view", "text", "--input", str(file), "--attribute", "gender", "--per-object"]) == 0
     done = capsys.readouterr()
     rows = csv_of(done.out)
     assert value_of(rows, COOCCURRENCE, "Male") == pytest.approx(2 / 3)
@@ -825,7 +825,18 @@ def test_keywords_are_the_content_words_of_most_texts(tmp_path, capsys):
     assert {"happy", "drinks"} <= set(others) and not {"man", "her", "people", "the", "at"} & set(others)
     file = tmp_path / "lines.txt"
     file.write_text("\n".join(texts))
-    asked = ["text", "--input", str(file), "--attribute", "gender", "--per-object", "--object-words", "happy"]
+    asked = [
+        "score",
+        "--view",
+        "text",
+        "--input",
+        str(file),
+        "--attribute",
+        "gender",
+        "--per-object",
+        "--object-words",
+        "happy",
+    ]
     assert main([*asked, "--keywords", "2"]) == 0
     done = capsys.readouterr()
     assert set(csv_of(done.out)["object"]) == {"", "coffee", "party"} and "keywords: coffee, party" in done.err

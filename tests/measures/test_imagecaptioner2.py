@@ -632,7 +632,19 @@ def test_the_command_reads_captions_and_human_scores(tmp_path, capsys):
     out = tmp_path / "out.csv"
     files = [str(tmp_path / f"{name}.json") for name in SETS]
     code = cli.main(
-        ["anonymous-bench", "--captions", *files, "--attribute", "gender", "--human", str(people), "--output", str(out)]
+        [
+            "score",
+            "--view",
+            "anonymous-bench",
+            "--captions",
+            *files,
+            "--attribute",
+            "gender",
+            "--human",
+            str(people),
+            "--output",
+            str(out),
+        ]
     )
     rows = pd.read_csv(out)
     assert code == 0 and "proxy" in capsys.readouterr().err

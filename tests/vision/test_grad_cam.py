@@ -504,7 +504,7 @@ def files(tmp_path, monkeypatch):
         "score",
         "--captions",
         "captions.json",
-        "--attributes",
+        "--labels",
         "labels.csv",
         "--attribute",
         "gender",
