@@ -546,9 +546,9 @@ def test_a_run_on_a_worker_stops_within_five_seconds(tmp_path, engine, workers):
 
 
 def keep_each_epoch() -> None:
-    from capbias_core.attackers.networks import checkpoint
+    from capbias_core.attackers import checkpoints
 
-    checkpoint.BETWEEN, checkpoint.TIMES = 0.0, 0
+    checkpoints.SECONDS_BETWEEN, checkpoints.SHARE_OF_TIME = 0.0, 1e9
 
 
 def evidence(engine: Engine, run_id: str) -> list:
