@@ -24,7 +24,7 @@ MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 def begin_as_he(network: nn.Module) -> None:
     """Weights of linear layers and convolutions normal with variance 2 / inputs, biases 0."""
     for layer in network.modules():
-        if isinstance(layer, nn.Linear | nn.Conv2d):
+        if isinstance(layer, nn.Linear | nn.Conv2d) and layer.bias is not None:
             nn.init.normal_(layer.weight, std=math.sqrt(2 / math.prod(layer.weight.shape[1:])))
             nn.init.zeros_(layer.bias)
 

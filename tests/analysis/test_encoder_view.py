@@ -68,7 +68,7 @@ def small():
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
-        changes = {"epochs": 8, "batch": 16, "embedding": 20, "hidden": 16, "heads": 5}
+        changes = {"epochs": 16, "batch": 16, "embedding": 20, "hidden": 16, "heads": 5}
         make = lambda setup: TransformerAttacker(**changes)  # noqa: E731
         patch.setitem(ATTACKERS, "transformer_5h", replace(ATTACKERS["transformer_5h"], make=make))
         yield

@@ -43,6 +43,7 @@ from capbias_core.attackers.networks.training import (
     mlp,
     set_aside,
     start_at_frequencies,
+    width_of,
 )
 from capbias_core.language.cache import EmbeddingCache
 from capbias_core.language.encoder import FIRST, OWN, TextEncoder, text_encoder, word_attributions
@@ -97,9 +98,9 @@ class FittedPretrained(Attributed):
 
     def attribute(self, captions: Sequence[str]) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
         """See Attributed. The baseline is the caption with each word masked, so that masked words add nothing."""
-        encoder, logits = self.encoder(), self.head[-1].out_features
+        encoder = self.encoder()
         texts = [encoder.read(caption) for caption in captions]
-        return word_attributions(encoder, self.head, logits, texts, self.integration_steps)
+        return word_attributions(encoder, self.head, width_of(self.head), texts, self.integration_steps)
 
     def attention(self, corpus: Corpus, rows: np.ndarray) -> list[Attention]:
         """The attention between the words of each caption as the encoder reads it; see TextEncoder."""

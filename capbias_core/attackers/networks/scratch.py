@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -47,11 +47,12 @@ ATTRIBUTION_BATCH = 64  # captions; Captum reads each `integration_steps` times
 class ScratchNetwork(nn.Module):
     """Word embeddings, an encoder and a head. width: of the vector that `encode` gives the head."""
 
-    def __init__(self, words: int, width: int, logits: int, attacker: ScratchAttacker):
+    head: nn.Sequential
+
+    def __init__(self, words: int, width: int, attacker: ScratchAttacker):
         super().__init__()
         self.words = nn.Embedding(words, attacker.embedding, padding_idx=PAD)
         self.width = width
-        self.head = mlp((width, *attacker.head, logits), dropout=attacker.dropout)
 
     def encode(self, states: Tensor) -> Tensor:
         """(B, T, E) embeddings of captions of one length to (B, width)."""
@@ -67,13 +68,14 @@ class RecurrentNetwork(ScratchNetwork):
 
     def __init__(self, words: int, logits: int, attacker: RecurrentAttacker):
         width = attacker.ways * attacker.hidden
-        super().__init__(words, width, logits, attacker)
+        super().__init__(words, width, attacker)
         self.dropout = Dropout(attacker.dropout)
         unit = {"lstm": nn.LSTM, "rnn": nn.RNN}[attacker.unit]
         sizes = [attacker.embedding] + [width] * (attacker.layers - 1)
         self.layers = nn.ModuleList(
             unit(size, attacker.hidden, batch_first=True, bidirectional=attacker.ways == 2) for size in sizes
         )
+        self.head = mlp((width, *attacker.head, logits), dropout=attacker.dropout)
 
     def encode(self, states: Tensor) -> Tensor:
         last = states
@@ -86,13 +88,16 @@ class RecurrentNetwork(ScratchNetwork):
 class TransformerNetwork(ScratchNetwork):
     """Positions, PyTorch's Transformer layers and the mean over the words."""
 
+    layers: Any
+
     def __init__(self, words: int, logits: int, attacker: TransformerAttacker):
         size = attacker.embedding
-        super().__init__(words, size, logits, attacker)
+        super().__init__(words, size, attacker)
         self.layers = nn.ModuleList(
             nn.TransformerEncoderLayer(size, attacker.heads, attacker.hidden, dropout=0.0, batch_first=True)
             for _ in range(attacker.layers)
         )
+        self.head = mlp((size, *attacker.head, logits))
 
     def encode(self, states: Tensor) -> Tensor:
         states = states + positions(states)
@@ -160,7 +165,7 @@ class FittedScratch(Attributed):
                     )
                 shares = shares.detach().sum(dim=2).double().cpu().numpy()
                 for member, own in zip(members, shares, strict=True):
-                    own = own[: len(captions[member].split()), None]  # an empty caption is read as one PAD
+                    own = own[: len(captions[int(member)].split()), None]  # an empty caption is read as one PAD
                     words[member] = np.hstack([words[member], own]) if logit else own
         return words, baseline, logits
 

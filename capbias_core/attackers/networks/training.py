@@ -87,7 +87,14 @@ def start_at_frequencies(head: nn.Sequential, labels: np.ndarray) -> None:
     """
     if labels.ndim == 2:
         share = (labels.sum(axis=0) + 0.5) / (len(labels) + 1)
-        head[-1].bias.data = torch.from_numpy(np.log(share / (1 - share))).to(head[-1].bias)
+        last: Any = head[-1]
+        last.bias.data = torch.from_numpy(np.log(share / (1 - share))).to(last.bias)
+
+
+def width_of(head: nn.Sequential) -> int:
+    """C: how many logits a head gives."""
+    last: Any = head[-1]
+    return last.out_features
 
 
 def logit_count(labels: np.ndarray, n_values: int) -> int:
@@ -206,7 +213,7 @@ def learn_captions(
 
 def logits_of(network: Any, encoded: Encoded) -> np.ndarray:
     """(n, C) logits of all encoded captions."""
-    logits = np.zeros((len(encoded.lengths), network.head[-1].out_features))
+    logits = np.zeros((len(encoded.lengths), width_of(network.head)))
     with torch.no_grad():
         for rows in chunks(np.argsort(encoded.lengths, kind="stable")):
             logits[rows] = network.head(encoded.read(network.vectors, rows)).cpu().numpy()
