@@ -494,7 +494,6 @@ def test_networks_train_in_this_process_too(monkeypatch):
         raise AssertionError("a worker process")
 
     monkeypatch.setattr("capbias_core.runs.engine.torch_executor", refuse)
-    monkeypatch.setattr("capbias_core.attackers.networks.recurrent.EPOCHS", 1, raising=False)
     report = capbias.score(CAPTIONS, metrics=["sc"], attacker="rnn", device="cpu", **{**KNOWN, "seeds": 1})
     assert report["SC"].row["encoder"] == "rnn" and report["SC"].row["device"] == "cpu"
     both = {"metrics": ["LIC_M"], "attacker": ["ngram", "rnn"], "device": "cpu", **KNOWN, "seeds": 1}

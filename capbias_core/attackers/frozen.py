@@ -1,9 +1,10 @@
-"""Frozen pretrained encoders with a head; how they train is in networks/frozen.py. A further encoder is one entry."""
+"""Frozen pretrained encoders with a head; networks/pretrained.py trains them. A further encoder is one entry."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from capbias_core.attackers.base import INTEGRATED_GRADIENTS, Attacker, AttackerEntry, Seconds, Setup
 from capbias_core.language.files import MINILM
@@ -20,17 +21,21 @@ PRETRAINED = partial(AttackerEntry, attends=True, packages=PACKAGES, attribution
 
 def _sentence_head(setup: Setup) -> Attacker:
     """DBAC's: an MLP on the encoder's sentence embedding."""
-    from capbias_core.attackers.networks.frozen import FrozenAttacker
+    from capbias_core.attackers.networks.pretrained import FrozenAttacker
 
-    return FrozenAttacker(setup.files.path, setup.files.digest, setup.cache, device=setup.device)
+    return FrozenAttacker(device=setup.device, **located(setup))
 
 
-def _class_token_head(setup: Setup) -> Attacker:
-    """LIC's: two layers on the state of the class token."""
-    from capbias_core.attackers.networks.frozen import BERT_PRE, FrozenAttacker
-    from capbias_core.language.encoder import FIRST
+def _class_token_head(setup: Setup, normalised: bool = False) -> Attacker:
+    """LIC's: two layers on the state of the class token. normalised: as in the age study."""
+    from capbias_core.attackers.networks.pretrained import BERT_PRE, NORMALISED, FrozenAttacker
 
-    return FrozenAttacker(setup.files.path, setup.files.digest, setup.cache, FIRST, BERT_PRE, device=setup.device)
+    return FrozenAttacker(device=setup.device, **located(setup), **BERT_PRE, **(NORMALISED if normalised else {}))
+
+
+def located(setup: Setup) -> dict[str, Any]:
+    """The files of an encoder as fields of its attacker."""
+    return {"path": setup.files.path, "digest": setup.files.digest, "cache": setup.cache}
 
 
 def frozen_entry(model: str) -> AttackerEntry:
@@ -69,5 +74,13 @@ ENTRIES = (
     ),
     PRETRAINED(
         "bert_pre", "BERT, frozen (the LIC paper's)", _class_token_head, BASE, model=BERT, place=12, lic_paper=True
+    ),
+    PRETRAINED(
+        "bert_pre_bn",
+        "BERT, frozen, batch normalisation and AdamW (the age study's)",
+        partial(_class_token_head, normalised=True),
+        BASE,
+        model=BERT,
+        place=14,
     ),
 )

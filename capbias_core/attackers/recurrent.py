@@ -1,29 +1,24 @@
-"""Recurrent attackers of the papers, LSTM and RNN, one way and both ways; the networks are in networks/recurrent.py."""
+"""Recurrent attackers of the papers, LSTM and RNN, one way and both ways; the networks are in networks/scratch.py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 from capbias_core.attackers.base import INTEGRATED_GRADIENTS, Attacker, AttackerEntry, Seconds, Setup
 
-NETWORK = partial(AttackerEntry, from_scratch=True, packages=("torch",), attribution=INTEGRATED_GRADIENTS)
-
-
-def _made(name: str) -> Callable[[Setup], Attacker]:
-    """name: of a function in networks/recurrent.py."""
-
-    def make(setup: Setup) -> Attacker:
-        from capbias_core.attackers.networks import recurrent
-
-        return replace(getattr(recurrent, name)(), device=setup.device)
-
-    return make
+NETWORK = partial(AttackerEntry, from_scratch=True, packages=("torch",), attribution=INTEGRATED_GRADIENTS, version=1)
 
 
 def _entry(name: str, title: str, seconds: Seconds, place: int, lic_paper: bool = False) -> AttackerEntry:
-    return NETWORK(name, title, _made(name), seconds, place=place, lic_paper=lic_paper)
+    def make(setup: Setup) -> Attacker:
+        from capbias_core.attackers.networks.scratch import LSTM_BI, RecurrentAttacker
+
+        unit, _, both = name.partition("_")
+        attacker = LSTM_BI if lic_paper else RecurrentAttacker(unit=unit, ways=2 if both else 1)
+        return replace(attacker, device=setup.device)
+
+    return NETWORK(name, title, make, seconds, place=place, lic_paper=lic_paper)
 
 
 ENTRIES = (

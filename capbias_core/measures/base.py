@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_array, issparse
 
 from capbias_core.aggregate import Estimate
+from capbias_core.attackers import attacker_entry
 from capbias_core.errors import NotMeasurable, taken_twice
 from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
 from capbias_core.measures.protocols import protocol_text
@@ -201,6 +202,10 @@ class Measure:
     def attacked(self) -> bool:
         """Whether it trains the attacker that was asked for."""
         return issubclass(self.options, Attacked)
+
+    def version_with(self, attacker: str) -> int:
+        """The version of its numbers by an attacker, '' for none."""
+        return self.version + (attacker_entry(attacker).version if attacker else 0)
 
     @property
     def seeded(self) -> bool:

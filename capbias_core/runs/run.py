@@ -154,8 +154,8 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
 
 
 def is_current(spec: RunSpec) -> bool:
-    """Whether the numbers of a run are those that its measure gives today."""
-    return spec.measure in MEASURES and spec.version == MEASURES[spec.measure].version
+    """Whether the numbers of a run are those that its measure and attacker give today."""
+    return spec.measure in MEASURES and spec.version == MEASURES[spec.measure].version_with(spec.attacker)
 
 
 def needs_workers(spec: RunSpec) -> bool:

@@ -479,9 +479,9 @@ def workers(monkeypatch):
 
 
 def keep_each_epoch() -> None:
-    from capbias_core.attackers.networks import checkpoint
+    from capbias_core.attackers import checkpoints
 
-    checkpoint.BETWEEN, checkpoint.TIMES = 0.0, 0
+    checkpoints.SECONDS_BETWEEN, checkpoints.SHARE_OF_TIME = 0.0, 1e9
 
 
 def epoch_of(message: str) -> int:
