@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from capbias_core.metrics.attribution_score import attribution_score
-from capbias_core.metrics.pointing_game import pointing_game
+from capbias_core.metrics.attribution import attribution_score, pointing_game
 from capbias_core.vision.captioners import Captioner
 from capbias_core.vision.grad_cam import MAPS, upsampled, word_maps
 from tests import captioners, planted

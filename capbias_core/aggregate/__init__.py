@@ -1,12 +1,13 @@
 """From rows of evidence to a number with its uncertainty, and to pairs that can be told apart."""
 
+from capbias_core.aggregate.counts import Counts
 from capbias_core.aggregate.estimate import (
     IMAGES,
     REFITS,
     Estimate,
-    comparison,
     difference,
     estimate,
+    intervals,
     provisional,
     quotient,
     shared_intervals,
@@ -17,13 +18,14 @@ from capbias_core.aggregate.refits import Refits
 __all__ = [
     "IMAGES",
     "REFITS",
+    "Counts",
     "Estimate",
     "Pair",
     "Ranking",
     "Refits",
-    "comparison",
     "difference",
     "estimate",
+    "intervals",
     "provisional",
     "quotient",
     "rank",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from scipy.sparse import csr_array, hstack
+from scipy.sparse import csr_array
 
 from capbias_core.aggregate.bootstrap import image_sums, percentiles, resampled_sums, share_interval
+from capbias_core.aggregate.counts import Counts
 from capbias_core.aggregate.refits import OF_DIFFERENCE, OF_LEVEL, UNBOUNDED, Refits, Span, refit_interval
-from capbias_core.metrics.evidence import Cooccurrence, CooccurrenceCounts, HeldOut, Ratio
+from capbias_core.metrics.evidence import HeldOut, Ratio
+from capbias_core.metrics.share import share as part_over_whole
 
 BOOTSTRAP_SEED = 20220619
 # What an interval says: other images and attackers trained on them, or other images given what was trained.
@@ -33,8 +35,7 @@ class Estimate:
     attackers, None if nothing was trained. level: whether it is of one side; a difference of two sides that were
     trained on the same images is none. span: the least and the largest that the shown value can be. share: whether it
     is a share, from none to all. unsure: how far the shown value may be off besides, which widens its interval over
-    images (cross_fitting.py). signs_chosen: whether signs were chosen by the captions that are measured; no interval
-    then says how far the value may be off.
+    images (cross_fitting.py). no_interval: why there is none, or ''.
     """
 
     images: tuple[str, ...]
@@ -47,7 +48,54 @@ class Estimate:
     span: Span = UNBOUNDED
     share: bool = False
     unsure: float = 0.0
-    signs_chosen: bool = False
+    no_interval: str = ""
+
+    @classmethod
+    def read(
+        cls,
+        counts: Counts,
+        of: Callable[..., np.ndarray],
+        scale: float,
+        span: Span = UNBOUNDED,
+        share: bool = False,
+        level: bool = True,
+        no_interval: str = "",
+        unsure: float = 0.0,
+    ) -> Estimate:
+        """What a formula makes of all columns of some counts. of: summed columns, (...) or (..., W) each, to (...)."""
+        counts, widths = counts.taking_part, counts.widths.values()
+        if of is part_over_whole and tuple(widths) == (0, 0):
+            formula = quotient
+        else:
+            ends = np.cumsum([max(1, width) for width in widths])[:-1]
+
+            def formula(sums: np.ndarray) -> np.ndarray:
+                parts = zip(np.split(sums, ends, axis=-1), widths, strict=True)
+                return of(*(part if width else part[..., 0] for part, width in parts))
+
+        values = scale * formula(counts.by_seed()) if counts.seeds else np.zeros(0)
+        refits = Refits(counts.seeds, counts.held_out, counts.training, counts.by_seed) if counts.training else None
+        more = (level, span, share, unsure, no_interval)
+        return cls(counts.images, counts.sums, values, scale, formula, refits, *more)
+
+    def of_images(self, kept: np.ndarray) -> Estimate:
+        """The same on some of its images, their indices; of a metric without seeds."""
+        return replace(self, images=tuple(self.images[place] for place in kept), sums=self.sums[kept])
+
+    def across(self, group: np.ndarray, k: int, compare: Callable[[np.ndarray], np.ndarray]) -> Estimate:
+        """The estimate of compare, (..., K) values of groups to (...); images of all groups are drawn together.
+
+        group: (n_images,) codes from 0 to k - 1; of a metric without seeds.
+        """
+        columns = self.sums.shape[1]
+        member = group[:, None] == np.arange(k)  # (n_images, K)
+        sums = (member[:, :, None] * self.sums[:, None, :]).reshape(len(group), k * columns)
+
+        def of(summed: np.ndarray) -> np.ndarray:
+            return compare(self.of(summed.reshape(*summed.shape[:-1], k, columns)))
+
+        top = self.span[1] - self.span[0]
+        return Estimate(self.images, sums, np.zeros(0), self.scale, of, span=(-top, top))
 
     def shown(self, sums: np.ndarray) -> np.ndarray:
         """(..., M) summed columns to (...) values as shown."""
@@ -73,8 +121,8 @@ class Estimate:
         """How the interval is made, for the method of a result."""
         if self.interval_over == REFITS:
             return "95% with refits (corrected resampled variance)"
-        if self.signs_chosen:
-            return "no interval: signs are of the captions that are measured"
+        if self.no_interval:
+            return f"no interval: {self.no_interval}"
         how = "95% Wilson interval over images" if self.share else "95% image bootstrap, 1000 draws"
         how += f", widened by {self.unsure:.2f} for unsure signs" if self.unsure else ""
         return how + (", given this one attacker" if self.refits is not None else "")
@@ -83,10 +131,10 @@ class Estimate:
         """95%: over REFITS the corrected resampled variance; over IMAGES Wilson's of a share, else a percentile
         bootstrap with 1,000 draws.
 
-        Never beyond span. Nothing for chosen signs, if a draw or a seed's value is not defined, or if all draws or
-        seeds agree.
+        Never beyond span. Nothing with a reason in no_interval, if a draw or a seed's value is not defined, or if all
+        draws or seeds agree.
         """
-        if self.signs_chosen:
+        if self.no_interval:
             return None, None
         if self.refits is not None and self.interval_over == REFITS:
             times = OF_LEVEL if self.level else OF_DIFFERENCE
@@ -154,12 +202,23 @@ class Estimate:
         }
 
 
-def shared_intervals(estimates: dict[str, Estimate]) -> dict[str, tuple[float, float] | tuple[None, None]]:
-    """The intervals of estimates that share their sums and refits, from one bootstrap if they are over images."""
-    if all(own.interval_over == REFITS for own in estimates.values()):
-        return {name: own.interval() for name, own in estimates.items()}
-    draws = resampled_sums(next(iter(estimates.values())).sums, BOOTSTRAP_SEED)
-    return {name: own.of_draws(draws) for name, own in estimates.items()}
+Name = TypeVar("Name", bound=Hashable)
+
+
+def intervals(estimates: Mapping[Name, Estimate]) -> dict[Name, tuple[float, float] | tuple[None, None]]:
+    """The interval of each estimate; those over images of the same sums share one bootstrap."""
+    found, draws = {}, {}
+    for name, own in estimates.items():
+        if own.no_interval or own.interval_over == REFITS or (own.share and own.of is quotient):
+            found[name] = own.interval()
+        else:
+            if id(own.sums) not in draws:
+                draws[id(own.sums)] = resampled_sums(own.sums, BOOTSTRAP_SEED)
+            found[name] = own.of_draws(draws[id(own.sums)])
+    return found
+
+
+shared_intervals = intervals
 
 
 def quotient(sums: np.ndarray) -> np.ndarray:
@@ -246,29 +305,3 @@ def _refits(evidence, rows: list[_Rows], n_images: int) -> Refits | None:
     return Refits(
         tuple(seeds.tolist()), held_out, training, lambda kept: np.hstack([own.by_seed(kept) for own in rows])
     )
-
-
-def comparison(
-    compare: Callable[
-        [CooccurrenceCounts, CooccurrenceCounts, tuple[CooccurrenceCounts, CooccurrenceCounts]], np.ndarray
-    ],
-    evidence: Cooccurrence,
-    scale: float,
-) -> Estimate:
-    """The estimate of a metric that compares the counts of both sides.
-
-    Which pairs count, and with which sign, is decided once, on all images: decided anew in every draw of a bootstrap,
-    from noisier counts, it would shift the draws away from the value.
-    """
-    n_tasks, columns = len(evidence.tasks), evidence.human.shape[1]
-
-    def counts(sums: np.ndarray) -> CooccurrenceCounts:
-        return CooccurrenceCounts.of(sums, evidence.n_values, n_tasks)
-
-    whole = counts(evidence.human.sum(axis=0)), counts(evidence.model.sum(axis=0))
-
-    def of(sums: np.ndarray) -> np.ndarray:
-        return compare(counts(sums[..., :columns]), counts(sums[..., columns:]), whole)
-
-    sums = csr_array(hstack([evidence.human, evidence.model]))
-    return Estimate(evidence.images, sums, np.zeros(0), scale, of)

@@ -6,7 +6,8 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
@@ -16,11 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.sparse import csr_array, issparse
 
-from capbias_core.aggregate import Estimate
+from capbias_core.aggregate import Counts, Estimate, intervals
+from capbias_core.aggregate.refits import UNBOUNDED
 from capbias_core.errors import NotMeasurable, taken_twice
 from capbias_core.measures.cost import Size
 from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
-from capbias_core.metrics.evidence import CooccurrenceCounts, Ratio
+from capbias_core.metrics.evidence import Ratio
+from capbias_core.metrics.share import gap, share
 from capbias_core.prepare import masked_captions
 from capbias_core.prepare.tasks import Encoded
 from capbias_core.types import Attribute, Progress, Result, left_out_lines
@@ -59,6 +62,9 @@ class Needs:
 
 
 NOTHING_MORE = Needs()
+NEUTRAL = "neutral"  # what results call the word that names no value
+COUNTS = "counts"  # under which name a run keeps them
+LOTUS = "Hirota et al., ACL 2025 (LOTUS)"
 ROUNDING = 1e-9  # of the scale, by which a value may pass the end of its range
 # Which values of a metric are good: low ones, high ones, those near its neutral value, or neither end.
 BETTER = ("lower", "higher", "neutral", "none")
@@ -76,13 +82,21 @@ def zero(k: int) -> float:
 
 @dataclass(frozen=True)
 class Metric:
-    """One number that a measure gives, and what is said of it.
+    """One number that a measure gives: its facts, the columns of `Counts` that it reads, and its formula.
 
     scale: shown value = scale * quantity. range: of the shown value. neutral: shown value that means no bias by this
     metric, given K values; `no_neutral` if none does. better: of BETTER. guessed: whether the neutral value is what
     guessing gives, chance. digits: shown after the point, None for the usual. side: whose captions alone it rests on,
-    'model' or 'human', '' for both. of: of a difference between both sides, the metric that is subtracted. needs: what
-    it reads besides its measure. gap_of: of a difference between groups, the metric whose values are compared.
+    'model' or 'human', '' for both. needs: what it reads besides its measure. gap_of: of a difference between groups,
+    the metric whose values are compared.
+
+    reads: names of columns, () for a number that is no function of sums over images. of: these columns summed, (...) or
+    (..., W) each, to (...) unscaled values. within: the same for the images of one group, if another formula gives it.
+    by_value: of gives (..., K), one for each value, or K + 1 with the neutral word last. fix: these counts, K and the
+    direction to further arguments of `of`, the same in all draws of a bootstrap. level: of attackers, whether it is no
+    difference between two sides that were trained on the same images. interval: over images; '' for Wilson's if it is a
+    share, else a bootstrap that its range limits; 'share' for Wilson's; 'free' for a bootstrap without limits.
+    no_interval: why it has none.
     """
 
     name: str
@@ -96,9 +110,37 @@ class Metric:
     guessed: bool = False
     digits: int | None = None
     side: Literal["", "model", "human"] = ""
-    of: str = ""
+    of: Any = share
     needs: Needs = NOTHING_MORE
     gap_of: str = ""
+    reads: tuple[str, ...] = ()
+    within: Callable[..., np.ndarray] | None = None
+    by_value: bool = False
+    fix: Callable[[Counts, int, str], dict[str, Any]] | None = None
+    level: bool = True
+    interval: Literal["", "share", "free"] = ""
+    no_interval: str = ""
+
+    @property
+    def short(self) -> str:
+        """Its title without the part that explains."""
+        return self.title.partition(",")[0]
+
+    def estimates(self, counts: Counts, values: Sequence[str], direction: str = "") -> dict[str, Estimate]:
+        """Its estimate from its columns, by direction: the given one, or each value."""
+        fixed = self.fix(counts, len(values), direction) if self.fix else {}
+        of = partial(self.of, **fixed) if fixed else self.of
+        part_of_all = self.interval == "share" or (
+            self.interval == "" and self.of is share and self.range == (0, self.scale)
+        )
+        span = UNBOUNDED if self.interval == "free" else self.range
+        more = (span, part_of_all, self.level, self.no_interval, counts.unsure.get(self.name, 0.0))
+        if not self.by_value:
+            return {direction: Estimate.read(counts, of, self.scale, *more)}
+        return {
+            name: Estimate.read(counts, lambda *sums, place=place: of(*sums)[..., place], self.scale, *more)
+            for place, name in zip(range(of(*counts.totals).shape[-1]), (*values, NEUTRAL), strict=False)
+        }
 
     @property
     def reference_line(self) -> str:
@@ -116,12 +158,57 @@ class RatioMetric(Metric, Generic[Evidence]):
     ratio: Callable[[Evidence], Ratio]
 
 
-@dataclass(frozen=True, kw_only=True)
-class CountMetric(Metric):
-    """A metric that counts. compare: the human counts, the model's, and both of all images (which decide the signs of
-    pairs) to (...) values."""
+def with_gaps(*metrics: Metric, source: str = LOTUS) -> tuple[Metric, ...]:
+    """Metrics of captions, each with the gap between the groups of the attribute after it. source: of the gaps."""
+    return tuple(own for metric in metrics for own in (metric, gap_metric(metric, source)))
 
-    compare: Callable[[CooccurrenceCounts, CooccurrenceCounts, tuple], np.ndarray]
+
+def gap_metric(whole: Metric, source: str) -> Metric:
+    """The difference of a metric between the groups of the attribute."""
+    own, top = whole.short, whole.range[1] - whole.range[0]
+    return Metric(
+        f"{whole.name}_gap",
+        f"difference in {own} between groups",
+        whole.scale,
+        zero,
+        "neutral",
+        (-top, top),
+        source,
+        f"{own[0].upper()}{own[1:]} on the images of the second value minus {own} on those of the first; of more "
+        "values the largest minus the smallest, which is above 0 by chance alone. The images of the groups differ too.",
+        digits=whole.digits,
+        needs=whole.needs,
+        gap_of=whole.name,
+        reads=whole.reads,
+    )
+
+
+Key = tuple[str, str]  # a metric and a direction
+
+
+def estimates_of(
+    metrics: Iterable[Metric], counts: Counts, values: Sequence[str], direction: str = ""
+) -> dict[Key, Estimate]:
+    """The estimate of each metric whose columns were counted, by metric and direction."""
+    known, read, found = by_name(*metrics), {}, {}
+    for name, metric in known.items():
+        if not metric.reads or not set(metric.reads) <= set(counts.columns):
+            continue
+        if metric.reads not in read:  # one object, so that these metrics share their bootstrap
+            read[metric.reads] = counts.reading(metric.reads)
+        if metric.gap_of:
+            whole = of_groups(known[metric.gap_of], read[metric.reads], values)
+            found[name, direction] = whole.across(counts.label, len(values), gap)
+        else:
+            own = metric.estimates(read[metric.reads], values, direction)
+            found |= {(name, which): estimate for which, estimate in own.items()}
+    return found
+
+
+def of_groups(metric: Metric, counts: Counts, values: Sequence[str]) -> Estimate:
+    """A metric as it is read on the images of one group, or of each."""
+    (found,) = replace(metric, of=metric.within or metric.of).estimates(counts, values).values()
+    return found
 
 
 @dataclass(frozen=True)
@@ -132,6 +219,11 @@ class Group:
     title: str
     metrics: tuple[str, ...]
     default: bool = False
+
+
+def group_of(name: str, title: str, metrics: Iterable[Metric], default: bool = False) -> Group:
+    """These metrics under one name."""
+    return Group(name, title, tuple(own.name for own in metrics), default)
 
 
 AnyMetric = TypeVar("AnyMetric", bound=Metric)
@@ -154,11 +246,6 @@ def _same_for_every_set(workspace: Workspace, options: Options, item: Item) -> O
     return options
 
 
-def no_estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
-    """Of a measure whose runs leave no numbers that can be read again."""
-    return {}
-
-
 @dataclass(frozen=True)
 class Measure:
     """What is computed together from the same inputs: everything that is known about it, in the module that defines it.
@@ -166,7 +253,7 @@ class Measure:
     name: that of the module. title: what its runs give, in a few words. metrics: its rows. groups: what a user asks
     for. options: what a user may choose. needs: what it reads. version: raised when a change of the code changes its
     numbers, so that its earlier runs are made anew. cost: rough seconds on two free cores. run: a Job to an Outcome.
-    estimates: those of a finished run again from its evidence, by metric and direction. freeze: options that name files
+    freeze: options that name files
     or kept items to those that name their content. for_set: options of a request to those of one caption set.
     makes: the kind of item that a run makes in place of numbers. per_object: whether its runs leave `objects`, rows
     of each object (see gender_score_common.py). of_texts: of a measure that needs neither images nor human captions, a
@@ -184,7 +271,7 @@ class Measure:
     options: type[Options] = Options
     needs: Needs = NOTHING_MORE
     version: int = 1
-    estimates: Callable[[Workspace, RunRow], dict[tuple[str, str], Estimate]] = no_estimates
+    estimates: Callable[[Workspace, RunRow], dict[tuple[str, str], Estimate]] | None = None
     freeze: Callable[[Workspace, str, Any, Any], Any] = _nothing_frozen
     for_set: Callable[[Workspace, Any, Item], Any] = _same_for_every_set
     makes: str = ""
@@ -292,16 +379,94 @@ class Job:
             **known,
         )
 
+    def rows(
+        self,
+        metrics: Iterable[Metric],
+        counts: Counts,
+        method: str | Callable[[str], str],
+        direction: str = "",
+        n: int | None = None,
+        fewest: int = 0,
+        **columns: str,
+    ) -> list[Result]:
+        """A row for each metric whose columns were counted; beside its gap also one for each group.
+
+        method: what the rows rest on, or that of a metric's name. n: captions or images (default: captions counted).
+        fewest: of them, for an interval.
+        """
+        values, rows = self.attribute.values, []
+        known = by_name(*metrics)
+        found = estimates_of(known.values(), counts, values, direction)
+        limits = intervals(found)
+        size = counts.size() if n is None else n
+
+        def add(metric: Metric, own: Estimate, about: str, which: str, n: int, interval=None, **more: str) -> None:
+            interval = (None, None) if n < fewest else interval
+            rows.append(
+                self.result(metric, own, n, f"{about}; {own.interval_method}", which, interval, **more, **columns)
+            )
+
+        for (name, which), own in found.items():
+            metric, gap_name = known[name], f"{name}_gap"
+            if metric.gap_of:
+                continue
+            about = method if isinstance(method, str) else method(name)
+            add(metric, own, about, which, size, limits[name, which])
+            if gap_name in known:
+                whole = of_groups(metric, counts.reading(metric.reads), values)
+                for place, value in enumerate(values):
+                    if captions := int(counts.columns["captions"][counts.label == place].sum()):
+                        part = whole.of_images(np.flatnonzero(counts.label == place))
+                        add(metric, part, about, which, captions, group=value)
+                what = (
+                    f"{values[1]} minus {values[0]}" if len(values) == 2 else "largest minus smallest value of a group"
+                )
+                gap_key = gap_name, which
+                add(known[gap_name], found[gap_key], f"{what}; {about}", which, size, limits[gap_key])
+        return rows
+
+    def outcome(
+        self,
+        metrics: Iterable[Metric],
+        counts: Counts,
+        method: str | Callable[[str], str],
+        notes: Iterable[str] = (),
+        lacking: Mapping[str, str] | None = None,
+        arrays: Mapping[str, bytes] | None = None,
+    ) -> Outcome:
+        """The rows of these metrics with the counts that they rest on."""
+        rows = self.rows(metrics, counts, method)
+        return Outcome(rows, dict(arrays or {}), tuple(notes), lacking or {}, {"": counts})
+
+    def sizes(self, counts: Counts) -> str:
+        """How many captions were counted of each value: `Female 788, Male 1,662 captions`."""
+        each = [counts.columns["captions"][counts.label == place].sum() for place in range(len(self.attribute.values))]
+        return (
+            ", ".join(f"{value} {int(n):,}" for value, n in zip(self.attribute.values, each, strict=True)) + " captions"
+        )
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run leaves: rows, named arrays (Parquet or npz bytes) and notes for the reader. lacking: why metrics have
-    no value, by metric."""
+    """What a run leaves: rows, named arrays (bytes) and notes for the reader. lacking: why metrics have no value, by
+    metric. counts: the evidence by direction, '' where there is none, which `counts_of` reads again."""
 
     results: list[Result]
     arrays: dict[str, bytes]
     notes: tuple[str, ...]
     lacking: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, Counts] = field(default_factory=dict)
+
+    @property
+    def kept(self) -> dict[str, bytes]:
+        """All arrays as the workspace keeps them."""
+        return {f"{COUNTS} {direction}".strip(): own.save() for direction, own in self.counts.items()} | self.arrays
+
+
+def counts_of(workspace: Workspace, run: RunRow) -> dict[str, Counts]:
+    """The counts of a finished run by direction."""
+    names = [name for name in workspace.arrays(run.run_id) if name.split(" ")[0] == COUNTS]
+    return {name.partition(" ")[2]: Counts.load(workspace.array(run.run_id, name)) for name in names}
 
 
 def run_available(

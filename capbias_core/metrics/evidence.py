@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True)
@@ -22,49 +21,6 @@ class HeldOut:
     label: np.ndarray
     probabilities: np.ndarray
     training: int = 0
-
-
-@dataclass(frozen=True)
-class Naming:
-    """Which values of the attribute each caption names. names: (n, K) booleans; label, image: (n,) integers."""
-
-    images: tuple[str, ...]
-    image: np.ndarray
-    label: np.ndarray
-    names: np.ndarray
-
-
-@dataclass(frozen=True)
-class Cooccurrence:
-    """How often captions name a value of the attribute, a task word, and both, image by image, on two sides.
-
-    tasks: L words or objects. human, model: (n_images, 1 + K + L + K * L) counts of captions, sparse: all that take
-    part, those with each value, with each task, with each pair (value by value); see `CooccurrenceCounts`.
-    """
-
-    images: tuple[str, ...]
-    n_values: int
-    tasks: tuple[str, ...]
-    human: csr_array
-    model: csr_array
-
-
-@dataclass(frozen=True)
-class CooccurrenceCounts:
-    """Counts of one side of a Cooccurrence, summed over images. n: (...); value: (..., K); task: (..., L); pair:
-    (..., K, L). The first axes are those of the sums, such as draws of a bootstrap.
-    """
-
-    n: np.ndarray
-    value: np.ndarray
-    task: np.ndarray
-    pair: np.ndarray
-
-    @classmethod
-    def of(cls, sums: np.ndarray, n_values: int, n_tasks: int) -> CooccurrenceCounts:
-        """The columns (..., 1 + K + L + K * L) of a Cooccurrence by what they count."""
-        n, value, task, pair = np.split(sums, np.cumsum([1, n_values, n_tasks]), axis=-1)
-        return cls(n[..., 0], value, task, pair.reshape(*sums.shape[:-1], n_values, n_tasks))
 
 
 @dataclass(frozen=True)

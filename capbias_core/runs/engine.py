@@ -63,7 +63,7 @@ def execute(folder: str, run_id: str, token: str) -> None:
         with acting(run.owner), checkpoints_in(workspace.checkpoints / run_id):
             outcome = run_one(workspace, run.spec, _reporter(workspace, run_id, token))
         names = [own.name for own in MEASURES[run.spec.measure].metrics]
-        workspace.finish(run_id, token, outcome.results, outcome.arrays, outcome.notes, names, outcome.lacking)
+        workspace.finish(run_id, token, outcome.results, outcome.kept, outcome.notes, names, outcome.lacking)
     except Cancelled:
         with suppress(WorkspaceError):
             workspace.log(run_id, "stopped")

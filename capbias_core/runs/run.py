@@ -11,7 +11,7 @@ from capbias_core.aggregate import Estimate
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import deterministic
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Job, Outcome, of_images
+from capbias_core.measures.base import Job, Outcome, counts_of, estimates_of, of_images
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.shared_images import NOTE
 from capbias_core.types import Attribute, Progress
@@ -73,8 +73,13 @@ def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
-    """The estimates of a finished run again from the evidence that it left, by metric and direction."""
-    return MEASURES[run.spec.measure].estimates(workspace, run)
+    """The estimates of a finished run again from the counts that it left, by metric and direction."""
+    measure, values, found = MEASURES[run.spec.measure], run.spec.attribute["values"], {}
+    if measure.estimates:
+        return measure.estimates(workspace, run)
+    for direction, counts in counts_of(workspace, run).items():
+        found |= estimates_of(measure.metrics, counts, values, direction)
+    return found
 
 
 def is_current(spec: RunSpec) -> bool:

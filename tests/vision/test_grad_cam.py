@@ -17,8 +17,7 @@ from capbias_core.analysis.attribution_maps import attribution_runs, kept_maps
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.measures import attribution
-from capbias_core.metrics.attribution_score import attribution_even, attribution_pixels, attribution_score
-from capbias_core.metrics.pointing_game import pointing_game
+from capbias_core.metrics.attribution import attribution_even, attribution_pixels, attribution_score, pointing_game
 from capbias_core.present.heatmap import RAMP, heat_over, heat_text
 from capbias_core.runs.cost import expected
 from capbias_core.runs.plan import Request, plan
