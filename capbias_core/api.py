@@ -22,6 +22,7 @@ from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.measures.options import Option, checked
+from capbias_core.measures.protocols import PROTOCOLS, deviations, protocol_settings
 from capbias_core.measures.registry import (
     MEASURES,
     METRICS,
@@ -241,10 +242,11 @@ def score(
     labels: Source | None = None,
     attribute: str = "",
     references: Source | None = None,
-    metrics: Sequence[str] | str = DEFAULT_METRICS,
-    attacker: str | Sequence[str] = DEFAULT_ATTACKER,
+    metrics: Sequence[str] | str = (),
+    attacker: str | Sequence[str] = (),
     seeds: int | None = None,
     *,
+    protocol: str = "",
     words: bool = False,
     rank_by: str | tuple[str, str] = "",
     objects: Source | None = None,
@@ -268,18 +270,20 @@ def score(
 ) -> Report:
     """Score captions.
 
-    captions: a source, or several by the name of their captioner. A source is a path, a DataFrame, a list of dicts, or
-    COCO's JSON once parsed. labels: a table of labels. attribute: a known one such as gender, a TOML file, or a column
-    of the labels. references: human captions of the same images, if no file of captions has them beside. metrics: by
-    name, in any case; `lic` gives LIC and its parts, `LIC_M` itself alone. attacker: one or more.
-    seeds: None for the usual number. words: compute `report.words` now, not when it is asked for. rank_by: the metric
-    by which captioners are ranked, or a metric and its direction. objects: of the images. photographs: a folder, named
-    by image id. people: outlines or boxes on them. vectors, delta: of contextual alignment. values: the labels of a
-    column to compare. mapping: raw label -> value of the attribute, None to drop it, where labels are not spelled as
-    usual. several: which label an image with several rows gets, `majority`, `both`, `first` or `each`; without it the
-    columns decide, and a note says how. per_object: also a row for each object. choices: any field of a measure's
-    options by name, such as `max_images=500`. sets: what several captions of an image in a file are: samples of one
-    set, a set `each`, or a set per `prompt`.
+    captions: a source, or several by the name of their captioner. A source is a path, a DataFrame, a list of dicts,
+    or COCO's JSON once parsed. labels: a table of labels. attribute: a known one such as gender, a TOML file, or a
+    column of the labels. references: human captions of the same images, if no file of captions has them beside.
+    metrics: by name, in any case; `lic` gives LIC and its parts, `LIC_M` itself alone; without any, `DEFAULT_METRICS`
+    or those of the protocol. attacker: one or more; `ngram` if neither it nor a protocol is given. seeds: None for
+    the usual number. protocol: the paper whose settings fill what is not given: `lic`, `dbac`, `imagecaptioner2`,
+    `age`, `gender_score`, or `custom` for none. words: compute `report.words` now, not when it is asked for. rank_by:
+    the metric by which captioners are ranked, or a metric and its direction. objects: of the images. photographs: a
+    folder, named by image id. people: outlines or boxes on them. vectors, delta: of contextual alignment. values: the
+    labels of a column to compare. mapping: raw label -> value of the attribute, None to drop it, where labels are not
+    spelled as usual. several: which label an image with several rows gets, `majority`, `both`, `first` or `each`;
+    without it the columns decide, and a note says how. per_object: also a row for each object. choices: any field of
+    a measure's options by name, such as `max_images=500`. sets: what several captions of an image in a file are:
+    samples of one set, a set `each`, or a set per `prompt`.
 
     Everything runs in this process and leaves nothing behind. workspace: a folder in which inputs and runs are kept
     instead, so that the dashboard shows them and no run is made twice. collection: where in it; without labels,
@@ -295,6 +299,7 @@ def score(
         metrics=_several(metrics),
         attackers=_several(attacker),
         seeds=seeds,
+        protocol=protocol,
         choices=choices,
         per_object=per_object,
         rank_by=(rank_by, "") if isinstance(rank_by, str) else _pair(rank_by),
@@ -419,15 +424,30 @@ def as_argument(text: str) -> str:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of inputs, whatever they are. choices: fields of measures' options. rank_by: metric and direction,
-    ('', '') for the one that answers."""
+    """What is asked of inputs, whatever they are. protocol: the paper whose settings fill what is not given. choices:
+    fields of measures' options. rank_by: metric and direction, ('', '') for the one that answers."""
 
-    metrics: tuple[str, ...]
-    attackers: tuple[str, ...] = (DEFAULT_ATTACKER,)
+    metrics: tuple[str, ...] = ()
+    attackers: tuple[str, ...] = ()
     seeds: int | None = None
+    protocol: str = ""
     choices: Mapping[str, Any] = field(default_factory=dict)
     per_object: bool = False
     rank_by: tuple[str, str] = ("", "")
+
+    def __post_init__(self) -> None:
+        settings = protocol_settings(self.protocol)
+        metrics = PROTOCOLS[self.protocol].metrics if self.protocol in PROTOCOLS else DEFAULT_METRICS
+        attacker = settings.pop("attacker", DEFAULT_ATTACKER)
+        seeds = settings.pop("seeds", None)
+        filled = {
+            "metrics": self.metrics or metrics,
+            "attackers": self.attackers or (attacker,),
+            "seeds": seeds if self.seeds is None else self.seeds,
+            "choices": settings | dict(self.choices),
+        }
+        for name, value in filled.items():
+            object.__setattr__(self, name, value)
 
     def check(self) -> None:
         """Raises CapbiasError for a metric or choice that is not known or not allowed, before anything is read."""
@@ -517,12 +537,27 @@ def measured(
         left_out=left_out | lost,
         refused=tuple(refused),
         failed=tuple(failed),
-        notes=tuple(named_notes([(row.spec.model, _notes_of(row)) for row in rows if row.status == FINISHED])),
+        notes=(
+            *_protocol_notes(asked.protocol, specs),
+            *named_notes([(row.spec.model, _notes_of(row)) for row in rows if row.status == FINISHED]),
+        ),
     )
     if table.empty:
         return report
     about, sentence = _sentence(workspace, frame, table, kept, first)
     return _ranked(workspace, replace(report, sentence=sentence, about=about), asked.rank_by, first)
+
+
+def _protocol_notes(protocol: str, specs: Iterable[RunSpec]) -> list[str]:
+    """How runs differ from the protocol that was chosen, by measure."""
+    if protocol not in PROTOCOLS:
+        return []
+    found = {}
+    for spec in specs:
+        measure = MEASURES[spec.measure]
+        differ = deviations(protocol, measure.options.read(spec.options))
+        found[measure.title] = f"differs in {', '.join(differ)}" if differ else "followed"
+    return [f"Protocol {protocol}, {title}: {text}." for title, text in found.items()]
 
 
 def _reason(lack: Lack) -> str:

@@ -16,6 +16,7 @@ from capbias_core.analysis.read import attribute_of_run, comparisons, known_resu
 from capbias_core.attackers import ATTACKERS, at_hand, attacker_entry
 from capbias_core.bundle.write import write_bundle
 from capbias_core.measures.options import MOST_SEEDS
+from capbias_core.measures.protocols import PROTOCOLS, protocol_settings
 from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, METRICS, expand_metrics, measure_of
 from capbias_core.prepare.treebank import default_tokenizer
 from capbias_core.present.cells import BEYOND, BY_VALUE, beyond_table, by_value_table, no_beyond
@@ -62,7 +63,7 @@ from pages.ui.base import (
 )
 from pages.ui.chart import draw_chart
 from pages.ui.lengths import lengths_view
-from pages.ui.options import option_controls
+from pages.ui.options import OF_PAGE, option_controls
 from pages.ui.running import answer_box, cost, progress, to_do
 from pages.ui.table import draw_table
 
@@ -103,6 +104,15 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         optional=True,
         help="LIC compares a model with the human captions of the same images. Without them only LIC_M is given.",
     )
+    protocol = view.selectbox(
+        side,
+        "Protocol",
+        ["", *PROTOCOLS],
+        key="protocol",
+        format_func=lambda name: PROTOCOLS[name].title if name else "Each measure's paper, fast attacker",
+        help="Sets the attacker, seeds, split and alignment as a paper has them. Results name each deviation.",
+    )
+    settings = protocol_settings(protocol)
     # The page opens on what the front page says, where anything was measured.
     known = cached.once(engine.workspace, "measured", lambda: comparisons(engine.workspace, collection, first))
     measured = [
@@ -112,24 +122,32 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         side,
         "Attacker",
         list(ATTACKERS),
-        default=next((own.attacker for own in measured if at_hand(own.attacker)), None),
-        key="attacker",
+        default=settings.get("attacker") or next((own.attacker for own in measured if at_hand(own.attacker)), None),
+        key=f"attacker_{protocol}" if protocol else "attacker",
         accept_new_options=True,
         help="ngram: a linear attacker, a preview in seconds. lstm_bi and lstm: the LIC and the DBAC paper's "
         "protocols, minutes per seed on a CPU. minilm and the rest read with a pretrained encoder; or type the folder "
         "or name of any other, or one of these with its folder: bert_ft=FOLDER.",
     )
     known_seeds = next((own.seeds for own in measured if own.attacker == attacker), attacker_entry(attacker).seeds)
-    seeds = view.number(side, "Seeds", 1, MOST_SEEDS, known_seeds, key="seeds", help="The papers use 10.")
+    seeds = view.number(
+        side,
+        "Seeds",
+        1,
+        MOST_SEEDS,
+        settings.get("seeds", known_seeds),
+        key=f"seeds_{protocol}" if protocol else "seeds",
+        help="The papers use 10.",
+    )
     seen = bool(photograph_sets(engine.workspace, collection))
     known = [name for name, group in GROUPS.items() if seen or not measure_of(group.metrics[0]).needs.photographs]
     metrics = view.multiselect(
         side,
         "Metrics",
         known,
-        default=DEFAULT_GROUPS,
+        default=PROTOCOLS[protocol].metrics if protocol else DEFAULT_GROUPS,
         format_func=lambda name: GROUPS[name].title,
-        key="metrics",
+        key=f"metrics_{protocol}" if protocol else "metrics",
         missing="the metric",
         any_case=True,
     )
@@ -174,7 +192,9 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         merge_masks=merge,
         words=words,
         objects=shown,
-        options={"tokenizer": default_tokenizer()} | options,
+        options={"tokenizer": default_tokenizer()}
+        | {name: value for name, value in settings.items() if name not in OF_PAGE}
+        | options,
     )
 
 

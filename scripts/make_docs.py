@@ -8,6 +8,7 @@ from pathlib import Path
 
 from capbias_core.measures.base import Measure, Metric, Needs
 from capbias_core.measures.options import bounds_text
+from capbias_core.measures.protocols import PROTOCOLS
 from capbias_core.measures.registry import GROUPS, MEASURES, NAME_RULE
 from capbias_core.present.sentence import BETTER
 
@@ -23,12 +24,29 @@ This page is generated from `capbias_core/measures/` by `make docs`.
 """
 
 
+PROTOCOL_HEAD = """## Protocols
+
+`--protocol NAME` (or `protocol=`, a plan's `protocol`, and Protocol on Scores) sets what a paper fixes, where nothing else
+is given. Without it each measure follows its own paper with the fast attacker `ngram`. The method of each result names the
+protocol and each deviation from it. `custom` sets nothing.
+
+| protocol | paper | settings | always |
+| --- | --- | --- | --- |"""
+
+
 def metrics_page() -> str:
     """The whole page."""
     groups = ["| ask for | metrics |", "| --- | --- |"]
     groups += [f"| `{own.name}` | {', '.join(own.metrics)} |" for own in GROUPS.values()]
     parts = [_measure(own) for own in MEASURES.values() if own.metrics]
-    return "\n".join([HEAD, *groups, "", *parts]).rstrip() + "\n"
+    return "\n".join([HEAD, *groups, "", PROTOCOL_HEAD, *map(_protocol, PROTOCOLS), "", *parts]).rstrip() + "\n"
+
+
+def _protocol(name: str) -> str:
+    """A protocol as a row of the table."""
+    protocol = PROTOCOLS[name]
+    settings = ", ".join(f"{option} {value}" for option, value in protocol.settings.items() if option != "merge_masks")
+    return f"| `{name}` | {protocol.title}, {protocol.where} | {settings} | {protocol.fixed} |"
 
 
 def _measure(measure: Measure) -> str:

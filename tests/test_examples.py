@@ -22,6 +22,21 @@ def example(name: str):
     return module
 
 
+# the shortest
+
+
+def test_lic_with_scikit_learn_alone_is_the_number_of_the_product():
+    people = pd.DataFrame(json.loads((DEMO_FOLDER / "references.json").read_text())["annotations"])
+    captions = pd.read_json(DEMO_FOLDER / "results" / "amplifier.json", dtype={"image_id": str})
+    captions = captions.set_index("image_id")["caption"].to_dict()
+    references = people.astype({"image_id": str}).groupby("image_id")["caption"].apply(list).to_dict()
+    labels = pd.read_csv(DEMO_FOLDER / "attributes.csv", dtype=str).set_index("image_id")["gender"]
+    labels = labels[labels.isin(["Female", "Male"]) & labels.index.isin(captions.keys() & references.keys())].to_dict()
+    found = example("lic_in_60_lines.py").lic(captions, references, labels, seeds=2)
+    report = capbias.score(DEMO_FOLDER / "results" / "amplifier.json", metrics=["lic"], seeds=2, **DEMO)
+    assert found == pytest.approx([report[name].value for name in ("LIC", "LIC_M", "LIC_D")], abs=1e-6)
+
+
 # a callback
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 from capbias_core.measures.registry import variants_of
 from capbias_core.types import A_TO_T, T_TO_A
 
-NAMES = ("DBAC", "DBAC_verbs", "DBAC_accuracy", "DBAC_code", "DPA")
+NAMES = ("DBAC", "DBAC_verbs", "DBAC_equations", "DBAC_accuracy", "DPA")
 # Metric and direction of each way, by what the pair is called.
 MEASURES = {
     **{name: {way: (name, way) for way in (A_TO_T, T_TO_A)} for name in NAMES},
@@ -39,12 +39,12 @@ def directions(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
 def signs(row: dict, added: dict | None = None) -> dict[str, int]:
     """Of each direction 1 where it is above 0 by its interval, -1 where it is below, 0 where that is unclear.
 
-    row: of `directions`. added: the row of what the attacker adds to a constant one's A->T; above is then only what has
-    both above 0.
+    row: of `directions`. added: the row of what the attacker adds to a constant one's A->T, which must then have the
+    same sign.
     """
     across = _sign(row[f"{A_TO_T}_low"], row[f"{A_TO_T}_high"])
-    if added is not None and across > 0:
-        across = max(0, _sign(added["ci_low"], added["ci_high"]))
+    if added is not None and across != _sign(added["ci_low"], added["ci_high"]):
+        across = 0
     return {A_TO_T: across, T_TO_A: _sign(row[f"{T_TO_A}_low"], row[f"{T_TO_A}_high"])}
 
 

@@ -98,7 +98,9 @@ def explain(
             raise CapbiasError(
                 f"explain takes one captioner, and here are {len(kept.captions)}.", "Name one with --captions."
             )
-        asked = Asked(("error",), (attacker,), 1, {name: own for name, own in chosen.items() if name != "attacker"})
+        asked = Asked(
+            ("error",), (attacker,), 1, choices={name: own for name, own in chosen.items() if name != "attacker"}
+        )
         specs = [spec for spec in plan(workspace, asked.of(kept, words=True)) if spec.measure == PER_CAPTION][:1]
         image = None if question.image is None else _image_id(question.image)
         _check_image(image, workspace, specs[0])

@@ -22,6 +22,7 @@ from capbias_core.cli.inputs import SETS_FLAG, InputFlags, inputs
 from capbias_core.cli.running import run_all
 from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, on_terminal, readable, say, show, write_output
 from capbias_core.errors import unknown_name
+from capbias_core.measures.protocols import NAMES
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.prepare.align import DELTA
 from capbias_core.present.sentence import decimals, told_apart
@@ -109,6 +110,15 @@ def score(
             WHAT,
         ),
     ] = None,
+    protocol: Annotated[
+        str | None,
+        flag(
+            f"a paper whose settings are used where none is given: {', '.join(NAMES)} (default: each measure's paper, "
+            f"with the attacker {DEFAULT_ATTACKER})",
+            "NAME",
+            WHAT,
+        ),
+    ] = None,
     per_object: Annotated[bool, flag("also a row for each object", group=WHAT)] = False,
     further: Annotated[FurtherInputs, Flags] = NO_FURTHER,
     attacker: Annotated[
@@ -130,9 +140,10 @@ def score(
     """Score captions: LIC, leakage, ratio, error and more, with intervals."""
     chosen = given(choices)
     asked = Asked(
-        metrics=tuple(metric or DEFAULT_METRICS),
-        attackers=tuple(attacker or (DEFAULT_ATTACKER,)),
+        metrics=tuple(metric or ()),
+        attackers=tuple(attacker or ()),
         seeds=chosen.pop("seeds", None),
+        protocol=protocol or "",
         choices={name: own for name, own in chosen.items() if name not in OF_INPUTS},
         per_object=per_object,
     )

@@ -22,6 +22,7 @@ from capbias_core.aggregate.refits import UNBOUNDED
 from capbias_core.errors import NotMeasurable, taken_twice
 from capbias_core.measures.cost import Size
 from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
+from capbias_core.measures.protocols import protocol_text
 from capbias_core.metrics.evidence import Ratio
 from capbias_core.metrics.share import gap, share
 from capbias_core.prepare import masked_captions
@@ -359,8 +360,8 @@ class Job:
         """A row of the results table.
 
         n: captions or images that the value rests on. interval: where it is known already. columns: others of the row,
-        such as `group`. A metric that rests on human captions carries their alignment. Raises ValueError for a value
-        beyond the metric's range.
+        such as `group`. A metric that rests on human captions carries their alignment. The method ends with the
+        protocol of the paper and each deviation from it. Raises ValueError for a value beyond the metric's range.
         """
         aligned = isinstance(self.options, Aligned) and self.spec.references and metric.side != "model"
         alignment = alignment_name(self.options.alignment) if aligned else ""
@@ -375,7 +376,7 @@ class Job:
             metric=metric.name,
             direction=direction,
             n=n,
-            method=method,
+            method="; ".join(filter(None, [method, protocol_text(self.spec.measure, self.options)])),
             **known,
         )
 

@@ -189,20 +189,38 @@ def _ba(sides: Sequence[CaptionSide]) -> tuple[Tables, str]:
 
 
 def _dba_g(sides: Sequence[CaptionSide], objects: pd.Series) -> tuple[Tables, str]:
-    images = sides[0].images
-    names, on_image = objects_of(images, objects)
+    human, images = sides[0], sides[0].images
+    _, on_image = objects_of(images, objects)
     known = annotated(images, objects)
+    kept, least = _common(human, on_image[human.image[human.only_one & known[human.image]]])
+    on_image = on_image[:, kept]
     found = cooccurrence(sides, lambda side: (side.values, on_image[side.image], side.only_one & known[side.image]))
     part = "" if known.all() else f" Objects are known of {known.sum():,} of the {len(images):,} images."
-    return found, f"{len(names)} objects that the images show.{of_no_value(*sides)}{part}"
+    which = f"{len(kept)} objects of images with {least} human captions or more"
+    return found, f"{which}.{of_no_value(*sides)}{part}"
 
 
 def _dba_o(sides: Sequence[CaptionSide]) -> tuple[Tables, str]:
-    kept = np.flatnonzero(sides[0].objects.sum(axis=0) > 0)
-    if not len(kept):
+    human = sides[0]
+    if not human.objects.sum():
         raise NotMeasurable(f"The human captions name no object such as {', '.join(list(object_names())[:3])}.")
+    kept, least = _common(human, human.objects)
     found = cooccurrence(sides, lambda side: (side.labelled, side.objects[:, kept], slice(None)))
-    return found, f"{len(kept)} objects that human captions name."
+    return found, f"{len(kept)} objects that {least} human captions or more name."
+
+
+def _common(human: CaptionSide, objects: csr_array) -> tuple[np.ndarray, int]:
+    """The columns of objects that are in enough human captions, and how many are enough.
+
+    objects: (n, L) booleans of the human captions that count. Enough are as many as BA needs of all values together.
+    The change of a rare object is large by chance and weighs as much as any other. Raises NotMeasurable where no object
+    is common enough.
+    """
+    least = human.k * least_captions(human)
+    kept = np.flatnonzero(np.asarray(objects.sum(axis=0)).ravel() >= least)
+    if not len(kept):
+        raise NotMeasurable(f"No object is in {least} human captions or more.", "Load more human captions.")
+    return kept, least
 
 
 MEASURE = Measure(
@@ -215,7 +233,7 @@ MEASURE = Measure(
         Group("dba", "DBA_G and DBA_O", ("DBA_G", "DBA_G_crossfit", "DBA_O", "DBA_O_crossfit")),
     ),
     needs=Needs(references="required", objects="optional"),
-    version=3,
+    version=4,
     cost=per_image(1.0),
     run=run,
 )

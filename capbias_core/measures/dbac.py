@@ -37,11 +37,11 @@ from capbias_core.measures.base import (
 from capbias_core.measures.caption_side import CaptionSide, both_sides, one_hot
 from capbias_core.measures.cost import held_out_cost
 from capbias_core.measures.image_objects import LEAST_SHARE, annotated, common_objects, objects_of
-from capbias_core.measures.options import Aligned, Attacked, Seeded
+from capbias_core.measures.options import Aligned, Attacked, Split80
 from capbias_core.measures.training import AttackerTrainer, CaptionList, attacker_of
 from capbias_core.metrics.dbac import accuracy, inverse_cross_entropy, normalised, pair_weight, pattern_weight
 from capbias_core.prepare import held_out_count, image_split
-from capbias_core.prepare.tasks import mask_objects, object_names, phrases
+from capbias_core.prepare.tasks import mask_objects, named_at_spaces, object_names, phrases
 from capbias_core.types import A_TO_T, T_TO_A, Result, left_out_lines
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.store import RunRow, Workspace
@@ -55,19 +55,20 @@ SMALLEST_BATCH = 16
 ENOUGH = 5000
 
 SOURCE = "DBAC (directional bias amplification in captioning), Eq. 5-8, after Wang & Russakovsky, ICML 2021"
-# The paper leaves open how w of many pairs becomes one number: name -> what it is called, what it says.
+# The paper leaves open how w of many captions becomes one number: name -> title, explanation.
 VARIANTS = {
     "DBAC": (
+        "DBAC, the authors' code",
+        "The authors' code: the probability of the truth times the share of captions with the same task words, "
+        "averaged over captions. It gives the sign that the paper prints. A->T falls where captions name objects in "
+        "more ways.",
+    ),
+    "DBAC_equations": (
         "DBAC, its equations, Q = 1 / cross-entropy",
         "The paper's equations with Q = 1 / cross-entropy. Above 0: the model's captions tie value and task words "
         "together more than the human ones do. A->T also rises where a model names objects more often.",
     ),
     "DBAC_accuracy": ("DBAC, its equations, Q = accuracy", "The paper's equations with Q = accuracy."),
-    "DBAC_code": (
-        "DBAC, the authors' code",
-        "As the authors' code reads it: probability of the truth times the share of the pattern of task words, caption "
-        "by caption. Of T->A the share of the value is that of captions that name it.",
-    ),
 }
 
 
@@ -121,8 +122,8 @@ def beside_constant(constant: str, added: str, title: str) -> tuple[Metric, Metr
             "lower",
             (-100, 100),
             source,
-            f"{title}, its equations, by an attacker that reads nothing and gives every answer the same probability: "
-            "what comes of how often words and values occur.",
+            f"{title} by an attacker that reads nothing and gives every answer the same probability: the part that "
+            "depends only on how often words and values occur.",
         ),
         Metric(
             added,
@@ -145,7 +146,7 @@ METRICS = by_name(
 
 
 @dataclass(frozen=True)
-class DBACOptions(Attacked, Seeded, Aligned):
+class DBACOptions(Attacked, Split80, Aligned):
     """Choices of DBAC."""
 
 
@@ -154,9 +155,9 @@ class Layout:
     """The columns of one side: by name, how many; L task words, K values, P patterns of task words, G groups.
 
     Of captions held out: losses and right guesses by task word, pairs of value and task word, summed probabilities of
-    the truth by group and pattern, captions. Of all captions of the side: with each task word, value, pattern and
-    group. A caption's group is what the authors' code takes for its attribute: of A->T the labelled value, of T->A the
-    value that the caption names (`named_values`).
+    the truth by group and pattern, how many captions these are (seen), captions. Of all captions of the side: with each
+    task word, value, pattern and group. A caption's group is what the authors' code takes for its attribute: of A->T
+    the labelled value, of T->A the value that the caption names (`named_most`).
     """
 
     k: int
@@ -171,6 +172,7 @@ class Layout:
             "right": n_tasks,
             "pairs": k * n_tasks,
             "chances": groups * patterns,
+            "seen": groups * patterns,
             "held_out": 1,
             "with_task": n_tasks,
             "with_value": k,
@@ -184,10 +186,11 @@ class Layout:
         return sum(self.widths().values())
 
     def parts(self, sums: np.ndarray) -> dict[str, np.ndarray]:
-        """(..., C) sums by name; pairs and chances as (..., K, L) and (..., G, P)."""
+        """(..., C) sums by name; pairs as (..., K, L), chances and seen as (..., G, P)."""
         names = list(self.widths())
         found = dict(zip(names, np.split(sums, np.cumsum(list(self.widths().values()))[:-1], axis=-1), strict=True))
-        for name, rows, width in (("pairs", self.k, self.tasks), ("chances", self.groups, self.patterns)):
+        by_pattern = (self.groups, self.patterns)
+        for name, rows, width in (("pairs", self.k, self.tasks), ("chances", *by_pattern), ("seen", *by_pattern)):
             found[name] = found[name].reshape(*sums.shape[:-1], rows, width)
         return found
 
@@ -246,6 +249,11 @@ class TaskWords(Protocol):
         each side has. Raises NotMeasurable where captions have none."""
         ...
 
+    def patterns(self, side: CaptionSide) -> csr_array:
+        """(n, ...) booleans whose different rows are the patterns of task words of A->T, as the authors' code reads
+        them."""
+        ...
+
     def of_images(self, sides: Sequence[CaptionSide]) -> OfImages:
         """What T->A guesses. Raises NotMeasurable where there is nothing."""
         ...
@@ -283,6 +291,9 @@ class Objects:
         kept = np.flatnonzero(sum(side.objects.sum(axis=0) for side in sides))
         named = [side.objects[:, kept] for side in sides]
         return [every[place] for place in kept], named, f"{len(kept)} objects that captions name"
+
+    def patterns(self, side: CaptionSide) -> csr_array:
+        return named_at_spaces(side.frame["caption"])
 
     def of_images(self, sides: Sequence[CaptionSide]) -> OfImages:
         human = sides[1]
@@ -402,7 +413,8 @@ def _guess_value(job: Job, words: TaskWords, sides: Sequence[CaptionSide], progr
     lists = [side.lists(job.masked) for side in sides]
     trainer = _trainer(job, sides, y, progress)
     groups = [side.labelled for side in sides]
-    evidence = _evidence(trainer, job, sides, lists, names, named, groups, truth, inverse=False)
+    patterns = [words.patterns(side) for side in sides]
+    evidence = _evidence(trainer, job, sides, lists, names, named, patterns, groups, truth, inverse=False)
     return evidence, " ".join([f"{which}; {_sizes(job, sides)}", *trainer.notes])
 
 
@@ -420,7 +432,7 @@ def _guess_tasks(job: Job, words: TaskWords, sides: Sequence[CaptionSide], progr
     tasks = [on_image[side.image] for side in sides]
     trainer = _trainer(job, sides, there, progress)
     groups = [csr_array(_patterns(csr_array(named_most(side))).T) for side in sides]
-    evidence = _evidence(trainer, job, sides, lists, names, tasks, groups, truth, inverse=True)
+    evidence = _evidence(trainer, job, sides, lists, names, tasks, tasks, groups, truth, inverse=True)
     return evidence, " ".join([f"{which}; {_sizes(job, sides)}", *trainer.notes])
 
 
@@ -465,13 +477,15 @@ def _evidence(
     lists: list[list[CaptionList]],
     names: Sequence[str],
     tasks: list[csr_array],
+    patterned: list[csr_array],
     groups: list[csr_array],
     truth: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]],
     inverse: bool,
 ) -> Evidence:
     """Held-out guesses of attackers on both sides.
 
-    tasks: (n, L) booleans of each side, which task words belong to a caption. groups: (n, G), its group (`Layout`).
+    tasks: (n, L) booleans of each side, which task words belong to a caption. patterned: (n, ...) booleans of each side
+    whose different rows are patterns. groups: (n, G), its group (`Layout`).
     truth: of test images and logits, losses and right guesses, (n, 1) or (n, L), and the probability of the whole truth
     (n,). inverse: P(a) / P(t).
     """
@@ -479,8 +493,8 @@ def _evidence(
     splits = [image_split(sides[0].y, sides[0].k, seed, share, trainer.images) for seed in seeds]
     trainer.fits = len(splits) * sum(map(len, lists))
     guesses, said, layouts = [], [], []
-    for place, (side, own, group) in enumerate(zip(sides, tasks, groups, strict=True)):
-        patterns = _patterns(own)
+    for place, (side, own, row, group) in enumerate(zip(sides, tasks, patterned, groups, strict=True)):
+        patterns = _patterns(row)
         said.append(_by_image(side.image, len(trainer.images)) @ _said(side.labelled, own, patterns, group))
         what, align_to = (("the model's captions", None), ("the human captions", lists[0]))[place]
         by_seed = dict.fromkeys(seeds, 0)
@@ -530,16 +544,20 @@ def _guessed(tasks: csr_array, label: csr_array, patterns: csr_array, groups: cs
     """(n, ...) of captions held out: the first columns of `Layout`."""
     losses, right, chance = truth
     pairs = [tasks.multiply(label[:, [value]]) for value in range(label.shape[1])]
-    weighted = groups.multiply(chance[:, None]).tocsc()
-    chances = [patterns.T.multiply(weighted[:, [group]]) for group in range(groups.shape[1])]
+    by_group = [
+        [patterns.T.multiply(weights[:, [group]]) for group in range(groups.shape[1])]
+        for weights in (groups.multiply(chance[:, None]).tocsc(), groups.tocsc())
+    ]
     held_out = csr_array(np.ones((len(chance), 1)))
-    return csr_array(hstack([tasks.multiply(losses), tasks.multiply(right), *pairs, *chances, held_out]))
+    return csr_array(
+        hstack([tasks.multiply(losses), tasks.multiply(right), *pairs, *by_group[0], *by_group[1], held_out])
+    )
 
 
 def weight_of(name: str, sums: np.ndarray, layout: Layout, inverse: bool) -> np.ndarray:
     """w of one side by a variant: (..., C) sums to (...). Frequencies are those of the same sums."""
     parts = layout.parts(sums)
-    if name == "DBAC_code":
+    if name == "DBAC":
         ratio = _ratio(parts["with_pattern"], parts["with_group"], inverse)
         return pattern_weight((parts["chances"] * ratio).sum(axis=(-2, -1)), parts["held_out"][..., 0])
     captions = parts["pairs"].sum(axis=-2)
@@ -548,12 +566,15 @@ def weight_of(name: str, sums: np.ndarray, layout: Layout, inverse: bool) -> np.
     return pair_weight(quality, parts["pairs"], _ratio(parts["with_task"], parts["with_value"], inverse))
 
 
-def constant_weight(sums: np.ndarray, layout: Layout, inverse: bool) -> np.ndarray:
+def constant_weight(name: str, sums: np.ndarray, layout: Layout, inverse: bool) -> np.ndarray:
     """w of one side by an attacker that always gives the same, up to a factor that both sides share: (..., C) to (...).
 
-    Its quality is the same for every task word, so it is left out.
+    name: the variant. The attacker's quality is the same for every task word, so it is left out.
     """
     parts = layout.parts(sums)
+    if name == "DBAC":
+        ratio = _ratio(parts["with_pattern"], parts["with_group"], inverse)
+        return pattern_weight((parts["seen"] * ratio).sum(axis=(-2, -1)), parts["held_out"][..., 0])
     quality = np.ones_like(parts["with_task"])
     return pair_weight(quality, parts["pairs"], _ratio(parts["with_task"], parts["with_value"], inverse))
 
@@ -570,7 +591,7 @@ def estimates_of(evidence: Evidence) -> dict[str, Estimate]:
     found = {}
     for variant in VARIANTS:
         found |= variant_estimates(evidence, variant, variant, METRICS)
-    return found | constant_estimates(evidence, found["DBAC"], CONSTANT, ADDED, METRICS)
+    return found | constant_estimates(evidence, "DBAC", found["DBAC"], CONSTANT, ADDED, METRICS)
 
 
 def variant_estimates(
@@ -593,14 +614,14 @@ def variant_estimates(
 
 
 def constant_estimates(
-    evidence: Evidence, whole: Estimate, constant: str, added: str, metrics: Mapping[str, Metric]
+    evidence: Evidence, variant: str, whole: Estimate, constant: str, added: str, metrics: Mapping[str, Metric]
 ) -> dict[str, Estimate]:
-    """What a constant attacker gives, and what of the whole is more. constant, added: the metrics' names."""
+    """DBAC of a constant attacker by a variant, and what reading adds. constant, added: the metrics' names."""
     half = evidence.layouts[0].width
 
     def of_constant(sums: np.ndarray) -> np.ndarray:
         sides = (sums[..., :half], sums[..., half:])
-        own = (constant_weight(*side, evidence.inverse) for side in zip(sides, evidence.layouts, strict=True))
+        own = (constant_weight(variant, *side, evidence.inverse) for side in zip(sides, evidence.layouts, strict=True))
         return normalised(*own)
 
     def of_added(sums: np.ndarray) -> np.ndarray:
@@ -641,12 +662,12 @@ MEASURE = Measure(
     metrics=tuple(METRICS.values()),
     groups=(
         Group("dbac", "DBAC", ("DBAC", "DBAC_M", "DBAC_H", CONSTANT, ADDED)),
+        Group("dbac_equations", "DBAC, its equations", ("DBAC_equations", "DBAC_equations_M", "DBAC_equations_H")),
         Group("dbac_accuracy", "DBAC, Q = accuracy", ("DBAC_accuracy", "DBAC_accuracy_M", "DBAC_accuracy_H")),
-        Group("dbac_code", "DBAC, as in its code", ("DBAC_code", "DBAC_code_M", "DBAC_code_H")),
     ),
     options=DBACOptions,
     needs=Needs(references="required", objects="optional"),
-    version=5,
+    version=6,
     cost=held_out_cost(1.0, tasks=True),
     run=OBJECTS.run,
     estimates=OBJECTS.estimates,

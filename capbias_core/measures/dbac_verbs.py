@@ -66,6 +66,9 @@ class Verbs:
                 )
         return names, own, which
 
+    def patterns(self, side: CaptionSide) -> csr_array:
+        return named_verbs(list(side.frame["caption"]), self.left_out)[1]
+
     def of_images(self, sides: Sequence[CaptionSide]) -> OfImages:
         human = sides[1]
         every, named = named_verbs(list(human.frame["caption"]), self.left_out)
@@ -91,8 +94,8 @@ class Verbs:
 
 def estimates_of(evidence: Evidence) -> dict[str, Estimate]:
     """Every metric, by name; they share their sums."""
-    found = variant_estimates(evidence, "DBAC", NAME, METRICS)
-    return found | constant_estimates(evidence, found[NAME], CONSTANT, ADDED, METRICS)
+    found = variant_estimates(evidence, "DBAC_equations", NAME, METRICS)
+    return found | constant_estimates(evidence, "DBAC_equations", found[NAME], CONSTANT, ADDED, METRICS)
 
 
 VERBS = DBAC(TITLE, METRICS, lambda job: Verbs(job.attribute.masked_words), estimates_of)
@@ -105,7 +108,7 @@ MEASURE = Measure(
     groups=(Group("dbac_verbs", TITLE, tuple(METRICS)),),
     options=DBACOptions,
     needs=Needs(references="required"),
-    version=2,
+    version=3,
     cost=held_out_cost(1.0, tasks=True),
     run=VERBS.run,
     estimates=VERBS.estimates,

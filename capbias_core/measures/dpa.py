@@ -20,7 +20,7 @@ from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outco
 from capbias_core.measures.caption_side import CaptionSide, both_sides, one_hot
 from capbias_core.measures.cost import per_seed
 from capbias_core.measures.image_objects import LEAST_SHARE, annotated, common_objects, objects_of
-from capbias_core.measures.options import Seeded
+from capbias_core.measures.options import Split80
 from capbias_core.metrics.predictability import amplification, as_unlike, cross_entropy
 from capbias_core.metrics.share import share
 from capbias_core.prepare import child_seed, image_split
@@ -161,9 +161,9 @@ MEASURE = Measure(
     place=5,
     metrics=METRICS,
     groups=(Group("dpa", "DPA", ("DPA", "DPA_M", "DPA_H")),),
-    options=Seeded,
+    options=Split80,
     needs=Needs(references="required", objects="optional"),
-    version=3,
+    version=4,
     cost=per_seed(6.0),
     run=run,
 )

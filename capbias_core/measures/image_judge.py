@@ -13,7 +13,7 @@ from capbias_core.attackers.base import Attacker
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Job, Metric, Needs, Outcome, RatioMetric, zero
 from capbias_core.measures.held_out import estimates_of, held_out_arrays
-from capbias_core.measures.options import Photographed, Seeded, Trained, option
+from capbias_core.measures.options import Photographed, Split80, Trained, option
 from capbias_core.measures.training import AttackerTrainer, CaptionList, caption_lists, unread_notes
 from capbias_core.metrics.confidence import label_probabilities
 from capbias_core.metrics.evidence import HeldOut, Ratio
@@ -40,7 +40,7 @@ HUMAN = Needs(references="required")
 
 
 @dataclass(frozen=True)
-class JudgeTraining(Seeded, Trained, Photographed):
+class JudgeTraining(Split80, Trained, Photographed):
     """Choices of a measure whose judge sees the photographs. judge_epochs, picture_size: None for the usual."""
 
     picture_size: int | None = option(

@@ -160,7 +160,7 @@ MEASURE = Measure(
     needs=Needs(references="optional", photographs=True),
     cost=per_seed(50_000.0),
     run=run,
-    version=2,
+    version=3,
     estimates=partial(stored_estimates, METRICS.values()),
     freeze=freeze,
     for_set=for_set,

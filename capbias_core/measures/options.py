@@ -150,12 +150,20 @@ class Seeded(Options):
     )
     test_share: float = option(
         TEST_SHARE,
-        "share of images held out in each split",
+        "share of images held out in each split (default: that of the measure's paper, 0.1, or 0.2 for DBAC, DPA and "
+        "ImageCaptioner2)",
         flag="--test-share",
         at_least=0.05,
         at_most=0.5,
         metavar="SHARE",
     )
+
+
+@dataclass(frozen=True)
+class Split80(Seeded):
+    """Choices of a measure whose paper tests on 20% of the images."""
+
+    test_share: float = field(default=0.2, metadata={"option": Seeded.about()["test_share"]})
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ MEASURE = Measure(
     needs=Needs(references="optional", photographs=True),
     cost=per_seed(30_000.0),
     run=run,
-    version=2,
+    version=3,
     estimates=partial(stored_estimates, METRICS.values()),
     freeze=freeze,
     in_process=False,

@@ -256,6 +256,19 @@ def named_objects(encoded: Encoded, names: dict[str, tuple[tuple[str, ...], ...]
     return _once(object_mentions(encoded, names))
 
 
+def named_at_spaces(captions: Collection[str]) -> csr_array:
+    """(n, L) booleans: a word of the caption is the name of a COCO object of one word, as the authors of DBAC read it.
+
+    Captions are split at spaces alone, so `bat.` is not `bat`, and neither plurals nor names of two words count.
+    """
+    names = {name: column for column, name in enumerate(own for own in object_names() if " " not in own)}
+    cells = [
+        (row, names[word]) for row, caption in enumerate(captions) for word in {*caption.lower().split()} & names.keys()
+    ]
+    rows, columns = np.array(cells, dtype=int).reshape(-1, 2).T
+    return _counts(rows, columns, len(captions), len(names))
+
+
 def object_mentions(encoded: Encoded, names: dict[str, tuple[tuple[str, ...], ...]]) -> csr_array:
     """(n, len(names)): how often the caption names the object.
 

@@ -27,12 +27,13 @@ def option_controls(workspace: Workspace, collection: str, measures: Iterable[Me
     references: whether human captions are chosen, which an alignment needs.
     """
     found: dict[str, Any] = {}
-    about = {
-        name: (own, next(field.default for field in fields(measure.options) if field.name == name))
-        for measure in measures
-        for name, own in measure.options.about().items()
-        if name not in OF_PAGE
-    }
+    about: dict[str, tuple[Option, Any]] = {}
+    for measure in measures:
+        defaults = {field.name: field.default for field in fields(measure.options)}
+        for name, option in measure.options.about().items():
+            if name not in OF_PAGE:
+                same = name not in about or about[name][1] == defaults[name]
+                about[name] = (option, defaults[name] if same else None)
     if "alignment" in about and references:
         found |= alignment_picker(workspace, collection)
     for name, kept in KEPT.items():

@@ -158,7 +158,7 @@ def test_verbs_are_called_verbs():
 
 
 def test_no_image_is_advised_where_another_variant_has_the_other_sign():
-    rows = pd.DataFrame([*ROWS.to_dict("records"), *pair("one", (-9, -12, -6), (5, 1, 9), metric="DBAC_code")])
+    rows = pd.DataFrame([*ROWS.to_dict("records"), *pair("one", (-9, -12, -6), (5, 1, 9), metric="DBAC_equations")])
     frame = directions(rows, "DBAC")
     table = directions_table(frame, rows, "DBAC").set_index("captioner")
     before = directions_table(frame, ROWS, "DBAC").set_index("captioner")
@@ -171,7 +171,7 @@ def test_no_image_is_advised_where_another_variant_has_the_other_sign():
     shown = directions_table(by_ngram, also, "DBAC").set_index("captioner")
     assert shown.loc["one", "images to add"] == "both kinds", "another attacker is no variant"
     others = [
-        *pair("five", (-9, -12, -6), (5, 1, 9), "DBAC_code"),
+        *pair("five", (-9, -12, -6), (5, 1, 9), "DBAC_equations"),
         *pair("five", (9, 6, 12), (5, 1, 9), "DBAC_accuracy"),
     ]
     unclear = pd.DataFrame([*rows.to_dict("records"), *others])

@@ -15,7 +15,7 @@ from capbias_core.attributes import get_attribute
 from capbias_core.measures import dbac as measure
 from capbias_core.measures.caption_side import CaptionSide, one_hot
 from capbias_core.metrics.dbac import accuracy, dbac, inverse_cross_entropy, pair_weight, pattern_weight
-from capbias_core.prepare.tasks import mask_objects, object_names
+from capbias_core.prepare.tasks import mask_objects, named_at_spaces, object_names
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.store import Workspace
@@ -98,7 +98,7 @@ def fill(folder, human: pd.DataFrame, model: pd.DataFrame, values, objects=None)
         table["objects"] = objects
     workspace = Workspace(folder)
     keep(workspace, labels=table, references=human, captions=model, trained=True)
-    names = ("dbac", "dbac_accuracy", "dbac_code")
+    names = ("dbac", "dbac_equations", "dbac_accuracy")
     return workspace, Request("c", ("m",), "labels", "gender", names, "human", seeds=3, options={"test_share": 0.2})
 
 
@@ -146,8 +146,8 @@ def test_a_to_t_gives_the_known_quality_of_both_sides(known):
 def test_inverse_cross_entropy_of_the_best_attackers(known):
     """Their losses are the entropies of 0.6 and 0.9: 0.673 and 0.325 nats, so w is about 1.49 and 3.08."""
     _, _, rows = known
-    assert rows.loc["DBAC_H", "A->T"]["value"] == pytest.approx(1 / 0.673, rel=0.05)
-    assert rows.loc["DBAC_M", "A->T"]["value"] == pytest.approx(1 / 0.325, rel=0.12)
+    assert rows.loc["DBAC_equations_H", "A->T"]["value"] == pytest.approx(1 / 0.673, rel=0.05)
+    assert rows.loc["DBAC_equations_M", "A->T"]["value"] == pytest.approx(1 / 0.325, rel=0.12)
 
 
 def test_a_constant_attacker_finds_nothing_where_words_are_as_common(known):
@@ -162,22 +162,22 @@ def test_a_constant_attacker_finds_nothing_where_words_are_as_common(known):
 def test_the_authors_code_of_the_same(known):
     """Probability of the truth times P(pattern) / P(a) = 1: mean 0.6 * 0.6 + 0.4 * 0.4 = 0.52 and 0.82."""
     _, _, rows = known
-    assert rows.loc["DBAC_code_H", "A->T"]["value"] == pytest.approx(0.52, abs=0.03)
-    assert rows.loc["DBAC_code_M", "A->T"]["value"] == pytest.approx(0.82, abs=0.04)
+    assert rows.loc["DBAC_H", "A->T"]["value"] == pytest.approx(0.52, abs=0.03)
+    assert rows.loc["DBAC_M", "A->T"]["value"] == pytest.approx(0.82, abs=0.04)
 
 
 def test_t_to_a_is_at_chance_where_values_and_objects_are_independent(known):
     """Masked captions say nothing about the object: 1 / ln 2 = 1.44 on both sides, and no amplification."""
     _, _, rows = known
     for side in "MH":
-        assert rows.loc[f"DBAC_{side}", "T->A"]["value"] == pytest.approx(1 / np.log(2), rel=0.06)
-    assert rows.loc["DBAC", "T->A"]["value"] == pytest.approx(0, abs=2)
+        assert rows.loc[f"DBAC_equations_{side}", "T->A"]["value"] == pytest.approx(1 / np.log(2), rel=0.06)
+    assert rows.loc["DBAC_equations", "T->A"]["value"] == pytest.approx(0, abs=2)
 
 
 def test_the_authors_code_of_t_to_a_multiplies_over_the_task_words(known):
     """Two words, each there or not with probability 1/2: the product is 1/4, P(a) / P(pattern) = 1."""
     _, _, rows = known
-    assert rows.loc["DBAC_code_H", "T->A"]["value"] == pytest.approx(0.25, abs=0.02)
+    assert rows.loc["DBAC_H", "T->A"]["value"] == pytest.approx(0.25, abs=0.02)
 
 
 def test_estimates_are_read_back_as_they_were_measured(known):
@@ -253,16 +253,40 @@ def test_the_ratio_of_patterns_by_hand():
         return hstack([measure._guessed(tasks, label, patterns, groups, truth), said]).sum(axis=0)
 
     layout, sums = measure.Layout(2, 2, 3, 2), sums_of(label)
-    assert measure.weight_of("DBAC_code", sums, layout, False) == pytest.approx((1 + 1 + 0.5 + 0.5) / 4)
-    assert measure.weight_of("DBAC_code", sums, layout, True) == pytest.approx((1 + 1 + 2 + 2) / 4)
+    assert measure.weight_of("DBAC", sums, layout, False) == pytest.approx((1 + 1 + 0.5 + 0.5) / 4)
+    assert measure.weight_of("DBAC", sums, layout, True) == pytest.approx((1 + 1 + 2 + 2) / 4)
     # The captions name F, M, M and nobody: 1/4, 2/4, 2/4 and 1/4 over bed 2/4, bed 2/4, none 1/4 and tie 1/4.
     named = measure.Layout(2, 2, 3, 3), sums_of(one_hot(np.array([0, 1, 1, 2]), 3))
-    assert measure.weight_of("DBAC_code", named[1], named[0], True) == pytest.approx((0.5 + 1 + 2 + 1) / 4)
-    # A constant attacker: A->T (2 * 1 + 1 * 1/2) / 3; T->A with P(F) / P(bed) = 1 and P(M) / P(tie) = 2, 4 / 3.
-    assert measure.constant_weight(sums, layout, False) == pytest.approx(2.5 / 3)
-    assert measure.constant_weight(sums, layout, True) == pytest.approx(4 / 3)
+    assert measure.weight_of("DBAC", named[1], named[0], True) == pytest.approx((0.5 + 1 + 2 + 1) / 4)
+    # A constant attacker that gives each truth probability 1 has the same by the authors' code.
+    assert measure.constant_weight("DBAC", sums, layout, False) == pytest.approx((1 + 1 + 0.5 + 0.5) / 4)
+    # By the equations: A->T (2 * 1 + 1 * 1/2) / 3; T->A with P(F) / P(bed) = 1 and P(M) / P(tie) = 2, 4 / 3.
+    assert measure.constant_weight("DBAC_equations", sums, layout, False) == pytest.approx(2.5 / 3)
+    assert measure.constant_weight("DBAC_equations", sums, layout, True) == pytest.approx(4 / 3)
     # The equations: (F, bed) twice, P(bed) / P(F) = 1; (M, tie) once, 1/4 over 1/2.
     assert measure.weight_of("DBAC_accuracy", sums, layout, False) == pytest.approx((2 * 1 + 1 * 0.5) / 3)
+
+
+def test_patterns_of_a_to_t_are_read_at_spaces_alone():
+    """As the authors' script has it: a full stop or a plural hides an object, and so does a name of two words."""
+    captions = [
+        "A man with a bat",
+        "a man with a bat.",
+        "two bananas",
+        "a banana, a CAKE on it",
+        "a hot dog",
+        "a dog cake",
+    ]
+    found = named_at_spaces(captions).toarray()
+    names = [name for name in object_names() if " " not in name]
+    assert [{names[place] for place in np.flatnonzero(row)} for row in found] == [
+        set(),
+        set(),
+        set(),
+        {"cake"},
+        {"dog"},
+        {"dog", "cake"},
+    ]
 
 
 def test_patterns_are_those_of_the_rows():

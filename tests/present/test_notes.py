@@ -92,9 +92,9 @@ def test_readings_that_disagree_clear_of_zero_are_named():
     text = variants_warning(
         rows(
             ("sat", "DBAC", "A->T", 5, 10),
-            ("sat", "DBAC_code", "A->T", -9, -3),
+            ("sat", "DBAC_equations", "A->T", -9, -3),
             ("sat", "DBAC", "T->A", 5, 10),
-            ("sat", "DBAC_code", "T->A", -1, 9),
+            ("sat", "DBAC_equations", "T->A", -1, 9),
             ("nic", "LIC", "", -3, -1),
         )
     )
@@ -102,8 +102,8 @@ def test_readings_that_disagree_clear_of_zero_are_named():
 
 
 def test_readings_that_agree_or_cannot_be_told_say_nothing():
-    assert variants_warning(rows(("sat", "DBAC", "A->T", 5, 10), ("sat", "DBAC_code", "A->T", 1, 3))) == ""
-    assert variants_warning(rows(("sat", "DBAC", "A->T", 5, 10), ("sat", "DBAC_code", "A->T", -1, 3))) == ""
+    assert variants_warning(rows(("sat", "DBAC", "A->T", 5, 10), ("sat", "DBAC_equations", "A->T", 1, 3))) == ""
+    assert variants_warning(rows(("sat", "DBAC", "A->T", 5, 10), ("sat", "DBAC_equations", "A->T", -1, 3))) == ""
     assert variants_warning(rows(("sat", "DBAC", "A->T", 5, 10))) == ""
 
 

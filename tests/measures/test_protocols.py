@@ -1,0 +1,63 @@
+"""Protocols: what each paper fixes, what a request takes from it, and how deviations are named."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from capbias_core.api import Asked
+from capbias_core.errors import CapbiasError
+from capbias_core.measures.protocols import PROTOCOLS, deviations, protocol_of, protocol_text
+from capbias_core.measures.registry import MEASURES, expand_metrics
+from capbias_core.runs.plan_file import parse_plan
+
+# Of each measure the share of images held out, as its paper has it: LIC section 5, DBAC section 5, ImageCaptioner2
+# "Implementation Details" (20%; an eighth of the other 80% chooses the epoch, which is its 10%).
+SHARES = {"lic": 0.1, "dbac": 0.2, "dbac_verbs": 0.2, "dpa": 0.2, "imagecaptioner2": 0.2, "vl_lic": 0.2}
+
+
+@pytest.mark.parametrize(("measure", "share"), SHARES.items())
+def test_measures_split_as_their_paper_does(measure, share):
+    default = {field.name: field.default for field in fields(MEASURES[measure].options)}
+    assert default["test_share"] == share == PROTOCOLS[protocol_of(measure)].settings["test_share"]
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_protocols_name_measures_metrics_and_options_that_there_are(name):
+    protocol = PROTOCOLS[name]
+    assert set(protocol.measures) <= set(MEASURES) and expand_metrics(protocol.metrics)
+    known = {option for measure in MEASURES.values() for option in measure.options.about()}
+    assert set(protocol.settings) <= known
+
+
+def test_a_protocol_fills_what_is_not_given():
+    asked = Asked(protocol="dbac")
+    assert (asked.metrics, asked.attackers, asked.seeds) == (("dbac",), ("lstm",), 10)
+    assert asked.choices == {"test_share": 0.2, "merge_masks": False}
+    given = Asked(("lic",), ("ngram",), 3, "dbac", {"test_share": 0.1})
+    assert (given.metrics, given.attackers, given.seeds, given.choices["test_share"]) == (("lic",), ("ngram",), 3, 0.1)
+    assert Asked().attackers == Asked(protocol="custom").attackers == ("ngram",) and Asked().seeds is None
+    assert Asked(protocol="age").seeds == 3
+    with pytest.raises(CapbiasError, match="DBAC|dbac"):
+        Asked(protocol="dabc")
+
+
+def test_a_plan_takes_a_protocol_too():
+    (request,) = parse_plan('[[measure]]\nattribute = "gender"\nprotocol = "dbac"\nseeds = 2\n', "p").requests
+    assert (request.metrics, request.attacker, request.seeds) == (("dbac",), "lstm", 2)
+    assert request.options == {"test_share": 0.2}
+
+
+def test_each_deviation_is_named():
+    lic = MEASURES["lic"].options
+    paper = lic.read({"attacker": "lstm_bi", "seeds": 10})
+    assert deviations("lic", paper) == [] and protocol_text("lic", paper) == "lic protocol"
+    text = protocol_text("lic", lic.read({"attacker": "ngram", "seeds": 10, "test_share": 0.2}))
+    assert text == "lic protocol, but attacker ngram (paper: lstm_bi), test share 0.2 (paper: 0.1)"
+    dbac = MEASURES["dbac"].options.read({"attacker": "lstm", "seeds": 10})
+    assert deviations("dbac", dbac) == ["alignment constant (paper: contextual (GloVe, 0.4))"]
+    aligned = {"name": "glove", "delta": 0.4, "digest": "", "path": ""}
+    assert deviations("dbac", dbac.with_(alignment=aligned)) == []
+    assert deviations("lic", paper.with_(alignment=aligned)) == ["alignment contextual_glove (paper: constant)"]
+    assert protocol_text("vocabulary", MEASURES["vocabulary"].options()) == ""
