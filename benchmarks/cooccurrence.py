@@ -18,7 +18,9 @@ import pandas as pd
 
 from benchmarks.interactive import COLLECTION, load
 from capbias_core.attributes import get_attribute
-from capbias_core.measures.bias_amplification import cooccurrence_estimates, evidence_of
+from capbias_core.measures.base import estimates_of
+from capbias_core.measures.bias_amplification import METRICS as MEASURED
+from capbias_core.measures.bias_amplification import counts_of_frames
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.workspace.store import Workspace
@@ -54,8 +56,10 @@ def time_million() -> None:
     human, model, labels, objects = generated(IMAGES)
     before = peak()
     start = time.perf_counter()
-    evidence, _ = evidence_of(human, model, labels, get_attribute("gender"), objects)
-    values = {name: (found.value, found.interval()) for name, found in cooccurrence_estimates(evidence).items()}
+    gender = get_attribute("gender")
+    counts = counts_of_frames(human, model, labels, gender, objects)
+    found = estimates_of(MEASURED.values(), counts, gender.values)
+    values = {name: (own.value, own.interval()) for (name, _), own in found.items() if not own.no_interval}
     taken = time.perf_counter() - start
     print(
         f"BA and DBA, {len(human) + len(model):,} generated captions: {taken:.1f} s (at most 60), memory at most "

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -54,7 +55,7 @@ class Counts:
         """
         image, images = pd.factorize(image_id, sort=sort)
         of_image = csr_array((np.ones(len(image)), (image, np.arange(len(image)))), shape=(len(images), len(image)))
-        sums = {name: of_image @ np.asarray(own, dtype=float) for name, own in columns.items()}
+        sums = {name: of_image @ np.asarray(column, dtype=float) for name, column in columns.items()}
         captions = np.bincount(image, minlength=len(images)).astype(float)
         return cls.by_image(images.tolist(), codes(images.tolist()), {"captions": captions, **sums})
 
@@ -63,11 +64,10 @@ class Counts:
         """The rows of several counts of the same images, one after the other; a column that a part lacks is 0 there."""
         if any(part.images != parts[0].images for part in parts):
             raise ValueError("counts are merged of the same images")
-        widths = {name: own for part in parts for name, own in part.columns.items()}
         columns = {}
-        for name, like in widths.items():
-            own = [part.columns.get(name, _zeros(like, len(part.image))) for part in parts]
-            columns[name] = csr_array(vstack(own)) if issparse(like) else np.concatenate(own)
+        for name, like in {name: column for part in parts for name, column in part.columns.items()}.items():
+            blocks = [part.columns.get(name, _zeros(like, len(part.image))) for part in parts]
+            columns[name] = csr_array(vstack(blocks)) if issparse(like) else np.concatenate(blocks)
         seeds = [part.seed for part in parts if part.seed is not None]
         return replace(
             parts[0],
@@ -75,7 +75,7 @@ class Counts:
             label=np.max([part.label for part in parts], axis=0),
             image=np.concatenate([part.image for part in parts]),
             seed=np.concatenate(seeds) if seeds else None,
-            unsure={name: own for part in parts for name, own in part.unsure.items()},
+            unsure={name: off for part in parts for name, off in part.unsure.items()},
         )
 
     def reading(self, names: Sequence[str]) -> Counts:
@@ -90,7 +90,7 @@ class Counts:
             self,
             images=tuple(image for image, one in zip(self.images, kept, strict=True) if one),
             label=self.label[kept],
-            columns={name: own[rows] for name, own in self.columns.items()},
+            columns={name: column[rows] for name, column in self.columns.items()},
             image=places[self.image[rows]],
             seed=None if self.seed is None else self.seed[rows],
         )
@@ -105,12 +105,12 @@ class Counts:
     @property
     def widths(self) -> dict[str, int]:
         """How many numbers each column has in a row; 0 for one that is not in a block."""
-        return {name: own.shape[1] if own.ndim == 2 else 0 for name, own in self.columns.items()}
+        return {name: column.shape[1] if column.ndim == 2 else 0 for name, column in self.columns.items()}
 
     @cached_property
     def table(self) -> Block:
         """(rows, M), all columns side by side."""
-        blocks = [own if own.ndim == 2 else own[:, None] for own in self.columns.values()]
+        blocks = [column if column.ndim == 2 else column[:, None] for column in self.columns.values()]
         return csr_array(hstack(blocks)) if any(map(issparse, blocks)) else np.hstack(blocks)
 
     @cached_property
@@ -125,7 +125,7 @@ class Counts:
     @property
     def totals(self) -> tuple[np.ndarray, ...]:
         """Each column summed over all rows: (), or (W,)."""
-        return tuple(np.asarray(own.sum(axis=0), dtype=float) for own in self.columns.values())
+        return tuple(np.asarray(column.sum(axis=0), dtype=float) for column in self.columns.values())
 
     def size(self, name: str = "captions") -> int:
         """A column summed over all images, such as how many captions there are."""
@@ -136,7 +136,7 @@ class Counts:
     @cached_property
     def seeds(self) -> tuple[int, ...]:
         """S of them, in order; () without."""
-        return () if self.seed is None else tuple(own for own in np.unique(self.seed).tolist() if own != EVERY_SEED)
+        return () if self.seed is None else tuple(seed for seed in np.unique(self.seed).tolist() if seed != EVERY_SEED)
 
     @cached_property
     def held_out(self) -> np.ndarray:
@@ -146,56 +146,76 @@ class Counts:
             found[place, self.image[self.seed == seed]] = True
         return found
 
-    def by_seed(self, kept: np.ndarray | None = None) -> np.ndarray:
-        """(S, M) sums of each seed over the images that count, (S, n_images) booleans; None for all.
+    @property
+    def test_over_train(self) -> float:
+        """Test images over training images of a seed."""
+        return float(self.held_out.sum(axis=1).mean() / self.training)
+
+    @cached_property
+    def seed_sums(self) -> np.ndarray:
+        """(S, M) sums of each seed over all images."""
+        return self.by_seed(self.held_out)
+
+    def by_seed(self, kept: np.ndarray) -> np.ndarray:
+        """(S, M) sums of each seed over the images that count, (S, n_images) booleans.
 
         Rows of every seed count of each image but those that no seed keeps and some seed tests.
         """
-        kept = self.held_out if kept is None else kept
         there = kept.any(axis=0) | ~self.held_out.any(axis=0)
-        rows = [
-            np.flatnonzero(np.where(self.seed == EVERY_SEED, there[self.image], (self.seed == seed) & own[self.image]))
-            for seed, own in zip(self.seeds, kept, strict=True)
-        ]
-        return np.array([np.asarray(self.table[own].sum(axis=0)).ravel() for own in rows]).reshape(len(rows), -1)
+        sums = []
+        for seed, tested in zip(self.seeds, kept, strict=True):
+            counts = np.where(self.seed == EVERY_SEED, there[self.image], (self.seed == seed) & tested[self.image])
+            sums.append(np.asarray(self.table[np.flatnonzero(counts)].sum(axis=0)).ravel())
+        return np.array(sums).reshape(len(self.seeds), -1)
 
     # kept
 
     def save(self) -> bytes:
         """The bytes of an npz file; `load` reads them back."""
         about = {"images": self.images, "training": self.training, "unsure": dict(self.unsure)}
-        arrays = {"label": self.label, "image": self.image} | ({} if self.seed is None else {"seed": self.seed})
-        found: dict[str, np.ndarray] = {}
-        for name, own in (arrays | {f"column {name}": own for name, own in self.columns.items()}).items():
-            if issparse(own):
-                own = csr_array(own)
-                parts = {"data": own.data, "indices": own.indices, "indptr": own.indptr, "shape": np.array(own.shape)}
-                found |= {f"{name}|{part}": value for part, value in parts.items()}
-            else:
-                found[name] = own
-        buffer = io.BytesIO()
-        about["names"] = list(self.columns)
-        np.savez_compressed(buffer, about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8), **found)
-        return buffer.getvalue()
+        about["seeded"] = self.seed is not None
+        rows = {"label": self.label, "image": self.image, "seed": np.zeros(0) if self.seed is None else self.seed}
+        return to_npz(about, **rows, **{f"column {name}": column for name, column in self.columns.items()})
 
     @classmethod
     def load(cls, data: bytes) -> Counts:
         """What `save` kept."""
-        arrays = dict(np.load(io.BytesIO(data)))
-        about = json.loads(arrays.pop("about").tobytes())
-        columns = {}
-        for name in about["names"]:
-            key = f"column {name}"
-            columns[name] = arrays[key] if key in arrays else _sparse(arrays, key)
-        seed, more = arrays.get("seed"), (about["training"], about["unsure"])
-        return cls(tuple(about["images"]), arrays["label"], columns, arrays["image"], seed, *more)
+        about, arrays = from_npz(data)
+        label, image, seed = (arrays.pop(name) for name in ("label", "image", "seed"))
+        columns = {name.removeprefix("column "): column for name, column in arrays.items()}
+        seed = seed if about["seeded"] else None
+        return cls(tuple(about["images"]), label, columns, image, seed, about["training"], about["unsure"])
+
+
+def to_npz(about: Any, **arrays: Block) -> bytes:
+    """Arrays as the bytes of an npz file; `from_npz` reads them back, in order. about: whatever JSON can hold."""
+    found = {}
+    for name, array in arrays.items():
+        if issparse(array):
+            array = csr_array(array)
+            parts = {part: getattr(array, part) for part in ("data", "indices", "indptr")}
+            found |= {f"{name}|{part}": value for part, value in (parts | {"shape": np.array(array.shape)}).items()}
+        else:
+            found[name] = array
+    buffer = io.BytesIO()
+    text = json.dumps([about, list(arrays)]).encode()
+    np.savez_compressed(buffer, about=np.frombuffer(text, dtype=np.uint8), **found)
+    return buffer.getvalue()
+
+
+def from_npz(data: bytes) -> tuple[Any, dict[str, Any]]:
+    """What `to_npz` was given."""
+    kept, arrays = dict(np.load(io.BytesIO(data))), {}
+    about, names = json.loads(kept["about"].tobytes())
+    for name in names:
+        if name in kept:
+            arrays[name] = kept[name]
+        else:
+            values, indices, indptr, shape = (kept[f"{name}|{part}"] for part in ("data", "indices", "indptr", "shape"))
+            arrays[name] = csr_array((values, indices, indptr), shape=tuple(shape))
+    return about, arrays
 
 
 def _zeros(like: Block, rows: int) -> Block:
     shape = (rows, *like.shape[1:])
     return csr_array(shape, dtype=like.dtype) if issparse(like) else np.zeros(shape)
-
-
-def _sparse(arrays: Mapping[str, np.ndarray], key: str) -> csr_array:
-    data, indices, indptr, shape = (arrays[f"{key}|{part}"] for part in ("data", "indices", "indptr", "shape"))
-    return csr_array((data, indices, indptr), shape=tuple(shape))

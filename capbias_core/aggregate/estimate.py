@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from capbias_core.aggregate.bootstrap import image_sums, percentiles, resampled_sums, share_interval
+from capbias_core.aggregate.bootstrap import percentiles, resampled_sums, share_interval
 from capbias_core.aggregate.counts import Counts
-from capbias_core.aggregate.refits import OF_DIFFERENCE, OF_LEVEL, UNBOUNDED, Refits, Span, refit_interval
-from capbias_core.metrics.evidence import HeldOut, Ratio
+from capbias_core.aggregate.refits import OF_DIFFERENCE, OF_LEVEL, UNBOUNDED, Span, refit_interval
 from capbias_core.metrics.share import share as part_over_whole
 
 BOOTSTRAP_SEED = 20220619
@@ -29,10 +28,9 @@ def provisional(row: Mapping[str, Any]) -> bool:
 class Estimate:
     """One metric of one caption set, image by image, so that captioners can be compared in pairs.
 
-    sums: (n_images, 2), numerator and denominator of each image; (n_images, 4) for a difference, its second side
-    last; (n_images, M), sparse, for a comparison of counts. images: their ids. seed_values: (S,) the shown value of
-    each attacker seed, empty for metrics without. of: summed columns (..., M) to unscaled values (...). refits: the
-    attackers, None if nothing was trained. level: whether it is of one side; a difference of two sides that were
+    images: ids. sums: (n_images, M) columns of each image. seed_values: (S,) the shown value of each attacker seed,
+    empty for metrics without. of: summed columns (..., M) to unscaled values (...). refits: the counts by seed, None if
+    nothing was trained. level: whether it is of one side; a difference of two sides that were
     trained on the same images is none. span: the least and the largest that the shown value can be. share: whether it
     is a share, from none to all. unsure: how far the shown value may be off besides, which widens its interval over
     images (cross_fitting.py). no_interval: why there is none, or ''.
@@ -43,7 +41,7 @@ class Estimate:
     seed_values: np.ndarray
     scale: float
     of: Callable[[np.ndarray], np.ndarray]
-    refits: Refits | None = None
+    refits: Counts | None = None
     level: bool = True
     span: Span = UNBOUNDED
     share: bool = False
@@ -73,10 +71,9 @@ class Estimate:
                 parts = zip(np.split(sums, ends, axis=-1), widths, strict=True)
                 return of(*(part if width else part[..., 0] for part, width in parts))
 
-        values = scale * formula(counts.by_seed()) if counts.seeds else np.zeros(0)
-        refits = Refits(counts.seeds, counts.held_out, counts.training, counts.by_seed) if counts.training else None
-        more = (level, span, share, unsure, no_interval)
-        return cls(counts.images, counts.sums, values, scale, formula, refits, *more)
+        values = scale * formula(counts.seed_sums) if counts.seeds else np.zeros(0)
+        more = (counts if counts.training else None, level, span, share, unsure, no_interval)
+        return cls(counts.images, counts.sums, values, scale, formula, *more)
 
     def of_images(self, kept: np.ndarray) -> Estimate:
         """The same on some of its images, their indices; of a metric without seeds."""
@@ -218,9 +215,6 @@ def intervals(estimates: Mapping[Name, Estimate]) -> dict[Name, tuple[float, flo
     return found
 
 
-shared_intervals = intervals
-
-
 def quotient(sums: np.ndarray) -> np.ndarray:
     """(..., 2) or (..., 4) sums to (...) values: num / den, or num / den - num / den."""
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -228,80 +222,3 @@ def quotient(sums: np.ndarray) -> np.ndarray:
         if sums.shape[-1] == 4:
             values = values - sums[..., 2] / sums[..., 3]
     return values
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """A Ratio with the image and the seed of each of its rows, as places, S of the seeds; 0 for metrics without."""
-
-    ratio: Ratio
-    image: np.ndarray
-    seed: np.ndarray
-    n_seeds: int
-
-    def by_image(self, n_images: int) -> np.ndarray:
-        """(n_images, 2) numerators and denominators."""
-        return np.column_stack([image_sums(own, self.image, n_images) for own in self._parts])
-
-    def by_seed(self, kept: np.ndarray | None = None) -> np.ndarray:
-        """(S, 2) of the images that count, (S, n_images) booleans; None for all."""
-        if not self.n_seeds:
-            return np.zeros((0, 2))
-        count = 1.0 if kept is None else kept[self.seed, self.image]
-        return np.column_stack([np.bincount(self.seed, own * count, self.n_seeds) for own in self._parts])
-
-    @property
-    def _parts(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.ratio.numerator, self.ratio.denominator
-
-
-def estimate(ratio: Ratio, evidence, scale: float, span: Span = UNBOUNDED) -> Estimate:
-    """The estimate of one metric from its ratio and the evidence that it was read from; a share if it goes to scale."""
-    return replace(_estimate([(ratio, evidence)], scale, span), share=span == (0, scale))
-
-
-def difference(
-    ratio_m: Ratio, model: HeldOut, ratio_d: Ratio, human: HeldOut, scale: float, span: Span = UNBOUNDED
-) -> Estimate:
-    """Captioner minus references, paired on images and seeds (both were split alike)."""
-    if model.images != human.images or set(model.seed) != set(human.seed):
-        raise ValueError("the two sides of a difference must be measured on the same images and seeds")
-    return _estimate([(ratio_m, model), (ratio_d, human)], scale, span)
-
-
-def _estimate(sides: list[tuple[Ratio, Any]], scale: float, span: Span) -> Estimate:
-    """Of the images of the first side that take part: an attacker holds out only some."""
-    first = sides[0][1]
-    seen, place = np.unique(first.image), np.full(len(first.images), -1)
-    place[seen] = np.arange(len(seen))
-    rows = [_rows(ratio, evidence, place) for ratio, evidence in sides]
-    sums = np.hstack([own.by_image(len(seen)) for own in rows])
-    values = scale * quotient(np.hstack([own.by_seed() for own in rows]))
-    images = tuple(first.images[own] for own in seen)
-    return Estimate(images, sums, values, scale, quotient, _refits(first, rows, len(seen)), len(sides) == 1, span)
-
-
-def _rows(ratio: Ratio, evidence, place: np.ndarray) -> _Rows:
-    """place: (n_images,) that of each image among those that take part, -1 for others."""
-    if not len(ratio.numerator) == len(ratio.denominator) == len(evidence.image):
-        raise ValueError(
-            f"a Ratio of {len(ratio.numerator):,} numerators and {len(ratio.denominator):,} denominators beside "
-            f"{len(evidence.image):,} rows of evidence: give one of each a row"
-        )
-    seeds, codes = np.unique(getattr(evidence, "seed", np.zeros(0, int)), return_inverse=True)
-    image = place[evidence.image]
-    kept = image >= 0
-    own = Ratio(ratio.numerator[kept], ratio.denominator[kept])
-    return _Rows(own, image[kept], codes[kept] if len(seeds) else codes, len(seeds))
-
-
-def _refits(evidence, rows: list[_Rows], n_images: int) -> Refits | None:
-    training = getattr(evidence, "training", 0)
-    if not training:
-        return None
-    seeds = np.unique(evidence.seed)
-    held_out = np.zeros((len(seeds), n_images), dtype=bool)
-    held_out[rows[0].seed, rows[0].image] = True
-    return Refits(
-        tuple(seeds.tolist()), held_out, training, lambda kept: np.hstack([own.by_seed(kept) for own in rows])
-    )

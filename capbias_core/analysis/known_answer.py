@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Counts, Estimate, estimate
+from capbias_core.aggregate import Counts, Estimate
 from capbias_core.attackers.labels import guess_labels
 from capbias_core.attributes import get_attribute
 from capbias_core.measures.ratio_error import names_in
 from capbias_core.measures.registry import MEASURES, measure_of
-from capbias_core.metrics.evidence import HeldOut, Ratio
 from capbias_core.metrics.naming import named_alone
+from capbias_core.metrics.share import share as part_of
 from capbias_core.prepare import held_out_count, image_split
 from capbias_core.prepare.known_answer import CAPTIONS, CONTROL, IMBALANCE, SUBSETS, KnownSet, known_set
 from capbias_core.runs.plan import Request, plan
@@ -149,5 +149,5 @@ def _objects_guessed(own: KnownSet, seeds: int) -> Estimate:
         training = len(split.train)
         parts.append((np.full(len(split.test), seed), split.test, right))
     seed, image, right = (np.concatenate(column) for column in zip(*parts, strict=True))
-    evidence = HeldOut(images, seed, image, values[image], right[:, None], training)
-    return estimate(Ratio(right, np.full(len(right), len(SUBSETS))), evidence, 1.0, (0, 1))
+    columns = {"right": right.astype(float), "labels": np.full(len(right), float(len(SUBSETS)))}
+    return Estimate.read(Counts(images, values, columns, image, seed, training), part_of, 1.0, (0, 1), share=True)

@@ -14,7 +14,18 @@ import pandas as pd
 
 from capbias_core.aggregate import Counts
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, estimates_of, no_neutral
+from capbias_core.measures.base import (
+    HIGHER_SHARE,
+    LOWER_SHARE,
+    Group,
+    Job,
+    Measure,
+    Metric,
+    Needs,
+    Outcome,
+    by_name,
+    estimates_of,
+)
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.options import Aligned
 from capbias_core.metrics.caption_quality import has_java, meteor_scores
@@ -36,10 +47,7 @@ METRICS = by_name(
     Metric(
         "contextual_share",
         "contextual share of substitutions",
-        100,
-        no_neutral,
-        "higher",
-        (0, 100),
+        *HIGHER_SHARE,
         f"{_DBAC}, appendix A, Figure 1; constant alignment: {_LIC}",
         "Of the words in human captions that the captioner never uses, as often as they occur, those that became its "
         "nearest word; the others became <unk>. A large delta raises it with unrelated words.",
@@ -49,10 +57,7 @@ METRICS = by_name(
     Metric(
         "unknown_share",
         "words that became <unk>",
-        100,
-        no_neutral,
-        "lower",
-        (0, 100),
+        *LOWER_SHARE,
         f"{_DBAC}, Eq. 9; constant alignment: {_LIC}",
         "Of all words in human captions, as often as they occur, those that became <unk>.",
         reads=("unknown", "words"),
@@ -61,10 +66,7 @@ METRICS = by_name(
     Metric(
         "METEOR_aligned",
         "METEOR, human captions before and after alignment",
-        100,
-        no_neutral,
-        "higher",
-        (0, 100),
+        *HIGHER_SHARE,
         f"{_DBAC}, Table 7; METEOR: Denkowski and Lavie, WMT 2014",
         "How much a human caption still says what it said after its words were aligned to the captioner's.",
         reads=("METEOR", "captions"),

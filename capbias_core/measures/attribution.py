@@ -17,7 +17,20 @@ from capbias_core.aggregate import Counts
 from capbias_core.attributes import need_words
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
-from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, no_neutral, npz, of_images
+from capbias_core.measures.base import (
+    HIGHER_SHARE,
+    LOWER_SHARE,
+    Group,
+    Job,
+    Measure,
+    Metric,
+    Needs,
+    Outcome,
+    by_name,
+    no_neutral,
+    npz,
+    of_images,
+)
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.options import OnDevice, PeopleMarked, Photographed, option
 from capbias_core.metrics.attribution import attribution_even, attribution_pixels, attribution_score, pointing_game
@@ -50,10 +63,7 @@ METRICS = by_name(
     Metric(
         "attribution_score",
         "attribution score, the map outside people",
-        100,
-        no_neutral,
-        "lower",
-        (0, 100),
+        *LOWER_SHARE,
         f"{_TABLE}; {_MAPS}",
         "Share of the map at the captioner's word for a value (what it rests on) that lies outside people. High: it "
         "rests on the scene. Compare with attribution_even, the score of an even map.",
@@ -63,10 +73,7 @@ METRICS = by_name(
     Metric(
         "attribution_pixels",
         "attribution score by pixels",
-        100,
-        no_neutral,
-        "lower",
-        (0, 100),
+        *LOWER_SHARE,
         f"{_TABLE}; {_MAPS}, section 4.1",
         "Of the pixels where the map has 15% of its maximum or more, the share outside people: the other reading of "
         "the paper's definition.",
@@ -88,10 +95,7 @@ METRICS = by_name(
     Metric(
         "pointing_game",
         "pointing game, the maximum on a person",
-        100,
-        no_neutral,
-        "higher",
-        (0, 100),
+        *HIGHER_SHARE,
         "Zhang et al., ECCV 2016",
         "Share of the maps whose maximum lies on a person. A map that says nothing would score 100 minus "
         "attribution_even.",

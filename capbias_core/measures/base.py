@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.sparse import csr_array, issparse
 
 from capbias_core.aggregate import Counts, Estimate, intervals
 from capbias_core.aggregate.refits import UNBOUNDED
@@ -23,7 +21,6 @@ from capbias_core.errors import NotMeasurable, taken_twice
 from capbias_core.measures.cost import Size
 from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
 from capbias_core.measures.protocols import protocol_text
-from capbias_core.metrics.evidence import Ratio
 from capbias_core.metrics.share import gap, share
 from capbias_core.prepare import masked_captions
 from capbias_core.prepare.tasks import Encoded
@@ -79,6 +76,12 @@ def no_neutral(k: int) -> float:
 def zero(k: int) -> float:
     """For metrics of which 0 means no bias, whatever the number of values."""
     return 0.0
+
+
+# Scale, neutral value, which values are good, and range of metrics alike.
+LOWER_SHARE = (100, no_neutral, "lower", (0, 100))
+HIGHER_SHARE = (100, no_neutral, "higher", (0, 100))
+DIFFERENCE = (100, zero, "lower", (-100, 100))
 
 
 @dataclass(frozen=True)
@@ -149,16 +152,6 @@ class Metric:
         return "chance" if self.guessed else "neutral"
 
 
-Evidence = TypeVar("Evidence")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RatioMetric(Metric, Generic[Evidence]):
-    """A metric that reads captions one by one. ratio: evidence to a Ratio."""
-
-    ratio: Callable[[Evidence], Ratio]
-
-
 def with_gaps(*metrics: Metric, source: str = LOTUS) -> tuple[Metric, ...]:
     """Metrics of captions, each with the gap between the groups of the attribute after it. source: of the gaps."""
     return tuple(own for metric in metrics for own in (metric, gap_metric(metric, source)))
@@ -196,13 +189,13 @@ def estimates_of(
         if not metric.reads or not set(metric.reads) <= set(counts.columns):
             continue
         if metric.reads not in read:  # one object, so that these metrics share their bootstrap
-            read[metric.reads] = counts.reading(metric.reads)
+            read[metric.reads] = counts.reading(metric.reads).taking_part
         if metric.gap_of:
             whole = of_groups(known[metric.gap_of], read[metric.reads], values)
-            found[name, direction] = whole.across(counts.label, len(values), gap)
+            found[name, direction] = whole.across(read[metric.reads].label, len(values), gap)
         else:
-            own = metric.estimates(read[metric.reads], values, direction)
-            found |= {(name, which): estimate for which, estimate in own.items()}
+            by_direction = metric.estimates(read[metric.reads], values, direction)
+            found |= {(name, which): estimate for which, estimate in by_direction.items()}
     return found
 
 
@@ -252,15 +245,14 @@ class Measure:
     """What is computed together from the same inputs: everything that is known about it, in the module that defines it.
 
     name: that of the module. title: what its runs give, in a few words. metrics: its rows. groups: what a user asks
-    for. options: what a user may choose. needs: what it reads. version: raised when a change of the code changes its
-    numbers, so that its earlier runs are made anew. cost: rough seconds on two free cores. run: a Job to an Outcome.
-    freeze: options that name files
-    or kept items to those that name their content. for_set: options of a request to those of one caption set.
-    makes: the kind of item that a run makes in place of numbers. per_object: whether its runs leave `objects`, rows
-    of each object (see gender_score_common.py). of_texts: of a measure that needs neither images nor human captions, a
-    TextJob to its list of TextSums (in that module too). in_process: light enough for the web server's process
-    (whether an attacker is, its entry says). packages: modules of extras that its metrics need, whatever the attacker.
-    place: where it stands among the measures, smaller first.
+    for. options: what a user may choose. needs: what it reads. version: raised when a change of the code changes
+    its numbers, so that its earlier runs are made anew. cost: rough seconds on two free cores. run: a Job to an
+    Outcome. freeze: options that name files or kept items to those that name their content. for_set: options of a
+    request to those of one caption set. makes: the kind of item that a run makes in place of numbers. per_object:
+    whether its runs leave `objects`, rows of each object (see gender_score_common.py). of_texts: of a measure that
+    needs neither images nor human captions, a TextJob to its list of TextSums (in that module too). in_process:
+    light enough for the web server's process (whether an attacker is, its entry says). packages: modules of extras
+    that its metrics need, whatever the attacker. place: where it stands among the measures, smaller first.
     """
 
     name: str
@@ -272,7 +264,6 @@ class Measure:
     options: type[Options] = Options
     needs: Needs = NOTHING_MORE
     version: int = 1
-    estimates: Callable[[Workspace, RunRow], dict[tuple[str, str], Estimate]] | None = None
     freeze: Callable[[Workspace, str, Any, Any], Any] = _nothing_frozen
     for_set: Callable[[Workspace, Any, Item], Any] = _same_for_every_set
     makes: str = ""
@@ -470,9 +461,12 @@ def counts_of(workspace: Workspace, run: RunRow) -> dict[str, Counts]:
     return {name.partition(" ")[2]: Counts.load(workspace.array(run.run_id, name)) for name in names}
 
 
+Found = TypeVar("Found")
+
+
 def run_available(
-    ways: Mapping[str, Callable[[], tuple[Evidence, str]]], what: str = ""
-) -> tuple[dict[str, Evidence], list[str], dict[str, str]]:
+    ways: Mapping[str, Callable[[], tuple[Found, str]]], what: str = ""
+) -> tuple[dict[str, Found], list[str], dict[str, str]]:
     """What several ways give, of those that the inputs allow; a note on each; and why the others give nothing.
 
     ways: by name, what gives a result and its note, or raises NotMeasurable. what: before a name in its note, such as
@@ -505,28 +499,6 @@ def label_codes(images: Sequence[str], labels: pd.Series, attribute: Attribute) 
     """The labels of these images as places of the attribute's values."""
     code = {value: place for place, value in enumerate(attribute.values)}
     return labels.loc[list(images)].map(code).to_numpy(dtype=int)
-
-
-def to_npz(about, **matrices: csr_array | np.ndarray) -> bytes:
-    """What a run leaves as the bytes of an npz file; `from_npz` reads it back. about: whatever JSON can hold."""
-    arrays = {"about": np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)}
-    for name, matrix in matrices.items():
-        if not issparse(matrix):
-            arrays[name] = matrix
-            continue
-        matrix = csr_array(matrix)
-        arrays |= {f"{name}_{part}": getattr(matrix, part) for part in ("data", "indices", "indptr", "shape")}
-    return npz(**arrays)
-
-
-def from_npz(data: bytes) -> tuple[Any, dict[str, Any]]:
-    """What `to_npz` was told about, and its matrices by name."""
-    arrays = dict(np.load(io.BytesIO(data)))
-    about = json.loads(arrays.pop("about").tobytes())
-    for name in [name.removesuffix("_indptr") for name in arrays if name.endswith("_indptr")]:
-        parts = [arrays.pop(f"{name}_{part}") for part in ("data", "indices", "indptr", "shape")]
-        arrays[name] = csr_array(tuple(parts[:3]), shape=tuple(parts[3]))
-    return about, arrays
 
 
 def npz(**arrays) -> bytes:

@@ -16,7 +16,17 @@ from capbias_core.aggregate import Counts
 from capbias_core.attackers.labels import guess_labels
 from capbias_core.attributes import need_words
 from capbias_core.errors import NotMeasurable
-from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, no_neutral, run_available, zero
+from capbias_core.measures.base import (
+    DIFFERENCE,
+    Group,
+    Job,
+    Measure,
+    Metric,
+    Needs,
+    Outcome,
+    no_neutral,
+    run_available,
+)
 from capbias_core.measures.caption_side import CaptionSide, both_sides, one_hot
 from capbias_core.measures.cost import per_seed
 from capbias_core.measures.image_objects import LEAST_SHARE, annotated, common_objects, objects_of
@@ -35,10 +45,7 @@ METRICS = (
     Metric(
         "DPA",
         "DPA, predictability of labels",
-        100,
-        zero,
-        "lower",
-        (-100, 100),
+        *DIFFERENCE,
         f"{_TOKAS}; range as in DBAC",
         "How much better than in the human captions a model guesses which objects are named from the labelled value "
         "(A->T), or which value from the objects on the image (T->A). Words beside these are not seen. The human side "

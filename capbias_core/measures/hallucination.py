@@ -6,7 +6,18 @@ from scipy.sparse import csr_array
 
 from capbias_core.aggregate import Counts
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import LOTUS, Job, Measure, Metric, Needs, Outcome, group_of, no_neutral, with_gaps
+from capbias_core.measures.base import (
+    HIGHER_SHARE,
+    LOTUS,
+    LOWER_SHARE,
+    Job,
+    Measure,
+    Metric,
+    Needs,
+    Outcome,
+    group_of,
+    with_gaps,
+)
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.image_objects import annotated, categories_of
 from capbias_core.metrics.hallucination import object_counts
@@ -38,10 +49,7 @@ METRICS = with_gaps(
     Metric(
         "object_recall",
         "object recall, objects of the image that are named",
-        100,
-        no_neutral,
-        "higher",
-        (0, 100),
+        *HIGHER_SHARE,
         LOTUS,
         f"Objects of the images that the caption names, of COCO's 80 with their synonyms. {_PEOPLE}",
         reads=("recalled", "shown"),
@@ -49,10 +57,7 @@ METRICS = with_gaps(
     Metric(
         "chair_i",
         "CHAIR_i, hallucinated mentions of objects",
-        100,
-        no_neutral,
-        "lower",
-        (0, 100),
+        *LOWER_SHARE,
         _CHAIR,
         f"Mentions of objects that the image does not show, of all mentions of objects. {_PEOPLE} Papers that "
         "count it, or other synonyms, print other values. An object that nobody annotated counts as hallucinated.",
@@ -61,10 +66,7 @@ METRICS = with_gaps(
     Metric(
         "chair_s",
         "CHAIR_s, captions with a hallucinated object",
-        100,
-        no_neutral,
-        "lower",
-        (0, 100),
+        *LOWER_SHARE,
         _CHAIR,
         "Captions that mention an object that the image does not show, of all captions. Long captions mention more "
         "objects and so have more.",

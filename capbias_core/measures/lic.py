@@ -9,13 +9,13 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Estimate, difference, estimate
+from capbias_core.aggregate import Counts
 from capbias_core.aggregate.verdict import verdict_of
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import device_of, trained_on
-from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, RatioMetric, by_name, zero
+from capbias_core.measures.base import DIFFERENCE, Group, Job, Measure, Metric, Needs, Outcome, by_name, estimates_of
 from capbias_core.measures.cost import held_out_cost
-from capbias_core.measures.held_out import accuracy, confidence_where_right, estimates_of, held_out_bytes, held_out_from
+from capbias_core.measures.guesses import Guesses, difference_of, score_of
 from capbias_core.measures.options import Aligned, Attacked, Seeded
 from capbias_core.measures.training import (
     HUMAN,
@@ -27,13 +27,13 @@ from capbias_core.measures.training import (
     attacker_of,
     caption_lists,
 )
-from capbias_core.metrics.evidence import HeldOut
-from capbias_core.metrics.lic import lic_of_naming
+from capbias_core.metrics.lic import lic_of_naming, right_predictions
 from capbias_core.prepare import balanced_split
+from capbias_core.prepare.cross import cells_of, parts_of
 from capbias_core.types import Attribute, Result
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.spec import WITH_REFERENCES
-from capbias_core.workspace.store import RunRow, Workspace, images_in
+from capbias_core.workspace.store import images_in
 from capbias_core.workspace.vectors import aligner, alignment_method
 
 _LIC = "Hirota et al., CVPR 2022"
@@ -48,41 +48,35 @@ METRICS = by_name(
     Metric(
         "LIC",
         "LIC, bias amplification",
-        100,
-        zero,
-        "lower",
-        (-100, 100),
+        *DIFFERENCE,
         f"{_LIC}, Eq. 11",
         "LIC_M minus LIC_D. Above 0: an attacker names the labelled value better, and more surely, from the model's "
         "masked captions than from the human ones.",
-        of="LIC_M",
         needs=WITH_HUMAN,
+        **difference_of(MODEL, HUMAN, "sure"),
     ),
     Metric(
         "LIC_by_H",
         "LIC_by_H, difference by the attacker trained on human captions",
-        100,
-        zero,
-        "lower",
-        (-100, 100),
+        *DIFFERENCE,
         CROSSED,
         "LIC_HM minus LIC_D: the same attacker, trained on human captions, reads both sides. It is at home with human "
         "captions, so above 0 the captioner amplifies.",
         needs=WITH_HUMAN,
+        **difference_of(MODEL_BY_HUMAN, HUMAN, "sure"),
     ),
     Metric(
         "LIC_by_M",
         "LIC_by_M, difference by the attacker trained on the model's captions",
-        100,
-        zero,
-        "lower",
-        (-100, 100),
+        *DIFFERENCE,
         CROSSED,
         "LIC_M minus LIC_MH: the same attacker, trained on the model's captions, reads both sides. It is at home with "
         "the model's captions, so below 0 the captioner reduces.",
         needs=WITH_HUMAN,
+        # With the share of the test images added once, `reduces` is wrong too often: docs/statistics.md.
+        **difference_of(MODEL, HUMAN_BY_MODEL, "sure") | {"level": True},
     ),
-    RatioMetric(
+    Metric(
         "LIC_M",
         "LIC_M, leakage of the model's captions",
         100,
@@ -93,9 +87,9 @@ METRICS = by_name(
         "Mean confidence of the attacker where it is right, 0 where it is wrong, on the model's masked captions.",
         guessed=True,
         side="model",
-        ratio=confidence_where_right,
+        **score_of(MODEL, "sure"),
     ),
-    RatioMetric(
+    Metric(
         "LIC_D",
         "LIC_D, leakage of the human captions",
         100,
@@ -107,7 +101,7 @@ METRICS = by_name(
         guessed=True,
         side="human",
         needs=WITH_HUMAN,
-        ratio=confidence_where_right,
+        **score_of(HUMAN, "sure"),
     ),
     Metric(
         "LIC_HM",
@@ -120,6 +114,7 @@ METRICS = by_name(
         "The score of LIC_M, by the attacker of LIC_D: trained on human captions, tested on the model's.",
         guessed=True,
         needs=WITH_HUMAN,
+        **score_of(MODEL_BY_HUMAN, "sure"),
     ),
     Metric(
         "LIC_MH",
@@ -132,20 +127,18 @@ METRICS = by_name(
         "The score of LIC_D, by the attacker of LIC_M: trained on the model's captions, tested on human ones.",
         guessed=True,
         needs=WITH_HUMAN,
+        **score_of(HUMAN_BY_MODEL, "sure"),
     ),
     Metric(
         "leakage",
         "leakage, difference of accuracies",
-        100,
-        zero,
-        "lower",
-        (-100, 100),
+        *DIFFERENCE,
         f"Wang et al., ICCV 2019; {_LIC}, Eq. 4",
         "SC of the model's captions minus SC of the human captions.",
-        of="SC",
         needs=WITH_HUMAN,
+        **difference_of(MODEL, HUMAN, "right"),
     ),
-    RatioMetric(
+    Metric(
         "SC",
         "SC, the attacker's accuracy",
         100,
@@ -156,9 +149,9 @@ METRICS = by_name(
         "Share of the model's masked captions whose labelled value the attacker names.",
         guessed=True,
         side="model",
-        ratio=accuracy,
+        **score_of(MODEL, "right"),
     ),
-    RatioMetric(
+    Metric(
         "SC_D",
         "SC_D, accuracy on the human captions",
         100,
@@ -170,7 +163,7 @@ METRICS = by_name(
         guessed=True,
         side="human",
         needs=WITH_HUMAN,
-        ratio=accuracy,
+        **score_of(HUMAN, "right"),
     ),
 )
 
@@ -275,44 +268,36 @@ def _longer(model: list[CaptionList], human: Sequence[CaptionList] = ()) -> Iter
         )
 
 
-def _found(sides: Mapping[str, HeldOut]) -> dict[str, Estimate]:
-    """The estimates of all metrics. sides: as of `AttackerTrainer.crossed`, or of the model alone."""
-    found, of = estimates_of(METRICS.values(), sides[MODEL], sides.get(HUMAN)), confidence_where_right
-    if HUMAN in sides:
-        for name, side in (("LIC_HM", sides[MODEL_BY_HUMAN]), ("LIC_MH", sides[HUMAN_BY_MODEL])):
-            found[name] = estimate(of(side), side, METRICS[name].scale, METRICS[name].range)
-        for name, on_model, on_human in (("LIC_by_H", MODEL_BY_HUMAN, HUMAN), ("LIC_by_M", MODEL, HUMAN_BY_MODEL)):
-            model, human, own = sides[on_model], sides[on_human], METRICS[name]
-            found[name] = difference(of(model), model, of(human), human, own.scale, own.range)
-        # With the share of the test images added once, `reduces` is wrong too often: docs/statistics.md.
-        found["LIC_by_M"] = replace(found["LIC_by_M"], level=True)
-    return {name: found[name] for name in METRICS if name in found}
+def _named_parts(attribute: Attribute, guesses: Guesses) -> dict[str, np.ndarray]:
+    """Of a crossed attribute, whether each guess names the value of one of its two attributes; probabilities are summed
+    over the other."""
+    names, pairs = parts_of(attribute.name), cells_of(attribute.values)
+    found = {}
+    for number, name in enumerate(names if names and pairs else ()):
+        values = [pair[number] for pair in pairs]
+        place = np.array([list(dict.fromkeys(values)).index(value) for value in values])
+        shares = np.stack([guesses.probabilities[:, place == own].sum(axis=1) for own in range(place.max() + 1)], 1)
+        found[f"right {name}"] = right_predictions(shares, place[guesses.label])
+    return found
 
 
-def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
-    """Those of a finished run again."""
-    names = (MODEL, HUMAN, MODEL_BY_HUMAN, HUMAN_BY_MODEL) if run.spec.references else (MODEL,)
-    sides = {name: held_out_from(workspace.array(run.run_id, name)) for name in names}
-    return {(name, ""): own for name, own in _found(sides).items()}
-
-
-def _outcome(job: Job, sides: Mapping[str, HeldOut], splits) -> Outcome:
+def _outcome(job: Job, sides: Mapping[str, Guesses], splits) -> Outcome:
     train, test = len(splits[0].train), len(splits[0].test)
-    found = _found(sides)
-    method = f"{train}/{test} balanced images; std over seeds; {found['LIC_M'].interval_method}"
+    parts = [own.counts(name, _named_parts(job.attribute, own)) for name, own in sides.items()]
+    counts, metrics = Counts.merge(parts), METRICS.values()
+    method = f"{train}/{test} balanced images; std over seeds"
     if HUMAN in sides:
         method += f"; {alignment_method(job.options.alignment)}"
     if job.options.merge_masks:
         method += "; runs of masks merged"
     attacker = attacker_of(job)
     method += trained_on(attacker, job.options.deterministic) + encoded_by(job.options.encoder)
-    verdicts = {"LIC": verdict_of(found["LIC_by_H"], found["LIC_by_M"])} if HUMAN in sides else {}
-    rows = [
-        job.result(METRICS[name], own, test, method, device=device_of(attacker), verdict=verdicts.get(name, ""))
-        for name, own in found.items()
-    ]
-    arrays = {name: held_out_bytes(own) for name, own in sides.items()}
-    return Outcome(rows, arrays, tuple(_notes(job, train, test, len(sides[MODEL].images))))
+    rows = job.rows(metrics, counts, method, n=test, device=device_of(attacker))
+    if HUMAN in sides:
+        found = estimates_of(metrics, counts, job.attribute.values)
+        verdict = verdict_of(found["LIC_by_H", ""], found["LIC_by_M", ""])
+        rows = [replace(row, verdict=verdict) if row.metric == "LIC" else row for row in rows]
+    return Outcome(rows, {}, tuple(_notes(job, train, test, len(sides[MODEL].images))), counts={"": counts})
 
 
 def _notes(job: Job, train: int, test: int, images: int) -> list[str]:
@@ -349,8 +334,7 @@ MEASURE = Measure(
     ),
     options=LICOptions,
     needs=Needs(references="optional"),
-    version=9,
+    version=10,
     cost=held_out_cost(0.5),
     run=run,
-    estimates=estimates,
 )

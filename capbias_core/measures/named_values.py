@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from capbias_core.measures.base import (
+    LOWER_SHARE,
     Group,
     Job,
     Measure,
@@ -10,7 +11,6 @@ from capbias_core.measures.base import (
     Needs,
     Outcome,
     group_of,
-    no_neutral,
     with_gaps,
     zero,
 )
@@ -34,10 +34,7 @@ METRICS = with_gaps(
     Metric(
         "unnamed",
         "no value named, by group",
-        100,
-        no_neutral,
-        "lower",
-        (0, 100),
+        *LOWER_SHARE,
         _BURNS,
         "Captions that name no value of the attribute, such as those that say person, of all captions. To name "
         "none is not wrong: a gap says that it happens to one group more often than to another.",

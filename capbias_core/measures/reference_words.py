@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 
 from capbias_core.aggregate import Counts
 from capbias_core.measures.base import (
+    HIGHER_SHARE,
     LOTUS,
     Job,
     Measure,
@@ -15,7 +16,6 @@ from capbias_core.measures.base import (
     Needs,
     Outcome,
     group_of,
-    no_neutral,
     of_images,
     with_gaps,
 )
@@ -27,10 +27,7 @@ def _recall(name: str, kind: str) -> Metric:
     return Metric(
         name,
         f"{kind} recall, {kind}s of the human captions that are named",
-        100,
-        no_neutral,
-        "higher",
-        (0, 100),
+        *HIGHER_SHARE,
         LOTUS,
         f"{kind.capitalize()}s of the human captions that the caption has too, in any form, one that several of them "
         "have counting as often. Words that name the attribute do not count; their errors have metrics of their own.",

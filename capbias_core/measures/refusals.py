@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from capbias_core.aggregate import Counts
-from capbias_core.measures.base import Job, Measure, Metric, Outcome, group_of, no_neutral, with_gaps
+from capbias_core.measures.base import LOWER_SHARE, Job, Measure, Metric, Outcome, group_of, with_gaps
 from capbias_core.measures.cost import per_image
 from capbias_core.prepare.refusals import refusals
 
@@ -14,10 +14,7 @@ METRICS = with_gaps(
     Metric(
         "refused",
         "refusals, by group",
-        100,
-        no_neutral,
-        "lower",
-        (0, 100),
+        *LOWER_SHARE,
         _SOURCE,
         "Captions that refuse to describe the image, such as “I'm sorry, but I can't help with identifying people”,"
         " of all captions. A caption that describes the image after such a sentence is none. A gap says that the "

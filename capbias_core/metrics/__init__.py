@@ -14,10 +14,9 @@ from capbias_core.metrics.cooccurrence import bias_amplification, dba_g, dba_o, 
 from capbias_core.metrics.dbac import dbac
 from capbias_core.metrics.gender_score import bias_ratio, estimation, gender_score, neutral_ratio, object_distance
 from capbias_core.metrics.hallucination import chair_i, chair_s, object_recall
-from capbias_core.metrics.lic import lic
+from capbias_core.metrics.lic import lic, sentence_classification
 from capbias_core.metrics.naming import error, naming_ratio, naming_share, ratio
 from capbias_core.metrics.predictability import predictability
-from capbias_core.metrics.sentence_classification import sentence_classification
 from capbias_core.metrics.share import performance_gap
 from capbias_core.metrics.substitution import contextual_share, unknown_share
 from capbias_core.metrics.vocabulary import vocabulary, vocabulary_10

@@ -19,6 +19,11 @@ def share(part: ArrayLike, whole: ArrayLike) -> np.ndarray:
         return np.divide(part, whole)
 
 
+def difference(part: ArrayLike, whole: ArrayLike, other_part: ArrayLike, other_whole: ArrayLike) -> np.ndarray:
+    """part / whole - other_part / other_whole, (...)."""
+    return share(part, whole) - share(other_part, other_whole)
+
+
 def performance_gap(values: ArrayLike) -> float:
     """Difference in performance between the groups of a protected attribute (Hirota et al., CVPR 2022, section 3.1).
 

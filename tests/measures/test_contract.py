@@ -244,6 +244,7 @@ def test_every_metric_is_emitted_on_the_demo_or_refused_aloud(workspace, measure
         assert list(rows.columns) == list(RESULT_COLUMNS) and set(rows["metric"]) <= names
         again = {key: own.value for key, own in estimates(workspace, run).items()}
         own = {(row.metric, row.direction): row.value for row in rows.itertuples() if not row.object and not row.group}
+        assert {key for key in own if METRICS[key[0]].reads} <= set(again), "what ranks captioners"
         same = {key: value for key, value in again.items() if key in own}
         assert same == pytest.approx({key: own[key] for key in same}, nan_ok=True)
     assert names - emitted == lost - emitted
