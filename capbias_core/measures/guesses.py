@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from capbias_core.aggregate import Counts
+from capbias_core.measures.base import DIFFERENCE, NOTHING_MORE, Metric, Needs
 from capbias_core.metrics.lic import label_probabilities, lic_scores, right_predictions
 from capbias_core.metrics.share import difference
 
@@ -48,12 +48,33 @@ class Guesses:
         return Counts(self.images, label, columns, rows % n_images, seeds[rows // n_images], self.training)
 
 
-def score_of(side: str, column: str) -> dict[str, Any]:
-    """Fields of a metric that is a mean over one side's captions. column: of `Guesses.counts`."""
-    return {"reads": (f"{side} {column}", f"{side} captions")}
+MODEL, HUMAN = "model", "human"  # whose captions are read, by attackers that were trained on the same
+WITH_HUMAN = Needs(references="required")
+CHANCE = {"sure": lambda k: 100 / k**2, "right": lambda k: 100 / k, "truth": lambda k: 100 / k}
 
 
-def difference_of(model: str, human: str, column: str) -> dict[str, Any]:
-    """Fields of a metric that is one side's mean minus the other's."""
+def score(name: str, title: str, source: str, explanation: str, column: str, side: str = MODEL) -> Metric:
+    """The mean over the captions of one side. column: of `Guesses.counts`."""
+    return Metric(
+        *(name, title, 100, CHANCE[column], "lower", (0, 100), source, explanation),
+        guessed=True,
+        side=side if side in (MODEL, HUMAN) else "",
+        needs=NOTHING_MORE if side == MODEL else WITH_HUMAN,
+        reads=(f"{side} {column}", f"{side} captions"),
+    )
+
+
+def amplification(
+    name: str,
+    title: str,
+    source: str,
+    explanation: str,
+    column: str,
+    model: str = MODEL,
+    human: str = HUMAN,
+    level: bool = False,
+) -> Metric:
+    """The mean of one side minus that of the other."""
     reads = (f"{model} {column}", f"{model} captions", f"{human} {column}", f"{human} captions")
-    return {"reads": reads, "of": difference, "level": False}
+    facts = (name, title, *DIFFERENCE, source, explanation)
+    return Metric(*facts, needs=WITH_HUMAN, reads=reads, of=difference, level=level)

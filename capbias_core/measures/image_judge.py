@@ -12,8 +12,8 @@ import numpy as np
 from capbias_core.aggregate import Counts
 from capbias_core.attackers.base import Attacker
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import DIFFERENCE, Job, Metric, Needs, Outcome
-from capbias_core.measures.guesses import difference_of, score_of
+from capbias_core.measures.base import Job, Metric, Outcome
+from capbias_core.measures.guesses import HUMAN, MODEL, amplification, score
 from capbias_core.measures.options import Photographed, Split80, Trained, option
 from capbias_core.measures.training import AttackerTrainer, CaptionList, caption_lists, unread_notes
 from capbias_core.prepare import balanced_split
@@ -35,8 +35,6 @@ LOOK, JUDGE = 0.1, 0.9  # shares of a run's time: decoding photographs, then the
 OF_WHOLE_PICTURES = ("emotion",)
 # What results say of photographs that show the person.
 UNMASKED = "unmasked"
-HUMAN = Needs(references="required")
-MODEL, PEOPLE = "model", "human"  # whose captions columns are of
 
 
 @dataclass(frozen=True)
@@ -59,50 +57,19 @@ class JudgeTraining(Split80, Trained, Photographed):
     )
 
 
-def three_metrics(
-    name: str, title: str, source: str, column: str, chance: Callable[[int], float], what: str
-) -> tuple[Metric, ...]:
+def three_metrics(name: str, title: str, source: str, column: str, what: str) -> tuple[Metric, ...]:
     """Amplification, and the scores of both sides that it is the difference of.
 
     column: of `Guesses.counts`. what: the first sentence on each."""
+    explanation = (
+        f"{what} Of the model's captions minus of the human ones: above 0, the photograph and the model's caption tell "
+        "more of the labelled value than the photograph and a human caption do."
+    )
+    of_model, of_human = f"{what} On the model's masked captions.", f"{what} On the masked human captions."
     return (
-        Metric(
-            name,
-            f"{title}, bias amplification",
-            *DIFFERENCE,
-            source,
-            f"{what} Of the model's captions minus of the human ones: above 0, the photograph and the model's caption "
-            "tell more of the labelled value than the photograph and a human caption do.",
-            needs=HUMAN,
-            **difference_of(MODEL, PEOPLE, column),
-        ),
-        Metric(
-            f"{name}_M",
-            f"{title} of the model's captions",
-            100,
-            chance,
-            "lower",
-            (0, 100),
-            source,
-            f"{what} On the model's masked captions.",
-            guessed=True,
-            side="model",
-            **score_of(MODEL, column),
-        ),
-        Metric(
-            f"{name}_D",
-            f"{title} of the human captions",
-            100,
-            chance,
-            "lower",
-            (0, 100),
-            source,
-            f"{what} On the masked human captions.",
-            guessed=True,
-            side="human",
-            needs=HUMAN,
-            **score_of(PEOPLE, column),
-        ),
+        amplification(name, f"{title}, bias amplification", source, explanation, column),
+        score(f"{name}_M", f"{title} of the model's captions", source, of_model, column),
+        score(f"{name}_D", f"{title} of the human captions", source, of_human, column, HUMAN),
     )
 
 
@@ -258,7 +225,7 @@ def held_out(job: Job, found: JudgeInputs, splits: list[Split], attacker: Attack
         job.progress(LOOK + JUDGE * share, text)
 
     trainer = JudgeTrainer(attacker, len(job.attribute.values), found.y, found.images, progress, fits)
-    sides = {MODEL: (found.model, "the model's captions"), PEOPLE: (found.human, "the human captions")}
+    sides = {MODEL: (found.model, "the model's captions"), HUMAN: (found.human, "the human captions")}
     parts = [trainer.held_out(own, splits, what).counts(side) for side, (own, what) in sides.items() if own]
     return Counts.merge(parts)
 

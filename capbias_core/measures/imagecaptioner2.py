@@ -41,7 +41,6 @@ METRICS = by_name(
         "ImageCaptioner²",
         f"{_PAPER}, Eq. 2 and 4",
         "truth",
-        lambda k: 100 / k,
         "Mean probability that a captioning model, shown the photograph and the masked caption, gives to the labelled "
         "answer.",
     ),
@@ -50,7 +49,6 @@ METRICS = by_name(
         "ImageCaptioner² scored as LIC",
         f"{_PAPER}, Eq. 4",
         "sure",
-        lambda k: 100 / k**2,
         "The same judge: its probability where its answer is right, 0 where it is wrong.",
     ),
     *three_metrics(
@@ -58,7 +56,6 @@ METRICS = by_name(
         "ImageCaptioner² scored as leakage",
         f"{_PAPER}, Eq. 4",
         "right",
-        lambda k: 100 / k,
         "The same judge: how often its answer is right.",
     ),
 )

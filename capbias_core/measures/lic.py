@@ -13,14 +13,12 @@ from capbias_core.aggregate import Counts
 from capbias_core.aggregate.verdict import verdict_of
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import device_of, trained_on
-from capbias_core.measures.base import DIFFERENCE, Group, Job, Measure, Metric, Needs, Outcome, by_name, estimates_of
+from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name, estimates_of
 from capbias_core.measures.cost import held_out_cost
-from capbias_core.measures.guesses import Guesses, difference_of, score_of
+from capbias_core.measures.guesses import HUMAN, MODEL, Guesses, amplification, score
 from capbias_core.measures.options import Aligned, Attacked, Seeded
 from capbias_core.measures.training import (
-    HUMAN,
     HUMAN_BY_MODEL,
-    MODEL,
     MODEL_BY_HUMAN,
     AttackerTrainer,
     CaptionList,
@@ -42,128 +40,88 @@ MUCH = 0.5  # of LIC, from which it is remarked that naming alone gives it
 COPIED = 0.9  # share of captions that are human ones, from which it is remarked
 LONGER = 1.5  # times as long as the human captions, from which it is remarked
 CROSSED = "capbias 2026, docs/statistics.md"
-WITH_HUMAN = Needs(references="required")
 
 METRICS = by_name(
-    Metric(
+    amplification(
         "LIC",
         "LIC, bias amplification",
-        *DIFFERENCE,
         f"{_LIC}, Eq. 11",
         "LIC_M minus LIC_D. Above 0: an attacker names the labelled value better, and more surely, from the model's "
         "masked captions than from the human ones.",
-        needs=WITH_HUMAN,
-        **difference_of(MODEL, HUMAN, "sure"),
+        "sure",
     ),
-    Metric(
+    amplification(
         "LIC_by_H",
         "LIC_by_H, difference by the attacker trained on human captions",
-        *DIFFERENCE,
         CROSSED,
         "LIC_HM minus LIC_D: the same attacker, trained on human captions, reads both sides. It is at home with human "
         "captions, so above 0 the captioner amplifies.",
-        needs=WITH_HUMAN,
-        **difference_of(MODEL_BY_HUMAN, HUMAN, "sure"),
+        "sure",
+        MODEL_BY_HUMAN,
     ),
-    Metric(
+    amplification(
         "LIC_by_M",
         "LIC_by_M, difference by the attacker trained on the model's captions",
-        *DIFFERENCE,
         CROSSED,
         "LIC_M minus LIC_MH: the same attacker, trained on the model's captions, reads both sides. It is at home with "
         "the model's captions, so below 0 the captioner reduces.",
-        needs=WITH_HUMAN,
-        # With the share of the test images added once, `reduces` is wrong too often: docs/statistics.md.
-        **difference_of(MODEL, HUMAN_BY_MODEL, "sure") | {"level": True},
+        "sure",
+        MODEL,
+        HUMAN_BY_MODEL,
+        level=True,  # with the share of the test images added once, `reduces` is wrong too often: docs/statistics.md
     ),
-    Metric(
+    score(
         "LIC_M",
         "LIC_M, leakage of the model's captions",
-        100,
-        lambda k: 100 / k**2,
-        "lower",
-        (0, 100),
         f"{_LIC}, Eq. 10",
         "Mean confidence of the attacker where it is right, 0 where it is wrong, on the model's masked captions.",
-        guessed=True,
-        side="model",
-        **score_of(MODEL, "sure"),
+        "sure",
     ),
-    Metric(
+    score(
         "LIC_D",
         "LIC_D, leakage of the human captions",
-        100,
-        lambda k: 100 / k**2,
-        "lower",
-        (0, 100),
         f"{_LIC}, Eq. 9",
         "The same on the human captions, after words that the model never uses became <unk>.",
-        guessed=True,
-        side="human",
-        needs=WITH_HUMAN,
-        **score_of(HUMAN, "sure"),
+        "sure",
+        HUMAN,
     ),
-    Metric(
+    score(
         "LIC_HM",
         "LIC_HM, trained on human captions, tested on the model's",
-        100,
-        lambda k: 100 / k**2,
-        "lower",
-        (0, 100),
         CROSSED,
         "The score of LIC_M, by the attacker of LIC_D: trained on human captions, tested on the model's.",
-        guessed=True,
-        needs=WITH_HUMAN,
-        **score_of(MODEL_BY_HUMAN, "sure"),
+        "sure",
+        MODEL_BY_HUMAN,
     ),
-    Metric(
+    score(
         "LIC_MH",
         "LIC_MH, trained on the model's captions, tested on human ones",
-        100,
-        lambda k: 100 / k**2,
-        "lower",
-        (0, 100),
         CROSSED,
         "The score of LIC_D, by the attacker of LIC_M: trained on the model's captions, tested on human ones.",
-        guessed=True,
-        needs=WITH_HUMAN,
-        **score_of(HUMAN_BY_MODEL, "sure"),
+        "sure",
+        HUMAN_BY_MODEL,
     ),
-    Metric(
+    amplification(
         "leakage",
         "leakage, difference of accuracies",
-        *DIFFERENCE,
         f"Wang et al., ICCV 2019; {_LIC}, Eq. 4",
         "SC of the model's captions minus SC of the human captions.",
-        needs=WITH_HUMAN,
-        **difference_of(MODEL, HUMAN, "right"),
+        "right",
     ),
-    Metric(
+    score(
         "SC",
         "SC, the attacker's accuracy",
-        100,
-        lambda k: 100 / k,
-        "lower",
-        (0, 100),
         f"Zhao et al., ICCV 2021; {_LIC}, Eq. 1",
         "Share of the model's masked captions whose labelled value the attacker names.",
-        guessed=True,
-        side="model",
-        **score_of(MODEL, "right"),
+        "right",
     ),
-    Metric(
+    score(
         "SC_D",
         "SC_D, accuracy on the human captions",
-        100,
-        lambda k: 100 / k,
-        "lower",
-        (0, 100),
         f"Zhao et al., ICCV 2021; {_LIC}, Eq. 1",
         "The same accuracy on the human captions.",
-        guessed=True,
-        side="human",
-        needs=WITH_HUMAN,
-        **score_of(HUMAN, "right"),
+        "right",
+        HUMAN,
     ),
 )
 

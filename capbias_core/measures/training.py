@@ -13,7 +13,7 @@ from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import Attacker, CutsCaptions, TakesMemory, TrainsTogether, fit_many, probabilities
 from capbias_core.language.files import ModelFiles
 from capbias_core.measures.base import Job
-from capbias_core.measures.guesses import Guesses
+from capbias_core.measures.guesses import HUMAN, MODEL, Guesses
 from capbias_core.prepare import child_seed, vocabulary
 from capbias_core.prepare.align import Aligner, aligned_lists, constant
 from capbias_core.prepare.ngrams import ngrams_of
@@ -24,7 +24,7 @@ from capbias_core.workspace.models import embeddings_folder, model_path
 # Attackers in memory at a time, where it holds as many: 50 of LIC's LSTM take 1.1 GB beside PyTorch and the captions.
 MOST_TOGETHER = 50
 # Whose captions are read, and by attackers trained on whose if on the other side's; `AttackerTrainer.crossed`.
-MODEL, HUMAN, MODEL_BY_HUMAN, HUMAN_BY_MODEL = "model", "human", "model_by_human", "human_by_model"
+MODEL_BY_HUMAN, HUMAN_BY_MODEL = "model_by_human", "human_by_model"
 SHARE_OF_MEMORY = 0.5  # of what is free; estimates are rough, and others use the machine too
 
 

@@ -42,7 +42,6 @@ METRICS = by_name(
         "VL-LIC",
         "Abdelrahman et al., AAAI 2024, section Multi-Modal Classifier",
         "sure",
-        lambda k: 100 / k**2,
         "LIC with a classifier that sees the photograph beside the masked caption: its confidence where it is right, 0 "
         "where it is wrong.",
     )

@@ -89,9 +89,8 @@ def test_sums_by_image_and_by_seed_are_those_of_a_plain_loop(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_merged_counts_have_the_columns_of_both(seed):
     one, other = made(seed), made(seed + 10)
-    renamed = Counts(
-        one.images, one.label, {f"other {n}": c for n, c in other.columns.items()}, other.image, other.seed
-    )
+    columns = {f"other {name}": column for name, column in other.columns.items()}
+    renamed = Counts(one.images, one.label, columns, one.image, one.seed)
     both = Counts.merge([one, renamed])
     assert list(both.columns) == [*one.columns, *renamed.columns]
     for part in (one, renamed):
