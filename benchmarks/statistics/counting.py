@@ -27,10 +27,9 @@ from scipy.special import stdtr
 
 from capbias_core.aggregate import Counts, Estimate, quotient
 from capbias_core.aggregate.bootstrap import percentiles, resampled_sums
-from capbias_core.aggregate.cross_fitting import cross_fitted
 from capbias_core.attributes import get_attribute
 from capbias_core.measures.base import estimates_of
-from capbias_core.measures.bias_amplification import METRICS, SIGNS, counts_of_frames
+from capbias_core.measures.bias_amplification import METRICS, SIGNS, counts_of_frames, of_tables
 
 SHARES = ((0.014, 300), (0.014, 2450), (0.1425, 300), (0.1425, 2450), (0.036, 300), (0.1, 100))
 SHARED = (2, 3, 5, 10, 20, 30, 50, 100)
@@ -121,10 +120,9 @@ def signs(sets: int, images: int, data: Path, captioners: Sequence[str]) -> None
 
 def _estimates(metric: str, human: csr_array, model: csr_array) -> dict[str, Estimate]:
     """The paper's value and the cross-fitted one of these images."""
-    signed, off = cross_fitted(human, model, len(GENDER.values), *SIGNS[metric])
-    columns = {f"{metric} human": human, f"{metric} model": model, f"{metric} signed": signed}
-    label, unsure = np.zeros(human.shape[0], dtype=int), {f"{metric}_crossfit": METRICS[metric].scale * off}
-    counts = Counts.by_image(map(str, range(human.shape[0])), label, columns, unsure=unsure)
+    columns, constants = of_tables(metric, human, model, len(GENDER.values))
+    images = tuple(map(str, range(human.shape[0])))
+    counts = Counts.by_image(images, np.zeros(len(images), dtype=int), columns, constants=constants)
     return {name: own for (name, _), own in estimates_of(METRICS.values(), counts, GENDER.values).items()}
 
 

@@ -1,7 +1,19 @@
 """From rows of evidence to a number with its uncertainty, and to pairs that can be told apart."""
 
-from capbias_core.aggregate.counts import Counts
+from capbias_core.aggregate.counts import Counts, unlabelled
 from capbias_core.aggregate.estimate import IMAGES, REFITS, Estimate, intervals, provisional, quotient
 from capbias_core.aggregate.ranking import Pair, Ranking, rank
 
-__all__ = ["IMAGES", "REFITS", "Counts", "Estimate", "Pair", "Ranking", "intervals", "provisional", "quotient", "rank"]
+__all__ = [
+    "IMAGES",
+    "REFITS",
+    "Counts",
+    "Estimate",
+    "Pair",
+    "Ranking",
+    "intervals",
+    "provisional",
+    "quotient",
+    "rank",
+    "unlabelled",
+]

@@ -24,7 +24,8 @@ class Counts:
     images: ids. label: (n_images,) code of each image's value. columns: name -> (rows,) numbers, or (rows, W) of W
     alike, dense or sparse. image: (rows,) index of each row's image. seed: (rows,) seed of each row, EVERY_SEED for one
     that counts with every seed; None without seeds. training: images that each attacker was trained on, 0 if nothing
-    was trained. unsure: metric -> how far its shown value may be off besides (cross_fitting.py).
+    was trained. constants: named numbers of the whole, such as `METRIC unsure`: how far its shown value may be off
+    besides (cross_fitting.py).
     """
 
     images: tuple[str, ...]
@@ -33,7 +34,7 @@ class Counts:
     image: np.ndarray
     seed: np.ndarray | None = None
     training: int = 0
-    unsure: Mapping[str, float] = field(default_factory=dict)
+    constants: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def by_image(cls, images: Iterable[str], label: np.ndarray, columns: Mapping[str, Block], **more) -> Counts:
@@ -75,7 +76,7 @@ class Counts:
             label=np.max([part.label for part in parts], axis=0),
             image=np.concatenate([part.image for part in parts]),
             seed=np.concatenate(seeds) if seeds else None,
-            unsure={name: off for part in parts for name, off in part.unsure.items()},
+            constants={name: own for part in parts for name, own in part.constants.items()},
         )
 
     def reading(self, names: Sequence[str]) -> Counts:
@@ -172,7 +173,7 @@ class Counts:
 
     def save(self) -> bytes:
         """The bytes of an npz file; `load` reads them back."""
-        about = {"images": self.images, "training": self.training, "unsure": dict(self.unsure)}
+        about = {"images": self.images, "training": self.training, "constants": dict(self.constants)}
         about["seeded"] = self.seed is not None
         rows = {"label": self.label, "image": self.image, "seed": np.zeros(0) if self.seed is None else self.seed}
         return to_npz(about, **rows, **{f"column {name}": column for name, column in self.columns.items()})
@@ -184,7 +185,12 @@ class Counts:
         label, image, seed = (arrays.pop(name) for name in ("label", "image", "seed"))
         columns = {name.removeprefix("column "): column for name, column in arrays.items()}
         seed = seed if about["seeded"] else None
-        return cls(tuple(about["images"]), label, columns, image, seed, about["training"], about["unsure"])
+        return cls(tuple(about["images"]), label, columns, image, seed, about["training"], about["constants"])
+
+
+def unlabelled(images: Sequence[str]) -> np.ndarray:
+    """(n_images,) codes of images without labels, -1."""
+    return np.full(len(images), -1)
 
 
 def to_npz(about: Any, **arrays: Block) -> bytes:

@@ -29,9 +29,9 @@ HALVINGS = 10
 
 def cross_fitted(
     human: csr_array, model: csr_array, k: int, sign: Callable[[Table], np.ndarray], given_value: bool
-) -> tuple[csr_array, float]:
+) -> tuple[csr_array, int, float]:
     """(n_images, 4 * W) columns that `signed_change` takes: the model's captions with signs, those of each condition,
-    and the same of the human ones; and how far the unscaled value may be off.
+    and the same of the human ones; over how many pairs the value is a mean; and how far it may be off, unscaled.
 
     human, model: (n_images, 1 + K + L + K * L), as a `Table` has them. sign: human counts to (K, L) signs. given_value:
     whether a change is of p(word | value) (W = K), else of p(value | word) (W = L).
@@ -48,14 +48,13 @@ def cross_fitted(
         first = rng.permutation(n_images) < n_images // 2
         for half in (first, ~first):
             own = sign(Table.of(np.asarray(human[np.flatnonzero(~half)].sum(axis=0), dtype=float), k)).ravel()
-            weight = own / HALVINGS / (k * n_tasks)
-            weights = csr_array((weight, (np.arange(len(own)), of_pair)), shape=(len(own), width))
+            weights = csr_array((own / HALVINGS, (np.arange(len(own)), of_pair)), shape=(len(own), width))
             kept = csr_array((np.ones(half.sum()), (np.flatnonzero(half),) * 2), shape=(n_images, n_images))
             signed = [sums + kept @ (side @ weights) for sums, side in zip(signed, pairs, strict=True)]
             signs.append(own)
     given = [side[:, conditions] for side in sides]
     columns = csr_array(hstack([signed[0], given[0], signed[1], given[1]]))
-    return columns, _farthest(np.array(signs), pairs, given, of_pair)
+    return columns, k * n_tasks, _farthest(np.array(signs), pairs, given, of_pair)
 
 
 def _farthest(signs: np.ndarray, pairs: list[csr_array], given: list[csr_array], of_pair: np.ndarray) -> float:

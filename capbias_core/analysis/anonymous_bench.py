@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Counts, Estimate
+from capbias_core.aggregate import Counts, Estimate, unlabelled
 from capbias_core.analysis.consistency import alignment
 from capbias_core.attributes import need_words
 from capbias_core.metrics.share import share
@@ -34,9 +33,7 @@ def proxy_scores(sets: Mapping[str, pd.DataFrame], attribute: Attribute) -> pd.D
 
 def _row(name: str, frame: pd.DataFrame, attribute: Attribute) -> dict:
     named = encode(frame["caption"]).with_any(attribute.value_words).toarray() > 0
-    counts = Counts.of_captions(
-        frame["image_id"], lambda images: np.zeros(len(images)), {"named": named.any(axis=1)}, sort=False
-    )
+    counts = Counts.of_captions(frame["image_id"], unlabelled, {"named": named.any(axis=1)}, sort=False)
     found = Estimate.read(counts.reading(("named", "captions")), share, SCALE, (0, SCALE), share=True)
     method = f"{METHOD}; {found.interval_method}"
     return Result(attribute.name, name, PROXY, n=len(frame), method=method, **found.columns()).row()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Counts, Estimate
+from capbias_core.aggregate import Counts, Estimate, unlabelled
 from capbias_core.attackers.labels import guess_labels
 from capbias_core.attributes import get_attribute
 from capbias_core.measures.ratio_error import names_in
@@ -133,7 +133,7 @@ def _commoner_value(own: KnownSet) -> Estimate:
         return (named[..., 0] / pairs.sum(axis=-1)).mean(axis=-1)
 
     columns = {"pairs": pairs.reshape(len(pairs), -1)}
-    counts = Counts.of_captions(own.captions["image_id"], lambda images: np.zeros(len(images)), columns, sort=False)
+    counts = Counts.of_captions(own.captions["image_id"], unlabelled, columns, sort=False)
     return Estimate.read(counts.reading(("pairs",)), share, 1.0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from capbias_core.aggregate import unlabelled
 from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.cli.flags import INPUTS, WHAT, OutputFlag, command, flag
 from capbias_core.cli.terminal import DONE, checked_output, say, ticking, write_output
@@ -69,7 +70,7 @@ def align(
     if not has_java():
         say(f"note: {NO_JAVA}")
     with ticking() as tick:
-        found = sweep(human["image_id"], own[0], known, near, tuple(delta or DELTAS), tick)
+        found = sweep(human["image_id"], unlabelled, own[0], known, near, tuple(delta or DELTAS), tick)
     write_output(csv_text(sweep_table(found)), path)
     return DONE
 

@@ -138,7 +138,7 @@ class Metric:
             self.interval == "" and self.of is share and self.range == (0, self.scale)
         )
         span = UNBOUNDED if self.interval == "free" else self.range
-        more = (span, part_of_all, self.level, self.no_interval, counts.unsure.get(self.name, 0.0))
+        more = (span, part_of_all, self.level, self.no_interval, counts.constants.get(f"{self.name} unsure", 0.0))
         if not self.by_value:
             return {direction: Estimate.read(counts, of, self.scale, *more)}
         return {

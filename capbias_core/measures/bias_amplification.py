@@ -85,7 +85,8 @@ def _metrics(name: str, title: str, source: str, explanation: str, needs: Needs,
             digits=2,
             needs=needs,
             reads=(f"{name} signed",),
-            of=lambda columns: signed_change(*np.split(columns, 4, axis=-1)),
+            of=lambda columns, pairs: signed_change(*np.split(columns, 4, axis=-1)) / pairs,
+            fix=lambda counts, k, direction: {"pairs": counts.constants[f"{name} pairs"]},
             interval="free",
         ),
     ]
@@ -156,12 +157,18 @@ def counts_of_sides(
             ways["DBA_G"] = lambda: _dba_g(sides, objects)
     ways["DBA_O"] = lambda: _dba_o(sides)
     found, notes, lacking = run_available(ways)
-    columns, unsure = {}, {}
+    columns, constants = {}, {}
     for name, (human, model) in found.items():
-        signed, off = cross_fitted(human, model, side.k, *SIGNS[name])
-        columns |= {f"{name} human": human, f"{name} model": model, f"{name} signed": signed}
-        unsure[f"{name}_crossfit"] = METRICS[name].scale * off
-    return Counts.by_image(side.images, side.y, columns, unsure=unsure), notes, lacking
+        own, known = of_tables(name, human, model, side.k)
+        columns, constants = columns | own, constants | known
+    return Counts.by_image(side.images, side.y, columns, constants=constants), notes, lacking
+
+
+def of_tables(name: str, human: csr_array, model: csr_array, k: int) -> tuple[dict[str, csr_array], dict[str, float]]:
+    """The columns and constants that a metric and its cross-fitted one read. human, model: (n_images, ...) tables."""
+    signed, pairs, off = cross_fitted(human, model, k, *SIGNS[name])
+    columns = {f"{name} human": human, f"{name} model": model, f"{name} signed": signed}
+    return columns, {f"{name} pairs": pairs, f"{name}_crossfit unsure": METRICS[name].scale * off}
 
 
 Tables = tuple[csr_array, csr_array]  # of the human side and of the model's

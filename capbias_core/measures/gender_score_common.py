@@ -11,7 +11,7 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 from scipy.sparse import csr_array, hstack
 
-from capbias_core.aggregate import IMAGES, Counts, intervals
+from capbias_core.aggregate import IMAGES, Counts, intervals, unlabelled
 from capbias_core.aggregate.columns import column_intervals
 from capbias_core.attributes import need_words
 from capbias_core.errors import CapbiasError
@@ -256,7 +256,7 @@ class Sums:
         def summed(column: np.ndarray, width: int, weight: np.ndarray) -> csr_array:
             return csr_array((weight, (image, column)), shape=(len(data.images), width))
 
-        counts = Counts.by_image(data.images, np.full(len(data.images), -1), {name: summed(place, width, weight[:, 0])})
+        counts = Counts.by_image(data.images, unlabelled(data.images), {name: summed(place, width, weight[:, 0])})
         by_object = summed(column[pair] * width + place, n_objects * width, weight[:, 1])
         own = tuple(metric for metric in metrics if metric.reads == (name,))
         n_by_object = np.bincount(column, minlength=n_objects)

@@ -37,7 +37,8 @@ def dense(counts: Counts) -> np.ndarray:
 
 def same(one: Counts, other: Counts) -> bool:
     return (
-        (one.images, one.training, one.unsure, one.widths) == (other.images, other.training, other.unsure, other.widths)
+        (one.images, one.training, one.constants, one.widths)
+        == (other.images, other.training, other.constants, other.widths)
         and one.label.tolist() == other.label.tolist()
         and one.image.tolist() == other.image.tolist()
         and (one.seed is None) == (other.seed is None)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
+from capbias_core.aggregate import unlabelled
 from capbias_core.analysis.alignment import constant_alignment
 from capbias_core.analysis.published import beside_measured
 from capbias_core.errors import CapbiasError
@@ -401,7 +402,7 @@ def test_meteor_of_the_sweep(tools):
     human = ["someone spanner zzz"] * 3 + ["someone whisk zzz", "someone here"]
     known = frozenset(["someone", "here", "wrench", "spoon"])
     near = neighbours({"spanner", "whisk"}, known, read_vectors(path, ANGLES_OF_SET))
-    found = measure.sweep(pd.Series(list("abcde")), np.zeros_like, human, known, near, [0.4], silent)
+    found = measure.sweep(pd.Series(list("abcde")), unlabelled, human, known, near, [0.4], silent)
     constant, nearest = (found[delta].columns["METEOR"] for delta in (None, 0.4))
     assert constant[4] == nearest[4] == 1, "a caption that stays as it is"
     assert len(set(constant[:4])) == 1, "one of three words is left, whichever the others were"

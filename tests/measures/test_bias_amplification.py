@@ -10,12 +10,11 @@ import pytest
 from scipy.sparse import csr_array
 
 from capbias_core.aggregate import Counts, Estimate, cross_fitting, rank
-from capbias_core.aggregate.cross_fitting import cross_fitted
 from capbias_core.aggregate.estimate import BOOTSTRAP_SEED
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import estimates_of
-from capbias_core.measures.bias_amplification import METRICS, SIGNS, counts_of_frames
+from capbias_core.measures.bias_amplification import METRICS, counts_of_frames, of_tables
 from capbias_core.metrics import bias_amplification as ba
 from capbias_core.metrics import dba_g, dba_o
 from capbias_core.prepare.tasks import content_words, encode, function_words, named_objects, object_names, pair_counts
@@ -262,9 +261,8 @@ def test_a_sign_of_other_images_by_hand(monkeypatch):
         women = np.asarray(women, dtype=int)
         return csr_array(np.column_stack([np.ones(4), women, 1 - women, np.ones(4), women, 1 - women]))
 
-    signed, off = cross_fitted(counted(first), counted(np.ones(4)), 2, *SIGNS["BA"])
-    counts = Counts.by_image("abcd", np.zeros(4, int), {"BA signed": signed}, unsure={"BA_crossfit": 100 * off})
-    found = values_of(counts)["BA_crossfit"]
+    columns, constants = of_tables("BA", counted(first), counted(np.ones(4)), 2)
+    found = values_of(Counts.by_image("abcd", np.zeros(4, int), columns, constants=constants))["BA_crossfit"]
     assert found.value == pytest.approx(100 * 0.5) and found.unsure == pytest.approx(100 * (0.5 + 0.5) / 2)
 
 
@@ -284,11 +282,8 @@ def test_cross_fitted_intervals_contain_the_large_sample_value():
             pairs = [having * side[:, None] for side in (named, ~named)]
             return csr_array(np.hstack([np.ones((n, 1)), named[:, None], ~named[:, None], having, *pairs]))
 
-        human, model = counted(women), counted(captioner)
-        signed, off = cross_fitted(human, model, 2, *SIGNS["BA"])
-        columns = {"BA human": human, "BA model": model, "BA signed": signed}
-        images = tuple(map(str, range(n)))
-        found = values_of(Counts.by_image(images, np.zeros(n, int), columns, unsure={"BA_crossfit": 100 * off}))
+        columns, constants = of_tables("BA", counted(women), counted(captioner), 2)
+        found = values_of(Counts.by_image(map(str, range(n)), np.zeros(n, int), columns, constants=constants))
         for name, held in (("BA", paper), ("BA_crossfit", own)):
             low, high = replace(found[name], no_interval="").interval()
             held.append(low <= 1 <= high)
