@@ -22,7 +22,7 @@ from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.measures.options import Option, checked
-from capbias_core.measures.protocols import PROTOCOLS, deviations, protocol_settings
+from capbias_core.measures.protocols import PROTOCOLS, protocol_settings
 from capbias_core.measures.registry import (
     MEASURES,
     METRICS,
@@ -31,6 +31,7 @@ from capbias_core.measures.registry import (
     is_metric,
     measure_of,
     needs_references,
+    protocol_notes,
 )
 from capbias_core.measures.registry import metric as metric_named
 from capbias_core.present.headline import ANSWERING, headline
@@ -538,7 +539,7 @@ def measured(
         refused=tuple(refused),
         failed=tuple(failed),
         notes=(
-            *_protocol_notes(asked.protocol, specs),
+            *protocol_notes([(spec.measure, spec.options) for spec in specs], asked.protocol),
             *named_notes([(row.spec.model, _notes_of(row)) for row in rows if row.status == FINISHED]),
         ),
     )
@@ -546,18 +547,6 @@ def measured(
         return report
     about, sentence = _sentence(workspace, frame, table, kept, first)
     return _ranked(workspace, replace(report, sentence=sentence, about=about), asked.rank_by, first)
-
-
-def _protocol_notes(protocol: str, specs: Iterable[RunSpec]) -> list[str]:
-    """How runs differ from the protocol that was chosen, by measure."""
-    if protocol not in PROTOCOLS:
-        return []
-    found = {}
-    for spec in specs:
-        measure = MEASURES[spec.measure]
-        differ = deviations(protocol, measure.options.read(spec.options))
-        found[measure.title] = f"differs in {', '.join(differ)}" if differ else "followed"
-    return [f"Protocol {protocol}, {title}: {text}." for title, text in found.items()]
 
 
 def _reason(lack: Lack) -> str:

@@ -90,7 +90,7 @@ def _repeat_all(engine: Engine) -> None:
 def elapsed(run: RunRow) -> str:
     """How long a run took, or has taken so far."""
     if run.started is None:
-        return "not started"
+        return "imported" if run.status == "finished" else "not started"
     total = max(0.0, (run.finished or time.time()) - run.started)
     return f"{total:.1f} s" if total < 90 else f"{total / 60:.1f} min"
 

@@ -17,7 +17,15 @@ from capbias_core.attackers import ATTACKERS, at_hand, attacker_entry
 from capbias_core.bundle.write import write_bundle
 from capbias_core.measures.options import MOST_SEEDS
 from capbias_core.measures.protocols import PROTOCOLS, protocol_settings
-from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, METRICS, expand_metrics, measure_of
+from capbias_core.measures.registry import (
+    DEFAULT_GROUPS,
+    GROUPS,
+    MEASURES,
+    METRICS,
+    expand_metrics,
+    measure_of,
+    protocol_notes,
+)
 from capbias_core.prepare.treebank import default_tokenizer
 from capbias_core.present.cells import BEYOND, BY_VALUE, beyond_table, by_value_table, no_beyond
 from capbias_core.present.encoders import encoder_note, encoders_warning
@@ -260,6 +268,9 @@ def _caveats(engine: Engine, collection: str, request: Request, rows: pd.DataFra
     return [
         *(f"{item.name}: {warning}" for item in sets for warning in item.details.get(WARNINGS, ())),
         *(own.note for own in attributes.values()),
+        *protocol_notes(
+            [(run.spec.measure, run.spec.options) for run in measured.values()], st.session_state.get("protocol", "")
+        ),
         variants_warning(rows),
         unlearned_note(rows, {name: len(own.values) for name, own in attributes.items()}),
         _masked(engine, collection, request),

@@ -16,16 +16,20 @@ from capbias_core.analysis.caption_filters import (
     WRONG,
     Filters,
     caption_rows,
+    probability_table,
     select_rows,
     sort_orders,
     written_captions,
 )
-from capbias_core.analysis.read import CaptionScores, caption_runs, first_request, scoring_attackers
+from capbias_core.analysis.encoder_view import plan_scores
+from capbias_core.analysis.read import CaptionScores, caption_runs, current_runs, first_request, scoring_attackers
+from capbias_core.attackers import FROM_SCRATCH, attacker_entry
 from capbias_core.present.sentence import signed
 from capbias_core.present.signed_bar import WIDTH, lean, signed_bar
 from capbias_core.present.words import STYLE
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import PER_CAPTION, plan
+from capbias_core.spreadsheets import csv_text
 from capbias_core.types import Attribute, counted
 from capbias_core.workspace.labels import tables_with
 from capbias_core.workspace.store import RunRow
@@ -42,16 +46,19 @@ from pages.ui.base import (
     plain,
     scores_by,
 )
+from pages.ui.guess import guess_yourself
 from pages.ui.one_image import more_of_image, read_image, show_caption, side_by_side, steps
 from pages.ui.present import present_caption
 from pages.ui.revealing_words import revealing_words
 from pages.ui.running import active_runs, nothing_scored, progress, start_button
 from pages.ui.table import FOUR_LINES, draw_table, select_row, selected_row
 
+READ, GUESS = "Read", "Guess yourself"
 PAGE = 50
 CAPTION_WIDTH, DIFFERENCE_WIDTH, HEIGHT = 155, 76, 540  # beside the image
 NOBODY = "nobody"
 EVERYONE = "all"
+ATTACKER = "A linear attacker's word sums are exact. Those of a network are approximated by integrated gradients."
 KINDS = (
     f"A caption gives the label away if attackers give the labelled value a probability of {GIVES_AWAY:g} or more, and "
     "does not if they give it no more than chance. Wrong: the only value that a caption names is not the labelled one."
@@ -71,14 +78,21 @@ def main() -> None:
     name = view.selectbox(
         st.sidebar, "Captions of", list(runs), default=first, key="captioner", missing="the captions of", follows=True
     )
+    tab = view.selectbox(
+        st, "View", [READ, GUESS], key="tab", draw="segmented_control", required=True, label_visibility="collapsed"
+    )
+    if tab == GUESS:
+        guess_yourself(engine, runs, name)
+        return
     # Reading starts at the difference: beside the human captions where there are any.
     others = [*(other for other in reversed(runs) if other != name), NOBODY]
     against = view.selectbox(st.sidebar, "Against", others, key="against", missing="the captions of")
     own = cached.scores(engine.folder, runs[name].run_id)
     other_id = runs[against].run_id if against != NOBODY else ""
     rows = _rows(engine.folder, runs[name].run_id, other_id)
-    chosen = _filtered(engine, runs[name], other_id, own.attribute, against)
     human = _human(engine, collection)
+    _offer_network(engine, collection, [runs[name], *([runs[against]] if other_id else [])], human)
+    chosen = _filtered(engine, runs[name], other_id, own.attribute, against)
     if chosen.empty:
         note("No caption fits these filters.")
     else:
@@ -114,7 +128,7 @@ def _runs(engine: Engine, collection: str) -> dict[str, RunRow]:
     tables = engine.workspace.items("attributes", collection)
     read = cached.tables_read(engine.workspace, collection)
     attackers = scoring_attackers(engine.workspace, collection)
-    found, short, whose = {}, {}, {}
+    found, short, whose, by_attacker = {}, {}, {}, {}
     for attribute in attribute_names(tables):
         having = tables_with(tables, attribute)
         for table in sorted(having, key=lambda own: own != read[attribute]):
@@ -124,11 +138,38 @@ def _runs(engine: Engine, collection: str) -> dict[str, RunRow]:
                     by = scores_by(attribute, attacker, table)
                     found[by], whose[by] = runs, {"attribute": attribute, "table": table.name}
                     short[by] = by if len(having) > 1 else f"{attribute}, {attacker}"
+                    by_attacker[by] = attacker
     if not found:
         return {}
-    chosen = view.way(st.sidebar, "Attribute and attacker", whose, short, key="by", missing="the scores by")
+    alone = len(set(by_attacker.values())) == len(whose)  # one attribute and table
+    label, names = ("Attacker", by_attacker) if alone else ("Attribute and attacker", short)
+    look = {"draw": "segmented_control", "required": True, "follows": True, "help": ATTACKER}
+    chosen = view.way(st, label, whose, names, key="by", missing="the scores by", **look)
     human = _human(engine, collection)
     return dict(sorted(found[chosen].items(), key=lambda pair: (pair[0] in human, pair[0])))
+
+
+def _offer_network(engine: Engine, collection: str, shown: list[RunRow], human: set[str]) -> None:
+    """A run of a network over the captions shown, where none has scored them; else over the human captions.
+
+    shown: the runs of the sets side by side, by the chosen attacker.
+    """
+    spec, done = shown[0].spec, current_runs(engine.workspace, collection, PER_CAPTION)
+    same = ("labels", "attribute", "merge_masks")
+    alike = [run.spec for run in done if all(getattr(run.spec, key) == getattr(spec, key) for key in same)]
+    scored = {(own.captions, own.attacker) for own in alike}
+    networks = {name for captions, name in scored if captions == spec.captions and not attacker_entry(name).in_process}
+    wanted, label, options = [run.spec for run in shown], "Score with a network", FROM_SCRATCH
+    if networks:
+        wanted = [own for own in alike if own.model in human and (own.captions, spec.attacker) not in scored]
+        label, options = "Score the human captions too", (spec.attacker,)
+    if not wanted or (networks and spec.attacker not in networks.intersection(FROM_SCRATCH)):
+        return
+    left, right = st.container(key="stacks_network").columns([1, 3], vertical_alignment="bottom")
+    network = view.selectbox(left, label, options, key="network", help=ATTACKER)
+    with right, errors():
+        specs = {own.run_id: own for own in (plan_scores(own, network) for own in wanted)}
+        start_button(engine, collection, list(specs.values()), f"Score with {network}", "score_network")
 
 
 def _human(engine: Engine, collection: str) -> set[str]:
@@ -244,11 +285,12 @@ def _table(
     first = int(of_image[0]) // PAGE + 1 if len(of_image) else 1  # a link that names an image alone
     number = view.number(right, f"Page of {pages:,}", 1, pages, first, key="page")
     part = rows.loc[chosen.index[(number - 1) * PAGE : number * PAGE]]
+    written = cached.captions(engine.folder, own.run.spec.captions)
     shown = pd.DataFrame(
         {
-            "caption": written_captions(part, cached.captions(engine.folder, own.run.spec.captions)),
+            "caption": written_captions(part, written),
             "toward": [signed_bar(value) for value in lean(part, own.attribute)],
-            "bias score": [f"{score:.2f} {to}" for score, to in zip(part["score"], part["predicted"], strict=True)],
+            "guess": [f"{to} {score:.0%}" for score, to in zip(part["score"], part["predicted"], strict=True)],
             "difference": part["difference"].round(2),
             "labelled": part["labelled"],
             "image": part["image_id"],
@@ -273,6 +315,15 @@ def _table(
                 width=DIFFERENCE_WIDTH, help=f"Probability of the labelled value, {name} minus {against}."
             ),
         },
+    )
+    other = against if against != NOBODY else ""
+    st.download_button(
+        f"Captions and probabilities (CSV, {counted(len(chosen), 'row')})",
+        lambda: csv_text(probability_table(rows.loc[chosen.index], written, own.attribute, name, other)),
+        f"{name}_captions.csv",
+        "text/csv",
+        key="captions_csv",
+        on_click="ignore",
     )
     return part
 

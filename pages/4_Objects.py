@@ -56,9 +56,11 @@ from pages.ui.base import (
 from pages.ui.chart import draw_chart
 from pages.ui.running import progress
 from pages.ui.table import draw_table
+from pages.ui.texts import plain_texts
 
 PRESENTED = 12  # objects of the chart in present mode, where type is large
 NAMED = "attribute that captions name (such as gender)"
+READ = {"captions": "captions of a collection", "texts": "plain texts"}
 SOURCES = {"caption": "that captions name", "image": "of the image"}
 CHARTS = {"beside": "beside the human captions", "distribution": "distribution over objects"}
 METRICS_OF = {DISTANCE: ("god",), SCORE: ("gs", "estimation")}
@@ -67,6 +69,13 @@ MEASURES_OF = {DISTANCE: ("object_distance",), SCORE: ("gender_score",)}
 
 def main() -> None:
     engine = page("Objects")
+    what = view.selectbox(
+        st, "Read", list(READ), format_func=READ.get, key="read", draw="segmented_control", required=True
+    )
+    if what == "texts":
+        with errors():
+            plain_texts(engine)
+        return
     collection = collection_picker(engine.workspace)
     held = captions_and_labels(engine, collection, NAMED)
     if held is None:

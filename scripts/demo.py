@@ -424,6 +424,8 @@ seed (`scripts/demo.py`), with captioners whose bias amplification is known beca
 - `truth.json`: the LIC that each captioner has by construction, and how it follows.
 - `images/`: pictures of {pictures} of the images. The figure in them is drawn the same way whatever the label.
 - `instances.json`: the outlines of that figure and of its thing, in the format of COCO instances.
+- `scored.zip`: finished runs that score two captioners' captions with a recurrent network. `python -m
+  scripts.demo_scores` trains it again.
 
 | captioner | its association of activity and label | LIC_M | LIC_D | LIC |
 |---|---|---|---|---|

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from pathlib import Path
 
 from capbias_core.measures.base import Measure, Metric, Needs
-from capbias_core.measures.options import bounds_text
 from capbias_core.measures.protocols import PROTOCOLS
 from capbias_core.measures.registry import GROUPS, MEASURES, NAME_RULE
 from capbias_core.present.sentence import BETTER
@@ -15,31 +15,49 @@ from capbias_core.present.sentence import BETTER
 FILE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
 HEAD = f"""# Metrics
 
-Every number that capbias gives, measure by measure. A measure is computed together from the same inputs. Labels are
-binary, given by other people, and incomplete: a number speaks about captions and labels, never about a person.
+The metrics that capbias computes, by measure. A measure reads captions, labels, and what "also reads" names. Labels are
+binary, assigned by others, and incomplete: a number describes captions and labels, never a person.
 
-Ask for metrics by name: `capbias score --metric NAME`. {NAME_RULE}
+`capbias score --metric NAME` takes the names after "Ask for", or one metric. {NAME_RULE}
+
+This page shortens definitions. `capbias metrics NAME` explains a metric in full, with its cautions.
+
+- "Chance" is what guessing gives, and "neutral" is the value that means no bias by this metric, both for two groups.
+- `NAME_gap` is the value on images of the second group minus that on the first. For more groups: the largest minus the
+  smallest, which is above 0 by chance alone. The images of the groups differ too. Nearest to 0 is best.
+- `NAME_M` is the value for the model's captions; `NAME_D` or `NAME_H` is the value for the human captions.
+- `NAME_ratio` is the value over the sum for all values, `NAME_to_neutral` the value over that of the neutral word, and
+  `NAME_count` the number of captions.
+- LIC above 0 alone is not amplification: see the [verdict](statistics.md#verdict).
+- Brackets name the source; a metric without one has the source of the line above it.
 
 This page is generated from `capbias_core/measures/` by `make docs`.
 """
-
-
 PROTOCOL_HEAD = """## Protocols
 
-`--protocol NAME` (or `protocol=`, a plan's `protocol`, and Protocol on Scores) sets what a paper fixes, where nothing else
-is given. Without it each measure follows its own paper with the fast attacker `ngram`. The method of each result names the
-protocol and each deviation from it. `custom` sets nothing.
+`--protocol NAME` (also `protocol=`, a plan's `protocol`, and Protocol on Scores) sets what a paper fixes, unless you
+set it. Without it, each measure follows its paper with the fast attacker `ngram`. The method of each result names the
+protocol and each deviation. `custom` sets nothing.
 
 | protocol | paper | settings | always |
 | --- | --- | --- | --- |"""
+DEFAULT = {name for group in GROUPS.values() if group.default for name in group.metrics}
+OPTION_HEAD = """## Options
+
+| option | what it sets | measures |
+| --- | --- | --- |"""
 
 
 def metrics_page() -> str:
     """The whole page."""
-    groups = ["| ask for | metrics |", "| --- | --- |"]
-    groups += [f"| `{own.name}` | {', '.join(own.metrics)} |" for own in GROUPS.values()]
-    parts = [_measure(own) for own in MEASURES.values() if own.metrics]
-    return "\n".join([HEAD, *groups, "", PROTOCOL_HEAD, *map(_protocol, PROTOCOLS), "", *parts]).rstrip() + "\n"
+    measures = [measure for measure in MEASURES.values() if measure.metrics]
+    options: dict[str, list[str]] = {}
+    for measure in measures:
+        for name in _flags(measure):
+            options.setdefault(_flag(measure, name), []).append(measure.name)
+    rows = [f"{row} {', '.join(names)} |" for row, names in options.items()]
+    parts = [HEAD, *map(_measure, measures), OPTION_HEAD, *rows, "", PROTOCOL_HEAD, *map(_protocol, PROTOCOLS)]
+    return "\n".join(parts) + "\n"
 
 
 def _protocol(name: str) -> str:
@@ -50,46 +68,93 @@ def _protocol(name: str) -> str:
 
 
 def _measure(measure: Measure) -> str:
-    lines = [f"## {measure.name}: {measure.title}", "", f"Reads {reads(measure.needs)}. Version {measure.version}.", ""]
-    for metric in measure.metrics:
-        lines += [f"- **{metric.name}** ({metric.title}). {metric.explanation} {_facts(metric)}"]
-    flags = [(name, about) for name, about in measure.options.about().items() if about.flag]
-    if flags:
-        lines += ["", "| flag | what it chooses |", "| --- | --- |"]
-        for name, about in flags:
-            default = getattr(measure.options(), name)
-            usual = f" Default: {default}." if default not in (None, (), "", False) else ""
-            known = f" One of: {', '.join(about.known)}." if about.known else ""
-            bounds = f" Takes {bounds_text(about)}." if bounds_text(about) else ""
-            lines.append(f"| `{about.flag}` | {about.help.replace('|', '/')}.{known}{bounds}{usual} |")
+    """The section of a measure."""
+    names = [group.name for group in GROUPS.values() if any(metric.name in group.metrics for metric in measure.metrics)]
+    shown = [metric for metric in measure.metrics if not _folded(metric, measure)]
+    needs = f" Also reads {text}." if (text := reads(measure.needs)) else ""
+    ask = f"Ask for `{'`, `'.join(names)}`.{needs}"
+    lines, source = [f"## {measure.name}: {measure.title}", "", ask, ""], ""
+    for metric in shown:
+        cited = "" if metric.source == source else f" [{metric.source}]"
+        source = metric.source
+        lines.append(f"- **{metric.name}**: {_meaning(metric)} {_facts(metric)}{cited}{_parts(metric, measure)}")
     return "\n".join([*lines, ""])
 
 
+def _meaning(metric: Metric) -> str:
+    """The explanation of what is measured by default; of others its first sentence if it is short, else the title."""
+    if metric.name in DEFAULT:
+        return metric.explanation
+    first = re.split(r"(?<=[a-z)>]\.) (?=[A-Z`])", metric.explanation)[0]
+    short = first if len(first) <= 70 else f"{metric.title.removeprefix(f'{metric.name}, ')}."
+    difference = "captions minus" in metric.explanation and "minus" not in first
+    return f"{short} The model's captions minus the human ones." if difference else short
+
+
+def _base(metric: Metric) -> str:
+    """The metric of which this one is a gap, a side or another scale."""
+    return metric.gap_of or re.sub("_(M|H|D|ratio|to_neutral|count)$", "", metric.name)
+
+
+def _folded(metric: Metric, measure: Measure) -> bool:
+    """Whether a metric is named in the line of another. A side with a source of its own, such as LIC_M, is not."""
+    base = {other.name: other for other in measure.metrics}.get(_base(metric))
+    if base is None or base is metric:
+        return False
+    return not re.search("_[MHD]$", metric.name) or base.source.startswith(metric.source)
+
+
+def _parts(metric: Metric, measure: Measure) -> str:
+    """The gap and the sides of a metric, by range."""
+    ranges: dict[str, list[str]] = {}
+    for part in measure.metrics:
+        if _base(part) == metric.name and _folded(part, measure):
+            chance = f", chance {part.neutral(2):g}" if part.guessed else ""
+            ranges.setdefault(_range(part) + chance, []).append(f"`{part.name}`")
+    return "".join(f" {', '.join(names)}: {text}." for text, names in ranges.items())
+
+
+def _flags(measure: Measure) -> list[str]:
+    return [name for name, option in measure.options.about().items() if option.flag]
+
+
+def _flag(measure: Measure, name: str) -> str:
+    """An option as a row of a table. The default of a share of images is in its help."""
+    option, default = measure.options.about()[name], getattr(measure.options(), name)
+    usual = "" if default in (None, (), "", False) or name == "test_share" else f" Default: {default}."
+    known = "" if all(name in option.help for name in option.known) else f" One of: {', '.join(option.known)}."
+    return f"| `{option.flag}` | {option.help.replace('|', '/')}.{known}{usual} |"
+
+
 def reads(needs: Needs) -> str:
-    """What a measure needs, in words."""
-    found = ["captions", "labels"] if needs.labels else ["captions"]
-    names = {"references": "human captions", "objects": "objects of the images"}
-    found += [
-        text if getattr(needs, name) == "required" else f"{text} if there are any"
-        for name, text in names.items()
-        if getattr(needs, name)
-    ]
-    found += [
-        text
-        for name, text in (("photographs", "photographs"), ("people", "where people are"), ("vectors", "word vectors"))
+    """What a measure needs besides captions and labels, in words."""
+    fields = {
+        "references": "human captions",
+        "objects": "objects of the images",
+        "photographs": "photographs",
+        "people": "where people are",
+        "vectors": "word vectors",
+    }
+    found = [
+        f"{text} (optional)" if getattr(needs, name) == "optional" else text
+        for name, text in fields.items()
         if getattr(needs, name)
     ]
     words = {"any": "an attribute that captions name", "every": "an attribute with words for every value"}
-    found += [words[needs.words]] if needs.words else []
-    return f"{', '.join(found[:-1])} and {found[-1]}"
+    return ", ".join([*found, *([words[needs.words]] if needs.words else [])])
+
+
+def _range(metric: Metric) -> str:
+    return " to ".join(f"{end:g}".replace("inf", "∞").replace("-", "−") for end in metric.range)
 
 
 def _facts(metric: Metric) -> str:
-    low, high = (f"{end:g}".replace("inf", "∞").replace("-", "−") for end in metric.range)
-    neutral = metric.neutral(2)
-    said = "" if math.isnan(neutral) else f" {metric.reference_line.capitalize()} for two values: {neutral:g}."
-    better = BETTER[metric.better].strip("←→ ")
-    return f"Range {low} to {high}, {better}.{said} Source: {metric.source}."
+    """Range, direction and neutral point."""
+    neutral, better = metric.neutral(2), BETTER[metric.better].strip("←→ ")
+    if math.isnan(neutral):
+        return f"Range {_range(metric)}, {better}."
+    point = "" if metric.better == "neutral" else f", {metric.reference_line} {neutral:g}"
+    return f"Range {_range(metric)}, {better.replace('neutral', f'{neutral:g}')}{point}."
 
 
 if __name__ == "__main__":

@@ -50,8 +50,8 @@ def caption_rows(own: CaptionScores, other: CaptionScores | None = None) -> pd.D
 
     Columns: image_id, caption_index, kept_at (row of the caption in the set as kept), labelled and predicted (values of
     the attribute), score (probability of the predicted value), p0.. ; masked; share (probability of the labelled
-    value); other (its mean over the other set's captions of the same image; missing where that set has none);
-    difference (share - other).
+    value); other_p0.. (means over the other set's captions of the same image; missing where that set has none); other
+    (that of the labelled value); difference (share - other).
     """
     values, table = pd.Series(own.attribute.values, dtype="str").array, own.table
     shares = table[[f"p{value}" for value in range(len(values))]]
@@ -61,13 +61,33 @@ def caption_rows(own: CaptionScores, other: CaptionScores | None = None) -> pd.D
         score=table["confidence"],
     )
     rows[shares.columns] = shares
-    rows["share"], rows["other"] = _labelled_share(own), np.nan
+    label, each = table["label"].to_numpy(), np.arange(len(rows))
+    rows["share"], rows["other"] = shares.to_numpy()[each, label], np.nan
     if other is not None:
         image, images = pd.factorize(other.table["image_id"])
-        mean = np.append(np.bincount(image, _labelled_share(other)) / np.bincount(image), np.nan)
-        rows["other"] = mean[pc.fill_null(pc.index_in(pa.array(rows["image_id"]), pa.array(images)), -1)]
+        place = pc.fill_null(pc.index_in(pa.array(rows["image_id"]), pa.array(images)), -1)
+        for name in shares:
+            mean = np.append(np.bincount(image, other.table[name]) / np.bincount(image), np.nan)
+            rows[f"other_{name}"] = mean[place]
+        rows["other"] = rows.filter(regex=r"^other_p\d+$").to_numpy()[each, label]
     rows["difference"] = rows["share"] - rows["other"]
     return rows
+
+
+def probability_table(
+    rows: pd.DataFrame, written: pd.DataFrame, attribute: Attribute, name: str, against: str = ""
+) -> pd.DataFrame:
+    """Captions with the probability that attackers give each value, for a file.
+
+    rows: of `caption_rows`. written: the set as kept. name, against: of the set, and of the other where there is one;
+    its probabilities are means over its captions of the same image.
+    """
+    table = rows[["image_id", "caption_index", "labelled", "predicted"]].rename(columns={"predicted": "guess"})
+    table.insert(2, "caption", written_captions(rows, written))
+    for prefix, whose in (("p", name), ("other_p", against)):
+        for place, value in enumerate(attribute.values if whose else ()):
+            table[f"P({value}), {whose}"] = rows[f"{prefix}{place}"]
+    return table
 
 
 def written_captions(rows: pd.DataFrame, written: pd.DataFrame) -> pd.Series:
@@ -81,11 +101,6 @@ def _names_wrong(rows: pd.DataFrame, written: pd.DataFrame, attribute: Attribute
         return np.zeros(len(rows), dtype=bool)
     labels = pd.Index(attribute.values).get_indexer(rows["labelled"])
     return wrong_names(names_in(written_captions(rows, written), attribute), labels)
-
-
-def _labelled_share(scores: CaptionScores) -> pd.Series:
-    shares = scores.table[[f"p{value}" for value in range(len(scores.attribute.values))]].to_numpy()
-    return pd.Series(shares[np.arange(len(shares)), scores.table["label"].to_numpy()], index=scores.table.index)
 
 
 def sort_orders(attribute: Attribute, with_difference: bool) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from capbias_core.analysis.read import CaptionScores, caption_scores, current_runs
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.measures.encoder_view import MEASURE, attention_from
+from capbias_core.measures.registry import MEASURES
 from capbias_core.types import Attention
 from capbias_core.workspace.models import encoder_option
 from capbias_core.workspace.spec import RunSpec
@@ -39,6 +40,12 @@ def plan_encoder_view(
     own = {"attacker": entry.name, "images": sorted(set(images)), "merge_masks": scored.merge_masks}
     options = MEASURE.options.read({**(training or {}), **own, "encoder": encoder}).effective()
     return replace(scored, measure=MEASURE.name, version=MEASURE.version, options=options.to_dict())
+
+
+def plan_scores(scored: RunSpec, attacker: str) -> RunSpec:
+    """The run in which an attacker from scratch scores the whole set of a run of `caption_scores`."""
+    options = MEASURES[scored.measure].options.read({"attacker": attacker, "merge_masks": scored.merge_masks})
+    return replace(scored, options=options.effective().to_dict())
 
 
 def encoder_views(workspace: Workspace, collection: str, scored: RunRow, image: str) -> dict[str, RunRow]:

@@ -7,20 +7,19 @@ from capbias_core.measures.base import NEUTRAL
 PAPER = "genderscore"
 VALUES = {"m": "Male", "man": "Male", "w": "Female", "woman": "Female", "person": NEUTRAL}
 OF_WORDS = ("word2vec", "glove", "fasttext", "gn_glove")
-# Objects of Table 4; what runs measured for others is not printed.
-OBJECTS = ("skateboard", "kitchen", "motorcycle", "baseball")
-
 # The condition of a ratio or a count in Tables 3 and 6 -> the metric here, without its ending.
 SCORES = {"gender_score_estimation": "estimation", "gpt2_initial_bias": "language_model", "bert_mlm": "masked_model"}
 
 
 def printed_as(row: dict) -> tuple[str, str, str]:
-    """Metric, direction and object, as measured rows have them, of a printed row.
+    """Metric, direction and object, as measured rows have them, of a printed row that has a counterpart.
 
     >>> printed_as({"metric": "ratio_to_m", "encoder": "", "condition": "bert_mlm"})
     ('masked_model_ratio', 'Male', '')
     >>> printed_as({"metric": "gender_score", "encoder": "", "condition": "to_w kitchen"})
     ('weighted_cooccurrence', 'Female', 'kitchen')
+    >>> printed_as({"metric": "gender_score", "encoder": "", "condition": "man wine bottle"})
+    ('gender_score', 'Male', 'wine bottle')
     """
     metric, condition = row["metric"], row["condition"]
     kind, _, value = metric.rpartition("_")
@@ -31,7 +30,8 @@ def printed_as(row: dict) -> tuple[str, str, str]:
         letter, _, thing = condition.removeprefix("to_").partition(" ")
         return "weighted_cooccurrence" if metric == "gender_score" else metric, VALUES[letter], thing
     name = _distance(row["encoder"]) if metric == "gender_object_distance" else metric
-    return name, VALUES[condition], ""
+    who, _, thing = condition.partition(" ")
+    return name, VALUES[who], thing
 
 
 def _distance(encoder: str) -> str:

@@ -5,9 +5,12 @@ A row pairs with a measured one only where both are the same quantity; names, di
 
 from __future__ import annotations
 
+from functools import cache
+
 import pandas as pd
 
 from capbias_core.analysis import gender_score_names
+from capbias_core.load.published import published_results
 from capbias_core.types import T_TO_A
 from capbias_core.workspace.conditions import ORIGINAL, suggested_condition
 from capbias_core.workspace.vectors import CONSTANT
@@ -53,9 +56,11 @@ NO_COUNTERPART = (
         "on AnonymousBench, whose photographs nobody can label: anonymous-bench compares captioners on such",
     ),
     ("imgcap2", "condition", "mask_rcnn", "people found by a detector of outlines; here by COCO's, or boxes by a YOLO"),
+    ("genderscore", "metric", "object_rank", "it ranks the objects nearest to a word and prints no score"),
+    ("genderscore", "model", "twitter", "texts without images: `capbias text` measures these"),
 )
 # What is of the value that captions name.
-OF_NAMED = {("BA", T_TO_A), ("DPA", T_TO_A), ("attribution_score_percent", "")}
+OF_NAMED = {("BA", T_TO_A), ("DPA", T_TO_A)}
 UNNAMED = "captions do not name skin, so that nothing can tell its value from them"
 
 
@@ -111,6 +116,13 @@ def no_counterpart(row: dict) -> str:
         if row["paper"] == paper and row[column].startswith(begins):
             return reason
     return UNNAMED if row["attribute"] == "race" and (row["metric"], row["direction"]) in OF_NAMED else ""
+
+
+@cache
+def printed_objects() -> frozenset[str]:
+    """The objects that a paper prints values for."""
+    rows = published_results().to_dict("records")
+    return frozenset(as_measured(row)["object"] for row in rows if not no_counterpart(row)) - {""}
 
 
 def other_protocol(row: dict) -> bool:

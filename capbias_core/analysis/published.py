@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from capbias_core.aggregate.consistency import name_key
-from capbias_core.analysis import gender_score_names
-from capbias_core.analysis.printed import ONE_JUDGE, as_measured, no_counterpart, other_protocol
+from capbias_core.analysis.printed import ONE_JUDGE, as_measured, no_counterpart, other_protocol, printed_objects
 from capbias_core.analysis.read import (
     current_runs,
     known_results,
@@ -63,7 +62,7 @@ def measured_rows(
     runs = [run for run in found if not run.spec.merge_masks]
     rows = known_results(workspace, [run.run_id for run in runs])
     of_objects = [object_rows(workspace, run) for run in runs]
-    of_objects = [own[own["object"].isin(gender_score_names.OBJECTS)] for own in of_objects if len(own)]
+    of_objects = [own[own["object"].isin(printed_objects())] for own in of_objects if len(own)]
     rows = pd.concat([rows, *of_objects], ignore_index=True)
     best_first = sorted(runs, key=lambda run: -len(run.spec.seeds))
     place = {run.run_id: place for place, run in enumerate(best_first)}

@@ -125,6 +125,10 @@ class CaptionScores:
         """(T, C) contributions of the masked tokens of the caption at this row."""
         return self.words[self.offsets[row] : self.offsets[row + 1]]
 
+    def probabilities_of(self, row: int) -> np.ndarray:
+        """(K,) what the attackers give each value, of the caption at this row."""
+        return self.table.loc[row, [f"p{value}" for value in range(len(self.attribute.values))]].to_numpy(dtype=float)
+
     def intercept(self, row: pd.Series) -> float:
         """What the logit of a row of the table is without any word; of more than two values that of the predicted."""
         return float(row[f"baseline{0 if self.words.shape[1] == 1 else int(row['predicted'])}"])

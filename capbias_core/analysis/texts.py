@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from capbias_core.attributes import word_forms
 from capbias_core.attributes.labels import suggest_mapping
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.gender_score_common import (
@@ -28,6 +29,7 @@ from capbias_core.measures.gender_score_common import (
     set_rows,
 )
 from capbias_core.measures.registry import MEASURES, METRICS, measure_of
+from capbias_core.prepare.tasks import content_words, encode
 from capbias_core.prepare.variants import WORD
 from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, silent
 
@@ -72,6 +74,16 @@ def text_results(
     frame = pd.DataFrame(rows, columns=list(RESULT_COLUMNS))
     frame, by_object = (own[own["metric"].isin(metrics)] for own in (frame, by_object))
     return TextRows(frame, by_object, _note(len(texts), every, data, labels is not None or bool(lead)))
+
+
+def keywords(texts: Sequence[str], attribute: Attribute, most: int) -> list[str]:
+    """The nouns, verbs, adjectives and adverbs that most texts have, commonest first, at most so many.
+
+    Words for a value and for nobody's (`person`) are left out. The paper takes keywords from KeyBERT, which needs a
+    model.
+    """
+    neutral = set() if attribute.unnamed_values else {row[-1] for row in word_forms(attribute)}
+    return content_words(encode(texts), attribute.masked_words | neutral)[:most]
 
 
 def metrics_of_texts() -> tuple[str, ...]:
@@ -127,5 +139,5 @@ def _note(n: int, every: Gendered, data: Gendered, all_count: bool) -> str:
         return f"{len(data.captions):,} of {n:,} texts name an object; {(data.value >= 0).sum():,} have a value."
     return (
         f"{len(data.captions):,} of {n:,} texts name one value and an object; {every.others:,} name no or several "
-        "values (--lead lets them count), and the others no object (--object-words names more)."
+        "values (a lead lets them count), and the others no object (further words can count as objects)."
     )

@@ -14,6 +14,9 @@ import numpy as np
 from capbias_core.language.files import ModelFiles
 from capbias_core.types import Contributions, Progress
 
+# How networks here attribute a logit to words.
+INTEGRATED_GRADIENTS = "integrated gradients (Captum)"
+
 
 class Seconds(NamedTuple):
     """Rough seconds of an attacker on two free cores.
@@ -57,9 +60,10 @@ class AttackerEntry:
     captions, so that an edited caption is scored at once. attends: fitted ones have `attention`. one_seed_per_thread:
     seeds train side by side on a CPU, each on one core. from_scratch: a network that learns its own word vectors, which
     vl_lic can join to photographs. packages: what it imports of an extra, by the names in errors.EXTRAS. place: where
-    it stands among the attackers, smaller first. preview: stands in for the papers' encoders until one of them has
-    been run. lic_paper: an encoder of the paper that defines LIC, whose answer precedes that of any other. seeds: how
-    many LIC trains, unless another number is asked for; more are better where they cost seconds.
+    it stands, smaller first. attribution: the method behind `contributions`, as pages name it. preview:
+    stands in for the papers' encoders until one of them has been run. lic_paper: an encoder of the paper that defines
+    LIC, whose answer precedes that of any other. seeds: how many LIC trains, unless another number is asked for; more
+    are better where they cost seconds.
     """
 
     name: str
@@ -75,6 +79,7 @@ class AttackerEntry:
     from_scratch: bool = False
     packages: tuple[str, ...] = ()
     place: int = 100
+    attribution: str = ""
     preview: bool = False
     lic_paper: bool = False
     seeds: int = 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from capbias_core.attackers.base import Attacker, AttackerEntry, Seconds, Setup
+from capbias_core.attackers.base import INTEGRATED_GRADIENTS, Attacker, AttackerEntry, Seconds, Setup
 from capbias_core.language.files import MINILM
 
 # Where pretrained encoders are on the Hugging Face hub; none is fetched.
@@ -15,7 +15,7 @@ PACKAGES = ("torch", "transformers", "sentence_transformers")
 # Of frozen encoders of twelve layers of 768 and of six, by their size beside MiniLM's, which was measured.
 BASE, HALF = Seconds(1.0, 1000.0, 22.0), Seconds(1.0, 500.0, 12.0)
 
-PRETRAINED = partial(AttackerEntry, attends=True, packages=PACKAGES)
+PRETRAINED = partial(AttackerEntry, attends=True, packages=PACKAGES, attribution=INTEGRATED_GRADIENTS)
 
 
 def _sentence_head(setup: Setup) -> Attacker:

@@ -240,6 +240,7 @@ ENTRIES = (
         folds=10,
         rescores=True,
         place=1,
+        attribution="exact word sums",
         preview=True,
         seeds=30,
     ),

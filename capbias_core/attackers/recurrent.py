@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from capbias_core.attackers.base import Attacker, AttackerEntry, Seconds, Setup
+from capbias_core.attackers.base import INTEGRATED_GRADIENTS, Attacker, AttackerEntry, Seconds, Setup
 
-NETWORK = partial(AttackerEntry, from_scratch=True, one_seed_per_thread=True, packages=("torch",))
+NETWORK = partial(
+    AttackerEntry, from_scratch=True, one_seed_per_thread=True, packages=("torch",), attribution=INTEGRATED_GRADIENTS
+)
 
 
 def _made(name: str) -> Callable[[Setup], Attacker]:

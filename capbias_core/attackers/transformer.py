@@ -5,9 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from capbias_core.attackers.base import Attacker, AttackerEntry, Seconds, Setup
+from capbias_core.attackers.base import INTEGRATED_GRADIENTS, Attacker, AttackerEntry, Seconds, Setup
 
-NETWORK = partial(AttackerEntry, from_scratch=True, one_seed_per_thread=True, attends=True, packages=("torch",))
+NETWORK = partial(
+    AttackerEntry,
+    from_scratch=True,
+    one_seed_per_thread=True,
+    attends=True,
+    packages=("torch",),
+    attribution=INTEGRATED_GRADIENTS,
+)
 
 
 def _one_head(setup: Setup) -> Attacker:

@@ -12,7 +12,7 @@ from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.present.table import scores_table, to_text
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo as runs
-from capbias_core.workspace.ingest import DEMO, load_demo
+from capbias_core.workspace.ingest import DEMO
 
 app = command("demo", "  capbias demo --if-empty")
 
@@ -28,7 +28,7 @@ def demo(
         if if_empty and place.items():
             say("the workspace already holds something; the demo was not loaded")
             return DONE
-        load_demo(place)
+        runs.load(place)
         rows = run_all(place, runs.demo_runs(place), DEMO)
         code = outcome(rows)
         frame = place.results([row.run_id for row in rows])

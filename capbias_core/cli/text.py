@@ -8,6 +8,7 @@ from typing import Annotated
 
 import pandas as pd
 
+from capbias_core.analysis.texts import keywords as frequent_words
 from capbias_core.analysis.texts import text_results
 from capbias_core.api import ordered
 from capbias_core.attributes import get_attribute
@@ -24,7 +25,7 @@ ASKED = [group.name for measure in OF_TEXTS for group in measure.groups]
 DEFAULT_METRICS = ("cooccurrence",)
 
 
-class Choices(measure_choices(OF_TEXTS, left_out=("objects_from",))):
+class Choices(measure_choices(OF_TEXTS, left_out=("objects_from", "object_sources", "object_votes"))):
     """Choices of the command."""
 
 
@@ -63,6 +64,9 @@ def text(
             WHAT,
         ),
     ] = "",
+    keywords: Annotated[
+        int, flag("also count the N nouns, verbs, adjectives and adverbs that most texts have as objects", "N", WHAT)
+    ] = 0,
     choices: Annotated[Choices, Flags] = NO_CHOICES,
     output: OutputFlag = None,
 ) -> int:
@@ -71,7 +75,12 @@ def text(
     of = get_attribute(attribute)
     texts, labels = read_texts(Path(input), column, label_column)
     name = Path(input).stem
-    found = text_results(texts, name, of, wanted, given(choices), labels, lead)
+    options = given(choices)
+    if keywords > 0:
+        words = frequent_words(texts, of, keywords)
+        say(f"note: keywords: {', '.join(words) or 'none'}")
+        options["object_words"] = [*options.get("object_words", ()), *words]
+    found = text_results(texts, name, of, wanted, options, labels, lead)
     say(f"note: {found.note}")
     _say_what_is_missing(found.rows, wanted)
     rows = ordered(found.rows, [name], wanted)

@@ -14,6 +14,11 @@ from capbias_core.load.tables import caption_fault
 LINES = ".txt"
 
 
+def text_lines(text: str) -> list[str]:
+    """The lines of a text that hold anything."""
+    return [line.strip() for line in text.splitlines() if not caption_fault(line) and line.strip()]
+
+
 def read_texts(
     path: Path, column: str | None = None, label_column: str | None = None
 ) -> tuple[list[str], list[str] | None]:

@@ -94,7 +94,7 @@ def _layout(path: Path) -> _Layout:
     if header or binary or not 0 < len(numbers) <= MOST_NUMBERS or not all(map(_is_number, numbers)):
         raise CapbiasError(
             f"{path.name} is not a vector file.",
-            "Use word vectors as GloVe, word2vec or fastText write them, as text or binary, plain or .gz.",
+            "Use word vectors as GloVe, word2vec or fastText write them, plain or .gz; of fastText the .vec.",
         )
     return _Layout(path.name, False, len(numbers), None)
 

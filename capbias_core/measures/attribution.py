@@ -1,7 +1,8 @@
 """What a captioner's words for a value rest on in the photograph: attribution scores and the pointing game.
 
 The captioner reads the photograph and the caption, word by word (nothing is generated), and each word that names a
-value of the attribute gets a map. The maps are kept with the run, small, for pages.
+value of the attribute gets a map. Captions do not name every attribute, such as race: there each word for a person gets
+a map, of the value that the image is labelled with. The maps are kept with the run, small, for pages.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Counts
-from capbias_core.attributes import need_words
+from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import (
@@ -48,8 +49,11 @@ from capbias_core.workspace.store import Item, Workspace, frame_bytes, images_in
 ORDER = 0  # seed of the order in which images are taken, if not all of them are
 WINDOW = ("left", "top", "right", "bottom")
 
+# Words for a person besides those for a woman or a man.
+PERSON_WORDS = ("person", "people", "child", "children")
+
 # Why captions have no map.
-SILENT = "name no value"
+SILENT, WITHOUT_PERSON = "name no value", "name no person"
 MISSING = "have no photograph"
 NOBODY = "have a photograph on which nobody is marked"
 BROKEN = "have a photograph or an outline that cannot be used"
@@ -66,7 +70,8 @@ METRICS = by_name(
         *LOWER_SHARE,
         f"{_TABLE}; {_MAPS}",
         "Share of the map at the captioner's word for a value (what it rests on) that lies outside people. High: it "
-        "rests on the scene. Compare with attribution_even, the score of an even map.",
+        "rests on the scene. Compare with attribution_even, the score of an even map. If captions do not name the "
+        "attribute (race), maps are of words for a person, by the label of the image.",
         reads=("attribution_score", "captions"),
         interval="free",
     ),
@@ -145,8 +150,7 @@ class AttributionOptions(OnDevice, Photographed, PeopleMarked):
 def freeze(
     workspace: Workspace, collection: str, options: AttributionOptions, attribute: Attribute
 ) -> AttributionOptions:
-    """The captioner, if one is named, by its content. Raises CapbiasError if captions do not name the attribute."""
-    need_words(attribute)
+    """The captioner, if one is named, by its content."""
     return options.with_(captioner=captioner_option(workspace, options.captioner)) if options.captioner else options
 
 
@@ -175,21 +179,24 @@ def run(job: Job) -> Outcome:
     columns = {"encoder": job.options.captioner["name"], "photographs": "" if photographs == ORIGINALS else photographs}
     counts = counts_of_maps(table, job.codes, job.attribute.values)
     for direction, own in counts.items():
-        rows += job.rows(METRICS.values(), own, _method(job.options), direction, **columns)
+        rows += job.rows(METRICS.values(), own, _method(job.options, job.attribute), direction, **columns)
     return Outcome(rows, maps_arrays(table, maps), notes, counts=counts)
 
 
 def captions_to_read(job: Job, photographs: Container[str], marked: Container[str]) -> tuple[pd.DataFrame, Counter]:
-    """The captions that name a value, with `named`: its words as (place among the caption's words, word, value).
+    """The captions that name a value (or, if captions do not name the attribute, a person), with `named`: its words as
+    (place among the caption's words, word, value).
 
     Their spaces are made single. photographs, marked: images that have a photograph, and people marked on it. Also how
     many captions were left out for which reason. Of many images the first in an order that is random, and the same for
     every set.
     """
     frame = job.frame.assign(kept_at=job.frame.index, caption=[" ".join(own.split()) for own in job.frame["caption"]])
-    frame["named"] = [named_words(caption, job.attribute) for caption in frame["caption"]]
+    labels = job.codes(frame["image_id"].tolist()).tolist()
+    pairs = zip(frame["caption"], labels, strict=True)
+    frame["named"] = [named_words(caption, job.attribute, label) for caption, label in pairs]
     ways = {
-        SILENT: frame["named"].map(bool),
+        SILENT if job.attribute.names_values else WITHOUT_PERSON: frame["named"].map(bool),
         MISSING: frame["image_id"].map(lambda image: image in photographs),
         NOBODY: frame["image_id"].map(lambda image: image in marked),
     }
@@ -207,13 +214,19 @@ def _first_images(frame: pd.DataFrame, most: int | None) -> pd.DataFrame:
     return frame.sort_values(["image_id", "caption_index"])
 
 
-def named_words(caption: str, attribute: Attribute) -> list[tuple[int, str, int]]:
+def named_words(caption: str, attribute: Attribute, label: int) -> list[tuple[int, str, int]]:
     """The words of a caption that name a value: their place among its words (split at spaces), the word, the value.
 
-    >>> named_words("a man's dog", Attribute("gender", "Gender", ("Female", "Male"), {"Male": ("man",)}))
+    Of an attribute that captions do not name: the words for a person, with the label of the image as the value.
+
+    >>> named_words("a man's dog", Attribute("gender", "Gender", ("Female", "Male"), {"Male": ("man",)}), 0)
     [(1, 'man', 1)]
+    >>> named_words("a man's dog", Attribute("race", "Race", ("Dark", "Light")), 0)
+    [(1, 'man', 0)]
     """
     values = {word: place for place, words in enumerate(attribute.value_words) for word in words}
+    if not attribute.names_values:
+        values = dict.fromkeys([*get_attribute("gender").masked_words, *PERSON_WORDS], label)
     found = [
         (caption.count(" ", 0, start), token, values[token])
         for token, start, _ in tokens_with_spans(caption)
@@ -280,10 +293,11 @@ def counts_of_maps(
     }
 
 
-def _method(options: AttributionOptions) -> str:
+def _method(options: AttributionOptions, attribute: Attribute) -> str:
     captioner, people, kind = frozen(options.captioner), frozen(options.people), MAPS[options.map][1]
+    words = "words that name a value" if attribute.names_values else "words for a person, by the image's label"
     return (
-        f"{kind} of {captioner['name']} {captioner['digest'][:8]} at words that name a value; people by "
+        f"{kind} of {captioner['name']} {captioner['digest'][:8]} at {words}; people by "
         f"{people['kind']} ({people['name']}); photographs {frozen(options.photographs)['name']}"
     )
 
@@ -320,7 +334,7 @@ MEASURE = Measure(
     metrics=tuple(METRICS.values()),
     groups=(Group("attribution", "attribution score and pointing game", NAMES),),
     options=AttributionOptions,
-    needs=Needs(photographs=True, people=True, words="any"),
+    needs=Needs(photographs=True, people=True),
     version=2,
     cost=per_image(30_000.0),
     run=run,

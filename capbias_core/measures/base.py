@@ -25,6 +25,7 @@ from capbias_core.metrics.share import gap, share
 from capbias_core.prepare import masked_captions
 from capbias_core.prepare.tasks import Encoded
 from capbias_core.types import Attribute, Progress, Result, left_out_lines
+from capbias_core.workspace.objects import objects_in
 from capbias_core.workspace.photographs import photograph_files
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Item, RunRow, Workspace
@@ -331,7 +332,7 @@ class Job:
     def objects(self) -> pd.Series | None:
         """Text such as `cat|dog` by image id, or None where the objects of images are not known."""
         where = self.spec.objects
-        return self.workspace.frame(where["table"]).set_index("image_id")[where["column"]] if where else None
+        return objects_in(self.workspace, **where) if where else None
 
     def photographs(self) -> dict[str, Path]:
         """The file of each photograph by image id. Raises CapbiasError where they are gone, or are others now."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
+from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import NOTHING_MORE, Job, Measure, Metric, Needs, Outcome, group_of
 from capbias_core.measures.caption_variants import (
     EncoderChoices,
@@ -24,6 +26,7 @@ from capbias_core.measures.caption_variants import (
 )
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.gender_score_common import (
+    CAPTION,
     CONFIDENCE,
     IMAGE,
     PAPER,
@@ -45,6 +48,7 @@ from capbias_core.metrics.gender_score import chosen, gender_score
 from capbias_core.prepare.variants import FORMS_METHOD
 from capbias_core.types import Attribute
 from capbias_core.workspace.models import KINDS, model_option, model_path
+from capbias_core.workspace.objects import OBJECTS, objects_in
 from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Workspace
 
@@ -112,6 +116,30 @@ class GenderScoreOptions(EncoderChoices):
         metavar="P",
     )
 
+    object_sources: tuple[str | dict, ...] = option(
+        (),
+        "further tables of the objects of the images, by their names in the collection; an object counts if one source "
+        "names it, or --object-votes of them",
+        flag="--object-sources",
+        metavar="NAME",
+        several=True,
+    )
+    object_votes: int = option(
+        1,
+        "how many sources must name an object, --objects and --object-sources together",
+        flag="--object-votes",
+        at_least=1,
+        metavar="N",
+    )
+    least_similarity: float | None = option(
+        None,
+        "leave out objects whose cosine with the caption is lower under the sentence encoder (if not said: none)",
+        flag="--least-similarity",
+        above=-1,
+        at_most=1,
+        metavar="COSINE",
+    )
+
     @property
     def models(self) -> dict[str, Any]:
         """The models that are named, by kind."""
@@ -121,10 +149,23 @@ class GenderScoreOptions(EncoderChoices):
 def freeze(
     workspace: Workspace, collection: str, options: GenderScoreOptions, attribute: Attribute
 ) -> GenderScoreOptions:
-    """The options with the models by their content."""
+    """The options with models and sources of objects by their content."""
+    sources = [
+        {"name": own, "item": workspace.item(OBJECTS, own, collection).hash} if isinstance(own, str) else own
+        for own in options.object_sources
+    ]
+    if options.object_votes > 1 + len(sources):
+        raise CapbiasError(
+            f"{options.object_votes} votes are asked for, and {1 + len(sources)} sources name objects.",
+            "Name more tables with --object-sources, or ask for fewer votes.",
+        )
+    if sources and options.objects_from == CAPTION:
+        raise CapbiasError(
+            "Objects that captions name have no further sources.", "Leave out --objects-from or --object-sources."
+        )
     kinds = ["language_model", "sentence_encoder"] + (["masked_model"] if options.masked_model else [])
     models = {kind: model_option(workspace, kind, getattr(options, kind)) for kind in kinds}
-    return options.with_(**models, forms=frozen_forms(attribute))
+    return options.with_(**models, object_sources=tuple(sources), forms=frozen_forms(attribute))
 
 
 @dataclass(frozen=True)
@@ -158,21 +199,33 @@ def run(job: Job) -> Outcome:
     """Gender Scores of every variant of a caption beside every object, and what the variants suggest."""
     options = job.options
     named = gendered(
-        job.frame, job.attribute, job.objects(), options, IMAGE, options.object_confidence, tokens=job.tokens
+        job.frame,
+        job.attribute,
+        job.objects(),
+        options,
+        IMAGE,
+        options.object_confidence,
+        others=[objects_in(job.workspace, own["item"]) for own in options.object_sources],
+        votes=options.object_votes,
+        tokens=job.tokens,
     )
     data = named.with_objects()
     job.progress(0.0, "loading the models")
     models = load_models({kind: model_path(job.workspace, own) for kind, own in options.models.items()})
     texts = texts_of(data, job.attribute, options.forms)
-    found = scored(data, texts, models, job.attribute, job.progress)
+    found = scored(data, texts, models, job.attribute, job.progress, options.least_similarity)
+    kept = found[METRIC].n  # captions with an object that is similar enough
     names = {kind: own["name"] for kind, own in options.models.items()}
     labels = {name: Label.of(job, score_method(data, options), encoder_of(name, names)) for name in found}
     tied = [
-        f"{name}: {len(data.captions) - sums.n:,} captions do not count, since two of their versions score the same."
+        f"{name}: {kept - sums.n:,} captions do not count, since two of their versions score the same."
         for name, sums in found.items()
-        if sums.n < len(data.captions)
+        if sums.n < kept
     ]
-    notes = (note(data, len(named.captions)), *variants_cut(models.cut, texts), *tied)
+    notes = [note(data, len(named.captions)), *variants_cut(models.cut, texts), *tied]
+    if kept < len(data.captions):
+        least = f"a cosine of {options.least_similarity:g} or more"
+        notes.append(f"{len(data.captions) - kept:,} captions do not count, since none of their objects has {least}.")
     return outcome({name: (sums, labels[name]) for name, sums in found.items()}, notes)
 
 
@@ -182,8 +235,9 @@ def of_texts(job: TextJob) -> list[TextSums]:
     kinds = [kind for kind in KINDS if kind != "masked_model" or job.options.masked_model]
     files = {kind: text_model(kind, getattr(job.options, kind)) for kind in kinds}
     how += f"; mean token probability; confidence {job.options.object_confidence:g} in objects"
+    how += similarity_text(job.options)
     models = load_models({kind: own.path for kind, own in files.items()})
-    found = scored(data, texts, models, job.attribute, job.progress)
+    found = scored(data, texts, models, job.attribute, job.progress, job.options.least_similarity)
     names = {kind: own.name for kind, own in files.items()}
     how = "; ".join([how, *variants_cut(models.cut, texts)])
     return [TextSums(sums, how, encoder_of(name, names)) for name, sums in found.items()]
@@ -192,7 +246,13 @@ def of_texts(job: TextJob) -> list[TextSums]:
 def score_method(data: Gendered, options: GenderScoreOptions) -> str:
     """In words, what the rows rest on."""
     sure = f"; confidence {options.object_confidence:g} in objects without a detector's"
-    return method(data, f"; {FORMS_METHOD}; mean token probability{sure}")
+    return method(data, f"; {FORMS_METHOD}; mean token probability{sure}{similarity_text(options)}")
+
+
+def similarity_text(options: GenderScoreOptions) -> str:
+    """`; objects with a cosine of 0.2 or more with the caption`; '' if all count."""
+    least = options.least_similarity
+    return "" if least is None else f"; objects with a cosine of {least:g} or more with the caption"
 
 
 def encoder_of(name: str, models: Mapping[str, str]) -> str:
@@ -201,12 +261,19 @@ def encoder_of(name: str, models: Mapping[str, str]) -> str:
 
 
 def scored(
-    data: Gendered, texts: Texts, models: Models, attribute: Attribute, progress: Callable[[float, str], None]
+    data: Gendered,
+    texts: Texts,
+    models: Models,
+    attribute: Attribute,
+    progress: Callable[[float, str], None],
+    least: float | None = None,
 ) -> dict[str, Sums]:
-    """The sums of everything that the models give, by name (see NAMED_BY)."""
+    """The sums of everything that the models give, by name (see NAMED_BY). least: cosine of objects that count."""
     k = len(attribute.values)
-    caption, _, confidence = data.pairs
     cosines = similarities(data, texts, models.encode, lambda share: progress(ENCODE * share, "sentence encoder"))
+    if least is not None:
+        data, texts, cosines = _similar(data, texts, cosines, least)
+    caption, _, confidence = data.pairs
     likelihood = models.likelihood(
         texts.distinct, lambda share: progress(ENCODE + (READ - ENCODE) * share, "language model")
     )[texts.code]  # (n, K + 1)
@@ -226,6 +293,26 @@ def scored(
     for name, values in suggested.items():
         found[name] = counted(name, METRICS, attribute, data, _place(chosen(values)), once)
     return found
+
+
+def _similar(data: Gendered, texts: Texts, cosines: np.ndarray, least: float) -> tuple[Gendered, Texts, np.ndarray]:
+    """Without the objects whose cosine with their caption as written is lower, and without captions that then have no
+    object."""
+    caption, column, confidence = data.pairs
+    kept = cosines[np.arange(len(caption)), data.named[caption]] >= least  # -1, no value named: the neutral version
+    if not kept.any():
+        raise CapbiasError(
+            f"No object has a cosine of {least:g} or more with its caption.", "Lower --least-similarity."
+        )
+    left = csr_array((confidence[kept], (caption[kept], column[kept])), shape=data.confidence.shape)
+    having = np.diff(left.indptr) > 0
+    places = np.flatnonzero(having)
+    variants = tuple(texts.variants[place] for place in places)
+    return (
+        replace(data, confidence=left).having(having),
+        replace(texts, variants=variants, code=texts.code[places]),
+        cosines[kept],
+    )
 
 
 def _mean_of(caption: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,14 +110,17 @@ def gendered(
     usual: str = CAPTION,
     confidence: float = CONFIDENCE,
     keep_all: bool = False,
+    others: Sequence[pd.Series] = (),
+    votes: int = 1,
     tokens: Callable[[pd.DataFrame], Encoded] = encode_rows,
 ) -> Gendered:
     """Captions (image_id, caption) that name one value, with the objects of the image or those that they name.
 
     objects: text such as `cat|dog` or, from a detector, `cat:0.93|dog:0.41`, by image id. usual: where objects are from
     if `choices` does not say; the caption if there are no objects of images. confidence: in objects without a
-    detector's. keep_all: also captions that name no or several values. tokens: of rows of the frame, where they are
-    known. Raises CapbiasError for an attribute without words.
+    detector's. keep_all: also captions that name no or several values. others: objects of the images from further
+    sources. votes: how many sources must name an object. tokens: of rows of the frame, where they are known. Raises
+    CapbiasError for an attribute without words.
     """
     need_words(attribute)
     source = _source(objects, choices, usual)
@@ -127,10 +130,14 @@ def gendered(
     kept = np.flatnonzero(one | keep_all)
     unsure = 0
     if source == IMAGE and objects is not None:
-        known = dict(objects.items())
-        by_image = {image: _read(known[image], confidence) for image in frame["image_id"].unique() if image in known}
-        parts = [_of_images(frame["image_id"], {image: own for image, (own, _) in by_image.items()})]
-        unsure = sum(left_out for _, left_out in by_image.values())
+        sources = [dict(own.items()) for own in (objects, *others)]
+        by_image = {
+            image: [_read(own[image], confidence) for own in sources if image in own]
+            for image in frame["image_id"].unique()
+        }
+        voted = {image: _voted([names for names, _ in own], votes) for image, own in by_image.items()}
+        parts = [_of_images(frame["image_id"], voted)]
+        unsure = sum(left_out for own in by_image.values() for _, left_out in own)
     else:
         parts = [_of_captions(encoded, object_names(), confidence)]
     further = phrases(choices.object_words)
@@ -140,6 +147,8 @@ def gendered(
     image, images = pd.factorize(frame["image_id"].iloc[kept])
     value = np.where(one, named.argmax(axis=1), -1)[kept]
     where = "objects of the image" if source == IMAGE else "objects that the caption names"
+    if source == IMAGE and others:
+        where += f" that {votes} of {1 + len(others)} sources name"
     return Gendered(
         tuple(images.to_numpy(dtype=object)),
         image,
@@ -196,6 +205,18 @@ def _read(text: str, usual: float) -> tuple[Objects, int]:
         kept = [(name, own) for own, name in surest if own >= LEAST_CONFIDENCE]
         return kept, len(found) - len(kept)
     return [(name, usual) for name in found], 0
+
+
+def _voted(sources: Sequence[Objects], votes: int) -> Objects:
+    """The objects that so many sources of an image name, each with the highest confidence that one has in it.
+
+    >>> _voted([[("cat", 0.3), ("cup", 0.9)], [("cat", 0.8)]], 2)
+    [('cat', 0.8)]
+    """
+    named: dict[str, list[float]] = {}
+    for name, sure in (own for source in sources for own in source):
+        named.setdefault(name, []).append(sure)
+    return [(name, max(sure)) for name, sure in named.items() if len(sure) >= votes]
 
 
 def _number(text: str) -> float | None:

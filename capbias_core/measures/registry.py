@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import import_module
-from typing import get_args
+from typing import Any, get_args
 
 import pandas as pd
 
@@ -13,6 +13,7 @@ import capbias_core.measures as package
 from capbias_core.aggregate.variants import INPUTS, variants
 from capbias_core.errors import CapbiasError, taken_twice, unknown_name
 from capbias_core.measures.base import BETTER, WORDS, Group, Measure, Metric
+from capbias_core.measures.protocols import PROTOCOLS, deviations, protocol_of
 from capbias_core.types import RESULT_COLUMNS
 
 
@@ -152,6 +153,23 @@ def alike_with_references(rows: pd.DataFrame) -> pd.DataFrame:
 def variants_of(rows: pd.DataFrame) -> pd.Series:
     """What every row was measured on or with, as `variants` says it, by which rows are told apart or compared."""
     return variants(alike_with_references(rows))
+
+
+def protocol_notes(runs: Iterable[tuple[str, Mapping[str, Any]]], protocol: str = "") -> list[str]:
+    """How runs differ from their protocol, a line for each measure.
+
+    runs: names of measures with the options of a run. protocol: the one that was chosen, which is named in any case; ''
+    for each measure's own; 'custom' for no line.
+    """
+    found: dict[str, None] = {}
+    for name, options in runs:
+        measure, followed = MEASURES[name], protocol or protocol_of(name)
+        if followed in PROTOCOLS:
+            differ = deviations(followed, measure.options.read(options))
+            if differ or protocol:
+                but = f", but {', '.join(differ)}" if differ else ""
+                found[f"{measure.title}: {followed} protocol{but}."] = None
+    return list(found)
 
 
 def needs_references(name: str) -> bool:

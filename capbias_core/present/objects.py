@@ -14,7 +14,7 @@ from capbias_core.aggregate.bootstrap import NORMAL
 from capbias_core.aggregate.ranking import ALPHA, holm
 from capbias_core.analysis.objects import Ratios, beside_people, ratios
 from capbias_core.errors import need
-from capbias_core.measures import gender_score
+from capbias_core.measures import gender_score, object_cooccurrence
 from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
 from capbias_core.present.figures import MARGINS
 from capbias_core.present.sentence import Answer, number
@@ -156,6 +156,36 @@ def _intervals_of_difference(table: pd.DataFrame, place: int) -> list[str]:
 
 def _difference(table: pd.DataFrame, place: int) -> pd.Series:
     return table[f"share{place}"] - table[f"human_share{place}"]
+
+
+def text_table(by_object: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
+    """One row per word of plain texts, most texts first: texts with it, how many go with each value, the share of the
+    last value (of each, for more than two) in percent with its interval, and the Gender Score if it was measured.
+
+    by_object: analysis.texts.TextRows.by_object of co-occurrence, and of the Gender Score.
+    """
+    metric = object_cooccurrence.METRIC
+    rows = {key: group.set_index("object") for key, group in by_object.groupby(["metric", "direction"])}
+    words = rows[metric, attribute.values[0]].sort_values("n", ascending=False, kind="stable")
+    shown = {"word": words.index, "texts": words["n"].to_numpy()}
+    for value in attribute.values:
+        counts = rows[object_cooccurrence.COUNT, value]["value"].reindex(words.index)
+        shown[f"texts {value}"] = counts.to_numpy().round().astype(int)
+    reported = attribute.values[-1:] if len(attribute.values) == 2 else attribute.values
+    for value in reported:
+        share = rows[metric, value].reindex(words.index)
+        shown[f"share {value}"] = 100 * share["value"].to_numpy()
+        pairs = zip(share["ci_low"], share["ci_high"], strict=True)
+        shown[f"95% of share {value}"] = [
+            "few texts" if pd.isna(low) else f"{percent(low)} to {percent(high)}" for low, high in pairs
+        ]
+    score = gender_score.METRIC
+    named = {(score, value): f"Gender Score {value}" for value in attribute.values}
+    named |= {(f"{score}_ratio", value): f"Gender Score ratio {value}" for value in reported}
+    for key, name in named.items():
+        if key in rows:
+            shown[name] = rows[key]["value"].reindex(words.index).to_numpy()
+    return pd.DataFrame(shown)
 
 
 def by_difference(table: pd.DataFrame) -> pd.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,15 @@ class Answer:
     headline: str
     support: str
     captioner: str = ""
+
+
+def probabilities_text(values: Sequence[str], shares: Iterable[float]) -> str:
+    """`Female 16%, Male 84%`, in which no line breaks before a percentage.
+
+    >>> probabilities_text(("Female", "Male"), (0.125, 0.875)).replace("\N{NO-BREAK SPACE}", " ")
+    'Female 12%, Male 88%'
+    """
+    return ", ".join(f"{value}\N{NO-BREAK SPACE}{share:.0%}" for value, share in zip(values, shares, strict=True))
 
 
 def number(value: float, decimals: int = 1) -> str:

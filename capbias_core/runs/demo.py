@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
+from pathlib import Path
+
 from capbias_core.measures.registry import DEFAULT_GROUPS
 from capbias_core.runs.condition_runs import plan_conditions
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.run import is_current
 from capbias_core.workspace.conditions import ORIGINAL, suggested_condition
 from capbias_core.workspace.ingest import DEMO, DEMO_FOLDER, load_demo
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
+
+# Captions scored by a network, so that nobody waits for its training (made by scripts/demo_scores.py).
+SCORED = DEMO_FOLDER / "scored.zip"
 
 
 def demo_request() -> Request:
@@ -32,7 +40,32 @@ def demo_runs(workspace: Workspace) -> list[RunSpec]:
     return list({spec.run_id: spec for spec in (*plan(workspace, demo_request()), *masked.specs)}.values())
 
 
+def add_finished(workspace: Workspace, path: Path = SCORED) -> list[str]:
+    """Store the finished runs of a zip and return their ids.
+
+    Left out are runs of an earlier version of their measure, and those of inputs that the demo does not hold: their
+    numbers would not be what a run gives here.
+    """
+    held, added = {item.hash for item in workspace.items(collection=DEMO)}, []
+    with zipfile.ZipFile(path) as archive:
+        for name in (name for name in archive.namelist() if name.endswith(".json")):
+            kept = json.loads(archive.read(name))
+            spec, folder = RunSpec.from_dict(kept["spec"]), name.removesuffix(".json")
+            if spec.run_id == folder and is_current(spec) and spec.inputs() <= held:
+                members = [own for own in archive.namelist() if own.startswith(f"{folder}/")]
+                arrays = {own.removeprefix(f"{folder}/"): archive.read(own) for own in members}
+                workspace.add_finished(spec, DEMO, arrays, kept["notes"])
+                added.append(spec.run_id)
+    return added
+
+
+def load(workspace: Workspace) -> None:
+    """Store the demo data, and the scores of captions by a network that come with it."""
+    load_demo(workspace)
+    add_finished(workspace)
+
+
 def run_demo(engine: Engine) -> list[str]:
     """Load the demo data and start its runs; returns the ids of those that were not finished already."""
-    load_demo(engine.workspace)
+    load(engine.workspace)
     return engine.submit(demo_runs(engine.workspace), DEMO)

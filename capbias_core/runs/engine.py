@@ -13,11 +13,11 @@ import threading
 import time
 import traceback
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from capbias_core.attackers.checkpoints import checkpoints_in
 from capbias_core.attackers.device import CUBLAS
@@ -175,6 +175,15 @@ def _own_cluster():
     if len(gpus) > 1:
         client.register_plugin(OwnGPU(gpus))
     return client
+
+
+def ask_worker(function: Callable, *given: Any) -> Future:
+    """The future of what a function that needs torch returns and that is no run. A worker computes it after its runs.
+
+    Raises MissingExtra if workers are not installed.
+    """
+    need("A worker process", "distributed", "psutil")
+    return _running_client().submit(function, *given, key=f"{function.__name__}-{uuid.uuid4().hex}", pure=False)
 
 
 _starting = threading.Lock()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pandas as pd
+
 from capbias_core.errors import CapbiasError
 from capbias_core.workspace.store import Item, Workspace, images_in
 
@@ -10,6 +12,11 @@ OBJECTS = "objects"
 COLUMN = "column objects of the labels"
 
 FOUND_BY = "found_by"  # the key in the details of objects that a detector found: the name of its boxes
+
+
+def objects_in(workspace: Workspace, table: str, column: str = OBJECTS) -> pd.Series:
+    """Text such as `cat|dog` by image id, from a kept table by its content hash."""
+    return workspace.frame(table).set_index("image_id")[column]
 
 
 def object_sources(workspace: Workspace, collection: str, table: Item) -> dict[str, str]:

@@ -104,7 +104,8 @@ class RunSpec:
 
     def inputs(self) -> set[str]:
         """Content hashes of the kept items that the run reads."""
-        items = {option["item"] for option in self.options.values() if isinstance(option, dict) and "item" in option}
+        given = [own for option in self.options.values() for own in (option if isinstance(option, list) else [option])]
+        items = {own["item"] for own in given if isinstance(own, dict) and "item" in own}
         tables = {self.labels.get("table", ""), self.objects.get("table", "")}
         return {self.captions, self.references, self.shared_with, *tables, *items} - {""}
 

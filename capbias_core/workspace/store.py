@@ -31,8 +31,8 @@ from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.types import RESULT_COLUMNS, Result, left_out_lines
 from capbias_core.whole_files import private_folder, write_whole
+from capbias_core.workspace.catalogue import open_catalogue
 from capbias_core.workspace.faults import WorkspaceError, workspace_fault
-from capbias_core.workspace.migrations import open_catalogue
 from capbias_core.workspace.people import check_own, person
 from capbias_core.workspace.processes import lives, this_process
 from capbias_core.workspace.spec import RunSpec
@@ -552,6 +552,24 @@ class Workspace:
             db.executemany("INSERT INTO arrays VALUES (?, ?, ?)", [(run_id, *pair) for pair in arrays.items()])
             _log(db, run_id, "finished")
         return True
+
+    def add_finished(self, spec: RunSpec, collection: str, arrays: Mapping[str, bytes], notes: Sequence[str]) -> None:
+        """Store a run that finished elsewhere and left only arrays; a run that is here stays as it is.
+
+        It has no start, so no estimate of durations here rests on it.
+        """
+        now, run_id = time.time(), spec.run_id
+        with self._writing() as db:
+            if db.execute("SELECT 1 FROM runs WHERE run_id=?", (run_id,)).fetchone():
+                return
+            db.execute(
+                "INSERT INTO runs (run_id, collection, spec, status, token, progress, message, notes, created,"
+                " finished, heartbeat, process, owner)"
+                " VALUES (?, ?, ?, 'finished', '', 1, 'finished', ?, ?, ?, ?, '', ?)",
+                (run_id, collection, json.dumps(asdict(spec)), json.dumps(list(notes)), now, now, now, person()),
+            )
+            db.executemany("INSERT INTO arrays VALUES (?, ?, ?)", [(run_id, *pair) for pair in arrays.items()])
+            _log(db, run_id, "imported; it was computed elsewhere")
 
     def add_results(self, run_id: str, results: list[Result], metrics: Sequence[str]) -> None:
         """Add rows to a finished run, from the evidence that it left. metrics: the names that are known from now on."""

@@ -8,8 +8,16 @@ import numpy as np
 import streamlit as st
 
 from capbias_core.analysis.caption_filters import toward
+from capbias_core.analysis.read import CaptionScores
+from capbias_core.attackers import attacker_entry
+from capbias_core.present.sentence import probabilities_text
 from capbias_core.present.words import coloured_words
 from capbias_core.types import Attribute
+
+DELTA = (
+    "Convergence delta: the part of the logit that the words and the intercept leave unexplained. Integrated gradients "
+    "approximate an integral by a sum; near 0, the colours explain the score."
+)
 
 
 def coloured_caption(*caption, **more) -> None:
@@ -22,20 +30,29 @@ def caption_line(
     tokens,
     words: np.ndarray,
     attribute: Attribute,
-    predicted: int,
-    share: float,
+    shares: np.ndarray,
     originals,
-    largest: float,
+    largest: float = 0.0,
     extra: str = "",
     alone: np.ndarray | None = None,
     only: str = "",
 ) -> str:
-    """HTML of a line: who, how sure, and the words.
+    """HTML of a line: who, the probability of each value, and the words.
 
-    originals: the words as written, where they are as many as the tokens. alone: (T,) booleans, words that the caption
-    beside it does not have. only: the one token that is coloured; every one unless given.
+    shares: (K,). originals: the words as written, where they are as many as the tokens. alone: (T,) booleans, words
+    that the caption beside it does not have. only: the one token that is coloured; every one unless given.
     """
-    ends, values = toward(attribute, words, predicted)
+    ends, values = toward(attribute, words, int(shares.argmax()))
     kept = originals if len(originals) == len(tokens) else None
-    who = f"<div><b>{escape(name)}</b> · {share:.2f} {escape(attribute.values[predicted])}{escape(extra)}</div>"
+    said = probabilities_text(attribute.values, shares)
+    who = f"<div><b>{escape(name)}</b> · {escape(said + extra)}</div>"
     return who + coloured_words(tokens, values, ends, kept, largest, alone, only)
+
+
+def attribution(scores: CaptionScores, row: int) -> None:
+    """The method behind the colours of the caption at a row of the scores, and how much of the logit it leaves out."""
+    method, delta = attacker_entry(scores.run.spec.attacker).attribution, scores.table.at[row, "delta"]
+    number = f"{delta:.3f}" if delta >= 0.0005 else "under 0.001"
+    gap = f"convergence delta {number}" if delta > 0 else ""
+    if shown := ", ".join(filter(None, (method, gap))):
+        st.caption(f"Colours: {shown}", help=DELTA if gap else None)

@@ -10,7 +10,7 @@ from capbias_core.analysis.encoder_view import EncoderView, encoder_views, plan_
 from capbias_core.analysis.read import CaptionScores
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.attackers.device import DEVICES
-from capbias_core.present.attention import attention_chart, first_shown
+from capbias_core.present.attention import attention_chart, class_token_chart, class_token_weights, first_shown
 from capbias_core.present.words import legend
 from capbias_core.runs.engine import Engine
 from capbias_core.types import Attention, counted
@@ -18,10 +18,11 @@ from capbias_core.workspace.store import RunRow
 from pages.ui import cached
 from pages.ui.base import errors, note
 from pages.ui.chart import draw_chart
-from pages.ui.coloured import coloured_caption
+from pages.ui.coloured import attribution, coloured_caption
 from pages.ui.running import start_button
 
 FIRST = "transformer_5h"
+CLASS, WORDS = "from the class token", "between words"
 
 
 def other_encoders(
@@ -67,36 +68,39 @@ def _rows(found: EncoderView, image: str, index: int) -> list[int]:
 def _words(name: str, found: EncoderView, row: int, originals: list[str]) -> None:
     """One line, in its own scale: logits of two encoders cannot be compared."""
     own, scores = found.scores.table.loc[row], found.scores
-    delta = f", convergence delta {own['delta']:.3f}" if own["delta"] > 0 else ""
     coloured_caption(
-        name,
-        own["masked"].split(),
-        scores.words_of(row),
-        scores.attribute,
-        int(own["predicted"]),
-        own["confidence"],
-        originals,
-        0.0,
-        delta,
+        name, own["masked"].split(), scores.words_of(row), scores.attribute, scores.probabilities_of(row), originals
     )
+    attribution(scores, row)
 
 
 def _attention(attention: dict[str, Attention]) -> None:
-    """One layer and head of one encoder."""
-    name, layer, head = st.columns(3)
-    chosen = name.selectbox("Attention of", list(attention), key="attention_of")
-    own = attention[chosen]
-    first, (layers, heads) = first_shown(own), own.weights.shape[:2]
-    number = layer.number_input(f"Layer, 1 to {layers}", 1, layers, first[0], key=f"layer_{layers}")
-    which = head.number_input(f"Head, 1 to {heads}", 1, heads, first[1], key=f"head_{heads}")
-    figure = attention_chart(own, int(number), int(which))
-    draw_chart(
-        figure,
-        key="attention",
-        alt=f"Attention of {chosen} between the words",
-        notes="How much each word (row) takes from each (column); a row sums to 1, and pieces of a word are summed. It "
-        "shows what a head mixes, not what the guess rests on: for that, see the coloured words. That of a frozen "
-        "encoder does not depend on what the attacker was trained on.",
+    """Two attackers side by side: what each reads for the caption as a whole, or one head between all words."""
+    kind = st.segmented_control("Attention", [CLASS, WORDS], default=CLASS, required=True, key="attention_kind")
+    names, chosen = list(attention), []
+    columns = st.container(key="stacks_attention").columns(2, gap="medium")
+    for number, column in enumerate(columns[: len(names)]):
+        pick, layer, head = column.columns([2, 1, 1])
+        name = pick.selectbox("Attention of", names, number, key=f"attention_of_{number}")
+        first, (layers, heads) = first_shown(attention[name]), attention[name].weights.shape[:2]
+        own = f"{number}_{layers}_{heads}"
+        at = layer.number_input(f"Layer of {layers}", 1, layers, first[0], key=f"layer_{own}")
+        which = head.number_input(f"Head of {heads}", 1, heads, first[1], key=f"head_{own}") if kind == WORDS else 0
+        chosen.append((name, int(at), int(which)))
+    largest = max(float(class_token_weights(attention[name], layer)[1].max()) for name, layer, _ in chosen)
+    for number, (column, (name, layer, head)) in enumerate(zip(columns, chosen, strict=False)):
+        own = attention[name]
+        figure = class_token_chart(own, layer, largest) if kind == CLASS else attention_chart(own, layer, head)
+        with column:
+            draw_chart(figure, key=f"attention_{number}", alt=f"Attention of {name}, layer {layer}")
+    if len(names) == 1:
+        with columns[1]:
+            note("Read the caption with a second Transformer or BERT model below to compare two attackers here.")
+    scale = f"The darkest colour is a share of {largest:.2f}, in both charts. " if kind == CLASS else ""
+    note(
+        f"{scale}A row sums to 1, and pieces of a word are summed. Attention shows what a head mixes, not what the "
+        "guess rests on; for that, see the coloured words. In a frozen encoder it does not depend on the attacker's "
+        "training."
     )
 
 

@@ -21,7 +21,7 @@ from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
 from pages.ui.base import note
 from pages.ui.chart import draw_chart
-from pages.ui.coloured import coloured_caption
+from pages.ui.coloured import attribution, coloured_caption
 from pages.ui.encoder_view import other_encoders
 from pages.ui.what_if import what_if
 
@@ -138,7 +138,7 @@ def side_by_side(engine: Engine, collection: str, found: OneImage, human: set[st
         with right:
             _draw(other, found.largest, human, alone[1], closest_of)
     st.html(legend(attribute, beside=bool(found.others)))
-    note("The number shows how confident the attackers are in their guess; they did not train on this image.")
+    note("Percentages: the attackers' probability of each value. They did not train on this image.")
 
 
 def more_of_image(
@@ -212,17 +212,15 @@ def _who(line: Line, human: set[str]) -> str:
 
 
 def _draw(line: Line, largest: float, human: set[str], alone: np.ndarray | None = None, extra: str = "") -> None:
-    row = line.scores.table.loc[line.place]
-    delta = f", convergence delta {row['delta']:.3f}" if row["delta"] > 0 else ""
     coloured_caption(
         _who(line, human),
         line.tokens,
         line.scores.words_of(line.place),
         line.scores.attribute,
-        int(row["predicted"]),
-        row["confidence"],
+        line.scores.probabilities_of(line.place),
         line.shown,
         largest,
-        extra + delta,
+        extra,
         alone,
     )
+    attribution(line.scores, line.place)

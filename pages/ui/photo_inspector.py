@@ -300,17 +300,7 @@ def _cell_caption(condition: str, found: dict, judge, largest: float) -> None:
     if own is None:
         st.text(caption)
         return
-    predicted = int(own.probabilities.argmax())
-    coloured_caption(
-        "bias score",
-        own.tokens,
-        own.words,
-        judge[0].attribute,
-        predicted,
-        own.probabilities[predicted],
-        tokenize(caption),
-        largest,
-    )
+    coloured_caption("guess", own.tokens, own.words, judge[0].attribute, own.probabilities, tokenize(caption), largest)
 
 
 def _has_map(engine: Engine, maps: dict[str, RunRow], item: Item, image: str) -> bool:

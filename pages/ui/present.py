@@ -19,14 +19,14 @@ from capbias_core.analysis.read import CaptionScores
 from capbias_core.prepare import tokenize
 from capbias_core.present.figures import enlarged
 from capbias_core.present.large_words import LARGE, large_words, pushes
-from capbias_core.present.sentence import APART
+from capbias_core.present.sentence import APART, probabilities_text
 from capbias_core.runs.engine import Engine
 from capbias_core.workspace.labels import is_derived, table_of
 from capbias_core.workspace.photographs import picture_path
 from pages.ui import cached, view
 
 SCORE = (
-    "The score is how confident the attackers are in their guess; they did not train on this image. Under a word "
+    "Percentages: the attackers' probability of each value. They did not train on this image. Under a word "
     "stands what it adds to the logit, which is {} without any word. Of a masked word the attackers see only "
     "that it is there."
 )
@@ -100,15 +100,15 @@ def present_caption(engine: Engine, collection: str, own: CaptionScores, chosen:
         return
     at = _position(chosen)
     row, attribute = own.table.loc[chosen.index[at]], own.attribute
-    value = attribute.values[int(row["predicted"])]
     with _screen(f"{own.run.spec.model}, image {row['image_id']} ({at + 1:,} of {len(chosen):,})", _steps(chosen, at)):
         picture = picture_path(engine.workspace, collection, row["image_id"])
         left, right = st.columns([1, 2], gap="large") if picture else (None, st.container())
         if left and picture:
             left.image(str(picture), alt=f"Photograph {row['image_id']}")
         with right:
+            shares = probabilities_text(attribute.values, own.probabilities_of(chosen.index[at]))
             label = attribute.values[int(row["label"])]
-            score = f'<div class="cb-score">bias score {row["confidence"]:.2f} {escape(value)}</div>'
+            score = f'<div class="cb-score">{escape(shares)}</div>'
             given = "by the words of human captions" if _derived(engine, own) else "in the table of labels"
             ends = toward(attribute, own.words[:0], int(row["predicted"]))[0]
             about = f"Labelled {escape(label)} {given}. {SCORE.format(escape(pushes(own.intercept(row), ends)))}"

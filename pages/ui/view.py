@@ -30,7 +30,7 @@ SHARED = (
 )
 # Choices of a collection: another collection has its own.
 OF_COLLECTION = {
-    *("against", "alignment", "at", "attribute", "attributes", "by", "caption", "captioner", "column", "group"),
+    *("against", "alignment", "at", "attribute", "attributes", "by", "caption", "captioner", "column", "draw", "group"),
     *("image", "judge", "listed", "marked_by", "objects", "page", "photograph", "primary", "references", "sets"),
     *("cross_table", "table", "value", "vectors", "word"),
 }

@@ -101,9 +101,7 @@ def _everywhere(engine: Engine, scores: CaptionScores, edit: str) -> None:
 def _rescored(
     name: str, own: Rescored, before: Rescored | None, attribute: Attribute, text: str, largest: float
 ) -> None:
-    predicted = int(own.probabilities.argmax())
-    column = 0 if len(own.logit) == 1 else predicted
-    share = own.probabilities[predicted]
+    column = 0 if len(own.logit) == 1 else int(own.probabilities.argmax())
     change = ""
     if before:
         # Of the value that the original is taken for, so that a sign means the same for every edit.
@@ -111,4 +109,4 @@ def _rescored(
         moved = signed(own.probabilities[first] - before.probabilities[first], 2)
         change = f" · {attribute.values[first]} {moved} against the original"
     extra = f"{change}; logit {signed(own.logit[column], 3)} = intercept {signed(own.baseline[column], 3)} + words"
-    coloured_caption(name, own.tokens, own.words, attribute, predicted, share, tokenize(text), largest, extra)
+    coloured_caption(name, own.tokens, own.words, attribute, own.probabilities, tokenize(text), largest, extra)

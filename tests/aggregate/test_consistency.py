@@ -364,7 +364,7 @@ def test_a_published_table_and_our_own_are_read_alike(tmp_path):
 
 
 def test_the_bundled_table_is_whole_and_is_not_shared(published):
-    assert len(published) == 2114
+    assert len(published) == 2468
     changed = published_results()
     changed["value"] = 0.0
     assert published_results()["value"].sum() == published["value"].sum() != 0

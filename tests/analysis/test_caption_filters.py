@@ -16,6 +16,7 @@ from capbias_core.analysis.caption_filters import (
     caption_rows,
     column_values,
     images_with,
+    probability_table,
     select_rows,
 )
 from capbias_core.analysis.read import CaptionScores
@@ -62,6 +63,20 @@ def test_one_gives_the_label_away_and_the_other_does_not(rows):
     assert rows["other"].tolist()[:4] == pytest.approx([0.2, 0.6, 0.5, 0.8])
     assert listed(rows, kind=OWN) == ["1", "3"]  # the other is above chance in image 2, and absent in image 5
     assert listed(rows, kind=OTHER) == ["4"]
+
+
+def test_a_file_has_the_probabilities_of_both_sets(rows):
+    """Image 3 has two captions in the other set, 0.3 and 0.7; image 5 has none."""
+    table = probability_table(rows, KEPT, GENDER, "sat", "human")
+    assert list(table) == [
+        *("image_id", "caption_index", "caption", "labelled", "guess"),
+        *("P(Female), sat", "P(Male), sat", "P(Female), human", "P(Male), human"),
+    ]
+    assert table["caption"].tolist() == WRITTEN and table["guess"].tolist()[:2] == ["Female", "Male"]
+    assert table["P(Female), sat"].tolist() == pytest.approx([0.8, 0.1, 0.3, 0.5, 0.9])
+    assert table["P(Male), human"].tolist() == pytest.approx([0.8, 0.6, 0.5, 0.8, float("nan")], nan_ok=True)
+    assert table["P(Female), human"].tolist() == pytest.approx([0.2, 0.4, 0.5, 0.2, float("nan")], nan_ok=True)
+    assert not list(probability_table(rows, KEPT, GENDER, "sat").filter(like="human"))
 
 
 def test_the_wrong_value_is_the_only_one_named(rows):

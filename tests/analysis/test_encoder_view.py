@@ -19,7 +19,14 @@ from capbias_core.errors import CapbiasError
 from capbias_core.measures.encoder_view import attention_bytes, attention_from
 from capbias_core.prepare import child_seed, masked_captions, split_around
 from capbias_core.prepare.split import FIT
-from capbias_core.present.attention import attention_chart, attention_text, first_shown, weights_of
+from capbias_core.present.attention import (
+    attention_chart,
+    attention_text,
+    class_token_chart,
+    class_token_weights,
+    first_shown,
+    weights_of,
+)
 from capbias_core.runs import engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
@@ -176,6 +183,18 @@ def test_layers_and_heads_count_from_one():
         weights_of(HALVES, 1, 2)
 
 
+def test_the_class_token_reads_for_the_caption_or_else_the_mean_of_its_words():
+    reader, weights = class_token_weights(HALVES, 1)
+    assert reader == "the class token [CLS]" and weights.tolist() == [[0.25, 0.75]]
+    reader, weights = class_token_weights(Attention(("the", "a"), HALVES.weights), 2)
+    assert reader == "the mean over words" and weights.tolist() == [[0.5625, 0.4375]]
+    chart = class_token_chart(HALVES, 1, 0.8)
+    assert np.array(chart.data[0].z).tolist() == [[0.25, 0.75]] and chart.data[0].zmax == 0.8
+    assert list(chart.layout.yaxis.ticktext) == ["head 1"]
+    with pytest.raises(CapbiasError, match="no layer 3"):
+        class_token_weights(HALVES, 3)
+
+
 def test_the_chart_holds_the_weights_and_no_markup_of_a_caption():
     figure = attention_chart(Attention(("<b>", "a"), HALVES.weights), 1, 1)
     assert np.array(figure.data[0].z).tolist() == [[0.25, 0.75], [0.5, 0.5]]
@@ -243,3 +262,30 @@ def test_the_page_shows_what_another_encoder_reads_and_starts_it(workspace, smal
     page.run()
     shown = " ".join(element.body for element in page.get("html"))
     assert not page.exception and "<b>ngram</b>" in shown and "its own scale of colours" in shown
+
+
+def test_two_attackers_attend_side_by_side(workspace, read_by_transformer, monkeypatch):
+    testing = pytest.importorskip("streamlit.testing.v1")
+    monkeypatch.setenv("CAPBIAS_HOME", str(workspace.folder))
+    arrays = {name: workspace.array(read_by_transformer.run_id, name) for name in ("scores", "words", "attention")}
+    other = plan_encoder_view(workspace, scored_spec(workspace), "transformer_1h", ASKED)
+
+    def drawn():
+        page = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+        page.query_params["image"] = "10"
+        page.session_state["another_encoder"] = True
+        page = page.switch_page("pages/3_Captions.py").run()
+        assert not page.exception
+        return page, {own.key: own.value for own in page.selectbox if (own.key or "").startswith("attention_of")}
+
+    page, names = drawn()
+    assert names == {"attention_of_0": "transformer_5h"}
+    workspace.add_finished(other, "c", arrays, ())
+    page, names = drawn()
+    assert names == {"attention_of_0": "transformer_1h", "attention_of_1": "transformer_5h"}
+    charts = [json.loads(own.proto.spec) for own in page.get("plotly_chart")]
+    heads = [own["layout"]["yaxis"]["ticktext"] for own in charts if own["data"][0]["type"] == "heatmap"]
+    assert heads == [[f"head {number}" for number in range(1, 6)]] * 2
+    assert not [own for own in page.number_input if own.label.startswith("Head")]
+    page.button_group(key="attention_kind").set_value("between words").run()
+    assert not page.exception and len([own for own in page.number_input if own.label == "Head of 5"]) == 2

@@ -100,6 +100,7 @@ BAD = {
     "infinite in binary": (word2vec({"cat": [1, float("nan")]}), "row 1: not a number"),
     "no word in common": (b"dog 1 2\n", "a vector for none of the 1 words"),
     "cut text": (b"5 2\ncat 1 2\n", "v.txt has 1 rows.*says 5"),
+    "the model of fastText": (struct.pack("<iii", 793712314, 12, 300) + b"\n" * 40, "not a vector file.*the .vec"),
     "cut binary": (word2vec(ROWS)[:-8], "v.txt has 2 rows.*says 3"),
     "cut gzip": (gzip.compress(glove(ROWS))[:-9], "cut off or damaged"),
     "captions": (b'[{"image_id": 1, "caption": "a cat"}]', "not a vector file"),

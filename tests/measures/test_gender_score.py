@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import math
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +20,10 @@ from capbias_core.aggregate import Counts, quotient
 from capbias_core.aggregate.columns import column_intervals
 from capbias_core.analysis import objects
 from capbias_core.analysis.gender_score_names import printed_as
+from capbias_core.analysis.printed import printed_objects
 from capbias_core.analysis.published import beside_measured, measured_rows
 from capbias_core.analysis.read import object_rows
-from capbias_core.analysis.texts import text_results
+from capbias_core.analysis.texts import keywords, text_results
 from capbias_core.attributes import get_attribute, plain_attribute, word_forms
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
@@ -30,10 +33,10 @@ from capbias_core.load.texts import read_texts
 from capbias_core.measures.bias_amplification import objects_of
 from capbias_core.measures.caption_variants import texts_of
 from capbias_core.measures.gender_score import Models, load_models, scored
-from capbias_core.measures.gender_score_common import Label, ObjectChoices, Sums, gendered, set_rows
+from capbias_core.measures.gender_score_common import IMAGE, Label, ObjectChoices, Sums, gendered, set_rows
 from capbias_core.measures.gender_score_common import object_rows as object_frame
 from capbias_core.measures.object_cooccurrence import cooccurrence
-from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics
+from capbias_core.measures.registry import MEASURES, expand_metrics
 from capbias_core.measures.word_distance import cosines_of
 from capbias_core.metrics.gender_score import (
     bias_ratio,
@@ -47,10 +50,12 @@ from capbias_core.metrics.naming import naming_ratio
 from capbias_core.prepare.variants import led_variants, variants
 from capbias_core.runs.engine import Engine, needs_workers
 from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan_file import requests_of
 from capbias_core.runs.run import estimates, run_one
 from capbias_core.types import Vectors, silent
 from capbias_core.workspace.models import model_option, model_path
 from capbias_core.workspace.store import Workspace
+from pages.ui.texts import WANTED
 from tests.collections_ import keep
 
 pytestmark = pytest.mark.torch
@@ -301,6 +306,48 @@ def test_other_metrics_read_names_without_the_confidence():
     assert names == ["cat", "dog"]
 
 
+@pytest.mark.parametrize(
+    ("votes", "expected"), [(1, {"cat": 0.93, "cup": 0.5, "dog": 0.6}), (2, {"cat": 0.93, "dog": 0.6}), (3, {})]
+)
+def test_objects_that_several_sources_name(votes, expected):
+    """Image 1: cat in two sources, dog in two, cup in one, each surer than 0.2; image 2: one source has nothing."""
+    sources = [
+        pd.Series({"1": "cat:0.93|dog:0.4|fox:0.1"}),
+        pd.Series({"1": "cat:0.5|dog:0.6", "2": "cat:0.9"}),
+        pd.Series({"1": "cup", "2": ""}),
+    ]
+    frame = frame_of([("1", "a man"), ("2", "a woman")])
+    data = gendered(frame, GENDER, sources[0], USUAL, IMAGE, others=sources[1:], votes=votes)
+    own = dict(zip(data.objects, data.confidence.toarray()[0], strict=True))
+    assert {name: sure for name, sure in own.items() if sure} == expected
+    assert data.confidence.toarray()[1].sum() == (0.9 if votes == 1 else 0)
+    assert data.unsure == 1 and f"{votes} of 3 sources name" in data.found
+
+
+def test_sources_and_votes_of_a_run(tiny, minilm, tmp_path):
+    workspace = fill(tmp_path, 8)
+    for name, text in (("frcnn", "dog|cup"), ("clip", "dog|tie")):
+        table = pd.DataFrame({"image_id": [str(place) for place in range(8)], "objects": text})
+        workspace.keep("objects", name, table, "c", "test")
+    models = {"language_model": str(tiny["gpt"]), "sentence_encoder": minilm}
+
+    def spec_of(**more):
+        request = Request("c", ("m",), "labels", "gender", ("gs",), objects="frcnn", options=models | more)
+        return plan(workspace, request)[0]
+
+    spec = spec_of(object_sources=["clip"], object_votes=2)
+    assert workspace.item("objects", "clip", "c").hash in spec.inputs()
+    outcome = run_one(workspace, spec, silent)
+    rows = pd.read_parquet(io.BytesIO(outcome.arrays["objects"]))
+    assert set(rows["object"]) == {"dog"} and "2 of 2 sources name" in outcome.results[0].method
+    again = requests_of(workspace, "c", [spec], [row.metric for row in outcome.results])
+    assert plan(workspace, again[0])[0].run_id == spec.run_id
+    with pytest.raises(CapbiasError, match="3 votes"):
+        spec_of(object_sources=["clip"], object_votes=3)
+    with pytest.raises(CapbiasError, match="yolo"):
+        spec_of(object_sources=["yolo"])
+
+
 # scores of variants, with models that are tables
 
 VECTORS = {"skateboard": [1.0, 0.0], "dog": [0.0, 1.0]}
@@ -345,6 +392,22 @@ def test_scores_over_the_set_by_hand():
     assert values["language_model_count", "Female"] == 3 and values["language_model_ratio", "Male"] == 0
     rows = object_frame(found["gender_score"], Label("gender", "m", ""))
     assert value_of(rows, "gender_score", "Male", "skateboard") == pytest.approx(men)
+
+
+def test_objects_unlike_their_caption_are_left_out():
+    """Cosines as written: man and skateboard 0.8, man and dog 0.6, woman and skateboard 0.6. Of 0.7 the first stays."""
+    frame = frame_of([("1", "a man on a ride"), ("2", "a woman on a ride")])
+    objects = pd.Series({"1": "skateboard|dog", "2": "skateboard"})
+    data = gendered(frame, GENDER, objects, USUAL, IMAGE).with_objects()
+    given = (data, texts_of(data, GENDER, FORMS), Models(encode, likelihood), GENDER, silent)
+    found = scored(*given, least=0.7)["gender_score"]
+    values = over_the_set(found)
+    assert values["gender_score", "Male"] == pytest.approx(0.16 ** (1 / 3)) and found.n == 1
+    assert values["gender_score", "Female"] == pytest.approx(0.5)
+    assert dict(zip(found.objects, found.n_by_object, strict=True)) == {"skateboard": 1, "dog": 0}
+    assert scored(*given, least=0.5)["gender_score"].n == 2
+    with pytest.raises(CapbiasError, match="cosine of 0.9"):
+        scored(*given, least=0.9)
 
 
 def test_a_masked_model_reads_each_place_once_in_neutral_words():
@@ -687,17 +750,28 @@ def test_score_says_which_model_is_missing(files, capsys):
     assert "a number above 0 and at most 1" in capsys.readouterr().err
 
 
-def test_score_of_words(files, tmp_path, capsys):
+WORD_ROWS = "woman 1 0\nman 0 1\nperson 1 1\ndog 1 0\nskateboard 0 1\n"
+# As each program writes them: GloVe and GN-GloVe end with <unk>; fastText has a first line and a space after each row.
+VECTOR_FILES = {
+    "glove.txt": f"{WORD_ROWS}<unk> 0.5 0.5\n",
+    "gn_glove.txt": f", 0.1 -0.1\n{WORD_ROWS}<unk> 0.5 0.5\n",
+    "cc.en.2.vec": "6 2\n, 0.1 -0.1 \n" + WORD_ROWS.replace("\n", " \n"),
+    "cc.en.2.vec.gz": "6 2\n, 0.1 -0.1 \n" + WORD_ROWS.replace("\n", " \n"),
+}
+
+
+@pytest.mark.parametrize("name", VECTOR_FILES)
+def test_score_of_words(files, tmp_path, capsys, name):
     """Woman (1, 0), man (0, 1), person (1, 1), dog (1, 0), skateboard (0, 1): 12 pairs with each object."""
-    vectors = tmp_path / "glove.txt"
-    vectors.write_text("woman 1 0\nman 0 1\nperson 1 1\ndog 1 0\nskateboard 0 1\n")
+    vectors, data = tmp_path / name, VECTOR_FILES[name].encode()
+    vectors.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     assert main([*files, "--metric", "word_god", "--word-vectors", str(vectors), "--per-object"]) == 0
     rows = csv_of(capsys.readouterr().out)
     assert value_of(rows, "word_object_distance", "Male") == pytest.approx(0.5)
     assert value_of(rows, "word_object_distance", "neutral") == pytest.approx(1 / math.sqrt(2))
     assert value_of(rows, "word_object_distance", "Male", "skateboard") == 1.0
     assert value_of(rows, "word_object_distance_ratio", "Female", "skateboard") == 0.0
-    assert set(rows["encoder"]) == {"glove"}
+    assert set(rows["encoder"]) == {Path(name).stem}
 
 
 TEXTS = ["a man with a dog", "a woman with a dog", "a man with a dog", "", "people with dogs", "a man"]
@@ -742,6 +816,64 @@ def test_gender_score_of_plain_text(tiny, minilm):
     assert sum(counts) == 3 and "before texts that name none: a {word} with" in found.rows["method"].iloc[0]
 
 
+def test_keywords_are_the_content_words_of_most_texts(tmp_path, capsys):
+    texts = ["a man drinks coffee", "the woman and her coffee", "people at a happy party", "he likes the party"]
+    assert keywords(texts, GENDER, 2) == ["coffee", "party"]
+    others = keywords(texts, GENDER, 100)
+    assert {"happy", "drinks"} <= set(others) and not {"man", "her", "people", "the", "at"} & set(others)
+    file = tmp_path / "lines.txt"
+    file.write_text("\n".join(texts))
+    asked = ["text", "--input", str(file), "--attribute", "gender", "--per-object", "--object-words", "happy"]
+    assert main([*asked, "--keywords", "2"]) == 0
+    done = capsys.readouterr()
+    assert set(csv_of(done.out)["object"]) == {"", "coffee", "party"} and "keywords: coffee, party" in done.err
+
+
+def test_texts_in_the_browser(tiny, minilm, tmp_path, monkeypatch):
+    """Of 4 texts about coffee one names a woman. The score is that of `text_results`, asked of a worker."""
+    testing = pytest.importorskip("streamlit.testing.v1")
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
+    monkeypatch.setenv("CAPBIAS_DATA_ROOTS", str(tiny["gpt"].parent))
+
+    class Answered:
+        """The future of a worker that has answered."""
+
+        status = "finished"
+
+        def __init__(self, function, *given):
+            self.result = partial(function, *given)
+
+        def done(self) -> bool:
+            return True
+
+    monkeypatch.setattr("pages.ui.texts.ask_worker", Answered)
+    texts = ["a man drinks coffee"] * 3 + ["a woman and coffee", "a woman with a dog", "nobody"]
+    page = testing.AppTest.from_file(str(Path("app.py").resolve()), default_timeout=60)
+    page.run().switch_page("pages/4_Objects.py").run()
+    page.button_group(key="read").set_value("texts").run()
+    page.text_area(key="texts").set_value("\n".join(texts)).run()
+    page.sidebar.number_input(key="keywords").set_value(1).run()
+    assert not page.exception
+    table = page.dataframe[0].value.set_index("word")
+    assert table.loc["coffee"].tolist() == [4, 1, 3, 75.0, "few texts"]
+    assert table.loc["dog"].tolist()[:3] == [1, 1, 0] and len(table) == 2
+
+    def measure(model: str) -> None:
+        next(field for field in page.main.text_input if field.label == "Language model").set_value(model)
+        next(button for button in page.main.button if button.label == "Measure").click().run()
+
+    measure("/etc")
+    assert WANTED not in page.session_state
+    measure(str(tiny["gpt"]))
+    shown = page.dataframe[0].value.set_index("word")
+    options = {"object_words": ("coffee",), "language_model": str(tiny["gpt"]), "sentence_encoder": minilm}
+    expected = text_results(texts, "t", GENDER, ["gender_score"], options).by_object
+    for value in GENDER.values:
+        for word in ("coffee", "dog"):
+            own = value_of(expected, "gender_score", value, word)
+            assert shown.loc[word, f"Gender Score {value}"] == pytest.approx(own)
+
+
 def test_reading_texts(tmp_path):
     table = tmp_path / "profiles.csv"
     table.write_text('id,description,sex\n1,"novels, family",f\n2,,m\n3,gaming,m\n')
@@ -777,14 +909,27 @@ def printed() -> pd.DataFrame:
         ("leakage_w", "", "gender_score", ("naming_ratio", "Female", "")),
         ("gender_score", "", "person", ("gender_score", "neutral", "")),
         ("gender_score", "", "to_m skateboard", ("weighted_cooccurrence", "Male", "skateboard")),
+        ("gender_score", "", "woman wine bottle", ("gender_score", "Female", "wine bottle")),
     ],
 )
 def test_what_printed_rows_are_called_here(metric, encoder, condition, here):
     assert printed_as({"metric": metric, "encoder": encoder, "condition": condition}) == here
 
 
-def test_every_printed_row_has_a_metric_here():
-    assert {printed_as(row)[0] for row in printed().to_dict("records")} <= set(METRICS)
+def test_every_table_of_the_paper_is_there_and_agrees_with_itself():
+    rows = printed().astype({"table": int})
+    counts = {1: 30, 2: 70, 3: 112, 4: 112, 5: 56, 6: 112, 7: 4, 8: 90, 9: 174}
+    assert rows["table"].value_counts().sort_index().to_dict() == counts
+    cells = rows.set_index(["table", "model", "condition", "metric"])["value"].to_dict()
+    again = {key: value for key, value in cells.items() if key[0] == 5}
+    assert again == {(5, *key[1:]): cells[6, *key[1:]] for key in again}, "Table 6 repeats Table 5"
+    for (table, model, condition, metric), value in cells.items():
+        if metric == "count_man":
+            ratio = value / (value + cells[table, model, condition, "count_woman"])
+            assert cells[table, model, condition, "ratio_to_m"] == pytest.approx(ratio, abs=0.0101)
+    assert cells[8, "transformer", "woman restaurant", "gender_score"] == 0.37
+    assert cells[9, "twitter", "text_58", "label_confidence"] == 0.99
+    assert printed_objects() >= {"skateboard", "wine bottle"} and "face" not in printed_objects()
 
 
 def test_measured_values_stand_beside_printed_ones(tmp_path):

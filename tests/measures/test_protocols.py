@@ -9,7 +9,7 @@ import pytest
 from capbias_core.api import Asked
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.protocols import PROTOCOLS, deviations, protocol_of, protocol_text
-from capbias_core.measures.registry import MEASURES, expand_metrics
+from capbias_core.measures.registry import MEASURES, expand_metrics, protocol_notes
 from capbias_core.runs.plan_file import parse_plan
 
 # Of each measure the share of images held out, as its paper has it: LIC section 5, DBAC section 5, ImageCaptioner2
@@ -41,6 +41,15 @@ def test_a_protocol_fills_what_is_not_given():
     assert Asked(protocol="age").seeds == 3
     with pytest.raises(CapbiasError, match="DBAC|dbac"):
         Asked(protocol="dabc")
+
+
+def test_notes_name_a_chosen_protocol_and_other_deviations():
+    runs = [("lic", {"attacker": "ngram", "seeds": 10}), ("ratio_error", {})]
+    assert protocol_notes(runs) == ["LIC: lic protocol, but attacker ngram (paper: lstm_bi)."]
+    assert [note.split(" ")[-3:] for note in protocol_notes([("ratio_error", {})], "lic")] == [
+        ["error:", "lic", "protocol."]
+    ]
+    assert protocol_notes(runs, "custom") == []
 
 
 def test_a_plan_takes_a_protocol_too():

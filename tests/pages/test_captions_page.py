@@ -10,10 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from capbias_core.analysis.encoder_view import plan_scores
 from capbias_core.analysis.read import caption_scores
+from capbias_core.load.published import read_human_scores
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
-from capbias_core.workspace.store import Workspace
+from capbias_core.spreadsheets import csv_text
+from capbias_core.workspace.store import Workspace, bytes_frame, frame_bytes
 from tests.browser import ROOT
 from tests.collections_ import keep
 
@@ -58,7 +61,16 @@ def workspace(tmp_path_factory) -> Workspace:
         if spec.measure == "caption_scores":
             found.enqueue(spec, "c", "t")
             execute(str(found.folder), spec.run_id, "t")
+    _scored_by_a_network(found)
     return found
+
+
+def _scored_by_a_network(workspace: Workspace) -> None:
+    """The captions of `first` as a network would leave them: the values of ngram, and a gap of 0.0125."""
+    run = next(run for run in workspace.runs() if run.spec.model == "first")
+    arrays = {name: workspace.array(run.run_id, name) for name in ("scores", "words", "corpus")}
+    arrays["scores"] = frame_bytes(bytes_frame(arrays["scores"]).assign(delta=0.0125))
+    workspace.add_finished(plan_scores(run.spec, "rnn"), "c", arrays, ())
 
 
 @pytest.fixture
@@ -184,6 +196,43 @@ def test_the_filters_of_a_link(page):
     assert "is not a regular expression" in texts(page(q="(", pattern="1"))
 
 
+def test_attackers_are_chosen_on_the_page_and_say_how_they_attribute(page, workspace):
+    linear = page(captioner="first", against="human", image="3")
+    assert [own.label for own in linear.get("button_group")][:1] == ["Attacker"]
+    assert linear.button_group(key="by").options == ["ngram", "rnn"]
+    assert {own.value for own in linear.caption} == {"Colours: exact word sums"}
+    network = page(captioner="first", by="gender, rnn, labels", image="3")
+    (shown,) = network.caption
+    assert shown.value == "Colours: integrated gradients (Captum), convergence delta 0.013" and shown.help
+
+
+def test_a_network_is_offered_where_none_has_scored_the_captions(page, workspace):
+    assert not [own for own in page(captioner="first").button if own.key == "score_network"]
+    drawn = page(captioner="second", against="first")
+    assert drawn.button(key="score_network").label == "Score with lstm_bi"
+    assert drawn.selectbox(key="network").select("rnn").run().button(key="score_network").label == "Score with rnn"
+    assert "2 runs: 1 done, 1 to do" in texts(drawn)
+    network = page(captioner="first", by="gender, rnn, labels")
+    assert network.selectbox(key="network").label == "Score the human captions too"
+    assert network.button(key="score_network").label == "Score with rnn" and "1 run: 0 done, 1 to do" in texts(network)
+    spec = next(run.spec for run in workspace.runs() if run.spec.model == "second")
+    asked = Request("c", ("second",), "labels", "gender", (), attacker="rnn", words=True)
+    assert [plan_scores(spec, "rnn").run_id] == [own.run_id for own in plan(workspace, asked)]
+
+
+def test_a_caption_has_the_probability_of_each_value(page, workspace):
+    drawn = page(captioner="first", against="human", image="3")
+    runs = {run.spec.model: run for run in workspace.runs() if run.spec.attacker == "ngram"}
+    for name, shown in (("first", "first"), ("human", "human (human)")):
+        table = caption_scores(workspace, runs[name]).table
+        given = table.loc[table["image_id"] == "3", ["p0", "p1"]].to_numpy()
+        expected = {
+            f"<b>{shown}</b> · Female\N{NO-BREAK SPACE}{first:.0%}, Male\N{NO-BREAK SPACE}{second:.0%}"
+            for first, second in given
+        }
+        assert any(line in texts(drawn) for line in expected), expected
+
+
 def test_what_needs_another_set_is_not_offered_without_one(page):
     assert page(captioner="first", against="nobody").selectbox(key="kind").options == ["all", "wrong value named"]
 
@@ -211,3 +260,41 @@ def numbers(given) -> np.ndarray:
     if isinstance(given, list):
         return np.array(given)
     return np.frombuffer(base64.b64decode(given["bdata"]), dtype=given["dtype"])
+
+
+def test_guesses_are_counted_undone_and_written_for_anonymous_bench(page, workspace, tmp_path, monkeypatch):
+    drawn = page(captioner="first", tab="Guess yourself")
+    files = sorted(path.stat().st_mtime_ns for path in workspace.folder.rglob("*"))
+    written = []
+    monkeypatch.setattr("pages.ui.guess.csv_text", lambda table: written.append(csv_text(table)) or written[-1])
+
+    def guess(at: int, place: int) -> None:
+        drawn.button(key=f"guess_{at}_{place}").click().run()
+
+    assert "Caption 1 of 20" in texts(drawn) and "chance is 50%" in texts(drawn)
+    assert "&lt;gender&gt;" in texts(drawn) and "<gender>" not in texts(drawn)
+    assert not re.search(r"\b(wo)?man\b", texts(drawn))
+    assert [own.label for own in drawn.button if own.key.startswith("guess_")] == ["Female", "Male"]
+    guess(0, 0)
+    guess(1, 0)
+    drawn.button(key="undo_2").click().run()
+    assert "Caption 2 of 20" in texts(drawn)
+    for at in range(1, 20):
+        guess(at, 1)
+    (table,) = [own.value for own in drawn.dataframe]
+    right = int((table["label"] == table["you"]).sum())
+    assert table["you"].tolist() == ["Female"] + ["Male"] * 19
+    assert table["label"].value_counts().to_dict() == {"Female": 10, "Male": 10} and right in (9, 11)
+    attacker = int((table["label"] == table["attacker"]).sum())
+    assert attacker == 20, "the cue gives the label away"
+    assert f"Your accuracy is {5 * right}% [" in texts(drawn) and " 100% [84, 100]." in texts(drawn)
+    drawn.button(key="other_captions").click().run()
+    assert "Caption 1 of 20" in texts(drawn) and drawn.query_params["draw"] == "2"
+    drawn.segmented_control(key="tab").select("Read").run()
+    drawn.segmented_control(key="tab").select("Guess yourself").run()
+    for at in range(20):
+        guess(at, 0)
+    path = tmp_path / "human_guesses.csv"
+    path.write_text(written[-1], encoding="utf-8")
+    assert read_human_scores(path).to_dict() == {"first": 100 * (right + 10) / 40}, "both draws together"
+    assert sorted(path.stat().st_mtime_ns for path in workspace.folder.rglob("*")) == files

@@ -1,5 +1,6 @@
 """The demo data: it is what the code makes, it meets its design, and measuring it finds the truth."""
 
+import zipfile
 from collections import Counter
 from fractions import Fraction
 from functools import cache
@@ -10,19 +11,21 @@ import numpy as np
 import pytest
 
 import capbias_core as capbias
+from capbias_core.analysis.read import caption_scores
 from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import probabilities
 from capbias_core.attributes import get_attribute
 from capbias_core.load import parse, tables
 from capbias_core.load.labels import labels as read_labels
 from capbias_core.prepare import align_captions, balanced_split, masked_captions, tokenize, vocabulary
-from capbias_core.runs.demo import demo_request, demo_runs
+from capbias_core.runs import demo as runs_demo
+from capbias_core.runs.demo import SCORED, add_finished, demo_request, demo_runs, load
 from capbias_core.types import silent
 from capbias_core.vision.masking import outline_mask
 from capbias_core.workspace import ingest
 from capbias_core.workspace.conditions import condition_sets, originals
 from capbias_core.workspace.store import Workspace
-from scripts import demo
+from scripts import demo, demo_scores
 from scripts.demo_pictures import outlines
 
 COMMITTED = Path(__file__).resolve().parents[2] / "assets" / "demo"
@@ -89,7 +92,8 @@ def test_committed_files_are_what_the_code_writes(tmp_path):
 
     demo.write(tmp_path)
     written = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
-    assert written == {path.relative_to(COMMITTED) for path in COMMITTED.rglob("*") if path.is_file()}
+    committed = {path.relative_to(COMMITTED) for path in COMMITTED.rglob("*") if path.is_file()}
+    assert written == committed - {Path(SCORED.name)}
     assert len(written) == 20
     for name in written:
         if name.suffix == ".png":
@@ -101,7 +105,7 @@ def test_committed_files_are_what_the_code_writes(tmp_path):
 
 
 def test_files_are_small_and_read_without_a_fault():
-    assert sum(path.stat().st_size for path in COMMITTED.rglob("*")) < 2_000_000
+    assert sum(path.stat().st_size for path in COMMITTED.rglob("*")) < 2_300_000
     assert max(path.stat().st_size for path in COMMITTED.glob("images/*")) < 30_000
     generated = [tables.captions(parse(path)) for path in COMMITTED.glob("results/*.json")]
     assert [table.rows for table in generated] == [1230] * 7
@@ -300,6 +304,32 @@ def test_what_is_loaded_and_measured_first(made, tmp_path):
     specs = demo_runs(workspace)
     assert {spec.model for spec in specs if spec.measure == "lic"} == set(made.captioners)
     assert len({spec.run_id for spec in specs}) == len(specs)
+
+
+def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatch):
+    """The bundled runs are those that a request for them would make now; if not, run scripts/demo_scores.py."""
+    workspace = Workspace(tmp_path)
+    load(workspace)
+    planned = {spec.run_id: spec.model for spec in demo_scores.network_runs(workspace)}
+    runs = workspace.runs()
+    assert {run.run_id: run.spec.model for run in runs} == planned and len(planned) == 2
+    assert workspace.times("caption_scores", demo_scores.NETWORK) == []  # nothing here says how long they take
+    for run in runs:
+        scores = caption_scores(workspace, run)
+        table = scores.table
+        sums = [scores.words_of(row).sum() for row in range(len(table))]
+        gap = abs(table["baseline0"] + sums - table["logit0"])
+        assert len(table) == 1200 and gap.to_numpy() == pytest.approx(table["delta"], abs=1e-6)
+        assert 0 < table["delta"].median() < 0.02 and table["delta"].max() < 0.1
+        assert (table["predicted"] == table["label"]).mean() > 0.65
+    assert SCORED.stat().st_size < 300_000
+    demo_scores.write(workspace, tmp_path / "again.zip")
+    again, bundled = zipfile.ZipFile(tmp_path / "again.zip"), zipfile.ZipFile(SCORED)
+    assert {name: again.read(name) for name in again.namelist()} == {
+        name: bundled.read(name) for name in bundled.namelist()
+    }
+    monkeypatch.setattr(runs_demo, "is_current", lambda spec: False)
+    assert add_finished(workspace) == []
 
 
 def held_out(attacker, captions, classes, split) -> np.ndarray:

@@ -14,6 +14,7 @@ from PIL import Image
 from torch.nn import functional
 
 from capbias_core.analysis.attribution_maps import attribution_runs, kept_maps
+from capbias_core.attributes import known_attributes
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.measures import attribution
@@ -38,7 +39,7 @@ from capbias_core.vision.grad_cam import (
 from capbias_core.workspace.ingest import keep_images
 from capbias_core.workspace.person_regions import resolve_person_regions
 from capbias_core.workspace.photographs import frozen_photographs
-from capbias_core.workspace.store import Workspace
+from capbias_core.workspace.store import Workspace, bytes_frame
 from tests.captioners import save_blip, save_git
 from tests.collections_ import keep
 from tests.planted import CAPTION, PATCH, SIDE, photograph, tensor, trained
@@ -200,12 +201,15 @@ def test_a_map_of_nothing_has_no_score():
 
 
 def test_words_that_name_a_value(gender):
-    assert attribution.named_words("Two women, a man's dog and THE MAN", gender) == [
+    assert attribution.named_words("Two women, a man's dog and THE MAN", gender, 1) == [
         (1, "women", 0),
         (3, "man", 1),
         (7, "man", 1),
     ]
-    assert attribution.named_words("a dog", gender) == []
+    assert attribution.named_words("a dog", gender, 1) == []
+    race = known_attributes()["race"]
+    assert attribution.named_words("People and her dog", race, 1) == [(0, "people", 1), (2, "her", 1)]
+    assert attribution.named_words("a dog", race, 1) == []
 
 
 # Runs
@@ -226,8 +230,6 @@ AWAY = (24, 36)  # where the dog is, and where nobody is
 
 @pytest.fixture
 def gender():
-    from capbias_core.attributes import known_attributes
-
     return known_attributes()["gender"]
 
 
@@ -300,6 +302,27 @@ def test_from_photographs_to_rows(workspace):
     )
 
 
+def test_maps_by_race_are_of_words_for_a_person_by_label(workspace):
+    """Captions name no race: image 4 (`a person`) has a map too; those of images 1 to 3 are the same as by gender."""
+    skin = ["Dark" if image in "24" else "Light" for image in PEOPLE]
+    keep(workspace, labels={"skin": pd.DataFrame({"image_id": list(PEOPLE), "race": skin})})
+    request = Request("c", ("planted",), "skin", "race", ("attribution",), options={"captioner": "planted"})
+    (spec,) = plan(workspace, request)
+    outcome = run_one(workspace, spec, silent)
+    table = bytes_frame(outcome.arrays["table"]).set_index("image_id")
+    assert table["word"].to_dict() == {"1": "woman", "2": "man", "3": "man", "4": "person"}
+    assert table["value"].to_dict() == {"1": 1, "2": 0, "3": 1, "4": 0}
+    by_gender = bytes_frame(measured(workspace)[1].arrays["table"]).set_index("image_id")
+    both = ["1", "2", "3"]
+    assert table.loc[both, "attribution_score"].tolist() == by_gender.loc[both, "attribution_score"].tolist()
+    assert values(outcome, "Light")["attribution_score"] == pytest.approx(
+        100 * table.loc[["1", "3"], "attribution_score"].mean()
+    )
+    assert {row.n for row in outcome.results if row.direction == "Dark"} == {2}
+    assert "words for a person, by the image's label" in outcome.results[0].method
+    assert not any("name no" in note for note in outcome.notes)
+
+
 def test_words_that_rest_on_something_else_are_seen(workspace):
     """The same maps, and the people said to be where the dog is: all of each map is outside them."""
     keep_outlines(workspace, "elsewhere", dict.fromkeys(PEOPLE, AWAY))
@@ -351,10 +374,6 @@ def test_finished_runs_give_estimates_and_maps_again(workspace):
 
 
 def test_what_a_run_cannot_do_without(workspace):
-    with pytest.raises(CapbiasError, match="no words that captions could name"):
-        labels = pd.DataFrame({"image_id": ["1", "2"], "race": ["Light", "Dark"]})
-        keep(workspace, labels={"races": labels})
-        plan(workspace, Request("c", ("planted",), "races", "race", ("attribution",), options={"captioner": "planted"}))
     with pytest.raises(CapbiasError, match="map 'saliency'"):
         measured(workspace, map="saliency")
     with pytest.raises(CapbiasError, match="nobody is marked"):
