@@ -165,7 +165,8 @@ class Counts:
         there = kept.any(axis=0) | ~self.held_out.any(axis=0)
         sums = []
         for seed, tested in zip(self.seeds, kept, strict=True):
-            counts = np.where(self.seed == EVERY_SEED, there[self.image], (self.seed == seed) & tested[self.image])
+            of_seed = np.equal(self.seed, seed)
+            counts = np.where(np.equal(self.seed, EVERY_SEED), there[self.image], of_seed & tested[self.image])
             sums.append(np.asarray(self.table[np.flatnonzero(counts)].sum(axis=0)).ravel())
         return np.array(sums).reshape(len(self.seeds), -1)
 

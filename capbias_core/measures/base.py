@@ -379,13 +379,11 @@ class Job:
         method: str | Callable[[str], str],
         direction: str = "",
         n: int | None = None,
-        fewest: int = 0,
         **columns: str,
     ) -> list[Result]:
         """A row for each metric whose columns were counted; beside its gap also one for each group.
 
         method: what the rows rest on, or that of a metric's name. n: captions or images (default: captions counted).
-        fewest: of them, for an interval.
         """
         values, rows = self.attribute.values, []
         known = by_name(*metrics)
@@ -394,7 +392,6 @@ class Job:
         size = counts.size() if n is None else n
 
         def add(metric: Metric, own: Estimate, about: str, which: str, n: int, interval=None, **more: str) -> None:
-            interval = (None, None) if n < fewest else interval
             rows.append(
                 self.result(metric, own, n, f"{about}; {own.interval_method}", which, interval, **more, **columns)
             )

@@ -140,7 +140,7 @@ def run(job: Job) -> Outcome:
     ]
     if tokenizer != PTB:
         notes.append(f"Caption quality with {TOKENIZERS[tokenizer]}: values move by some tenths.")
-    lacking = {} if "meteor" in counts.columns else dict.fromkeys(("meteor", "meteor_gap"), NO_JAVA)
+    lacking = {} if "meteor" in counts.columns else {"meteor": NO_JAVA, "meteor_gap": NO_JAVA}
     how = {name: method + (FIXED if name == "cider" else "") for name in QUALITY}
     return job.outcome(PERFORMANCE, counts, how.__getitem__, notes, lacking)
 

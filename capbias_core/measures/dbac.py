@@ -91,7 +91,9 @@ def _reading(formula: Callable[[Side, Side], np.ndarray]) -> dict[str, Any]:
 
     def of(*sums: np.ndarray, inverse: bool) -> np.ndarray:
         half = len(COLUMNS) // 2
-        model, human = (dict(zip((*GUESSED, *SAID), own, strict=True)) for own in (sums[:half], sums[half:]))
+        model, human = (
+            dict[str, np.ndarray](zip((*GUESSED, *SAID), own, strict=True)) for own in (sums[:half], sums[half:])
+        )
         return formula(partial(weight_of, model, inverse), partial(weight_of, human, inverse))
 
     return {"reads": COLUMNS, "of": of, "fix": lambda counts, k, direction: {"inverse": direction == T_TO_A}}

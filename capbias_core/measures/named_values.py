@@ -49,7 +49,7 @@ def run(job: Job) -> Outcome:
     counts, lacking = naming_counts(job), {}
     if counts.size("unnamed") == counts.size():
         reason = f"no caption names a value of {job.attribute.name}."
-        counts, lacking = counts.reading(("unnamed", "captions")), dict.fromkeys(("misnamed", "misnamed_gap"), reason)
+        counts, lacking = counts.reading(("unnamed", "captions")), {"misnamed": reason, "misnamed_gap": reason}
     notes = [f"Named values rest on {job.sizes(counts)}."]
     return job.outcome(METRICS, counts, "values that the words of captions name", notes, lacking)
 

@@ -67,7 +67,8 @@ def bias_amplification(human_pairs: ArrayLike, model_pairs: ArrayLike) -> float:
     """
     human, model = counts("human_pairs", human_pairs, ("K", "L")), counts("model_pairs", model_pairs, ("K", "L"))
     alike(("human_pairs", human), ("model_pairs", model))
-    both = tuple(Table(np.array(0), np.zeros(0), np.zeros(0), pairs) for pairs in (human, model))
+    nothing = np.zeros(0)
+    both = Table(nothing, nothing, nothing, human), Table(nothing, nothing, nothing, model)
     return float(word_to_value(*both, both))
 
 
