@@ -358,7 +358,7 @@ def test_finished_runs_give_estimates_and_maps_again(workspace):
     spec, outcome = measured(workspace)
     workspace.enqueue(spec, "c", "token")
     workspace.claim(spec.run_id, "token")
-    workspace.finish(spec.run_id, "token", outcome.results, outcome.arrays, outcome.notes)
+    workspace.finish(spec.run_id, "token", outcome.results, outcome.kept, outcome.notes)
     (table,) = workspace.items("attributes", "c")
     run = attribution_runs(workspace, "c", "gender", table)["planted"]
     again = estimates(workspace, run)
