@@ -367,7 +367,7 @@ def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
     rows = {row.metric: row for row in outcome.results}
     assert set(rows) == set(METRICS)
     for row in rows.values():
-        assert (row.encoder, row.photographs, row.seeds, row.n) == ("sat", "segment masked", 2, 10)
+        assert (row.encoder, row.photographs, row.seeds, row.n) == ("sat", "segment masked", 2, 20)
         assert (row.condition, row.prompt, row.coverage, row.device) == ("", "", "", "cpu")
         agree = row.spread < 1e-9  # ten images: two seeds may get as many of them right
         assert row.ci_low is None if agree else METRICS[row.metric].range[0] <= row.ci_low <= row.value
