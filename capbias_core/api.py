@@ -21,7 +21,6 @@ from capbias_core.analysis.read import attribute_of_run, object_rows, ranking, w
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES
-from capbias_core.measures.base import no_estimates
 from capbias_core.measures.options import Option, checked
 from capbias_core.measures.protocols import PROTOCOLS, protocol_settings
 from capbias_core.measures.registry import (
@@ -474,7 +473,7 @@ class Asked:
         if name and metric_named(name).name not in expand_metrics(self.metrics):
             asked = ", ".join(map(str, self.metrics))
             raise CapbiasError(f"rank_by names {name}, but metrics= asks for {asked} only.", f"Add {name} to metrics=.")
-        if name and measure_of(name).estimates is no_estimates:
+        if name and not METRICS[name].reads:
             raise CapbiasError(
                 f"Captioners cannot be ranked by {name}, which is no mean over images and has no p.",
                 "Compare its values, or rank by another metric.",

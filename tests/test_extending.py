@@ -183,8 +183,8 @@ def test_the_table_names_every_section():
 
 
 @pytest.mark.long
-@section_of("A metric over evidence that is there")
-def test_a_metric_over_evidence_needs_no_new_run(followed):
+@section_of("A metric of columns that are there")
+def test_a_metric_of_columns_needs_no_new_run(followed):
     house, own = followed
     runs = f"from capbias_core.workspace.store import Workspace\nfor run in Workspace({str(house.home)!r}).runs(): "
     before = house.python("-c", f"{runs}print(run.run_id, run.finished)").splitlines()

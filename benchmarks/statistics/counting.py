@@ -22,12 +22,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
 from scipy.special import stdtr
 
-from capbias_core.aggregate import Estimate, quotient
+from capbias_core.aggregate import Counts, Estimate, quotient
 from capbias_core.aggregate.bootstrap import percentiles, resampled_sums
 from capbias_core.attributes import get_attribute
-from capbias_core.measures.bias_amplification import cooccurrence_estimates, evidence_of
+from capbias_core.measures.base import estimates_of
+from capbias_core.measures.bias_amplification import METRICS, SIGNS, counts_of_frames, of_tables
 
 SHARES = ((0.014, 300), (0.014, 2450), (0.1425, 300), (0.1425, 2450), (0.036, 300), (0.1, 100))
 SHARED = (2, 3, 5, 10, 20, 30, 50, 100)
@@ -96,16 +98,15 @@ def signs(sets: int, images: int, data: Path, captioners: Sequence[str]) -> None
     human = _captions(json.loads((data / "annotations" / "captions.json").read_text())["annotations"], labels)
     for name in captioners:
         model = _captions(json.loads((data / "results" / f"{name}.json").read_text()), labels)
-        found, _ = evidence_of(human, model, labels, GENDER, objects.set_index("image_id")["objects"])
-        for metric, evidence in found.items():
-            rng, whole = np.random.default_rng(1), cooccurrence_estimates({metric: evidence})[metric].value
+        counts = counts_of_frames(human, model, labels, GENDER, objects.set_index("image_id")["objects"])
+        for metric in (own for own in SIGNS if f"{own} human" in counts.columns):
+            tables = [counts.columns[f"{metric} {side}"] for side in ("human", "model")]
+            rng, whole = np.random.default_rng(1), _estimates(metric, *tables)[metric].value
             values: dict[str, list[tuple[float | None, ...]]] = {}
             for _ in range(sets):
-                drawn = rng.integers(0, len(evidence.images), images)
-                ids = tuple(map(str, range(images)))
-                part = replace(evidence, images=ids, human=evidence.human[drawn], model=evidence.model[drawn])
-                for way, own in cooccurrence_estimates({metric: part}).items():
-                    low, high = replace(own, signs_chosen=False).interval()
+                drawn = rng.integers(0, len(counts.images), images)
+                for way, own in _estimates(metric, *(table[drawn] for table in tables)).items():
+                    low, high = replace(own, no_interval="").interval()
                     values.setdefault(way, []).append((own.value, low, high))
             for way, rows in values.items():
                 value, low, high = np.array(rows, dtype=float).T
@@ -115,6 +116,14 @@ def signs(sets: int, images: int, data: Path, captioners: Sequence[str]) -> None
                     f"{np.mean(value) - whole:+.2f}",
                     flush=True,
                 )
+
+
+def _estimates(metric: str, human: csr_array, model: csr_array) -> dict[str, Estimate]:
+    """The paper's value and the cross-fitted one of these images."""
+    columns, constants = of_tables(metric, human, model, len(GENDER.values))
+    images = tuple(map(str, range(human.shape[0])))
+    counts = Counts.by_image(images, np.zeros(len(images), dtype=int), columns, constants=constants)
+    return {name: own for (name, _), own in estimates_of(METRICS.values(), counts, GENDER.values).items()}
 
 
 def _captions(rows: list[dict], labels: pd.Series) -> pd.DataFrame:

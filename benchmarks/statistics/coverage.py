@@ -20,12 +20,12 @@ from functools import partial
 import numpy as np
 
 from benchmarks.statistics.synthetic import Design, draw
-from capbias_core.aggregate import Estimate, rank
+from capbias_core.aggregate import Counts, Estimate, rank
 from capbias_core.attackers import load_attacker
-from capbias_core.measures.held_out import estimates_of
+from capbias_core.measures.base import estimates_of
+from capbias_core.measures.guesses import Guesses
 from capbias_core.measures.lic import METRICS
 from capbias_core.measures.training import AttackerTrainer, CaptionList
-from capbias_core.metrics.evidence import HeldOut
 from capbias_core.prepare import balanced_split
 from capbias_core.types import silent
 
@@ -69,13 +69,14 @@ class _Set:
         share = setting.test_share
         self.splits = [balanced_split(labels, 2, seed, share, images) for seed in range(setting.seeds)]
 
-    def side(self, captions: Sequence[list[str]], model: list[str] | None = None) -> HeldOut:
+    def side(self, captions: Sequence[list[str]], model: list[str] | None = None) -> Guesses:
         """Guesses on one side. model: the captions to whose words human ones are aligned."""
         return self.trainer.held_out(_lists(captions), self.splits, "", _lists([model]) if model else None)
 
     def scores(self, model: list[str], humans: Sequence[list[str]]) -> dict[str, Estimate]:
         own = [METRICS[name] for name in ASKED]
-        return estimates_of(own, self.side([model]), self.side(humans, model) if humans else None)
+        parts = [self.side([model]).counts("model")] + ([self.side(humans, model).counts("human")] if humans else [])
+        return {name: found for (name, _), found in estimates_of(own, Counts.merge(parts), ()).items()}
 
 
 def _lists(captions: Iterable[list[str]]) -> list[CaptionList]:

@@ -13,11 +13,6 @@ NORMAL = float(ndtri((1 + LEVEL) / 2))  # standard errors to each side of a norm
 CHUNK = 2_000_000  # entries of draws at a time: more do not fit a processor's cache
 
 
-def image_sums(values: np.ndarray, image: np.ndarray, n_images: int) -> np.ndarray:
-    """(n,) values to (n_images,) sums, one per image."""
-    return np.bincount(image, weights=values, minlength=n_images)
-
-
 def resampled_sums(columns: np.ndarray | csr_array, seed: int, draws: int = DRAWS) -> np.ndarray:
     """Sums of each column over images drawn with replacement.
 

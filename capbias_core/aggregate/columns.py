@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, issparse, vstack
@@ -19,36 +17,23 @@ from capbias_core.aggregate.bootstrap import (
 )
 from capbias_core.aggregate.estimate import BOOTSTRAP_SEED
 
-
-class Statistic(NamedTuple):
-    """How summed columns give a value. of: (..., W) sums to (...) values. share: whether it is a share, from 0 to 1."""
-
-    of: Callable[[np.ndarray], np.ndarray]
-    share: bool = False
-
-
-@dataclass(frozen=True)
-class Columns:
-    """value, low, high: (L,) values with the ends of their 95% intervals, nan if one is not defined."""
-
-    value: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+Columns = tuple[np.ndarray, np.ndarray, np.ndarray]  # values, and the ends of their 95% intervals, nan for none
 
 
 def column_intervals(
-    sums: np.ndarray | csr_array, n_columns: int, statistics: Mapping[tuple[str, str], Statistic]
-) -> dict[tuple[str, str], Columns]:
-    """Each statistic of each of L columns, with its interval over images from 1,000 draws: Wilson's of a share, else
-    the percentiles.
+    sums: np.ndarray | csr_array, n_columns: int, formulas: Mapping[str, tuple[Callable[..., np.ndarray], bool]]
+) -> dict[str, Columns]:
+    """What each formula gives for each of L columns, with intervals over images from 1,000 draws: Wilson's of a share,
+    else the percentiles.
 
-    sums: (n_images, L * W), W sums for each of L = n_columns. An interval is not defined if a draw is not, as for an
-    object that few images show.
+    sums: (n_images, L * W), W sums for each of L = n_columns. formulas: (..., W) sums to (..., V) values, and whether
+    these are shares, from 0 to 1. Gives (L, V) arrays. An interval is not defined if a draw is not, as for an object
+    that few images show.
     """
     whole = np.asarray(sums.sum(axis=0), dtype=float).reshape(n_columns, -1)
     drawn = _drawn(sums, n_columns)
     images = _images(sums, n_columns)
-    return {key: _column(own.of(whole), own.of(drawn), images, own.share) for key, own in statistics.items()}
+    return {name: _column(of(whole), of(drawn), images, share) for name, (of, share) in formulas.items()}
 
 
 def _drawn(sums: np.ndarray | csr_array, n_columns: int) -> np.ndarray:
@@ -89,9 +74,13 @@ def _images(sums: np.ndarray | csr_array, n_columns: int) -> np.ndarray:
 
 
 def _column(value: np.ndarray, draws: np.ndarray, images: np.ndarray, share: bool) -> Columns:
-    ends = np.full((2, len(value)), np.nan)
-    for place in np.flatnonzero(np.isfinite(draws).all(axis=0)):
-        own = draws[:, place]
-        found = share_interval(value[place], float(np.std(own)), int(images[place])) if share else percentiles(own)
-        ends[:, place] = [np.nan if end is None else end for end in found]
-    return Columns(value, *ends)
+    ends = np.full((2, *value.shape), np.nan)
+    for place, which in np.argwhere(np.isfinite(draws).all(axis=0)):
+        own = draws[:, place, which]
+        found = (
+            share_interval(float(value[place, which]), float(np.std(own)), int(images[place]))
+            if share
+            else percentiles(own)
+        )
+        ends[:, place, which] = [np.nan if end is None else end for end in found]
+    return value, *ends

@@ -21,47 +21,40 @@ from collections.abc import Callable
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from capbias_core.aggregate.estimate import BOOTSTRAP_SEED, Estimate
-from capbias_core.metrics.evidence import Cooccurrence, CooccurrenceCounts
+from capbias_core.aggregate.estimate import BOOTSTRAP_SEED
+from capbias_core.metrics.cooccurrence import Table
 
 HALVINGS = 10
 
 
 def cross_fitted(
-    evidence: Cooccurrence, sign: Callable[[CooccurrenceCounts], np.ndarray], given_value: bool, scale: float
-) -> Estimate:
-    """The estimate of a mean over pairs of signed changes, with an interval over images.
+    human: csr_array, model: csr_array, k: int, sign: Callable[[Table], np.ndarray], given_value: bool
+) -> tuple[csr_array, int, float]:
+    """(n_images, 4 * W) columns that `signed_change` takes: the model's captions with signs, those of each condition,
+    and the same of the human ones; over how many pairs the value is a mean; and how far it may be off, unscaled.
 
-    sign: human counts to (K, L) signs. given_value: whether a change is of p(word | value), else of p(value | word).
+    human, model: (n_images, 1 + K + L + K * L), as a `Table` has them. sign: human counts to (K, L) signs. given_value:
+    whether a change is of p(word | value) (W = K), else of p(value | word) (W = L).
     """
-    k, n_tasks, n_images = evidence.n_values, len(evidence.tasks), len(evidence.images)
+    n_images, n_tasks = human.shape[0], (human.shape[1] - 1 - k) // (1 + k)
     conditions = slice(1, 1 + k) if given_value else slice(1 + k, 1 + k + n_tasks)
     width = k if given_value else n_tasks
     of_pair = np.repeat(np.arange(k), n_tasks) if given_value else np.tile(np.arange(n_tasks), k)
-    sides = [csr_array(side, dtype=float) for side in (evidence.model, evidence.human)]
+    sides = [csr_array(side, dtype=float) for side in (model, human)]
     pairs = [side[:, 1 + k + n_tasks :] for side in sides]
     signed, signs = [csr_array((n_images, width)) for _ in sides], []
     rng = np.random.default_rng(BOOTSTRAP_SEED)
     for _ in range(HALVINGS):
         first = rng.permutation(n_images) < n_images // 2
         for half in (first, ~first):
-            counts = np.asarray(evidence.human[np.flatnonzero(~half)].sum(axis=0), dtype=float)
-            own = sign(CooccurrenceCounts.of(counts, k, n_tasks)).ravel()
+            own = sign(Table.of(np.asarray(human[np.flatnonzero(~half)].sum(axis=0), dtype=float), k)).ravel()
             weights = csr_array((own / HALVINGS, (np.arange(len(own)), of_pair)), shape=(len(own), width))
             kept = csr_array((np.ones(half.sum()), (np.flatnonzero(half),) * 2), shape=(n_images, n_images))
             signed = [sums + kept @ (side @ weights) for sums, side in zip(signed, pairs, strict=True)]
             signs.append(own)
-
-    def of(sums: np.ndarray) -> np.ndarray:
-        model, model_given, human, human_given = np.split(sums, 4, axis=-1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            change = model / model_given - human / human_given
-        return np.nan_to_num(change).sum(axis=-1) / (k * n_tasks)
-
     given = [side[:, conditions] for side in sides]
-    sums = csr_array(hstack([signed[0], given[0], signed[1], given[1]]))
-    unsure = scale * _farthest(np.array(signs), pairs, given, of_pair)
-    return Estimate(evidence.images, sums, np.zeros(0), scale, of, unsure=unsure)
+    columns = csr_array(hstack([signed[0], given[0], signed[1], given[1]]))
+    return columns, k * n_tasks, _farthest(np.array(signs), pairs, given, of_pair)
 
 
 def _farthest(signs: np.ndarray, pairs: list[csr_array], given: list[csr_array], of_pair: np.ndarray) -> float:
@@ -70,7 +63,6 @@ def _farthest(signs: np.ndarray, pairs: list[csr_array], given: list[csr_array],
         model, human = (
             side.sum(axis=0) / condition.sum(axis=0)[of_pair] for side, condition in zip(pairs, given, strict=True)
         )
-    highest = signs.max(axis=0)
-    agreeing = (signs == highest).mean(axis=0)
+    agreeing = (signs == signs.max(axis=0)).mean(axis=0)
     disagreeing = np.minimum(agreeing, 1 - agreeing)
     return float((np.nan_to_num(np.abs(model - human)) * np.ptp(signs, axis=0) * disagreeing).mean())

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from scipy.sparse import csr_array, hstack
+from scipy.sparse import csr_array
 
-from capbias_core.aggregate.bootstrap import image_sums, percentiles, resampled_sums, share_interval
-from capbias_core.aggregate.refits import OF_DIFFERENCE, OF_LEVEL, UNBOUNDED, Refits, Span, refit_interval
-from capbias_core.metrics.evidence import Cooccurrence, CooccurrenceCounts, HeldOut, Ratio
+from capbias_core.aggregate.bootstrap import percentiles, resampled_sums, share_interval
+from capbias_core.aggregate.counts import Counts
+from capbias_core.aggregate.refits import OF_DIFFERENCE, OF_LEVEL, UNBOUNDED, Span, refit_interval
+from capbias_core.metrics.share import share as part_over_whole
 
 BOOTSTRAP_SEED = 20220619
 # What an interval says: other images and attackers trained on them, or other images given what was trained.
@@ -27,14 +28,12 @@ def provisional(row: Mapping[str, Any]) -> bool:
 class Estimate:
     """One metric of one caption set, image by image, so that captioners can be compared in pairs.
 
-    sums: (n_images, 2), numerator and denominator of each image; (n_images, 4) for a difference, its second side
-    last; (n_images, M), sparse, for a comparison of counts. images: their ids. seed_values: (S,) the shown value of
-    each attacker seed, empty for metrics without. of: summed columns (..., M) to unscaled values (...). refits: the
-    attackers, None if nothing was trained. level: whether it is of one side; a difference of two sides that were
+    images: ids. sums: (n_images, M) columns of each image. seed_values: (S,) the shown value of each attacker seed,
+    empty for metrics without. of: summed columns (..., M) to unscaled values (...). refits: the counts by seed, None if
+    nothing was trained. level: whether it is of one side; a difference of two sides that were
     trained on the same images is none. span: the least and the largest that the shown value can be. share: whether it
     is a share, from none to all. unsure: how far the shown value may be off besides, which widens its interval over
-    images (cross_fitting.py). signs_chosen: whether signs were chosen by the captions that are measured; no interval
-    then says how far the value may be off.
+    images (cross_fitting.py). no_interval: why there is none, or ''.
     """
 
     images: tuple[str, ...]
@@ -42,12 +41,58 @@ class Estimate:
     seed_values: np.ndarray
     scale: float
     of: Callable[[np.ndarray], np.ndarray]
-    refits: Refits | None = None
+    refits: Counts | None = None
     level: bool = True
     span: Span = UNBOUNDED
     share: bool = False
     unsure: float = 0.0
-    signs_chosen: bool = False
+    no_interval: str = ""
+
+    @classmethod
+    def read(
+        cls,
+        counts: Counts,
+        of: Callable[..., np.ndarray],
+        scale: float,
+        span: Span = UNBOUNDED,
+        share: bool = False,
+        level: bool = True,
+        no_interval: str = "",
+        unsure: float = 0.0,
+    ) -> Estimate:
+        """What a formula makes of all columns of some counts. of: summed columns, (...) or (..., W) each, to (...)."""
+        counts, widths = counts.taking_part, counts.widths.values()
+        if of is part_over_whole and tuple(widths) == (0, 0):
+            formula = quotient
+        else:
+            ends = np.cumsum([max(1, width) for width in widths])[:-1]
+
+            def formula(sums: np.ndarray) -> np.ndarray:
+                parts = zip(np.split(sums, ends, axis=-1), widths, strict=True)
+                return of(*(part if width else part[..., 0] for part, width in parts))
+
+        values = scale * formula(counts.seed_sums) if counts.seeds else np.zeros(0)
+        more = (counts if counts.training else None, level, span, share, unsure, no_interval)
+        return cls(counts.images, counts.sums, values, scale, formula, *more)
+
+    def of_images(self, kept: np.ndarray) -> Estimate:
+        """The same on some of its images, their indices; of a metric without seeds."""
+        return replace(self, images=tuple(self.images[place] for place in kept), sums=self.sums[kept])
+
+    def across(self, group: np.ndarray, k: int, compare: Callable[[np.ndarray], np.ndarray]) -> Estimate:
+        """The estimate of compare, (..., K) values of groups to (...); images of all groups are drawn together.
+
+        group: (n_images,) codes from 0 to k - 1; of a metric without seeds.
+        """
+        columns = self.sums.shape[1]
+        member = group[:, None] == np.arange(k)  # (n_images, K)
+        sums = (member[:, :, None] * self.sums[:, None, :]).reshape(len(group), k * columns)
+
+        def of(summed: np.ndarray) -> np.ndarray:
+            return compare(self.of(summed.reshape(*summed.shape[:-1], k, columns)))
+
+        top = self.span[1] - self.span[0]
+        return Estimate(self.images, sums, np.zeros(0), self.scale, of, span=(-top, top))
 
     def shown(self, sums: np.ndarray) -> np.ndarray:
         """(..., M) summed columns to (...) values as shown."""
@@ -73,8 +118,8 @@ class Estimate:
         """How the interval is made, for the method of a result."""
         if self.interval_over == REFITS:
             return "95% with refits (corrected resampled variance)"
-        if self.signs_chosen:
-            return "no interval: signs are of the captions that are measured"
+        if self.no_interval:
+            return f"no interval: {self.no_interval}"
         how = "95% Wilson interval over images" if self.share else "95% image bootstrap, 1000 draws"
         how += f", widened by {self.unsure:.2f} for unsure signs" if self.unsure else ""
         return how + (", given this one attacker" if self.refits is not None else "")
@@ -83,10 +128,10 @@ class Estimate:
         """95%: over REFITS the corrected resampled variance; over IMAGES Wilson's of a share, else a percentile
         bootstrap with 1,000 draws.
 
-        Never beyond span. Nothing for chosen signs, if a draw or a seed's value is not defined, or if all draws or
-        seeds agree.
+        Never beyond span. Nothing with a reason in no_interval, if a draw or a seed's value is not defined, or if all
+        draws or seeds agree.
         """
-        if self.signs_chosen:
+        if self.no_interval:
             return None, None
         if self.refits is not None and self.interval_over == REFITS:
             times = OF_LEVEL if self.level else OF_DIFFERENCE
@@ -154,12 +199,20 @@ class Estimate:
         }
 
 
-def shared_intervals(estimates: dict[str, Estimate]) -> dict[str, tuple[float, float] | tuple[None, None]]:
-    """The intervals of estimates that share their sums and refits, from one bootstrap if they are over images."""
-    if all(own.interval_over == REFITS for own in estimates.values()):
-        return {name: own.interval() for name, own in estimates.items()}
-    draws = resampled_sums(next(iter(estimates.values())).sums, BOOTSTRAP_SEED)
-    return {name: own.of_draws(draws) for name, own in estimates.items()}
+Name = TypeVar("Name", bound=Hashable)
+
+
+def intervals(estimates: Mapping[Name, Estimate]) -> dict[Name, tuple[float, float] | tuple[None, None]]:
+    """The interval of each estimate; those over images of the same sums share one bootstrap."""
+    found, draws = {}, {}
+    for name, own in estimates.items():
+        if own.no_interval or own.interval_over == REFITS or (own.share and own.of is quotient):
+            found[name] = own.interval()
+        else:
+            if id(own.sums) not in draws:
+                draws[id(own.sums)] = resampled_sums(own.sums, BOOTSTRAP_SEED)
+            found[name] = own.of_draws(draws[id(own.sums)])
+    return found
 
 
 def quotient(sums: np.ndarray) -> np.ndarray:
@@ -169,106 +222,3 @@ def quotient(sums: np.ndarray) -> np.ndarray:
         if sums.shape[-1] == 4:
             values = values - sums[..., 2] / sums[..., 3]
     return values
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """A Ratio with the image and the seed of each of its rows, as places, S of the seeds; 0 for metrics without."""
-
-    ratio: Ratio
-    image: np.ndarray
-    seed: np.ndarray
-    n_seeds: int
-
-    def by_image(self, n_images: int) -> np.ndarray:
-        """(n_images, 2) numerators and denominators."""
-        return np.column_stack([image_sums(own, self.image, n_images) for own in self._parts])
-
-    def by_seed(self, kept: np.ndarray | None = None) -> np.ndarray:
-        """(S, 2) of the images that count, (S, n_images) booleans; None for all."""
-        if not self.n_seeds:
-            return np.zeros((0, 2))
-        count = 1.0 if kept is None else kept[self.seed, self.image]
-        return np.column_stack([np.bincount(self.seed, own * count, self.n_seeds) for own in self._parts])
-
-    @property
-    def _parts(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.ratio.numerator, self.ratio.denominator
-
-
-def estimate(ratio: Ratio, evidence, scale: float, span: Span = UNBOUNDED) -> Estimate:
-    """The estimate of one metric from its ratio and the evidence that it was read from; a share if it goes to scale."""
-    return replace(_estimate([(ratio, evidence)], scale, span), share=span == (0, scale))
-
-
-def difference(
-    ratio_m: Ratio, model: HeldOut, ratio_d: Ratio, human: HeldOut, scale: float, span: Span = UNBOUNDED
-) -> Estimate:
-    """Captioner minus references, paired on images and seeds (both were split alike)."""
-    if model.images != human.images or set(model.seed) != set(human.seed):
-        raise ValueError("the two sides of a difference must be measured on the same images and seeds")
-    return _estimate([(ratio_m, model), (ratio_d, human)], scale, span)
-
-
-def _estimate(sides: list[tuple[Ratio, Any]], scale: float, span: Span) -> Estimate:
-    """Of the images of the first side that take part: an attacker holds out only some."""
-    first = sides[0][1]
-    seen, place = np.unique(first.image), np.full(len(first.images), -1)
-    place[seen] = np.arange(len(seen))
-    rows = [_rows(ratio, evidence, place) for ratio, evidence in sides]
-    sums = np.hstack([own.by_image(len(seen)) for own in rows])
-    values = scale * quotient(np.hstack([own.by_seed() for own in rows]))
-    images = tuple(first.images[own] for own in seen)
-    return Estimate(images, sums, values, scale, quotient, _refits(first, rows, len(seen)), len(sides) == 1, span)
-
-
-def _rows(ratio: Ratio, evidence, place: np.ndarray) -> _Rows:
-    """place: (n_images,) that of each image among those that take part, -1 for others."""
-    if not len(ratio.numerator) == len(ratio.denominator) == len(evidence.image):
-        raise ValueError(
-            f"a Ratio of {len(ratio.numerator):,} numerators and {len(ratio.denominator):,} denominators beside "
-            f"{len(evidence.image):,} rows of evidence: give one of each a row"
-        )
-    seeds, codes = np.unique(getattr(evidence, "seed", np.zeros(0, int)), return_inverse=True)
-    image = place[evidence.image]
-    kept = image >= 0
-    own = Ratio(ratio.numerator[kept], ratio.denominator[kept])
-    return _Rows(own, image[kept], codes[kept] if len(seeds) else codes, len(seeds))
-
-
-def _refits(evidence, rows: list[_Rows], n_images: int) -> Refits | None:
-    training = getattr(evidence, "training", 0)
-    if not training:
-        return None
-    seeds = np.unique(evidence.seed)
-    held_out = np.zeros((len(seeds), n_images), dtype=bool)
-    held_out[rows[0].seed, rows[0].image] = True
-    return Refits(
-        tuple(seeds.tolist()), held_out, training, lambda kept: np.hstack([own.by_seed(kept) for own in rows])
-    )
-
-
-def comparison(
-    compare: Callable[
-        [CooccurrenceCounts, CooccurrenceCounts, tuple[CooccurrenceCounts, CooccurrenceCounts]], np.ndarray
-    ],
-    evidence: Cooccurrence,
-    scale: float,
-) -> Estimate:
-    """The estimate of a metric that compares the counts of both sides.
-
-    Which pairs count, and with which sign, is decided once, on all images: decided anew in every draw of a bootstrap,
-    from noisier counts, it would shift the draws away from the value.
-    """
-    n_tasks, columns = len(evidence.tasks), evidence.human.shape[1]
-
-    def counts(sums: np.ndarray) -> CooccurrenceCounts:
-        return CooccurrenceCounts.of(sums, evidence.n_values, n_tasks)
-
-    whole = counts(evidence.human.sum(axis=0)), counts(evidence.model.sum(axis=0))
-
-    def of(sums: np.ndarray) -> np.ndarray:
-        return compare(counts(sums[..., :columns]), counts(sums[..., columns:]), whole)
-
-    sums = csr_array(hstack([evidence.human, evidence.model]))
-    return Estimate(evidence.images, sums, np.zeros(0), scale, of)

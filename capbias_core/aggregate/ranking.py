@@ -141,7 +141,7 @@ def _by_seed(own: list[Estimate]):
     for item, refit, rows, images in zip(own, refits, places, columns, strict=True):
         kept = np.zeros_like(refit.held_out)
         kept[np.ix_(rows, images)] = both
-        by_seed.append(item.shown(refit.sums(kept)[rows]))
+        by_seed.append(item.shown(refit.by_seed(kept)[rows]))
     ratio = float(np.mean([refit.test_over_train for refit in refits]))
     widest = max(item.span[1] - item.span[0] for item in own)
 

@@ -13,9 +13,6 @@ does not cancel as it does in a difference (docs/statistics.md has the simulatio
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
@@ -25,25 +22,6 @@ OF_DIFFERENCE, OF_LEVEL = 1, 2  # times test images over training images
 Span = tuple[float, float]
 UNBOUNDED: Span = (-np.inf, np.inf)
 ROUNDING = 1e-6
-
-
-@dataclass(frozen=True)
-class Refits:
-    """Attackers trained anew, one per seed.
-
-    seeds: S of them. held_out: (S, n_images) booleans, the images that each tests. training: images that each was
-    trained on. sums: which of these (S, n_images) images to count, to the (S, M) sums of each seed over them.
-    """
-
-    seeds: tuple[int, ...]
-    held_out: np.ndarray
-    training: int
-    sums: Callable[[np.ndarray], np.ndarray]
-
-    @property
-    def test_over_train(self) -> float:
-        """Test images over training images of a seed."""
-        return float(self.held_out.sum(axis=1).mean() / self.training)
 
 
 def standard_error(values: np.ndarray, test_over_train: float, times: int = OF_DIFFERENCE) -> float:

@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtrit
 
 from capbias_core.aggregate.bootstrap import LEVEL
 from capbias_core.aggregate.consistency import LEAST_CAPTIONERS, pearson
@@ -62,10 +62,9 @@ def trend(x: np.ndarray, y: np.ndarray) -> Trend:
         few = f"needs at least {LEAST_CAPTIONERS} captioners with both values, got {len(x)}"
         same = "all captioners have the same value"
         return Trend(len(x), reason=few if len(x) < LEAST_CAPTIONERS else same)
-    slope, intercept = np.polyfit(x, y, 1)
-    freedom = len(x) - 2
-    left = ((y - intercept - slope * x) ** 2).sum() / freedom
-    error = math.sqrt(left / ((x - x.mean()) ** 2).sum())
-    half = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
-    p = 2 * float(stdtr(freedom, -abs(slope) / error)) if error else 0.0
-    return Trend(len(x), float(slope), float(intercept), value, float(slope - half), float(slope + half), p)
+    from scipy.stats import linregress
+
+    line = linregress(x, y)
+    half = float(stdtrit(len(x) - 2, (1 + LEVEL) / 2) * line.stderr)
+    slope, intercept, p = float(line.slope), float(line.intercept), float(line.pvalue)
+    return Trend(len(x), slope, intercept, value, slope - half, slope + half, p)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-import numpy as np
-import pandas as pd
-
-from capbias_core.measures.alignment import Substitutions, estimates_of, of_same_images
+from capbias_core.aggregate import Counts
+from capbias_core.measures.alignment import METRICS, of_same_images
+from capbias_core.measures.base import estimates_of
 from capbias_core.prepare import vocabulary
 from capbias_core.prepare.align import Alignment
 from capbias_core.runs.run import job_of
@@ -39,16 +38,15 @@ def constant_alignment(workspace: Workspace, spec: RunSpec) -> ConstantAlignment
         job = job_of(workspace, spec, silent)
         human = of_same_images(job.references(), job.frame)
         known, masked = vocabulary(job.masked(job.frame["caption"])), job.masked(human["caption"])
-        own = Alignment(known)
-        image, images = pd.factorize(human["image_id"], sort=True)
-        unread = np.full(len(image), np.nan)
-        found = estimates_of(Substitutions(tuple(images), image, own.counts(masked), unread), True)["unknown_share"]
+        words, _, unknown = Alignment(known).counts(masked).T
+        counts = Counts.of_captions(human["image_id"], job.codes, {"words": words, "unknown": unknown})
+        (found,) = estimates_of(METRICS.values(), counts, job.attribute.values).values()
         low, high = found.interval()
         lost = Counter(
             word for caption in masked for word in caption.split() if word not in known and not word.startswith("<")
         )
         words = [word for word, _ in sorted(lost.items(), key=lambda pair: (-pair[1], pair[0]))[:LISTED]]
-        sizes = {"captions": len(image), "images": len(images)}
+        sizes = {"captions": counts.size(), "images": len(counts.images)}
         return {"share": found.value, "low": low, "high": high, **sizes, "words": words}
 
     data = workspace.derived(f"constant alignment {spec.run_id}", compute)

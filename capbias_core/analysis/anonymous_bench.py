@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import estimate
+from capbias_core.aggregate import Counts, Estimate, unlabelled
 from capbias_core.analysis.consistency import alignment
 from capbias_core.attributes import need_words
-from capbias_core.metrics.evidence import Naming, Ratio
-from capbias_core.metrics.naming_share import names_any
+from capbias_core.metrics.share import share
 from capbias_core.prepare.tasks import encode
 from capbias_core.types import RESULT_COLUMNS, Attribute, Result
 
@@ -35,9 +33,8 @@ def proxy_scores(sets: Mapping[str, pd.DataFrame], attribute: Attribute) -> pd.D
 
 def _row(name: str, frame: pd.DataFrame, attribute: Attribute) -> dict:
     named = encode(frame["caption"]).with_any(attribute.value_words).toarray() > 0
-    image, images = pd.factorize(frame["image_id"])
-    evidence = Naming(tuple(images), image, np.zeros(len(frame), dtype=int), named)
-    found = estimate(Ratio(names_any(named), np.ones(len(named))), evidence, SCALE, (0, SCALE))
+    counts = Counts.of_captions(frame["image_id"], unlabelled, {"named": named.any(axis=1)}, sort=False)
+    found = Estimate.read(counts.reading(("named", "captions")), share, SCALE, (0, SCALE), share=True)
     method = f"{METHOD}; {found.interval_method}"
     return Result(attribute.name, name, PROXY, n=len(frame), method=method, **found.columns()).row()
 

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from capbias_core.analysis.read import CaptionScores
 from capbias_core.load.tables import BETWEEN
-from capbias_core.measures.ratio_error import naming
-from capbias_core.metrics.error import wrong_names
+from capbias_core.measures.ratio_error import names_in
+from capbias_core.metrics.naming import wrong_names
 from capbias_core.prepare.text import matching
 from capbias_core.types import Attribute
 from capbias_core.workspace.limited import within_seconds
@@ -99,9 +99,8 @@ def _names_wrong(rows: pd.DataFrame, written: pd.DataFrame, attribute: Attribute
     """Rows whose caption names one value alone, and not the labelled one; as the metric error."""
     if not attribute.names_values:
         return np.zeros(len(rows), dtype=bool)
-    labels = rows.drop_duplicates("image_id").set_index("image_id")["labelled"]
-    evidence = naming(rows.assign(caption=written_captions(rows, written)), labels, attribute)
-    return wrong_names(evidence.names, evidence.label)
+    labels = pd.Index(attribute.values).get_indexer(rows["labelled"])
+    return wrong_names(names_in(written_captions(rows, written), attribute), labels)
 
 
 def sort_orders(attribute: Attribute, with_difference: bool) -> list[str]:

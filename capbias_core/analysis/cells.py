@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from capbias_core.aggregate import Estimate, estimate
+from capbias_core.aggregate import Counts, Estimate
 from capbias_core.aggregate.refits import OF_LEVEL, refit_interval
 from capbias_core.analysis.read import current_runs, references_read, runs_against, runs_with, tables_read
-from capbias_core.measures.held_out import accuracy, confidence_where_right, held_out_from
-from capbias_core.metrics.evidence import HeldOut, Ratio
-from capbias_core.prepare.cross import parts_of
-from capbias_core.types import WITHIN
+from capbias_core.measures.base import counts_of
+from capbias_core.metrics.share import share
+from capbias_core.prepare.cross import cells_of, parts_of
 from capbias_core.workspace.store import Item, RunRow, Workspace
 
 SCALE = 100.0
@@ -35,10 +34,9 @@ class Beyond:
 def by_value(workspace: Workspace, run: RunRow) -> dict[str, Estimate]:
     """LIC_M on the captions of each labelled value of a finished LIC run: mean confidence of the attacker where it is
     right, 0 where it is wrong, x100, with refits. Higher gives more away."""
-    evidence = _model(workspace, run)
-    whole = confidence_where_right(evidence)
+    counts = counts_of(workspace, run)[""]
     return {
-        value: estimate(_of(whole, evidence.label == place), evidence, SCALE, (0, SCALE))
+        value: _share(counts, "sure", counts.label[counts.image] == place)
         for place, value in enumerate(run.spec.attribute["values"])
     }
 
@@ -49,15 +47,12 @@ def beyond_parts(workspace: Workspace, run: RunRow) -> Beyond | None:
     None where the attribute is not a crossed one, and where cells are left out: guesses that tell nothing then name a
     part more often than independent ones would, and the cell seems to be told less than both.
     """
-    names, pairs = parts_of(run.spec.attribute["name"]), _pairs(run.spec.attribute["values"])
+    names, pairs = parts_of(run.spec.attribute["name"]), cells_of(run.spec.attribute["values"])
     if names is None or not pairs or cells_left_out(run):
         return None
-    evidence = _model(workspace, run)
-    parts = tuple(
-        (name, estimate(accuracy(_summed(evidence, [pair[place] for pair in pairs])), evidence, SCALE, (0, SCALE)))
-        for place, name in enumerate(names)
-    )
-    right = estimate(accuracy(evidence), evidence, SCALE, (0, SCALE))
+    counts = counts_of(workspace, run)[""]
+    parts = tuple((name, _share(counts, f"right {name}")) for name in names)
+    right = _share(counts, "right")
     beyond = right.seed_values - parts[0][1].seed_values * parts[1][1].seed_values / SCALE
     interval = (None, None)
     if right.refits is not None and len(beyond) > 1:
@@ -67,32 +62,16 @@ def beyond_parts(workspace: Workspace, run: RunRow) -> Beyond | None:
 
 def cells_left_out(run: RunRow) -> int:
     """How many combinations of two crossed attributes are no cell of a run; 0 for an attribute that is not crossed."""
-    pairs = _pairs(run.spec.attribute["values"])
+    pairs = cells_of(run.spec.attribute["values"])
     if parts_of(run.spec.attribute["name"]) is None or not pairs:
         return 0
     return len({one for one, _ in pairs}) * len({other for _, other in pairs}) - len(pairs)
 
 
-def _pairs(values: Iterable[str]) -> list[tuple[str, str]]:
-    """Each cell as the values that it is of; [] where one is not of two."""
-    found = [tuple(value.split(WITHIN)) for value in values]
-    return [(own[0], own[1]) for own in found] if all(len(own) == 2 for own in found) else []
-
-
-def _model(workspace: Workspace, run: RunRow) -> HeldOut:
-    return held_out_from(workspace.array(run.run_id, "model"))
-
-
-def _of(ratio: Ratio, kept: np.ndarray) -> Ratio:
-    return Ratio(ratio.numerator * kept, ratio.denominator * kept)
-
-
-def _summed(evidence: HeldOut, side: list[str]) -> HeldOut:
-    """The same guesses of one attribute alone: probabilities summed over its cells. side: its value in each cell."""
-    own = list(dict.fromkeys(side))
-    place = np.array([own.index(value) for value in side])
-    summed = np.stack([evidence.probabilities[:, place == value].sum(axis=1) for value in range(len(own))], axis=1)
-    return HeldOut(evidence.images, evidence.seed, evidence.image, place[evidence.label], summed, evidence.training)
+def _share(counts: Counts, column: str, kept: np.ndarray | float = 1.0) -> Estimate:
+    """A column of the model's captions over captions, x100. kept: (rows,) booleans, the rows that count."""
+    columns = {name: counts.columns[name] * kept for name in (f"model {column}", "model captions")}
+    return Estimate.read(replace(counts, columns=columns), share, SCALE, (0, SCALE), share=True)
 
 
 def runs_by_value(

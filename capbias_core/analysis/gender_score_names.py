@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capbias_core.measures.gender_score_common import NEUTRAL
+from capbias_core.measures.base import NEUTRAL
 
 PAPER = "genderscore"
 VALUES = {"m": "Male", "man": "Male", "w": "Female", "woman": "Female", "person": NEUTRAL}

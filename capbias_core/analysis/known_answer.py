@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Estimate, estimate
+from capbias_core.aggregate import Counts, Estimate, unlabelled
 from capbias_core.attackers.labels import guess_labels
 from capbias_core.attributes import get_attribute
-from capbias_core.measures.ratio_error import naming
+from capbias_core.measures.ratio_error import names_in
 from capbias_core.measures.registry import MEASURES, measure_of
-from capbias_core.metrics.evidence import HeldOut, Ratio
-from capbias_core.metrics.ratio import named_alone
+from capbias_core.metrics.naming import named_alone
+from capbias_core.metrics.share import share as part_of
 from capbias_core.prepare import held_out_count, image_split
 from capbias_core.prepare.known_answer import CAPTIONS, CONTROL, IMBALANCE, SUBSETS, KnownSet, known_set
 from capbias_core.runs.plan import Request, plan
@@ -121,21 +121,20 @@ def _labelled(name: str, metric: str, found: Estimate, n: int, method: str) -> R
 
 def _commoner_value(own: KnownSet) -> Estimate:
     """b of BA (LIC, Eq. 2) for each object and the value that is the commoner beside it, averaged over objects."""
-    labels = own.labels.set_index("image_id")[ATTRIBUTE]
-    evidence = naming(own.captions, labels, get_attribute(ATTRIBUTE))
-    place = {image: row for row, image in enumerate(own.labels["image_id"])}
-    rows = [place[image] for image in evidence.images]
-    objects = np.unique(own.labels["objects"], return_inverse=True)[1][rows][evidence.image]
-    columns = np.zeros((len(evidence.images), len(SUBSETS), 2))
-    np.add.at(columns, (evidence.image, objects), named_alone(evidence.names))
-    commoner = columns.sum(axis=0).argmax(axis=1)
+    names = named_alone(names_in(own.captions["caption"], get_attribute(ATTRIBUTE)))
+    objects = pd.Series(np.unique(own.labels["objects"], return_inverse=True)[1], own.labels["image_id"])
+    pairs = np.zeros((len(names), len(SUBSETS), 2))
+    pairs[np.arange(len(names)), objects.loc[own.captions["image_id"]]] = names
+    commoner = pairs.sum(axis=0).argmax(axis=1)
 
     def share(sums: np.ndarray) -> np.ndarray:
         pairs = sums.reshape(*sums.shape[:-1], len(SUBSETS), 2)
         named = np.take_along_axis(pairs, np.broadcast_to(commoner[:, None], (*pairs.shape[:-1], 1)), axis=-1)
         return (named[..., 0] / pairs.sum(axis=-1)).mean(axis=-1)
 
-    return Estimate(evidence.images, columns.reshape(len(columns), -1), np.zeros(0), 1.0, share)
+    columns = {"pairs": pairs.reshape(len(pairs), -1)}
+    counts = Counts.of_captions(own.captions["image_id"], unlabelled, columns, sort=False)
+    return Estimate.read(counts.reading(("pairs",)), share, 1.0)
 
 
 def _objects_guessed(own: KnownSet, seeds: int) -> Estimate:
@@ -150,5 +149,5 @@ def _objects_guessed(own: KnownSet, seeds: int) -> Estimate:
         training = len(split.train)
         parts.append((np.full(len(split.test), seed), split.test, right))
     seed, image, right = (np.concatenate(column) for column in zip(*parts, strict=True))
-    evidence = HeldOut(images, seed, image, values[image], right[:, None], training)
-    return estimate(Ratio(right, np.full(len(right), len(SUBSETS))), evidence, 1.0, (0, 1))
+    columns = {"right": right.astype(float), "labels": np.full(len(right), float(len(SUBSETS)))}
+    return Estimate.read(Counts(images, values, columns, image, seed, training), part_of, 1.0, (0, 1), share=True)

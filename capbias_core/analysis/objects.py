@@ -84,10 +84,10 @@ def paired_errors(own: Sums, other: Sums, values: int) -> pd.DataFrame:
     To first order (the delta method): what an image adds to each share is known, images are independent, and both sides
     of an image go together. Columns: object, error0, error1, ..
     """
-    row, images = pd.factorize(np.array([*own.images, *other.images], dtype=object))
+    row, images = pd.factorize(np.array([*own.counts.images, *other.counts.images], dtype=object))
     objects = [name for name in own.objects if name in set(other.objects)]
     ones, added = np.ones((1, values)), []
-    for side, rows in ((own, row[: len(own.images)]), (other, row[len(own.images) :])):
+    for side, rows in ((own, row[: len(own.counts.images)]), (other, row[len(own.counts.images) :])):
         place = csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(len(images), len(rows)))
         columns = [side.objects.index(name) * values + value for name in objects for value in range(values)]
         counted = csr_array(place @ csr_array(side.by_object, dtype=float)[:, columns])

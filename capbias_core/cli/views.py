@@ -10,6 +10,7 @@ from typing import Annotated
 import pandas as pd
 from cyclopts import App
 
+from capbias_core.aggregate import unlabelled
 from capbias_core.analysis import cells
 from capbias_core.analysis.anonymous_bench import proxy_alignment, proxy_scores
 from capbias_core.analysis.conditions import COLUMNS, condition_rows
@@ -423,7 +424,7 @@ def align(
     if not has_java():
         say(f"note: {NO_JAVA}")
     with ticking() as tick:
-        rows = sweep(human["image_id"], texts, known, near, tuple(delta or DELTAS), tick)
+        rows = sweep(human["image_id"], unlabelled, texts, known, near, tuple(delta or DELTAS), tick)
     write_output(csv_text(sweep_table(rows)), path)
     return DONE
 

@@ -6,24 +6,33 @@ words that become `<unk>`, and METEOR between captions before and after, under c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Estimate, estimate
+from capbias_core.aggregate import Counts
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, RatioMetric, by_name, no_neutral
+from capbias_core.measures.base import (
+    HIGHER_SHARE,
+    LOWER_SHARE,
+    Group,
+    Job,
+    Measure,
+    Metric,
+    Needs,
+    Outcome,
+    by_name,
+    estimates_of,
+)
 from capbias_core.measures.options import Aligned
 from capbias_core.metrics.caption_quality import has_java, meteor_scores
-from capbias_core.metrics.evidence import Ratio
 from capbias_core.prepare import vocabulary
 from capbias_core.prepare.align import Alignment, Neighbours
 from capbias_core.prepare.java import NO_JAVA
 from capbias_core.types import Progress
-from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, frame_bytes, images_in
+from capbias_core.workspace.store import frame_bytes, images_in
 from capbias_core.workspace.vectors import CONSTANT, alignment_name, neighbours_of
 
 _DBAC = "DBAC (directional bias amplification in captioning)"
@@ -33,66 +42,34 @@ DELTAS = tuple(round(step / 10, 1) for step in range(11))
 COLUMNS = {"contextual": "contextual_share", "unknown": "unknown_share", "METEOR": "METEOR_aligned"}
 
 
-@dataclass(frozen=True)
-class Substitutions:
-    """What alignment did to each caption. image: (n,) positions in `images`. counts: (n, 3) words, words substituted by
-    a word, words that became <unk>. meteor: (n,) likeness to the original in [0, 1], nan if it was not computed."""
-
-    images: tuple[str, ...]
-    image: np.ndarray
-    counts: np.ndarray
-    meteor: np.ndarray
-
-
-def contextual_over_outside(evidence: Substitutions) -> Ratio:
-    """Words substituted by a word, over words outside the captioner's vocabulary."""
-    return Ratio(evidence.counts[:, 1].astype(float), evidence.counts[:, 1:].sum(axis=1).astype(float))
-
-
-def unknown_over_words(evidence: Substitutions) -> Ratio:
-    """Words that became <unk>, over all words."""
-    return Ratio(evidence.counts[:, 2].astype(float), evidence.counts[:, 0].astype(float))
-
-
-def likeness_over_captions(evidence: Substitutions) -> Ratio:
-    """METEOR between each caption before and after, over captions."""
-    return Ratio(evidence.meteor, np.ones(len(evidence.meteor)))
-
-
 METRICS = by_name(
-    RatioMetric(
+    Metric(
         "contextual_share",
         "contextual share of substitutions",
-        100,
-        no_neutral,
-        "higher",
-        (0, 100),
+        *HIGHER_SHARE,
         f"{_DBAC}, appendix A, Figure 1; constant alignment: {_LIC}",
         "Of the words in human captions that the captioner never uses, as often as they occur, those that became its "
         "nearest word; the others became <unk>. A large delta raises it with unrelated words.",
-        ratio=contextual_over_outside,
+        reads=("substituted", "outside"),
+        interval="free",
     ),
-    RatioMetric(
+    Metric(
         "unknown_share",
         "words that became <unk>",
-        100,
-        no_neutral,
-        "lower",
-        (0, 100),
+        *LOWER_SHARE,
         f"{_DBAC}, Eq. 9; constant alignment: {_LIC}",
         "Of all words in human captions, as often as they occur, those that became <unk>.",
-        ratio=unknown_over_words,
+        reads=("unknown", "words"),
+        interval="free",
     ),
-    RatioMetric(
+    Metric(
         "METEOR_aligned",
         "METEOR, human captions before and after alignment",
-        100,
-        no_neutral,
-        "higher",
-        (0, 100),
+        *HIGHER_SHARE,
         f"{_DBAC}, Table 7; METEOR: Denkowski and Lavie, WMT 2014",
         "How much a human caption still says what it said after its words were aligned to the captioner's.",
-        ratio=likeness_over_captions,
+        reads=("METEOR", "captions"),
+        interval="free",
     ),
 )
 
@@ -113,30 +90,15 @@ def run(job: Job) -> Outcome:
     known = vocabulary(job.masked(job.frame["caption"]))
     masked = job.masked(human["caption"])
     near = neighbours_of(job.workspace, option, vocabulary(masked), known)
-    evidence = sweep(human["image_id"], masked, known, near, {*DELTAS, option["delta"]}, job.progress)
-    method = f"{len(known):,} words of the model's captions known"
-    results = []
-    for delta, own in evidence.items():
+    deltas = {*DELTAS, option["delta"]}
+    found = sweep(human["image_id"], job.codes, masked, known, near, deltas, job.progress)
+    method, rows = f"{len(known):,} words of the model's captions known", []
+    for delta, counts in found.items():
         aligned = CONSTANT if delta is None else alignment_name(option | {"delta": delta})
-        for name, found in estimates_of(own, delta is None).items():
-            results.append(
-                job.result(
-                    METRICS[name], found, len(own.image), f"{method}; {found.interval_method}", alignment=aligned
-                )
-            )
-    arrays = {"sweep": frame_bytes(sweep_table(evidence)), "evidence": _bytes(evidence, option)}
-    return Outcome(results, arrays, (), {} if has_java() else {"METEOR_aligned": NO_JAVA})
-
-
-def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
-    """The estimates of a finished run at its own delta again, by metric and direction."""
-    frame = bytes_frame(workspace.array(run.run_id, "evidence"))
-    image_id = frame["image_id"].cat
-    counts = frame[["words", "substituted", "unknown"]].to_numpy()
-    own = Substitutions(
-        tuple(image_id.categories), image_id.codes.to_numpy().astype(int), counts, frame["meteor"].to_numpy()
-    )
-    return {(name, ""): found for name, found in estimates_of(own, False).items()}
+        rows += job.rows(METRICS.values(), counts, method, alignment=aligned)
+    lacking = {} if has_java() else {"METEOR_aligned": NO_JAVA}
+    table = frame_bytes(sweep_table(found))
+    return Outcome(rows, {"sweep": table}, (), lacking, {"": found[option["delta"]]})
 
 
 def of_same_images(human: pd.DataFrame, model: pd.DataFrame) -> pd.DataFrame:
@@ -150,58 +112,55 @@ def of_same_images(human: pd.DataFrame, model: pd.DataFrame) -> pd.DataFrame:
 
 
 def sweep(
-    image_id: pd.Series, masked: list[str], known: frozenset[str], near: Neighbours, deltas, progress: Progress
-) -> dict[float | None, Substitutions]:
-    """What alignment does to each masked human caption at each delta, in order, and under constant alignment (None).
+    image_id: pd.Series,
+    codes: Callable[[Sequence[str]], np.ndarray],
+    masked: list[str],
+    known: frozenset[str],
+    near: Neighbours,
+    deltas: Iterable[float],
+    progress: Progress,
+) -> dict[float | None, Counts]:
+    """What alignment does to masked human captions at each delta, in order, and under constant alignment (None): words,
+    those outside the captioner's vocabulary, substituted ones, those that became <unk>, and METEOR if there is Java.
 
-    image_id: of each caption. known: the captioner's words. METEOR is asked for each different pair of captions once.
+    image_id: of each caption. codes: image ids to labels. known: the captioner's words. METEOR is asked for each
+    different pair of captions once.
     """
-    image, images = pd.factorize(image_id, sort=True)
     alignments = {None: Alignment(known)} | {delta: Alignment(known, near.within(delta)) for delta in sorted(deltas)}
     aligned = {delta: own.captions(masked) for delta, own in alignments.items()}
     pairs = {pair: None for after in aligned.values() for pair in zip(masked, after, strict=True)}
-    likeness = _likeness(list(pairs), progress)
-    return {
-        delta: Substitutions(
-            tuple(images),
-            image,
-            own.counts(masked),
-            np.array([likeness[pair] for pair in zip(masked, aligned[delta], strict=True)]),
-        )
-        for delta, own in alignments.items()
-    }
+    likeness, found = _likeness(list(pairs), progress), {}
+    for delta, own in alignments.items():
+        words, substituted, unknown = own.counts(masked).T
+        columns = {"words": words, "unknown": unknown, "outside": substituted + unknown}
+        if delta is not None:  # constant alignment substitutes no word by another
+            columns["substituted"] = substituted
+        if likeness:
+            columns["METEOR"] = np.array([likeness[pair] for pair in zip(masked, aligned[delta], strict=True)])
+        found[delta] = Counts.of_captions(image_id, codes, columns)
+    return found
 
 
 def _likeness(pairs: Sequence[tuple[str, str]], progress: Progress) -> dict[tuple[str, str], float]:
-    """METEOR of each pair (before, after); nan if there is no Java."""
+    """METEOR of each pair (before, after); {} if there is no Java."""
     if not has_java():
-        return dict.fromkeys(pairs, np.nan)
+        return {}
     progress(0.0, f"METEOR of {len(pairs):,} pairs of captions")
     before, after = [[pair[0]] for pair in pairs], [pair[1] for pair in pairs]
     values = meteor_scores(before, after, lambda share: progress(share, f"METEOR of {len(pairs):,} pairs of captions"))
     return dict(zip(pairs, values.tolist(), strict=True))
 
 
-def estimates_of(evidence: Substitutions, constant: bool) -> dict[str, Estimate]:
-    """The metrics of one alignment, by name. constant: no word is substituted by a word, so that share is left out."""
-    names = [name for name in COLUMNS.values() if not (constant and name == "contextual_share")]
-    if np.isnan(evidence.meteor).any():
-        names.remove("METEOR_aligned")
-    return {name: estimate(METRICS[name].ratio(evidence), evidence, METRICS[name].scale) for name in names}
-
-
-def sweep_table(evidence: dict[float | None, Substitutions]) -> pd.DataFrame:
+def sweep_table(found: Mapping[float | None, Counts]) -> pd.DataFrame:
     """One row per delta: the share of contextual substitutions, of <unk>, and METEOR, each with its 95% interval (_low,
     _high), METEOR and <unk> under constant alignment beside (_constant), captions and images. x100."""
-    constant = _cells(evidence[None], True)
-    beside = {key: value for key, value in constant.items() if not key.startswith("contextual")}
-    beside = {_beside(key): value for key, value in beside.items()}
-    rows = []
-    for delta, own in evidence.items():
-        if delta is not None:
-            rows.append(
-                {"delta": delta, **_cells(own, False), **beside, "captions": len(own.image), "images": len(own.images)}
-            )
+    constant = {key: value for key, value in _cells(found[None]).items() if not key.startswith("contextual")}
+    beside = {_beside(key): value for key, value in constant.items()}
+    rows = [
+        {"delta": delta, **_cells(own), **beside, "captions": own.size(), "images": len(own.images)}
+        for delta, own in found.items()
+        if delta is not None
+    ]
     return pd.DataFrame(rows)
 
 
@@ -211,21 +170,13 @@ def _beside(column: str) -> str:
     return f"{name}_constant_{end}".rstrip("_")
 
 
-def _cells(evidence: Substitutions, constant: bool) -> dict[str, float | None]:
-    found = estimates_of(evidence, constant)
+def _cells(counts: Counts) -> dict[str, float | None]:
+    found = {name: own for (name, _), own in estimates_of(METRICS.values(), counts, ()).items()}
     cells: dict[str, float | None] = {}
     for column, name in COLUMNS.items():
         low, high = found[name].interval() if name in found else (None, None)
         cells |= {column: found[name].value if name in found else None, f"{column}_low": low, f"{column}_high": high}
     return cells
-
-
-def _bytes(evidence: dict[float | None, Substitutions], option: dict[str, Any]) -> bytes:
-    """What alignment does at the delta that was asked for, as Parquet; `estimates` reads it."""
-    own = evidence[option["delta"]]
-    frame = pd.DataFrame(own.counts, columns=["words", "substituted", "unknown"]).assign(meteor=own.meteor)
-    frame["image_id"] = pd.Categorical.from_codes(own.image, list(own.images))
-    return frame_bytes(frame)
 
 
 MEASURE = Measure(
@@ -236,7 +187,7 @@ MEASURE = Measure(
     groups=(Group("alignment", "vocabulary alignment", tuple(METRICS)),),
     options=AlignmentOptions,
     needs=Needs(references="required", vectors=True),
+    version=2,
     seconds=40.0,
     run=run,
-    estimates=estimates,
 )

@@ -8,31 +8,42 @@ a map, of the value that the image is labelled with. The maps are kept with the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Estimate, estimate
+from capbias_core.aggregate import Counts
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
-from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, no_neutral, npz, of_images
+from capbias_core.measures.base import (
+    HIGHER_SHARE,
+    LOWER_SHARE,
+    Group,
+    Job,
+    Measure,
+    Metric,
+    Needs,
+    Outcome,
+    by_name,
+    no_neutral,
+    npz,
+    of_images,
+)
 from capbias_core.measures.options import OnDevice, PeopleMarked, Photographed, option
-from capbias_core.metrics.attribution_score import attribution_even, attribution_pixels, attribution_score
-from capbias_core.metrics.evidence import Ratio
-from capbias_core.metrics.pointing_game import pointing_game
+from capbias_core.metrics.attribution import attribution_even, attribution_pixels, attribution_score, pointing_game
 from capbias_core.prepare.split import random_order
 from capbias_core.prepare.text import tokens_with_spans
-from capbias_core.types import Attribute, Result
+from capbias_core.types import Attribute
 from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS, Window, seen_by, upsampled, word_maps
 from capbias_core.vision.presets import PRESETS
 from capbias_core.workspace.models import captioner_option, model_path
 from capbias_core.workspace.person_regions import People
 from capbias_core.workspace.photographs import ORIGINALS, writer_of
 from capbias_core.workspace.spec import ModelReference, frozen
-from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, frame_bytes, images_in
+from capbias_core.workspace.store import Item, Workspace, frame_bytes, images_in
 
 ORDER = 0  # seed of the order in which images are taken, if not all of them are
 WINDOW = ("left", "top", "right", "bottom")
@@ -55,25 +66,23 @@ METRICS = by_name(
     Metric(
         "attribution_score",
         "attribution score, the map outside people",
-        100,
-        no_neutral,
-        "lower",
-        (0, 100),
+        *LOWER_SHARE,
         f"{_TABLE}; {_MAPS}",
         "Share of the map at the captioner's word for a value (what it rests on) that lies outside people. High: it "
         "rests on the scene. Compare with attribution_even, the score of an even map. If captions do not name the "
         "attribute (race), maps are of words for a person, by the label of the image.",
+        reads=("attribution_score", "captions"),
+        interval="free",
     ),
     Metric(
         "attribution_pixels",
         "attribution score by pixels",
-        100,
-        no_neutral,
-        "lower",
-        (0, 100),
+        *LOWER_SHARE,
         f"{_TABLE}; {_MAPS}, section 4.1",
         "Of the pixels where the map has 15% of its maximum or more, the share outside people: the other reading of "
         "the paper's definition.",
+        reads=("attribution_pixels", "captions"),
+        interval="free",
     ),
     Metric(
         "attribution_even",
@@ -84,17 +93,18 @@ METRICS = by_name(
         (0, 100),
         f"{_TABLE}; {_MAPS}",
         "Share of these photographs outside people: what a map that says nothing would score.",
+        reads=("attribution_even", "captions"),
+        interval="free",
     ),
     Metric(
         "pointing_game",
         "pointing game, the maximum on a person",
-        100,
-        no_neutral,
-        "higher",
-        (0, 100),
+        *HIGHER_SHARE,
         "Zhang et al., ECCV 2016",
         "Share of the maps whose maximum lies on a person. A map that says nothing would score 100 minus "
         "attribution_even.",
+        reads=("pointing_game", "captions"),
+        interval="free",
     ),
 )
 NAMES = tuple(METRICS)
@@ -136,14 +146,6 @@ class AttributionOptions(OnDevice, Photographed, PeopleMarked):
     )
 
 
-@dataclass(frozen=True)
-class MapImages:
-    """Which image each map belongs to, as `estimate` reads it. images: their ids. image: (n,) places in them."""
-
-    images: tuple[str, ...]
-    image: np.ndarray
-
-
 def freeze(
     workspace: Workspace, collection: str, options: AttributionOptions, attribute: Attribute
 ) -> AttributionOptions:
@@ -172,12 +174,12 @@ def run(job: Job) -> Outcome:
         raise _no_map(job, left_out)
     table = pd.DataFrame(rows)
     notes = (*_notes(job, table, left_out), f"The captioner worked {captioner.numbers}.")
-    return Outcome(_results(job, table), maps_arrays(table, maps), notes)
-
-
-def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
-    """The estimates of a finished run again from its maps' scores, by metric and direction."""
-    return estimates_of(bytes_frame(workspace.array(run.run_id, "table")), run.spec.attribute["values"])
+    photographs, rows = job.options.photographs["name"], []
+    columns = {"encoder": job.options.captioner["name"], "photographs": "" if photographs == ORIGINALS else photographs}
+    counts = counts_of_maps(table, job.codes, job.attribute.values)
+    for direction, own in counts.items():
+        rows += job.rows(METRICS.values(), own, _method(job.options, job.attribute), direction, **columns)
+    return Outcome(rows, maps_arrays(table, maps), notes, counts=counts)
 
 
 def captions_to_read(job: Job, photographs: Container[str], marked: Container[str]) -> tuple[pd.DataFrame, Counter]:
@@ -274,39 +276,20 @@ def maps_arrays(table: pd.DataFrame, maps: list[np.ndarray]) -> dict[str, bytes]
     return {"table": frame_bytes(table), "maps": npz(values=values)}
 
 
-def estimates_of(table: pd.DataFrame, values: Sequence[str]) -> dict[tuple[str, str], Estimate]:
-    """The estimate of each metric over all maps, and over those at words for each value (the direction) that has some.
+def counts_of_maps(
+    table: pd.DataFrame, codes: Callable[[Sequence[str]], np.ndarray], values: Sequence[str]
+) -> dict[str, Counts]:
+    """The scores of all maps, and of those at words for each value (the direction) that has some, by image.
 
-    An image counts as often as it has maps, and is drawn as one.
+    codes: image ids to labels. An image counts as often as it has maps, and is drawn as one.
     """
     table = table[table[NAMES[0]].notna()]
     groups = {"": table} | {value: table[table["value"] == place] for place, value in enumerate(values)}
     return {
-        (name, direction): _estimate(group, name) for direction, group in groups.items() if len(group) for name in NAMES
+        direction: Counts.of_captions(own["image_id"], codes, {name: own[name] for name in NAMES}, sort=False)
+        for direction, own in groups.items()
+        if len(own)
     }
-
-
-def _estimate(table: pd.DataFrame, name: str) -> Estimate:
-    image, images = pd.factorize(table["image_id"])
-    ratio = Ratio(table[name].to_numpy(), np.ones(len(table)))
-    return estimate(ratio, MapImages(tuple(images), image), METRICS[name].scale)
-
-
-def _results(job: Job, table: pd.DataFrame) -> list[Result]:
-    counts = table.loc[table[NAMES[0]].notna(), "value"].value_counts()
-    n = {"": int(counts.sum())} | {value: int(counts.get(place, 0)) for place, value in enumerate(job.attribute.values)}
-    photographs = job.options.photographs["name"]
-    columns = {"encoder": job.options.captioner["name"], "photographs": "" if photographs == ORIGINALS else photographs}
-    method = _method(job.options, job.attribute)
-    return [
-        job.result(METRICS[name], own, n[direction], method, direction, _interval(own), **columns)
-        for (name, direction), own in estimates_of(table, job.attribute.values).items()
-    ]
-
-
-def _interval(found: Estimate) -> tuple[float | None, float | None]:
-    """The interval over images; none from a single one, whose draws are all alike."""
-    return found.interval() if len(found.images) > 1 else (None, None)
 
 
 def _method(options: AttributionOptions, attribute: Attribute) -> str:
@@ -314,8 +297,7 @@ def _method(options: AttributionOptions, attribute: Attribute) -> str:
     words = "words that name a value" if attribute.names_values else "words for a person, by the image's label"
     return (
         f"{kind} of {captioner['name']} {captioner['digest'][:8]} at {words}; people by "
-        f"{people['kind']} ({people['name']}); photographs {frozen(options.photographs)['name']}; 95% image "
-        "bootstrap, 1000 draws"
+        f"{people['kind']} ({people['name']}); photographs {frozen(options.photographs)['name']}"
     )
 
 
@@ -352,9 +334,9 @@ MEASURE = Measure(
     groups=(Group("attribution", "attribution score and pointing game", NAMES),),
     options=AttributionOptions,
     needs=Needs(photographs=True, people=True),
+    version=2,
     seconds=30_000.0,
     run=run,
-    estimates=estimates,
     freeze=freeze,
     for_set=for_set,
     in_process=False,

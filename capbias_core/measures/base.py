@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.sparse import csr_array, issparse
 
-from capbias_core.aggregate import Estimate
+from capbias_core.aggregate import Counts, Estimate, intervals
+from capbias_core.aggregate.refits import UNBOUNDED
 from capbias_core.attackers import attacker_entry
 from capbias_core.errors import NotMeasurable, taken_twice
 from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
 from capbias_core.measures.protocols import protocol_text
-from capbias_core.metrics.evidence import CooccurrenceCounts, Ratio
+from capbias_core.metrics.share import gap, share
 from capbias_core.prepare import masked_captions
 from capbias_core.prepare.tasks import Encoded
 from capbias_core.types import Attribute, Progress, Result, left_out_lines
@@ -61,6 +61,9 @@ class Needs:
 
 
 NOTHING_MORE = Needs()
+NEUTRAL = "neutral"  # what results call the word that names no value
+COUNTS = "counts"  # under which name a run keeps them
+LOTUS = "Hirota et al., ACL 2025 (LOTUS)"
 ROUNDING = 1e-9  # of the scale, by which a value may pass the end of its range
 # Which values of a metric are good: low ones, high ones, those near its neutral value, or neither end.
 BETTER = ("lower", "higher", "neutral", "none")
@@ -76,15 +79,29 @@ def zero(k: int) -> float:
     return 0.0
 
 
+# Scale, neutral value, which values are good, and range of metrics alike.
+LOWER_SHARE = (100, no_neutral, "lower", (0, 100))
+HIGHER_SHARE = (100, no_neutral, "higher", (0, 100))
+DIFFERENCE = (100, zero, "lower", (-100, 100))
+
+
 @dataclass(frozen=True)
 class Metric:
-    """One number that a measure gives, and what is said of it.
+    """One number that a measure gives: its facts, the columns of `Counts` that it reads, and its formula.
 
     scale: shown value = scale * quantity. range: of the shown value. neutral: shown value that means no bias by this
     metric, given K values; `no_neutral` if none does. better: of BETTER. guessed: whether the neutral value is what
     guessing gives, chance. digits: shown after the point, None for the usual. side: whose captions alone it rests on,
-    'model' or 'human', '' for both. of: of a difference between both sides, the metric that is subtracted. needs: what
-    it reads besides its measure. gap_of: of a difference between groups, the metric whose values are compared.
+    'model' or 'human', '' for both. needs: what it reads besides its measure. gap_of: of a difference between groups,
+    the metric whose values are compared.
+
+    reads: names of columns, () for a number that is no function of sums over images. of: these columns summed, (...) or
+    (..., W) each, to (...) unscaled values. within: the same for the images of one group, if another formula gives it.
+    by_value: of gives (..., K), one for each value, or K + 1 with the neutral word last. fix: these counts, K and the
+    direction to further arguments of `of`, the same in all draws of a bootstrap. level: of attackers, whether it is no
+    difference between two sides that were trained on the same images. interval: over images; '' for Wilson's if it is a
+    share, else a bootstrap that its range limits; 'share' for Wilson's; 'free' for a bootstrap without limits.
+    no_interval: why it has none.
     """
 
     name: str
@@ -98,9 +115,37 @@ class Metric:
     guessed: bool = False
     digits: int | None = None
     side: Literal["", "model", "human"] = ""
-    of: str = ""
+    of: Any = share
     needs: Needs = NOTHING_MORE
     gap_of: str = ""
+    reads: tuple[str, ...] = ()
+    within: Callable[..., np.ndarray] | None = None
+    by_value: bool = False
+    fix: Callable[[Counts, int, str], dict[str, Any]] | None = None
+    level: bool = True
+    interval: Literal["", "share", "free"] = ""
+    no_interval: str = ""
+
+    @property
+    def short(self) -> str:
+        """Its title without the part that explains."""
+        return self.title.partition(",")[0]
+
+    def estimates(self, counts: Counts, values: Sequence[str], direction: str = "") -> dict[str, Estimate]:
+        """Its estimate from its columns, by direction: the given one, or each value."""
+        fixed = self.fix(counts, len(values), direction) if self.fix else {}
+        of = partial(self.of, **fixed) if fixed else self.of
+        part_of_all = self.interval == "share" or (
+            self.interval == "" and self.of is share and self.range == (0, self.scale)
+        )
+        span = UNBOUNDED if self.interval == "free" else self.range
+        more = (span, part_of_all, self.level, self.no_interval, counts.constants.get(f"{self.name} unsure", 0.0))
+        if not self.by_value:
+            return {direction: Estimate.read(counts, of, self.scale, *more)}
+        return {
+            name: Estimate.read(counts, lambda *sums, place=place: of(*sums)[..., place], self.scale, *more)
+            for place, name in zip(range(of(*counts.totals).shape[-1]), (*values, NEUTRAL), strict=False)
+        }
 
     @property
     def reference_line(self) -> str:
@@ -108,22 +153,57 @@ class Metric:
         return "chance" if self.guessed else "neutral"
 
 
-Evidence = TypeVar("Evidence")
+def with_gaps(*metrics: Metric, source: str = LOTUS) -> tuple[Metric, ...]:
+    """Metrics of captions, each with the gap between the groups of the attribute after it. source: of the gaps."""
+    return tuple(own for metric in metrics for own in (metric, gap_metric(metric, source)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class RatioMetric(Metric, Generic[Evidence]):
-    """A metric that reads captions one by one. ratio: evidence to a Ratio."""
+def gap_metric(whole: Metric, source: str) -> Metric:
+    """The difference of a metric between the groups of the attribute."""
+    own, top = whole.short, whole.range[1] - whole.range[0]
+    return Metric(
+        f"{whole.name}_gap",
+        f"difference in {own} between groups",
+        whole.scale,
+        zero,
+        "neutral",
+        (-top, top),
+        source,
+        f"{own[0].upper()}{own[1:]} on the images of the second value minus {own} on those of the first; of more "
+        "values the largest minus the smallest, which is above 0 by chance alone. The images of the groups differ too.",
+        digits=whole.digits,
+        needs=whole.needs,
+        gap_of=whole.name,
+        reads=whole.reads,
+    )
 
-    ratio: Callable[[Evidence], Ratio]
+
+Key = tuple[str, str]  # a metric and a direction
 
 
-@dataclass(frozen=True, kw_only=True)
-class CountMetric(Metric):
-    """A metric that counts. compare: the human counts, the model's, and both of all images (which decide the signs of
-    pairs) to (...) values."""
+def estimates_of(
+    metrics: Iterable[Metric], counts: Counts, values: Sequence[str], direction: str = ""
+) -> dict[Key, Estimate]:
+    """The estimate of each metric whose columns were counted, by metric and direction."""
+    known, read, found = by_name(*metrics), {}, {}
+    for name, metric in known.items():
+        if not metric.reads or not set(metric.reads) <= set(counts.columns):
+            continue
+        if metric.reads not in read:  # one object, so that these metrics share their bootstrap
+            read[metric.reads] = counts.reading(metric.reads).taking_part
+        if metric.gap_of:
+            whole = of_groups(known[metric.gap_of], read[metric.reads], values)
+            found[name, direction] = whole.across(read[metric.reads].label, len(values), gap)
+        else:
+            by_direction = metric.estimates(read[metric.reads], values, direction)
+            found |= {(name, which): estimate for which, estimate in by_direction.items()}
+    return found
 
-    compare: Callable[[CooccurrenceCounts, CooccurrenceCounts, tuple], np.ndarray]
+
+def of_groups(metric: Metric, counts: Counts, values: Sequence[str]) -> Estimate:
+    """A metric as it is read on the images of one group, or of each."""
+    (found,) = replace(metric, of=metric.within or metric.of).estimates(counts, values).values()
+    return found
 
 
 @dataclass(frozen=True)
@@ -134,6 +214,11 @@ class Group:
     title: str
     metrics: tuple[str, ...]
     default: bool = False
+
+
+def group_of(name: str, title: str, metrics: Iterable[Metric], default: bool = False) -> Group:
+    """These metrics under one name."""
+    return Group(name, title, tuple(own.name for own in metrics), default)
 
 
 AnyMetric = TypeVar("AnyMetric", bound=Metric)
@@ -156,26 +241,20 @@ def _same_for_every_set(workspace: Workspace, options: Options, item: Item) -> O
     return options
 
 
-def no_estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
-    """Of a measure whose runs leave no numbers that can be read again."""
-    return {}
-
-
 @dataclass(frozen=True)
 class Measure:
     """What is computed together from the same inputs: everything that is known about it, in the module that defines it.
 
     name: that of the module. title: what its runs give, in a few words. metrics: its rows. groups: what a user asks
-    for. options: what a user may choose. needs: what it reads. version: raised when a change of the code changes its
-    numbers, so that its earlier runs are made anew. seconds: roughly, on two free cores, for 15,000 captions or images
-    and one seed, without the attacker. explains: whether the attacker explains every caption. run: a Job to an Outcome.
-    estimates: those of a finished run again from its evidence, by metric and direction. freeze: options that name files
-    or kept items to those that name their content. for_set: options of a request to those of one caption set.
-    makes: the kind of item that a run makes in place of numbers. per_object: whether its runs leave `objects`, rows
-    of each object (see gender_score_common.py). of_texts: of a measure that needs neither images nor human captions, a
-    TextJob to its list of TextSums (in that module too). in_process: light enough for the web server's process
-    (whether an attacker is, its entry says). packages: modules of extras that its metrics need, whatever the attacker.
-    place: where it stands among the measures, smaller first.
+    for. options: what a user may choose. needs: what it reads. version: raised when a change of the code changes
+    its numbers, so that its earlier runs are made anew. seconds: roughly, on two free cores, for 15,000
+    captions or images and one seed, without the attacker. explains: whether the attacker explains every caption. run: a
+    Job to an Outcome. freeze: options that name files or kept items to those that name their content. for_set: options
+    of a request to those of one caption set. makes: the kind of item that a run makes in place of numbers. per_object:
+    whether its runs leave `objects`, rows of each object (see gender_score_common.py). of_texts: of a measure that
+    needs neither images nor human captions, a TextJob to its list of TextSums (in that module too). in_process:
+    light enough for the web server's process (whether an attacker is, its entry says). packages: modules of extras
+    that its metrics need, whatever the attacker. place: where it stands among the measures, smaller first.
     """
 
     name: str
@@ -188,7 +267,6 @@ class Measure:
     options: type[Options] = Options
     needs: Needs = NOTHING_MORE
     version: int = 1
-    estimates: Callable[[Workspace, RunRow], dict[tuple[str, str], Estimate]] = no_estimates
     freeze: Callable[[Workspace, str, Any, Any], Any] = _nothing_frozen
     for_set: Callable[[Workspace, Any, Item], Any] = _same_for_every_set
     makes: str = ""
@@ -300,21 +378,99 @@ class Job:
             **known,
         )
 
+    def rows(
+        self,
+        metrics: Iterable[Metric],
+        counts: Counts,
+        method: str | Callable[[str], str],
+        direction: str = "",
+        n: int | None = None,
+        **columns: str,
+    ) -> list[Result]:
+        """A row for each metric whose columns were counted; beside its gap also one for each group.
+
+        method: what the rows rest on, or that of a metric's name. n: captions or images (default: captions counted).
+        """
+        values, rows = self.attribute.values, []
+        known = by_name(*metrics)
+        found = estimates_of(known.values(), counts, values, direction)
+        limits = intervals(found)
+        size = counts.size() if n is None else n
+
+        def add(metric: Metric, own: Estimate, about: str, which: str, n: int, interval=None, **more: str) -> None:
+            rows.append(
+                self.result(metric, own, n, f"{about}; {own.interval_method}", which, interval, **more, **columns)
+            )
+
+        for (name, which), own in found.items():
+            metric, gap_name = known[name], f"{name}_gap"
+            if metric.gap_of:
+                continue
+            about = method if isinstance(method, str) else method(name)
+            add(metric, own, about, which, size, limits[name, which])
+            if gap_name in known:
+                whole = of_groups(metric, counts.reading(metric.reads), values)
+                for place, value in enumerate(values):
+                    if captions := int(counts.columns["captions"][counts.label == place].sum()):
+                        part = whole.of_images(np.flatnonzero(counts.label == place))
+                        add(metric, part, about, which, captions, group=value)
+                what = (
+                    f"{values[1]} minus {values[0]}" if len(values) == 2 else "largest minus smallest value of a group"
+                )
+                gap_key = gap_name, which
+                add(known[gap_name], found[gap_key], f"{what}; {about}", which, size, limits[gap_key])
+        return rows
+
+    def outcome(
+        self,
+        metrics: Iterable[Metric],
+        counts: Counts,
+        method: str | Callable[[str], str],
+        notes: Iterable[str] = (),
+        lacking: Mapping[str, str] | None = None,
+        arrays: Mapping[str, bytes] | None = None,
+    ) -> Outcome:
+        """The rows of these metrics with the counts that they rest on."""
+        rows = self.rows(metrics, counts, method)
+        return Outcome(rows, dict(arrays or {}), tuple(notes), lacking or {}, {"": counts})
+
+    def sizes(self, counts: Counts) -> str:
+        """How many captions were counted of each value: `Female 788, Male 1,662 captions`."""
+        each = [counts.columns["captions"][counts.label == place].sum() for place in range(len(self.attribute.values))]
+        return (
+            ", ".join(f"{value} {int(n):,}" for value, n in zip(self.attribute.values, each, strict=True)) + " captions"
+        )
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run leaves: rows, named arrays (Parquet or npz bytes) and notes for the reader. lacking: why metrics have
-    no value, by metric."""
+    """What a run leaves: rows, named arrays (bytes) and notes for the reader. lacking: why metrics have no value, by
+    metric. counts: the evidence by direction, '' where there is none, which `counts_of` reads again."""
 
     results: list[Result]
     arrays: dict[str, bytes]
     notes: tuple[str, ...]
     lacking: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, Counts] = field(default_factory=dict)
+
+    @property
+    def kept(self) -> dict[str, bytes]:
+        """All arrays as the workspace keeps them."""
+        return {f"{COUNTS} {direction}".strip(): own.save() for direction, own in self.counts.items()} | self.arrays
+
+
+def counts_of(workspace: Workspace, run: RunRow) -> dict[str, Counts]:
+    """The counts of a finished run by direction."""
+    names = [name for name in workspace.arrays(run.run_id) if name.split(" ")[0] == COUNTS]
+    return {name.partition(" ")[2]: Counts.load(workspace.array(run.run_id, name)) for name in names}
+
+
+Found = TypeVar("Found")
 
 
 def run_available(
-    ways: Mapping[str, Callable[[], tuple[Evidence, str]]], what: str = ""
-) -> tuple[dict[str, Evidence], list[str], dict[str, str]]:
+    ways: Mapping[str, Callable[[], tuple[Found, str]]], what: str = ""
+) -> tuple[dict[str, Found], list[str], dict[str, str]]:
     """What several ways give, of those that the inputs allow; a note on each; and why the others give nothing.
 
     ways: by name, what gives a result and its note, or raises NotMeasurable. what: before a name in its note, such as
@@ -347,28 +503,6 @@ def label_codes(images: Sequence[str], labels: pd.Series, attribute: Attribute) 
     """The labels of these images as places of the attribute's values."""
     code = {value: place for place, value in enumerate(attribute.values)}
     return labels.loc[list(images)].map(code).to_numpy(dtype=int)
-
-
-def to_npz(about, **matrices: csr_array | np.ndarray) -> bytes:
-    """What a run leaves as the bytes of an npz file; `from_npz` reads it back. about: whatever JSON can hold."""
-    arrays = {"about": np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)}
-    for name, matrix in matrices.items():
-        if not issparse(matrix):
-            arrays[name] = matrix
-            continue
-        matrix = csr_array(matrix)
-        arrays |= {f"{name}_{part}": getattr(matrix, part) for part in ("data", "indices", "indptr", "shape")}
-    return npz(**arrays)
-
-
-def from_npz(data: bytes) -> tuple[Any, dict[str, Any]]:
-    """What `to_npz` was told about, and its matrices by name."""
-    arrays = dict(np.load(io.BytesIO(data)))
-    about = json.loads(arrays.pop("about").tobytes())
-    for name in [name.removesuffix("_indptr") for name in arrays if name.endswith("_indptr")]:
-        parts = [arrays.pop(f"{name}_{part}") for part in ("data", "indices", "indptr", "shape")]
-        arrays[name] = csr_array(tuple(parts[:3]), shape=tuple(parts[3]))
-    return about, arrays
 
 
 def npz(**arrays) -> bytes:

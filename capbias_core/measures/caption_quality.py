@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import quotient
-from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name, no_neutral, of_images
-from capbias_core.measures.by_group import Grouped, GroupedMetric, GroupSums
+from capbias_core.aggregate import Counts
+from capbias_core.measures.base import (
+    Group,
+    Job,
+    Measure,
+    Metric,
+    Needs,
+    Outcome,
+    by_name,
+    group_of,
+    no_neutral,
+    of_images,
+    with_gaps,
+)
 from capbias_core.measures.options import Options, option
 from capbias_core.metrics.caption_quality import (
     bleu_counts,
@@ -22,7 +33,7 @@ from capbias_core.metrics.caption_quality import (
     meteor_of,
     rouge_scores,
 )
-from capbias_core.metrics.evidence import Ratio
+from capbias_core.metrics.share import share
 from capbias_core.prepare.java import NO_JAVA
 from capbias_core.prepare.treebank import PTB, TOKENIZERS, default_tokenizer, quality_tokens
 from capbias_core.types import Attribute, Progress, ShareDone
@@ -51,9 +62,11 @@ SCORERS = {
 }
 
 
-def _quality(name: str, title: str, top: float, source: str, explanation: str, of=quotient) -> GroupedMetric:
+def _quality(name: str, title: str, top: float, source: str, explanation: str, of: Callable | None = None) -> Metric:
+    """of: what a block of counts gives, None for a mean of scores."""
     title, source = f"{title}, likeness to human captions", f"{source}; {_LIC}, Table 1"
-    return GroupedMetric(name, title, 100, no_neutral, "higher", (0, top), source, explanation, of_sums=of)
+    reads = (name,) if of else (name, "captions")
+    return Metric(name, title, 100, no_neutral, "higher", (0, top), source, explanation, reads=reads, of=of or share)
 
 
 QUALITY = by_name(
@@ -89,8 +102,8 @@ QUALITY = by_name(
         "Longest sequence of words that a caption and a human one have in common.",
     ),
 )
-GROUPED = Grouped(QUALITY.values(), f"{_LIC}, section 3.1", "quality")
-METRICS = QUALITY | GROUPED.gaps
+PERFORMANCE = with_gaps(*QUALITY.values(), source=f"{_LIC}, section 3.1")
+METRICS = (*QUALITY.values(), *PERFORMANCE[1::2])
 
 
 @dataclass(frozen=True)
@@ -117,25 +130,24 @@ def run(job: Job) -> Outcome:
     tokenizer = job.options.tokenizer or PTB
     human = job.references()
     frame = of_images(job.frame, human["image_id"])
-    found = scored(frame, human, job.codes, tokenizer, job.progress)
-    counts = of_images(human, found.images).groupby("image_id").size()
-    method = f"{len(found.images):,} images with {counts.min()} to {counts.max()} references; {TOKENIZERS[tokenizer]}"
-    notes = _notes(found, job.attribute.values, tokenizer)
-    outcome = GROUPED.outcome(job, found, lambda name: method + (FIXED if name == "cider" else ""), notes)
-    lacking = () if "meteor" in found.sums else ("meteor", "meteor_gap")
-    return replace(outcome, lacking=dict.fromkeys(lacking, NO_JAVA))
+    counts = Counts.of_captions(frame["image_id"], job.codes, scored(frame, human, tokenizer, job.progress))
+    each, images = of_images(human, counts.images).groupby("image_id").size(), f"{len(counts.images):,}"
+    method = f"{images} images with {each.min()} to {each.max()} references; {TOKENIZERS[tokenizer]}"
+    notes = [
+        f"Caption quality rests on the {images} labelled images with references ({job.sizes(counts)}). "
+        "Papers score other images, and CIDEr depends on which, so their values differ."
+    ]
+    if tokenizer != PTB:
+        notes.append(f"Caption quality with {TOKENIZERS[tokenizer]}: values move by some tenths.")
+    lacking = {} if "meteor" in counts.columns else {"meteor": NO_JAVA, "meteor_gap": NO_JAVA}
+    how = {name: method + (FIXED if name == "cider" else "") for name in QUALITY}
+    return job.outcome(PERFORMANCE, counts, how.__getitem__, notes, lacking)
 
 
-def scored(
-    frame: pd.DataFrame,
-    human: pd.DataFrame,
-    codes: Callable[[list[str]], np.ndarray],
-    tokenizer: str,
-    progress: Progress,
-) -> GroupSums:
-    """Score captions. frame, human: image_id and caption; every image of frame has references. codes: images to labels.
+def scored(frame: pd.DataFrame, human: pd.DataFrame, tokenizer: str, progress: Progress) -> dict[str, np.ndarray]:
+    """Score captions: (n,) scores, or (n, M) counts, by metric; without Java METEOR is left out.
 
-    Without Java METEOR is left out.
+    frame, human: image_id and caption; every image of frame has references.
     """
     progress(0.0, "tokens")
     image, images = pd.factorize(frame["image_id"], sort=True)
@@ -148,38 +160,29 @@ def scored(
     counts, done = {}, 0.0
     for name, scorer in SCORERS.items():
         if name != "meteor" or has_java():
-            values = scorer.score(references, candidates, _reporter(progress, done, scorer.share, name))
-            counts[name] = values if values.ndim == 2 else Ratio(values, np.ones(len(values)))
+            counts[name] = scorer.score(references, candidates, _reporter(progress, done, scorer.share, name))
         done += scorer.share
-    return GroupSums.of(frame, codes, counts)
+    return counts
 
 
 def _reporter(progress: Progress, done: float, share: float, name: str) -> ShareDone:
     return lambda part: progress(done + share * part, QUALITY[name].short)
 
 
-def _notes(found: GroupSums, values: tuple[str, ...], tokenizer: str) -> tuple[str, ...]:
-    notes = [
-        f"Caption quality rests on the {len(found.images):,} labelled images with references "
-        f"({found.sizes_text(values)}). "
-        "Papers score other images, and CIDEr depends on which, so their values differ."
-    ]
-    if tokenizer != PTB:
-        notes.append(f"Caption quality with {TOKENIZERS[tokenizer]}: values move by some tenths.")
-    return tuple(notes)
-
-
 MEASURE = Measure(
     name="caption_quality",
     title="caption quality and its gaps",
     place=7,
-    metrics=tuple(METRICS.values()),
-    groups=(Group("quality", "caption quality", tuple(QUALITY)), GROUPED.group("performance_gap", "quality by group")),
+    metrics=METRICS,
+    groups=(
+        Group("quality", "caption quality", tuple(QUALITY)),
+        group_of("performance_gap", "quality by group", PERFORMANCE),
+    ),
     options=QualityOptions,
     needs=Needs(references="required"),
+    version=2,
     seconds=40.0,
     run=run,
-    estimates=GROUPED.estimates,
     freeze=freeze,
     in_process=False,
     packages=("pycocoevalcap",),

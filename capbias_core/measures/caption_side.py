@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
+from capbias_core.aggregate import Counts
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import Job, label_codes
 from capbias_core.measures.training import CaptionList, caption_lists
-from capbias_core.metrics.evidence import Cooccurrence
+from capbias_core.metrics.cooccurrence import Table
 from capbias_core.prepare.tasks import Encoded, encode_rows, named_objects, object_names, pair_counts
 from capbias_core.types import Attribute
 from capbias_core.workspace.store import images_in
@@ -122,19 +124,32 @@ def of_no_value(human: CaptionSide, model: CaptionSide) -> str:
 
 
 def cooccurrence(
-    sides: Sequence[CaptionSide],
-    tasks: Sequence[str],
-    read: Callable[[CaptionSide], tuple[csr_array, csr_array, np.ndarray | slice]],
-) -> Cooccurrence:
-    """Counts of the human side and the model's, image by image.
+    sides: Sequence[CaptionSide], read: Callable[[CaptionSide], tuple[csr_array, csr_array, np.ndarray | slice]]
+) -> tuple[csr_array, csr_array]:
+    """Captions of the human side and of the model's, image by image, as a `Table` has them.
 
     read: a side to (n, K) values, (n, L) tasks, and which of its captions count. Raises NotMeasurable where none does:
     a difference to nothing would be shown as 0.
     """
-    counts = []
+    found = []
     for side, whose in zip(sides, ("people", "the captioner"), strict=True):
         values, task, kept = read(side)
         if not len(side.image[kept]):
             raise NotMeasurable(f"No caption of {whose} names exactly one value of {side.attribute.name}.")
-        counts.append(pair_counts(side.image[kept], len(side.images), values[kept], task[kept]))
-    return Cooccurrence(tuple(sides[0].images), sides[0].k, tuple(tasks), *counts)
+        found.append(pair_counts(side.image[kept], len(side.images), values[kept], task[kept]))
+    human, model = found
+    return human, model
+
+
+def comparing(human: str, model: str, formula: Callable[..., np.ndarray], directed: bool = False) -> dict[str, Any]:
+    """Fields of a metric that compares the tables of both sides. human, model: names of their columns. formula: both
+    tables, both of all images and, if it is directed, the direction to a value."""
+
+    def of(human: np.ndarray, model: np.ndarray, k: int, **fixed) -> np.ndarray:
+        return formula(Table.of(human, k), Table.of(model, k), **fixed)
+
+    def fix(counts: Counts, k: int, direction: str) -> dict[str, Any]:
+        whole = tuple(Table.of(own, k) for own in counts.totals)
+        return {"k": k, "whole": whole} | ({"direction": direction} if directed else {})
+
+    return {"reads": (human, model), "of": of, "fix": fix, "interval": "free"}

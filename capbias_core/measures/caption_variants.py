@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from capbias_core.aggregate.columns import Statistic
 from capbias_core.attributes import word_forms
 from capbias_core.language.files import ModelFiles, find_model
 from capbias_core.measures.base import Metric, zero
@@ -17,17 +16,13 @@ from capbias_core.measures.gender_score_common import (
     WITHOUT_LIMIT,
     Gendered,
     ObjectChoices,
-    Statistics,
     Sums,
     TextJob,
-    directions,
-    image_sums,
     ratio_metric,
 )
 from capbias_core.measures.options import option
-from capbias_core.metrics.bias_ratio import bias_ratio
-from capbias_core.metrics.neutral_ratio import neutral_ratio
-from capbias_core.metrics.object_distance import object_distance
+from capbias_core.metrics.gender_score import bias_ratio, neutral_ratio, object_distance
+from capbias_core.metrics.share import share
 from capbias_core.prepare.variants import FORMS_METHOD, Forms, Variants, led_variants, variants
 from capbias_core.types import Attribute, ShareDone
 from capbias_core.workspace.models import KINDS
@@ -60,24 +55,29 @@ class EncoderChoices(VariantChoices):
 def score_metrics(
     name: str, title: str, limits: tuple[float, float], source: str, explanation: str
 ) -> tuple[Metric, ...]:
-    """The metrics of a score of each value: itself, its ratio to each value and to the neutral word."""
+    """The metrics of a score of each value: itself, its ratio to each value and to the neutral word. They read the
+    column of this name: K scores, that of the neutral word, and the number of pairs."""
+    reads = {"reads": (name,), "by_value": True}
+    to_neutral = f"{name}_to_neutral", f"{title}, ratio to the neutral word", 1, lambda k: 1.0, "neutral", WITHOUT_LIMIT
     return (
-        Metric(name, title, 1, zero, "neutral", limits, source, f"{explanation} {EACH}"),
+        Metric(
+            *(name, title, 1, zero, "neutral", limits, source, f"{explanation} {EACH}"),
+            of=lambda sums: share(sums[..., :-1], sums[..., -1:]),
+            interval="free",
+            **reads,
+        ),
         ratio_metric(
             f"{name}_ratio",
             f"{title}, ratio to each value",
             f"{PAPER}, Eq. 1",
             "The value's score over the sum of all values' scores.",
+            name,
+            of=lambda sums: bias_ratio(sums[..., :-2]),
         ),
         Metric(
-            f"{name}_to_neutral",
-            f"{title}, ratio to the neutral word",
-            1,
-            lambda k: 1.0,
-            "neutral",
-            WITHOUT_LIMIT,
-            f"{PAPER}, Eq. 2",
-            "The value's score over that of the neutral word.",
+            *(*to_neutral, f"{PAPER}, Eq. 2", "The value's score over that of the neutral word."),
+            of=lambda sums: neutral_ratio(sums[..., :-2], sums[..., -2:-1]),
+            **reads,
         ),
     )
 
@@ -135,53 +135,16 @@ def similarities(
     return np.column_stack(parts).astype(float)
 
 
-def score_statistics(metric: str, attribute: Attribute) -> Statistics:
-    """From (..., K + 2) sums, a score of each value, of the neutral word, and the number, to the metric's values, Eq. 1
-    and Eq. 2."""
-    k = len(attribute.values)
-    names = directions(attribute)
-    found: Statistics = {(metric, names[place]): _mean(place) for place in range(k + 1)}
-    found |= {(f"{metric}_ratio", names[place]): _ratio(place, k) for place in range(k)}
-    return found | {(f"{metric}_to_neutral", names[place]): _to_neutral(place, k) for place in range(k)}
-
-
-def _mean(place: int) -> Statistic:
-    return Statistic(lambda sums: _quotient(sums[..., place], sums[..., -1]))
-
-
-def _ratio(place: int, k: int) -> Statistic:
-    return Statistic(lambda sums: bias_ratio(sums[..., :k])[..., place], share=True)
-
-
-def _to_neutral(place: int, k: int) -> Statistic:
-    return Statistic(lambda sums: neutral_ratio(sums[..., place], sums[..., k]))
-
-
-def _quotient(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return numerator / denominator
-
-
-def score_sums(data: Gendered, scores: np.ndarray, statistics: Statistics) -> Sums:
+def score_sums(name: str, metrics: Iterable[Metric], attribute: Attribute, data: Gendered, scores: np.ndarray) -> Sums:
     """Sums of (p, K + 1) scores of pairs, and how many, over the set and by object. A pair without a score (nan) is
-    left out."""
+    left out. name: of the column that the metrics read."""
     caption, column, _ = data.pairs
     kept = np.isfinite(scores).all(axis=1)
     caption, column = caption[kept], column[kept]
-    entries = np.column_stack([scores[kept], np.ones(kept.sum())])  # (p, W)
-    width, n_images, n_objects = entries.shape[1], len(data.images), len(data.objects)
-    image = np.repeat(data.image[caption], width)
-    places = np.tile(np.arange(width), len(caption))
-    by_object = np.repeat(column * width, width) + places
-    return Sums(
-        data.images,
-        data.objects,
-        image_sums(image, n_images, places, width, entries.ravel()),
-        image_sums(image, n_images, by_object, n_objects * width, entries.ravel()),
-        statistics,
-        len(np.unique(caption)),
-        np.bincount(column, minlength=n_objects),
-    )
+    weights = np.column_stack([scores[kept], np.ones(kept.sum())])  # (p, W)
+    n, width = weights.shape
+    entries = (np.repeat(np.arange(n), width), np.tile(np.arange(width), n), np.column_stack([weights.ravel()] * 2))
+    return Sums.of(name, metrics, attribute, data, (caption, column), entries, width, len(np.unique(caption)))
 
 
 def variants_of_texts(job: TextJob) -> tuple[Gendered, Texts, str]:

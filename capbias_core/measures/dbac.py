@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import NamedTuple, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array, hstack, vstack
+from scipy.sparse import csr_array, hstack
 
-from capbias_core.aggregate import Estimate, Refits, shared_intervals
+from capbias_core.aggregate import Counts
+from capbias_core.aggregate.counts import EVERY_SEED
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import Attacker, ReadsBatches, probabilities, task_probabilities
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import (
+    DIFFERENCE,
     Group,
     Job,
     Measure,
@@ -28,10 +30,8 @@ from capbias_core.measures.base import (
     Needs,
     Outcome,
     by_name,
-    from_npz,
     no_neutral,
     run_available,
-    to_npz,
     zero,
 )
 from capbias_core.measures.caption_side import CaptionSide, both_sides, one_hot
@@ -43,7 +43,6 @@ from capbias_core.prepare import held_out_count, image_split
 from capbias_core.prepare.tasks import mask_objects, named_at_spaces, object_names, phrases
 from capbias_core.types import A_TO_T, T_TO_A, Result, left_out_lines
 from capbias_core.workspace.models import encoded_by
-from capbias_core.workspace.store import RunRow, Workspace
 from capbias_core.workspace.vectors import aligner, alignment_method
 
 SMALLEST = 1e-12
@@ -75,54 +74,73 @@ VARIANTS = {
 CONSTANT, ADDED = "DBAC_constant", "DBAC_added"
 
 
-def amplification(name: str, title: str, explanation: str) -> Metric:
+# Columns of one side; L task words, K values, P patterns of task words, G groups. Of captions held out, by seed: losses
+# and right guesses by task word, pairs of value and task word (K * L), summed probabilities of the truth by group and
+# pattern (G * P), how many captions these are, captions. Of all captions of the side: with each task word, value,
+# pattern and group. A caption's group is what the authors' code takes for its attribute: of A->T the labelled value, of
+# T->A the value that the caption names (`named_most`).
+GUESSED = ("losses", "right", "pairs", "chances", "seen", "held out")
+SAID = ("with task", "with value", "with pattern", "with group")
+COLUMNS = tuple(f"{side} {name}" for side in ("model", "human") for name in (*GUESSED, *SAID))
+Side = Callable[..., np.ndarray]  # a variant, and whether the attacker is constant, to w of one side
+
+
+def _reading(formula: Callable[[Side, Side], np.ndarray]) -> dict[str, Any]:
+    """Fields of a metric that reads the columns of both sides. formula: w of the model's and of the human side."""
+
+    def of(*sums: np.ndarray, inverse: bool) -> np.ndarray:
+        half = len(COLUMNS) // 2
+        model, human = (
+            dict[str, np.ndarray](zip((*GUESSED, *SAID), own, strict=True)) for own in (sums[:half], sums[half:])
+        )
+        return formula(partial(weight_of, model, inverse), partial(weight_of, human, inverse))
+
+    return {"reads": COLUMNS, "of": of, "fix": lambda counts, k, direction: {"inverse": direction == T_TO_A}}
+
+
+def amplification(name: str, title: str, explanation: str, variant: str) -> Metric:
     """DBAC itself by one variant."""
-    return Metric(name, title, 100, zero, "lower", (-100, 100), SOURCE, explanation)
+    facts = (name, title, 100, zero, "lower", (-100, 100), SOURCE, explanation)
+    return Metric(*facts, level=False, **_reading(lambda model, human: normalised(model(variant), human(variant))))
 
 
-def weights(name: str, title: str) -> tuple[Metric, Metric]:
+def weights(name: str, title: str, variant: str) -> tuple[Metric, Metric]:
     """w of both sides. name, title: of the variant."""
-    high = float("inf")
+    facts = (1, no_neutral, "lower", (0, float("inf")), SOURCE)
     return (
         Metric(
-            f"{name}_M",
-            f"w_M of {title}",
-            1,
-            no_neutral,
-            "lower",
-            (0, high),
-            SOURCE,
-            "w of the model's captions.",
+            *(f"{name}_M", f"w_M of {title}", *facts, "w of the model's captions."),
             side="model",
+            **_reading(lambda model, human: model(variant)),
         ),
         Metric(
-            f"{name}_H",
-            f"w_H of {title}",
-            1,
-            no_neutral,
-            "lower",
-            (0, high),
-            SOURCE,
-            "w of the human captions.",
+            *(f"{name}_H", f"w_H of {title}", *facts, "w of the human captions."),
             side="human",
+            **_reading(lambda model, human: human(variant)),
         ),
     )
 
 
-def beside_constant(constant: str, added: str, title: str) -> tuple[Metric, Metric]:
+def beside_constant(constant: str, added: str, title: str, variant: str) -> tuple[Metric, Metric]:
     """DBAC of an attacker that reads nothing, and what reading adds. constant, added: their names."""
     source = "capbias 2026, docs/statistics.md"
+
+    def of_constant(model: Side, human: Side) -> np.ndarray:
+        return normalised(model(variant, True), human(variant, True))
+
+    def of_added(model: Side, human: Side) -> np.ndarray:
+        return normalised(model(variant), human(variant)) - of_constant(model, human)
+
     return (
         Metric(
             constant,
             f"{title} of a constant attacker",
-            100,
-            zero,
-            "lower",
-            (-100, 100),
+            *DIFFERENCE,
             source,
             f"{title} by an attacker that reads nothing and gives every answer the same probability: the part that "
             "depends only on how often words and values occur.",
+            level=False,
+            **_reading(of_constant),
         ),
         Metric(
             added,
@@ -133,107 +151,22 @@ def beside_constant(constant: str, added: str, title: str) -> tuple[Metric, Metr
             (-200, 200),
             source,
             f"{title} minus that of a constant attacker: what reading the captions adds.",
+            level=False,
+            **_reading(of_added),
         ),
     )
 
 
 METRICS = by_name(
-    *(amplification(name, *said) for name, said in VARIANTS.items()),
-    *(row for name, (title, _) in VARIANTS.items() for row in weights(name, title)),
-    *beside_constant(CONSTANT, ADDED, "DBAC"),
+    *(amplification(name, *said, name) for name, said in VARIANTS.items()),
+    *(row for name, (title, _) in VARIANTS.items() for row in weights(name, title, name)),
+    *beside_constant(CONSTANT, ADDED, "DBAC", "DBAC"),
 )
 
 
 @dataclass(frozen=True)
 class DBACOptions(Attacked, Split80, Aligned):
     """Choices of DBAC."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The columns of one side: by name, how many; L task words, K values, P patterns of task words, G groups.
-
-    Of captions held out: losses and right guesses by task word, pairs of value and task word, summed probabilities of
-    the truth by group and pattern, how many captions these are (seen), captions. Of all captions of the side: with each
-    task word, value, pattern and group. A caption's group is what the authors' code takes for its attribute: of A->T
-    the labelled value, of T->A the value that the caption names (`named_most`).
-    """
-
-    k: int
-    tasks: int
-    patterns: int
-    groups: int
-
-    def widths(self) -> dict[str, int]:
-        k, n_tasks, patterns, groups = self.k, self.tasks, self.patterns, self.groups
-        return {
-            "losses": n_tasks,
-            "right": n_tasks,
-            "pairs": k * n_tasks,
-            "chances": groups * patterns,
-            "seen": groups * patterns,
-            "held_out": 1,
-            "with_task": n_tasks,
-            "with_value": k,
-            "with_pattern": patterns,
-            "with_group": groups,
-        }
-
-    @property
-    def width(self) -> int:
-        """How many columns there are."""
-        return sum(self.widths().values())
-
-    def parts(self, sums: np.ndarray) -> dict[str, np.ndarray]:
-        """(..., C) sums by name; pairs as (..., K, L), chances and seen as (..., G, P)."""
-        names = list(self.widths())
-        found = dict(zip(names, np.split(sums, np.cumsum(list(self.widths().values()))[:-1], axis=-1), strict=True))
-        by_pattern = (self.groups, self.patterns)
-        for name, rows, width in (("pairs", self.k, self.tasks), ("chances", *by_pattern), ("seen", *by_pattern)):
-            found[name] = found[name].reshape(*sums.shape[:-1], rows, width)
-        return found
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """Held-out guesses of one direction and what all captions say, image by image.
-
-    tasks: L names. layouts: of the model's columns and of the human ones. guesses: of each seed the columns of captions
-    held out, (n_images, C_M + C_H). said: those of all captions; what is of the other kind is 0 in both.
-    held_out: (S, n_images) booleans, the images that each seed tests. inverse: P(a) / P(t) (T->A) in the place of
-    P(t) / P(a).
-    """
-
-    images: tuple[str, ...]
-    tasks: tuple[str, ...]
-    layouts: tuple[Layout, Layout]
-    guesses: tuple[csr_array, ...]
-    said: csr_array
-    held_out: np.ndarray
-    inverse: bool
-
-    @cached_property
-    def sums(self) -> csr_array:
-        """(n_images, C_M + C_H), guesses summed over seeds."""
-        return csr_array(sum(self.guesses, self.said))
-
-    @cached_property
-    def seed_sums(self) -> np.ndarray:
-        """(S, C_M + C_H) over images."""
-        return self.sums_of_seeds(self.held_out)
-
-    def sums_of_seeds(self, kept: np.ndarray) -> np.ndarray:
-        """(S, C_M + C_H) over some of the images held out, (S, n_images) booleans; what is said counts of every image
-        but those that no seed keeps and some held out."""
-        there = kept.any(axis=0) | ~self.held_out.any(axis=0)
-        said = _total(self.said[there])
-        return np.stack([_total(own[images]) + said for own, images in zip(self.guesses, kept, strict=True)])
-
-    @property
-    def refits(self) -> Refits:
-        """The attackers."""
-        training = int((~self.held_out[0]).sum())
-        return Refits(tuple(range(len(self.guesses))), self.held_out, training, self.sums_of_seeds)
 
 
 class TaskWords(Protocol):
@@ -319,15 +252,14 @@ def on_images(side: CaptionSide, named: csr_array) -> csr_array:
 
 @dataclass(frozen=True)
 class DBAC:
-    """DBAC of one kind of task words: how it runs, and how its evidence is read.
+    """DBAC of one kind of task words: how it runs, and what it gives.
 
-    name: as notes call it. metrics: by name. words: a run to its task words. estimates_of: evidence to every metric.
+    name: as notes call it. metrics: by name. words: a run to its task words.
     """
 
     name: str
     metrics: Mapping[str, Metric]
     words: Callable[[Job], TaskWords]
-    estimates_of: Callable[[Evidence], dict[str, Estimate]]
 
     def run(self, job: Job) -> Outcome:
         """Both directions, if the inputs allow them, on the images that both sides have."""
@@ -336,12 +268,12 @@ class DBAC:
         known = words.known(images)
         directions = {A_TO_T: (_guess_value, images), T_TO_A: (_guess_tasks, known)}
 
-        def guess(place: int, way: Callable[..., tuple[Evidence, str]], own: list[str]) -> tuple[Evidence, str]:
+        def guess(place: int, way: Callable[..., tuple[Counts, str]], own: list[str]) -> tuple[Counts, str]:
             same = own is images
             sides = both if same else [side.on(own) for side in both]
             return way(job, words, sides, _part(job, place, len(directions)))
 
-        evidence, notes, reasons = run_available(
+        counts, notes, reasons = run_available(
             {name: partial(guess, place, *own) for place, (name, own) in enumerate(directions.items())}, f"{self.name} "
         )
         if not attacker_entry(job.options.attacker).in_process and len(images) < ENOUGH:
@@ -349,34 +281,20 @@ class DBAC:
                 f"Only {len(images):,} images: a network learns less of the task words from them, and T->A stays "
                 "closer to 0. The paper has 10,780; compare with ngram."
             )
-        results = [row for direction, own in evidence.items() for row in self._results(job, direction, own)]
-        return Outcome(
-            results, {name: evidence_bytes(own) for name, own in evidence.items()}, (*notes, *left_out_lines(reasons))
-        )
+        rows = [row for direction, own in counts.items() for row in self._rows(job, direction, own)]
+        return Outcome(rows, {}, (*notes, *left_out_lines(reasons)), counts=counts)
 
-    def _results(self, job: Job, direction: str, evidence: Evidence) -> list[Result]:
-        options, found = job.options, self.estimates_of(evidence)
-        n = held_out_count(len(evidence.images), options.test_share)
-        attacker, batches = _attacker(job, evidence.images)
-        device, first = device_of(attacker), next(iter(found.values()))
+    def _rows(self, job: Job, direction: str, counts: Counts) -> list[Result]:
+        options = job.options
+        n = held_out_count(len(counts.images), options.test_share)
+        attacker, batches = _attacker(job, counts.images)
+        device = device_of(attacker)
         method = (
-            f"{len(evidence.images) - n}/{n} images, not balanced; {alignment_method(options.alignment)}; std over "
-            f"seeds; {first.interval_method}{trained_on(attacker, options.deterministic)}{batches}"
+            f"{len(counts.images) - n}/{n} images, not balanced; {alignment_method(options.alignment)}; std over "
+            f"seeds{trained_on(attacker, options.deterministic)}{batches}"
             f"{encoded_by(options.encoder)}"
         )
-        intervals = shared_intervals(found)
-        return [
-            job.result(self.metrics[name], own, n, method, direction, intervals[name], device=device)
-            for name, own in found.items()
-        ]
-
-    def estimates(self, workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
-        """The estimates of a finished run again from its sums, by metric and direction."""
-        found = {}
-        for direction in workspace.results([run.run_id])["direction"].unique():
-            evidence = evidence_from(workspace.array(run.run_id, direction))
-            found |= {(name, direction): own for name, own in self.estimates_of(evidence).items()}
-        return found
+        return job.rows(self.metrics.values(), counts, method, direction, n, device=device)
 
 
 def _part(job: Job, place: int, parts: int) -> Callable[[float, str], None]:
@@ -399,9 +317,9 @@ def small_batches(attacker: Attacker, training: int) -> tuple[Attacker, str]:
     return attacker.with_batch(batch), f"; batches of {batch}, {full} for {FULL_TRAINING} training images"
 
 
-def _guess_value(job: Job, words: TaskWords, sides: Sequence[CaptionSide], progress) -> tuple[Evidence, str]:
+def _guess_value(job: Job, words: TaskWords, sides: Sequence[CaptionSide], progress) -> tuple[Counts, str]:
     """A->T: the value guessed from captions whose attribute words are masked."""
-    names, named, which = words.of_captions(sides, (job.spec.model, "people"))
+    _, named, which = words.of_captions(sides, (job.spec.model, "people"))
     y = sides[0].y
 
     def truth(test: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -413,13 +331,13 @@ def _guess_value(job: Job, words: TaskWords, sides: Sequence[CaptionSide], progr
     trainer = _trainer(job, sides, y, progress)
     groups = [side.labelled for side in sides]
     patterns = [words.patterns(side) for side in sides]
-    evidence = _evidence(trainer, job, sides, lists, names, named, patterns, groups, truth, inverse=False)
-    return evidence, " ".join([f"{which}; {_sizes(job, sides)}", *trainer.notes])
+    counts = _counts(trainer, job, sides, lists, named, patterns, groups, truth)
+    return counts, " ".join([f"{which}; {_sizes(job, sides)}", *trainer.notes])
 
 
-def _guess_tasks(job: Job, words: TaskWords, sides: Sequence[CaptionSide], progress) -> tuple[Evidence, str]:
+def _guess_tasks(job: Job, words: TaskWords, sides: Sequence[CaptionSide], progress) -> tuple[Counts, str]:
     """T->A: task words of the image guessed from captions in which they are masked."""
-    names, on_image, hide, which = words.of_images(sides)
+    _, on_image, hide, which = words.of_images(sides)
     there = on_image.toarray().astype(bool)
 
     def truth(test: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -431,8 +349,8 @@ def _guess_tasks(job: Job, words: TaskWords, sides: Sequence[CaptionSide], progr
     tasks = [on_image[side.image] for side in sides]
     trainer = _trainer(job, sides, there, progress)
     groups = [csr_array(_patterns(csr_array(named_most(side))).T) for side in sides]
-    evidence = _evidence(trainer, job, sides, lists, names, tasks, tasks, groups, truth, inverse=True)
-    return evidence, " ".join([f"{which}; {_sizes(job, sides)}", *trainer.notes])
+    counts = _counts(trainer, job, sides, lists, tasks, tasks, groups, truth)
+    return counts, " ".join([f"{which}; {_sizes(job, sides)}", *trainer.notes])
 
 
 def named_most(side: CaptionSide) -> np.ndarray:
@@ -469,60 +387,44 @@ def _by_image(image: np.ndarray, n_images: int) -> csr_array:
     return csr_array((np.ones(len(image)), (image, np.arange(len(image)))), shape=(n_images, len(image)))
 
 
-def _evidence(
+def _counts(
     trainer: AttackerTrainer,
     job: Job,
     sides: Sequence[CaptionSide],
     lists: list[list[CaptionList]],
-    names: Sequence[str],
     tasks: list[csr_array],
     patterned: list[csr_array],
     groups: list[csr_array],
     truth: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]],
-    inverse: bool,
-) -> Evidence:
-    """Held-out guesses of attackers on both sides.
+) -> Counts:
+    """Held-out guesses of attackers on both sides, and what all captions have.
 
     tasks: (n, L) booleans of each side, which task words belong to a caption. patterned: (n, ...) booleans of each side
-    whose different rows are patterns. groups: (n, G), its group (`Layout`).
-    truth: of test images and logits, losses and right guesses, (n, 1) or (n, L), and the probability of the whole truth
-    (n,). inverse: P(a) / P(t).
+    whose different rows are patterns. groups: (n, G), its group (`COLUMNS`). truth: of test images and logits, losses
+    and right guesses, (n, 1) or (n, L), and the probability of the whole truth (n,).
     """
-    seeds, share = job.spec.seeds, job.options.test_share
-    splits = [image_split(sides[0].y, sides[0].k, seed, share, trainer.images) for seed in seeds]
+    images, y, k, parts = trainer.images, sides[0].y, sides[0].k, []
+    splits = [image_split(y, k, seed, job.options.test_share, images) for seed in job.spec.seeds]
+    training = len(images) - len(splits[0].test)
     trainer.fits = len(splits) * sum(map(len, lists))
-    guesses, said, layouts = [], [], []
-    for place, (side, own, row, group) in enumerate(zip(sides, tasks, patterned, groups, strict=True)):
-        patterns = _patterns(row)
-        said.append(_by_image(side.image, len(trainer.images)) @ _said(side.labelled, own, patterns, group))
-        what, align_to = (("the model's captions", None), ("the human captions", lists[0]))[place]
-        by_seed = dict.fromkeys(seeds, 0)
+    read = (("model", "the model's captions", None), ("human", "the human captions", lists[0]))
+    for place, (name, what, align_to) in enumerate(read):
+        side, own, group, patterns = sides[place], tasks[place], groups[place], _patterns(patterned[place])
+        of_image = _by_image(side.image, len(images))
+        said = {"with task": own, "with value": side.labelled, "with pattern": patterns.T, "with group": group}
+        columns = {f"{name} {column}": csr_array(of_image @ of_caption) for column, of_caption in said.items()}
+        every = np.full(len(images), EVERY_SEED)
+        parts.append(Counts(images, y, columns, np.arange(len(images)), every, training))
+        by_seed: dict[int, dict[str, csr_array]] = {split.seed: {} for split in splits}
         for index, split, test, logits in trainer.logits(lists[place], splits, what, align_to):
-            rows = side.rows(lists[place][index], test)
-            label = one_hot(side.y[test], side.k)
-            columns = _guessed(own[rows], label, patterns[:, rows], group[rows], truth(test, logits))
-            by_seed[split.seed] += _by_image(test, len(trainer.images)) @ columns
-        layouts.append(Layout(side.k, own.shape[1], patterns.shape[0], group.shape[1]))
-        guesses.append(list(by_seed.values()))
-    held_out = np.zeros((len(splits), len(trainer.images)), dtype=bool)
-    for place, split in enumerate(splits):
-        held_out[place, split.test] = True
-    by_seed = tuple(_side_by_side(own, map(_nothing_like, said)) for own in zip(*guesses, strict=True))
-    whole = _side_by_side(map(_nothing_like, (own[0] for own in guesses)), said)
-    return Evidence(trainer.images, tuple(names), tuple(layouts), by_seed, whole, held_out, inverse)
-
-
-def _side_by_side(guesses: Iterable[csr_array], said: Iterable[csr_array]) -> csr_array:
-    """(n_images, C_M + C_H) of the (n_images, ...) of the model and of the human side."""
-    return csr_array(hstack([part for pair in zip(guesses, said, strict=True) for part in pair]))
-
-
-def _nothing_like(columns: csr_array) -> csr_array:
-    return csr_array(columns.shape)
-
-
-def _total(columns: csr_array) -> np.ndarray:
-    return np.asarray(columns.sum(axis=0)).ravel()
+            rows, label, seen = side.rows(lists[place][index], test), one_hot(y[test], k), by_seed[split.seed]
+            found = _guessed(own[rows], label, patterns[:, rows], group[rows], truth(test, logits))
+            for column, of_caption in found.items():
+                seen[column] = seen.get(column, 0) + _by_image(test, len(images)) @ of_caption
+        for split in splits:
+            columns = {f"{name} {column}": csr_array(sums)[split.test] for column, sums in by_seed[split.seed].items()}
+            parts.append(Counts(images, y, columns, split.test, np.full(len(split.test), split.seed), training))
+    return Counts.merge(parts)
 
 
 def _patterns(tasks: csr_array) -> csr_array:
@@ -534,48 +436,46 @@ def _patterns(tasks: csr_array) -> csr_array:
     return csr_array((np.ones(len(which)), (which, np.arange(len(which)))), shape=(len(patterns), len(which)))
 
 
-def _said(labelled: csr_array, tasks: csr_array, patterns: csr_array, groups: csr_array) -> csr_array:
-    """(n, L + K + P + G) of all captions of a side: their task words, value, pattern and group."""
-    return csr_array(hstack([tasks, labelled, patterns.T, groups]))
-
-
-def _guessed(tasks: csr_array, label: csr_array, patterns: csr_array, groups: csr_array, truth) -> csr_array:
-    """(n, ...) of captions held out: the first columns of `Layout`."""
+def _guessed(
+    tasks: csr_array, label: csr_array, patterns: csr_array, groups: csr_array, truth: tuple
+) -> dict[str, csr_array]:
+    """(n, W) of captions held out, by the names of GUESSED."""
     losses, right, chance = truth
-    pairs = [tasks.multiply(label[:, [value]]) for value in range(label.shape[1])]
-    by_group = [
-        [patterns.T.multiply(weights[:, [group]]) for group in range(groups.shape[1])]
-        for weights in (groups.multiply(chance[:, None]).tocsc(), groups.tocsc())
-    ]
-    held_out = csr_array(np.ones((len(chance), 1)))
-    return csr_array(
-        hstack([tasks.multiply(losses), tasks.multiply(right), *pairs, *by_group[0], *by_group[1], held_out])
-    )
+
+    def by_pattern(weights: csr_array) -> csr_array:
+        return hstack([patterns.T.multiply(weights[:, [group]]) for group in range(groups.shape[1])])
+
+    return {
+        "losses": tasks.multiply(losses),
+        "right": tasks.multiply(right),
+        "pairs": hstack([tasks.multiply(label[:, [value]]) for value in range(label.shape[1])]),
+        "chances": by_pattern(groups.multiply(chance[:, None]).tocsc()),
+        "seen": by_pattern(groups.tocsc()),
+        "held out": csr_array(np.ones((len(chance), 1))),
+    }
 
 
-def weight_of(name: str, sums: np.ndarray, layout: Layout, inverse: bool) -> np.ndarray:
-    """w of one side by a variant: (..., C) sums to (...). Frequencies are those of the same sums."""
-    parts = layout.parts(sums)
-    if name == "DBAC":
-        ratio = _ratio(parts["with_pattern"], parts["with_group"], inverse)
-        return pattern_weight((parts["chances"] * ratio).sum(axis=(-2, -1)), parts["held_out"][..., 0])
-    captions = parts["pairs"].sum(axis=-2)
-    by_accuracy = name == "DBAC_accuracy"
-    quality = accuracy(parts["right"], captions) if by_accuracy else inverse_cross_entropy(parts["losses"], captions)
-    return pair_weight(quality, parts["pairs"], _ratio(parts["with_task"], parts["with_value"], inverse))
+def weight_of(sums: Mapping[str, np.ndarray], inverse: bool, variant: str, constant: bool = False) -> np.ndarray:
+    """w of one side by a variant, (...). Frequencies are those of the same sums.
 
-
-def constant_weight(name: str, sums: np.ndarray, layout: Layout, inverse: bool) -> np.ndarray:
-    """w of one side by an attacker that always gives the same, up to a factor that both sides share: (..., C) to (...).
-
-    name: the variant. The attacker's quality is the same for every task word, so it is left out.
+    sums: (..., W) by the names of GUESSED and SAID. inverse: P(a) / P(t) (T->A) in place of P(t) / P(a). constant: of
+    an attacker that always gives the same, up to a factor that both sides share. Its quality is the same for every task
+    word, so it is left out.
     """
-    parts = layout.parts(sums)
-    if name == "DBAC":
-        ratio = _ratio(parts["with_pattern"], parts["with_group"], inverse)
-        return pattern_weight((parts["seen"] * ratio).sum(axis=(-2, -1)), parts["held_out"][..., 0])
-    quality = np.ones_like(parts["with_task"])
-    return pair_weight(quality, parts["pairs"], _ratio(parts["with_task"], parts["with_value"], inverse))
+    if variant == "DBAC":
+        ratio = _ratio(sums["with pattern"], sums["with group"], inverse)
+        chances = sums["seen" if constant else "chances"].reshape(ratio.shape)
+        return pattern_weight((chances * ratio).sum(axis=(-2, -1)), sums["held out"][..., 0])
+    ratio = _ratio(sums["with task"], sums["with value"], inverse)
+    pairs = sums["pairs"].reshape(ratio.shape)
+    captions = pairs.sum(axis=-2)
+    if constant:
+        quality = np.ones_like(captions)
+    elif variant == "DBAC_accuracy":
+        quality = accuracy(sums["right"], captions)
+    else:
+        quality = inverse_cross_entropy(sums["losses"], captions)
+    return pair_weight(quality, pairs, ratio)
 
 
 def _ratio(tasks: np.ndarray, values: np.ndarray, inverse: bool) -> np.ndarray:
@@ -585,74 +485,7 @@ def _ratio(tasks: np.ndarray, values: np.ndarray, inverse: bool) -> np.ndarray:
         return np.nan_to_num(values / tasks if inverse else tasks / values, nan=0.0, posinf=0.0)
 
 
-def estimates_of(evidence: Evidence) -> dict[str, Estimate]:
-    """Every metric, by name; they share their sums."""
-    found = {}
-    for variant in VARIANTS:
-        found |= variant_estimates(evidence, variant, variant, METRICS)
-    return found | constant_estimates(evidence, "DBAC", found["DBAC"], CONSTANT, ADDED, METRICS)
-
-
-def variant_estimates(
-    evidence: Evidence, variant: str, name: str, metrics: Mapping[str, Metric]
-) -> dict[str, Estimate]:
-    """DBAC and both w by one variant. name: of the metric."""
-    half = evidence.layouts[0].width
-
-    def model(sums: np.ndarray) -> np.ndarray:
-        return weight_of(variant, sums[..., :half], evidence.layouts[0], evidence.inverse)
-
-    def human(sums: np.ndarray) -> np.ndarray:
-        return weight_of(variant, sums[..., half:], evidence.layouts[1], evidence.inverse)
-
-    def both(sums: np.ndarray) -> np.ndarray:
-        return normalised(model(sums), human(sums))
-
-    ways = {name: both, f"{name}_M": model, f"{name}_H": human}
-    return {own: _estimate(evidence, of, metrics[own]) for own, of in ways.items()}
-
-
-def constant_estimates(
-    evidence: Evidence, variant: str, whole: Estimate, constant: str, added: str, metrics: Mapping[str, Metric]
-) -> dict[str, Estimate]:
-    """DBAC of a constant attacker by a variant, and what reading adds. constant, added: the metrics' names."""
-    half = evidence.layouts[0].width
-
-    def of_constant(sums: np.ndarray) -> np.ndarray:
-        sides = (sums[..., :half], sums[..., half:])
-        own = (constant_weight(variant, *side, evidence.inverse) for side in zip(sides, evidence.layouts, strict=True))
-        return normalised(*own)
-
-    def of_added(sums: np.ndarray) -> np.ndarray:
-        return whole.of(sums) - of_constant(sums)
-
-    ways = {constant: of_constant, added: of_added}
-    return {own: _estimate(evidence, of, metrics[own]) for own, of in ways.items()}
-
-
-def _estimate(evidence: Evidence, of: Callable[[np.ndarray], np.ndarray], metric: Metric) -> Estimate:
-    """w of a side is a level; the rest are differences."""
-    values, level = metric.scale * of(evidence.seed_sums), bool(metric.side)
-    return Estimate(evidence.images, evidence.sums, values, metric.scale, of, evidence.refits, level, metric.range)
-
-
-def evidence_bytes(evidence: Evidence) -> bytes:
-    """Evidence as bytes; `evidence_from` reads them back."""
-    layouts = [list(vars(layout).values()) for layout in evidence.layouts]
-    about = [evidence.images, evidence.tasks, layouts, evidence.inverse]
-    return to_npz(about, guesses=csr_array(vstack(evidence.guesses)), said=evidence.said, held_out=evidence.held_out)
-
-
-def evidence_from(data: bytes) -> Evidence:
-    """The evidence in bytes of `evidence_bytes`."""
-    (images, tasks, layouts, inverse), arrays = from_npz(data)
-    model, human = (Layout(*own) for own in layouts)
-    stacked, n_images = arrays["guesses"], len(images)
-    guesses = tuple(stacked[start : start + n_images] for start in range(0, stacked.shape[0], n_images))
-    return Evidence(tuple(images), tuple(tasks), (model, human), guesses, arrays["said"], arrays["held_out"], inverse)
-
-
-OBJECTS = DBAC("DBAC", METRICS, lambda job: Objects(job.objects()), estimates_of)
+OBJECTS = DBAC("DBAC", METRICS, lambda job: Objects(job.objects()))
 
 MEASURE = Measure(
     name="dbac",
@@ -666,8 +499,7 @@ MEASURE = Measure(
     ),
     options=DBACOptions,
     needs=Needs(references="required", objects="optional"),
-    version=6,
+    version=7,
     seconds=0.6,
     run=OBJECTS.run,
-    estimates=OBJECTS.estimates,
 )

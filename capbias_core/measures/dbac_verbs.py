@@ -10,22 +10,10 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from capbias_core.aggregate import Estimate
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import Group, Measure, Needs, by_name
 from capbias_core.measures.caption_side import CaptionSide
-from capbias_core.measures.dbac import (
-    DBAC,
-    DBACOptions,
-    Evidence,
-    OfImages,
-    amplification,
-    beside_constant,
-    constant_estimates,
-    on_images,
-    variant_estimates,
-    weights,
-)
+from capbias_core.measures.dbac import DBAC, DBACOptions, OfImages, amplification, beside_constant, on_images, weights
 from capbias_core.measures.image_objects import LEAST_SHARE
 from capbias_core.prepare.tasks import mask_verbs, named_verbs
 
@@ -38,9 +26,10 @@ METRICS = by_name(
         f"{TITLE}, its equations, Q = 1 / cross-entropy",
         "The paper's equations with the verbs of captions as task words: above 0, the model's captions tie value and "
         "verbs together more than the human ones do.",
+        "DBAC_equations",
     ),
-    *weights(NAME, TITLE),
-    *beside_constant(CONSTANT, ADDED, TITLE),
+    *weights(NAME, TITLE, "DBAC_equations"),
+    *beside_constant(CONSTANT, ADDED, TITLE, "DBAC_equations"),
 )
 
 
@@ -91,13 +80,7 @@ class Verbs:
         return csr_array(named @ of_name)
 
 
-def estimates_of(evidence: Evidence) -> dict[str, Estimate]:
-    """Every metric, by name; they share their sums."""
-    found = variant_estimates(evidence, "DBAC_equations", NAME, METRICS)
-    return found | constant_estimates(evidence, "DBAC_equations", found[NAME], CONSTANT, ADDED, METRICS)
-
-
-VERBS = DBAC(TITLE, METRICS, lambda job: Verbs(job.attribute.masked_words), estimates_of)
+VERBS = DBAC(TITLE, METRICS, lambda job: Verbs(job.attribute.masked_words))
 
 MEASURE = Measure(
     name="dbac_verbs",
@@ -107,8 +90,7 @@ MEASURE = Measure(
     groups=(Group("dbac_verbs", TITLE, tuple(METRICS)),),
     options=DBACOptions,
     needs=Needs(references="required"),
-    version=3,
+    version=4,
     seconds=0.6,
     run=VERBS.run,
-    estimates=VERBS.estimates,
 )

@@ -4,68 +4,68 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
 
-from capbias_core.aggregate import quotient
-from capbias_core.measures.base import Job, Measure, Outcome, no_neutral
-from capbias_core.measures.by_group import LOTUS, Grouped, GroupedMetric, GroupSums
-from capbias_core.metrics.evidence import Ratio
+from capbias_core.aggregate import Counts
+from capbias_core.measures.base import LOTUS, Job, Measure, Metric, Outcome, group_of, no_neutral, with_gaps
+from capbias_core.metrics.share import share
 from capbias_core.metrics.vocabulary import shares_of_ten
 from capbias_core.prepare.tasks import MODIFIER, NOUN, lemmas
 from capbias_core.prepare.valence import valences
 
 _WITHOUT_LIMIT = (0, float("inf"))
 
-GROUPED = Grouped(
-    (
-        GroupedMetric(
-            "length",
-            "length, words per caption",
-            1,
-            no_neutral,
-            "none",
-            _WITHOUT_LIMIT,
-            LOTUS,
-            "Words of a caption, punctuation left out.",
-        ),
-        GroupedMetric(
-            "vocabulary_10",
-            "vocabulary of ten, different words in ten captions",
-            1,
-            no_neutral,
-            "higher",
-            _WITHOUT_LIMIT,
-            "Hurlbert, Ecology 1971",
-            "Different words in ten captions, on average over all draws of ten. Unlike the vocabulary of the whole "
-            "set it does not grow with the number of captions, so groups of different sizes can be compared.",
-            of_sums=lambda sums: quotient(sums[..., :2]),
-            within=lambda sums: quotient(sums[..., 2:]),
-        ),
-        GroupedMetric(
-            "modifiers",
-            "modifiers, adjectives and adverbs per 100 nouns",
-            100,
-            no_neutral,
-            "higher",
-            _WITHOUT_LIMIT,
-            LOTUS,
-            "Adjectives and adverbs for every 100 nouns: how closely captions describe what they name. By the part of "
-            "speech of each word alone (HanTa), not by a parse.",
-        ),
-        GroupedMetric(
-            "valence",
-            "valence, ratings of adjectives and adverbs per 100 words",
-            100,
-            no_neutral,
-            "none",
-            (-400, 400),
-            "Hutto and Gilbert, ICWSM 2014",
-            "How positive (up to 4) or negative (down to -4) people found the adjectives and adverbs in 100 words of "
-            "captions, added up; 0 for those that VADER's lexicon does not rate. Its other words do not count: "
-            "`playing` and the `fire` of a hydrant are rated too.",
-            digits=2,
-        ),
-    )
+METRICS = with_gaps(
+    Metric(
+        "length",
+        "length, words per caption",
+        1,
+        no_neutral,
+        "none",
+        _WITHOUT_LIMIT,
+        LOTUS,
+        "Words of a caption, punctuation left out.",
+        reads=("words", "captions"),
+    ),
+    Metric(
+        "vocabulary_10",
+        "vocabulary of ten, different words in ten captions",
+        1,
+        no_neutral,
+        "higher",
+        _WITHOUT_LIMIT,
+        "Hurlbert, Ecology 1971",
+        "Different words in ten captions, on average over all draws of ten. Unlike the vocabulary of the whole "
+        "set it does not grow with the number of captions, so groups of different sizes can be compared.",
+        reads=("variety", "captions", "variety in group"),
+        of=lambda variety, captions, in_group: share(variety, captions),
+        within=lambda variety, captions, in_group: share(in_group, captions),
+    ),
+    Metric(
+        "modifiers",
+        "modifiers, adjectives and adverbs per 100 nouns",
+        100,
+        no_neutral,
+        "higher",
+        _WITHOUT_LIMIT,
+        LOTUS,
+        "Adjectives and adverbs for every 100 nouns: how closely captions describe what they name. By the part of "
+        "speech of each word alone (HanTa), not by a parse.",
+        reads=("modifiers", "nouns"),
+    ),
+    Metric(
+        "valence",
+        "valence, ratings of adjectives and adverbs per 100 words",
+        100,
+        no_neutral,
+        "none",
+        (-400, 400),
+        "Hutto and Gilbert, ICWSM 2014",
+        "How positive (up to 4) or negative (down to -4) people found the adjectives and adverbs in 100 words of "
+        "captions, added up; 0 for those that VADER's lexicon does not rate. Its other words do not count: "
+        "`playing` and the `fire` of a hydrant are rated too.",
+        digits=2,
+        reads=("valence", "words"),
+    ),
 )
 
 
@@ -81,38 +81,28 @@ def run(job: Job) -> Outcome:
         own = np.asarray(numbers, dtype=float)[encoded.codes]
         return np.bincount(encoded.caption, weights=own, minlength=encoded.n)
 
-    lengths = of_words(np.ones(len(tags)))
-    found = GroupSums.of(
-        job.frame,
-        job.codes,
-        {
-            "length": Ratio(lengths, np.ones(encoded.n)),
-            "vocabulary_10": _vocabulary(encoded.words(), job.codes(job.frame["image_id"])),
-            "modifiers": Ratio(of_words(modifiers), of_words([tag.startswith(NOUN) for tag in tags])),
-            "valence": Ratio(of_words(rating), lengths),
-        },
-    )
-    method = f"captions of {len(found.images):,} labelled images"
-    notes = [f"Descriptions rest on {found.sizes_text(job.attribute.values)}."]
-    return GROUPED.outcome(job, found, lambda name: method, notes)
-
-
-def _vocabulary(words: csr_array, label: np.ndarray) -> np.ndarray:
-    """(n, 4): for the vocabulary of all captions its shares and 1, and for that of the caption's own group the same."""
-    own = np.zeros(len(label))
+    words, label, in_group = encoded.words(), job.codes(job.frame["image_id"]), np.zeros(encoded.n)
     for value in np.unique(label):
-        own[label == value] = shares_of_ten(words[label == value])
-    ones = np.ones(len(label))
-    return np.column_stack([shares_of_ten(words), ones, own, ones])
+        in_group[label == value] = shares_of_ten(words[label == value])
+    found = {
+        "words": of_words(np.ones(len(tags))),
+        "variety": shares_of_ten(words),
+        "variety in group": in_group,
+        "modifiers": of_words(modifiers),
+        "nouns": of_words([tag.startswith(NOUN) for tag in tags]),
+        "valence": of_words(rating),
+    }
+    counts = Counts.of_captions(job.frame["image_id"], job.codes, found)
+    method = f"captions of {len(counts.images):,} labelled images"
+    return job.outcome(METRICS, counts, method, [f"Descriptions rest on {job.sizes(counts)}."])
 
 
 MEASURE = Measure(
     name="description",
     title="length, vocabulary, modifiers and valence",
     place=8,
-    metrics=GROUPED.every,
-    groups=(GROUPED.group("description", "length, vocabulary, modifiers and valence by group"),),
-    version=2,
+    metrics=METRICS,
+    groups=(group_of("description", "length, vocabulary, modifiers and valence by group", METRICS),),
+    version=3,
     run=run,
-    estimates=GROUPED.estimates,
 )

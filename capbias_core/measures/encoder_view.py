@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from capbias_core.aggregate.counts import from_npz, to_npz
 from capbias_core.attackers.device import trained_on
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Job, Measure, Outcome, from_npz, to_npz
+from capbias_core.measures.base import Job, Measure, Outcome
 from capbias_core.measures.caption_scores import scored_rows, scores_arrays
 from capbias_core.measures.options import Attacked, option
 from capbias_core.measures.training import AttackerTrainer, Case, attacker_of, caption_lists

@@ -7,19 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.sparse import csr_array
 
-from capbias_core.aggregate import Estimate
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import NOTHING_MORE, Group, Job, Measure, Metric, Needs, Outcome
+from capbias_core.measures.base import NOTHING_MORE, Job, Measure, Metric, Needs, Outcome, group_of
 from capbias_core.measures.caption_variants import (
     EncoderChoices,
     Texts,
     frozen_forms,
     model_choice,
     score_metrics,
-    score_statistics,
     score_sums,
     similarities,
     text_model,
@@ -34,7 +31,6 @@ from capbias_core.measures.gender_score_common import (
     PAPER,
     Gendered,
     Label,
-    Statistics,
     Sums,
     TextJob,
     TextSums,
@@ -43,22 +39,17 @@ from capbias_core.measures.gender_score_common import (
     gendered,
     method,
     note,
-    object_rows,
+    outcome,
     ratio_metric,
-    set_rows,
-    share_statistics,
-    stored_estimates,
-    sums_bytes,
 )
 from capbias_core.measures.options import option
-from capbias_core.metrics.estimation import chosen
-from capbias_core.metrics.gender_score import gender_score
+from capbias_core.metrics.gender_score import chosen, gender_score
 from capbias_core.prepare.variants import FORMS_METHOD
 from capbias_core.types import Attribute
 from capbias_core.workspace.models import KINDS, model_option, model_path
 from capbias_core.workspace.objects import OBJECTS, objects_in
-from capbias_core.workspace.spec import ModelReference, attribute_from
-from capbias_core.workspace.store import RunRow, Workspace, frame_bytes
+from capbias_core.workspace.spec import ModelReference
+from capbias_core.workspace.store import Workspace
 
 METRIC = "gender_score"
 ENCODE, READ = 0.3, 0.9  # shares of a run's time: the sentence encoder, then the language model
@@ -86,6 +77,7 @@ SCORE_METRICS = (
         "co-occurrence weighted by the Gender Score",
         f"{PAPER}, Table 4",
         "Gender Scores of the captions that name the value, as written, of those of all values.",
+        "weighted_cooccurrence",
     ),
 )
 
@@ -93,7 +85,7 @@ SCORE_METRICS = (
 def _estimators(name: str, title: str, by: str, needs: Needs = NOTHING_MORE) -> tuple[Metric, Metric]:
     """What the variants of captions suggest to one model. by: it, in words."""
     what = f"Captions whose variant with the value scores highest by {by}"
-    return estimator_metrics(f"{name}_ratio", f"{name}_count", title, what, f"{PAPER}, Tables 5 and 6", needs)
+    return estimator_metrics(f"{name}_ratio", f"{name}_count", title, what, f"{PAPER}, Tables 5 and 6", name, needs)
 
 
 ESTIMATION_METRICS = (
@@ -103,6 +95,7 @@ ESTIMATION_METRICS = (
         "masked_model", "estimation by a masked language model", "a masked language model", Needs(model="masked_model")
     ),
 )
+METRICS = (*SCORE_METRICS, *ESTIMATION_METRICS)
 
 
 @dataclass(frozen=True)
@@ -223,9 +216,6 @@ def run(job: Job) -> Outcome:
     kept = found[METRIC].n  # captions with an object that is similar enough
     names = {kind: own["name"] for kind, own in options.models.items()}
     labels = {name: Label.of(job, score_method(data, options), encoder_of(name, names)) for name in found}
-    rows = [row for name, sums in found.items() for row in set_rows(sums, labels[name])]
-    tables = [object_rows(sums, labels[name]) for name, sums in found.items()]
-    arrays = {name: sums_bytes(sums) for name, sums in found.items()} | {"objects": frame_bytes(pd.concat(tables))}
     tied = [
         f"{name}: {kept - sums.n:,} captions do not count, since two of their versions score the same."
         for name, sums in found.items()
@@ -235,17 +225,7 @@ def run(job: Job) -> Outcome:
     if kept < len(data.captions):
         least = f"a cosine of {options.least_similarity:g} or more"
         notes.append(f"{len(data.captions) - kept:,} captions do not count, since none of their objects has {least}.")
-    return Outcome(rows, arrays, tuple(notes))
-
-
-def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
-    """The values over the set again, by metric and direction."""
-    attribute = attribute_from(run.spec.attribute)
-    found = {}
-    for name in NAMED_BY:
-        if name != "masked_model" or name in run.spec.options:
-            found |= stored_estimates(workspace.array(run.run_id, name), statistics_of(name, attribute))
-    return found
+    return outcome({name: (sums, labels[name]) for name, sums in found.items()}, notes)
 
 
 def of_texts(job: TextJob) -> list[TextSums]:
@@ -279,15 +259,6 @@ def encoder_of(name: str, models: Mapping[str, str]) -> str:
     return " + ".join(models[kind] for kind in NAMED_BY[name])
 
 
-def statistics_of(name: str, attribute: Attribute) -> Statistics:
-    """How the sums of this name give values."""
-    if name == METRIC:
-        return score_statistics(METRIC, attribute)
-    if name == "weighted_cooccurrence":
-        return share_statistics(name, "", attribute)
-    return share_statistics(f"{name}_ratio", f"{name}_count", attribute)
-
-
 def scored(
     data: Gendered,
     texts: Texts,
@@ -314,12 +285,12 @@ def scored(
         )
     own = scores[np.arange(len(caption)), data.value[caption]]
     found = {
-        METRIC: score_sums(data, scores, statistics_of(METRIC, attribute)),
-        "weighted_cooccurrence": counted(data, data.value, own, statistics_of("weighted_cooccurrence", attribute), k),
+        METRIC: score_sums(METRIC, METRICS, attribute, data, scores),
+        "weighted_cooccurrence": counted("weighted_cooccurrence", METRICS, attribute, data, data.value, own),
     }
     once = np.ones(len(caption))
     for name, values in suggested.items():
-        found[name] = counted(data, _place(chosen(values)), once, statistics_of(name, attribute), k)
+        found[name] = counted(name, METRICS, attribute, data, _place(chosen(values)), once)
     return found
 
 
@@ -368,17 +339,16 @@ MEASURE = Measure(
     name="gender_score",
     title="Gender Score",
     place=13,
-    metrics=(*SCORE_METRICS, *ESTIMATION_METRICS),
+    metrics=METRICS,
     groups=(
-        Group("gs", "Gender Score", tuple(own.name for own in SCORE_METRICS)),
-        Group("estimation", "Gender estimation", tuple(own.name for own in ESTIMATION_METRICS)),
+        group_of("gs", "Gender Score", SCORE_METRICS),
+        group_of("estimation", "Gender estimation", ESTIMATION_METRICS),
     ),
     options=GenderScoreOptions,
     needs=Needs(objects="optional", words="every"),
-    version=2,
+    version=3,
     seconds=900.0,
     run=run,
-    estimates=estimates,
     freeze=freeze,
     per_object=True,
     of_texts=of_texts,

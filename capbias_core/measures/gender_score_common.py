@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,29 +11,26 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 from scipy.sparse import csr_array, hstack
 
-from capbias_core.aggregate import IMAGES, Estimate
-from capbias_core.aggregate.columns import Columns, Statistic, column_intervals
+from capbias_core.aggregate import IMAGES, Counts, intervals, unlabelled
+from capbias_core.aggregate.columns import column_intervals
 from capbias_core.attributes import need_words
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import NOTHING_MORE, Job, Metric, Needs, Outcome, from_npz, to_npz, zero
+from capbias_core.measures.base import NEUTRAL, NOTHING_MORE, Job, Metric, Needs, Outcome, estimates_of, zero
 from capbias_core.measures.options import Options, option
-from capbias_core.metrics.bias_ratio import bias_ratio
+from capbias_core.metrics.gender_score import bias_ratio
 from capbias_core.prepare.tasks import Encoded, encode_rows, named_objects, object_names, phrases
 from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, Result
-from capbias_core.workspace.spec import attribute_from
-from capbias_core.workspace.store import RunRow, Workspace, frame_bytes
+from capbias_core.workspace.store import frame_bytes
 
 PAPER = "Sabir and Padró, Findings of EMNLP 2023"
 WITHOUT_LIMIT = (0, float("inf"))
 
 IMAGE, CAPTION = "image", "caption"
-NEUTRAL = "neutral"
 # The paper's: objects that a detector is less sure of are left out, and of the others the three surest stay.
 LEAST_CONFIDENCE, MOST_OBJECTS = 0.2, 3
 CONFIDENCE = 0.5
 FEWEST = 10  # captions, for an interval
 
-Statistics = Mapping[tuple[str, str], Statistic]
 Objects = list[tuple[str, float]]  # names, and the confidence in each
 
 
@@ -240,85 +237,68 @@ def _joined(parts: list[tuple[tuple[str, ...], csr_array]]) -> tuple[tuple[str, 
     return tuple(names), csr_array(hstack(columns))
 
 
-# sums by image, and what they give
+# counts, and rows of results
 
 
 @dataclass(frozen=True)
 class Sums:
-    """What a metric needs of each image, over the set and object by object.
+    """What was counted over the set and beside each object, and what it gives.
 
-    whole: (n_images, W); by_object: (n_images, L * W), both sparse. statistics: by metric and direction.
-    n: captions; n_by_object: (L,).
+    metrics: that read it. values: of the attribute. counts: one column, (n_images, W). by_object: (n_images, L * W),
+    the same beside each of L objects. n: captions; n_by_object: (L,).
     """
 
-    images: tuple[str, ...]
+    metrics: tuple[Metric, ...]
+    values: tuple[str, ...]
+    counts: Counts
     objects: tuple[str, ...]
-    whole: csr_array
     by_object: csr_array
-    statistics: Statistics
     n: int
     n_by_object: np.ndarray
 
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        metrics: Iterable[Metric],
+        attribute: Attribute,
+        data: Gendered,
+        pairs: tuple[np.ndarray, np.ndarray],
+        entries: tuple[np.ndarray, np.ndarray, np.ndarray],
+        width: int,
+        n: int,
+    ) -> Sums:
+        """name: of the column. pairs: (p,) caption and object of each pair that counts. entries: (e,) pair, column from
+        0 to width - 1, and weights, over the set and beside the object, (e, 2)."""
+        caption, column = pairs
+        pair, place, weight = entries
+        image, n_objects = data.image[caption[pair]], len(data.objects)
 
-def image_sums(image: np.ndarray, n_images: int, column: np.ndarray, width: int, weights: np.ndarray) -> csr_array:
-    """(n_images, width) sums of weights, each (n,) entry in the row of its image and in its column."""
-    return csr_array((weights, (image, column)), shape=(n_images, width))
+        def summed(column: np.ndarray, width: int, weight: np.ndarray) -> csr_array:
+            return csr_array((weight, (image, column)), shape=(len(data.images), width))
+
+        counts = Counts.by_image(data.images, unlabelled(data.images), {name: summed(place, width, weight[:, 0])})
+        by_object = summed(column[pair] * width + place, n_objects * width, weight[:, 1])
+        own = tuple(metric for metric in metrics if metric.reads == (name,))
+        n_by_object = np.bincount(column, minlength=n_objects)
+        return cls(own, attribute.values, counts, data.objects, by_object, n, n_by_object)
 
 
-def directions(attribute: Attribute) -> tuple[str, ...]:
-    """What results call the values and, last, the neutral word."""
-    return (*attribute.values, NEUTRAL)
-
-
-def share_statistics(metric: str, count: str, attribute: Attribute) -> Statistics:
-    """From (..., K) sums, one per value, to each value's ratio and, as `count`, to the sum itself."""
-    found = {}
-    for place, value in enumerate(attribute.values):
-        found[metric, value] = Statistic(lambda sums, place=place: bias_ratio(sums)[..., place], share=True)
-        if count:
-            found[count, value] = Statistic(lambda sums, place=place: sums[..., place])
-    return found
-
-
-def counted(data: Gendered, value: np.ndarray, weight: np.ndarray, statistics: Statistics, n_values: int) -> Sums:
+def counted(
+    name: str, metrics: Iterable[Metric], attribute: Attribute, data: Gendered, value: np.ndarray, weight: np.ndarray
+) -> Sums:
     """Sums of weights by value, of captions over the set and of captions beside each object.
 
-    value: (n,) place of the value that each caption counts for, -1 for none. weight: (p,) of each pair of a caption and
+    value: (n,) code of the value that each caption counts for, -1 for none. weight: (p,) of each pair of a caption and
     an object; over the set a caption has the mean of its objects' weights.
     """
     caption, column, _ = data.pairs
     taken = value[caption] >= 0
     caption, column, weight = caption[taken], column[taken], weight[taken]
     share = weight / np.bincount(caption, minlength=len(value))[caption]
-    n_images, n_objects = len(data.images), len(data.objects)
-    image = data.image[caption]
-    return Sums(
-        data.images,
-        data.objects,
-        image_sums(image, n_images, value[caption], n_values, share),
-        image_sums(image, n_images, column * n_values + value[caption], n_objects * n_values, weight),
-        statistics,
-        int((value >= 0).sum()),
-        np.bincount(column, minlength=n_objects),
-    )
-
-
-def sums_bytes(sums: Sums) -> bytes:
-    """The sums over the set as bytes; `stored_estimates` reads them back."""
-    return to_npz(sums.images, whole=sums.whole)
-
-
-def stored_estimates(data: bytes, statistics: Statistics) -> dict[tuple[str, str], Estimate]:
-    """The estimates over the set from the bytes of `sums_bytes`, by metric and direction."""
-    images, arrays = from_npz(data)
-    whole = arrays["whole"]
-    return {
-        key: Estimate(tuple(images), whole, np.zeros(0), 1.0, own.of, share=own.share)
-        for key, own in statistics.items()
-    }
-
-
-# rows
+    entries = (np.arange(len(caption)), value[caption], np.column_stack([share, weight]))
+    k, n = len(attribute.values), int((value >= 0).sum())
+    return Sums.of(name, metrics, attribute, data, (caption, column), entries, k, n)
 
 
 @dataclass(frozen=True)
@@ -335,24 +315,57 @@ class Label:
     def of(cls, job: Job, method: str, encoder: str = "") -> Label:
         return cls(job.attribute.name, job.spec.model, method, encoder, job.spec.coverage)
 
+    def row(self, key: tuple[str, str], value: float, limits: tuple, n: int, name: str = "") -> Result:
+        """A row of a metric and direction; without an interval from fewer than FEWEST captions."""
+        low, high = limits if n >= FEWEST else (None, None)
+        return Result(
+            attribute=self.attribute,
+            model=self.model,
+            metric=key[0],
+            value=float(value),
+            encoder=self.encoder,
+            direction=key[1],
+            coverage=self.coverage,
+            object=name,
+            n=n,
+            method=self.method,
+            ci_low=low,
+            ci_high=high,
+            interval="" if low is None else IMAGES,
+        )
+
 
 def set_rows(sums: Sums, label: Label) -> list[Result]:
     """A row for each metric and direction over the set."""
-    found = column_intervals(sums.whole, 1, sums.statistics)
-    return [_row(key, own, 0, sums.n, label) for key, own in found.items()]
+    found = estimates_of(sums.metrics, sums.counts, sums.values)
+    limits = intervals(found)
+    return [label.row(key, own.value, limits[key], sums.n) for key, own in found.items()]
 
 
-def outcome(sums: Sums, label: Label, notes: tuple[str, ...]) -> Outcome:
-    """What a run of one metric leaves: rows over the set, rows of objects, and the sums."""
-    arrays = {"objects": frame_bytes(object_rows(sums, label)), "sums": sums_bytes(sums)}
-    return Outcome(set_rows(sums, label), arrays, notes)
+def object_rows(sums: Sums, label: Label) -> pd.DataFrame:
+    """A row for each metric, direction and object that a caption has, in RESULT_COLUMNS.
+
+    There is no interval for an object of fewer than 10 captions, for which a bootstrap says too little of chance.
+    """
+    formulas = {own.name: (own.of, own.interval == "share") for own in sums.metrics}
+    rows = []
+    for name, (value, low, high) in column_intervals(sums.by_object, len(sums.objects), formulas).items():
+        for which, direction in zip(range(value.shape[-1]), (*sums.values, NEUTRAL), strict=False):
+            for place in np.argsort(-sums.n_by_object, kind="stable"):
+                if n := int(sums.n_by_object[place]):
+                    ends = (low[place, which], high[place, which])
+                    limits = tuple(map(float, ends)) if np.isfinite(ends[0]) else (None, None)
+                    rows.append(label.row((name, direction), value[place, which], limits, n, sums.objects[place]).row())
+    return pd.DataFrame(rows, columns=list(RESULT_COLUMNS))
 
 
-def outcome_estimates(
-    workspace: Workspace, run: RunRow, statistics: Callable[[Attribute], Statistics]
-) -> dict[tuple[str, str], Estimate]:
-    """The values over the set again from what `outcome` left, by metric and direction."""
-    return stored_estimates(workspace.array(run.run_id, "sums"), statistics(attribute_from(run.spec.attribute)))
+def outcome(found: Mapping[str, tuple[Sums, Label]], notes: Iterable[str]) -> Outcome:
+    """What a run leaves: rows over the set, rows of objects, and the counts. found: by column."""
+    rows = [row for sums, label in found.values() for row in set_rows(sums, label)]
+    tables = pd.concat([object_rows(sums, label) for sums, label in found.values()])
+    first = next(iter(found.values()))[0].counts
+    columns = {name: sums.counts.columns[name] for name, (sums, _) in found.items()}
+    return Outcome(rows, {"objects": frame_bytes(tables)}, tuple(notes), counts={"": replace(first, columns=columns)})
 
 
 def method(data: Gendered, further: str = "", which: str = "captions that name one value") -> str:
@@ -370,41 +383,6 @@ def note(data: Gendered, naming_one: int) -> str:
         f"{len(data.captions):,} captions name one value and have an object ({data.found}); "
         f"{naming_one - len(data.captions):,} more have none, and {data.others:,} name no or several values."
         f"{unsure if data.unsure else ''}"
-    )
-
-
-def object_rows(sums: Sums, label: Label) -> pd.DataFrame:
-    """A row for each metric, direction and object that a caption has, in RESULT_COLUMNS.
-
-    There is no interval for an object of fewer than 10 captions, for which a bootstrap says too little of chance.
-    """
-    found = column_intervals(sums.by_object, len(sums.objects), sums.statistics)
-    rows = [
-        _row(key, own, place, int(sums.n_by_object[place]), label, sums.objects[place]).row()
-        for key, own in found.items()
-        for place in np.argsort(-sums.n_by_object, kind="stable")
-        if sums.n_by_object[place]
-    ]
-    return pd.DataFrame(rows, columns=list(RESULT_COLUMNS))
-
-
-def _row(key: tuple[str, str], own: Columns, place: int, n: int, label: Label, name: str = "") -> Result:
-    low, high = own.low[place], own.high[place]
-    defined = bool(np.isfinite(low)) and n >= FEWEST
-    return Result(
-        attribute=label.attribute,
-        model=label.model,
-        metric=key[0],
-        value=float(own.value[place]),
-        encoder=label.encoder,
-        direction=key[1],
-        coverage=label.coverage,
-        object=name,
-        n=n,
-        method=label.method,
-        ci_low=float(low) if defined else None,
-        ci_high=float(high) if defined else None,
-        interval=IMAGES if defined else "",
     )
 
 
@@ -440,18 +418,21 @@ class TextSums:
 # metrics
 
 
-def ratio_metric(name: str, title: str, source: str, explanation: str, needs: Needs = NOTHING_MORE) -> Metric:
-    """A metric that is each value's share of something: 1 / K means no bias."""
-    return Metric(name, title, 1, lambda k: 1 / k, "neutral", (0, 1), source, explanation, needs=needs)
+def ratio_metric(
+    name: str, title: str, source: str, explanation: str, column: str, needs: Needs = NOTHING_MORE, of=bias_ratio
+) -> Metric:
+    """A metric that is each value's share of something: 1 / K means no bias. column: that it reads."""
+    facts = (name, title, 1, lambda k: 1 / k, "neutral", (0, 1), source, explanation)
+    return Metric(*facts, needs=needs, reads=(column,), of=of, by_value=True, interval="share")
 
 
 def estimator_metrics(
-    name: str, count: str, title: str, what: str, source: str, needs: Needs = NOTHING_MORE
+    name: str, count: str, title: str, what: str, source: str, column: str, needs: Needs = NOTHING_MORE
 ) -> tuple[Metric, Metric]:
-    """The shares and the counts of captions that go with each value. what: which captions."""
+    """The shares and the counts of captions that go with each value. what: which captions. column: that they read."""
+    facts = (count, f"{title}, captions", 1, zero, "neutral", WITHOUT_LIMIT, source, f"{what}: how many.")
+    explanation = f"{what}, of those of all values."
     return (
-        ratio_metric(name, f"{title}, ratio to each value", source, f"{what}, of those of all values.", needs),
-        Metric(
-            count, f"{title}, captions", 1, zero, "neutral", WITHOUT_LIMIT, source, f"{what}: how many.", needs=needs
-        ),
+        ratio_metric(name, f"{title}, ratio to each value", source, explanation, column, needs),
+        Metric(*facts, needs=needs, reads=(column,), of=lambda sums: sums, by_value=True),
     )

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from scipy.sparse import csr_array
 
+from capbias_core.aggregate import Counts
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Job, Measure, Needs, Outcome, no_neutral
-from capbias_core.measures.by_group import LOTUS, Grouped, GroupedMetric, GroupSums
+from capbias_core.measures.base import (
+    HIGHER_SHARE,
+    LOTUS,
+    LOWER_SHARE,
+    Job,
+    Measure,
+    Metric,
+    Needs,
+    Outcome,
+    group_of,
+    with_gaps,
+)
 from capbias_core.measures.image_objects import annotated, categories_of
-from capbias_core.metrics.hallucination import hallucinated_mentions, hallucinating_captions, recalled_objects
+from capbias_core.metrics.hallucination import object_counts
 from capbias_core.prepare.tasks import Encoded, object_mentions, object_names, phrases
 
 _CHAIR = "Rohrbach et al., EMNLP 2018"
@@ -33,41 +44,33 @@ NO_OBJECTS = (
     *_OTHERS,
 )
 
-GROUPED = Grouped(
-    (
-        GroupedMetric(
-            "object_recall",
-            "object recall, objects of the image that are named",
-            100,
-            no_neutral,
-            "higher",
-            (0, 100),
-            LOTUS,
-            f"Objects of the images that the caption names, of COCO's 80 with their synonyms. {_PEOPLE}",
-        ),
-        GroupedMetric(
-            "chair_i",
-            "CHAIR_i, hallucinated mentions of objects",
-            100,
-            no_neutral,
-            "lower",
-            (0, 100),
-            _CHAIR,
-            f"Mentions of objects that the image does not show, of all mentions of objects. {_PEOPLE} Papers that "
-            "count it, or other synonyms, print other values. An object that nobody annotated counts as hallucinated.",
-        ),
-        GroupedMetric(
-            "chair_s",
-            "CHAIR_s, captions with a hallucinated object",
-            100,
-            no_neutral,
-            "lower",
-            (0, 100),
-            _CHAIR,
-            "Captions that mention an object that the image does not show, of all captions. Long captions mention more "
-            "objects and so have more.",
-        ),
-    )
+METRICS = with_gaps(
+    Metric(
+        "object_recall",
+        "object recall, objects of the image that are named",
+        *HIGHER_SHARE,
+        LOTUS,
+        f"Objects of the images that the caption names, of COCO's 80 with their synonyms. {_PEOPLE}",
+        reads=("recalled", "shown"),
+    ),
+    Metric(
+        "chair_i",
+        "CHAIR_i, hallucinated mentions of objects",
+        *LOWER_SHARE,
+        _CHAIR,
+        f"Mentions of objects that the image does not show, of all mentions of objects. {_PEOPLE} Papers that "
+        "count it, or other synonyms, print other values. An object that nobody annotated counts as hallucinated.",
+        reads=("hallucinated", "mentions"),
+    ),
+    Metric(
+        "chair_s",
+        "CHAIR_s, captions with a hallucinated object",
+        *LOWER_SHARE,
+        _CHAIR,
+        "Captions that mention an object that the image does not show, of all captions. Long captions mention more "
+        "objects and so have more.",
+        reads=("hallucinating", "captions"),
+    ),
 )
 
 
@@ -83,24 +86,13 @@ def run(job: Job) -> Outcome:
             "Check the image IDs of both files.",
         )
     shown, unknown = categories_of(list(frame["image_id"]), objects, object_names())
-    mentions = mentions_of(job.tokens(frame))
-    found = GroupSums.of(
-        frame,
-        job.codes,
-        {
-            "object_recall": recalled_objects(mentions, shown),
-            "chair_i": hallucinated_mentions(mentions, shown),
-            "chair_s": hallucinating_captions(mentions, shown),
-        },
-    )
-    method = f"{len(found.images):,} images with known objects; COCO's objects without person"
-    notes = [
-        f"Objects rest on the {len(found.images):,} labelled images with known objects "
-        f"({found.sizes_text(job.attribute.values)})."
-    ]
+    found = object_counts(mentions_of(job.tokens(frame)), shown)
+    counts = Counts.of_captions(frame["image_id"], job.codes, found)
+    method = f"{len(counts.images):,} images with known objects; COCO's objects without person"
+    notes = [f"Objects rest on the {len(counts.images):,} labelled images with known objects ({job.sizes(counts)})."]
     if unknown:
         notes.append(f"Objects of images that are none of COCO's were left out: {', '.join(unknown)}.")
-    return GROUPED.outcome(job, found, lambda name: method, notes)
+    return job.outcome(METRICS, counts, method, notes)
 
 
 def mentions_of(encoded: Encoded) -> csr_array:
@@ -121,10 +113,9 @@ MEASURE = Measure(
     name="hallucination",
     title="object recall and hallucinated objects",
     place=7,
-    metrics=GROUPED.every,
-    groups=(GROUPED.group("chair", "object recall and hallucination by group"),),
+    metrics=METRICS,
+    groups=(group_of("chair", "object recall and hallucination by group", METRICS),),
     needs=Needs(objects="required"),
-    version=3,
+    version=4,
     run=run,
-    estimates=GROUPED.estimates,
 )

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from capbias_core.aggregate import Counts
 from capbias_core.attackers.base import Attacker
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Job, Metric, Needs, Outcome, RatioMetric, zero
-from capbias_core.measures.held_out import estimates_of, held_out_arrays
+from capbias_core.measures.base import Job, Metric, Outcome
+from capbias_core.measures.guesses import HUMAN, MODEL, amplification, score
 from capbias_core.measures.options import Photographed, Split80, Trained, option
 from capbias_core.measures.training import AttackerTrainer, CaptionList, caption_lists, unread_notes
-from capbias_core.metrics.confidence import label_probabilities
-from capbias_core.metrics.evidence import HeldOut, Ratio
 from capbias_core.prepare import balanced_split
 from capbias_core.prepare.split import SPLIT, child_seed, random_order
 from capbias_core.types import Split
@@ -36,7 +35,6 @@ LOOK, JUDGE = 0.1, 0.9  # shares of a run's time: decoding photographs, then the
 OF_WHOLE_PICTURES = ("emotion",)
 # What results say of photographs that show the person.
 UNMASKED = "unmasked"
-HUMAN = Needs(references="required")
 
 
 @dataclass(frozen=True)
@@ -59,57 +57,20 @@ class JudgeTraining(Split80, Trained, Photographed):
     )
 
 
-def three_metrics(
-    name: str, title: str, source: str, ratio: Callable[[HeldOut], Ratio], chance: Callable[[int], float], what: str
-) -> tuple[Metric, ...]:
-    """Amplification, and the scores of both sides that it is the difference of. what: the first sentence on each."""
-    return (
-        Metric(
-            name,
-            f"{title}, bias amplification",
-            100,
-            zero,
-            "lower",
-            (-100, 100),
-            source,
-            f"{what} Of the model's captions minus of the human ones: above 0, the photograph and the model's caption "
-            "tell more of the labelled value than the photograph and a human caption do.",
-            of=f"{name}_M",
-            needs=HUMAN,
-        ),
-        RatioMetric(
-            f"{name}_M",
-            f"{title} of the model's captions",
-            100,
-            chance,
-            "lower",
-            (0, 100),
-            source,
-            f"{what} On the model's masked captions.",
-            guessed=True,
-            side="model",
-            ratio=ratio,
-        ),
-        RatioMetric(
-            f"{name}_D",
-            f"{title} of the human captions",
-            100,
-            chance,
-            "lower",
-            (0, 100),
-            source,
-            f"{what} On the masked human captions.",
-            guessed=True,
-            side="human",
-            needs=HUMAN,
-            ratio=ratio,
-        ),
+def three_metrics(name: str, title: str, source: str, column: str, what: str) -> tuple[Metric, ...]:
+    """Amplification, and the scores of both sides that it is the difference of.
+
+    column: of `Guesses.counts`. what: the first sentence on each."""
+    explanation = (
+        f"{what} Of the model's captions minus of the human ones: above 0, the photograph and the model's caption tell "
+        "more of the labelled value than the photograph and a human caption do."
     )
-
-
-def probability_of_label(evidence: HeldOut) -> Ratio:
-    """ImageCaptioner2's: the probability of each label, over captions."""
-    return Ratio(label_probabilities(evidence.probabilities, evidence.label), np.ones(len(evidence.label)))
+    of_model, of_human = f"{what} On the model's masked captions.", f"{what} On the masked human captions."
+    return (
+        amplification(name, f"{title}, bias amplification", source, explanation, column),
+        score(f"{name}_M", f"{title} of the model's captions", source, of_model, column),
+        score(f"{name}_D", f"{title} of the human captions", source, of_human, column, HUMAN),
+    )
 
 
 @dataclass(frozen=True)
@@ -256,9 +217,7 @@ class ImageJudge:
         return self.reader.fit_many(*given)
 
 
-def held_out(
-    job: Job, found: JudgeInputs, splits: list[Split], attacker: Attacker[tuple[int, str]]
-) -> tuple[HeldOut, HeldOut | None]:
+def held_out(job: Job, found: JudgeInputs, splits: list[Split], attacker: Attacker[tuple[int, str]]) -> Counts:
     """The answers of the judges on the model's captions, and on the human ones where there are any."""
     fits = len(splits) * sum(map(len, found.lists))
 
@@ -266,8 +225,9 @@ def held_out(
         job.progress(LOOK + JUDGE * share, text)
 
     trainer = JudgeTrainer(attacker, len(job.attribute.values), found.y, found.images, progress, fits)
-    model = trainer.held_out(found.model, splits, "the model's captions")
-    return model, trainer.held_out(found.human, splits, "the human captions") if found.human else None
+    sides = {MODEL: (found.model, "the model's captions"), HUMAN: (found.human, "the human captions")}
+    parts = [trainer.held_out(own, splits, what).counts(side) for side, (own, what) in sides.items() if own]
+    return Counts.merge(parts)
 
 
 def outcome(
@@ -275,20 +235,18 @@ def outcome(
     metrics: Mapping[str, Metric],
     found: JudgeInputs,
     splits: list[Split],
-    sides: tuple[HeldOut, HeldOut | None],
+    counts: Counts,
     method: str,
     **columns: str,
 ) -> Outcome:
     """Rows of these metrics, held-out answers and notes of a run. columns: further ones, encoder among them."""
-    model, reference = sides
-    estimates = estimates_of(metrics.values(), model, reference)
     test, trained = len(splits[0].test), bool(len(splits[0].train))
     sizes = f"{len(splits[0].train)}/{test} balanced images" if trained else f"{test} balanced images"
-    method = f"{sizes}; {method}; std over seeds; {next(iter(estimates.values())).interval_method}"
+    method = f"{sizes}; {method}; std over seeds"
     columns = {"photographs": photographs_shown(job), **columns}
-    rows = [job.result(metrics[name], own, test, method, **columns) for name, own in estimates.items()]
+    rows = job.rows(metrics.values(), counts, method, n=test, **columns)
     notes = (*found.notes, *_notes(job, splits[0], len(found.images)))
-    return Outcome(rows, held_out_arrays(model, reference), notes)
+    return Outcome(rows, {}, notes, counts={"": counts})
 
 
 def photographs_shown(job: Job) -> str:

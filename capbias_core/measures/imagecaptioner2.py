@@ -8,7 +8,6 @@ from functools import partial
 
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name
-from capbias_core.measures.held_out import accuracy, confidence_where_right, stored_estimates
 from capbias_core.measures.image_judge import (
     PICTURE_SIZE,
     ImageJudge,
@@ -18,7 +17,6 @@ from capbias_core.measures.image_judge import (
     outcome,
     photographed,
     pictures_of,
-    probability_of_label,
     splits_of,
     three_metrics,
 )
@@ -41,8 +39,7 @@ METRICS = by_name(
         "imagecaptioner2",
         "ImageCaptioner²",
         f"{_PAPER}, Eq. 2 and 4",
-        probability_of_label,
-        lambda k: 100 / k,
+        "truth",
         "Mean probability that a captioning model, shown the photograph and the masked caption, gives to the labelled "
         "answer.",
     ),
@@ -50,16 +47,14 @@ METRICS = by_name(
         "imagecaptioner2_lic",
         "ImageCaptioner² scored as LIC",
         f"{_PAPER}, Eq. 4",
-        confidence_where_right,
-        lambda k: 100 / k**2,
+        "sure",
         "The same judge: its probability where its answer is right, 0 where it is wrong.",
     ),
     *three_metrics(
         "imagecaptioner2_leakage",
         "ImageCaptioner² scored as leakage",
         f"{_PAPER}, Eq. 4",
-        accuracy,
-        lambda k: 100 / k,
+        "right",
         "The same judge: how often its answer is right.",
     ),
 )
@@ -112,11 +107,11 @@ def _trained(job: Job) -> Outcome:
     found = judge_inputs(job, files, partial(_prompted, job), seen.refused)
     splits = splits_of(job, found.images, True)
     judge = ScratchJudge(epochs=options.judge_epochs or ScratchJudge.epochs, device=options.device)
-    sides = held_out(job, found, splits, ImageJudge(judge, seen.seen))
+    counts = held_out(job, found, splits, ImageJudge(judge, seen.seen))
     method = f"Show, Attend and Tell from scratch, {judge.epochs} epochs, pictures of {size} x {size}; prompt "
     method += f"{options.prompt}{trained_on(judge, options.deterministic)}"
     columns = {"encoder": SAT, "prompt": _unusual(options.prompt), "device": device_of(judge)}
-    return outcome(job, METRICS, found, splits, sides, method, **columns)
+    return outcome(job, METRICS, found, splits, counts, method, **columns)
 
 
 def _prompted(job: Job, captions: Iterable[str]) -> list[str]:
@@ -137,7 +132,7 @@ def _asked(job: Job) -> Outcome:
     splits = splits_of(job, found.images, bool(epochs))
     captioner = Captioner(model_path(job.workspace, options.judge), options.device)
     judge = AskedJudge(captioner, found.files, job.attribute, options.prompt, epochs)
-    sides = held_out(job, found, splits, judge)
+    counts = held_out(job, found, splits, judge)
     how = f"trained further for {epochs} epochs" if epochs else "asked as it is"
     name = f"{options.judge['name']} {options.judge['digest'][:8]}"
     method = f"captioner {name}, {how}, {captioner.numbers}; prompt {options.prompt}"
@@ -146,7 +141,7 @@ def _asked(job: Job) -> Outcome:
         "prompt": _unusual(options.prompt),
         "device": captioner.device.type if epochs else "",
     }
-    return outcome(job, METRICS, found, splits, sides, method, **columns)
+    return outcome(job, METRICS, found, splits, counts, method, **columns)
 
 
 MEASURE = Measure(
@@ -159,8 +154,7 @@ MEASURE = Measure(
     needs=Needs(references="optional", photographs=True),
     seconds=5_000.0,
     run=run,
-    version=3,
-    estimates=partial(stored_estimates, METRICS.values()),
+    version=4,
     freeze=freeze,
     for_set=for_set,
     in_process=False,

@@ -9,30 +9,28 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Estimate, difference, estimate
+from capbias_core.aggregate import Counts
 from capbias_core.aggregate.verdict import verdict_of
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import device_of, trained_on
-from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, RatioMetric, by_name, zero
-from capbias_core.measures.held_out import accuracy, confidence_where_right, estimates_of, held_out_bytes, held_out_from
+from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name, estimates_of
+from capbias_core.measures.guesses import HUMAN, MODEL, Guesses, amplification, score
 from capbias_core.measures.options import Aligned, Attacked, Seeded
 from capbias_core.measures.training import (
-    HUMAN,
     HUMAN_BY_MODEL,
-    MODEL,
     MODEL_BY_HUMAN,
     AttackerTrainer,
     CaptionList,
     attacker_of,
     caption_lists,
 )
-from capbias_core.metrics.evidence import HeldOut
-from capbias_core.metrics.lic import lic_of_naming
+from capbias_core.metrics.lic import lic_of_naming, right_predictions
 from capbias_core.prepare import balanced_split
+from capbias_core.prepare.cross import cells_of, parts_of
 from capbias_core.types import Attribute, Result
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.spec import WITH_REFERENCES
-from capbias_core.workspace.store import RunRow, Workspace, images_in
+from capbias_core.workspace.store import images_in
 from capbias_core.workspace.vectors import aligner, alignment_method
 
 _LIC = "Hirota et al., CVPR 2022"
@@ -41,135 +39,88 @@ MUCH = 0.5  # of LIC, from which it is remarked that naming alone gives it
 COPIED = 0.9  # share of captions that are human ones, from which it is remarked
 LONGER = 1.5  # times as long as the human captions, from which it is remarked
 CROSSED = "capbias 2026, docs/statistics.md"
-WITH_HUMAN = Needs(references="required")
 
 METRICS = by_name(
-    Metric(
+    amplification(
         "LIC",
         "LIC, bias amplification",
-        100,
-        zero,
-        "lower",
-        (-100, 100),
         f"{_LIC}, Eq. 11",
         "LIC_M minus LIC_D. Above 0: an attacker names the labelled value better, and more surely, from the model's "
         "masked captions than from the human ones.",
-        of="LIC_M",
-        needs=WITH_HUMAN,
+        "sure",
     ),
-    Metric(
+    amplification(
         "LIC_by_H",
         "LIC_by_H, difference by the attacker trained on human captions",
-        100,
-        zero,
-        "lower",
-        (-100, 100),
         CROSSED,
         "LIC_HM minus LIC_D: the same attacker, trained on human captions, reads both sides. It is at home with human "
         "captions, so above 0 the captioner amplifies.",
-        needs=WITH_HUMAN,
+        "sure",
+        MODEL_BY_HUMAN,
     ),
-    Metric(
+    amplification(
         "LIC_by_M",
         "LIC_by_M, difference by the attacker trained on the model's captions",
-        100,
-        zero,
-        "lower",
-        (-100, 100),
         CROSSED,
         "LIC_M minus LIC_MH: the same attacker, trained on the model's captions, reads both sides. It is at home with "
         "the model's captions, so below 0 the captioner reduces.",
-        needs=WITH_HUMAN,
+        "sure",
+        MODEL,
+        HUMAN_BY_MODEL,
+        level=True,  # with the share of the test images added once, `reduces` is wrong too often: docs/statistics.md
     ),
-    RatioMetric(
+    score(
         "LIC_M",
         "LIC_M, leakage of the model's captions",
-        100,
-        lambda k: 100 / k**2,
-        "lower",
-        (0, 100),
         f"{_LIC}, Eq. 10",
         "Mean confidence of the attacker where it is right, 0 where it is wrong, on the model's masked captions.",
-        guessed=True,
-        side="model",
-        ratio=confidence_where_right,
+        "sure",
     ),
-    RatioMetric(
+    score(
         "LIC_D",
         "LIC_D, leakage of the human captions",
-        100,
-        lambda k: 100 / k**2,
-        "lower",
-        (0, 100),
         f"{_LIC}, Eq. 9",
         "The same on the human captions, after words that the model never uses became <unk>.",
-        guessed=True,
-        side="human",
-        needs=WITH_HUMAN,
-        ratio=confidence_where_right,
+        "sure",
+        HUMAN,
     ),
-    Metric(
+    score(
         "LIC_HM",
         "LIC_HM, trained on human captions, tested on the model's",
-        100,
-        lambda k: 100 / k**2,
-        "lower",
-        (0, 100),
         CROSSED,
         "The score of LIC_M, by the attacker of LIC_D: trained on human captions, tested on the model's.",
-        guessed=True,
-        needs=WITH_HUMAN,
+        "sure",
+        MODEL_BY_HUMAN,
     ),
-    Metric(
+    score(
         "LIC_MH",
         "LIC_MH, trained on the model's captions, tested on human ones",
-        100,
-        lambda k: 100 / k**2,
-        "lower",
-        (0, 100),
         CROSSED,
         "The score of LIC_D, by the attacker of LIC_M: trained on the model's captions, tested on human ones.",
-        guessed=True,
-        needs=WITH_HUMAN,
+        "sure",
+        HUMAN_BY_MODEL,
     ),
-    Metric(
+    amplification(
         "leakage",
         "leakage, difference of accuracies",
-        100,
-        zero,
-        "lower",
-        (-100, 100),
         f"Wang et al., ICCV 2019; {_LIC}, Eq. 4",
         "SC of the model's captions minus SC of the human captions.",
-        of="SC",
-        needs=WITH_HUMAN,
+        "right",
     ),
-    RatioMetric(
+    score(
         "SC",
         "SC, the attacker's accuracy",
-        100,
-        lambda k: 100 / k,
-        "lower",
-        (0, 100),
         f"Zhao et al., ICCV 2021; {_LIC}, Eq. 1",
         "Share of the model's masked captions whose labelled value the attacker names.",
-        guessed=True,
-        side="model",
-        ratio=accuracy,
+        "right",
     ),
-    RatioMetric(
+    score(
         "SC_D",
         "SC_D, accuracy on the human captions",
-        100,
-        lambda k: 100 / k,
-        "lower",
-        (0, 100),
         f"Zhao et al., ICCV 2021; {_LIC}, Eq. 1",
         "The same accuracy on the human captions.",
-        guessed=True,
-        side="human",
-        needs=WITH_HUMAN,
-        ratio=accuracy,
+        "right",
+        HUMAN,
     ),
 )
 
@@ -274,44 +225,36 @@ def _longer(model: list[CaptionList], human: Sequence[CaptionList] = ()) -> Iter
         )
 
 
-def _found(sides: Mapping[str, HeldOut]) -> dict[str, Estimate]:
-    """The estimates of all metrics. sides: as of `AttackerTrainer.crossed`, or of the model alone."""
-    found, of = estimates_of(METRICS.values(), sides[MODEL], sides.get(HUMAN)), confidence_where_right
-    if HUMAN in sides:
-        for name, side in (("LIC_HM", sides[MODEL_BY_HUMAN]), ("LIC_MH", sides[HUMAN_BY_MODEL])):
-            found[name] = estimate(of(side), side, METRICS[name].scale, METRICS[name].range)
-        for name, on_model, on_human in (("LIC_by_H", MODEL_BY_HUMAN, HUMAN), ("LIC_by_M", MODEL, HUMAN_BY_MODEL)):
-            model, human, own = sides[on_model], sides[on_human], METRICS[name]
-            found[name] = difference(of(model), model, of(human), human, own.scale, own.range)
-        # With the share of the test images added once, `reduces` is wrong too often: docs/statistics.md.
-        found["LIC_by_M"] = replace(found["LIC_by_M"], level=True)
-    return {name: found[name] for name in METRICS if name in found}
+def _named_parts(attribute: Attribute, guesses: Guesses) -> dict[str, np.ndarray]:
+    """Of a crossed attribute, whether each guess names the value of one of its two attributes; probabilities are summed
+    over the other."""
+    names, pairs = parts_of(attribute.name), cells_of(attribute.values)
+    found = {}
+    for number, name in enumerate(names if names and pairs else ()):
+        values = [pair[number] for pair in pairs]
+        place = np.array([list(dict.fromkeys(values)).index(value) for value in values])
+        shares = np.stack([guesses.probabilities[:, place == own].sum(axis=1) for own in range(place.max() + 1)], 1)
+        found[f"right {name}"] = right_predictions(shares, place[guesses.label])
+    return found
 
 
-def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
-    """Those of a finished run again."""
-    names = (MODEL, HUMAN, MODEL_BY_HUMAN, HUMAN_BY_MODEL) if run.spec.references else (MODEL,)
-    sides = {name: held_out_from(workspace.array(run.run_id, name)) for name in names}
-    return {(name, ""): own for name, own in _found(sides).items()}
-
-
-def _outcome(job: Job, sides: Mapping[str, HeldOut], splits) -> Outcome:
+def _outcome(job: Job, sides: Mapping[str, Guesses], splits) -> Outcome:
     train, test = len(splits[0].train), len(splits[0].test)
-    found = _found(sides)
-    method = f"{train}/{test} balanced images; std over seeds; {found['LIC_M'].interval_method}"
+    parts = [own.counts(name, _named_parts(job.attribute, own)) for name, own in sides.items()]
+    counts, metrics = Counts.merge(parts), METRICS.values()
+    method = f"{train}/{test} balanced images; std over seeds"
     if HUMAN in sides:
         method += f"; {alignment_method(job.options.alignment)}"
     if job.options.merge_masks:
         method += "; runs of masks merged"
     attacker = attacker_of(job)
     method += trained_on(attacker, job.options.deterministic) + encoded_by(job.options.encoder)
-    verdicts = {"LIC": verdict_of(found["LIC_by_H"], found["LIC_by_M"])} if HUMAN in sides else {}
-    rows = [
-        job.result(METRICS[name], own, test, method, device=device_of(attacker), verdict=verdicts.get(name, ""))
-        for name, own in found.items()
-    ]
-    arrays = {name: held_out_bytes(own) for name, own in sides.items()}
-    return Outcome(rows, arrays, tuple(_notes(job, train, test, len(sides[MODEL].images))))
+    rows = job.rows(metrics, counts, method, n=test, device=device_of(attacker))
+    if HUMAN in sides:
+        found = estimates_of(metrics, counts, job.attribute.values)
+        verdict = verdict_of(found["LIC_by_H", ""], found["LIC_by_M", ""])
+        rows = [replace(row, verdict=verdict) if row.metric == "LIC" else row for row in rows]
+    return Outcome(rows, {}, tuple(_notes(job, train, test, len(sides[MODEL].images))), counts={"": counts})
 
 
 def _notes(job: Job, train: int, test: int, images: int) -> list[str]:
@@ -348,8 +291,7 @@ MEASURE = Measure(
     ),
     options=LICOptions,
     needs=Needs(references="optional"),
-    version=9,
+    version=10,
     seconds=0.05,
     run=run,
-    estimates=estimates,
 )

@@ -7,31 +7,26 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.sparse import csr_array, hstack, triu
 
-from capbias_core.aggregate import Estimate, comparison
+from capbias_core.aggregate import Counts
 from capbias_core.attributes import need_words
 from capbias_core.errors import NotMeasurable
-from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, run_available, zero
-from capbias_core.measures.bias_amplification import cooccurrence_bytes, cooccurrence_from
-from capbias_core.measures.caption_side import CaptionSide, both_sides, cooccurrence, least_captions, of_no_value
-from capbias_core.measures.image_objects import annotated, objects_of
-from capbias_core.metrics.evidence import Cooccurrence
-from capbias_core.metrics.multi_attribute import (
-    combination_to_value,
-    value_to_combination,
-    variance_of_combinations,
-    variance_of_values,
+from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, run_available, zero
+from capbias_core.measures.caption_side import (
+    CaptionSide,
+    both_sides,
+    comparing,
+    cooccurrence,
+    least_captions,
+    of_no_value,
 )
+from capbias_core.measures.image_objects import annotated, objects_of
+from capbias_core.metrics.cooccurrence import mean_change, variance_of_change
 from capbias_core.prepare.tasks import object_names
 from capbias_core.types import A_TO_T, T_TO_A, left_out_lines
-from capbias_core.workspace.store import RunRow, Workspace
 
 FEWEST = 5
-COMPARE = {
-    A_TO_T: {"Multi": value_to_combination, "Multi_variance": variance_of_values},
-    T_TO_A: {"Multi": combination_to_value, "Multi_variance": variance_of_combinations},
-}
 
-METRICS = by_name(
+METRICS = (
     Metric(
         "Multi",
         "Multi, change of combinations of objects",
@@ -43,6 +38,7 @@ METRICS = by_name(
         "Mean size of the change from the human captions, over values and objects or pairs of objects. It does not "
         "tell more bias from less, and chance alone keeps it above 0.",
         digits=2,
+        **comparing("human", "model", mean_change, directed=True),
     ),
     Metric(
         "Multi_variance",
@@ -54,6 +50,8 @@ METRICS = by_name(
         "Zhao et al., ICML 2023 (Multi->)",
         "Variance of the changes, each with its sign: high where few values and objects carry them.",
         digits=2,
+        no_interval="a bootstrap adds noise to a variance",
+        **comparing("human", "model", variance_of_change, directed=True),
     ),
 )
 
@@ -61,35 +59,14 @@ METRICS = by_name(
 def run(job: Job) -> Outcome:
     """Counts of both sides on the images that both have, in each direction that the inputs allow."""
     sides = both_sides(job)[::-1]
-    evidence, notes, reasons = run_available(
+    found, notes, reasons = run_available(
         {A_TO_T: lambda: _named(sides), T_TO_A: lambda: _annotated(sides, job)}, "Multi "
     )
-    counted = "objects and pairs of objects; captions of the images that both sides have"
-    method = f"{counted}; 95% image bootstrap, 1000 draws"
-    results = []
-    for direction, own in evidence.items():
-        for (name, way), found in _estimates(direction, own).items():
-            # Draws of a bootstrap add their own noise to a variance, so it gets no interval.
-            interval = (None, None) if name == "Multi_variance" else None
-            said = method if interval is None else f"{counted}; no interval: a bootstrap adds noise to a variance"
-            results.append(job.result(METRICS[name], found, int(own.model[:, 0].sum()), said, way, interval))
-    arrays = {direction: cooccurrence_bytes(own) for direction, own in evidence.items()}
-    return Outcome(results, arrays, (*notes, *left_out_lines(reasons)))
-
-
-def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
-    """The estimates of a finished run again from its counts, by metric and direction."""
-    found = {}
-    for direction in workspace.results([run.run_id])["direction"].unique():
-        found |= _estimates(direction, cooccurrence_from(workspace.array(run.run_id, direction)))
-    return found
-
-
-def _estimates(direction: str, evidence: Cooccurrence) -> dict[tuple[str, str], Estimate]:
-    return {
-        (name, direction): comparison(compare, evidence, METRICS[name].scale)
-        for name, compare in COMPARE[direction].items()
-    }
+    method, rows, counts = "objects and pairs of objects; captions of the images that both sides have", [], {}
+    for direction, (human, model) in found.items():
+        counts[direction] = Counts.by_image(sides[0].images, sides[0].y, {"human": human, "model": model})
+        rows += job.rows(METRICS, counts[direction], method, direction, int(model[:, 0].sum()))
+    return Outcome(rows, {}, (*notes, *left_out_lines(reasons)), counts=counts)
 
 
 def _least(sides: Sequence[CaptionSide]) -> int:
@@ -105,14 +82,14 @@ def _note(names: list[str], least: int) -> str:
     )
 
 
-def _named(sides: Sequence[CaptionSide]) -> tuple[Cooccurrence, str]:
+def _named(sides: Sequence[CaptionSide]) -> tuple[tuple[csr_array, csr_array], str]:
     """A->T: labelled values, and objects that captions name."""
     names, combined = combinations(list(object_names()), [side.objects for side in sides], _least(sides))
-    found = cooccurrence(sides, names, lambda side: (side.labelled, combined[sides.index(side)], slice(None)))
+    found = cooccurrence(sides, lambda side: (side.labelled, combined[sides.index(side)], slice(None)))
     return found, _note(names, _least(sides))
 
 
-def _annotated(sides: Sequence[CaptionSide], job: Job) -> tuple[Cooccurrence, str]:
+def _annotated(sides: Sequence[CaptionSide], job: Job) -> tuple[tuple[csr_array, csr_array], str]:
     """T->A: objects on images, and values that captions name."""
     objects = job.objects()
     need_words(job.attribute)
@@ -126,7 +103,7 @@ def _annotated(sides: Sequence[CaptionSide], job: Job) -> tuple[Cooccurrence, st
     def read(side: CaptionSide) -> tuple[csr_array, csr_array, np.ndarray]:
         return side.values, combined[sides.index(side)], side.only_one & known[side.image]
 
-    found = cooccurrence(sides, names, read)
+    found = cooccurrence(sides, read)
     return found, _note(names, _least(sides)) + of_no_value(*sides)
 
 
@@ -152,10 +129,9 @@ MEASURE = Measure(
     name="multi",
     title="Multi",
     place=6,
-    metrics=tuple(METRICS.values()),
+    metrics=METRICS,
     groups=(Group("multi", "Multi", ("Multi", "Multi_variance")),),
     needs=Needs(references="required", objects="optional"),
-    version=2,
+    version=3,
     run=run,
-    estimates=estimates,
 )

@@ -2,77 +2,67 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
-
-from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, no_neutral, zero
-from capbias_core.measures.by_group import Grouped, GroupedMetric, GroupSums
-from capbias_core.measures.ratio_error import naming, wrong_over_all
-from capbias_core.metrics.evidence import Naming, Ratio
-
-
-def unnamed_over_all(evidence: Naming) -> Ratio:
-    """Captions that name no value, over captions."""
-    return Ratio((~evidence.names.any(axis=1)).astype(float), np.ones(len(evidence.names)))
-
+from capbias_core.measures.base import (
+    LOWER_SHARE,
+    Group,
+    Job,
+    Measure,
+    Metric,
+    Needs,
+    Outcome,
+    group_of,
+    with_gaps,
+    zero,
+)
+from capbias_core.measures.ratio_error import naming_counts
 
 _BURNS = "Burns et al., ECCV 2018"
 
-GROUPED = Grouped(
-    (
-        GroupedMetric(
-            "misnamed",
-            "wrong value named, by group",
-            100,
-            zero,
-            "lower",
-            (0, 100),
-            _BURNS,
-            "Captions whose only named value is not the labelled one, of all captions: error, by group.",
-        ),
-        GroupedMetric(
-            "unnamed",
-            "no value named, by group",
-            100,
-            no_neutral,
-            "lower",
-            (0, 100),
-            _BURNS,
-            "Captions that name no value of the attribute, such as those that say person, of all captions. To name "
-            "none is not wrong: a gap says that it happens to one group more often than to another.",
-        ),
+METRICS = with_gaps(
+    Metric(
+        "misnamed",
+        "wrong value named, by group",
+        100,
+        zero,
+        "lower",
+        (0, 100),
+        _BURNS,
+        "Captions whose only named value is not the labelled one, of all captions: error, by group.",
+        reads=("misnamed", "captions"),
     ),
-    _BURNS,
+    Metric(
+        "unnamed",
+        "no value named, by group",
+        *LOWER_SHARE,
+        _BURNS,
+        "Captions that name no value of the attribute, such as those that say person, of all captions. To name "
+        "none is not wrong: a gap says that it happens to one group more often than to another.",
+        reads=("unnamed", "captions"),
+    ),
+    source=_BURNS,
 )
 
 
 def run(job: Job) -> Outcome:
     """Which values captions name, and which labels their images have."""
-    evidence = naming(job.frame, job.labels, job.attribute)
-    counts = {"unnamed": unnamed_over_all(evidence)}
-    if evidence.names.any():
-        counts = {"misnamed": wrong_over_all(evidence)} | counts
-    found = GroupSums.of(job.frame, job.codes, counts)
-    notes = [f"Named values rest on {found.sizes_text(job.attribute.values)}."]
-    outcome = GROUPED.outcome(job, found, lambda name: "values that the words of captions name", notes)
-    if "misnamed" in counts:
-        return outcome
-    reason = f"no caption names a value of {job.attribute.name}."
-    return replace(outcome, lacking=dict.fromkeys(("misnamed", "misnamed_gap"), reason))
+    counts, lacking = naming_counts(job), {}
+    if counts.size("unnamed") == counts.size():
+        reason = f"no caption names a value of {job.attribute.name}."
+        counts, lacking = counts.reading(("unnamed", "captions")), {"misnamed": reason, "misnamed_gap": reason}
+    notes = [f"Named values rest on {job.sizes(counts)}."]
+    return job.outcome(METRICS, counts, "values that the words of captions name", notes, lacking)
 
 
 MEASURE = Measure(
     name="named_values",
     title="values named wrongly or not at all",
     place=2,
-    metrics=GROUPED.every,
+    metrics=METRICS,
     groups=(
         Group("unnamed", "no value named", ("unnamed",), default=True),
-        GROUPED.group("naming_gap", "wrong value or none named, by group"),
+        group_of("naming_gap", "wrong value or none named, by group", METRICS),
     ),
     needs=Needs(words="every"),
-    version=3,
+    version=4,
     run=run,
-    estimates=GROUPED.estimates,
 )

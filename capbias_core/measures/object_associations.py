@@ -14,7 +14,7 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.caption_side import CaptionSide, least_captions
-from capbias_core.metrics.evidence import CooccurrenceCounts
+from capbias_core.metrics.cooccurrence import Table
 from capbias_core.prepare.tasks import object_names, pair_counts
 from capbias_core.types import Attribute
 from capbias_core.workspace.labels import attribute_of, labels_for, table_with, tables_with
@@ -47,7 +47,7 @@ def departures(human: pd.DataFrame, attribute: Attribute, labels: pd.Series | No
     return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def _counts(side: CaptionSide) -> CooccurrenceCounts:
+def _counts(side: CaptionSide) -> Table:
     """Captions with each value, each object and both, over all images."""
     tasks = side.objects
     if side.attribute.names_values:
@@ -55,7 +55,7 @@ def _counts(side: CaptionSide) -> CooccurrenceCounts:
     else:
         values, kept = side.labelled, np.ones(len(side.image), dtype=bool)
     counts = pair_counts(side.image[kept], len(side.images), values[kept], tasks[kept])
-    return CooccurrenceCounts.of(np.asarray(counts.sum(axis=0), dtype=float).ravel(), side.k, tasks.shape[1])
+    return Table.of(np.asarray(counts.sum(axis=0), dtype=float).ravel(), side.k)
 
 
 def departures_in(

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from capbias_core.aggregate import Estimate
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome
 from capbias_core.measures.gender_score_common import (
     PAPER,
     Gendered,
     Label,
     ObjectChoices,
-    Statistics,
     Sums,
     TextJob,
     TextSums,
@@ -23,11 +21,8 @@ from capbias_core.measures.gender_score_common import (
     method,
     note,
     outcome,
-    outcome_estimates,
-    share_statistics,
 )
 from capbias_core.types import Attribute
-from capbias_core.workspace.store import RunRow, Workspace
 
 METRIC = "object_gender_cooccurrence"
 COUNT = f"{METRIC}_count"
@@ -38,6 +33,7 @@ METRICS = estimator_metrics(
     "object-gender co-occurrence",
     "Captions that name the value (and no other) and an object",
     f"Zhao et al., EMNLP 2017; {PAPER}, Tables 4 and 6",
+    METRIC,
 )
 
 
@@ -48,7 +44,8 @@ class CooccurrenceOptions(ObjectChoices):
 
 def run(job: Job) -> Outcome:
     """Counts of captions that name one value and have an object."""
-    return outcome(*counts(job))
+    sums, label, notes = counts(job)
+    return outcome({METRIC: (sums, label)}, notes)
 
 
 def counts(job: Job) -> tuple[Sums, Label, tuple[str, ...]]:
@@ -56,13 +53,7 @@ def counts(job: Job) -> tuple[Sums, Label, tuple[str, ...]]:
     frame = job.frame.assign(caption=0)  # tokens are counted, and no text is copied
     named = gendered(frame, job.attribute, job.objects(), job.options, tokens=job.tokens)
     data = named.with_objects()
-    sums = cooccurrence(data, job.attribute)
-    return sums, Label.of(job, method(data)), (note(data, len(named.captions)),)
-
-
-def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
-    """The ratios and counts over the set again, by metric and direction."""
-    return outcome_estimates(workspace, run, _statistics)
+    return cooccurrence(data, job.attribute), Label.of(job, method(data)), (note(data, len(named.captions)),)
 
 
 def of_texts(job: TextJob) -> list[TextSums]:
@@ -72,12 +63,7 @@ def of_texts(job: TextJob) -> list[TextSums]:
 
 def cooccurrence(data: Gendered, attribute: Attribute) -> Sums:
     """Captions by the value that they name, over the set and beside each object."""
-    once = np.ones(data.confidence.nnz)
-    return counted(data, data.value, once, _statistics(attribute), len(attribute.values))
-
-
-def _statistics(attribute: Attribute) -> Statistics:
-    return share_statistics(METRIC, COUNT, attribute)
+    return counted(METRIC, METRICS, attribute, data, data.value, np.ones(data.confidence.nnz))
 
 
 MEASURE = Measure(
@@ -88,9 +74,8 @@ MEASURE = Measure(
     groups=(Group("cooccurrence", "objects and values named together", (METRIC, COUNT)),),
     options=CooccurrenceOptions,
     needs=Needs(objects="optional", words="any"),
-    version=3,
+    version=4,
     run=run,
-    estimates=estimates,
     per_object=True,
     of_texts=of_texts,
 )

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
-from capbias_core.aggregate import Estimate
-from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome
+from capbias_core.measures.base import Job, Measure, Needs, Outcome, group_of
 from capbias_core.measures.caption_variants import (
     EncoderChoices,
     Texts,
     frozen_forms,
     score_metrics,
-    score_statistics,
     score_sums,
     similarities,
     text_model,
@@ -32,12 +29,11 @@ from capbias_core.measures.gender_score_common import (
     method,
     note,
     outcome,
-    outcome_estimates,
 )
 from capbias_core.prepare.variants import FORMS_METHOD
 from capbias_core.types import Attribute, Progress
 from capbias_core.workspace.models import model_option, model_path
-from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.store import Workspace
 
 METRIC = "gender_object_distance"
 
@@ -71,7 +67,7 @@ def run(job: Job) -> Outcome:
     path = model_path(job.workspace, options.sentence_encoder)
     sums, cut = distances(data, texts, path, job.attribute, job.progress)
     label = Label.of(job, method(data, f"; {FORMS_METHOD}"), options.sentence_encoder["name"])
-    return outcome(sums, label, (note(data, len(named.captions)), *cut))
+    return outcome({METRIC: (sums, label)}, (note(data, len(named.captions)), *cut))
 
 
 def of_texts(job: TextJob) -> list[TextSums]:
@@ -91,12 +87,7 @@ def distances(
     progress(0.0, "loading the sentence encoder")
     encoder = SentenceEncoder(path)
     cosines = similarities(data, texts, encoder.encode, lambda share: progress(share, "reading captions"))
-    return score_sums(data, cosines, score_statistics(METRIC, attribute)), variants_cut(encoder.cut, texts)
-
-
-def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
-    """The values over the set again, by metric and direction."""
-    return outcome_estimates(workspace, run, partial(score_statistics, METRIC))
+    return score_sums(METRIC, METRICS, attribute, data, cosines), variants_cut(encoder.cut, texts)
 
 
 MEASURE = Measure(
@@ -104,12 +95,12 @@ MEASURE = Measure(
     title="Gender Object Distance",
     place=11,
     metrics=METRICS,
-    groups=(Group("god", "Gender Object Distance", tuple(own.name for own in METRICS)),),
+    groups=(group_of("god", "Gender Object Distance", METRICS),),
     options=DistanceOptions,
     needs=Needs(objects="optional", words="every"),
+    version=2,
     seconds=100.0,
     run=run,
-    estimates=estimates,
     freeze=freeze,
     per_object=True,
     of_texts=of_texts,

@@ -6,28 +6,36 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from capbias_core.measures.base import Job, Measure, Needs, Outcome, no_neutral, of_images
-from capbias_core.measures.by_group import LOTUS, Grouped, GroupedMetric, GroupSums
-from capbias_core.metrics.evidence import Ratio
+from capbias_core.aggregate import Counts
+from capbias_core.measures.base import (
+    HIGHER_SHARE,
+    LOTUS,
+    Job,
+    Measure,
+    Metric,
+    Needs,
+    Outcome,
+    group_of,
+    of_images,
+    with_gaps,
+)
 from capbias_core.prepare.tasks import NOUN, VERB, Encoded, encode, lemmas
 
 
-def _recall(name: str, kind: str) -> GroupedMetric:
-    return GroupedMetric(
+def _recall(name: str, kind: str) -> Metric:
+    return Metric(
         name,
         f"{kind} recall, {kind}s of the human captions that are named",
-        100,
-        no_neutral,
-        "higher",
-        (0, 100),
+        *HIGHER_SHARE,
         LOTUS,
         f"{kind.capitalize()}s of the human captions that the caption has too, in any form, one that several of them "
         "have counting as often. Words that name the attribute do not count; their errors have metrics of their own.",
+        reads=(f"{kind}s in both", f"{kind}s"),
     )
 
 
-KINDS = {"noun_recall": NOUN, "verb_recall": VERB}
-GROUPED = Grouped((_recall("noun_recall", "noun"), _recall("verb_recall", "verb")))
+KINDS = {"nouns": NOUN, "verbs": VERB}
+METRICS = with_gaps(_recall("noun_recall", "noun"), _recall("verb_recall", "verb"))
 
 
 def run(job: Job) -> Outcome:
@@ -35,17 +43,16 @@ def run(job: Job) -> Outcome:
     human = job.references()
     frame = of_images(job.frame, human["image_id"])
     human = of_images(human, frame["image_id"])
-    found = GroupSums.of(frame, job.codes, covered(frame, human, job.attribute.masked_words))
-    method = f"{len(found.images):,} images with references; parts of speech of single words (HanTa)"
+    counts = Counts.of_captions(frame["image_id"], job.codes, covered(frame, human, job.attribute.masked_words))
+    method = f"{len(counts.images):,} images with references; parts of speech of single words (HanTa)"
     notes = [
-        f"Nouns and verbs rest on the {len(found.images):,} labelled images with references "
-        f"({found.sizes_text(job.attribute.values)})."
+        f"Nouns and verbs rest on the {len(counts.images):,} labelled images with references ({job.sizes(counts)})."
     ]
-    return GROUPED.outcome(job, found, lambda name: method, notes)
+    return job.outcome(METRICS, counts, method, notes)
 
 
-def covered(frame: pd.DataFrame, human: pd.DataFrame, left_out: frozenset[str] = frozenset()) -> dict[str, Ratio]:
-    """Words of each kind that the human captions of its image have and a caption has too, over those that they have.
+def covered(frame: pd.DataFrame, human: pd.DataFrame, left_out: frozenset[str] = frozenset()) -> dict[str, np.ndarray]:
+    """Words of each kind that the human captions of a caption's image have, and those that it has too: (n,) each.
 
     frame, human: image_id and caption. left_out: words that do not count.
     """
@@ -62,7 +69,7 @@ def covered(frame: pd.DataFrame, human: pd.DataFrame, left_out: frozenset[str] =
         by_caption = _with_lemmas(encoded, own, lemma, len(names))[n:]
         of_image = csr_array((np.ones(len(human)), (image[n:], np.arange(len(human)))), (len(images), len(human)))
         people = (of_image @ by_caption)[image[:n]]
-        found[name] = Ratio(said.multiply(people).sum(axis=1), people.sum(axis=1))
+        found |= {f"{name} in both": said.multiply(people).sum(axis=1), name: people.sum(axis=1)}
     return found
 
 
@@ -77,11 +84,10 @@ MEASURE = Measure(
     name="reference_words",
     title="nouns and verbs of the human captions",
     place=7,
-    metrics=GROUPED.every,
-    groups=(GROUPED.group("reference_words", "nouns and verbs of human captions by group"),),
+    metrics=METRICS,
+    groups=(group_of("reference_words", "nouns and verbs of human captions by group", METRICS),),
     needs=Needs(references="required"),
-    version=2,
+    version=3,
     seconds=8.0,
     run=run,
-    estimates=GROUPED.estimates,
 )

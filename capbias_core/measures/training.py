@@ -13,7 +13,7 @@ from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import Attacker, CutsCaptions, fit_many, probabilities
 from capbias_core.language.files import ModelFiles
 from capbias_core.measures.base import Job
-from capbias_core.metrics.evidence import HeldOut
+from capbias_core.measures.guesses import HUMAN, MODEL, Guesses
 from capbias_core.prepare import child_seed, vocabulary
 from capbias_core.prepare.align import Aligner, aligned_lists, constant
 from capbias_core.prepare.ngrams import ngrams_of
@@ -22,7 +22,8 @@ from capbias_core.types import Progress, Split, counted
 from capbias_core.workspace.models import embeddings_folder, model_path
 
 # Whose captions are read, and by attackers trained on whose if on the other side's; `AttackerTrainer.crossed`.
-MODEL, HUMAN, MODEL_BY_HUMAN, HUMAN_BY_MODEL = "model", "human", "model_by_human", "human_by_model"
+MODEL_BY_HUMAN, HUMAN_BY_MODEL = "model_by_human", "human_by_model"
+SHARE_OF_MEMORY = 0.5  # of what is free; estimates are rough, and others use the machine too
 
 
 @dataclass(frozen=True)
@@ -181,19 +182,19 @@ class AttackerTrainer:
         size = min(map(len, groups))
         return np.sort(np.concatenate([group[:size] for group in groups]))
 
-    def held_out(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> HeldOut:
+    def held_out(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> Guesses:
         """Predictions on the test images of every split; see `logits`."""
         parts = ((split, test, logits) for _, split, test, logits in self.logits(lists, splits, what, align_to))
-        return self._evidence(parts)
+        return self._guesses(parts)
 
-    def _evidence(self, parts: Iterable[tuple[Split, np.ndarray, np.ndarray]]) -> HeldOut:
+    def _guesses(self, parts: Iterable[tuple[Split, np.ndarray, np.ndarray]]) -> Guesses:
         """Predictions from parts: a split, images held out in it, their logits (n, C)."""
         splits, images, logits = zip(*parts, strict=True)
         seed = np.repeat([split.seed for split in splits], [len(own) for own in images])
         image, scores = np.concatenate(images), np.concatenate([*map(probabilities, logits)])
-        return HeldOut(self.images, seed, image, self.y[image], scores, len(splits[0].train))
+        return Guesses(self.images, seed, image, self.y[image], scores, len(splits[0].train))
 
-    def crossed(self, model: list[CaptionList], human: list[CaptionList], splits: list[Split]) -> dict[str, HeldOut]:
+    def crossed(self, model: list[CaptionList], human: list[CaptionList], splits: list[Split]) -> dict[str, Guesses]:
         """Predictions on the test images of every split, by attackers that each read both sides.
 
         The keys name the captions that are read, and who reads them: MODEL and HUMAN by attackers trained on the same
@@ -217,7 +218,7 @@ class AttackerTrainer:
                 for name, one in read:
                     test = self.even(one.captions.having(one.split.test))
                     parts[name].append((one.split, test, fitted.logits(corpus, one.rows(test))))
-        return {name: self._evidence(found) for name, found in parts.items()}
+        return {name: self._guesses(found) for name, found in parts.items()}
 
     def logits(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> Iterator[tuple]:
         """One attacker a caption index and split: (index, split, images held out, their logits (n, C)).

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from capbias_core.attackers.device import choose_device, device_of, trained_on
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import ModelFiles
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name
-from capbias_core.measures.held_out import confidence_where_right, stored_estimates
 from capbias_core.measures.image_judge import (
     LOOK,
     PICTURE_SIZE,
@@ -42,8 +40,7 @@ METRICS = by_name(
         "vl_lic",
         "VL-LIC",
         "Abdelrahman et al., AAAI 2024, section Multi-Modal Classifier",
-        confidence_where_right,
-        lambda k: 100 / k**2,
+        "sure",
         "LIC with a classifier that sees the photograph beside the masked caption: its confidence where it is right, 0 "
         "where it is wrong.",
     )
@@ -116,12 +113,12 @@ def run(job: Job) -> Outcome:
         judge = judge.reading_with(load_attacker(text))
     else:
         embed, reads = _embedder(job, text), text["name"]
-    sides = held_out(job, found, splits, ImageJudge(judge, seen.seen, embed))
+    counts = held_out(job, found, splits, ImageJudge(judge, seen.seen, embed))
     encoder = f"{model['name'] if model else CNN} + {reads}"
     frozen = [name for name, own in (("backbone", model), ("text encoder", embed)) if own]
     how = f"; {' and '.join(frozen)} frozen" if frozen else ""
     method = f"{judge.epochs} epochs, pictures of {size} x {size}{how}{trained_on(judge, options.deterministic)}"
-    return outcome(job, METRICS, found, splits, sides, method, encoder=encoder, device=device_of(judge))
+    return outcome(job, METRICS, found, splits, counts, method, encoder=encoder, device=device_of(judge))
 
 
 def _embedder(job: Job, option: ModelReference) -> Callable[[Sequence[str]], np.ndarray]:
@@ -148,8 +145,7 @@ MEASURE = Measure(
     needs=Needs(references="optional", photographs=True),
     seconds=3_000.0,
     run=run,
-    version=3,
-    estimates=partial(stored_estimates, METRICS.values()),
+    version=4,
     freeze=freeze,
     in_process=False,
     packages=("torch", "PIL"),

@@ -3,38 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from capbias_core.aggregate import Estimate
 from capbias_core.attributes import word_forms
 from capbias_core.errors import CapbiasError
 from capbias_core.load.vectors import read_vectors
-from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome
-from capbias_core.measures.caption_variants import (
-    VariantChoices,
-    frozen_forms,
-    score_metrics,
-    score_statistics,
-    score_sums,
-)
-from capbias_core.measures.gender_score_common import (
-    IMAGE,
-    PAPER,
-    Label,
-    gendered,
-    method,
-    note,
-    outcome,
-    outcome_estimates,
-)
+from capbias_core.measures.base import Job, Measure, Needs, Outcome, group_of
+from capbias_core.measures.caption_variants import VariantChoices, frozen_forms, score_metrics, score_sums
+from capbias_core.measures.gender_score_common import IMAGE, PAPER, Label, gendered, method, note, outcome
 from capbias_core.measures.options import option
-from capbias_core.metrics.object_distance import object_distance
+from capbias_core.metrics.gender_score import object_distance
 from capbias_core.types import Attribute, Vectors
 from capbias_core.workspace.models import file_path, vectors_option
 from capbias_core.workspace.spec import ModelReference
-from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.store import Workspace
 
 METRIC = "word_object_distance"
 
@@ -73,16 +56,11 @@ def run(job: Job) -> Outcome:
     wanted = {*words, *(word for name in data.objects for word in name.split())}
     vectors = read_vectors(file_path(job.workspace, options.word_vectors), wanted)
     cosines = cosines_of(words, data.objects, vectors)  # (L, K + 1)
-    sums = score_sums(data, cosines[data.pairs[1]], score_statistics(METRIC, job.attribute))
+    sums = score_sums(METRIC, METRICS, job.attribute, data, cosines[data.pairs[1]])
     label = Label.of(job, method(data, f"; words {', '.join(words)}"), options.word_vectors["name"])
     missing = [name for name, row in zip(data.objects, cosines, strict=True) if np.isnan(row).any()]
     notes = (f"Objects without a vector, left out: {', '.join(missing)}.",) if missing else ()
-    return outcome(sums, label, (note(data, len(named.captions)), *notes))
-
-
-def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
-    """The values over the set again, by metric and direction."""
-    return outcome_estimates(workspace, run, partial(score_statistics, METRIC))
+    return outcome({METRIC: (sums, label)}, (note(data, len(named.captions)), *notes))
 
 
 def cosines_of(words, objects, vectors: Vectors) -> np.ndarray:
@@ -105,12 +83,12 @@ MEASURE = Measure(
     title="Gender Object Distance of words",
     place=12,
     metrics=METRICS,
-    groups=(Group("word_god", "Gender Object Distance of words", tuple(own.name for own in METRICS)),),
+    groups=(group_of("word_god", "Gender Object Distance of words", METRICS),),
     options=WordDistanceOptions,
     needs=Needs(objects="optional", words="every"),
+    version=2,
     seconds=30.0,
     run=run,
-    estimates=estimates,
     freeze=freeze,
     per_object=True,
     in_process=False,

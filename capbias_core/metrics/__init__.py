@@ -9,25 +9,15 @@ from __future__ import annotations
 import inspect
 import sys
 
-from capbias_core.metrics.bias_amplification import bias_amplification
-from capbias_core.metrics.bias_ratio import bias_ratio
 from capbias_core.metrics.caption_quality import bleu4, cider, meteor, rouge_l
+from capbias_core.metrics.cooccurrence import bias_amplification, dba_g, dba_o, multi, multi_variance
 from capbias_core.metrics.dbac import dbac
-from capbias_core.metrics.directional import dba_g, dba_o
-from capbias_core.metrics.error import error
-from capbias_core.metrics.estimation import estimation
-from capbias_core.metrics.gender_score import gender_score
+from capbias_core.metrics.gender_score import bias_ratio, estimation, gender_score, neutral_ratio, object_distance
 from capbias_core.metrics.hallucination import chair_i, chair_s, object_recall
-from capbias_core.metrics.lic import lic
-from capbias_core.metrics.multi_attribute import multi, multi_variance
-from capbias_core.metrics.naming_ratio import naming_ratio
-from capbias_core.metrics.naming_share import naming_share
-from capbias_core.metrics.neutral_ratio import neutral_ratio
-from capbias_core.metrics.object_distance import object_distance
-from capbias_core.metrics.performance_gap import performance_gap
+from capbias_core.metrics.lic import lic, sentence_classification
+from capbias_core.metrics.naming import error, naming_ratio, naming_share, ratio
 from capbias_core.metrics.predictability import predictability
-from capbias_core.metrics.ratio import ratio
-from capbias_core.metrics.sentence_classification import sentence_classification
+from capbias_core.metrics.share import performance_gap
 from capbias_core.metrics.substitution import contextual_share, unknown_share
 from capbias_core.metrics.vocabulary import vocabulary, vocabulary_10
 

@@ -115,13 +115,6 @@ def sides(
     return human, model
 
 
-def heat_map(heat: ArrayLike, person: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """An (H, W) map of numbers, 0 or more, and (H, W) booleans."""
-    found, mask = numbers("heat", heat, 0, shape=("H", "W")), booleans("person", person, "W")
-    alike(("heat", found), ("person", mask))
-    return found, mask
-
-
 def captions(name: str, given: Iterable[str]) -> list[str]:
     """A list of texts."""
     if isinstance(given, str):

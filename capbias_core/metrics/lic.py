@@ -1,14 +1,4 @@
-"""LIC_M and LIC_D (Hirota et al., CVPR 2022, Eq. 9 and 10).
-
-    LIC_M = 1/n sum over test captions of s_pred * 1[pred == a]
-
-s_pred is the attacker's confidence in the value it predicts, a the label. Range [0, 1], shown x100; chance for K
-balanced values is 1 / K^2 (25 for two). Lower is better. LIC = LIC_M - LIC_D (Eq. 11): above 0, the captioner
-says more about the attribute than the human captions do.
-
->>> lic([[0.2, 0.8], [0.6, 0.4]], [1, 1])
-0.4
-"""
+"""What an attacker's or a judge's guesses on held-out captions give: LIC, SC and ImageCaptioner2's confidence."""
 
 from __future__ import annotations
 
@@ -19,13 +9,70 @@ from capbias_core.metrics.arguments import guesses, numbers
 
 
 def lic(probabilities: ArrayLike, labels: ArrayLike) -> float:
-    """Mean confidence where right. probabilities: (n, K), rows sum to 1. labels: (n,) places of values, 0 to K - 1."""
+    """LIC_M and LIC_D (Hirota et al., CVPR 2022, Eq. 9 and 10).
+
+        LIC_M = 1/n sum over test captions of s_pred * 1[pred == a]
+
+    s_pred is the attacker's confidence in the value it predicts, a the label. Range [0, 1], shown x100; chance for K
+    balanced values is 1 / K^2 (25 for two). Lower is better. LIC = LIC_M - LIC_D (Eq. 11): above 0, the captioner
+    says more about the attribute than the human captions do.
+
+    probabilities: (n, K), rows sum to 1. labels: (n,) codes of values, 0 to K - 1.
+
+    >>> lic([[0.2, 0.8], [0.6, 0.4]], [1, 1])
+    0.4
+    """
     return float(lic_scores(*guesses(probabilities, labels)).mean())
+
+
+def sentence_classification(probabilities: ArrayLike, labels: ArrayLike) -> float:
+    """SC, sentence classification (Zhao et al., ICCV 2021; Hirota et al., CVPR 2022, Eq. 1).
+
+        SC = 1/n sum over test captions of 1[pred == a]
+
+    Range [0, 1], shown x100; chance for K balanced values is 1 / K (50 for two). Lower is better. It says that
+    captions hint at the attribute, not whether the captioner or its training data is the source. Leakage (Wang et al.,
+    ICCV 2019; Eq. 4 to 6) = SC of the generated captions - SC of the human captions; above 0 the captioner amplifies.
+
+    probabilities, labels: as in `lic`.
+
+    >>> sentence_classification([[0.2, 0.8], [0.6, 0.4]], [1, 1])
+    0.5
+    """
+    return float(right_predictions(*guesses(probabilities, labels)).mean())
+
+
+def confidence(probabilities: ArrayLike, labels: ArrayLike) -> float:
+    """ImageCaptioner2's score: how sure a judge is of the truth (Abdelrahman et al., AAAI 2024, Eq. 2 and 4).
+
+        B = 1/n sum over test captions of P(a | masked caption, prompt, masked photograph)
+
+    P(a) is the judge's probability of the labelled answer, of all answers. Range [0, 1], shown x100; chance for K
+    balanced values is 1 / K. Lower is better. Amplification is B_M - B_D. Two more scores read the same probabilities
+    (Eq. 4): accuracy alone (leakage), and accuracy times confidence (LIC). Near chance they jump where this one does
+    not: of 0.49 they make 0, of 0.51 they make 1 and 0.51.
+
+    probabilities, labels: as in `lic`.
+
+    >>> round(confidence([[0.2, 0.8], [0.6, 0.4]], [1, 1]), 3)
+    0.6
+    """
+    return float(label_probabilities(*guesses(probabilities, labels)).mean())
 
 
 def lic_scores(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """(n,) confidence of each right prediction, 0 of a wrong one."""
-    return probabilities.max(axis=1) * (probabilities.argmax(axis=1) == labels)
+    return probabilities.max(axis=1) * right_predictions(probabilities, labels)
+
+
+def right_predictions(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(n,) 1 for each right prediction, 0 for a wrong one."""
+    return (probabilities.argmax(axis=1) == labels).astype(float)
+
+
+def label_probabilities(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(n,) the probability of each label."""
+    return probabilities[np.arange(len(labels)), labels]
 
 
 def lic_of_naming(shares: ArrayLike) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
@@ -61,3 +63,9 @@ def crossed(first: Attribute, second: Attribute, counts: dict[str, int]) -> Attr
         mask_token=masks.pop() if len(masks) == 1 else "<group>",
         note=f"{left_out}{first.note} {second.note}" if second.note != first.note else f"{left_out}{first.note}",
     )
+
+
+def cells_of(values: Iterable[str]) -> list[tuple[str, str]]:
+    """The values of a crossed attribute as the pair that each is of; [] where one is not of two."""
+    found = [tuple(value.split(WITHIN)) for value in values]
+    return [(own[0], own[1]) for own in found] if all(len(own) == 2 for own in found) else []

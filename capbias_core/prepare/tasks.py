@@ -326,7 +326,7 @@ def mask_objects(captions: Iterable[str], names: dict[str, tuple[tuple[str, ...]
 
 
 def pair_counts(image: np.ndarray, n_images: int, values: csr_array, tasks: csr_array) -> csr_array:
-    """Counts of captions by image, as metrics.evidence.Cooccurrence keeps them: (n_images, 1 + K + L + K * L).
+    """Counts of captions by image, as a `Table` of metrics/cooccurrence.py has them: (n_images, 1 + K + L + K * L).
 
     image: (n,) position of each caption's image; values: (n, K), tasks: (n, L) booleans.
     """

@@ -17,7 +17,7 @@ from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.checkpoints import checkpoints_in
 from capbias_core.attackers.device import deterministic
 from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.measures.base import Job, Outcome, of_images
+from capbias_core.measures.base import Job, Outcome, counts_of, estimates_of, of_images
 from capbias_core.measures.registry import MEASURES, METRICS
 from capbias_core.types import Attribute, Progress, silent
 from capbias_core.workspace.faults import Unavailable, WorkspaceError
@@ -49,7 +49,7 @@ def execute(folder: str, run_id: str, token: str) -> None:
         with acting(run.owner), checkpoints_in(workspace.checkpoints / run_id):
             outcome = run_one(workspace, run.spec, _reporter(workspace, run_id, token))
         names = [metric.name for metric in MEASURES[run.spec.measure].metrics]
-        workspace.finish(run_id, token, outcome.results, outcome.arrays, outcome.notes, names, outcome.lacking)
+        workspace.finish(run_id, token, outcome.results, outcome.kept, outcome.notes, names, outcome.lacking)
     except Cancelled:
         with suppress(WorkspaceError):
             workspace.log(run_id, "stopped")
@@ -149,8 +149,11 @@ def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
-    """The estimates of a finished run again from the evidence that it left, by metric and direction."""
-    return MEASURES[run.spec.measure].estimates(workspace, run)
+    """The estimates of a finished run again from the counts that it left, by metric and direction."""
+    measure, values, found = MEASURES[run.spec.measure], run.spec.attribute["values"], {}
+    for direction, counts in counts_of(workspace, run).items():
+        found |= estimates_of(measure.metrics, counts, values, direction)
+    return found
 
 
 def is_current(spec: RunSpec) -> bool:

@@ -7,18 +7,16 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from capbias_core.aggregate import Estimate, difference, estimate, rank
-from capbias_core.aggregate.bootstrap import DRAWS, image_sums, percentiles, resampled_sums
-from capbias_core.aggregate.estimate import quotient, shared_intervals
-from capbias_core.aggregate.groups import across_groups
+from capbias_core.aggregate import Counts, Estimate, rank
+from capbias_core.aggregate.bootstrap import DRAWS, percentiles, resampled_sums
+from capbias_core.aggregate.estimate import intervals, quotient
 from capbias_core.aggregate.ranking import LEAST_SHARED, holm
-from capbias_core.measures.held_out import confidence_where_right
-from capbias_core.measures.ratio_error import second_over_first
-from capbias_core.metrics.evidence import HeldOut, Naming, Ratio
+from capbias_core.measures.guesses import Guesses
+from capbias_core.metrics.share import difference, share
 from capbias_core.present.sentence import told_apart
 
 
-def evidence(scores, seed=None, image=None, n_images=None) -> HeldOut:
+def evidence(scores, seed=None, image=None, n_images=None) -> Guesses:
     """Held-out predictions whose LIC numerator is `scores`: right with that confidence, or wrong where it is 0."""
     scores = np.asarray(scores, float)
     n = len(scores)
@@ -27,11 +25,16 @@ def evidence(scores, seed=None, image=None, n_images=None) -> HeldOut:
     shares = np.column_stack([1 - right, right])
     seed = np.zeros(n, int) if seed is None else np.asarray(seed)
     images = tuple(f"i{place}" for place in range(n_images or image.max() + 1))
-    return HeldOut(images, seed, image, np.ones(n, int), shares)
+    return Guesses(images, seed, image, np.ones(n, int), shares)
 
 
-def lic_of(held: HeldOut) -> Estimate:
-    return estimate(confidence_where_right(held), held, 100)
+def lic_of(held: Guesses) -> Estimate:
+    return Estimate.read(held.counts("m").reading(("m sure", "m captions")), share, 100)
+
+
+def difference_of(model: Guesses, human: Guesses) -> Estimate:
+    counts = Counts.merge([model.counts("m"), human.counts("h")])
+    return Estimate.read(counts.reading(("m sure", "m captions", "h sure", "h captions")), difference, 100, level=False)
 
 
 def confidences(n: int, share_right: float, seed: int) -> np.ndarray:
@@ -142,9 +145,8 @@ def test_one_seed_gives_one_interval():
 
 
 def test_no_interval_where_a_draw_is_not_defined():
-    names = np.array([[True, False]] + [[False, True]] * 9)
-    held = Naming(tuple("abcdefghij"), np.arange(10), np.zeros(10, int), names)
-    found = estimate(second_over_first(held), held, 1)
+    columns = {"second": np.array([0.0] + [1] * 9), "first": np.array([1.0] + [0] * 9)}
+    found = Estimate.read(Counts.by_image("abcdefghij", np.zeros(10, int), columns), share, 1)
     assert found.value == 9 and found.interval() == (None, None)
 
 
@@ -160,7 +162,7 @@ def test_a_share_of_captions_has_wilsons_interval(wrong, n):
     expected = binomtest(wrong, n).proportion_ci(method="wilson")
     assert found.interval() == pytest.approx((100 * expected.low, 100 * expected.high), abs=1e-9)
     assert found.interval_method == "95% Wilson interval over images"
-    assert shared_intervals({"share": found})["share"] == found.interval()
+    assert intervals({"share": found})["share"] == found.interval()
 
 
 def test_captions_of_one_image_that_agree_are_one_draw():
@@ -177,10 +179,8 @@ def test_an_interval_without_width_is_none():
     half = share_of(np.ones(40), np.full(40, 2))
     assert half.value == 50 and half.interval() == (None, None), "nothing is known of its spread"
     ten = replace(half, share=False, span=(0, np.inf))
-    assert ten.interval() == shared_intervals({"ten": ten})["ten"] == (None, None), "ten words in every caption"
-    gap = across_groups(
-        share_of(np.zeros(50), np.ones(50)), np.arange(50) % 2, 2, lambda values: values[..., 1] - values[..., 0]
-    )
+    assert ten.interval() == intervals({"ten": ten})["ten"] == (None, None), "ten words in every caption"
+    gap = share_of(np.zeros(50), np.ones(50)).across(np.arange(50) % 2, 2, lambda own: own[..., 1] - own[..., 0])
     assert gap.value == 0 and gap.interval() == (None, None)
     assert share_of(np.zeros(3), np.zeros(3)).interval() == (None, None), "no caption counts"
 
@@ -200,10 +200,6 @@ def test_percentiles_are_of_95_percent():
     assert DRAWS == 1000
 
 
-def test_sums_of_images():
-    assert image_sums(np.array([1.0, 2, 4]), np.array([2, 0, 2]), 4).tolist() == [2, 0, 5, 0]
-
-
 def test_quotients():
     assert quotient(np.array([3.0, 4])) == 0.75
     assert quotient(np.array([[3.0, 4, 1, 2], [4, 4, 0, 1]])).tolist() == [0.25, 1]
@@ -216,7 +212,7 @@ def test_quotients():
 def test_a_difference_is_paired_on_images_and_seeds_by_hand():
     model = evidence([0.8, 0.6, 1.0, 0.0], seed=[0, 0, 1, 1], image=[0, 1, 1, 2])
     human = evidence([0.6, 0.0, 0.6, 0.8, 0.8, 0.7, 0.0, 0.0], [0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 0, 1, 1, 2, 1, 2])
-    found = difference(confidence_where_right(model), model, confidence_where_right(human), human, 100)
+    found = difference_of(model, human)
     # Seed 0: 70 - 50; seed 1: 50 - 37.5.
     assert found.seed_values == pytest.approx([20, 12.5])
     assert found.value == pytest.approx(16.25)
@@ -228,17 +224,10 @@ def test_a_difference_is_paired_on_images_and_seeds_by_hand():
 def test_pairing_narrows_the_interval_of_a_difference():
     scores = confidences(500, 0.6, seed=1)
     model, human = evidence(scores), evidence(np.where(scores > 0, 0.5 + 0.9 * (scores - 0.5), 0.0))
-    paired = difference(confidence_where_right(model), model, confidence_where_right(human), human, 100)
+    paired = difference_of(model, human)
     assert width(paired) < 0.2 * width(lic_of(model))
-    same = difference(confidence_where_right(model), model, confidence_where_right(model), model, 100)
+    same = difference_of(model, model)
     assert same.value == 0 and same.interval() == (None, None)
-
-
-def test_unpaired_sides_are_refused():
-    model = evidence([0.8, 0.6], seed=[0, 1])
-    for human in (evidence([0.8, 0.6], seed=[0, 2]), evidence([0.8, 0.6], seed=[0, 1], n_images=3)):
-        with pytest.raises(ValueError, match="same images and seeds"):
-            difference(confidence_where_right(model), model, confidence_where_right(human), human, 100)
 
 
 # ranking
@@ -371,20 +360,10 @@ def test_every_compared_pair_is_not_every_pair():
 
 def test_an_undefined_value_is_never_told_apart():
     def naming(names) -> Estimate:
-        held = Naming(tuple(map(str, range(len(names)))), np.arange(len(names)), np.zeros(len(names), int), names)
-        return estimate(second_over_first(held), held, 1)
+        columns = {"second": names[:, 1].astype(float), "first": names[:, 0].astype(float)}
+        counts = Counts.by_image(map(str, range(len(names))), np.zeros(len(names), int), columns)
+        return Estimate.read(counts, share, 1)
 
     never, mixed = np.array([[False, True]] * 40), np.array([[False, True], [True, False]] * 20)
     found = rank({"never": naming(never), "mixed": naming(mixed)})
     assert found.letters == {"never": "a", "mixed": "a"} and found.pairs[0].p == 1
-
-
-def test_a_ratio_has_an_entry_a_row_of_its_evidence():
-    with pytest.raises(ValueError, match="a Ratio of 2 numerators and 2 denominators beside 3 rows of evidence"):
-        estimate(Ratio(np.ones(2), np.ones(2)), evidence([0.5, 0, 0.6]), 1)
-
-
-def test_parts_are_summed_before_the_quotient():
-    held = Naming(("1", "2"), np.array([0, 0, 1]), np.zeros(3, int), np.zeros((3, 2), bool))
-    found = estimate(Ratio(np.array([1.0, 1, 0]), np.array([1.0, 0, 1])), held, 10)
-    assert found.value == 10 and found.sums.tolist() == [[2, 1], [0, 1]]

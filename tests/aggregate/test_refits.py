@@ -6,11 +6,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from capbias_core.aggregate import IMAGES, REFITS, Estimate, difference, estimate, rank
+from capbias_core.aggregate import IMAGES, REFITS, Counts, Estimate, rank
 from capbias_core.aggregate.ranking import BY_BOOTSTRAP, BY_SEED, compact_letters
 from capbias_core.aggregate.refits import refit_interval, refit_p
-from capbias_core.measures.held_out import confidence_where_right, held_out_bytes, held_out_from
-from capbias_core.metrics.evidence import HeldOut
+from capbias_core.measures.guesses import Guesses
+from capbias_core.metrics.share import difference, share
 
 # 2, 4 and 9: mean 5, variance (9 + 1 + 16) / 2 = 13. With a tenth of the images held out the test is a ninth of the
 # training: standard error sqrt(13 * (1/3 + 1/9)) = 2.40370. t(0.975, 2) = 4.30265 (a table of Student's t).
@@ -18,17 +18,17 @@ VALUES = np.array([2.0, 4.0, 9.0])
 HALF = 4.30265 * 2.40370
 
 
-def held(scores, seed, image, training: int) -> HeldOut:
+def held(scores, seed, image, training: int) -> Guesses:
     """Held-out predictions whose LIC numerator is `scores`."""
     scores = np.asarray(scores, float)
     right = np.where(scores > 0, scores, 0.3)
     images = tuple(f"i{place}" for place in range(max(image) + 1))
     shares = np.column_stack([1 - right, right])
-    return HeldOut(images, np.array(seed), np.array(image), np.ones(len(scores), int), shares, training)
+    return Guesses(images, np.array(seed), np.array(image), np.ones(len(scores), int), shares, training)
 
 
-def lic_of(own: HeldOut) -> Estimate:
-    return estimate(confidence_where_right(own), own, 100)
+def lic_of(own: Guesses, **given) -> Estimate:
+    return Estimate.read(own.counts("m").reading(("m sure", "m captions")), share, 100, **given)
 
 
 def test_the_half_width_by_hand():
@@ -58,7 +58,9 @@ def test_a_level_and_a_difference_by_hand():
     assert level.interval_over == REFITS
     half = 12.7062 * np.sqrt(800 * (1 / 2 + 2 / 4))
     assert level.interval() == (pytest.approx(60 - half, abs=0.01), pytest.approx(60 + half, abs=0.01))
-    both = difference(confidence_where_right(model), model, confidence_where_right(human), human, 100)
+    counts = Counts.merge([model.counts("m"), human.counts("h")])
+    counts = counts.reading(("m sure", "m captions", "h sure", "h captions"))
+    both = Estimate.read(counts, difference, 100, level=False)
     half = 12.7062 * np.sqrt(200 * (1 / 2 + 1 / 4))
     assert both.interval() == (pytest.approx(20 - half, abs=0.01), pytest.approx(20 + half, abs=0.01))
 
@@ -69,7 +71,7 @@ def test_the_sums_of_seeds_are_over_the_images_that_count():
     assert refits.seeds == (4, 9)
     assert refits.held_out.tolist() == [[True, True, False], [False, True, True]]
     kept = refits.held_out & np.array([False, True, True])
-    assert refits.sums(kept) == pytest.approx(np.array([[0.0, 1], [1.6, 2]]))
+    assert refits.by_seed(kept) == pytest.approx(np.array([[0.0, 1], [1.6, 2]]))
 
 
 def test_one_seed_and_nothing_trained_keep_the_bootstrap():
@@ -88,11 +90,10 @@ def test_a_row_says_what_its_interval_is_over():
 def test_an_interval_ends_where_the_range_of_its_metric_does():
     """LIC_M of 40 and 80 by seed is 60 ± 229 (above); seeds of 60 and 61 stay as they are by hand."""
     wide = held([0.8, 0.0, 0.6, 1.0], [4, 4, 9, 9], [0, 1, 1, 2], 8)
-    span = {"scale": 100, "span": (0, 100)}
-    assert estimate(confidence_where_right(wide), wide, **span).interval() == (0, 100)
+    assert lic_of(wide, span=(0, 100)).interval() == (0, 100)
     close = held([0.6, 0.6, 0.61, 0.61], [4, 4, 9, 9], [0, 1, 1, 2], 8)
     half = 12.7062 * np.sqrt(0.5 * (1 / 2 + 2 / 4))
-    low, high = estimate(confidence_where_right(close), close, **span).interval()
+    low, high = lic_of(close, span=(0, 100)).interval()
     assert low == pytest.approx(60.5 - half, abs=1e-3) and high == pytest.approx(60.5 + half, abs=1e-3)
     wider, closer = (seeded(own, [[0, 1, 2], [1, 2, 3]]) for own in ([[0.2] * 3, [1.0] * 3], [[0.6] * 3, [0.61] * 3]))
     first, other = (replace(own, span=(0, 100)) for own in (wider, closer))
@@ -118,12 +119,6 @@ def test_seeds_that_agree_say_nothing_of_their_spread():
 def test_what_a_solver_rounds_tells_nobody_apart():
     assert refit_p(np.array([2e-8, 3e-8, 2.5e-8]), 1 / 9) == 1
     assert refit_p(np.array([2e-3, 3e-3, 2.5e-3]), 1 / 9) < 0.05
-
-
-def test_how_many_were_trained_on_survives_its_bytes():
-    own = held([0.8, 0.0], [0, 1], [0, 1], 8)
-    assert held_out_from(held_out_bytes(own)).training == 8
-    assert held_out_from(held_out_bytes(replace(own, training=0))).training == 0
 
 
 # pairs

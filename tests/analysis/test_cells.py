@@ -9,9 +9,10 @@ from capbias_core.analysis.cells import beyond_parts, by_value, cells_left_out, 
 from capbias_core.analysis.read import comparisons
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import CapbiasError
+from capbias_core.measures.training import AttackerTrainer
 from capbias_core.prepare.cross import LEAST, crossed, parts_of
 from capbias_core.workspace.crossing import cross, keep_crossed
-from capbias_core.workspace.store import Workspace, bytes_frame
+from capbias_core.workspace.store import Workspace
 
 SIZES = {"Female, a": 120, "Female, b": 110, "Male, a": 170, "Male, b": 40}
 
@@ -72,19 +73,32 @@ def test_cells_are_counted_and_small_ones_left_out(workspace):
         cross(workspace, "c", "gender", "agee")
 
 
-def test_scores_by_value_and_beyond_both_attributes(workspace, capsys):
+@pytest.fixture
+def guessed(monkeypatch) -> list:
+    """What the attackers of a run guessed, caption by caption."""
+    found, held_out = [], AttackerTrainer.held_out
+
+    def noted(self, *given):
+        found.append(held_out(self, *given))
+        return found[-1]
+
+    monkeypatch.setattr(AttackerTrainer, "held_out", noted)
+    return found
+
+
+def test_scores_by_value_and_beyond_both_attributes(workspace, capsys, guessed):
     keep_crossed(workspace, "c", cross(workspace, "c", "gender", "group"))
     place = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", "gender x group"]
     assert cli.main(["score", *place, "--metric", "lic", "--seeds", "3"]) == 0
     assert "chance for LIC_M and LIC_D is 11.11." in capsys.readouterr().err
     (run,) = runs_by_value(workspace, "c", "gender x group", "ngram").values()
-    frame = bytes_frame(workspace.array(run.run_id, "model"))
-    guesses = frame[[column for column in frame if column.startswith("p")]].to_numpy()
-    right = guesses.argmax(axis=1) == frame["label"]
+    (own,) = guessed
+    guesses, labels = own.probabilities, own.label
+    right = guesses.argmax(axis=1) == labels
     found = by_value(workspace, run)
     for label, value in enumerate(run.spec.attribute["values"]):
-        own = frame["label"] == label
-        assert found[value].value == pytest.approx(100 * (guesses.max(axis=1) * right)[own].mean())
+        of_value = labels == label
+        assert found[value].value == pytest.approx(100 * (guesses.max(axis=1) * right)[of_value].mean())
     assert found["Female, a"].value > found["Male, a"].value + 20
     capsys.readouterr()
     assert cli.main(["score", "--view", "by-value", *place]) == 0
@@ -92,21 +106,21 @@ def test_scores_by_value_and_beyond_both_attributes(workspace, capsys):
     assert cli.main(["score", "--view", "by-value", *place[:-1], "age"]) == 2
 
 
-def test_what_is_beyond_both_attributes(workspace, capsys):
+def test_what_is_beyond_both_attributes(workspace, capsys, guessed):
     keep_crossed(workspace, "c", cross(workspace, "c", "gender", "half"))
     place = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", "gender x half"]
     assert cli.main(["score", *place, "--metric", "lic", "--seeds", "3"]) == 0
     (run,) = runs_by_value(workspace, "c", "gender x half", "ngram").values()
-    frame = bytes_frame(workspace.array(run.run_id, "model"))
-    guesses = frame[[column for column in frame if column.startswith("p")]].to_numpy()
-    right = guesses.argmax(axis=1) == frame["label"]
+    (own,) = guessed
+    guesses, labels = own.probabilities, own.label
+    right = guesses.argmax(axis=1) == labels
     beyond = beyond_parts(workspace, run)
     assert beyond is not None and dict(beyond.parts).keys() == {"gender", "half"} and cells_left_out(run) == 0
     # In the order Female left, Female right, Male left, Male right.
     female = guesses[:, :2].sum(axis=1) > guesses[:, 2:].sum(axis=1)
     left = guesses[:, [0, 2]].sum(axis=1) > guesses[:, [1, 3]].sum(axis=1)
-    parts = [100 * (female == (frame["label"] < 2)), 100 * (left == (frame["label"] % 2 == 0))]
-    means = [pd.Series(own).groupby(frame["seed"]).mean() for own in (100 * right, *parts)]
+    parts = [100 * (female == (labels < 2)), 100 * (left == (labels % 2 == 0))]
+    means = [pd.Series(part).groupby(own.seed).mean() for part in (100 * right, *parts)]
     assert beyond.beyond == pytest.approx((means[0] - means[1] * means[2] / 100).mean())
     low, high = beyond.interval
     assert low is not None and high is not None and low < 0 < high, "halves are drawn without regard to captions"

@@ -21,7 +21,7 @@ from capbias_core.analysis.printed import printed_conditions
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
-from capbias_core.measures.held_out import held_out_from
+from capbias_core.measures.base import counts_of
 from capbias_core.present.conditions import (
     TITLES,
     WHAT,
@@ -146,22 +146,18 @@ def test_the_interval_of_a_difference_is_that_of_its_seeds(measured):
 
 def correct_confidence(workspace, run_id: str) -> dict[str, tuple[float, int]]:
     """Of each held-out image the confidence in right guesses, summed, and how many guesses."""
-    evidence = held_out_from(workspace.array(run_id, "model"))
-    found: dict[str, tuple[float, int]] = {}
-    for place, label, shares in zip(evidence.image, evidence.label, evidence.probabilities, strict=True):
-        total, count = found.get(evidence.images[place], (0.0, 0))
-        right = shares.argmax() == label
-        found[evidence.images[place]] = (total + (shares.max() if right else 0.0), count + 1)
-    return found
+    counts = counts_of(workspace, workspace.run(run_id))[""].reading(("model sure", "model captions")).taking_part
+    return {image: (float(sure), int(n)) for image, (sure, n) in zip(counts.images, counts.sums, strict=True)}
 
 
 def by_seed(workspace, run_id: str) -> dict[int, float]:
-    """LIC_M of each seed as a loop over its guesses."""
-    evidence = held_out_from(workspace.array(run_id, "model"))
-    found: dict[int, list[float]] = {}
-    for seed, label, shares in zip(evidence.seed, evidence.label, evidence.probabilities, strict=True):
-        found.setdefault(seed, []).append(shares.max() if shares.argmax() == label else 0.0)
-    return {seed: 100 * sum(own) / len(own) for seed, own in found.items()}
+    """LIC_M of each seed as a loop over the images that it tests."""
+    counts, found = counts_of(workspace, workspace.run(run_id))[""], {}
+    sure, captions = (counts.columns[f"model {name}"] for name in ("sure", "captions"))
+    for seed in counts.seeds:
+        rows = [row for row, own in enumerate(counts.seed) if own == seed]
+        found[seed] = 100 * sum(sure[row] for row in rows) / sum(captions[row] for row in rows)
+    return found
 
 
 def test_naming_a_set_anew_keeps_what_was_measured(measured):

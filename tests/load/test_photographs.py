@@ -193,7 +193,7 @@ def test_a_run_that_makes_an_item(tmp_path, folder, monkeypatch):
     assert workspace.enqueue(spec, "mine", "token")
     assert workspace.claim(spec.run_id, "token")
     outcome = run_one(workspace, spec, silent)
-    workspace.finish(spec.run_id, "token", outcome.results, outcome.arrays, outcome.notes)
+    workspace.finish(spec.run_id, "token", outcome.results, outcome.kept, outcome.notes)
     assert workspace.frame(workspace.item("boxes", "people", "mine").hash)["image_id"].tolist() == ["785", "872"]
     assert plan_artifact(workspace, "mine", "copies", options).run_id == spec.run_id
     assert not workspace.enqueue(spec, "mine", "other"), "it is not made twice"

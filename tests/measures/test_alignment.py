@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
+from capbias_core.aggregate import unlabelled
 from capbias_core.analysis.alignment import constant_alignment
 from capbias_core.analysis.published import beside_measured
 from capbias_core.errors import CapbiasError
@@ -20,7 +21,7 @@ from capbias_core.metrics.caption_quality import has_java
 from capbias_core.prepare.align import Alignment, neighbours
 from capbias_core.present.alignment import constant_sentence, side_by_side
 from capbias_core.runs.plan import Request, plan
-from capbias_core.runs.run import run_one
+from capbias_core.runs.run import estimates, run_one
 from capbias_core.types import RESULT_COLUMNS, Result, Vectors, silent
 from capbias_core.workspace import ingest
 from capbias_core.workspace.store import Workspace, bytes_frame
@@ -385,8 +386,8 @@ def test_the_estimates_of_a_run_are_those_at_its_delta(tools, monkeypatch):
     (spec,) = plan(workspace, replace(request, metrics=("alignment",), options=option))
     outcome = run_one(workspace, spec, silent)
     assert workspace.enqueue(spec, "c", "t") and workspace.claim(spec.run_id, "t")
-    workspace.finish(spec.run_id, "t", outcome.results, outcome.arrays, ())
-    again = measure.estimates(workspace, workspace.run(spec.run_id))
+    workspace.finish(spec.run_id, "t", outcome.results, outcome.kept, ())
+    again = estimates(workspace, workspace.run(spec.run_id))
     assert {name: own.value for (name, _), own in again.items()} == pytest.approx(
         {row.metric: row.value for row in outcome.results if row.alignment == "contextual_glove_0.25"}
     )
@@ -402,13 +403,14 @@ def test_meteor_of_the_sweep(tools):
     human = ["someone spanner zzz"] * 3 + ["someone whisk zzz", "someone here"]
     known = frozenset(["someone", "here", "wrench", "spoon"])
     near = neighbours({"spanner", "whisk"}, known, read_vectors(path, ANGLES_OF_SET))
-    found = measure.sweep(pd.Series(list("aabbc")), human, known, near, [0.4], silent)
-    assert found[None].meteor[4] == found[0.4].meteor[4] == 1, "a caption that stays as it is"
-    assert len(set(found[None].meteor[:4])) == 1, "one of three words is left, whichever the others were"
-    assert len(set(found[0.4].meteor[:3])) == 1 and found[0.4].meteor[0] > 2 * found[0.4].meteor[3] > 0
+    found = measure.sweep(pd.Series(list("abcde")), unlabelled, human, known, near, [0.4], silent)
+    constant, nearest = (found[delta].columns["METEOR"] for delta in (None, 0.4))
+    assert constant[4] == nearest[4] == 1, "a caption that stays as it is"
+    assert len(set(constant[:4])) == 1, "one of three words is left, whichever the others were"
+    assert len(set(nearest[:3])) == 1 and nearest[0] > 2 * nearest[3] > 0
     table = measure.sweep_table(found)
-    assert table["METEOR"].tolist() == pytest.approx([100 * found[0.4].meteor.mean()])
-    assert table["METEOR_constant"].tolist() == pytest.approx([100 * found[None].meteor.mean()])
+    assert table["METEOR"].tolist() == pytest.approx([100 * nearest.mean()])
+    assert table["METEOR_constant"].tolist() == pytest.approx([100 * constant.mean()])
     assert (table["METEOR_low"] < table["METEOR"]).all() and (table["METEOR_high"] > table["METEOR"]).all()
 
 
@@ -638,7 +640,7 @@ def test_the_page(tools, monkeypatch, with_vectors):
                 outcome = run_one(workspace, spec, silent)
                 workspace.enqueue(spec, "c", "t")
                 workspace.claim(spec.run_id, "t")
-                left = outcome.results, outcome.arrays, outcome.notes, (), outcome.lacking
+                left = outcome.results, outcome.kept, outcome.notes, (), outcome.lacking
                 workspace.finish(spec.run_id, "t", *left)
     monkeypatch.setenv("CAPBIAS_HOME", str(workspace.folder))
     monkeypatch.chdir(ROOT)

@@ -9,22 +9,14 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from capbias_core.aggregate import Estimate, comparison, cross_fitting, rank
+from capbias_core.aggregate import Counts, Estimate, cross_fitting, rank
 from capbias_core.aggregate.estimate import BOOTSTRAP_SEED
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.bias_amplification import (
-    METRICS,
-    cooccurrence_bytes,
-    cooccurrence_estimates,
-    cooccurrence_from,
-    evidence_of,
-    word_to_value,
-)
+from capbias_core.measures.base import estimates_of
+from capbias_core.measures.bias_amplification import METRICS, counts_of_frames, of_tables
 from capbias_core.metrics import bias_amplification as ba
 from capbias_core.metrics import dba_g, dba_o
-from capbias_core.metrics.directional import counted
-from capbias_core.metrics.evidence import Cooccurrence, CooccurrenceCounts
 from capbias_core.prepare.tasks import content_words, encode, function_words, named_objects, object_names, pair_counts
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
@@ -32,19 +24,6 @@ from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.store import Workspace
 
 GENDER = get_attribute("gender")
-
-
-def of_runs(values, tasks) -> CooccurrenceCounts:
-    """The counts of captions given as (n, K) and (n, L) booleans, as runs count them."""
-    values, tasks = (csr_array(np.asarray(side, dtype=np.int32)) for side in (values, tasks))
-    counts = pair_counts(np.arange(values.shape[0]), values.shape[0], values, tasks)
-    return CooccurrenceCounts.of(counts.sum(axis=0), values.shape[1], tasks.shape[1])
-
-
-def compared(metric, human: tuple, model: tuple) -> float:
-    """The value of two sides (values, tasks) by the form that runs use, where the human side itself decides."""
-    sides = of_runs(*human), of_runs(*model)
-    return float(metric(*sides, sides))
 
 
 def pairs(values, tasks) -> np.ndarray:
@@ -73,6 +52,8 @@ def test_dba_equals_the_package_on_one_hot_arrays(seed):
     expected = float(package.computeBiasAmp(t, a, a_m)[0])
     assert dba_g(value, task, value_m, task) == pytest.approx(expected, abs=1e-6)
 
+
+PUBLIC = {"DBA_G": dba_g, "DBA_O": dba_o}
 
 # worked out by hand
 
@@ -123,14 +104,18 @@ def test_independent_pairs_take_the_other_sign():
     assert dba_o(values, [[1], [0], [1], [0]], values, [[1], [1], [1], [0]]) == pytest.approx(-0.25)
 
 
-def test_runs_compare_as_the_functions_of_arrays_do():
+@pytest.mark.parametrize("name", ["BA", "DBA_G", "DBA_O"])
+def test_a_metric_of_runs_is_the_public_function(name):
+    """Summed over images as runs count them, and from arrays of captions."""
+    human, model = (
+        pair_counts(np.arange(8) // 2, 4, *(csr_array(np.array(own, dtype=np.int32)) for own in (HUMAN_VALUES, words)))
+        for words in (HUMAN_WORDS, MODEL_WORDS)
+    )
+    counts = Counts.by_image("abcd", np.zeros(4, int), {f"{name} human": human, f"{name} model": model})
+    (found,) = estimates_of([METRICS[name]], counts, GENDER.values).values()
     sides = (HUMAN_VALUES, HUMAN_WORDS), (HUMAN_VALUES, MODEL_WORDS)
-    assert compared(METRICS["BA"].compare, *sides) == ba(*(pairs(*side) for side in sides))
-    assert compared(METRICS["DBA_G"].compare, *sides) == dba_g(*sides[0], *sides[1])
-    assert compared(METRICS["DBA_O"].compare, *sides) == dba_o(*sides[0], *sides[1])
-    own, theirs = counted(*sides[0], *sides[1])[1], of_runs(*sides[1])
-    assert (own.n, own.value.tolist(), own.task.tolist()) == (theirs.n, theirs.value.tolist(), theirs.task.tolist())
-    assert own.pair.tolist() == theirs.pair.tolist()
+    expected = ba(*(pairs(*side) for side in sides)) if name == "BA" else PUBLIC[name](*sides[0], *sides[1])
+    assert found.value == pytest.approx(100 * expected) and found.interval() == (None, None)
 
 
 # task words
@@ -203,99 +188,64 @@ def sides(n: int = 40):
     return human, captions({str(i): [text(i, 4)] for i in range(n)}), labels
 
 
-def test_evidence_from_captions():
+def counted(human, model, labels, attribute=GENDER, objects=None) -> Counts:
+    return counts_of_frames(human, model, labels, attribute, objects)
+
+
+def names_of_counts(counts: Counts) -> list[str]:
+    return [name.removesuffix(" human") for name in counts.columns if name.endswith(" human")]
+
+
+def values_of(counts: Counts) -> dict[str, Estimate]:
+    return {name: own for (name, _), own in estimates_of(METRICS.values(), counts, GENDER.values).items()}
+
+
+def test_counts_from_captions():
     human, model, labels = sides()
     objects = pd.Series({image: "person|cake" if label == "Female" else "tie" for image, label in labels.items()})
-    found, notes = evidence_of(human, model, labels, GENDER, objects)
-    assert list(found) == ["BA", "DBA_G", "DBA_O"] and len(notes) == 3
-    assert set(found["BA"].tasks) == {"cake", "tie"} and found["DBA_G"].tasks == ("cake", "tie")
-    # Humans: 3/4 and 1/2 of the captions of each value have its word, so b = 5/8; the model's b = 1.
-    assert comparison(word_to_value, found["BA"], 100).value == pytest.approx(37.5)
-    low, high = comparison(word_to_value, found["BA"], 100).interval()
+    found = counted(human, model, labels, GENDER, objects)
+    assert names_of_counts(found) == ["BA", "DBA_G", "DBA_O"]
+    # All, two values, two words, four pairs. Humans: 3/4 and 1/2 of the captions of each value have its word, so b is
+    # 5/8; the model's b is 1.
+    assert found.widths["BA human"] == found.widths["DBA_G model"] == 9
+    estimate = replace(values_of(found)["BA"], no_interval="")
+    assert estimate.value == pytest.approx(37.5)
+    low, high = estimate.interval()
     assert low <= 37.5 <= high
 
 
 def test_captions_that_name_no_or_both_values_do_not_count():
     human, model, labels = sides()
     more = captions({"0": ["a person with a cake"] * 9 + ["a man and a woman with a cake"] * 9})
-    found, _ = evidence_of(pd.concat([human, more], ignore_index=True), model, labels, GENDER, None)
-    assert found["BA"].human[:, 0].sum() == len(human) and "DBA_G" not in found
+    found = counted(pd.concat([human, more], ignore_index=True), model, labels)
+    assert found.columns["BA human"][:, 0].sum() == len(human) and names_of_counts(found) == ["BA", "DBA_O"]
 
 
-def test_an_attribute_without_words_has_dba_o_only():
-    human, model, labels = sides()
-    found, _ = evidence_of(human, model, labels, plain_attribute("group", ("Female", "Male")), None)
-    assert list(found) == ["DBA_O"]
-
-
-def test_objects_of_other_images_leave_the_others():
-    human, model, labels = sides()
-    found, notes = evidence_of(human, model, labels, GENDER, pd.Series({"elsewhere": "cake"}))
-    assert list(found) == ["BA", "DBA_O"]
-    (note,) = [note for note in notes if note.startswith("DBA_G left out")]
-    assert "on some of these images and not on others" in note
-
-
-def test_captions_without_words_or_objects_are_refused():
-    human, model, labels = sides()
-    plain = [frame.assign(caption="...") for frame in (human, model)]
-    with pytest.raises(CapbiasError, match="each value of gender"):
-        evidence_of(*plain, labels, GENDER, None)
-
-
-def test_a_captioner_that_names_no_value_has_dba_o_only():
+def test_an_attribute_without_words_and_a_captioner_that_names_nobody_have_dba_o_only():
     """A difference to captions none of which counts is no 0."""
     human, model, labels = sides()
+    assert names_of_counts(counted(human, model, labels, plain_attribute("group", ("Female", "Male")))) == ["DBA_O"]
     model["caption"] = model["caption"].str.replace("woman|man", "person", regex=True)
     objects = labels.map({"Female": "cake", "Male": "tie"})
-    found, notes = evidence_of(human, model, labels, GENDER, objects)
-    assert list(found) == ["DBA_O"]
-    (left,) = [note for note in notes if "left out" in note]
-    assert left.startswith("BA, DBA_G left out")
+    assert names_of_counts(counted(human, model, labels, GENDER, objects)) == ["DBA_O"]
+    assert names_of_counts(counted(human, human, labels, GENDER, pd.Series({"elsewhere": "cake"}))) == ["BA", "DBA_O"]
+    with pytest.raises(CapbiasError, match="each value of gender"):
+        counted(human.assign(caption="..."), model.assign(caption="..."), labels)
 
 
 def test_a_value_without_words_does_not_keep_ba_away():
     human, model, labels = sides()
     other = replace(GENDER, values=("Female", "Male", "Other"), words={**GENDER.words, "Other": ()})
-    found, _ = evidence_of(human, model, labels, other, None)
-    assert set(found["BA"].tasks) == {"cake", "tie"}
-
-
-@pytest.mark.long
-def test_intervals_speak_for_their_values():
-    """Another human caption of each image as the model: over many sets of images the intervals hold 0 about as often
-    as they say, and the value stands about in their middle."""
-    rng, places, held = np.random.default_rng(5), [], 0
-    words = np.array(["cake", "tie", "dog", "cup", "book", "kite"])
-    labels = pd.Series({str(i): "Female" if i % 2 else "Male" for i in range(300)})
-
-    def told(i):
-        lean = words[:3] if i % 2 else words[3:]
-        return f"a {'woman' if i % 2 else 'man'} with a {rng.choice(lean if rng.random() < 0.3 else words)}"
-
-    for _ in range(40):
-        texts = [captions({image: [told(int(image))] for image in labels.index}) for _ in range(2)]
-        found, _ = evidence_of(*texts, labels, GENDER, None)
-        estimate = comparison(word_to_value, found["BA"], 100)
-        low, high = estimate.interval()
-        places.append((estimate.value - low) / (high - low))
-        held += low <= 0 <= high
-    assert np.mean(places) == pytest.approx(0.5, abs=0.06)
-    assert held >= 34
-
-
-def crossfit(evidence: Cooccurrence, name: str) -> Estimate:
-    return cooccurrence_estimates({name: evidence})[f"{name}_crossfit"]
+    assert counted(human, model, labels, other).widths["BA human"] == 1 + 3 + 2 + 6
 
 
 @pytest.mark.parametrize("name", ["BA", "DBA_O"])
 def test_signs_that_no_half_doubts_give_the_papers_value(name):
     """Women with cakes and men with ties, three of four times: each half of 400 images says so."""
-    human, model, labels = sides(400)
-    evidence = evidence_of(human, model, labels, GENDER, None)[0][name]
-    paper, own = comparison(METRICS[name].compare, evidence, 100), crossfit(evidence, name)
+    found = values_of(counted(*sides(400)))
+    paper, own = found[name], found[f"{name}_crossfit"]
     assert own.value == pytest.approx(paper.value) and own.unsure == 0
-    assert own.interval() == pytest.approx(paper.interval(), abs=1)
+    assert own.interval() == pytest.approx(replace(paper, no_interval="").interval(), abs=1)
 
 
 def test_a_sign_of_other_images_by_hand(monkeypatch):
@@ -311,9 +261,8 @@ def test_a_sign_of_other_images_by_hand(monkeypatch):
         women = np.asarray(women, dtype=int)
         return csr_array(np.column_stack([np.ones(4), women, 1 - women, np.ones(4), women, 1 - women]))
 
-    own = Cooccurrence(tuple("abcd"), 2, ("w",), counted(first), counted(np.ones(4)))
-    assert comparison(word_to_value, own, 1).value == 0
-    found = crossfit(own, "BA")
+    columns, constants = of_tables("BA", counted(first), counted(np.ones(4)), 2)
+    found = values_of(Counts.by_image("abcd", np.zeros(4, int), columns, constants=constants))["BA_crossfit"]
     assert found.value == pytest.approx(100 * 0.5) and found.unsure == pytest.approx(100 * (0.5 + 0.5) / 2)
 
 
@@ -333,11 +282,10 @@ def test_cross_fitted_intervals_contain_the_large_sample_value():
             pairs = [having * side[:, None] for side in (named, ~named)]
             return csr_array(np.hstack([np.ones((n, 1)), named[:, None], ~named[:, None], having, *pairs]))
 
-        evidence = Cooccurrence(
-            tuple(map(str, range(n))), 2, tuple(map(str, range(words))), counted(women), counted(captioner)
-        )
-        for found, held in ((comparison(word_to_value, evidence, 100), paper), (crossfit(evidence, "BA"), own)):
-            low, high = found.interval()
+        columns, constants = of_tables("BA", counted(women), counted(captioner), 2)
+        found = values_of(Counts.by_image(map(str, range(n)), np.zeros(n, int), columns, constants=constants))
+        for name, held in (("BA", paper), ("BA_crossfit", own)):
+            low, high = replace(found[name], no_interval="").interval()
             held.append(low <= 1 <= high)
     assert np.mean(own) >= 0.9 and np.mean(paper) < 0.6
 
@@ -360,12 +308,8 @@ def test_runs_give_the_papers_value_no_interval(tmp_path):
         assert own.ci_low < own.value < own.ci_high and own.interval == "images"
 
 
-def test_evidence_is_kept_whole_and_captioners_are_ranked():
+def test_captioners_are_ranked():
     human, model, labels = sides()
-    strong = evidence_of(human, model, labels, GENDER, None)[0]["BA"]
-    same = evidence_of(human, human[human["caption_index"] == 1], labels, GENDER, None)[0]["BA"]
-    again = cooccurrence_from(cooccurrence_bytes(strong))
-    assert isinstance(again, Cooccurrence) and again.images == strong.images and again.tasks == strong.tasks
-    assert (again.human != strong.human).nnz == 0 and (again.model != strong.model).nnz == 0
-    found = rank({"strong": comparison(word_to_value, again, 100), "same": comparison(word_to_value, same, 100)})
-    assert found.letters == {"strong": "b", "same": "a"}
+    strong = values_of(Counts.load(counted(human, model, labels).save()))["BA"]
+    same = values_of(counted(human, human[human["caption_index"] == 1], labels))["BA"]
+    assert rank({"strong": strong, "same": same}).letters == {"strong": "b", "same": "a"}

@@ -6,7 +6,6 @@ import csv
 import json
 from html import escape
 from itertools import combinations
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -15,18 +14,19 @@ from scipy.sparse import csr_array
 from scipy.stats import hypergeom
 
 from capbias_core import cli
-from capbias_core.aggregate.groups import by_group
+from capbias_core.aggregate import Counts
 from capbias_core.api import leading
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures import description, named_values
-from capbias_core.measures.by_group import GroupSums
+from capbias_core.measures.base import estimates_of, of_groups
 from capbias_core.measures.hallucination import mentions_of
 from capbias_core.measures.image_objects import categories_of
-from capbias_core.measures.ratio_error import naming, wrong_over_all
+from capbias_core.measures.ratio_error import names_in
 from capbias_core.measures.reference_words import covered
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.metrics import chair_i, chair_s, object_recall, vocabulary_10
+from capbias_core.metrics.naming import wrong_names
 from capbias_core.metrics.vocabulary import shares_of_ten
 from capbias_core.prepare.tasks import encode, object_names
 from capbias_core.present.gaps import GAPS, READING, gap_table
@@ -167,9 +167,9 @@ def test_nouns_and_verbs_of_the_human_captions_by_hand():
     texts = ["a dog chases the ball", "women playing with a dog on grass", "a cat"]
     human = pd.DataFrame({"image_id": ["1", "1", "2"], "caption": texts})
     found = covered(frame, human, GENDER.masked_words)
-    assert found["noun_recall"].numerator.tolist() == [2, 1] and found["noun_recall"].denominator.tolist() == [4, 1]
-    assert found["verb_recall"].numerator.tolist() == [1, 0] and found["verb_recall"].denominator.tolist() == [2, 0]
-    assert covered(frame, human)["noun_recall"].denominator.tolist() == [5, 1]
+    assert found["nouns in both"].tolist() == [2, 1] and found["nouns"].tolist() == [4, 1]
+    assert found["verbs in both"].tolist() == [1, 0] and found["verbs"].tolist() == [2, 0]
+    assert covered(frame, human)["nouns"].tolist() == [5, 1]
 
 
 # groups
@@ -179,19 +179,19 @@ def test_a_groups_vocabulary_is_that_of_its_captions_alone():
     rng = np.random.default_rng(0)
     words = np.array(["a", "dog", "cat", "runs", "red", "big", "tree", "ball"])
     texts = [" ".join(rng.choice(words[: 4 + place % 5], 3)) for place in range(60)]
-    frame = pd.DataFrame({"image_id": [str(place // 2) for place in range(60)], "caption": texts})
     label = np.arange(60) // 2 % 3
-    counts = {"vocabulary_10": description._vocabulary(encode(texts).words(), label)}
-    found = GroupSums.of(frame, lambda images: np.array([int(own) % 3 for own in images]), counts)
     of_group = [[text for text, own in zip(texts, label, strict=True) if own == value] for value in range(3)]
+    in_group = np.zeros(60)
+    for value, own in enumerate(of_group):
+        in_group[label == value] = shares_of_ten(encode(own).words())
+    columns = {"variety": shares_of_ten(encode(texts).words()), "variety in group": in_group}
+    image_id = pd.Series([f"{place // 2:02}" for place in range(60)])
+    found = Counts.of_captions(image_id, lambda images: np.array([int(own) % 3 for own in images]), columns)
     alone = [vocabulary_10(own) for own in of_group]
-    own = description.GROUPED
-    whole, within = own.whole(found)["vocabulary_10"], own.within(found)["vocabulary_10"]
-    assert whole.value == pytest.approx(vocabulary_10(texts))
-    assert [own.value for own in by_group(within, found.label, 3)] == pytest.approx(alone)
-    gap = own.differences(found, 3)["vocabulary_10_gap"]
-    assert gap.value == pytest.approx(max(alone) - min(alone))
-    assert found.sizes_text("xyz") == "x 20, y 20, z 20 captions"
+    whole, gap = estimates_of(description.METRICS[2:4], found, "xyz").values()
+    assert whole.value == pytest.approx(vocabulary_10(texts)) and gap.value == pytest.approx(max(alone) - min(alone))
+    within = of_groups(description.METRICS[2], found.reading(description.METRICS[2].reads), "xyz")
+    assert [within.of_images(np.flatnonzero(found.label == own)).value for own in range(3)] == pytest.approx(alone)
 
 
 @pytest.mark.long
@@ -219,22 +219,22 @@ def test_values_named_wrongly_by_group_make_up_the_papers_error(coco_bias):
     labels = table[table.isin(GENDER.values)]
     frame = pd.DataFrame(json.loads((coco_bias / "results" / "nic.json").read_text())).astype(str)
     frame = frame[frame["image_id"].isin(labels.index)].reset_index(drop=True)
-    own = named_values.GROUPED
-    evidence = naming(frame, labels, GENDER)
-    found = GroupSums.of(
-        frame,
+    names = names_in(frame["caption"], GENDER)
+    wrong = wrong_names(names, labels[frame["image_id"]].map(GENDER.values.index).to_numpy())
+    counts = Counts.of_captions(
+        frame["image_id"],
         lambda images: labels[images].map(GENDER.values.index).to_numpy(),
-        {"misnamed": wrong_over_all(evidence), "unnamed": named_values.unnamed_over_all(evidence)},
+        {"misnamed": wrong, "unnamed": ~names.any(axis=1)},
     )
-    assert round(own.whole(found)["misnamed"].value, 2) == 14.25
+    found = {name: own.value for (name, _), own in estimates_of(named_values.METRICS, counts, GENDER.values).items()}
+    assert round(found["misnamed"], 2) == 14.25
     words = [set(text.split()) for text in frame["caption"]]
     named = {value: [not own.isdisjoint(GENDER.words[value]) for own in words] for value in GENDER.values}
     counted = pd.DataFrame(named).assign(label=labels[frame["image_id"]].to_numpy())
     women, men = (counted[counted["label"] == value] for value in GENDER.values)
     gap = 100 * ((men["Female"] & ~men["Male"]).mean() - (women["Male"] & ~women["Female"]).mean())
     left = 100 * ((~men["Female"] & ~men["Male"]).mean() - (~women["Female"] & ~women["Male"]).mean())
-    assert own.differences(found, 2)["misnamed_gap"].value == pytest.approx(gap)
-    assert own.differences(found, 2)["unnamed_gap"].value == pytest.approx(left)
+    assert found["misnamed_gap"] == pytest.approx(gap) and found["unnamed_gap"] == pytest.approx(left)
 
 
 # runs
@@ -293,8 +293,8 @@ def test_runs_give_values_groups_and_gaps(workspace):
     some = rows.drop(without.index)
     assert (some["ci_low"] - 1e-9 <= some["value"]).all() and (some["value"] <= some["ci_high"] + 1e-9).all()
     for spec, outcome in outcomes.values():
-        kept = SimpleNamespace(array=lambda run_id, name, arrays=outcome.arrays: arrays[name])
-        again = MEASURES[spec.measure].estimates(kept, SimpleNamespace(run_id=spec.run_id, spec=spec))
+        counts = Counts.load(outcome.kept["counts"])
+        again = estimates_of(MEASURES[spec.measure].metrics, counts, GENDER.values)
         assert {name: own.value for (name, _), own in again.items()} == pytest.approx(
             {row.metric: row.value for row in outcome.results if not row.group}
         )

@@ -135,7 +135,7 @@ def test_a_set_that_another_run_replaced_is_made_again(workspace, blip, monkeypa
         assert workspace.enqueue(spec, "mine", "token"), "it is computed"
         workspace.claim(spec.run_id, "token")
         outcome = done(workspace, spec)
-        workspace.finish(spec.run_id, "token", outcome.results, outcome.arrays, outcome.notes)
+        workspace.finish(spec.run_id, "token", outcome.results, outcome.kept, outcome.notes)
         found.setdefault(spec.run_id, []).append(workspace.item("captions", "tiny-blip", "mine").hash)
     assert sorted(map(len, found.values())) == [1, 2] and len({own for each in found.values() for own in each}) == 2
     again = captioning(workspace, str(blip), **few)
@@ -226,7 +226,7 @@ def test_a_set_knows_who_wrote_it_when_its_photographs_are_others(workspace, bli
     workspace.enqueue(spec, "mine", "token")
     workspace.claim(spec.run_id, "token")
     outcome = done(workspace, spec)
-    workspace.finish(spec.run_id, "token", outcome.results, outcome.arrays, outcome.notes)
+    workspace.finish(spec.run_id, "token", outcome.results, outcome.kept, outcome.notes)
     before = judged(workspace, "set").options["judge"]
     keep_images(workspace, coloured(place, "2"), "mine", "own")
     assert workspace.run(spec.run_id) is None

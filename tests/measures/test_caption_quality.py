@@ -12,17 +12,17 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
-from capbias_core.aggregate import Estimate, quotient
+from capbias_core.aggregate import Counts, Estimate, quotient
 from capbias_core.aggregate.bootstrap import resampled_sums
 from capbias_core.aggregate.estimate import BOOTSTRAP_SEED
-from capbias_core.aggregate.groups import across_groups, by_group
 from capbias_core.aggregate.trend import r_squared, trend
 from capbias_core.analysis.published import beside_measured, fullest_table
 from capbias_core.analysis.tradeoff import measured_points, printed_points
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
-from capbias_core.measures.caption_quality import GROUPED, SCORERS, scored
+from capbias_core.measures.base import estimates_of
+from capbias_core.measures.caption_quality import PERFORMANCE, SCORERS, scored
 from capbias_core.measures.registry import METRICS
 from capbias_core.metrics import bleu4, cider, meteor, performance_gap, rouge_l, vocabulary
 from capbias_core.metrics.caption_quality import (
@@ -35,7 +35,7 @@ from capbias_core.metrics.caption_quality import (
     meteor_scores,
     rouge_scores,
 )
-from capbias_core.metrics.performance_gap import gap
+from capbias_core.metrics.share import gap
 from capbias_core.prepare import java as java_room
 from capbias_core.prepare.treebank import PLAIN, PTB, default_tokenizer, quality_tokens
 from capbias_core.present.colour import GREY, MEASURED
@@ -225,17 +225,17 @@ def test_the_gap_by_hand():
     assert performance_gap([0.2, 0.5]) == pytest.approx(0.3)
     assert performance_gap([0.2, 0.5, 0.1]) == pytest.approx(0.4)
     whole = estimate_of([0.1, 0.3, 0.4, 0.6, 0.1])
-    two = np.array([0, 0, 1, 1, 0])
-    assert [own.value for own in by_group(whole, np.array([0, 0, 1, 1, 2]), 3)] == pytest.approx([20, 50, 10])
-    assert across_groups(whole, np.array([0, 0, 1, 1, 2]), 3, gap).value == pytest.approx(40)
-    assert across_groups(whole, two, 2, gap).value == pytest.approx(100 * (0.5 - 0.5 / 3))
-    assert across_groups(whole, 1 - two, 2, gap).value == pytest.approx(-100 * (0.5 - 0.5 / 3))
+    two, three = np.array([0, 0, 1, 1, 0]), np.array([0, 0, 1, 1, 2])
+    assert [whole.of_images(np.flatnonzero(three == own)).value for own in range(3)] == pytest.approx([20, 50, 10])
+    assert whole.across(three, 3, gap).value == pytest.approx(40)
+    assert whole.across(two, 2, gap).value == pytest.approx(100 * (0.5 - 0.5 / 3))
+    assert whole.across(1 - two, 2, gap).value == pytest.approx(-100 * (0.5 - 0.5 / 3))
 
 
 def test_the_gaps_interval_is_that_of_resampled_images():
     rng = np.random.default_rng(0)
     scores, group = rng.random(300), rng.integers(0, 2, 300)
-    found = across_groups(estimate_of(scores), group, 2, gap)
+    found = estimate_of(scores).across(group, 2, gap)
     low, high = found.interval()
     # Each image as its own column: the draws' weights, with which the means are taken anew.
     weights = resampled_sums(np.eye(300), BOOTSTRAP_SEED)
@@ -251,7 +251,7 @@ def test_the_gaps_interval_is_that_of_resampled_images():
 
 
 def test_a_group_without_images_leaves_the_gap_undefined():
-    found = across_groups(estimate_of([0.1, 0.2]), np.array([0, 0]), 2, gap)
+    found = estimate_of([0.1, 0.2]).across(np.array([0, 0]), 2, gap)
     assert np.isnan(found.value) and found.interval() == (None, None)
 
 
@@ -326,21 +326,6 @@ def test_without_java_the_rest_is_given_and_said(tmp_path, monkeypatch):
         run_all(tmp_path / "again", tokenizer=PTB)
 
 
-def test_estimates_come_back_from_what_a_run_left(tmp_path, monkeypatch):
-    monkeypatch.setattr(java_room.shutil, "which", lambda name: None)
-    request = workspace_with(tmp_path)
-    request.options["tokenizer"] = PLAIN
-    workspace = Workspace(tmp_path)
-    (spec,) = [spec for spec in plan(workspace, request) if spec.measure == "caption_quality"]
-    outcome = run_one(workspace, spec, lambda share, text: None)
-    kept = type("Kept", (), {"array": lambda self, run_id, name: outcome.arrays[name]})()
-    row = type("Row", (), {"run_id": spec.run_id, "spec": spec})()
-    found = GROUPED.estimates(kept, row)
-    values = {result.metric: result.value for result in outcome.results if not result.group}
-    assert {name: own.value for (name, _), own in found.items()} == pytest.approx(values)
-    assert found["cider", ""].images == tuple(IMAGES)
-
-
 def test_the_tokenizer_is_part_of_the_run(tmp_path):
     request = workspace_with(tmp_path)
     ids = []
@@ -354,14 +339,13 @@ def test_several_captions_of_an_image_are_drawn_together(monkeypatch):
     monkeypatch.setattr(java_room.shutil, "which", lambda name: None)
     frame = pd.DataFrame({"image_id": ["b", "a", "b"], "caption": ["a dog", "a cat", "a cow"]})
     human = pd.DataFrame({"image_id": ["a", "b", "c"], "caption": ["a cat", "a dog", "of no captioned image"]})
-    found = scored(frame, human, lambda images: np.array([0, 1]), PLAIN, lambda share, text: None)
-    assert found.images == ("a", "b") and found.captions.tolist() == [1, 2]
-    assert found.sums["rouge_l"] == pytest.approx(np.array([[1, 1], [1.5, 2]]))
-    assert GROUPED.whole(found)["rouge_l"].value == pytest.approx(100 * 2.5 / 3)
-    assert GROUPED.differences(found, 2)["rouge_l_gap"].value == pytest.approx(-25)
+    columns = scored(frame, human, PLAIN, lambda share, text: None)
+    counts = Counts.of_captions(frame["image_id"], lambda images: np.array([0, 1]), columns)
+    found = {name: own.value for (name, _), own in estimates_of(PERFORMANCE, counts, GENDER.values).items()}
+    assert counts.images == ("a", "b") and counts.columns["rouge_l"] == pytest.approx([1, 1.5])
+    assert found["rouge_l"] == pytest.approx(100 * 2.5 / 3) and found["rouge_l_gap"] == pytest.approx(-25)
 
 
-@pytest.mark.long
 def test_the_command_line_on_a_machine_without_java(tmp_path, monkeypatch, capsys):
     """In a worker process, which inherits the search path."""
     (tmp_path / "bin").mkdir()

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array, hstack
+from scipy.sparse import csr_array
 
-from capbias_core.analysis import read
 from capbias_core.attackers import load_attacker
 from capbias_core.attributes import get_attribute
 from capbias_core.measures import dbac as measure
@@ -180,17 +179,6 @@ def test_the_authors_code_of_t_to_a_multiplies_over_the_task_words(known):
     assert rows.loc["DBAC_H", "T->A"]["value"] == pytest.approx(0.25, abs=0.02)
 
 
-def test_estimates_are_read_back_as_they_were_measured(known):
-    workspace, run, rows = known
-    found = read.estimates(workspace, run)
-    assert set(found) == set(rows.index)
-    for key, own in found.items():
-        assert own.value == pytest.approx(rows.loc[key]["value"])
-        ends = rows.loc[key, ["ci_low", "ci_high"]].astype(float).tolist()
-        assert np.array(own.interval(), float) == pytest.approx(ends, nan_ok=True)
-        assert np.isnan(ends).all() == (rows.loc[key]["spread"] < 1e-9), "none where all seeds agree"
-
-
 @pytest.mark.long
 def test_a_model_that_names_the_object_by_the_value_is_seen_from_t_to_a(tmp_path):
     """Objects go with values in 80%. People name both; the model's captions name the object and, masked, only the woman
@@ -248,23 +236,26 @@ def test_the_ratio_of_patterns_by_hand():
     label, patterns = one_hot(np.array([0, 0, 1, 1]), 2), measure._patterns(tasks)
     truth = np.zeros((4, 1)), np.ones((4, 1)), np.ones(4)
 
-    def sums_of(groups) -> np.ndarray:
-        said = measure._said(label, tasks, patterns, groups)
-        return hstack([measure._guessed(tasks, label, patterns, groups, truth), said]).sum(axis=0)
+    def sums_of(groups) -> dict[str, np.ndarray]:
+        of_all = {"with task": tasks, "with value": label, "with pattern": patterns.T, "with group": groups}
+        columns = measure._guessed(tasks, label, patterns, groups, truth) | of_all
+        return {name: np.asarray(own.sum(axis=0)).ravel() for name, own in columns.items()}
 
-    layout, sums = measure.Layout(2, 2, 3, 2), sums_of(label)
-    assert measure.weight_of("DBAC", sums, layout, False) == pytest.approx((1 + 1 + 0.5 + 0.5) / 4)
-    assert measure.weight_of("DBAC", sums, layout, True) == pytest.approx((1 + 1 + 2 + 2) / 4)
+    def weight(sums, inverse: bool, variant: str = "DBAC", constant: bool = False) -> float:
+        return float(measure.weight_of(sums, inverse, variant, constant))
+
+    sums = sums_of(label)
+    assert weight(sums, False) == pytest.approx((1 + 1 + 0.5 + 0.5) / 4)
+    assert weight(sums, True) == pytest.approx((1 + 1 + 2 + 2) / 4)
     # The captions name F, M, M and nobody: 1/4, 2/4, 2/4 and 1/4 over bed 2/4, bed 2/4, none 1/4 and tie 1/4.
-    named = measure.Layout(2, 2, 3, 3), sums_of(one_hot(np.array([0, 1, 1, 2]), 3))
-    assert measure.weight_of("DBAC", named[1], named[0], True) == pytest.approx((0.5 + 1 + 2 + 1) / 4)
+    assert weight(sums_of(one_hot(np.array([0, 1, 1, 2]), 3)), True) == pytest.approx((0.5 + 1 + 2 + 1) / 4)
     # A constant attacker that gives each truth probability 1 has the same by the authors' code.
-    assert measure.constant_weight("DBAC", sums, layout, False) == pytest.approx((1 + 1 + 0.5 + 0.5) / 4)
+    assert weight(sums, False, constant=True) == pytest.approx((1 + 1 + 0.5 + 0.5) / 4)
     # By the equations: A->T (2 * 1 + 1 * 1/2) / 3; T->A with P(F) / P(bed) = 1 and P(M) / P(tie) = 2, 4 / 3.
-    assert measure.constant_weight("DBAC_equations", sums, layout, False) == pytest.approx(2.5 / 3)
-    assert measure.constant_weight("DBAC_equations", sums, layout, True) == pytest.approx(4 / 3)
+    assert weight(sums, False, "DBAC_equations", True) == pytest.approx(2.5 / 3)
+    assert weight(sums, True, "DBAC_equations", True) == pytest.approx(4 / 3)
     # The equations: (F, bed) twice, P(bed) / P(F) = 1; (M, tie) once, 1/4 over 1/2.
-    assert measure.weight_of("DBAC_accuracy", sums, layout, False) == pytest.approx((2 * 1 + 1 * 0.5) / 3)
+    assert weight(sums, False, "DBAC_accuracy") == pytest.approx((2 * 1 + 1 * 0.5) / 3)
 
 
 def test_patterns_of_a_to_t_are_read_at_spaces_alone():

@@ -17,8 +17,8 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.stats import binomtest
 
-from capbias_core.aggregate import quotient
-from capbias_core.aggregate.columns import Statistic, column_intervals
+from capbias_core.aggregate import Counts, quotient
+from capbias_core.aggregate.columns import column_intervals
 from capbias_core.analysis import objects
 from capbias_core.analysis.gender_score_names import printed_as
 from capbias_core.analysis.printed import printed_objects
@@ -34,17 +34,20 @@ from capbias_core.load.texts import read_texts
 from capbias_core.measures.bias_amplification import objects_of
 from capbias_core.measures.caption_variants import texts_of
 from capbias_core.measures.gender_score import Models, load_models, scored
-from capbias_core.measures.gender_score_common import IMAGE, Label, ObjectChoices, Sums, gendered
+from capbias_core.measures.gender_score_common import IMAGE, Label, ObjectChoices, Sums, gendered, set_rows
 from capbias_core.measures.gender_score_common import object_rows as object_frame
 from capbias_core.measures.object_cooccurrence import cooccurrence
 from capbias_core.measures.registry import MEASURES, expand_metrics
 from capbias_core.measures.word_distance import cosines_of
-from capbias_core.metrics.bias_ratio import bias_ratio
-from capbias_core.metrics.estimation import chosen, estimation
-from capbias_core.metrics.gender_score import gender_score
-from capbias_core.metrics.naming_ratio import naming_ratio
-from capbias_core.metrics.neutral_ratio import neutral_ratio
-from capbias_core.metrics.object_distance import object_distance
+from capbias_core.metrics.gender_score import (
+    bias_ratio,
+    chosen,
+    estimation,
+    gender_score,
+    neutral_ratio,
+    object_distance,
+)
+from capbias_core.metrics.naming import naming_ratio
 from capbias_core.prepare.variants import led_variants, variants
 from capbias_core.runs.engine import Engine, needs_workers
 from capbias_core.runs.plan import Request, plan
@@ -180,14 +183,14 @@ def frame_of(rows=CAPTIONS) -> pd.DataFrame:
 
 def by_object(sums) -> dict[str, tuple]:
     """Object -> its count of each value and the ratio to the second."""
-    found = column_intervals(sums.by_object, len(sums.objects), sums.statistics)
-    counts = [found[f"{COOCCURRENCE}_count", value].value for value in GENDER.values]
-    ratio = found[COOCCURRENCE, "Male"].value
-    return {
-        name: (counts[0][place], counts[1][place], ratio[place])
-        for place, name in enumerate(sums.objects)
-        if sums.n_by_object[place]
-    }
+    rows = object_frame(sums, Label("gender", "m", ""))
+    found = {name: own.set_index(["metric", "direction"])["value"] for name, own in rows.groupby("object")}
+    keys = (f"{COOCCURRENCE}_count", "Female"), (f"{COOCCURRENCE}_count", "Male"), (COOCCURRENCE, "Male")
+    return {name: tuple(own[key] for key in keys) for name, own in found.items()}
+
+
+def over_the_set(sums) -> dict[tuple[str, str], float]:
+    return {(row.metric, row.direction): row.value for row in set_rows(sums, Label("gender", "m", ""))}
 
 
 def test_cooccurrence_by_hand():
@@ -196,8 +199,8 @@ def test_cooccurrence_by_hand():
     assert len(data.captions) == 5 and data.others == 2
     sums = cooccurrence(data.with_objects(), GENDER)
     assert by_object(sums) == {"skateboard": (1, 2, pytest.approx(2 / 3)), "dog": (1, 1, 0.5)}
-    whole = column_intervals(sums.whole, 1, sums.statistics)
-    assert whole[f"{COOCCURRENCE}_count", "Male"].value == 2 and whole[COOCCURRENCE, "Female"].value == 0.5
+    whole = over_the_set(sums)
+    assert whole[f"{COOCCURRENCE}_count", "Male"] == 2 and whole[COOCCURRENCE, "Female"] == 0.5
 
 
 def test_further_words_count_as_objects():
@@ -231,20 +234,25 @@ def test_objects_of_the_image_that_are_not_loaded():
         gendered(frame_of(CAPTIONS[-1:]), GENDER, None, USUAL).with_objects()
 
 
-FIRST_SHARE = Statistic(lambda own: bias_ratio(own)[..., 0], share=True)
+FIRST_SHARE = {"r": (lambda own: bias_ratio(own)[..., :1], True)}
+AND_COUNT = FIRST_SHARE | {"n": (lambda own: own[..., :1], False)}
+
+
+def intervals_of(sums, columns: int, formulas=FIRST_SHARE) -> dict[str, tuple[np.ndarray, ...]]:
+    """Formula -> values and both ends, (columns,) each."""
+    return {name: tuple(part[:, 0] for part in own) for name, own in column_intervals(sums, columns, formulas).items()}
 
 
 def test_intervals_of_columns_are_those_of_each_alone():
     """Every column's interval is what its own two sums give; few captions have none in the rows."""
     rng = np.random.default_rng(1)
     sums = rng.integers(0, 3, (200, 4)).astype(float)
-    both = column_intervals(sums, 2, {("r", ""): FIRST_SHARE})["r", ""]
-    alone = column_intervals(sums[:, 2:], 1, {("r", ""): FIRST_SHARE})["r", ""]
-    assert both.low[1] == pytest.approx(alone.low[0], abs=0.01) and both.low[1] < both.value[1] < both.high[1]
+    value, low, high = intervals_of(sums, 2)["r"]
+    assert low[1] == pytest.approx(intervals_of(sums[:, 2:], 1)["r"][1][0], abs=0.01) and low[1] < value[1] < high[1]
     # Half of 400 coin throws: +- 1.96 * sqrt(1/4 / 400) = 0.049.
     coins = np.eye(2)[np.arange(400) % 2]
-    half = column_intervals(coins, 1, {("r", ""): FIRST_SHARE})["r", ""]
-    assert [half.low[0], half.high[0]] == pytest.approx([0.451, 0.549], abs=0.01)
+    _, low, high = intervals_of(coins, 1)["r"]
+    assert [low[0], high[0]] == pytest.approx([0.451, 0.549], abs=0.01)
 
 
 def test_columns_of_many_images_are_drawn_each_from_its_own_rows(monkeypatch):
@@ -254,37 +262,33 @@ def test_columns_of_many_images_are_drawn_each_from_its_own_rows(monkeypatch):
     sums = np.zeros((4000, 20))
     sums[:, 0::2], sums[:, 1::2] = has & first, has & ~first
     monkeypatch.setattr("capbias_core.aggregate.columns.resampled_sums", None)  # which would draw rows of all columns
-    statistics = {("r", ""): FIRST_SHARE, ("n", ""): Statistic(lambda own: own[..., 0])}
-    found, counts = column_intervals(csr_array(sums), 10, statistics).values()
-    share, part = found.value, counts.value / 4000
-    assert counts.high - counts.value == pytest.approx(1.96 * np.sqrt(4000 * part * (1 - part)), rel=0.15)
+    (share, low, high), (count, _, highest) = intervals_of(csr_array(sums), 10, AND_COUNT).values()
+    part = count / 4000
+    assert highest - count == pytest.approx(1.96 * np.sqrt(4000 * part * (1 - part)), rel=0.15)
     error = np.sqrt(share * (1 - share) / has.sum(axis=0))
     assert share == pytest.approx((has & first).sum(axis=0) / has.sum(axis=0))
-    assert found.low == pytest.approx(share - 1.96 * error, abs=0.004)
-    assert found.high == pytest.approx(share + 1.96 * error, abs=0.004)
-    assert len({round(own, 6) for own in found.high - found.low}) == 10, "each has draws of its own"
+    assert low == pytest.approx(share - 1.96 * error, abs=0.004)
+    assert high == pytest.approx(share + 1.96 * error, abs=0.004)
+    assert len({round(own, 6) for own in high - low}) == 10, "each has other draws"
 
 
 def test_shares_of_objects_have_wilsons_interval():
     """12 of 30 images have the first object, all with one value; 20 the second, none with it; the third is mixed."""
     sums = np.zeros((30, 6))
     sums[:12, 0] = sums[10:, 3] = sums[::2, 4] = sums[1::2, 5] = 1
-    found = column_intervals(
-        csr_array(sums), 3, {("r", ""): FIRST_SHARE, ("n", ""): Statistic(lambda own: own[..., 0])}
-    )
-    share = found["r", ""]
+    (_, low, high), (_, lowest, highest) = intervals_of(csr_array(sums), 3, AND_COUNT).values()
     for place, (images, shown, near) in enumerate([(12, 12, 1e-9), (0, 20, 1e-9), (15, 30, 0.02)]):
         expected = binomtest(images, shown).proportion_ci(method="wilson")
-        assert (share.low[place], share.high[place]) == pytest.approx((expected.low, expected.high), abs=near)
-    assert 4 < found["n", ""].low[0] < 12 < found["n", ""].high[0] < 20  # a count is no share
+        assert (low[place], high[place]) == pytest.approx((expected.low, expected.high), abs=near)
+    assert 4 < lowest[0] < 12 < highest[0] < 20  # a count is no share
 
 
 def test_an_object_that_a_draw_may_miss_has_no_interval():
     """One image of ten names it in human captions: a third of the draws have none, and the quotient is infinite."""
     sums = np.ones((10, 2)) * [1, 0]
     sums[0] = 1
-    found = column_intervals(sums, 1, {("r", ""): Statistic(quotient)})["r", ""]
-    assert found.value[0] == 10 and np.isnan(found.low[0]) and np.isnan(found.high[0])
+    value, low, high = intervals_of(sums, 1, {"r": (lambda own: quotient(own)[..., None], False)})["r"]
+    assert value[0] == 10 and np.isnan(low[0]) and np.isnan(high[0])
 
 
 def test_rows_of_few_captions_have_no_interval():
@@ -376,11 +380,7 @@ def test_scores_over_the_set_by_hand():
     found = scored(data, texts_of(data, GENDER, FORMS), Models(encode, counting), GENDER, silent)
     assert len(asked) == 1 and len(asked[0]) == len(set(asked[0])) == 3  # each distinct text once
     women, men, neutral = 0.25**0.5, 0.16 ** (1 / 3), 0.16
-    values = {
-        key: float(of(np.asarray(own.whole.sum(axis=0))))
-        for own in found.values()
-        for key, (of, _) in own.statistics.items()
-    }
+    values = {key: value for own in found.values() for key, value in over_the_set(own).items()}
     assert values["gender_score", "Female"] == pytest.approx(women)
     assert values["gender_score", "Male"] == pytest.approx(men)
     assert values["gender_score", "neutral"] == pytest.approx(neutral)
@@ -391,9 +391,8 @@ def test_scores_over_the_set_by_hand():
     # 0.543 > 0.5: the Gender Score takes men in all three; the language model alone women.
     assert values["estimation_count", "Male"] == 3 and values["estimation_ratio", "Female"] == 0
     assert values["language_model_count", "Female"] == 3 and values["language_model_ratio", "Male"] == 0
-    objects_of = column_intervals(found["gender_score"].by_object, len(data.objects), found["gender_score"].statistics)
-    place = data.objects.index("skateboard")
-    assert objects_of["gender_score", "Male"].value[place] == pytest.approx(men)
+    rows = object_frame(found["gender_score"], Label("gender", "m", ""))
+    assert value_of(rows, "gender_score", "Male", "skateboard") == pytest.approx(men)
 
 
 def test_objects_unlike_their_caption_are_left_out():
@@ -403,7 +402,7 @@ def test_objects_unlike_their_caption_are_left_out():
     data = gendered(frame, GENDER, objects, USUAL, IMAGE).with_objects()
     given = (data, texts_of(data, GENDER, FORMS), Models(encode, likelihood), GENDER, silent)
     found = scored(*given, least=0.7)["gender_score"]
-    values = {key: float(of(np.asarray(found.whole.sum(axis=0)))) for key, (of, _) in found.statistics.items()}
+    values = over_the_set(found)
     assert values["gender_score", "Male"] == pytest.approx(0.16 ** (1 / 3)) and found.n == 1
     assert values["gender_score", "Female"] == pytest.approx(0.5)
     assert dict(zip(found.objects, found.n_by_object, strict=True)) == {"skateboard": 1, "dog": 0}
@@ -425,7 +424,7 @@ def test_a_masked_model_reads_each_place_once_in_neutral_words():
     models = Models(encode, likelihood, masked)
     found = scored(data, texts_of(data, GENDER, FORMS), models, GENDER, silent)["masked_model"]
     assert asked == [("a ", "woman", " and their dog"), ("a ", "man", " and their dog")]
-    assert found.whole.sum(axis=0).tolist() == [2, 0]
+    assert found.counts.sums.sum(axis=0).tolist() == [2, 0]
 
 
 def test_word_level_by_hand():
@@ -1035,7 +1034,8 @@ def test_the_error_of_a_difference_is_that_of_a_bootstrap_of_both_sides_of_an_im
             for code in (0, 1):
                 counts[:, place * 2 + code] = ((value == code) & shown).sum(axis=1)
         images = tuple(map(str, range(800)))
-        return Sums(images, names, csr_array((800, 2)), csr_array(counts), {}, 0, np.zeros(2)), counts
+        whole = Counts.by_image(images, np.full(800, -1), {})
+        return Sums((), GENDER.values, whole, names, csr_array(counts), 0, np.zeros(2)), counts
 
     (own, mine), (other, theirs) = side(1, ("cup", "tie")), side(3, ("tie", "bed"))
     found = objects.paired_errors(own, other, 2)
@@ -1049,7 +1049,7 @@ def test_the_error_of_a_difference_is_that_of_a_bootstrap_of_both_sides_of_an_im
     apart = [share(mine[one], 2) - share(theirs[two], 0) for one, two in zip(draws, draws[::-1], strict=True)]
     assert found["error1"][0] == pytest.approx(np.std(paired), rel=0.06) and found["error0"][0] == found["error1"][0]
     assert found["error1"][0] < 0.9 * np.std(apart)
-    fewer = replace(other, images=other.images[:400], by_object=other.by_object[:400])
+    fewer = replace(other, counts=other.counts.subset(np.arange(800) < 400), by_object=other.by_object[:400])
     assert objects.paired_errors(own, fewer, 2)["error1"][0] > found["error1"][0], "images that one side lacks"
 
 

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from capbias_core import cli
+from capbias_core.aggregate import Counts
 from capbias_core.analysis.anonymous_bench import proxy_alignment, proxy_scores
 from capbias_core.analysis.consistency import masks
 from capbias_core.analysis.published import beside_measured
@@ -19,16 +20,14 @@ from capbias_core.attackers.base import probabilities
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
 from capbias_core.measures import vl_lic
-from capbias_core.measures.held_out import estimates_of
+from capbias_core.measures.base import estimates_of
+from capbias_core.measures.guesses import Guesses
 from capbias_core.measures.image_judge import JudgeTrainer, photographs_shown
 from capbias_core.measures.imagecaptioner2 import METRICS
 from capbias_core.measures.training import caption_lists
-from capbias_core.metrics.confidence import confidence
-from capbias_core.metrics.evidence import HeldOut
-from capbias_core.metrics.lic import lic
-from capbias_core.metrics.sentence_classification import sentence_classification
+from capbias_core.metrics.lic import confidence, lic, sentence_classification
 from capbias_core.runs.plan import Request, plan
-from capbias_core.runs.run import estimates, run_one
+from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS, Attribute, silent
 from capbias_core.vision.pictures import small_pictures
 from capbias_core.vision.prompts import QUESTION, STATEMENT, prompted, written
@@ -66,14 +65,14 @@ def one_thread():
 # Eq. 4
 
 
-def held_out(labels, probability_of_second) -> HeldOut:
+def held_out(labels, probability_of_second) -> Guesses:
     n, second = len(labels), np.array(probability_of_second)
     images = tuple(map(str, range(n)))
     shares = np.column_stack([1 - second, second])
-    return HeldOut(images, np.zeros(n, int), np.arange(n), np.array(labels), shares)
+    return Guesses(images, np.zeros(n, int), np.arange(n), np.array(labels), shares)
 
 
-def score(metric, evidence: HeldOut) -> float:
+def score(metric, evidence: Guesses) -> float:
     return metric(evidence.probabilities, evidence.label)
 
 
@@ -83,14 +82,14 @@ def test_the_three_scores_of_one_judge_by_hand():
     by_hand = {"": (0.9 + 0.49 + 0.8 + 0.4) / 4, "_lic": (0.9 + 0.8) / 4, "_leakage": 2 / 4}
     for (end, expected), metric in zip(by_hand.items(), (confidence, lic, sentence_classification), strict=True):
         assert score(metric, evidence) == pytest.approx(expected)
-        ratio = METRICS[f"imagecaptioner2{end}_M"].ratio(evidence)
-        assert ratio.numerator.sum() / ratio.denominator.sum() == pytest.approx(expected)
+        (found,) = estimates_of([METRICS[f"imagecaptioner2{end}_M"]], evidence.counts("model"), ()).values()
+        assert found.value == pytest.approx(100 * expected)
 
 
 @pytest.mark.parametrize("k", [2, 9])
 def test_chance_is_one_of_k(k):
     labels = np.arange(k * 4) % k
-    evidence = HeldOut(tuple(map(str, labels)), labels * 0, np.arange(len(labels)), labels, np.full((k * 4, k), 1 / k))
+    evidence = Guesses(tuple(map(str, labels)), labels * 0, np.arange(len(labels)), labels, np.full((k * 4, k), 1 / k))
     assert 100 * score(confidence, evidence) == pytest.approx(METRICS["imagecaptioner2_M"].neutral(k))
 
 
@@ -98,7 +97,8 @@ def test_amplification_is_the_model_minus_the_humans():
     # B_M = (.9 + .7) / 2 = .8, B_D = (.6 + .5) / 2 = .55; all right, so leakage is 0 and LIC's difference the same.
     # A probability of .5 is right for the first value only, which label 0 is.
     model, human = held_out([1, 0], [0.9, 0.3]), held_out([1, 0], [0.6, 0.5])
-    found = {name: own.value for name, own in estimates_of(METRICS.values(), model, human).items()}
+    counts = Counts.merge([model.counts("model"), human.counts("human")])
+    found = {name: own.value for (name, _), own in estimates_of(METRICS.values(), counts, ()).items()}
     assert found["imagecaptioner2"] == pytest.approx(25.0)
     assert (found["imagecaptioner2_M"], found["imagecaptioner2_D"]) == pytest.approx((80.0, 55.0))
     assert found["imagecaptioner2_lic"] == pytest.approx(25.0) and found["imagecaptioner2_leakage"] == 0
@@ -137,14 +137,14 @@ def planted(n: int, leak: float, where: str, seed: int = 0):
     return pixels, [prompted(caption, GENDER, STATEMENT) for caption in captions], labels
 
 
-def judged(judge, leak: float, where: str) -> HeldOut:
+def judged(judge, leak: float, where: str) -> Guesses:
     from capbias_core.vision.image_text_training import PairCorpus
 
     pixels, captions, labels = planted(2 * TRAIN, leak, where)
     corpus, test = PairCorpus(pixels, np.arange(2 * TRAIN), captions), np.arange(TRAIN, 2 * TRAIN)
     fitted = judge.fit(corpus, np.arange(TRAIN), labels[:TRAIN], 2, 0, silent)
     shares = probabilities(fitted.logits(corpus, test))
-    return HeldOut(tuple(map(str, test)), test * 0, test - TRAIN, labels[test], shares)
+    return Guesses(tuple(map(str, test)), test * 0, test - TRAIN, labels[test], shares)
 
 
 def scratch(**other):
@@ -346,7 +346,7 @@ def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
     rows = {row.metric: row for row in outcome.results}
     assert set(rows) == set(METRICS)
     for row in rows.values():
-        assert (row.encoder, row.photographs, row.seeds, row.n) == ("sat", "segment masked", 2, 10)
+        assert (row.encoder, row.photographs, row.seeds, row.n) == ("sat", "segment masked", 2, 20)
         assert (row.condition, row.prompt, row.coverage, row.device) == ("", "", "", "cpu")
         agree = row.spread < 1e-9  # ten images: two seeds may get as many of them right
         assert row.ci_low is None if agree else METRICS[row.metric].range[0] <= row.ci_low <= row.value
@@ -354,20 +354,6 @@ def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
     model, human, both = (rows[f"imagecaptioner2{end}"].value for end in ("_M", "_D", ""))
     assert both == pytest.approx(model - human)
     assert any("7.png" in note for note in outcome.notes) and any("Few images" in note for note in outcome.notes)
-
-
-def test_a_finished_run_gives_its_estimates_again(tmp_path):
-    from capbias_core.runs.engine import execute
-
-    workspace = kept(tmp_path)
-    (spec,) = plan(workspace, asked("vl_lic", judge_epochs=1, text_encoder="rnn"))
-    workspace.enqueue(spec, "set", "token")
-    execute(str(workspace.folder), spec.run_id, "token")
-    rows = workspace.results([spec.run_id]).set_index("metric")
-    assert set(rows.index) == set(vl_lic.METRICS), workspace.run(spec.run_id).message
-    again = estimates(workspace, workspace.run(spec.run_id))
-    assert {name: own.value for (name, _), own in again.items()} == pytest.approx(dict(rows["value"]))
-    assert set(rows["encoder"]) == {"cnn + rnn"}
 
 
 def test_vl_lic_with_a_frozen_backbone_and_a_frozen_text_encoder(tmp_path):

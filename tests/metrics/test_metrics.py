@@ -2,7 +2,6 @@
 
 import inspect
 import math
-import pkgutil
 import re
 from importlib import import_module
 from pathlib import Path
@@ -13,17 +12,13 @@ import pytest
 
 from capbias_core import metrics
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import BETTER, CountMetric, RatioMetric
+from capbias_core.measures.base import BETTER
 from capbias_core.measures.registry import GROUPS, METRICS, expand_metrics, metric
 from capbias_core.metrics import error, lic, ratio, sentence_classification
 from capbias_core.metrics.lic import lic_of_naming
-from capbias_core.metrics.ratio import named_alone
+from capbias_core.metrics.naming import named_alone
 
 ROOT = Path(__file__).resolve().parents[2]
-# All but evidence.py, which holds the arrays that several metrics read, and arguments.py, which checks what is given.
-MODULES = sorted(
-    own.name for own in pkgutil.iter_modules(metrics.__path__) if own.name not in ("evidence", "arguments")
-)
 
 
 def module(name: str):
@@ -44,39 +39,16 @@ def test_every_row_says_what_it_is(name):
     assert all(low <= row.neutral(k) <= high or math.isnan(row.neutral(k)) for k in (2, 3, 9))
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_a_difference_names_its_metric_and_others_their_form(name):
-    row = METRICS[name]
-    assert not row.of or not isinstance(row, RatioMetric | CountMetric)
-    if row.of:
-        assert isinstance(METRICS[row.of], RatioMetric) and METRICS[row.of].scale == row.scale
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_every_module_gives_formula_range_direction_source_and_example(name):
-    text = module(name).__doc__
-    assert any(line.startswith("    ") and " = " in line for line in text.splitlines()), "a formula"
-    assert "Range [" in text
-    assert "ower is better" in text or "igher is better" in text or "neutral point" in text
-    assert any(venue in text for venue in ("CVPR", "ICCV", "ECCV", "ICML", "ACL", "EMNLP", "NeurIPS")), "a source"
-    assert ">>> " in text, "an example"
-
-
 @pytest.mark.parametrize("name", metrics.__all__)
-def test_every_public_metric_is_called_in_its_example(name):
-    function = getattr(metrics, name)
-    assert inspect.isfunction(function) and function.__doc__
-    own = inspect.getmodule(function)
-    examples = [line for line in own.__doc__.splitlines() if line.startswith(">>> ")]
-    # METEOR is a Java program.
-    assert any(re.search(rf"\b{name}\(", line) for line in examples) or name == "meteor"
-    assert list(metrics.__all__) == sorted(metrics.__all__)
-
-
-@pytest.mark.parametrize("name", metrics.__all__)
-def test_help_says_range_direction_and_example(name):
+def test_help_gives_formula_range_direction_source_and_example(name):
     text = inspect.getdoc(getattr(metrics, name))
-    assert "Range [" in text and ">>> " in text and ("better" in text or "neutral point" in text)
+    assert any(line.startswith("    ") and " = " in line for line in text.splitlines()), "a formula"
+    flat = " ".join(text.split())
+    assert "Range [" in flat
+    assert "ower is better" in flat or "igher is better" in flat or "neutral point" in flat
+    assert any(venue in flat for venue in ("CVPR", "ICCV", "ECCV", "ICML", "ACL", "EMNLP", "NeurIPS")), "a source"
+    # METEOR is a Java program.
+    assert re.search(rf">>> .*\b{name}\(", text) or name == "meteor"
 
 
 TWO = [[0.2, 0.8], [0.6, 0.4]]
@@ -85,10 +57,10 @@ TEXTS, REFERENCES = ["a b", "c d"], [["a b", "a"], ["c d"]]
 MAP, PERSON = [[0.2, 0.9]], [[True, False]]
 # Each function with arguments that can be meant, and others that cannot.
 ARGUMENTS: dict[str, tuple[tuple, list[tuple]]] = {
-    "attribution_score.attribution_even": ((MAP, PERSON), [([[-1, 2]], PERSON), (MAP, [[2, 0]])]),
-    "attribution_score.attribution_pixels": ((MAP, PERSON), [([[-1, 2]], PERSON), (MAP, [[2, 0]])]),
-    "attribution_score.attribution_score": ((MAP, PERSON), [([[-1, 2]], PERSON), (MAP, [[2, 0]])]),
-    "pointing_game.pointing_game": ((MAP, PERSON), [([[-1, 2]], PERSON), (MAP, [[2, 0]])]),
+    "attribution.attribution_even": ((MAP, PERSON), [([[-1, 2]], PERSON), (MAP, [[2, 0]])]),
+    "attribution.attribution_pixels": ((MAP, PERSON), [([[-1, 2]], PERSON), (MAP, [[2, 0]])]),
+    "attribution.attribution_score": ((MAP, PERSON), [([[-1, 2]], PERSON), (MAP, [[2, 0]])]),
+    "attribution.pointing_game": ((MAP, PERSON), [([[-1, 2]], PERSON), (MAP, [[2, 0]])]),
     "bias_amplification": (([[3], [1]], [[4], [0]]), [([[-3], [1]], [[4], [0]]), ([[0.5], [1]], [[4], [0]])]),
     "bias_ratio": (([1, 3],), [(3,)]),
     "bleu4": ((REFERENCES, TEXTS), [(TEXTS, TEXTS), (REFERENCES, "a b"), ([[], ["a"]], TEXTS)]),
@@ -98,7 +70,7 @@ ARGUMENTS: dict[str, tuple[tuple, list[tuple]]] = {
     "chair_i": (([[2, 1]], [[1, 0]]), [([[0.5, 1.9]], [[0, 1]]), ([[-1, 1]], [[0, 1]]), ([[1, 1]], [[2, 1]])]),
     "chair_s": (([[2, 1]], [[1, 0]]), [([[0.5, 1.9]], [[0, 1]]), ([[-1, 1]], [[0, 1]]), ([[1, 1]], [[2, 1]])]),
     "object_recall": (([[2, 1]], [[1, 0]]), [([[0.5, 1.9]], [[0, 1]]), ([[-1, 1]], [[0, 1]]), ([[1, 1]], [[2, 1]])]),
-    "confidence.confidence": ((TWO, [1, 1]), [(TWO, [2, 1]), (TWO, [-1, 0]), ([[2, 8.0]], [1])]),
+    "lic.confidence": ((TWO, [1, 1]), [(TWO, [2, 1]), (TWO, [-1, 0]), ([[2, 8.0]], [1])]),
     "contextual_share": (([1, 1], [0, 2]), [([-1, 1], [0, 2]), ([0.5, 1], [0, 2])]),
     "unknown_share": (([0, 2], [4, 6]), [([5, 2], [2, 6]), ([-1, 2], [4, 6])]),
     "dba_g": ((NAMES, TASKS, NAMES, TASKS), [([[2, 0]] * 3, TASKS, NAMES, TASKS)]),

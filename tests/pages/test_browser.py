@@ -245,6 +245,6 @@ def test_a_torch_run_is_followed_cancelled_and_survives_its_workers_death(page, 
         page.get_by_text(re.compile("died: its process ended")).first.wait_for()
         page.get_by_role("button", name="Repeat").wait_for()
         assert workspace.results().empty
-        with pytest.raises(Exception, match="no model of run"):
-            workspace.array(run().run_id, "model")
+        with pytest.raises(Exception, match="no counts of run"):
+            workspace.array(run().run_id, "counts")
         assert not loads_torch(process)

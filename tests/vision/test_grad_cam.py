@@ -18,8 +18,7 @@ from capbias_core.attributes import known_attributes
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.measures import attribution
-from capbias_core.metrics.attribution_score import attribution_even, attribution_pixels, attribution_score
-from capbias_core.metrics.pointing_game import pointing_game
+from capbias_core.metrics.attribution import attribution_even, attribution_pixels, attribution_score, pointing_game
 from capbias_core.present.heatmap import RAMP, heat_over, heat_text
 from capbias_core.runs.durations import TORCH_START_SECONDS, expected
 from capbias_core.runs.plan import Request, plan
@@ -359,7 +358,7 @@ def test_finished_runs_give_estimates_and_maps_again(workspace):
     spec, outcome = measured(workspace)
     workspace.enqueue(spec, "c", "token")
     workspace.claim(spec.run_id, "token")
-    workspace.finish(spec.run_id, "token", outcome.results, outcome.arrays, outcome.notes)
+    workspace.finish(spec.run_id, "token", outcome.results, outcome.kept, outcome.notes)
     (table,) = workspace.items("attributes", "c")
     run = attribution_runs(workspace, "c", "gender", table)["planted"]
     again = estimates(workspace, run)

@@ -1,0 +1,229 @@
+"""`Counts`, the evidence of every measure: numbers summed over captions, by image and by seed."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array, hstack, issparse, vstack
+
+Block = np.ndarray | csr_array
+EVERY_SEED = -1
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Named columns, a row for each image; with attackers a row for each image that a seed holds out.
+
+    images: ids. label: (n_images,) code of each image's value. columns: name -> (rows,) numbers, or (rows, W) of W
+    alike, dense or sparse. image: (rows,) index of each row's image. seed: (rows,) seed of each row, EVERY_SEED for one
+    that counts with every seed; None without seeds. training: images that each attacker was trained on, 0 if nothing
+    was trained. constants: named numbers of the whole, such as `METRIC unsure`: how far its shown value may be off
+    besides (cross_fitting.py).
+    """
+
+    images: tuple[str, ...]
+    label: np.ndarray
+    columns: Mapping[str, Block]
+    image: np.ndarray
+    seed: np.ndarray | None = None
+    training: int = 0
+    constants: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def by_image(cls, images: Iterable[str], label: np.ndarray, columns: Mapping[str, Block], **more) -> Counts:
+        """Without seeds: row i is of image i."""
+        ids = tuple(images)
+        return cls(ids, label, columns, np.arange(len(ids)), **more)
+
+    @classmethod
+    def of_captions(
+        cls,
+        image_id: pd.Series,
+        codes: Callable[[Sequence[str]], np.ndarray],
+        columns: Mapping[str, np.ndarray],
+        sort: bool = True,
+    ) -> Counts:
+        """Numbers of n captions, (n,) or (n, W), summed by image, and how many `captions` there are.
+
+        image_id: of each caption. codes: image ids to labels. sort: images by id, else in the order of the captions.
+        """
+        image, images = pd.factorize(image_id, sort=sort)
+        of_image = csr_array((np.ones(len(image)), (image, np.arange(len(image)))), shape=(len(images), len(image)))
+        sums = {name: of_image @ np.asarray(column, dtype=float) for name, column in columns.items()}
+        captions = np.bincount(image, minlength=len(images)).astype(float)
+        return cls.by_image(images.tolist(), codes(images.tolist()), {"captions": captions, **sums})
+
+    @classmethod
+    def merge(cls, parts: Sequence[Counts]) -> Counts:
+        """The rows of several counts of the same images, one after the other; a column that a part lacks is 0 there."""
+        if any(part.images != parts[0].images for part in parts):
+            raise ValueError("counts are merged of the same images")
+        columns = {}
+        for name, like in {name: column for part in parts for name, column in part.columns.items()}.items():
+            blocks = [part.columns.get(name, _zeros(like, len(part.image))) for part in parts]
+            columns[name] = csr_array(vstack(blocks)) if issparse(like) else np.concatenate(blocks)
+        seeds = [part.seed for part in parts if part.seed is not None]
+        return replace(
+            parts[0],
+            columns=columns,
+            label=np.max([part.label for part in parts], axis=0),
+            image=np.concatenate([part.image for part in parts]),
+            seed=np.concatenate(seeds) if seeds else None,
+            constants={name: own for part in parts for name, own in part.constants.items()},
+        )
+
+    def reading(self, names: Sequence[str]) -> Counts:
+        """Only these columns."""
+        return replace(self, columns={name: self.columns[name] for name in names})
+
+    def subset(self, kept: np.ndarray) -> Counts:
+        """Only some images, (n_images,) booleans, with their rows."""
+        places = np.cumsum(kept) - 1
+        rows = np.flatnonzero(kept[self.image])
+        return replace(
+            self,
+            images=tuple(image for image, one in zip(self.images, kept, strict=True) if one),
+            label=self.label[kept],
+            columns={name: column[rows] for name, column in self.columns.items()},
+            image=places[self.image[rows]],
+            seed=None if self.seed is None else self.seed[rows],
+        )
+
+    @property
+    def taking_part(self) -> Counts:
+        """Only the images that have a row: attackers hold out some of the others never."""
+        kept = np.zeros(len(self.images), dtype=bool)
+        kept[self.image] = True
+        return self if kept.all() else self.subset(kept)
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """How many numbers each column has in a row; 0 for one that is not in a block."""
+        return {name: column.shape[1] if column.ndim == 2 else 0 for name, column in self.columns.items()}
+
+    @cached_property
+    def table(self) -> Block:
+        """(rows, M), all columns side by side."""
+        blocks = [column if column.ndim == 2 else column[:, None] for column in self.columns.values()]
+        return csr_array(hstack(blocks)) if any(map(issparse, blocks)) else np.hstack(blocks)
+
+    @cached_property
+    def sums(self) -> Block:
+        """(n_images, M), the rows of each image added up."""
+        if len(self.image) == len(self.images) and (self.image == np.arange(len(self.images))).all():
+            return self.table
+        ones = np.ones(len(self.image))
+        of_image = csr_array((ones, (self.image, np.arange(len(ones)))), shape=(len(self.images), len(ones)))
+        return of_image @ self.table
+
+    @property
+    def totals(self) -> tuple[np.ndarray, ...]:
+        """Each column summed over all rows: (), or (W,)."""
+        return tuple(np.asarray(column.sum(axis=0), dtype=float) for column in self.columns.values())
+
+    def size(self, name: str = "captions") -> int:
+        """A column summed over all images, such as how many captions there are."""
+        return int(self.columns[name].sum())
+
+    # by seed
+
+    @cached_property
+    def seeds(self) -> tuple[int, ...]:
+        """S of them, in order; () without."""
+        return () if self.seed is None else tuple(seed for seed in np.unique(self.seed).tolist() if seed != EVERY_SEED)
+
+    @cached_property
+    def held_out(self) -> np.ndarray:
+        """(S, n_images) booleans: the images that each seed tests."""
+        found = np.zeros((len(self.seeds), len(self.images)), dtype=bool)
+        for place, seed in enumerate(self.seeds):
+            found[place, self.image[self.seed == seed]] = True
+        return found
+
+    @property
+    def test_over_train(self) -> float:
+        """Test images over training images of a seed."""
+        return float(self.held_out.sum(axis=1).mean() / self.training)
+
+    @cached_property
+    def seed_sums(self) -> np.ndarray:
+        """(S, M) sums of each seed over all images."""
+        return self.by_seed(self.held_out)
+
+    def by_seed(self, kept: np.ndarray) -> np.ndarray:
+        """(S, M) sums of each seed over the images that count, (S, n_images) booleans.
+
+        Rows of every seed count of each image but those that no seed keeps and some seed tests.
+        """
+        assert self.seed is not None
+        there = kept.any(axis=0) | ~self.held_out.any(axis=0)
+        sums = []
+        for seed, tested in zip(self.seeds, kept, strict=True):
+            of_seed = np.equal(self.seed, seed)
+            counts = np.where(np.equal(self.seed, EVERY_SEED), there[self.image], of_seed & tested[self.image])
+            sums.append(np.asarray(self.table[np.flatnonzero(counts)].sum(axis=0)).ravel())
+        return np.array(sums).reshape(len(self.seeds), -1)
+
+    # kept
+
+    def save(self) -> bytes:
+        """The bytes of an npz file; `load` reads them back."""
+        about = {"images": self.images, "training": self.training, "constants": dict(self.constants)}
+        about["seeded"] = self.seed is not None
+        rows = {"label": self.label, "image": self.image, "seed": np.zeros(0) if self.seed is None else self.seed}
+        return to_npz(about, **rows, **{f"column {name}": column for name, column in self.columns.items()})
+
+    @classmethod
+    def load(cls, data: bytes) -> Counts:
+        """What `save` kept."""
+        about, arrays = from_npz(data)
+        label, image, seed = (arrays.pop(name) for name in ("label", "image", "seed"))
+        columns = {name.removeprefix("column "): column for name, column in arrays.items()}
+        seed = seed if about["seeded"] else None
+        return cls(tuple(about["images"]), label, columns, image, seed, about["training"], about["constants"])
+
+
+def unlabelled(images: Sequence[str]) -> np.ndarray:
+    """(n_images,) codes of images without labels, -1."""
+    return np.full(len(images), -1)
+
+
+def to_npz(about: Any, **arrays: Block) -> bytes:
+    """Arrays as the bytes of an npz file; `from_npz` reads them back, in order. about: whatever JSON can hold."""
+    found = {}
+    for name, array in arrays.items():
+        if issparse(array):
+            array = csr_array(array)
+            parts = {part: getattr(array, part) for part in ("data", "indices", "indptr")}
+            found |= {f"{name}|{part}": value for part, value in (parts | {"shape": np.array(array.shape)}).items()}
+        else:
+            found[name] = array
+    buffer = io.BytesIO()
+    text = json.dumps([about, list(arrays)]).encode()
+    np.savez_compressed(buffer, about=np.frombuffer(text, dtype=np.uint8), **found)
+    return buffer.getvalue()
+
+
+def from_npz(data: bytes) -> tuple[Any, dict[str, Any]]:
+    """What `to_npz` was given."""
+    kept, arrays = dict(np.load(io.BytesIO(data))), {}
+    about, names = json.loads(kept["about"].tobytes())
+    for name in names:
+        if name in kept:
+            arrays[name] = kept[name]
+        else:
+            values, indices, indptr, shape = (kept[f"{name}|{part}"] for part in ("data", "indices", "indptr", "shape"))
+            arrays[name] = csr_array((values, indices, indptr), shape=tuple(shape))
+    return about, arrays
+
+
+def _zeros(like: Block, rows: int) -> Block:
+    shape = (rows, *like.shape[1:])
+    return csr_array(shape, dtype=like.dtype) if issparse(like) else np.zeros(shape)
