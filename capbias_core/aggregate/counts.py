@@ -166,7 +166,7 @@ class Counts:
         there = kept.any(axis=0) | ~self.held_out.any(axis=0)
         sums = []
         for seed, tested in zip(self.seeds, kept, strict=True):
-            of_seed = np.equal(self.seed, seed)
+            of_seed = np.asarray(self.seed == seed)
             counts = np.where(np.equal(self.seed, EVERY_SEED), there[self.image], of_seed & tested[self.image])
             sums.append(np.asarray(self.table[np.flatnonzero(counts)].sum(axis=0)).ravel())
         return np.array(sums).reshape(len(self.seeds), -1)
