@@ -162,12 +162,10 @@ class Counts:
 
         Rows of every seed count of each image but those that no seed keeps and some seed tests.
         """
-        assert self.seed is not None
         there = kept.any(axis=0) | ~self.held_out.any(axis=0)
         sums = []
         for seed, tested in zip(self.seeds, kept, strict=True):
-            of_seed = np.asarray(self.seed == seed)
-            counts = np.where(np.equal(self.seed, EVERY_SEED), there[self.image], of_seed & tested[self.image])
+            counts = np.where(self.seed == EVERY_SEED, there[self.image], (self.seed == seed) & tested[self.image])
             sums.append(np.asarray(self.table[np.flatnonzero(counts)].sum(axis=0)).ravel())
         return np.array(sums).reshape(len(self.seeds), -1)
 
