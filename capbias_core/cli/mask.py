@@ -18,7 +18,7 @@ from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load import BOXES, REFERENCES, SEGMENTS, parse
-from capbias_core.load.rows import place_and_message
+from capbias_core.load.parsed import place_and_message
 from capbias_core.load.tables import regions as regions_of
 from capbias_core.measures.mask import MASKED, MaskOptions
 from capbias_core.measures.object_associations import departures, departures_in

@@ -16,7 +16,7 @@ from capbias_core.cli.flags import INPUTS, WHAT, Flags, OutputFlag, command, fla
 from capbias_core.cli.rows import write_rows
 from capbias_core.cli.terminal import DONE, checked_output, say
 from capbias_core.errors import CapbiasError
-from capbias_core.load.texts import read_texts
+from capbias_core.load.read import read_texts
 from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics
 from capbias_core.types import left_out_lines
 
