@@ -490,7 +490,7 @@ RULES = (
     Rule("wrong decoding", "strip", _NOT_ASCII, _decoded, "held wrongly decoded letters, which were decoded again"),
     Rule("invisible characters", "strip", _HAS_INVISIBLE, _visible, "held invisible characters, which were removed"),
     Rule(
-        "letter forms", "strip", _NOT_ASCII, _plain_letters, "held letters such as full-width ones, which became plain"
+        "letter forms", "strip", _NOT_ASCII, _plain_letters, "held full-width or similar letters, which became plain"
     ),
     Rule("look-alikes", "strip", _NOT_ASCII, _latin_words, "held letters that only look Latin, which became Latin"),
     Rule("wrappings", "strip", _HAS_WRAPPINGS, _unwrapped, "were wrapped in JSON, code or tags, which were removed"),

@@ -13,15 +13,16 @@ from typing import Any
 from capbias_core.errors import CapbiasError
 from capbias_core.load.archives import SPLITS, STATE, is_dataset
 from capbias_core.load.files import readable
-from capbias_core.load.parsed import Head, Parsed, Reader, RowErrors, check_rows, checked_names, listed
+from capbias_core.load.parsed import Parsed, Reader, RowErrors, check_rows, checked_names, listed
 from capbias_core.types import counted
 
+TITLE = "Hugging Face data set (folder, zip or Arrow)"
 STREAM, FILE = b"\xff\xff\xff\xff", b"ARROW1"
 
 
 @contextmanager
 def _whole(path: Path, what: str) -> Iterator[None]:
-    """Whatever pyarrow raises for a damaged file (its own errors and Python's) as a CapbiasError."""
+    """Any error that pyarrow raises for a damaged file, as a CapbiasError."""
     try:
         yield
     except (CapbiasError, MemoryError):
@@ -35,7 +36,7 @@ def _broken(path: Path, what: str, reason: str) -> CapbiasError:
 
 
 def _readable_columns(path: Path, schema) -> dict[str, str]:
-    """Column -> what is read of it: of pictures their path, and nothing of columns of bytes. pandas' index is none."""
+    """Column -> what is read of it: the path of pictures. Columns of bytes and the index of pandas are left out."""
     from pyarrow import types
 
     names = checked_names(path.name, tuple(name for name in schema.names if not name.startswith("__index_level_")))
@@ -79,10 +80,6 @@ def _parse_parquet(path: Path) -> Parsed:
         return _parsed(path, "parquet", "Parquet", values, file.schema_arrow.names)
 
 
-def _is_arrow(head: Head) -> bool:
-    return is_dataset(head.path) if head.path.is_dir() else head.data.startswith((STREAM, FILE))
-
-
 def _parse_dataset(path: Path) -> Parsed:
     """The rows of all splits. Raises CapbiasError if a file is broken or lacks a column."""
     values: dict[str, list] = {}
@@ -101,7 +98,7 @@ def _parse_dataset(path: Path) -> Parsed:
                 column.extend(_values(table.column(name)))
     shown = ", ".join(f"{split} {counted(rows, 'row')}" for split, rows in splits.items() if split)
     notes = (f"rows of every split: {shown}",) if shown else ()
-    return _parsed(path, "datasets", "Hugging Face data set (folder, zip or Arrow)", values, names, notes)
+    return _parsed(path, "datasets", TITLE, values, names, notes)
 
 
 def _arrow_table(path: Path, file: Path):
@@ -123,7 +120,7 @@ def _arrow_table(path: Path, file: Path):
 
 
 def _arrow_files(path: Path) -> list[tuple[str, Path]]:
-    """Split and path of every Arrow file, in the order in which the data set names them."""
+    """Split and path of all Arrow files, in the order in which the data set names them."""
     if not path.is_dir():
         return [("", path)]
     parts = [path / name for name in _listed(path, path / SPLITS, "splits")] if (path / SPLITS).is_file() else [path]
@@ -152,5 +149,11 @@ def _listed(path: Path, file: Path, key: str, inner: str = "") -> list[str]:
 
 READERS = (
     Reader("parquet", "Parquet", lambda head: head.data.startswith(b"PAR1"), _parse_parquet, order=1),
-    Reader("datasets", "Hugging Face data set (folder, zip or Arrow)", _is_arrow, _parse_dataset, order=1),
+    Reader(
+        "datasets",
+        TITLE,
+        lambda head: is_dataset(head.path) if head.path.is_dir() else head.data.startswith((STREAM, FILE)),
+        _parse_dataset,
+        order=1,
+    ),
 )

@@ -20,8 +20,6 @@ KEPT_PROBLEMS = 20
 # Limits, so that a small file that unpacks to much does not fill the memory.
 MOST_ROWS, MOST_COLUMNS, MOST_CHARACTERS = 5_000_000, 1_000, 1_000_000
 FEW_VALUES = 20  # different values in a column of labels
-# `Head.text` raises for a file that is not text, so readers of text come after the binary formats.
-AFTER_BINARY = 2.5
 
 USUAL_NAMES = {
     "image_id": """
@@ -137,7 +135,7 @@ class Reader:
     title: str
     recognises: Callable[[Head], bool]
     parse: Callable[[Path], Parsed]
-    order: float = AFTER_BINARY
+    order: float = 2.5  # `Head.text` raises for a file that is not text
 
 
 def of_records(

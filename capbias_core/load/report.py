@@ -82,7 +82,7 @@ def report_captions(
     """
     per_image = table.frame.groupby("image_id", sort=False).size()
     images = per_image.index.tolist()
-    unknown = _missing(images, known_ids)
+    unknown = None if known_ids is None else _missing(images, known_ids)
     texts = table.frame["caption"].value_counts(sort=False)
     vocabulary: set[str] = set()
     tokens = []  # per different caption
@@ -138,7 +138,7 @@ def report_attributes(table: Table, file_name: str, caption_ids: Collection[str]
     """Describe labels as read. caption_ids: images that have captions. Facts: images, columns (each a LabelColumn),
     coverage_percent (share of the captioned images that are in the file, 0 to 100)."""
     known = table.frame["image_id"].tolist()
-    coverage = None if caption_ids is None else _percent(list(caption_ids), known)
+    coverage = _percent(caption_ids, known)
     columns: list[LabelColumn] = []
     details: list[tuple[str, str | None]] = [("Images", f"{len(known):,}")]
     for name in table.frame.columns.drop("image_id"):
@@ -168,7 +168,7 @@ def report_objects(table: Table, file_name: str, labelled_ids: Collection[str] |
     names = table.frame["objects"].str.split(BETWEEN).explode().str.replace(SURE, "", regex=True)
     counts = names[names != ""].value_counts(sort=False).sort_index().sort_values(ascending=False, kind="stable")
     labelled = None if labelled_ids is None else sorted(labelled_ids)
-    coverage = None if labelled is None else _percent(labelled, known)
+    coverage = _percent(labelled, known)
     bare = int((table.frame["objects"] == "").sum())
     shown = ", ".join(f"{name} {count:,}" for name, count in list(counts.items())[:MOST_LABELS])
     details = [
@@ -207,7 +207,7 @@ def report_segments(table: Table, file_name: str, photographs: Collection[str] |
         "with_people": frame.loc[people, "image_id"].nunique(),
         "crowds": int(frame["crowd"].sum()),
         "sizeless": frame.loc[frame["height"] == 0, "image_id"].nunique(),
-        "coverage_percent": None if images is None else _percent(images, known),
+        "coverage_percent": _percent(images, known),
     }
     others = f"{table.others:,}" if table.others else None
     details = [
@@ -228,22 +228,22 @@ def report_segments(table: Table, file_name: str, photographs: Collection[str] |
     )
 
 
-def _missing(images: list[str], known: Collection[str] | None) -> list[str] | None:
-    if known is None:
-        return None
+def _missing(images: list[str], known: Collection[str]) -> list[str]:
     known = frozenset(known)
     return [image for image in images if image not in known]
 
 
-def _percent(images: list[str], known: Collection[str] | None) -> float | None:
-    """Share of `images` that are in `known`, 0 to 100; None without `known`."""
-    missing = _missing(images, known)
-    return None if missing is None else 100.0 * (1 - len(missing) / max(len(images), 1))
+def _percent(images: Iterable[str] | None, known: Collection[str] | None) -> float | None:
+    """Share of `images` that are in `known`, 0 to 100; None if one of them is unknown."""
+    if images is None or known is None:
+        return None
+    images = list(images)
+    return 100.0 * (1 - len(_missing(images, known)) / max(len(images), 1))
 
 
 def _overlap_warnings(images: list[str], known: Collection[str] | None, what: str, otherwise: str) -> Iterable[str]:
     """A warning with the likely reason if nothing is in common, and one in the words `otherwise` for less than half."""
-    missing = _missing(images, known)
+    missing = [] if known is None else _missing(images, known)
     if not missing or known is None:
         return
     if len(missing) == len(images):

@@ -87,7 +87,13 @@ def _parse_delimited(path: Path) -> Parsed:
             except StopIteration:
                 break
             except csv.Error as error:
-                faults.add(number, _quote_fault(error, number, reader.line_num))
+                last = reader.line_num
+                lost = f"{counted(last - number, 'further line')} {'is' if last - number == 1 else 'are'} lost with it"
+                through = f" (the row runs to line {last}: {lost})" if last > number else ""
+                fault = f'text follows a closing quote{through}; write a quote inside a quoted field twice ("")'
+                if "end of data" in str(error):
+                    fault = f"a quote is opened and never closed; {lost} to the end of the file (line {last})"
+                faults.add(number, fault)
                 continue
             if row and header_seen and len(row) != len(names):
                 faults.add(number, f"{counted(len(row), 'field')} where the header has {len(names)}")
@@ -109,14 +115,6 @@ def _parse_delimited(path: Path) -> Parsed:
         )
     name = "tsv" if tabs else "csv"
     return Parsed(path, name, name.upper(), columns, numbers, len(numbers) + faults.count, faults, notes)
-
-
-def _quote_fault(error: csv.Error, first: int, last: int) -> str:
-    lost = f"{counted(last - first, 'further line')} {'is' if last - first == 1 else 'are'} lost with it"
-    if "end of data" in str(error):
-        return f"a quote is opened and never closed; {lost} to the end of the file (line {last})"
-    through = f" (the row runs to line {last}: {lost})" if last > first else ""
-    return f'text follows a closing quote{through}; write a quote inside a quoted field twice ("")'
 
 
 # without a header
