@@ -14,7 +14,7 @@ def main() -> None:
     draw(answer_page)
 
 
-if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+if __name__ == "__main__":  # tests import the page, and must not draw it
     main()
 elif __name__ == "app":
     from starlette.middleware import Middleware

@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.lstm_against_loop import Captioner, lic, read  # noqa: E402
 from capbias_core.attackers import load_attacker  # noqa: E402
 from capbias_core.attackers.device import choose_device  # noqa: E402
-from capbias_core.attackers.networks.frozen import FrozenAttacker  # noqa: E402
+from capbias_core.attackers.networks.pretrained import FrozenAttacker  # noqa: E402
 from capbias_core.language.encoder import text_encoder  # noqa: E402
 
 
@@ -66,8 +66,8 @@ def loop_epoch(attacker: FrozenAttacker, captions: list[str], labels: np.ndarray
     head = nn.Sequential(nn.Linear(encoder.width, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 1)).to(
         encoder.device
     )
-    optimizer = torch.optim.Adam(head.parameters(), lr=attacker.protocol.learning_rate)
-    for batch in torch.randperm(len(captions)).split(attacker.protocol.batch):
+    optimizer = torch.optim.Adam(head.parameters(), lr=attacker.learning_rate)
+    for batch in torch.randperm(len(captions)).split(attacker.batch):
         texts = [encoder.read(captions[row]) for row in batch]
         vectors = torch.from_numpy(encoder.model.encode(texts, batch_size=len(texts), show_progress_bar=False))
         answers = torch.as_tensor(labels[batch.numpy()], dtype=torch.float32, device=encoder.device)

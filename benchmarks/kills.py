@@ -198,7 +198,7 @@ def worker(own: Try, draw: random.Random) -> Iterator:
     process = own.start()
     own.a_moment(draw)
     for child in psutil.Process(process.pid).children(recursive=True):
-        if "distributed" in " ".join(child.cmdline()) or "spawn_main" in " ".join(child.cmdline()):
+        if "capbias_core.runs.local_workers" in child.cmdline():
             child.kill()
     yield f"exit {process.wait(PATIENCE)}", by_command
 

@@ -1,11 +1,9 @@
 """How fast do all seeds of `lstm_bi` train, against a plain PyTorch loop of the same protocol? And is LIC_M the same?
 
 The plain loop is what one writes from the paper: one `nn.LSTM` with two layers, batches of 64 mixed captions, padded
-and to_npz, one seed after the other. Both train on the same splits, on the same device, in this one process: half of
+and packed, one seed after the other. Both train on the same splits, on the same device, in this one process: half of
 the loop's epochs before ours and half after, so that whatever else the machine does slows both. The loop runs on the
 first captioner; ours trains every captioner and seed together. LIC_M means something after the paper's 20 epochs only.
-Ours multiplies in TF32 on CUDA and in BF16 on processors that have it (--precision fp32: it does not), the loop as
-PyTorch does by itself, in FP32.
 
 It needs PyTorch, numpy, pandas and scikit-learn. FOLDER holds annotations/attributes.csv and results/CAPTIONER.json.
 
@@ -33,8 +31,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from capbias_core.attackers.base import probabilities  # noqa: E402
-from capbias_core.attackers.device import BF16, DEVICES, FP32, choose_device, precision_on  # noqa: E402
-from capbias_core.attackers.networks.recurrent import lstm_bi  # noqa: E402
+from capbias_core.attackers.device import DEVICES, choose_device  # noqa: E402
+from capbias_core.attackers.networks.scratch import LSTM_BI  # noqa: E402
 from capbias_core.attributes import get_attribute  # noqa: E402
 from capbias_core.prepare import balanced_split, masked_captions  # noqa: E402
 from capbias_core.types import (
@@ -56,8 +54,8 @@ class PlainNetwork(nn.Module):
 
     def forward(self, tokens, lengths):
         embedded = self.dropout(self.embedding(tokens))
-        to_npz = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
-        _, (last, _) = self.lstm(to_npz)
+        packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
+        _, (last, _) = self.lstm(packed)
         return self.head(self.dropout(torch.cat([last[-2], last[-1]], dim=1)))
 
 
@@ -133,7 +131,7 @@ def timed(work: Callable[[], Value], device: torch.device) -> tuple[np.ndarray, 
 
 def train_ours(captioners: list[Captioner], options: argparse.Namespace) -> list[list[float]]:
     """Every captioner and seed together: LIC_M of each captioner by seed."""
-    attacker = replace(lstm_bi(), device=options.device, epochs=options.epochs, precision=options.precision)
+    attacker = replace(LSTM_BI, device=options.device, epochs=options.epochs)
     corpus = attacker.corpus([caption for each in captioners for caption in each.captions])
     starts = np.cumsum([0, *(len(each.captions) for each in captioners)])
     cases = [(each, start, split) for each, start in zip(captioners, starts, strict=False) for split in each.splits]
@@ -182,9 +180,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--device", choices=DEVICES, default="auto")
     parser.add_argument("--threads", type=int, help="threads of PyTorch (default: its own choice)")
-    parser.add_argument(
-        "--precision", choices=(BF16, FP32), default=BF16, help="fp32: ours does not round (default: it does)"
-    )
     options = parser.parse_args()
     options.loop_seeds = options.seeds if options.loop_seeds is None else min(options.seeds, options.loop_seeds)
     options.captioners = list(SEVEN) if options.captioners == ["all"] else options.captioners
@@ -199,8 +194,7 @@ def main() -> None:
     captioners = [read(name, options) for name in options.captioners]
     fits = len(captioners) * options.seeds
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{torch.get_num_threads()} threads"
-    precision = precision_on(options.precision, device.type)
-    print(f"{fits} fits of {options.epochs} epochs, {where}, torch {torch.__version__}, ours in {precision}")
+    print(f"{fits} fits of {options.epochs} epochs, {where}, torch {torch.__version__}")
 
     first, half = captioners[0], options.epochs // 2
     if device.type == "cuda":  # what the first use of a device costs is not the loop's

@@ -1,4 +1,4 @@
-"""`python -m capbias_core`; the guard is for worker processes, which import this module again."""
+"""`python -m capbias_core`."""
 
 from capbias_core.cli import command
 

@@ -289,8 +289,7 @@ def score(
 
     Everything runs in this process and leaves nothing behind. workspace: a folder in which inputs and runs are kept
     instead, so that the dashboard shows them and no run is made twice. collection: where in it; without labels,
-    whatever is given are names of what that collection holds. workers: runs that need torch go to worker processes; a
-    script that asks for them needs `if __name__ == "__main__":`.
+    whatever is given are names of what that collection holds. workers: runs that need torch go to worker processes.
 
     Raises CapbiasError for inputs that cannot be scored, and if no number can be had.
     """

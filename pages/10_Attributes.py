@@ -227,5 +227,5 @@ def _delete(workspace: Workspace, chosen: AttributeFile, text: str) -> None:
     st.session_state["attribute_kept"] = "gender"
 
 
-if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+if __name__ == "__main__":  # tests import the page, and must not draw it
     draw(main)

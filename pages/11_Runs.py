@@ -193,5 +193,5 @@ def _said(value: object) -> str:
     return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value or "none")
 
 
-if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+if __name__ == "__main__":  # tests import the page, and must not draw it
     draw(main)

@@ -327,5 +327,5 @@ def _delete(workspace: Workspace, item: Item, uses: int) -> None:
     delete_button(item.name, told, partial(workspace.delete, item))
 
 
-if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+if __name__ == "__main__":  # tests import the page, and must not draw it
     draw(main)

@@ -423,5 +423,5 @@ def _chart(engine: Engine, rows: pd.DataFrame, once: Callable) -> None:
             note("Row minus column, p after Holm's correction, and which is higher if the two are told apart.")
 
 
-if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+if __name__ == "__main__":  # tests import the page, and must not draw it
     draw(main)

@@ -353,5 +353,5 @@ def _pick(key: str, part: pd.DataFrame) -> None:
         show_caption(row["image_id"], int(row["caption_index"]))
 
 
-if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+if __name__ == "__main__":  # tests import the page, and must not draw it
     draw(main)

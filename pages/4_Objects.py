@@ -33,7 +33,7 @@ from capbias_core.present.objects import (
 )
 from capbias_core.present.sentence import decimals, duration, signed
 from capbias_core.present.table import value_text
-from capbias_core.runs.cost import rough_seconds
+from capbias_core.runs.durations import rough_seconds
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import Attribute
@@ -294,5 +294,5 @@ def _form(engine: Engine, collection: str, request: Request, spec: RunSpec) -> N
         st.rerun()
 
 
-if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+if __name__ == "__main__":  # tests import the page, and must not draw it
     draw(main)

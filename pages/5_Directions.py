@@ -155,5 +155,5 @@ def _known(engine: Engine) -> None:
     note(known_basis(rows))
 
 
-if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+if __name__ == "__main__":  # tests import the page, and must not draw it
     draw(main)

@@ -381,5 +381,5 @@ def _start(engine: Engine, request: Request, encoders: list[str]) -> None:
         st.rerun()
 
 
-if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+if __name__ == "__main__":  # tests import the page, and must not draw it
     draw(main)

@@ -307,5 +307,5 @@ def _save(engine: Engine, sets: list[Item], edited: pd.DataFrame) -> None:
     st.rerun()
 
 
-if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+if __name__ == "__main__":  # tests import the page, and must not draw it
     draw(main)

@@ -13,7 +13,7 @@ from capbias_core.analysis.read import sweep_of
 from capbias_core.load.published import published_results
 from capbias_core.present.alignment import COMPARED, constant_sentence, side_by_side, sweep_chart, sweep_sentence
 from capbias_core.present.sentence import duration
-from capbias_core.runs.cost import expected
+from capbias_core.runs.durations import expected
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.spreadsheets import csv_text
@@ -216,5 +216,5 @@ def _both(engine: Engine, collection: str, request: Request, table: Item) -> Non
     )
 
 
-if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+if __name__ == "__main__":  # tests import the page, and must not draw it
     draw(main)

@@ -109,5 +109,5 @@ def _claims(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     st.html(STYLE + "".join(blocks))
 
 
-if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+if __name__ == "__main__":  # tests import the page, and must not draw it
     draw(main)

@@ -493,8 +493,7 @@ def test_networks_train_in_this_process_too(monkeypatch):
     def refuse(*_args, **_more):
         raise AssertionError("a worker process")
 
-    monkeypatch.setattr("capbias_core.runs.engine.dask_client", refuse)
-    monkeypatch.setattr("capbias_core.attackers.networks.recurrent.EPOCHS", 1, raising=False)
+    monkeypatch.setattr("capbias_core.runs.engine.torch_executor", refuse)
     report = capbias.score(CAPTIONS, metrics=["sc"], attacker="rnn", device="cpu", **{**KNOWN, "seeds": 1})
     assert report["SC"].row["encoder"] == "rnn" and report["SC"].row["device"] == "cpu"
     both = {"metrics": ["LIC_M"], "attacker": ["ngram", "rnn"], "device": "cpu", **KNOWN, "seeds": 1}
@@ -524,7 +523,7 @@ def test_ctrl_c_ends_the_run_that_is_under_way(tmp_path, monkeypatch):
     def stop(*_args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("capbias_core.runs.engine.run_one", stop)
+    monkeypatch.setattr("capbias_core.runs.run.run_one", stop)
     with pytest.raises(KeyboardInterrupt):
         capbias.score(CAPTIONS, metrics=["sc"], workspace=tmp_path / "w", **KNOWN)
     assert [run.status for run in Workspace(tmp_path / "w").runs()] == ["cancelled"]

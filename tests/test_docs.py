@@ -69,7 +69,8 @@ def test_commands_flags_and_metrics_exist(page):
         elif name not in cli.NAMES:
             wrong += [] if name in ("COMMAND", "--help") else [name]
         else:
-            known = {flag for argument in app[name].assemble_argument_collection() for flag in argument.names}
+            _, apps, words = app.parse_commands(cli.with_view([name, *words]))
+            known = {flag for argument in apps[-1].assemble_argument_collection() for flag in argument.names}
             wrong += [f"{name} {word}" for word in words if word.startswith("--") and word not in {*known, "--help"}]
             wrong += [metric for metric in metric_names(words) if metric.lower() not in METRIC_NAMES]
     assert wrong == []

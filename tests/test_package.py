@@ -32,12 +32,7 @@ HELD = (
     "capbias_core/_app/.streamlit/config.toml",
 )
 # Modules that are imported only where their extra is installed; every other one imports without.
-WITH_EXTRAS = (
-    "capbias_core.attackers.networks",
-    "capbias_core.language",
-    "capbias_core.vision",
-    "capbias_core.runs.gpus",
-)
+WITH_EXTRAS = ("capbias_core.attackers.networks", "capbias_core.language", "capbias_core.vision")
 
 
 @pytest.fixture(scope="module")

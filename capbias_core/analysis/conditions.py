@@ -12,8 +12,7 @@ from capbias_core.aggregate import Pair
 from capbias_core.analysis.read import current_runs, ranking, runs_against, runs_with
 from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.measures.registry import METRICS, measure_of, needs_references
-from capbias_core.runs.condition_runs import Plan, _masked_sets
-from capbias_core.runs.shared_images import on_shared_images
+from capbias_core.runs.condition_runs import Plan, masked_sets, on_shared_images
 from capbias_core.types import CONDITIONS, RESULT_COLUMNS, T_TO_A
 from capbias_core.workspace.conditions import ORIGINAL, sets_of
 from capbias_core.workspace.store import ACTIVE, Item, RunRow, Workspace
@@ -141,7 +140,7 @@ def _against(workspace: Workspace, rows: pd.DataFrame, runs: list[RunRow], sets:
     metric, direction = rows.iloc[0][["metric", "direction"]]
     neutral = METRICS[metric].neutral(len(runs[0].spec.attribute["values"]))
     original = sets[ORIGINAL].name if ORIGINAL in sets else ""
-    changes = _changes(workspace, runs, metric, direction, original, _masked_sets(sets))
+    changes = _changes(workspace, runs, metric, direction, original, masked_sets(sets))
     found = {}
     for row in rows[rows["run_id"].isin([run.run_id for run in runs])].to_dict("records"):
         above = (row["value"] - neutral, row["ci_low"] - neutral, row["ci_high"] - neutral)
@@ -157,7 +156,7 @@ def _changes(
     and the value on the originals of these images.
 
     Each set is compared alone, on all images that it shares with the originals, whatever the other sets lack; where
-    one of both has more, by attackers that trained on shared images alone (shared_images.py). masked: all hashes.
+    one of both has more, by attackers that trained on shared images alone (runs/condition_runs.py). masked: all hashes.
     """
     by_name = {run.spec.model: run for run in runs}
     unmasked = by_name.pop(original, None)

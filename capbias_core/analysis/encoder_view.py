@@ -39,7 +39,7 @@ def plan_encoder_view(
     encoder = encoder_option(workspace, entry) if entry.model else None
     own = {"attacker": entry.name, "images": sorted(set(images)), "merge_masks": scored.merge_masks}
     options = MEASURE.options.read({**(training or {}), **own, "encoder": encoder}).effective()
-    return replace(scored, measure=MEASURE.name, version=MEASURE.version, options=options.to_dict())
+    return replace(scored, measure=MEASURE.name, version=MEASURE.version_with(entry.name), options=options.to_dict())
 
 
 def plan_scores(scored: RunSpec, attacker: str) -> RunSpec:

@@ -46,18 +46,18 @@ OTHER_PROTOCOL = {("dbac", name) for name in ("LIC", "LIC_M", "LIC_D", "LIC_H", 
 # Why there is no comparable result: paper, what column says it, how the cell begins, and the reason.
 NO_COUNTERPART = (
     ("dbac", "metric", "CV_", "it compares encoders: the Encoders page gives it of measured scores"),
-    ("dbac", "condition", "verb_imbalance", "captions made up for it: known-answer makes such sets and measures them"),
+    ("dbac", "condition", "verb_imbalance", "captions made up for it: `score --view known-answer` scores such sets"),
     ("dbac", "model", "average", "a mean over the paper's captioners"),
     ("repro", "metric", "training_gpu_hours", "hours of training, no score"),
     (
         "imgcap2",
         "condition",
         "anonymous_bench",
-        "on AnonymousBench, whose photographs nobody can label: anonymous-bench compares captioners on such",
+        "on AnonymousBench, whose photographs nobody can label: `score --view anonymous-bench` compares captioners",
     ),
     ("imgcap2", "condition", "mask_rcnn", "people found by a detector of outlines; here by COCO's, or boxes by a YOLO"),
     ("genderscore", "metric", "object_rank", "it ranks the objects nearest to a word and prints no score"),
-    ("genderscore", "model", "twitter", "texts without images: `capbias text` measures these"),
+    ("genderscore", "model", "twitter", "texts without images: `capbias score --view text` measures these"),
 )
 # What is of the value that captions name.
 OF_NAMED = {("BA", T_TO_A), ("DPA", T_TO_A)}

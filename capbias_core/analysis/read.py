@@ -15,9 +15,8 @@ from capbias_core.attackers.what_if import StoredAttackers
 from capbias_core.measures.base import from_npy
 from capbias_core.measures.registry import DEFAULT_GROUPS, MEASURES, METRICS
 from capbias_core.prepare.cross import parts_of
-from capbias_core.runs.later_metrics import add_later_metrics
 from capbias_core.runs.plan import Request
-from capbias_core.runs.run import estimates, is_current
+from capbias_core.runs.run import add_later_metrics, estimates, is_current
 from capbias_core.types import RESULT_COLUMNS, Attribute
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import attributes_in, is_derived, reads, table_of, table_with, tables_with
@@ -33,7 +32,7 @@ def current_runs(workspace: Workspace, collection: str, measure: str | None = No
 
     A run computed for another collection with the same content counts too: it is never computed twice. Runs of an
     earlier protocol do not count, since their numbers are not these, nor runs on the images that another set has too
-    (shared_images.py), which stand beside that set alone.
+    (runs/condition_runs.py), which stand beside that set alone.
     """
     items = workspace.items(collection=collection)
     sets = {(item.name, item.hash) for item in items}

@@ -5,7 +5,7 @@ An attacker reads masked captions and guesses the protected attribute.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
@@ -19,16 +19,11 @@ INTEGRATED_GRADIENTS = "integrated gradients (Captum)"
 
 
 class Seconds(NamedTuple):
-    """Rough seconds of an attacker on two free cores.
+    """Rough seconds of an attacker on two free cores for 1,000 captions of a set: to train on them for one seed, and to
+    explain all of them, which needs an attacker for each fold."""
 
-    a_fit: to train on 6,000 captions. to_explain: the words of 1,000 different captions, by one trained attacker.
-    to_read: 1,000 different captions, once, before any training. tasks: a fit of DBAC's, either way, over one of LIC's.
-    """
-
-    a_fit: float
-    to_explain: float = 0.0
-    to_read: float = 0.0
-    tasks: float = 4.0
+    to_train: float
+    to_explain: float
 
 
 class Setup(NamedTuple):
@@ -53,17 +48,17 @@ class Setup(NamedTuple):
 class AttackerEntry:
     """What is known about an attacker without making it.
 
-    make: the attacker of a Setup; it imports what the attacker needs. seconds: what training costs. in_process: light
+    make: the attacker of a Setup; it imports what the attacker needs. seconds: how long it takes. in_process: light
     enough for the web server's process (no PyTorch). folds: of the cross-fitting that scores every caption. model: the
     pretrained encoder, a folder or a name as in language/files.py; '' for an encoder from scratch. rescores: its fitted
     attackers are linear in n-grams (`weights`, `intercept`; the corpus has `columns`) and are kept with the scores of
-    captions, so that an edited caption is scored at once. attends: fitted ones have `attention`. one_seed_per_thread:
-    seeds train side by side on a CPU, each on one core. from_scratch: a network that learns its own word vectors, which
-    vl_lic can join to photographs. packages: what it imports of an extra, by the names in errors.EXTRAS. place: where
-    it stands, smaller first. attribution: the method behind `contributions`, as pages name it. preview:
-    stands in for the papers' encoders until one of them has been run. lic_paper: an encoder of the paper that defines
-    LIC, whose answer precedes that of any other. seeds: how many LIC trains, unless another number is asked for; more
-    are better where they cost seconds.
+    captions, so that an edited caption is scored at once. attends: fitted ones have `attention`. from_scratch: a
+    network that learns its own word vectors, which vl_lic can join to photographs. packages: what it imports of an
+    extra, by the names in errors.EXTRAS. place: where it stands, smaller first. attribution: the method behind
+    `contributions`, as pages name it. preview: stands in for the papers' encoders until one of them has been run.
+    lic_paper: an encoder of the paper that defines LIC, whose answer precedes that of any other. seeds: how many LIC
+    trains, unless another number is asked for; more are better where they cost seconds. version: raised when a
+    change of the code changes its numbers; added to that of each measure.
     """
 
     name: str
@@ -75,7 +70,6 @@ class AttackerEntry:
     model: str = ""
     rescores: bool = False
     attends: bool = False
-    one_seed_per_thread: bool = False
     from_scratch: bool = False
     packages: tuple[str, ...] = ()
     place: int = 100
@@ -83,6 +77,7 @@ class AttackerEntry:
     preview: bool = False
     lic_paper: bool = False
     seeds: int = 10
+    version: int = 0
 
     @property
     def precedence(self) -> tuple[bool, bool]:
@@ -105,6 +100,18 @@ class FittedAttacker(Protocol):
         ...
 
 
+class Corpus:
+    """Masked captions, each distinct one once: seeds, folds and captioners repeat most of them.
+
+    distinct: D captions. place: (n,) the place of each of the n captions among them.
+    """
+
+    def __init__(self, captions: Sequence[str]):
+        places = {caption: place for place, caption in enumerate(dict.fromkeys(captions))}
+        self.distinct = list(places)
+        self.place = np.fromiter(map(places.__getitem__, captions), dtype=np.int64, count=len(captions))
+
+
 Text = TypeVar("Text", contravariant=True)
 
 
@@ -123,22 +130,6 @@ class Attacker(Protocol[Text]):
 
 
 # What an attacker may have besides.
-
-
-@runtime_checkable
-class TrainsTogether(Protocol):
-    """Several attackers train at once, all before the first is given."""
-
-    def fit_many(
-        self, corpus, rows: Sequence, labels: Sequence, n_values: int, seeds: Sequence[int], tick: Progress, /
-    ) -> Iterable: ...
-
-
-@runtime_checkable
-class TakesMemory(Protocol):
-    """It is known how many bytes a trained attacker takes, and how many more while some train."""
-
-    def memory(self, corpus: Any, rows: np.ndarray, labels: np.ndarray, n_values: int, /) -> tuple[int, int]: ...
 
 
 @runtime_checkable
@@ -169,21 +160,19 @@ def fit_many(
     seeds: Sequence[int],
     tick: Progress,
 ) -> Iterator:
-    """One attacker for each seed, trained on its own rows and labels: yields what `fit` returns, in order.
+    """What `fit` returns for each seed with its rows and labels, in order, trained when it is asked for.
 
-    An attacker that has a `fit_many` of its own (without the first argument) trains them together, all before the first
-    is given; each then equals in distribution what it would be alone. The others train one after the other, when they
-    are asked for, so that one that is done with need not be kept.
+    An attacker may have a `fit_many` (without the first argument) that trains several side by side.
     """
-    if isinstance(attacker, TrainsTogether):
-        yield from attacker.fit_many(corpus, rows, labels, n_values, seeds, tick)
+    if together := getattr(attacker, "fit_many", None):
+        yield from together(corpus, rows, labels, n_values, seeds, tick)
         return
-    for done, (own, known, seed) in enumerate(zip(rows, labels, seeds, strict=True)):
+    for done, case in enumerate(zip(rows, labels, seeds, strict=True)):
 
         def part(share: float, text: str, done=done) -> None:
             tick((done + share) / len(seeds), text)
 
-        yield attacker.fit(corpus, own, known, n_values, seed, part)
+        yield attacker.fit(corpus, *case[:2], n_values, case[2], part)
 
 
 def probabilities(logits: np.ndarray) -> np.ndarray:

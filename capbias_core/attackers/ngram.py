@@ -17,27 +17,23 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from capbias_core.attackers.base import AttackerEntry, Seconds, Setup
-from capbias_core.attackers.logistic import TOLERANCE, fit_alike, fit_columns
+from capbias_core.attackers.base import AttackerEntry, Corpus, Seconds, Setup
+from capbias_core.attackers.logistic import TOLERANCE, fit_columns
 from capbias_core.prepare.ngrams import Ngrams, ngrams_of
 from capbias_core.threads import one_thread
 from capbias_core.types import Contributions, Progress
 
-# Task words that are learned at once: more take more memory and are no quicker.
-TOGETHER = 40
+# Task words, and attackers, that are learned at once: more take more memory and are no quicker.
+TOGETHER, MOST_TOGETHER = 40, 50
 USUAL_STEPS = 15  # of Newton's method, for the progress
 
 
-@dataclass(frozen=True)
-class NgramCorpus:
-    """Captions by their place among the different ones, whose n-grams are counted once.
+class NgramCorpus(Corpus):
+    """Masked captions; the n-grams of each distinct one are counted once."""
 
-    captions: n masked captions. place: (n,) row of each in `ngrams`.
-    """
-
-    captions: list[str]
-    place: np.ndarray
-    ngrams: Ngrams
+    def __init__(self, captions: Sequence[str]):
+        super().__init__(captions)
+        self.ngrams: Ngrams = ngrams_of(self.distinct, pairs=True)
 
     @property
     def columns(self) -> dict[str, int]:
@@ -115,11 +111,7 @@ class NgramAttacker:
     smallest_count = 2
 
     def corpus(self, captions: Sequence[str]) -> NgramCorpus:
-        captions = list(captions)
-        # Seeds and folds repeat most captions.
-        distinct = {caption: place for place, caption in enumerate(dict.fromkeys(captions))}
-        place = np.fromiter(map(distinct.__getitem__, captions), dtype=np.int64, count=len(captions))
-        return NgramCorpus(captions, place, ngrams_of(list(distinct), pairs=True))
+        return NgramCorpus(captions)
 
     def fit(self, corpus: NgramCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> LinearModel:
         return next(self.fit_many(corpus, [rows], [labels], n_values, [seed], tick))
@@ -156,7 +148,7 @@ class NgramAttacker:
             found = [self._values(features, own, case, rows) for own, case in zip(used.T, cases, strict=True)]
         else:
             positive = np.column_stack([case.sums(rows) for case in cases])
-            weights, intercepts = fit_alike(features, positive, total, self.inverse_penalty, used, tick)
+            weights, intercepts = fit_columns(features, positive, total, self.inverse_penalty, used, True, tick)
             found = list(zip(weights.T[:, :, None], intercepts[:, None], strict=True))
         return [_spread(matrix.shape[1], kept, *own) for own in found]
 
@@ -203,13 +195,17 @@ class _Case:
 
 
 def _groups(cases: list[_Case], n: int) -> Iterator[list[_Case]]:
-    """Cases one after the other that have more than half of their captions in common with the first; n captions."""
+    """MOST_TOGETHER cases in a row at most that share more than half of their captions with the first. n: captions."""
     start = 0
     while start < len(cases):
         known = np.zeros(n, dtype=bool)
         known[cases[start].place] = True
         end = start + 1
-        while end < len(cases) and cases[start].labels.ndim == 1 and known[cases[end].place].mean() > 0.5:
+        while (
+            end < min(len(cases), start + MOST_TOGETHER)
+            and cases[start].labels.ndim == 1
+            and known[cases[end].place].mean() > 0.5
+        ):
             end += 1
         yield cases[start:end]
         start = end
@@ -235,7 +231,7 @@ ENTRIES = (
         "ngram",
         "linear, 1- and 2-grams (preview)",
         _linear,
-        Seconds(0.02, 0.005, tasks=20.0),
+        Seconds(0.002, 0.024),
         in_process=True,
         folds=10,
         rescores=True,

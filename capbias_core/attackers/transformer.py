@@ -1,35 +1,26 @@
-"""Transformers trained from scratch, with 1 head and with 5; the networks are in networks/transformer.py."""
+"""Transformers trained from scratch, with 1 head and with 5; the networks are in networks/scratch.py."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 from capbias_core.attackers.base import INTEGRATED_GRADIENTS, Attacker, AttackerEntry, Seconds, Setup
 
 NETWORK = partial(
-    AttackerEntry,
-    from_scratch=True,
-    one_seed_per_thread=True,
-    attends=True,
-    packages=("torch",),
-    attribution=INTEGRATED_GRADIENTS,
+    AttackerEntry, from_scratch=True, attends=True, packages=("torch",), attribution=INTEGRATED_GRADIENTS, version=1
 )
 
 
-def _one_head(setup: Setup) -> Attacker:
-    from capbias_core.attackers.networks.transformer import one_head
+def _entry(heads: int, title: str, seconds: Seconds, place: int) -> AttackerEntry:
+    def make(setup: Setup) -> Attacker:
+        from capbias_core.attackers.networks.scratch import TransformerAttacker
 
-    return replace(one_head(), device=setup.device)
+        return TransformerAttacker(heads=heads, device=setup.device)
 
-
-def _five_heads(setup: Setup) -> Attacker:
-    from capbias_core.attackers.networks.transformer import five_heads
-
-    return replace(five_heads(), device=setup.device)
+    return NETWORK(f"transformer_{heads}h", title, make, seconds, place=place)
 
 
 ENTRIES = (
-    NETWORK("transformer_1h", "Transformer, 1 head (the DBAC paper's)", _one_head, Seconds(20.0, 6.0), place=6),
-    NETWORK("transformer_5h", "Transformer, 5 heads (the DBAC paper's)", _five_heads, Seconds(20.0, 6.0), place=7),
+    _entry(1, "Transformer, 1 head (the DBAC paper's)", Seconds(1.0, 10.0), 6),
+    _entry(5, "Transformer, 5 heads (the DBAC paper's)", Seconds(1.0, 10.0), 7),
 )

@@ -1,8 +1,6 @@
 """The command line: parses, calls the functions that the pages call, prints.
 
-Numbers, tables and JSON go to stdout; what is said about them (warnings, progress, notes) to stderr. Exit codes:
-0 done; 1 a run failed, was cancelled or died; 2 bad input, usage or workspace; 130 stopped with Ctrl-C; 143 ended by
-SIGTERM.
+Numbers, tables and JSON go to stdout; warnings, progress and notes to stderr.
 
 Only what `capbias --help` needs is imported here; each command is imported when it is used.
 """
@@ -15,60 +13,50 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError
-from cyclopts.exceptions import MissingArgumentError, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Parameter
 
 from capbias_core import __version__
-from capbias_core.cli.help import Compact
 from capbias_core.cli.terminal import BAD_INPUT, DONE, STOPPED, TERMINATED, Terminated, say
-from capbias_core.errors import CapbiasError, nearest
+from capbias_core.errors import CapbiasError, nearest, unknown_name
 
 ABOUT = """Societal bias in image captions, from a terminal.
 
-capbias COMMAND --help says what a command takes, with examples."""
+`capbias COMMAND --help` shows the flags of a command, with examples.
 
-# Title of a group -> its commands: name, and what it does in a few words. A command `a-b` is `app` in cli/a_b.py.
+Exit codes: 0 done; 1 a run failed, was cancelled or died; 2 bad input or workspace; 130 stopped with Ctrl-C; 143 \
+ended by SIGTERM."""
+
+# Name of a command -> what it does. Its module in this package has the App `app`.
 COMMANDS = {
-    "Measure": {
-        "score": "score captions: LIC, leakage, ratio, error and more, with intervals",
-        "explain": "show which words carry the bias, and what edits do",
-        "text": "values and objects in plain texts, without images",
-        "metrics": "list what can be measured, what it means and what it needs",
-    },
-    "Look closer": {
-        "align": "show what vocabulary alignment does to human captions, at every delta",
-        "agreement": "compare two tables of labels, and keep those on which they agree",
-        "anonymous-bench": "how often captions of images without identifiable people name a value (AnonymousBench)",
-        "by-value": "whose captions give most away: LIC_M by labelled value",
-        "conditions": "put a captioner's metrics against what was masked on the photographs",
-        "consistency": "how far a results table depends on encoders",
-        "lengths": "cut captions after more and more words: who gives more away at equal length",
-        "known-answer": "measure caption sets whose answer is known",
-    },
-    "Photographs": {
-        "detect": "find people and objects on photographs, as boxes in CSV",
-        "mask": "hide people or objects on photographs, or list the regions to drop",
-        "caption": "caption photographs with a captioner of this machine",
-    },
-    "Runs": {
-        "run": "run a plan: a TOML file that names files and what to measure",
-        "runs": "list the runs: what, status, progress, seconds",
-        "cancel": "stop runs that are queued or running",
-        "resume": "start runs again that failed, died or were cancelled",
-        "reproduce": "make the numbers of a bundle again, and say which differ",
-    },
-    "Workspace": {
-        "import": "read a file, report on it, and keep it in the workspace",
-        "list": "list what is kept, and the runs with their status",
-        "cross": "make one attribute of two, such as gender x race, by the labels of a collection",
-        "export": "write the results of a collection as CSV, LaTeX, JSON or a bundle",
-        "attributes": "list the known attributes, print one's file, or check a file of your own",
-        "demo": "load the bundled demo, run it, and print LIC beside the known truth",
-        "app": "start the dashboard",
-    },
+    "score": "Score captions: LIC, leakage, ratio, error and more; --view NAME gives further tables",
+    "explain": "Show the words that carry the bias, and the effect of edits",
+    "metrics": "List the metrics, their meaning and their inputs",
+    "import": "Read files, report on them, and store them in the workspace",
+    "list": "List the stored files and the runs of the workspace",
+    "export": "Write the results of a collection as CSV, LaTeX, JSON or a bundle",
+    "run": "Run a plan, a TOML file; list, cancel and resume runs",
+    "reproduce": "Recompute the numbers of a bundle, and list the differences",
+    "labels": "Derive, cross, compare and check labels",
+    "images": "Detect, mask and caption photographs",
+    "demo": "Load and score the bundled demo, and print the true LIC next to the measured one",
+    "app": "Start the dashboard",
 }
-NAMES = tuple(name for commands in COMMANDS.values() for name in commands)
-# Commands whose module is called otherwise: a word of Python, or a function of another module.
+NAMES = tuple(COMMANDS)
+VIEWS = (
+    "by-value", "conditions", "lengths", "consistency", "anonymous-bench", "known-answer", "align", "text"
+)  # fmt: skip
+# Names of earlier versions -> how to call the command now.
+RENAMED = {
+    **{name: f"score --view {name}" for name in VIEWS},
+    **{name: f"images {name}" for name in ("detect", "mask", "caption")},
+    "agreement": "labels compare",
+    "attributes": "labels check",
+    "cross": "labels cross",
+    "runs": "run status",
+    "cancel": "run cancel",
+    "resume": "run resume",
+}
+# Commands whose module has another name, because theirs is a word of Python.
 MODULES = {"import": "importing", "list": "kept"}
 
 
@@ -79,7 +67,6 @@ def _app() -> App:
         help_format="plaintext",
         version=__version__,
         version_flags=["--version"],
-        help_formatter=Compact(),
         default_parameter=Parameter(
             show_default=False, negative=(), consume_multiple=(1, None), show_choices=False, allow_leading_hyphen=False
         ),
@@ -88,11 +75,8 @@ def _app() -> App:
         suppress_keyboard_interrupt=False,
         result_action="return_value",
     )
-    for place, (title, commands) in enumerate(COMMANDS.items()):
-        group = Group(title, sort_key=place)
-        for order, (name, about) in enumerate(commands.items()):
-            module = MODULES.get(name, name.replace("-", "_"))
-            app.command(f"{__name__}.{module}:app", name=name, help=about, group=group, sort_key=order)
+    for order, (name, about) in enumerate(COMMANDS.items()):
+        app.command(f"{__name__}.{MODULES.get(name, name)}:app", name=name, help=about, sort_key=order)
     app["--help"].show = app["--version"].show = False
     return app
 
@@ -102,11 +86,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     try:
         _check_command(given)
-        code = _app()(given)
+        code = _app()(with_view(given))
         sys.stdout.flush()
         return code or DONE
     except CycloptsError as error:
-        say(f"error: {_usage(error)} See {_prog(given)} --help.")
+        text = " ".join(str(error).split())
+        say(f"error: {text}{'' if text.endswith(('.', '?')) else '.'} See {_prog(given)} --help.")
         return BAD_INPUT
     except CapbiasError as error:
         say(f"error: {error}")
@@ -132,39 +117,40 @@ def _terminated(*_signal: object) -> None:
     raise Terminated
 
 
+def with_view(given: Sequence[str]) -> list[str]:
+    """The words of a command, with `--view NAME` of `score` as the name of a subcommand.
+
+    >>> with_view(["score", "--captions", "sat.json", "--view=text"])
+    ['score', '--view text', '--captions', 'sat.json']
+    """
+    words = [part for word in given for part in (word.split("=", 1) if word.startswith("--view=") else [word])]
+    if words[:1] != ["score"] or "--view" not in words:
+        return words
+    index = words.index("--view")
+    view = words[index + 1] if words[index + 1 :] else ""
+    if view not in VIEWS:
+        raise unknown_name("--view", view, VIEWS)
+    return ["score", f"--view {view}", *words[1:index], *words[index + 2 :]]
+
+
 # wrong usage
 
 
 def _prog(given: Sequence[str]) -> str:
-    return f"capbias {given[0]}" if given and given[0] in NAMES else "capbias"
+    """`capbias score --view text`: the command and its subcommand, as far as they are known."""
+    if not given or given[0] not in NAMES:
+        return "capbias"
+    return " ".join(["capbias", *_app().parse_commands(with_view(given))[0]])
 
 
 def _check_command(given: Sequence[str]) -> None:
     """Raises CycloptsError without a command, or for an unknown one; cyclopts would import all to suggest one."""
     if not given:
         raise CycloptsError("Got no command. Expected one of: " + ", ".join(NAMES) + ".")
-    if given[0].startswith("-") or given[0] in NAMES:
+    name = given[0]
+    if name.startswith("-") or name in NAMES:
         return
-    near = nearest(given[0], NAMES, most=1)
-    meant = f" Did you mean {near[0]}?" if near else ""
-    raise CycloptsError(f"Got the command {given[0]!r}.{meant} Expected one of: {', '.join(NAMES)}.")
-
-
-def _usage(error: CycloptsError) -> str:
-    """Wrong usage in one line."""
-    if isinstance(error, UnknownOptionError):
-        return _unknown_option(error)
-    if isinstance(error, MissingArgumentError) and error.argument is not None:
-        return f"Got no {error.argument.name}, or no value for it."
-    if isinstance(error, UnusedCliTokensError):
-        return f"Got {' '.join(error.unused_tokens or ())}, which belongs to no flag."
-    text = " ".join(str(error).split())
-    return text if text.endswith((".", "?")) else f"{text}."
-
-
-def _unknown_option(error: UnknownOptionError) -> str:
-    name = (error.token.keyword or error.token.value).partition("=")[0]
-    known = [own for argument in error.argument_collection for own in argument.names if own.startswith("--")]
-    near = nearest(name, known, most=1)
-    meant = f" Did you mean {near[0]}?" if near else ""
-    return f"Got {name}, which is not one of its flags.{meant}"
+    if name in RENAMED:
+        raise CycloptsError(f"The command is now: capbias {RENAMED[name]}.")
+    meant = f" Did you mean {near[0]}?" if (near := nearest(name, NAMES, most=1)) else ""
+    raise CycloptsError(f"Got the command {name!r}.{meant} Expected one of: {', '.join(NAMES)}.")

@@ -1,4 +1,4 @@
-"""`app`: the dashboard, through streamlit, on this machine alone unless it is told otherwise."""
+"""`app`: the dashboard, through streamlit, by default for this machine only."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ app = command(
   capbias app
   capbias app --workspace studies/gender --port 8600
 
-The page is for this machine alone. Whoever reaches another address reads, changes and deletes everything, unless people
-sign in ([auth] in .streamlit/secrets.toml). So that needs one of them or --insecure; read docs/deploying.md first.""",
+By default only this machine reaches the dashboard. Anyone who reaches another address can read, change and delete
+everything, so it needs sign-in ([auth] in .streamlit/secrets.toml) or --insecure; see docs/deploying.md.""",
 )
 
 
@@ -41,13 +41,13 @@ def start(
     workspace: WorkspaceFlag = None,
     port: Annotated[int, flag(f"the port (default: {PORT})", "PORT", INPUTS)] = PORT,
     address: Annotated[str, flag(f"the address (default: {LOOPBACK})", "ADDRESS", INPUTS)] = LOOPBACK,
-    insecure: Annotated[bool, flag("open an address to everybody who reaches it", group=INPUTS)] = False,
+    insecure: Annotated[bool, flag("allow --address without sign-in", group=INPUTS)] = False,
 ) -> None:
     """Start the dashboard; Ctrl-C ends it."""
     need("The dashboard", "streamlit", "plotly")
     if not 1 <= port <= LAST_PORT:
         raise CapbiasError(f"--port is {port}, which is not from 1 to {LAST_PORT:,}.", "Give another, or leave it out.")
-    if not (has_sign_in() or insecure or _of_this_machine(address)):
+    if not (sign_in() or insecure or _of_this_machine(address)):
         raise CapbiasError(
             f"Others may reach the address {address}, and there is no sign-in.",
             "Leave --address out; set up sign-in (docs/deploying.md); or add --insecure if whoever reaches it may read "
@@ -80,33 +80,28 @@ def _hosts(address: str) -> list[str]:
     return list(dict.fromkeys(filter(None, names)))
 
 
-def has_sign_in() -> bool:
-    """Whether Streamlit's secrets ask people to sign in. Raises CapbiasError where [auth] lacks something."""
-    return bool(sign_in())
-
-
 def sign_in() -> dict[str, Any]:
-    """What Streamlit's secrets say of sign-in, {} for none. Raises CapbiasError where [auth] lacks something."""
-    found: dict[str, Any] = {}
+    """The table [auth] of Streamlit's secrets, {} without sign-in. Raises CapbiasError if it lacks a key."""
+    auth: dict[str, Any] = {}
     for file in (Path.home() / SECRETS, SECRETS, APP.parent / SECRETS):  # as Streamlit reads them; the last one wins
         try:
-            found |= read_toml(start_of(file)).get("auth", {}) if file.is_file() else {}
+            auth |= read_toml(start_of(file)).get("auth", {}) if file.is_file() else {}
         except (OSError, ValueError, AttributeError, TypeError) as error:
             raise CapbiasError(f"{file} cannot be read ({error}).", "Correct the file.") from None
-    providers = [own for own in found.values() if isinstance(own, dict)] or [found]
-    lacking = [key for key in OF_SERVER if not found.get(key)]
-    lacking += [key for key in OF_PROVIDER if not all(own.get(key) for own in providers)]
-    if found and lacking:
+    providers = [table for table in auth.values() if isinstance(table, dict)] or [auth]
+    lacking = [key for key in OF_SERVER if not auth.get(key)]
+    lacking += [key for key in OF_PROVIDER if not all(provider.get(key) for provider in providers)]
+    if auth and lacking:
         raise CapbiasError(
             f"[auth] in {SECRETS} lacks {', '.join(lacking)}.", "Add what is missing; docs/deploying.md has an example."
         )
-    return found
+    return auth
 
 
 def _of_this_machine(address: str) -> bool:
     """Whether only this machine reaches an address.
 
-    >>> [_of_this_machine(own) for own in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "example.org")]
+    >>> [_of_this_machine(name) for name in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "example.org")]
     [True, True, True, False, False]
     """
     try:
@@ -121,7 +116,7 @@ def check_free(address: str, port: int) -> None:
         socket.create_server((address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET).close()
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
-            return  # streamlit says it
+            return  # streamlit reports it
         raise CapbiasError(
             f"Another program uses port {port}, perhaps a dashboard that is open already.",
             f"Open http://{address}:{port} to see, or choose another: capbias app --port {port + 1}, or "

@@ -1,4 +1,4 @@
-"""`cancel`: stop runs that are queued or running, whoever started them."""
+"""`run cancel`: stop runs that are queued or running, whoever started them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from capbias_core.present.sentence import run_text
 from capbias_core.runs.engine import Engine
 from capbias_core.workspace.store import ACTIVE
 
-app = command("cancel", "  capbias cancel 3f2a --workspace workspace\n  capbias cancel --all")
+app = command("cancel", "  capbias run cancel 3f2a --workspace workspace\n  capbias run cancel --all")
 
 
 @app.default
 def cancel(
-    *ids: Annotated[str, flag("runs, as `capbias runs` names them; the beginning is enough", "ID", INPUTS)],
+    *ids: Annotated[str, flag("runs, from `capbias run status`; the beginning is enough", "ID", INPUTS)],
     every: Annotated[bool, flag("all that are queued or running", group=INPUTS, name="--all")] = False,
     workspace: WorkspaceFlag = None,
 ) -> int:
@@ -33,5 +33,5 @@ def cancel(
     for run in over:
         say(f"{run.run_id} is {run.status}: nothing to cancel")
     if chosen and len(over) == len(chosen):
-        raise CapbiasError("No run was cancelled, because none is queued or running.", "See: capbias runs")
+        raise CapbiasError("No run was cancelled, because none is queued or running.", "See: capbias run status")
     return DONE

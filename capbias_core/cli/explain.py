@@ -1,8 +1,9 @@
-"""`explain`: the words that carry the bias of a set, of an image or of any caption, what edits do, and attention."""
+"""`explain`: the words that carry the bias of a set, an image or any caption, the effect of edits, and attention."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -33,27 +34,25 @@ FORMATS = ("table", "json")
 app = command(
     "explain",
     """\
-  capbias explain --captions sat.json --labels attributes.csv --attribute gender --top 20
-  capbias explain --captions sat.json --labels attributes.csv --attribute gender \\
+  capbias explain --captions sat.json --labels labels.csv --attribute gender
+  capbias explain --captions sat.json --labels labels.csv --attribute gender \\
     --words "man -> person" "umbrella -> bat | ball"
-  capbias explain --captions sat.json --labels attributes.csv --attribute gender --image 785 \\
-    --attacker minilm --attention --layer 4 --head 2
+  capbias explain --captions sat.json --labels labels.csv --attribute gender \\
+    --image 785 --attacker minilm --attention --layer 4 --head 2
 
-Every caption is scored by an attacker that did not train on its image; what the words add sums, with the intercept,
+An attacker that did not train on the image scores each caption. The contributions of the words and the intercept sum
 to the logit.""",
 )
 
 
+@dataclass(frozen=True, kw_only=True)
 class Training(choices_of(Attacked, "attacker", "device", "deterministic", "merge_masks", group=ATTACKER_FLAGS)):
     """Choices of attackers."""
 
 
-NO_TRAINING = Training()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What is asked: of the whole set, of one image or of any caption."""
+    """What to explain: the whole set, one image or any caption."""
 
     image: Annotated[str | None, flag("the words of one image's caption", "ID", WHAT)] = None
     text: Annotated[str | None, flag("the words of any caption", "CAPTION", WHAT, allow_leading_hyphen=True)] = None
@@ -61,100 +60,92 @@ class Question:
     attention: Annotated[
         bool,
         flag(
-            "with --image and a Transformer or pretrained encoder: one trains on the other images and reads this one's "
-            "captions; what each word reads of each",
+            "with --image and a Transformer or pretrained encoder: attention between its words, from an "
+            "attacker trained on the other images",
             group=WHAT,
         ),
     ] = False
-    layer: Annotated[
-        Positive | None,
-        flag("the layer shown by --attention, from 1 (default: the reproducibility paper's, or the last)", "N", WHAT),
-    ] = None
-    head: Annotated[
-        Positive | None,
-        flag("the head shown by --attention, from 1 (default: the reproducibility paper's, or the last)", "N", WHAT),
-    ] = None
-    top: Annotated[Positive, flag("words each way (default: 20)", "N", ANSWER)] = 20
-    min_count: Annotated[Positive, flag("captions with the word, at least (default: 20)", "N", ANSWER)] = 20
-    format: Annotated[str, flag("json has every digit (default: table)", "|".join(FORMATS), ANSWER)] = "table"
-
-
-NOTHING_MORE = Question()
+    layer: Annotated[Positive | None, flag("layer of --attention, from 1 (default: as in the paper)", "N", WHAT)] = None
+    head: Annotated[Positive | None, flag("head of --attention, from 1 (default: as in the paper)", "N", WHAT)] = None
+    top: Annotated[Positive, flag("words per value (default: 20)", "N", ANSWER)] = 20
+    min_count: Annotated[Positive, flag("minimum captions with the word (default: 20)", "N", ANSWER)] = 20
+    format: Annotated[str, flag("json has all digits (default: table)", "|".join(FORMATS), ANSWER)] = "table"
 
 
 @app.default
 def explain(
     *,
     flags: Annotated[InputFlags, Flags],
-    question: Annotated[Question, Flags] = NOTHING_MORE,
-    training: Annotated[Training, Flags] = NO_TRAINING,
+    question: Annotated[Question, Flags] = Question(),
+    training: Annotated[Training, Flags] = Training(),
 ) -> int:
-    """Show which words carry the bias, and what edits do."""
+    """Show the words that carry the bias, and the effect of edits."""
     chosen = given(training, Attacked)
     attacker = chosen.get("attacker", DEFAULT_ATTACKER)
-    edits = _edits(question, attacker)
-    with inputs(flags) as (workspace, kept):
-        if len(kept.captions) != 1:
+    _check(question, attacker)
+    edits = [(word, new) for word, replacements in map(parse_edit, question.words or ()) for new in replacements]
+    with inputs(flags) as (workspace, resolved):
+        if len(resolved.captions) != 1:
             raise CapbiasError(
-                f"explain takes one captioner, and here are {len(kept.captions)}.", "Name one with --captions."
+                f"explain takes one captioner, and here are {len(resolved.captions)}.", "Name one with --captions."
             )
-        asked = Asked(
-            ("error",), (attacker,), 1, choices={name: own for name, own in chosen.items() if name != "attacker"}
-        )
-        specs = [spec for spec in plan(workspace, asked.of(kept, words=True)) if spec.measure == PER_CAPTION][:1]
-        image = None if question.image is None else _image_id(question.image)
-        _check_image(image, workspace, specs[0])
-        _check_words(edits, workspace, specs[0])
-        viewed = image if question.attention else None
-        if viewed is not None:
-            specs = [plan_encoder_view(workspace, specs[0], attacker, [viewed], chosen)]
-        rows = run_all(workspace, specs, kept.collection)
-        code = outcome(rows)
+        choices = {name: value for name, value in chosen.items() if name != "attacker"}
+        asked = Asked(("error",), (attacker,), 1, choices=choices).of(resolved, words=True)
+        spec = next(spec for spec in plan(workspace, asked) if spec.measure == PER_CAPTION)
+        image = None if question.image is None else _image(question.image, workspace, spec)
+        _check_words(dict.fromkeys(word for word, _ in edits), workspace, spec)
+        if question.attention and image:
+            spec = plan_encoder_view(workspace, spec, attacker, [image], chosen)
+        (run,) = run_all(workspace, [spec], resolved.collection)
+        code = outcome([run])
         if code == DONE:
-            if viewed is not None:
-                found, text = _attended(question, viewed, workspace, rows[0])
-            else:
-                found, text = _explained(question, image, edits, workspace, rows[0])
-            show(json.dumps(found, indent=2) if question.format == "json" else text.rstrip("\n"))
+            result, text = _answer(question, image, edits, workspace, run)
+            show(json.dumps(result, indent=2) if question.format == "json" else text.rstrip("\n"))
     return code
 
 
-def _image_id(text: str) -> str:
-    try:
-        return normalise_image_id(text)
-    except ValueError as error:
-        raise CapbiasError(f"--image {text!r} is no image ID: {error}.", "An image ID looks like 785.") from None
-
-
-def _edits(question: Question, attacker: str) -> list[tuple[str, str]]:
-    """Word and replacement of each edit. Raises for a wrong question, before an attacker is trained for it."""
+def _check(question: Question, attacker: str) -> None:
+    """Raises CapbiasError for a wrong question, before an attacker is trained for it."""
     if question.format not in FORMATS:
         raise unknown_name("--format", question.format, FORMATS)
-    asked = {"--image": question.image, "--text": question.text, "--words": question.words}
-    if len(both := [name for name, own in asked.items() if own is not None]) > 1:
-        raise CapbiasError(f"{' and '.join(both)} exclude each other.", "Leave one out.")
-    if not attacker_entry(attacker).rescores and (question.words or question.text is not None):
-        able = ", ".join(name for name, entry in ATTACKERS.items() if entry.rescores)
-        raise CapbiasError(
-            f"{attacker} cannot score other captions, which {'--words' if question.words else '--text'} needs.",
-            f"Choose one with --attacker: {able}.",
-        )
-    if (question.layer or question.head) and not question.attention:
-        raise CapbiasError(f"--{'layer' if question.layer else 'head'} needs --attention.")
+    asked = [f"--{name}" for name in ("image", "text", "words") if getattr(question, name) is not None]
+    if len(asked) > 1:
+        raise CapbiasError(f"{' and '.join(asked)} exclude each other.", "Leave one out.")
     if question.attention and question.image is None:
         raise CapbiasError("--attention needs --image.")
-    if question.attention and not attacker_entry(attacker).attends:
+    if (question.layer or question.head) and not question.attention:
+        raise CapbiasError(f"--{'layer' if question.layer else 'head'} needs --attention.")
+    entry = attacker_entry(attacker)
+    if not entry.rescores and asked and asked != ["--image"]:
+        able = ", ".join(name for name, entry in ATTACKERS.items() if entry.rescores)
+        raise CapbiasError(
+            f"{attacker} cannot score other captions, which {asked[0]} needs.", f"Choose one with --attacker: {able}."
+        )
+    if question.attention and not entry.attends:
         able = ", ".join(name for name, entry in ATTACKERS.items() if entry.attends)
         raise CapbiasError(
             f"{attacker} has no attention.", f"Choose one with --attacker: {able}, or another pretrained encoder."
         )
-    return [(word, new) for word, replacements in map(parse_edit, question.words or ()) for new in replacements]
 
 
-def _check_words(edits: list[tuple[str, str]], workspace: Workspace, spec: RunSpec) -> None:
-    """Say which words of edits no caption has; raises where none has any, before an attacker is trained for it."""
+def _image(text: str, workspace: Workspace, spec: RunSpec) -> str:
+    """The image ID. Raises CapbiasError for an image without a caption or a label."""
+    try:
+        image = normalise_image_id(text)
+    except ValueError as error:
+        raise CapbiasError(f"--image {text!r} is no image ID: {error}.", "An image ID looks like 785.") from None
+    table, attribute = workspace.frame(spec.labels["table"]), attribute_from(spec.attribute)
+    labels = labels_for(table, attribute, spec.labels["column"], spec.labels["mapping"])
+    captioned = image in images_in(workspace.frame(spec.captions))
+    if not captioned or image not in labels.values.index:
+        lacks = f"no label of {labels.attribute.name} to compare" if captioned else f"no caption in {spec.model}"
+        raise CapbiasError(f"The image {image!r} has {lacks}.", "Check the ID, or score the caption with --text.")
+    return image
+
+
+def _check_words(words: Collection[str], workspace: Workspace, spec: RunSpec) -> None:
+    """Warn about words of edits in no caption; raises if no word is in any, before an attacker is trained for it."""
     captions = workspace.frame(spec.captions)["caption"].unique()
-    words = dict.fromkeys(word for word, _ in edits)
     missing = [word for word in words if all(apply_edit(caption, word, "") is None for caption in captions)]
     if missing and len(missing) == len(words):
         raise CapbiasError(
@@ -165,47 +156,29 @@ def _check_words(edits: list[tuple[str, str]], workspace: Workspace, spec: RunSp
         say(f"warning: no caption of {spec.model} has {', '.join(missing)}")
 
 
-def _check_image(image: str | None, workspace: Workspace, spec: RunSpec) -> None:
-    if image is None:
-        return
-    where = spec.labels
-    labels = labels_for(
-        workspace.frame(where["table"]), attribute_from(spec.attribute), where["column"], where["mapping"]
-    )
-    captioned = image in images_in(workspace.frame(spec.captions))
-    if not captioned or image not in labels.values.index:
-        lacks = f"no label for {labels.attribute.name} that is compared" if captioned else f"no caption in {spec.model}"
-        raise CapbiasError(f"The image {image!r} has {lacks}.", "Check the ID, or score the caption with --text.")
-
-
-def _attended(question: Question, image: str, workspace: Workspace, run: RunRow) -> tuple[dict, str]:
-    """How an attacker that trained on other images reads the captions of one: words and attention."""
-    found = encoder_view(workspace, run)
-    written = written_captions(found.scores.table, workspace.frame(run.spec.captions))
-    captions = scored_image(found.scores, written, image)
-    head = {"captioner": run.spec.model, "attribute": found.scores.attribute.name, "attacker": run.spec.attacker}
-    shown = [attention_text(own, question.layer, question.head) for own in found.attention]
-    texts = [f"{caption_text(caption)}\n{own}" for caption, own in zip(captions, shown, strict=True)]
-    data = [caption | attention_data(own) for caption, own in zip(captions, found.attention, strict=True)]
-    return head | {"captions": data}, "\n".join(texts)
-
-
-def _explained(
+def _answer(
     question: Question, image: str | None, edits: list[tuple[str, str]], workspace: Workspace, run: RunRow
 ) -> tuple[dict, str]:
-    """The answer with every digit, and as text."""
-    scores = caption_scores(workspace, run)
+    """The answer with all digits, and as text."""
+    view = encoder_view(workspace, run) if question.attention else None
+    scores = view.scores if view else caption_scores(workspace, run)
     head = {"captioner": run.spec.model, "attribute": scores.attribute.name, "attacker": run.spec.attacker}
     if question.text is not None:
-        found = scored_text(scores, stored_attackers(workspace, run), question.text)
-        return head | found, caption_text(found)
+        scored = scored_text(scores, stored_attackers(workspace, run), question.text)
+        return head | scored, caption_text(scored)
     written = written_captions(scores.table, workspace.frame(run.spec.captions))
     if image is not None:
         captions = scored_image(scores, written, image)
-        return head | {"captions": captions}, "\n".join(map(caption_text, captions))
+        texts = [caption_text(caption) for caption in captions]
+        if view:
+            maps = [attention_text(part, question.layer, question.head) for part in view.attention]
+            texts = [f"{text}\n{shown}" for text, shown in zip(texts, maps, strict=True)]
+            pairs = zip(captions, view.attention, strict=True)
+            captions = [caption | attention_data(part) for caption, part in pairs]
+        return head | {"captions": captions}, "\n".join(texts)
     if edits:
         attackers = stored_attackers(workspace, run)
         effects = [edit_effect(scores, written, attackers, *edit) for edit in edits]
         return head | {"edits": effects}, "\n".join(map(edit_text, effects))
-    found = strongest_words(scores, words_table(workspace, run), question.min_count, question.top)
-    return head | found, corpus_text(found)
+    words = strongest_words(scores, words_table(workspace, run), question.min_count, question.top)
+    return head | words, corpus_text(words)

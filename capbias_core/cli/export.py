@@ -16,7 +16,7 @@ from capbias_core.analysis.read import (
 )
 from capbias_core.api import ordered
 from capbias_core.bundle.write import write_bundle
-from capbias_core.cli.flags import ANSWER, INPUTS, WHAT, WorkspaceFlag, command, flag
+from capbias_core.cli.flags import ANSWER, WHAT, CollectionFlag, WorkspaceFlag, command, flag
 from capbias_core.cli.inputs import known_collection, opened
 from capbias_core.cli.terminal import DONE, checked_output, write_file, write_output
 from capbias_core.errors import CapbiasError, unknown_name
@@ -30,24 +30,22 @@ BUNDLE = "bundle"
 app = command(
     "export",
     """\
-  capbias export --collection "my captions" --format latex --metric lic --output lic.tex
-  capbias export --collection "my captions" --format bundle --output bundle.zip
+  capbias export --collection coco --format latex --metric lic --output lic.tex
+  capbias export --collection coco --format bundle --output bundle.zip
 
-A bundle is a zip with the rows, the data, the plan, figures and a report that a browser opens without a server;
-`capbias reproduce bundle.zip` makes the same numbers from it on another machine.""",
+A bundle is a zip with the rows, the data, the plan, figures and an HTML report; `capbias reproduce bundle.zip`
+recomputes the numbers on another machine.""",
 )
 
 
 @app.default
 def export(
     *,
-    collection: Annotated[str, flag("the collection", "NAME", INPUTS)],
+    collection: CollectionFlag,
     workspace: WorkspaceFlag = None,
     metric: Annotated[list[str] | None, flag("only these (default: all)", "NAME", WHAT)] = None,
     format: Annotated[str, flag("(default: csv)", "|".join((*FORMATS, BUNDLE)), ANSWER)] = "csv",
-    without_data: Annotated[
-        bool, flag("a bundle with the content hashes of the data alone, which may not be passed on", group=ANSWER)
-    ] = False,
+    without_data: Annotated[bool, flag("a bundle with hashes of the data instead of the data", group=ANSWER)] = False,
     output: Annotated[str | None, flag("where to write it (default: stdout)", "FILE", ANSWER)] = None,
 ) -> int:
     """Write the results of a collection's finished runs as CSV, LaTeX or JSON, or all of it as a bundle."""
@@ -60,18 +58,18 @@ def export(
     wanted, path = expand_metrics(metric or METRICS), checked_output(output)
     if format == BUNDLE and path is None:
         raise CapbiasError("--format bundle needs --output.", "Name a file such as bundle.zip.")
-    with opened(workspace) as place:
-        runs = current_runs(place, known_collection(place, collection))
+    with opened(workspace) as store:
+        runs = current_runs(store, known_collection(store, collection))
         ids = [run.run_id for run in runs]
         if format == BUNDLE and path:
-            write_file(write_bundle(place, collection, ids, not without_data, wanted), path)
+            write_file(write_bundle(store, collection, ids, not without_data, wanted), path)
             return DONE
         if format == "latex":  # a cell has one number
-            human = references_read(place, collection)
-            runs = runs_against(runs_with(runs, tables_read(place, collection)), human)
+            human = references_read(store, collection)
+            runs = runs_against(runs_with(runs, tables_read(store, collection)), human)
         ids = [run.run_id for run in runs]
-        frame = with_inputs(place, collection, place.results(ids), runs)
-        frame = with_letters(place, frame, comparisons(place, collection), ids)
+        frame = with_inputs(store, collection, store.results(ids), runs)
+        frame = with_letters(store, frame, comparisons(store, collection), ids)
     frame = ordered(frame, frame["model"].unique(), wanted)
     if frame.empty:
         raise CapbiasError(

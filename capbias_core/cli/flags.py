@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, field, fields, make_dataclass
-from itertools import chain
+from collections.abc import Iterable
+from dataclasses import field, make_dataclass
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -13,13 +11,6 @@ from cyclopts import App, Group, Parameter
 
 from capbias_core.measures.base import Measure
 from capbias_core.measures.options import Option, Options, Seeded, bounds_text, checked
-
-CODES = (
-    "Exit codes: 0 done; 1 a run failed, was cancelled or died; 2 bad input or workspace; 130 stopped with Ctrl-C; 143 "
-    "ended by SIGTERM."
-)
-
-NARROW = 78  # columns
 
 INPUTS = Group("Inputs", sort_key=1)
 WHAT = Group("What to measure", sort_key=2)
@@ -29,27 +20,13 @@ ATTACKERS = Group("Attackers", sort_key=4)
 ANSWER = Group("The answer", sort_key=99)
 
 
-def command(name: str, example: str) -> App:
-    """A command. example: lines that show how it is used, and what else there is to say; they end its help."""
-    parts = [_continued(part) if part.startswith("  ") else " ".join(part.split()) for part in example.split("\n\n")]
-    return App(name=name, help_epilogue="\n\n".join(["Example:", *parts, CODES]))
-
-
-def _continued(text: str) -> str:
-    """Commands on lines that a terminal of 80 columns does not break, so that they can be copied."""
-    return "\n".join(chain.from_iterable(map(_broken, re.sub(r" \\\n +", " ", text).split("\n"))))
-
-
-def _broken(line: str) -> Iterator[str]:
-    """A command in lines, each new one at a flag."""
-    own, *flags = line.split(" --")
-    for part in flags:
-        if len(f"{own} --{part} \\") > NARROW:
-            yield f"{own} \\"
-            own = f"    --{part}"
-        else:
-            own += f" --{part}"
-    yield own
+def command(name: str, example: str, parent: App | None = None) -> App:
+    """A command, or a subcommand of parent. example: command lines and further paragraphs, which end the help."""
+    parts = [part if "  " in part else " ".join(part.split()) for part in example.split("\n\n")]
+    app = App(name=name, help_epilogue="\n\n".join(["Example:", *parts]))
+    if parent:
+        parent.command(app)
+    return app
 
 
 def flag(help: str, metavar: str | None = None, group: Group | None = None, **more: Any) -> Parameter:
@@ -68,23 +45,28 @@ Positive = Annotated[int, Parameter(validator=_at_least_one, metavar="N")]
 Flags = Parameter(name="*")
 
 WorkspaceFlag = Annotated[str | None, flag("the workspace (default: CAPBIAS_HOME, or ./workspace)", "FOLDER", INPUTS)]
+CollectionFlag = Annotated[str, flag("the collection", "NAME", INPUTS)]
 OutputFlag = Annotated[str | None, flag("where to write the CSV (default: stdout)", "FILE", ANSWER)]
 
 
 # flags of measures
 
 
-def option_flag(name: str, options: type[Options], group: Group | None = None, suffix: str = "") -> Parameter:
+def option_flag(name: str, options: type[Options], group: Group | None = None) -> Parameter:
     """The flag for one choice of a measure."""
     about, kind = options.about()[name], _kind(name, options)
-    text = _help(about, _default(options, name)) + suffix
     metavar = about.metavar or ("|".join(about.known) if about.known else {int: "N", float: "NUMBER"}.get(kind, "NAME"))
+    text = _help(about, getattr(options, name, None))
     return flag(text, None if kind is bool else metavar, group, name=about.flag)
 
 
 def _kind(name: str, options: type[Options]) -> Any:
-    """The type of what a user gives for a choice."""
-    return list[str] if options.about()[name].several else _type(get_type_hints(options)[name])
+    """The type of what a user gives for a choice; a choice that may name a stored item takes its name."""
+    if options.about()[name].several:
+        return list[str]
+    hint = get_type_hints(options)[name]
+    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return next((member for member in members if member in (bool, int, float, str)), str)
 
 
 def _help(about: Option, default: Any) -> str:
@@ -93,86 +75,47 @@ def _help(about: Option, default: Any) -> str:
     >>> _help(Option("images that are held out", above=0, below=1), 0.1)
     'images that are held out (a number above 0 and below 1; default: 0.1)'
     """
-    said = [_bounds(about)] if _bounds(about) else []
-    if default not in (None, False, (), "") and "default" not in about.help:
-        said.append(f"default: {default:g}" if isinstance(default, float) else f"default: {default}")
-    return about.help + (f" ({'; '.join(said)})" if said else "")
-
-
-def _bounds(about: Option) -> str:
-    """The bounds in a few words; that a number counts from 1 goes without saying."""
+    bounds = "" if about.at_least == 1 else bounds_text(about)  # a number counts from 1
     if about.at_least is not None and about.at_most is not None:
-        return f"{about.at_least:g} to {about.at_most:g}"
-    return "" if about.at_least == 1 else bounds_text(about)
-
-
-def _default(options: type[Options], name: str) -> Any:
-    found = next(own.default for own in fields(options) if own.name == name)
-    return None if found is MISSING else found
-
-
-def _type(hint: Any) -> Any:
-    """The type of what a user gives: of a choice that may name something kept, its name."""
-    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    return next((own for own in members if own in (bool, int, float, str)), str)
+        bounds = f"{about.at_least:g} to {about.at_most:g}"
+    notes = [bounds] if bounds else []
+    if default not in (None, False, (), "") and "default" not in about.help:
+        notes.append(f"default: {default:g}" if isinstance(default, float) else f"default: {default}")
+    return about.help + (f" ({'; '.join(notes)})" if notes else "")
 
 
 def choices_of(options: type[Options], *names: str, group: Group | None = None) -> type:
     """A class whose fields are the flags of these choices, None if they are not given."""
-    return _choices([(name, _kind(name, options), option_flag(name, options, group)) for name in names])
+    return _choices([(name, options, group) for name in names])
 
 
-def _choices(flags: Iterable[tuple[str, Any, Parameter]]) -> type:
-    rows = [(name, Annotated[kind | None, own], field(default=None)) for name, kind, own in flags]
+def _choices(flags: Iterable[tuple[str, type[Options], Group | None]]) -> type:
+    rows = [
+        (name, Annotated[_kind(name, options) | None, option_flag(name, options, group)], field(default=None))
+        for name, options, group in flags
+    ]
     return make_dataclass("Choices", rows, frozen=True, kw_only=True, namespace={"__module__": __name__})
 
 
 def measure_choices(measures: Iterable[Measure], inputs: Iterable[str] = (), left_out: Iterable[str] = ()) -> type:
     """A class whose fields are the flags of these measures.
 
-    inputs: choices that stand among the inputs. left_out: those that the command has flags of its own for. Choices of
-    measures that train attackers stand together; others with those of the measures that share one with theirs.
+    inputs: choices listed among the inputs. left_out: choices for which the command has other flags. Choices of
+    measures that train attackers form one group; any other choice is listed under the measures that have it.
     """
     having: dict[str, list[Measure]] = {}
     for measure in measures:
         for name, about in measure.options.about().items():
-            if about.flag and name not in set(left_out):
+            if about.flag and name not in left_out:
                 having.setdefault(name, []).append(measure)
-    groups = _groups(having, set(inputs))
     flags = []
-    for name, own in having.items():
-        group, together = groups[name]
-        suffix = f" [{_asked_by(own)}]" if len(own) < len(together) else ""
-        options = own[0].options
-        flags.append((name, _kind(name, options), option_flag(name, options, group, suffix)))
+    for name, users in having.items():
+        group = ATTACKERS if any(measure.attacked for measure in users) else None
+        if name in inputs:
+            group = INPUTS
+        names = ", ".join(group.name for measure in users for group in measure.groups)
+        flags.append((name, users[0].options, group or Group(f"For {names}", sort_key=10 + users[0].place)))
     return _choices(flags)
-
-
-def _asked_by(measures: Iterable[Measure]) -> str:
-    """`gs, estimation`: the words by which measures are asked for."""
-    return ", ".join(group.name for measure in measures for group in measure.groups)
-
-
-def _groups(having: Mapping[str, list[Measure]], inputs: set[str]) -> dict[str, tuple[Group, list[Measure]]]:
-    """The group of each choice, and the measures that it is about, [] for groups that say nothing of measures."""
-    common = {
-        name: INPUTS if name in inputs else ATTACKERS
-        for name, measures in having.items()
-        if name in inputs or any(measure.attacked for measure in measures)
-    }
-    clusters: list[set[str]] = []
-    for own in ({measure.name for measure in measures} for name, measures in having.items() if name not in common):
-        touching = [cluster for cluster in clusters if cluster & own]
-        clusters = [cluster for cluster in clusters if not cluster & own] + [own.union(*touching)]
-    found: dict[str, tuple[Group, list[Measure]]] = {name: (group, []) for name, group in common.items()}
-    for name, measures in having.items():
-        if name not in found:
-            cluster = next(cluster for cluster in clusters if measures[0].name in cluster)
-            among = {own.name: own for those in having.values() for own in those if own.name in cluster}
-            together = sorted(among.values(), key=lambda own: own.place)
-            group = Group(f"For {_asked_by(together)}", sort_key=10 + together[0].place)
-            found[name] = group, together
-    return found
 
 
 # The flag of commands that draw seeds and are no measure themselves.
@@ -186,7 +129,10 @@ def drawn(seeds: int | None) -> int:
 
 def given(choices: Any, options: type[Options] | None = None) -> dict[str, Any]:
     """The choices that were given, by name. options: checks them. Raises CapbiasError for one that is not allowed."""
-    found = {own.name: getattr(choices, own.name) for own in fields(choices)}
-    found = {name: tuple(own) if isinstance(own, list) else own for name, own in found.items() if own is not None}
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in vars(choices).items()}
     about = options.about() if options else {}
-    return {name: checked(name, own, about[name]) if name in about else own for name, own in found.items()}
+    return {
+        name: checked(name, value, about[name]) if name in about else value
+        for name, value in values.items()
+        if value is not None
+    }

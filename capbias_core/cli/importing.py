@@ -10,19 +10,15 @@ from typing import Annotated
 
 import pandas as pd
 
-from capbias_core.attributes import known_attributes
 from capbias_core.cli.flags import HOW, INPUTS, Flags, WorkspaceFlag, command, flag
-from capbias_core.cli.inputs import MAP_FLAG, SETS_FLAG, SEVERAL_FLAG, known_collection, opened, own_folder
-from capbias_core.cli.terminal import DONE, say, show
+from capbias_core.cli.inputs import MAP_FLAG, SETS_FLAG, SEVERAL_FLAG, CaptionFlag, ImageIdFlag, opened, own_folder
+from capbias_core.cli.terminal import DONE, say, show, show_table
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import find_pictures, picture_files
 from capbias_core.load.places import checked_path
-from capbias_core.prepare import with_rule
-from capbias_core.present.table import to_text
-from capbias_core.types import CONDITIONS, WITHOUT_ORDER
+from capbias_core.types import CONDITIONS
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
-from capbias_core.workspace.derived import derivable, derive, keep_derived
 from capbias_core.workspace.ingest import (
     DEFAULT_COLLECTION,
     SAMPLES,
@@ -51,17 +47,14 @@ FOR_KIND = {
     "attribute": LABELS,
     "map": LABELS,
     "several": LABELS,
-    "from_references": LABELS,
 }
 
 app = command(
     "import",
     """\
-  capbias import nic.json sat.json attributes.csv captions.json --collection coco
-  capbias import 20260806_102223_samples_coco2014_cap_val.jsonl
-  capbias import attributes.csv --kind attributes --attribute gender=sex --map gender:f=Female
-  capbias import sat.json --kind captions --trained-on-references yes
-  capbias import instances_val2014.json --kind objects
+  capbias import nic.json sat.json labels.csv captions.json --collection coco
+  capbias import attributes.csv --attribute gender=sex --map gender:f=Female
+  capbias import sat.json --trained-on-references yes
   capbias import instances_val2014.json --kind segments
   capbias import glove.6B.300d.txt --kind vectors
   capbias import val2014/ --collection coco""",
@@ -72,33 +65,25 @@ app = command(
 class ImportFlags:
     """What the user says about files."""
 
-    kind: Annotated[str, flag("what the file holds (default: found by content)", "|".join(KINDS), INPUTS)] = ""
+    kind: Annotated[str, flag("kind of the file (default: detected)", "|".join(KINDS), INPUTS)] = ""
     name: Annotated[str, flag("its name (default: the file's, without the ending)", "NAME", INPUTS)] = ""
     collection: Annotated[str, flag(f"(default: {DEFAULT_COLLECTION})", "NAME", INPUTS)] = DEFAULT_COLLECTION
     workspace: WorkspaceFlag = None
-    image_id_column: Annotated[str, flag("the column of image ids, if not found", "COLUMN", INPUTS)] = ""
-    caption_column: Annotated[str, flag("the column of captions, if not found", "COLUMN", INPUTS)] = ""
+    image_id_column: ImageIdFlag = ""
+    caption_column: CaptionFlag = ""
     sets: Annotated[str, SETS_FLAG] = SAMPLES
     dry_run: Annotated[bool, flag("only report", group=INPUTS)] = False
     attribute: Annotated[
         list[str] | None,
         flag(
-            "attributes of a table (default: the shipped ones that have a column); one attribute's columns by several "
-            "annotators are a table each",
+            "attributes of a table (default: the shipped ones with a column); columns of several annotators give "
+            "a table each",
             "NAME[=COLUMN]",
             HOW,
         ),
     ] = None
     map: Annotated[list[str] | None, MAP_FLAG] = None
     several: Annotated[str, SEVERAL_FLAG] = ""
-    from_references: Annotated[
-        str | None,
-        flag("instead of FILE: derive the labels of --attribute from these stored human captions", "NAME", HOW),
-    ] = None
-    at_least: Annotated[int | None, flag("with --from-references: minimum captions naming the value", "N", HOW)] = None
-    both: Annotated[
-        str | None, flag("with --from-references: images with conflicting captions", "|".join(WITHOUT_ORDER), HOW)
-    ] = None
     trained_on_references: Annotated[
         str | None, flag("whether the captioner was trained on the references", "|".join(TRAINED), HOW)
     ] = None
@@ -114,26 +99,19 @@ class ImportFlags:
     ] = ""
 
 
-NO_FLAGS = ImportFlags()
-
-
 @app.default
 def import_files(
     *files: Annotated[
         str, flag("captions, labels, objects, outlines, word vectors, or a folder of photographs", "FILE", INPUTS)
     ],
-    flags: Annotated[ImportFlags, Flags] = NO_FLAGS,
+    flags: Annotated[ImportFlags, Flags] = ImportFlags(),
 ) -> int:
     """Read files, report on each, and store them in the workspace."""
     for name, known in (("kind", KINDS), ("trained_on_references", tuple(TRAINED)), ("condition", CONDITIONS)):
         if (value := getattr(flags, name)) and value not in known:
             raise unknown_name("--" + name.replace("_", "-"), value, known)
-    if flags.from_references:
-        return _import_derived(files, flags)
-    if flags.at_least is not None or flags.both:
-        raise CapbiasError("--at-least and --both need --from-references.", "Add it, or leave them out.")
     if not files:
-        raise CapbiasError("Name a file to read, or --from-references.")
+        raise CapbiasError("Name a file to read.")
     paths, collection = [checked_path(file) for file in files], checked_name(flags.collection)
     folders = [path for path in paths if _holds_photographs(path)]
     if not flags.kind and folders:
@@ -142,16 +120,17 @@ def import_files(
         _check_flags(flags, {flags.kind})
         if len(paths) > 1:
             raise CapbiasError(f"Import {(folders or paths)[0].name} by itself: it is one of kind {flags.kind}.")
-        with opened(flags.workspace, make=not flags.dry_run) as workspace:
-            return (_import_photographs if flags.kind == IMAGES else _import_vectors)(
-                workspace, flags, paths[0], collection
-            )
     with TemporaryDirectory() as folder, opened(flags.workspace, make=not flags.dry_run) as workspace:
-        return _import(workspace, expand(paths, Path(folder), say), flags, collection)
+        if flags.kind in (VECTORS, IMAGES):
+            stored = _import_path(workspace, flags, paths[0], collection)
+        else:
+            stored = _import(workspace, expand(paths, Path(folder), say), flags, collection)
+    show("nothing was stored (--dry-run)" if flags.dry_run else stored)
+    return DONE
 
 
-def _import(workspace: Workspace, paths: Sequence[Path], flags: ImportFlags, collection: str) -> int:
-    """Report on files and, unless --dry-run, store them together."""
+def _import(workspace: Workspace, paths: Sequence[Path], flags: ImportFlags, collection: str) -> str:
+    """Report on files and, unless --dry-run, store them together; returns what was stored."""
     if flags.name and len(paths) > 1:
         raise CapbiasError(f"--name {flags.name} needs one file, not {len(paths)}.", "Leave it out.")
     named = {"image_id": flags.image_id_column, "caption": flags.caption_column}
@@ -180,26 +159,23 @@ def _import(workspace: Workspace, paths: Sequence[Path], flags: ImportFlags, col
     for part in parts:
         assert part.report is not None
         first, *others = part.report.lines()
-        show(to_text(pd.DataFrame([first, ("Read as", part.kind), *others], columns=["", ""])).strip("\n"))
+        show_table(pd.DataFrame([first, ("Read as", part.kind), *others], columns=["", ""]))
         warn([replace(part.report, notes=())], say)  # the report shows the notes
-        for error in (
-            unread_columns(part.frame, part.file.mapping) if part.kind == LABELS and not flags.attribute else ()
-        ):
-            say(f"note: {error}")
+        if part.kind == LABELS and not flags.attribute:
+            for error in unread_columns(part.frame, part.file.mapping):
+                say(f"note: {error}")
         for details in part.file.mapping:
             show(f"{details['attribute']['name']} (column {details['column']}): {mapping_line(details)}")
             show(dropped_line(part.frame, details))
     if flags.dry_run:
-        return _nothing_stored()
-    replaced = replaced_items(workspace, collection, parts)
+        return ""
+    replaced, lines = replaced_items(workspace, collection, parts), []
     for item in store(workspace, collection, parts):
-        show(f"stored: {item.kind} {item.name} in the collection {collection}")
+        lines.append(f"stored: {item.kind} {item.name} in the collection {collection}")
         if item.kind == CAPTIONS and condition_of(item) != (item.name, ORIGINAL):
             captioner, condition = condition_of(item)
-            show(f"captions of {captioner}, condition of the photographs: {condition}")
-    for item in replaced:
-        show(f"replaced: {item.kind} {item.name}; its results are deleted")
-    return DONE
+            lines.append(f"captions of {captioner}, condition of the photographs: {condition}")
+    return "\n".join([*lines, *(f"replaced: {item.kind} {item.name}; its results are deleted" for item in replaced)])
 
 
 def _holds_photographs(path: Path) -> bool:
@@ -217,60 +193,17 @@ def _check_flags(flags: ImportFlags, kinds: set[str]) -> None:
             )
 
 
-def _nothing_stored() -> int:
-    show("nothing was stored (--dry-run)")
-    return DONE
-
-
-def _import_vectors(workspace: Workspace, flags: ImportFlags, path: Path, collection: str) -> int:
-    """How many words of the captions have a vector, then the file's path and those vectors (unless --dry-run)."""
-    name = checked_name(flags.name or suggested_name(path.stem))
+def _import_path(workspace: Workspace, flags: ImportFlags, path: Path, collection: str) -> str:
+    """Report on word vectors or a folder of photographs and, unless --dry-run, store its path."""
+    name = checked_name(flags.name or (ORIGINALS if flags.kind == IMAGES else suggested_name(path.stem)))
+    if flags.kind == IMAGES:
+        show(f"{len(find_pictures(path)):,} photographs")
+        twins = "" if flags.dry_run else twins_text(keep_images(workspace, path, collection, name))
+        if twins:
+            say(f"note: {twins}")
+        return f"stored: the path of the photographs {name} in the collection {collection}"
     offered = offer_vectors(workspace, path, collection)
-    show(to_text(pd.DataFrame(offered.lines(), columns=["", ""])).strip("\n"))
-    if flags.dry_run:
-        return _nothing_stored()
-    keep_vectors(workspace, offered, name, collection)
-    show(f"stored: the path of the vectors {name} in the collection {collection}")
-    return DONE
-
-
-def _import_photographs(workspace: Workspace, flags: ImportFlags, folder: Path, collection: str) -> int:
-    """How many photographs a folder holds, then its path (unless --dry-run)."""
-    show(f"{len(find_pictures(folder)):,} photographs")
-    if flags.dry_run:
-        return _nothing_stored()
-    name = checked_name(flags.name or ORIGINALS)
-    if twins := twins_text(keep_images(workspace, folder, collection, name)):
-        say(f"note: {twins}")
-    show(f"stored: the path of the photographs {name} in the collection {collection}")
-    return DONE
-
-
-def _import_derived(files: Sequence[str], flags: ImportFlags) -> int:
-    """Labels from the words of stored human captions: their counts, then the table (unless --dry-run)."""
-    stray = ["FILE"] if files else []
-    stray += [
-        "--" + name.replace("_", "-") for name in ("map", "image_id_column", "caption_column") if getattr(flags, name)
-    ]
-    if stray:
-        raise CapbiasError(f"{', '.join(stray)} cannot be combined with --from-references.", "Leave one out.")
-    names, folder = flags.attribute or [], own_folder(flags.workspace)
-    rule = derivable(names[0], folder) if len(names) == 1 else None
-    if rule is None:
-        known = ", ".join(name for name, own in known_attributes(folder).items() if own.derived)
-        raise CapbiasError(
-            "--from-references needs one attribute with a rule to derive it.",
-            f"Name it with --attribute: {known}, or a TOML file with [derived].",
-        )
-    with opened(flags.workspace) as workspace:
-        collection = known_collection(workspace, flags.collection)
-        if not workspace.items(REFERENCES, collection):
-            raise CapbiasError(f"The collection {collection!r} has no human captions.", "Import them first.")
-        references = workspace.item(REFERENCES, flags.from_references or "", collection)
-        derived = derive(workspace, references, with_rule(rule, flags.at_least, flags.both))
-        show(derived.line(references.name))
-        if flags.dry_run:
-            return _nothing_stored()
-        item = keep_derived(workspace, derived, flags.name)
-    show(f"stored: {LABELS} {item.name} in the collection {collection}")
-    return DONE
+    show_table(pd.DataFrame(offered.lines(), columns=["", ""]))
+    if not flags.dry_run:
+        keep_vectors(workspace, offered, name, collection)
+    return f"stored: the path of the vectors {name} in the collection {collection}"

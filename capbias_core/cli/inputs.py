@@ -31,23 +31,13 @@ from capbias_core.workspace.inputs import workspace_at as opened
 from capbias_core.workspace.labels import mapping_overrides
 from capbias_core.workspace.store import RunRow, Workspace, default_folder
 
-__all__ = [
-    "FILES",
-    "MAP_FLAG",
-    "SEVERAL_FLAG",
-    "SETS_FLAG",
-    "InputFlags",
-    "chosen_runs",
-    "inputs",
-    "known_collection",
-    "opened",
-    "own_folder",
-]
-
 FILES = "files"  # the collection of files that are read into a temporary workspace
 SETS_FLAG = flag(f"several captions of an image (default: {SAMPLES})", "|".join(SETS), INPUTS)
-MAP_FLAG = flag("what a label means; an empty value drops it", "ATTRIBUTE:LABEL=VALUE", INPUTS)
-SEVERAL_FLAG = flag("which label an image with several rows gets (default: by the columns)", "|".join(RULES), INPUTS)
+MAP_FLAG = flag("the value of a label; an empty value drops the label", "ATTRIBUTE:LABEL=VALUE", INPUTS)
+SEVERAL_FLAG = flag("label of an image with several rows (default: by the columns)", "|".join(RULES), INPUTS)
+ImageIdFlag = Annotated[str, flag("the column of image IDs (default: detected)", "COLUMN", INPUTS)]
+CaptionFlag = Annotated[str, flag("the column of captions (default: detected)", "COLUMN", INPUTS)]
+ATTRIBUTE_HELP = f"{', '.join(known_attributes())}, an attribute of the workspace, a TOML file, or a column"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,26 +47,14 @@ class InputFlags:
     captions: Annotated[
         list[str] | None, flag("files of captions; with --collection, names (default: all)", "FILE", INPUTS)
     ] = None
-    labels: Annotated[
-        str | None,
-        flag(
-            "a table of labels, or a name (gender, age: or --references)",
-            "FILE",
-            INPUTS,
-            name=("--labels", "--attributes"),
-        ),
-    ] = None
-    attribute: Annotated[
-        str, flag(f"{', '.join(known_attributes())}, one of your own, a TOML file, or a column", "NAME", INPUTS)
-    ]
-    attribute_column: Annotated[str, flag("the column of labels, if not found", "COLUMN", INPUTS)] = ""
+    labels: Annotated[str | None, flag("a table of labels, or its name in the collection", "FILE", INPUTS)] = None
+    attribute: Annotated[str, flag(ATTRIBUTE_HELP, "NAME", INPUTS)]
+    attribute_column: Annotated[str, flag("the column of labels (default: detected)", "COLUMN", INPUTS)] = ""
     map: Annotated[list[str] | None, MAP_FLAG] = None
     several: Annotated[str, SEVERAL_FLAG] = ""
-    values: Annotated[list[str] | None, flag("the labels of a column to compare (default: all)", "LABEL", INPUTS)] = (
-        None
-    )
-    image_id_column: Annotated[str, flag("the column of image ids, if not found", "COLUMN", INPUTS)] = ""
-    caption_column: Annotated[str, flag("the column of captions, if not found", "COLUMN", INPUTS)] = ""
+    values: Annotated[list[str] | None, flag("labels of a column to compare (default: all)", "LABEL", INPUTS)] = None
+    image_id_column: ImageIdFlag = ""
+    caption_column: CaptionFlag = ""
     collection: Annotated[str | None, flag("use a workspace's collection, and names for files", "NAME", INPUTS)] = None
     workspace: WorkspaceFlag = None
 
@@ -131,24 +109,24 @@ def _check_form(
     """Raises CapbiasError if flags of files and of a collection are mixed, or neither is given."""
     if flags.collection and files:
         raise CapbiasError("Files cannot be combined with --collection.", "Import the files first, or leave one out.")
-    own = known_attributes(own_folder(flags.workspace, of_files=not flags.collection)).keys()
     if flags.collection:
-        stray = [name for name in ("image_id_column", "caption_column", "attribute_column", "values", "map", "several")]
-        stray = [name for name in stray if getattr(flags, name)] + (["sets"] if sets != SAMPLES else [])
-        fault = "only applies to files"
-    else:
-        stray = ["workspace"] if flags.workspace and flags.attribute not in own - known_attributes().keys() else []
-        fault = "needs --collection, or an attribute of your own"
-    if stray:
-        flags_named = ", ".join("--" + name.replace("_", "-") for name in stray)
-        raise CapbiasError(f"{flags_named} {fault}.", "Leave it out.")
+        of_files = ("image_id_column", "caption_column", "attribute_column", "values", "map", "several")
+        stray = [f"--{name.replace('_', '-')}" for name in of_files if getattr(flags, name)]
+        stray += ["--sets"] if sets != SAMPLES else []
+        if stray:
+            raise CapbiasError(f"{', '.join(stray)} only applies to files.", "Leave it out.")
+    elif (
+        flags.workspace
+        and flags.attribute not in known_attributes(own_folder(flags.workspace)).keys() - known_attributes()
+    ):
+        raise CapbiasError("--workspace needs --collection, or an attribute of the workspace.", "Leave it out.")
     derived = derivable(flags.attribute, own_folder(flags.workspace, of_files=True))
     if not (flags.collection or files or flags.labels or (derived and references) or flags.captions):
         raise CapbiasError("There is nothing to read.", "Name files, or a collection with --collection.")
     if more.get("weights") and (flags.collection or objects or not more.get("photographs")):
         raise CapbiasError(
             "--weights needs --photographs and files, and --objects replaces it.",
-            "Leave one out, or run detect --collection first.",
+            "Leave one out, or run images detect --collection first.",
         )
 
 
@@ -172,7 +150,7 @@ def chosen_runs(workspace: Workspace, ids: Sequence[str], every: bool, candidate
     Raises CapbiasError for neither or both, and for an id that no run or more than one begins with.
     """
     if bool(ids) == every:
-        raise CapbiasError("Name runs by their ids, or all with --all.", "`capbias runs` lists them.")
+        raise CapbiasError("Name runs by their ids, or all with --all.", "`capbias run status` lists them.")
     if every:
         return list(candidates)
     chosen: dict[str, RunRow] = {}

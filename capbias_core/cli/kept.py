@@ -1,4 +1,4 @@
-"""`list`: what a workspace holds, and the runs with their status."""
+"""`list`: the stored files of a workspace, and its runs with their status."""
 
 from __future__ import annotations
 
@@ -9,35 +9,34 @@ import pandas as pd
 
 from capbias_core.cli.flags import ANSWER, INPUTS, WorkspaceFlag, command, flag
 from capbias_core.cli.inputs import known_collection, opened
-from capbias_core.cli.terminal import DONE, show
+from capbias_core.cli.terminal import DONE, show, show_table
 from capbias_core.measures.registry import MEASURES
-from capbias_core.present.table import to_text
 from capbias_core.workspace.store import Item, RunRow
 
 app = command("list", "  capbias list --json")
 
 
 @app.default
-def list_kept(
+def list_stored(
     *,
-    collection: Annotated[str, flag("only what is in this collection (default: every one)", "NAME", INPUTS)] = "",
+    collection: Annotated[str, flag("only this collection (default: all)", "NAME", INPUTS)] = "",
     json_: Annotated[bool, flag("as JSON", group=ANSWER, name="--json")] = False,
     workspace: WorkspaceFlag = None,
 ) -> int:
-    """List what is kept, and the runs with their status."""
-    with opened(workspace) as place:
-        asked = known_collection(place, collection) if collection else None
-        items = [_item_row(item) for item in place.items(collection=asked)]
-        runs = [_run_row(run) for run in place.runs(asked)]
+    """List the stored files and the runs."""
+    with opened(workspace) as store:
+        asked = known_collection(store, collection) if collection else None
+        items = [_item_row(item) for item in store.items(collection=asked)]
+        runs = [_run_row(run) for run in store.runs(asked)]
     if json_:
         show(json.dumps({"items": items, "runs": runs}, indent=2))
         return DONE
     if items:
-        show(to_text(pd.DataFrame([row | {"attributes": ", ".join(row["attributes"])} for row in items])).rstrip("\n"))
+        show_table(pd.DataFrame([row | {"attributes": ", ".join(row["attributes"])} for row in items]))
     else:
-        show("Nothing is kept in this workspace.")
+        show("The workspace is empty.")
     if runs:
-        show("\n" + to_text(pd.DataFrame(runs).drop(columns=["progress", "notes"])).rstrip("\n"))
+        show_table(pd.DataFrame(runs).drop(columns=["progress", "notes"]), before="\n")
     return DONE
 
 

@@ -1,4 +1,4 @@
-"""`metrics`: what can be measured, what it means, and what it needs."""
+"""`metrics`: the metrics, their meaning and their inputs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import pandas as pd
 from cyclopts import Parameter
 
 from capbias_core.cli.flags import command
-from capbias_core.cli.terminal import DONE, show
-from capbias_core.measures.base import Group, Metric
+from capbias_core.cli.terminal import DONE, show, show_table
+from capbias_core.measures.base import Metric
 from capbias_core.measures.registry import GROUPS, METRICS, NAME_RULE, expand_metrics, measure_of, needs_references
 from capbias_core.present.sentence import BETTER
-from capbias_core.present.table import to_text
 
 SHOWN = 3
 
@@ -23,7 +22,7 @@ app = command(
   capbias metrics
   capbias metrics dbac
 
-Ask for them with `capbias score --metric`, by the names in the column `ask for` or by the name of a single part.
+Ask for a metric with `capbias score --metric`, by its name in the column `ask for` or the name of a single part.
 
 """
     + NAME_RULE,
@@ -31,36 +30,34 @@ Ask for them with `capbias score --metric`, by the names in the column `ask for`
 
 
 @app.default
-def metrics(name: Annotated[str | None, Parameter(help="say all about this one")] = None, /) -> int:
-    """List what `score --metric` takes; or say all about one of them."""
-    if not name:
-        show(to_text(pd.DataFrame([_group(group) for group in GROUPS.values()])) + f"\n{NAME_RULE}")
+def metrics(name: Annotated[str | None, Parameter(help="describe this one")] = None, /) -> int:
+    """List the metrics for `score --metric`, or describe one."""
+    if name:
+        show("\n\n".join(_one(METRICS[part]) for part in expand_metrics([name])))
         return DONE
-    show("\n\n".join(_one(METRICS[own]) for own in expand_metrics([name])))
+    rows = []
+    for group in GROUPS.values():
+        more = f" and {len(group.metrics) - SHOWN} more" if len(group.metrics) > SHOWN else ""
+        gives = ", ".join(group.metrics[:SHOWN]) + more
+        rows.append({"ask for": group.name, "gives": gives, "reads also": _needs(group.metrics[0])})
+    show_table(pd.DataFrame(rows))
+    show(f"\n{NAME_RULE}")
     return DONE
 
 
-def _group(group: Group) -> dict[str, str]:
-    more = f" and {len(group.metrics) - SHOWN} more" if len(group.metrics) > SHOWN else ""
-    needs = _needs(METRICS[group.metrics[0]])
-    return {"ask for": group.name, "gives": ", ".join(group.metrics[:SHOWN]) + more, "reads also": needs}
-
-
-def _needs(row: Metric) -> str:
-    """What its runs read beside captions and labels."""
-    measure = measure_of(row.name)
-    needs = ["references"] if needs_references(row.name) else []
-    if measure.needs.photographs:
-        needs.append("photographs")
-    if measure.needs.people:
-        needs.append("where people are on them")
-    if measure.needs.objects:
-        needs.append("objects" if measure.needs.objects == "required" else "objects, if there are any")
-    if measure.needs.vectors:
-        needs.append("word vectors")
-    if not measure.in_process:
-        needs.append("worker process")
-    return ", ".join(needs)
+def _needs(name: str) -> str:
+    """What its runs read besides captions and labels."""
+    measure = measure_of(name)
+    needs = {
+        "references": needs_references(name),
+        "photographs": measure.needs.photographs,
+        "outlines or boxes of people": measure.needs.people,
+        "objects": measure.needs.objects == "required",
+        "objects, if available": measure.needs.objects and measure.needs.objects != "required",
+        "word vectors": measure.needs.vectors,
+        "worker process": not measure.in_process,
+    }
+    return ", ".join(text for text, needed in needs.items() if needed)
 
 
 def _one(row: Metric) -> str:
@@ -71,7 +68,7 @@ def _one(row: Metric) -> str:
         "range": f"[{low}, {high}], the quantity x{row.scale:g}",
         "no bias": "no value" if math.isnan(neutral) else f"{neutral:g} (for two values)",
         "reading": BETTER[row.better].strip("←→ "),
-        "reads": _needs(row) or "captions and labels only",
+        "reads": _needs(row.name) or "captions and labels only",
         "source": row.source,
     }
     return "\n".join([row.name, *(f"  {name + ':':9} {text}" for name, text in lines.items())])

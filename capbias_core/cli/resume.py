@@ -1,4 +1,4 @@
-"""`resume`: start again what failed, died or was cancelled."""
+"""`run resume`: start again what failed, died or was cancelled."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from capbias_core.errors import CapbiasError
 from capbias_core.runs.engine import unfinished
 from capbias_core.workspace.store import ACTIVE
 
-app = command("resume", "  capbias resume 3f2a --workspace workspace\n  capbias resume --all")
+app = command("resume", "  capbias run resume 3f2a --workspace workspace\n  capbias run resume --all")
 
 
 @app.default
 def resume(
-    *ids: Annotated[str, flag("runs, as `capbias runs` names them; the beginning is enough", "ID", INPUTS)],
+    *ids: Annotated[str, flag("runs, from `capbias run status`; the beginning is enough", "ID", INPUTS)],
     every: Annotated[bool, flag("all that failed, died or were cancelled", group=INPUTS, name="--all")] = False,
     workspace: WorkspaceFlag = None,
 ) -> int:
@@ -28,7 +28,7 @@ def resume(
         for run in chosen:
             if run not in open_:
                 why = "still under way" if run.status in ACTIVE else "finished, or of an earlier version"
-                raise CapbiasError(f"The run {run.run_id} is {why}, so it cannot resume.", "See: capbias runs")
+                raise CapbiasError(f"The run {run.run_id} is {why}, so it cannot resume.", "See: capbias run status")
         if not chosen:
             say("no run failed, died or was cancelled")
             return DONE

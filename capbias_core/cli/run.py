@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from capbias_core.api import ordered
+from capbias_core.cli import cancel, resume, runs
 from capbias_core.cli.flags import ANSWER, INPUTS, OutputFlag, WorkspaceFlag, command, flag
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, on_terminal, say, show, write_output
@@ -24,8 +25,12 @@ app = command(
 
 A plan names files, relative to itself, and what to measure; a bundle holds one (plan.toml), and the guide shows how to
 write one. Files are kept in the workspace, so the dashboard shows the results, and a run that was made before is not
-made again. Ctrl-C cancels what was started; `capbias resume` goes on.""",
+made again. Ctrl-C cancels what was started; `capbias run resume --all` continues.""",
 )
+
+
+for part in (runs, cancel, resume):
+    app.command(part.app)
 
 
 @app.default
@@ -58,7 +63,7 @@ def run(
     # In the order of the plan, whichever run ended first.
     frame = ordered(frame, [spec.model for spec in specs.values()], list(wanted))
     if frame.empty:
-        raise CapbiasError("No run of the plan gave a number.", "See: capbias runs")
+        raise CapbiasError("No run of the plan gave a number.", "See: capbias run status")
     if path or not on_terminal():
         write_output(to_csv(frame), path)
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
@@ -14,10 +13,9 @@ from rich.table import Column
 from capbias_core.api import failures
 from capbias_core.cli.terminal import DONE, RUN_FAILED, say
 from capbias_core.present.sentence import cost_text, duration, named_notes
-from capbias_core.runs.cost import expected, expected_each, time_left
+from capbias_core.runs.durations import Expected, expected
 from capbias_core.runs.engine import Engine
 from capbias_core.types import counted
-from capbias_core.workspace.faults import WorkspaceError
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 
@@ -43,20 +41,16 @@ def run_all(
         while True:
             new = engine.submit(todo, collection)
             started.update(new)
-            own = [spec for spec in todo if spec.run_id in new]
-            costs = expected_each(workspace, own)
-            if costs:
-                whole = expected(workspace, own)
-                say(f"{counted(len(costs), 'run')} to do: {cost_text(whole.seconds, whole.earlier)}")
-            with Shown({run_id: own.seconds for run_id, own in costs.items()}) as shown:
+            to_come = expected(workspace, [spec for spec in todo if spec.run_id in new])
+            if new:
+                say(f"{counted(len(new), 'run')} to do: {cost_text(to_come.seconds, to_come.learned)}")
+            with Shown(to_come) as shown:
                 rows = engine.wait([spec.run_id for spec in specs], shown)
             todo = [row.spec for row in rows if row.status == "died" and row.run_id not in started]
             if not todo:
                 return rows
     except BaseException as error:
-        for run_id in started:
-            with suppress(WorkspaceError):
-                engine.cancel(run_id)
+        engine.close()  # which cancels what was started here
         if stopped is None or not isinstance(error, KeyboardInterrupt):
             raise
         stopped(error)
@@ -69,19 +63,19 @@ def run_all(
 class Shown:
     """A bar with the time left on a terminal; elsewhere a line now and then, for runs that take long.
 
-    seconds: what each run that is to do is expected to take, by id.
+    expected: how long the runs that are to do take.
     """
 
-    def __init__(self, seconds: dict[str, float]):
-        self.seconds = seconds
-        self.began = self.last = time.monotonic()
+    def __init__(self, expected: Expected):
+        self.expected = expected
+        self.last = time.monotonic()
         text = TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
         columns = BarColumn(20), TaskProgressColumn(), text
         self.bar = Progress(*columns, console=Console(stderr=True), transient=True) if sys.stderr.isatty() else None
         self.task = self.bar.add_task("Running", total=1.0) if self.bar else None
 
     def __enter__(self) -> Shown:
-        if self.bar and self.seconds:
+        if self.bar and self.expected.each:
             self.bar.start()
         return self
 
@@ -90,20 +84,20 @@ class Shown:
             self.bar.stop()
 
     def __call__(self, rows: Sequence[RunRow]) -> None:
-        share, text = self.state(rows, time.monotonic() - self.began)
+        share, text = self.state(rows)
         if self.bar and self.task is not None:
             self.bar.update(self.task, completed=share, description=text)
         elif time.monotonic() - self.last > BETWEEN_LINES:
             self.last = time.monotonic()
             say(f"{text} ({share:.0%})")
 
-    def state(self, rows: Sequence[RunRow], passed: float) -> tuple[float, str]:
+    def state(self, rows: Sequence[RunRow]) -> tuple[float, str]:
         """The share that is done, and `Running: 3 of 9 done, about 12 s left`."""
-        own = [row for row in rows if row.run_id in self.seconds]
-        done, left = time_left(own, self.seconds, passed)
-        over = sum(row.status not in ACTIVE for row in own)
-        running = next((f": {row.spec.model}, {row.message}" for row in own if row.status == "running"), "")
-        text = f"Running: {over} of {len(own)} done, about {duration(left)} left{running}"
+        rows = [row for row in rows if row.run_id in self.expected.each]
+        done, left = self.expected.left(rows)
+        over = sum(row.status not in ACTIVE for row in rows)
+        running = next((f": {row.spec.model}, {row.message}" for row in rows if row.status == "running"), "")
+        text = f"Running: {over} of {len(rows)} done, about {duration(left)} left{running}"
         return done, text
 
 

@@ -1,4 +1,4 @@
-"""`runs`: every run of a workspace, with its status and progress."""
+"""`run status`: every run of a workspace, with its status and progress."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from capbias_core.present.sentence import run_text
 from capbias_core.present.table import to_text
 from capbias_core.workspace.store import STATUSES, RunRow
 
-app = command("runs", "  capbias runs\n  capbias runs --status running queued --json")
+app = command("status", "  capbias run status\n  capbias run status --status running queued --json")
 
 
 @app.default

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, fields
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import pandas as pd
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from cyclopts import Group
 
 from capbias_core.api import DEFAULT_METRICS, Asked, Report, measured
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER
@@ -20,7 +19,8 @@ from capbias_core.cli.flags import ANSWER, HUMAN, INPUTS, WHAT, Flags, command, 
 from capbias_core.cli.flags import ATTACKERS as ATTACKER_FLAGS
 from capbias_core.cli.inputs import SETS_FLAG, InputFlags, inputs
 from capbias_core.cli.running import run_all
-from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, on_terminal, readable, say, show, write_output
+from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, on_terminal, say, show, write_output
+from capbias_core.cli.views import views
 from capbias_core.errors import unknown_name
 from capbias_core.measures.protocols import NAMES
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
@@ -45,18 +45,20 @@ FORMATS = {
     "json": lambda report: to_json(report.table),
     "table": lambda report: to_text(scores_table(_lettered(report))),
 }
-GAP = 2  # columns of the terminal between those of a table
 
 app = command(
     "score",
     """\
-  capbias score nic.json sat.json attributes.csv captions.json --attribute gender --output out.csv
-  capbias score --collection "my captions" --captions sat --attribute gender --metric lic
+  capbias score sat.json attributes.csv captions.json --attribute gender
+  capbias score --collection coco --attribute gender --metric lic
+  capbias score --view by-value --collection coco --attribute gender
 
-With several attackers each has rows of its own; one that cannot be had is left out, with the reason. A captioner is
-named after its file. LIC, its parts, error and caption quality are x100, ratio is plain. If a run fails,
-or after Ctrl-C, the others' are written.""",
+File types are detected; a captioner is named after its file. Several attackers give separate rows; a missing one is
+left out, with the reason. LIC, its parts, error and caption quality are x100; ratio is not scaled. If a run fails, or
+after Ctrl-C, the other results are written.""",
 )
+app.group_commands = Group("Views", sort_key=0)
+app.command(views, name="*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +69,7 @@ class FurtherInputs:
     alignment: Annotated[
         str,
         flag(
-            "what replaces human words that the captioner never uses: <unk>, or the nearest word; default: constant",
+            "replacement of human words that the captioner never uses: <unk>, or the nearest word (default: constant)",
             "|".join(ALIGNMENTS),
             HUMAN,
         ),
@@ -90,16 +92,17 @@ class FurtherInputs:
 OF_INPUTS = ("photographs", "people")
 
 
-class Choices(measure_choices([own for own in MEASURES.values() if own.groups], OF_INPUTS, left_out=("attacker",))):
+SCORED = [measure for measure in MEASURES.values() if measure.groups]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices(measure_choices(SCORED, OF_INPUTS, left_out=("attacker",))):
     """Choices of the command."""
-
-
-NO_FURTHER, NO_CHOICES = FurtherInputs(), Choices()
 
 
 @app.default
 def score(
-    *files: Annotated[str, flag("files, .gz and .zip too: what each is, is found by content", "FILE", INPUTS)],
+    *files: Annotated[str, flag("files, also .gz and .zip; their types are detected", "FILE", INPUTS)],
     flags: Annotated[InputFlags, Flags],
     metric: Annotated[
         list[str] | None,
@@ -113,14 +116,14 @@ def score(
     protocol: Annotated[
         str | None,
         flag(
-            f"a paper whose settings are used where none is given: {', '.join(NAMES)} (default: each measure's paper, "
-            f"with the attacker {DEFAULT_ATTACKER})",
+            f"default settings from a paper: {', '.join(NAMES)} (default: each measure's paper, with the attacker "
+            f"{DEFAULT_ATTACKER})",
             "NAME",
             WHAT,
         ),
     ] = None,
     per_object: Annotated[bool, flag("also a row for each object", group=WHAT)] = False,
-    further: Annotated[FurtherInputs, Flags] = NO_FURTHER,
+    further: Annotated[FurtherInputs, Flags] = FurtherInputs(),
     attacker: Annotated[
         list[str] | None,
         flag(
@@ -130,7 +133,7 @@ def score(
             ATTACKER_FLAGS,
         ),
     ] = None,
-    choices: Annotated[Choices, Flags] = NO_CHOICES,
+    choices: Annotated[Choices, Flags] = Choices(),
     format: Annotated[
         str | None,
         flag("default: table on a terminal; else csv, or json if --output ends so", "|".join(FORMATS), ANSWER),
@@ -144,24 +147,26 @@ def score(
         attackers=tuple(attacker or ()),
         seeds=chosen.pop("seeds", None),
         protocol=protocol or "",
-        choices={name: own for name, own in chosen.items() if name not in OF_INPUTS},
+        choices={name: value for name, value in chosen.items() if name not in OF_INPUTS},
         per_object=per_object,
     )
     asked.check()
     path, written = checked_output(output), _format(format, output)
-    more = {name: own for name, own in chosen.items() if name in OF_INPUTS}
-    more |= {own.name: getattr(further, own.name) for own in fields(further)}
-    said, stops = Said(held=on_terminal()), list[KeyboardInterrupt]()
+    more = {name: value for name, value in chosen.items() if name in OF_INPUTS}
+    more |= vars(further)
+    lines, stops = list[str](), list[KeyboardInterrupt]()
+    tell = lines.append if on_terminal() else say  # on a terminal the lines follow the answer
     compute = partial(run_all, stopped=stops.append)  # what had finished is written then
     try:
-        with inputs(flags, said.tell, files, **more) as (workspace, resolved):
-            report = measured(workspace, resolved, asked, compute, said.tell)
+        with inputs(flags, tell, files, **more) as (workspace, resolved):
+            report = measured(workspace, resolved, asked, compute, tell)
         for line in (*(f"note: {note}" for note in report.notes), *(f"error: {line}" for line in report.failed)):
-            said.tell(line)
+            tell(line)
         if answered := on_terminal() and len(report.table) and (path or written == "table"):
             _show(report, asked.metrics)
     finally:
-        said.end()
+        for line in sorted(dict.fromkeys(lines), key=lambda line: line.startswith(("note", "labels", "dropped"))):
+            say(line)
     if len(report.table) and not (answered and not path):
         write_output(FORMATS[written](report), path)
     if path and not answered and report.sentence:
@@ -183,101 +188,51 @@ def _format(format: str | None, output: str | None) -> str:
     return "table" if on_terminal() else "csv"
 
 
-class Said:
-    """What is said of results: at once, or held until the answer was shown, so that all of it is in one place."""
-
-    def __init__(self, held: bool):
-        self.lines: list[str] = []
-        self.held = held
-
-    def tell(self, line: str) -> None:
-        if self.held:
-            self.lines.append(line)
-        else:
-            say(line)
-
-    def end(self) -> None:
-        """Say what was held, warnings first."""
-        for line in sorted(dict.fromkeys(self.lines), key=lambda line: line.startswith(("note", "labels", "dropped"))):
-            say(line)
-
-
-def _show(report: Report, asked: Collection[str]) -> None:
+def _show(report: Report, asked: Sequence[str]) -> None:
     """The answer for a person: a sentence, the captioners with their letters, and their pairs. asked: the metrics."""
-    console = Console(highlight=False, markup=False)
     if report.sentence:
-        console.print(Text(readable(report.sentence)), end="\n\n")
-    for table in _tables(_shown(report, asked), console.width):
-        console.print(table)
-        console.print()
+        show(f"{report.sentence}\n")
+    frame = scores_table(_lettered(report))
+    if not {name.lower() for name in BEHIND} & {name.lower() for name in asked}:
+        frame = frame[first_columns(frame.columns)]
+    for table in _tables(frame.astype(str), shutil.get_terminal_size().columns):
+        show(to_text(table))
     if report.ranking:
-        console.print(told_apart(report.ranking))
+        show(told_apart(report.ranking))
         if report.ranking.pairs:
-            console.print(f"\n{' '.join(report.ranked_by).strip()}, row minus column, p after Holm:")
-            console.print(to_text(pair_table(report.ranking, _digits(report.ranked_by[0]))), end="")
-    console.file.flush()
+            digits = decimals(report.ranked_by[0], METRICS[report.ranked_by[0]].scale)
+            show(f"\n{' '.join(report.ranked_by).strip()}, row minus column, p after Holm:")
+            show(to_text(pair_table(report.ranking, digits)).rstrip("\n"))
 
 
 def _lettered(report: Report) -> pd.DataFrame:
-    own = report.letters
-    return lettered(report.table, own, report.ranked_runs, *report.ranked_by) if own else report.table
+    letters = report.letters
+    return lettered(report.table, letters, report.ranked_runs, *report.ranked_by) if letters else report.table
 
 
-def _digits(metric: str) -> int:
-    return decimals(metric, METRICS[metric].scale)
-
-
-def _shown(report: Report, asked: Collection[str]) -> pd.DataFrame:
-    """What the verdict follows from is shown to those who asked for it by name; the rows have it all."""
-    behind = not {name.lower() for name in BEHIND} & {name.lower() for name in asked}
-    frame = scores_table(_lettered(report))
-    frame = frame[first_columns(frame.columns) if behind else list(frame.columns)]
-    return frame.rename(columns=lambda name: readable(str(name))).map(lambda cell: readable(str(cell)))
-
-
-def _tables(frame: pd.DataFrame, width: int) -> Iterator[Table]:
-    """The columns in as many tables as a terminal of this width needs to break no word; each has the captioners."""
+def _tables(frame: pd.DataFrame, width: int) -> Iterator[pd.DataFrame]:
+    """The columns in as many tables as fit a terminal of this width; each begins with the captioners."""
     first, *others = frame.columns
-    least = {name: max(len(word) for text in (name, *frame[name]) for word in (text.split() or "-")) for name in frame}
-    least[first] = min(least[first], width // 3)
-    groups: list[list[str]] = [[first]]
+    columns: list[str] = []
     for name in others:
-        if len(groups[-1]) > 1 and sum(least[own] + GAP for own in (*groups[-1], name)) > width + GAP:
-            groups.append([first])
-        groups[-1].append(name)
-    for group in groups:
-        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, GAP, 0, 0))
-        left = width - sum(least[name] + GAP for name in group) + GAP
-        longest = {name: max(map(len, (name, *frame[name]))) for name in group}
-        # The room that is left goes to those that lack least, so that most columns are whole.
-        for name in sorted(group, key=lambda name: longest[name] - least[name]):
-            more = min(left, longest[name] - least[name])
-            longest[name], left = least[name] + more, left - more
-        for name in group:
-            table.add_column(name, overflow="fold", width=longest[name])
-        for row in frame[group].itertuples(index=False):
-            table.add_row(*map(Text, row))
-        yield table
+        if columns and max(map(len, to_text(frame[[first, *columns, name]]).splitlines())) > width:
+            yield frame[[first, *columns]]
+            columns = []
+        columns.append(name)
+    yield frame[[first, *columns]]
 
 
 def _next_command(flags: InputFlags, files: Sequence[str], table: str, report: Report) -> str:
-    """The command that shows which words carry the bias of the captioner in the answer; '' if it cannot be written."""
-    model = report.about
-    parts = ["capbias", "explain"]
-    if flags.collection:
-        parts += ["--captions", model, "--collection", flags.collection]
-        labels = flags.labels
-    else:
+    """The command that shows the words of the captioner in the answer; '' if it would not find the files."""
+    captions, labels = report.about, flags.labels
+    if not flags.collection:
         by_name = {suggested_name(Path(file).stem): file for file in (*files, *(flags.captions or ()))}
-        labels = flags.labels or by_name.get(table)
-        if not labels or not all(Path(file).is_file() for file in (by_name.get(model, ""), labels)):
+        captions, labels = by_name.get(captions, ""), labels or by_name.get(table, "")
+        if not (Path(captions).is_file() and Path(labels).is_file()):
             return ""
-        parts += ["--captions", by_name[model]]
-    parts += ["--labels", labels] if labels else []
-    parts += ["--attribute", flags.attribute]
-    for name in ("attribute_column", "image_id_column", "caption_column", "workspace"):
-        parts += [f"--{name.replace('_', '-')}", value] if (value := getattr(flags, name)) else []
-    parts += ["--values", *flags.values] if flags.values else []
-    for pair in flags.map or ():
-        parts += ["--map", pair]
-    return shlex.join(parts)
+    words = ["capbias", "explain"]
+    given_again = vars(flags) | {"captions": captions, "labels": labels}
+    for name, value in given_again.items():
+        if value:
+            words += [f"--{name.replace('_', '-')}", *([value] if isinstance(value, str) else value)]
+    return shlex.join(words)

@@ -1,4 +1,4 @@
-"""What every command shares: exit codes, lines for a reader, files that are whole or not there."""
+"""Exit codes, lines for a reader, and output files, for all commands."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from capbias_core.errors import CapbiasError
 from capbias_core.whole_files import USUAL, write_whole
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from capbias_core.types import Progress
 
 DONE, RUN_FAILED, BAD_INPUT, STOPPED, TERMINATED = 0, 1, 2, 130, 143
@@ -23,7 +25,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def say(line: str) -> None:
-    """A line of what is said about results, to stderr."""
+    """A line about results, to stderr."""
     print(readable(line), file=sys.stderr, flush=True)
 
 
@@ -35,6 +37,13 @@ def readable(text: str) -> str:
 def show(text: str) -> None:
     """Text that may come from files, to stdout."""
     print(readable(text))
+
+
+def show_table(frame: pd.DataFrame, before: str = "") -> None:
+    """A table in columns, to stdout."""
+    from capbias_core.present.table import to_text  # imports pandas, which `capbias --help` does without
+
+    show(before + to_text(frame).rstrip("\n"))
 
 
 def on_terminal() -> bool:
@@ -58,24 +67,33 @@ def write_output(text: str, path: Path | None) -> None:
     """Results to stdout, or to a file."""
     if path is None:
         print(text, end="")
-        return
-    write_file(text.encode("utf-8"), path)
+    else:
+        write_file(text.encode("utf-8"), path)
+
+
+def write_rows(frame: pd.DataFrame, path: Path | None, defined: bool = False) -> None:
+    """Rows in RESULT_COLUMNS as CSV to a file or a pipe; on a terminal, one line per number.
+
+    defined: leave out rows without a value there.
+    """
+    from capbias_core.present.table import row_table, to_csv  # imports pandas, as above
+
+    if path or not on_terminal():
+        write_output(to_csv(frame), path)
+    else:
+        show_table(row_table(frame.dropna(subset=["value"]) if defined else frame))
 
 
 def write_file(data: bytes, path: Path) -> None:
-    """Results to a file."""
+    """Results to a file, which is whole or absent; a device or pipe is written as it is."""
+    target = path.resolve()
     try:
-        _write(data, path.resolve())
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)
+            return
+        write_whole(target, data, USUAL)
     except OSError as error:
         raise CapbiasError(f"--output {path} cannot be written ({error.strerror}).", "Choose another file.") from None
-
-
-def _write(data: bytes, target: Path) -> None:
-    """A file is whole or not there; a device or pipe is written as it is."""
-    if target.exists() and not target.is_file():
-        target.write_bytes(data)
-        return
-    write_whole(target, data, USUAL)
     say(f"written: {target}")
 
 

@@ -489,9 +489,7 @@ RULES = (
     Rule("sub-words", "strip", r"▁|Ġ|</w>| ##\w|@@", _whole_words, "were cut into sub-words, which were joined"),
     Rule("wrong decoding", "strip", _NOT_ASCII, _decoded, "held wrongly decoded letters, which were decoded again"),
     Rule("invisible characters", "strip", _HAS_INVISIBLE, _visible, "held invisible characters, which were removed"),
-    Rule(
-        "letter forms", "strip", _NOT_ASCII, _plain_letters, "held full-width or similar letters, which became plain"
-    ),
+    Rule("letter forms", "strip", _NOT_ASCII, _plain_letters, "held full-width or similar letters, which became plain"),
     Rule("look-alikes", "strip", _NOT_ASCII, _latin_words, "held letters that only look Latin, which became Latin"),
     Rule("wrappings", "strip", _HAS_WRAPPINGS, _unwrapped, "were wrapped in JSON, code or tags, which were removed"),
     Rule("marks", "strip", _HAS_MARKS, _without_marks, "held quotation marks or Markdown around them, now removed"),

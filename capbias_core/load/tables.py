@@ -251,7 +251,7 @@ def boxes(parsed: Parsed, sizes: Mapping[str, tuple[int, int]] = {}, relative: b
     image ID is the file's name, without its folders. Raises CapbiasError for a file without a usable box.
     """
     needed = {} if is_boxes(parsed) else {role: BOX_NAMES[role] for role in ("class", "confidence", *SIDES)}
-    image_column, *_ = _columns_of(parsed, {}, needed, "`capbias detect` writes such a table.")
+    image_column, *_ = _columns_of(parsed, {}, needed, "`capbias images detect` writes such a table.")
     columns = {role: usual_column(parsed.columns, names) for role, names in BOX_NAMES.items()}
     classes = [name for name in parsed.columns if usual_column((name,), BOX_NAMES["class"])]
     # Some tables have the number of a class beside its name.

@@ -16,7 +16,6 @@ import pandas as pd
 from capbias_core.aggregate import Estimate, estimate
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, RatioMetric, by_name, no_neutral
-from capbias_core.measures.cost import per_image
 from capbias_core.measures.options import Aligned
 from capbias_core.metrics.caption_quality import has_java, meteor_scores
 from capbias_core.metrics.evidence import Ratio
@@ -237,7 +236,7 @@ MEASURE = Measure(
     groups=(Group("alignment", "vocabulary alignment", tuple(METRICS)),),
     options=AlignmentOptions,
     needs=Needs(references="required", vectors=True),
-    cost=per_image(40.0),
+    seconds=40.0,
     run=run,
     estimates=estimates,
 )

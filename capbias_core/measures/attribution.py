@@ -19,7 +19,6 @@ from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, no_neutral, npz, of_images
-from capbias_core.measures.cost import per_image
 from capbias_core.measures.options import OnDevice, PeopleMarked, Photographed, option
 from capbias_core.metrics.attribution_score import attribution_even, attribution_pixels, attribution_score
 from capbias_core.metrics.evidence import Ratio
@@ -115,7 +114,7 @@ class AttributionOptions(OnDevice, Photographed, PeopleMarked):
     captioner: ModelReference | str | None = option(
         None,
         f"the captioner that reads captions: one of {', '.join(PRESETS)}, a folder, or a name in the local cache of "
-        "Hugging Face (if not said: the one that wrote the set, if `caption` made it)",
+        "Hugging Face (if not said: the one that wrote the set, if `images caption` made it)",
         flag="--captioner",
         suggested=tuple(PRESETS),
         metavar="NAME_OR_FOLDER",
@@ -353,7 +352,7 @@ MEASURE = Measure(
     groups=(Group("attribution", "attribution score and pointing game", NAMES),),
     options=AttributionOptions,
     needs=Needs(photographs=True, people=True),
-    cost=per_image(30_000.0),
+    seconds=30_000.0,
     run=run,
     estimates=estimates,
     freeze=freeze,

@@ -36,7 +36,6 @@ from capbias_core.measures.caption_side import (
     least_captions,
     of_no_value,
 )
-from capbias_core.measures.cost import per_image
 from capbias_core.measures.image_objects import annotated, objects_of
 from capbias_core.metrics.bias_amplification import change_of_preferred, preferred
 from capbias_core.metrics.directional import goes_together, object_to_value, value_to_object
@@ -269,7 +268,6 @@ MEASURE = Measure(
     ),
     needs=Needs(references="required", objects="optional"),
     version=3,
-    cost=per_image(1.0),
     run=run,
     estimates=estimates,
 )

@@ -15,7 +15,6 @@ import pandas as pd
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import Job, Measure, Needs, Outcome
-from capbias_core.measures.cost import per_image
 from capbias_core.measures.options import ArtifactOptions, OnDevice, option
 from capbias_core.types import CONDITIONS, Attribute, counted
 from capbias_core.vision.presets import BATCH, BEAMS, LENGTH, PRESETS
@@ -137,7 +136,7 @@ MEASURE = Measure(
     place=22,
     options=CaptionOptions,
     needs=Needs(captions=False, labels=False, photographs=True),
-    cost=per_image(40_000.0),
+    seconds=40_000.0,
     run=run,
     freeze=freeze,
     makes="captions",

@@ -12,7 +12,6 @@ import pandas as pd
 from capbias_core.aggregate import quotient
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name, no_neutral, of_images
 from capbias_core.measures.by_group import Grouped, GroupedMetric, GroupSums
-from capbias_core.measures.cost import per_image
 from capbias_core.measures.options import Options, option
 from capbias_core.metrics.caption_quality import (
     bleu_counts,
@@ -178,7 +177,7 @@ MEASURE = Measure(
     groups=(Group("quality", "caption quality", tuple(QUALITY)), GROUPED.group("performance_gap", "quality by group")),
     options=QualityOptions,
     needs=Needs(references="required"),
-    cost=per_image(40.0),
+    seconds=40.0,
     run=run,
     estimates=GROUPED.estimates,
     freeze=freeze,

@@ -9,7 +9,6 @@ from capbias_core.aggregate.word_table import corpus_table
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import probabilities
 from capbias_core.measures.base import Job, Measure, Outcome, npy, npz
-from capbias_core.measures.cost import Size, attacker_seconds, per_image
 from capbias_core.measures.options import Attacked
 from capbias_core.measures.training import AttackerTrainer, CaptionList, Case, attacker_of, caption_lists
 from capbias_core.prepare import balanced_folds, child_seed
@@ -83,21 +82,12 @@ def _linear_models(corpus, models) -> bytes:
     )
 
 
-def cost(size: Size, options: Attacked) -> float:
-    """Attackers of every fold train, and explain captions; those that repeat each other in one fold once."""
-    counts = size.count()
-    fits = size.per_image * attacker_entry(options.attacker).folds
-    explained = (counts.different + counts.count) / 2
-    trained = attacker_seconds(options.attacker, counts, fits, counts.different, explained)
-    return per_image(0.3)(size, options) + trained
-
-
 MEASURE = Measure(
     name="caption_scores",
     title="scores and words of each caption",
     place=90,
     options=Attacked,
     version=2,
-    cost=cost,
+    explains=True,
     run=run,
 )

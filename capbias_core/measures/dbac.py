@@ -35,7 +35,6 @@ from capbias_core.measures.base import (
     zero,
 )
 from capbias_core.measures.caption_side import CaptionSide, both_sides, one_hot
-from capbias_core.measures.cost import held_out_cost
 from capbias_core.measures.image_objects import LEAST_SHARE, annotated, common_objects, objects_of
 from capbias_core.measures.options import Aligned, Attacked, Split80
 from capbias_core.measures.training import AttackerTrainer, CaptionList, attacker_of
@@ -668,7 +667,7 @@ MEASURE = Measure(
     options=DBACOptions,
     needs=Needs(references="required", objects="optional"),
     version=6,
-    cost=held_out_cost(1.0, tasks=True),
+    seconds=0.6,
     run=OBJECTS.run,
     estimates=OBJECTS.estimates,
 )

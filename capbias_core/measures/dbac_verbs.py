@@ -14,7 +14,6 @@ from capbias_core.aggregate import Estimate
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import Group, Measure, Needs, by_name
 from capbias_core.measures.caption_side import CaptionSide
-from capbias_core.measures.cost import held_out_cost
 from capbias_core.measures.dbac import (
     DBAC,
     DBACOptions,
@@ -109,7 +108,7 @@ MEASURE = Measure(
     options=DBACOptions,
     needs=Needs(references="required"),
     version=3,
-    cost=held_out_cost(1.0, tasks=True),
+    seconds=0.6,
     run=VERBS.run,
     estimates=VERBS.estimates,
 )

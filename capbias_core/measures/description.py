@@ -9,7 +9,6 @@ from scipy.sparse import csr_array
 from capbias_core.aggregate import quotient
 from capbias_core.measures.base import Job, Measure, Outcome, no_neutral
 from capbias_core.measures.by_group import LOTUS, Grouped, GroupedMetric, GroupSums
-from capbias_core.measures.cost import per_image
 from capbias_core.metrics.evidence import Ratio
 from capbias_core.metrics.vocabulary import shares_of_ten
 from capbias_core.prepare.tasks import MODIFIER, NOUN, lemmas
@@ -114,7 +113,6 @@ MEASURE = Measure(
     metrics=GROUPED.every,
     groups=(GROUPED.group("description", "length, vocabulary, modifiers and valence by group"),),
     version=2,
-    cost=per_image(3.0),
     run=run,
     estimates=GROUPED.estimates,
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from capbias_core.measures.base import Job, Measure, Needs, Outcome
-from capbias_core.measures.cost import per_image
 from capbias_core.measures.options import ArtifactOptions, option
 from capbias_core.types import Attribute
 from capbias_core.workspace.boxes import (
@@ -91,7 +90,7 @@ MEASURE = Measure(
     place=20,
     options=DetectOptions,
     needs=Needs(captions=False, labels=False, photographs=True),
-    cost=per_image(3_000.0),
+    seconds=3_000.0,
     run=run,
     freeze=freeze,
     makes=BOXES,

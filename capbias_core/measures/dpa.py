@@ -29,7 +29,6 @@ from capbias_core.measures.base import (
     zero,
 )
 from capbias_core.measures.caption_side import CaptionSide, both_sides, one_hot
-from capbias_core.measures.cost import per_seed
 from capbias_core.measures.image_objects import LEAST_SHARE, annotated, common_objects, objects_of
 from capbias_core.measures.options import Split80
 from capbias_core.metrics.predictability import amplification, as_unlike, cross_entropy
@@ -226,7 +225,7 @@ MEASURE = Measure(
     options=Split80,
     needs=Needs(references="required", objects="optional"),
     version=3,
-    cost=per_seed(6.0),
+    seconds=0.6,
     run=run,
     estimates=estimates,
 )

@@ -16,7 +16,6 @@ from capbias_core.attackers.device import trained_on
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Job, Measure, Outcome, from_npz, to_npz
 from capbias_core.measures.caption_scores import scored_rows, scores_arrays
-from capbias_core.measures.cost import Size, attacker_seconds, per_image
 from capbias_core.measures.options import Attacked, option
 from capbias_core.measures.training import AttackerTrainer, Case, attacker_of, caption_lists
 from capbias_core.prepare import child_seed, split_around
@@ -89,20 +88,6 @@ def attention_from(data: bytes) -> list[Attention]:
     ]
 
 
-def cost(size: Size, options: EncoderViewOptions) -> float:
-    """One attacker per caption index reads all captions, trains, and explains those of the images."""
-    counts = size.count()
-    explained = size.per_image * len(options.images)
-    return per_image(0.5)(size, options) + attacker_seconds(
-        options.attacker, counts, size.per_image, counts.different, explained
-    )
-
-
 MEASURE = Measure(
-    name="encoder_view",
-    title="how an encoder reads some captions",
-    place=91,
-    options=EncoderViewOptions,
-    cost=cost,
-    run=run,
+    name="encoder_view", title="how an encoder reads some captions", place=91, options=EncoderViewOptions, run=run
 )

@@ -27,7 +27,6 @@ from capbias_core.measures.caption_variants import (
     variants_cut,
     variants_of_texts,
 )
-from capbias_core.measures.cost import per_image
 from capbias_core.measures.gender_score_common import (
     CAPTION,
     CONFIDENCE,
@@ -377,7 +376,7 @@ MEASURE = Measure(
     options=GenderScoreOptions,
     needs=Needs(objects="optional", words="every"),
     version=2,
-    cost=per_image(900.0),
+    seconds=900.0,
     run=run,
     estimates=estimates,
     freeze=freeze,

@@ -7,7 +7,6 @@ from scipy.sparse import csr_array
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Job, Measure, Needs, Outcome, no_neutral
 from capbias_core.measures.by_group import LOTUS, Grouped, GroupedMetric, GroupSums
-from capbias_core.measures.cost import per_image
 from capbias_core.measures.image_objects import annotated, categories_of
 from capbias_core.metrics.hallucination import hallucinated_mentions, hallucinating_captions, recalled_objects
 from capbias_core.prepare.tasks import Encoded, object_mentions, object_names, phrases
@@ -126,7 +125,6 @@ MEASURE = Measure(
     groups=(GROUPED.group("chair", "object recall and hallucination by group"),),
     needs=Needs(objects="required"),
     version=3,
-    cost=per_image(1.0),
     run=run,
     estimates=GROUPED.estimates,
 )

@@ -8,7 +8,6 @@ from functools import partial
 
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name
-from capbias_core.measures.cost import per_seed
 from capbias_core.measures.held_out import accuracy, confidence_where_right, stored_estimates
 from capbias_core.measures.image_judge import (
     PICTURE_SIZE,
@@ -158,7 +157,7 @@ MEASURE = Measure(
     groups=(Group("imagecaptioner2", "ImageCaptioner²", tuple(METRICS)),),
     options=ImageCaptioner2Options,
     needs=Needs(references="optional", photographs=True),
-    cost=per_seed(50_000.0),
+    seconds=5_000.0,
     run=run,
     version=3,
     estimates=partial(stored_estimates, METRICS.values()),

@@ -14,7 +14,6 @@ from capbias_core.aggregate.verdict import verdict_of
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, RatioMetric, by_name, zero
-from capbias_core.measures.cost import held_out_cost
 from capbias_core.measures.held_out import accuracy, confidence_where_right, estimates_of, held_out_bytes, held_out_from
 from capbias_core.measures.options import Aligned, Attacked, Seeded
 from capbias_core.measures.training import (
@@ -271,7 +270,7 @@ def _longer(model: list[CaptionList], human: Sequence[CaptionList] = ()) -> Iter
     if len(lengths) > 1 and lengths[0] > LONGER * lengths[1]:
         yield (
             f"The captions have {lengths[0]:.0f} words, the human ones {lengths[1]:.0f}: longer captions can tell "
-            "more, so part of LIC may be length. Compare captions of equal length: Scores, or capbias lengths."
+            "more, so part of LIC may be length. Control for length: Scores, or capbias score --view lengths."
         )
 
 
@@ -350,7 +349,7 @@ MEASURE = Measure(
     options=LICOptions,
     needs=Needs(references="optional"),
     version=9,
-    cost=held_out_cost(0.5),
+    seconds=0.05,
     run=run,
     estimates=estimates,
 )

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Job, Measure, Needs, Outcome
-from capbias_core.measures.cost import per_image
 from capbias_core.measures.options import ArtifactOptions, PeopleMarked, option
 from capbias_core.types import Attribute
 from capbias_core.vision.mask_regions import FOREGROUND, OF_OBJECTS, OF_OUTLINES, WHOSE, MaskRule
@@ -166,7 +165,7 @@ MEASURE = Measure(
     place=21,
     options=MaskOptions,
     needs=Needs(captions=False, labels=False, photographs=True, people=True),
-    cost=per_image(600.0),
+    seconds=600.0,
     run=run,
     freeze=freeze,
     makes=KIND,

@@ -13,7 +13,6 @@ from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, run_available, zero
 from capbias_core.measures.bias_amplification import cooccurrence_bytes, cooccurrence_from
 from capbias_core.measures.caption_side import CaptionSide, both_sides, cooccurrence, least_captions, of_no_value
-from capbias_core.measures.cost import per_image
 from capbias_core.measures.image_objects import annotated, objects_of
 from capbias_core.metrics.evidence import Cooccurrence
 from capbias_core.metrics.multi_attribute import (
@@ -157,7 +156,6 @@ MEASURE = Measure(
     groups=(Group("multi", "Multi", ("Multi", "Multi_variance")),),
     needs=Needs(references="required", objects="optional"),
     version=2,
-    cost=per_image(1.0),
     run=run,
     estimates=estimates,
 )

@@ -8,7 +8,6 @@ import numpy as np
 
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, no_neutral, zero
 from capbias_core.measures.by_group import Grouped, GroupedMetric, GroupSums
-from capbias_core.measures.cost import per_image
 from capbias_core.measures.ratio_error import naming, wrong_over_all
 from capbias_core.metrics.evidence import Naming, Ratio
 
@@ -74,7 +73,6 @@ MEASURE = Measure(
     ),
     needs=Needs(words="every"),
     version=3,
-    cost=per_image(0.5),
     run=run,
     estimates=GROUPED.estimates,
 )

@@ -10,7 +10,6 @@ from capbias_core.aggregate.columns import Statistic
 from capbias_core.attributes import need_words
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome
 from capbias_core.measures.caption_side import CaptionSide, both_sides, of_no_value
-from capbias_core.measures.cost import per_image
 from capbias_core.measures.gender_score_common import (
     PAPER,
     WITHOUT_LIMIT,
@@ -84,7 +83,6 @@ MEASURE = Measure(
     metrics=(METRIC,),
     groups=(Group("naming", "values named, over the human captions", (METRIC.name,)),),
     needs=Needs(references="required", words="any"),
-    cost=per_image(1.0),
     run=run,
     estimates=estimates,
 )

@@ -8,7 +8,6 @@ import numpy as np
 
 from capbias_core.aggregate import Estimate
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome
-from capbias_core.measures.cost import per_image
 from capbias_core.measures.gender_score_common import (
     PAPER,
     Gendered,
@@ -90,7 +89,6 @@ MEASURE = Measure(
     options=CooccurrenceOptions,
     needs=Needs(objects="optional", words="any"),
     version=3,
-    cost=per_image(1.0),
     run=run,
     estimates=estimates,
     per_object=True,

@@ -20,7 +20,6 @@ from capbias_core.measures.caption_variants import (
     variants_cut,
     variants_of_texts,
 )
-from capbias_core.measures.cost import per_image
 from capbias_core.measures.gender_score_common import (
     IMAGE,
     PAPER,
@@ -108,7 +107,7 @@ MEASURE = Measure(
     groups=(Group("god", "Gender Object Distance", tuple(own.name for own in METRICS)),),
     options=DistanceOptions,
     needs=Needs(objects="optional", words="every"),
-    cost=per_image(100.0),
+    seconds=100.0,
     run=run,
     estimates=estimates,
     freeze=freeze,

@@ -249,7 +249,7 @@ class PeopleMarked(Options):
 
     people: PeopleReference | str | None = option(
         None,
-        "where people are: COCO instances with outlines, or a table of boxes as detect writes it; with --collection "
+        "where people are: COCO instances with outlines, or a table of boxes from `images detect`; with --collection "
         "the name of kept ones (if not said: the only ones, outlines before boxes)",
         flag="--people",
         metavar="FILE",

@@ -10,7 +10,6 @@ import pandas as pd
 from capbias_core.aggregate import Estimate, estimate
 from capbias_core.attributes import need_words
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, RatioMetric, by_name, label_codes, zero
-from capbias_core.measures.cost import per_image
 from capbias_core.metrics.error import wrong_names
 from capbias_core.metrics.evidence import Naming, Ratio
 from capbias_core.metrics.ratio import named_alone
@@ -128,7 +127,6 @@ MEASURE = Measure(
     metrics=tuple(METRICS.values()),
     groups=(Group("ratio", "ratio", ("ratio",), default=True), Group("error", "error", ("error",), default=True)),
     version=3,
-    cost=per_image(0.3),
     run=run,
     estimates=estimates,
 )

@@ -8,7 +8,6 @@ from scipy.sparse import csr_array
 
 from capbias_core.measures.base import Job, Measure, Needs, Outcome, no_neutral, of_images
 from capbias_core.measures.by_group import LOTUS, Grouped, GroupedMetric, GroupSums
-from capbias_core.measures.cost import per_image
 from capbias_core.metrics.evidence import Ratio
 from capbias_core.prepare.tasks import NOUN, VERB, Encoded, encode, lemmas
 
@@ -82,7 +81,7 @@ MEASURE = Measure(
     groups=(GROUPED.group("reference_words", "nouns and verbs of human captions by group"),),
     needs=Needs(references="required"),
     version=2,
-    cost=per_image(8.0),
+    seconds=8.0,
     run=run,
     estimates=GROUPED.estimates,
 )

@@ -6,7 +6,6 @@ import numpy as np
 
 from capbias_core.measures.base import Job, Measure, Outcome, no_neutral
 from capbias_core.measures.by_group import Grouped, GroupedMetric, GroupSums
-from capbias_core.measures.cost import per_image
 from capbias_core.metrics.evidence import Ratio
 from capbias_core.prepare.refusals import refusals
 
@@ -50,7 +49,6 @@ MEASURE = Measure(
     place=2,
     metrics=GROUPED.every,
     groups=(GROUPED.group("refused", "refusals by group", default=True),),
-    cost=per_image(0.3),
     run=run,
     estimates=GROUPED.estimates,
 )

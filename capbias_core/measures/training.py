@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.attackers import load_attacker
-from capbias_core.attackers.base import Attacker, CutsCaptions, TakesMemory, TrainsTogether, fit_many, probabilities
+from capbias_core.attackers.base import Attacker, CutsCaptions, fit_many, probabilities
 from capbias_core.language.files import ModelFiles
 from capbias_core.measures.base import Job
 from capbias_core.metrics.evidence import HeldOut
@@ -21,11 +21,8 @@ from capbias_core.prepare.split import FIT, random_order
 from capbias_core.types import Progress, Split, counted
 from capbias_core.workspace.models import embeddings_folder, model_path
 
-# Attackers in memory at a time, where it holds as many: 50 of LIC's LSTM take 1.1 GB beside PyTorch and the captions.
-MOST_TOGETHER = 50
 # Whose captions are read, and by attackers trained on whose if on the other side's; `AttackerTrainer.crossed`.
 MODEL, HUMAN, MODEL_BY_HUMAN, HUMAN_BY_MODEL = "model", "human", "model_by_human", "human_by_model"
-SHARE_OF_MEMORY = 0.5  # of what is free; estimates are rough, and others use the machine too
 
 
 @dataclass(frozen=True)
@@ -100,15 +97,6 @@ def free_memory() -> int:
     return max(0, min(psutil.virtual_memory().available, MEMORY_LIMIT - psutil.Process().memory_info().rss))
 
 
-def together_at_most(kept: int, training: int, free: int) -> int:
-    """How many attackers are in memory at a time. kept: bytes of each; training: bytes more while some train.
-
-    >>> together_at_most(kept=20, training=100, free=1000)
-    20
-    """
-    return max(1, min(MOST_TOGETHER, int(SHARE_OF_MEMORY * free - training) // kept))
-
-
 def attacker_of(job: Job) -> Attacker[str]:
     """The attacker of a run, on the device that was asked for. Raises CapbiasError where its encoder is gone."""
     options, model = job.options, None
@@ -165,22 +153,8 @@ class AttackerTrainer:
             self.notes += [f"{what[:1].upper()}{what[1:]}: {note}" for note in self.attacker.cut(captions)]
 
     def fit(self, corpus, cases: Sequence[Case], what: str) -> Iterator:
-        """The trained attacker of each case, in order; they train together where their kind can."""
-        size = self._size(corpus, cases)
-        for start in range(0, len(cases), size):
-            yield from self._together(corpus, cases[start : start + size], what)
-
-    def _size(self, corpus, cases: Sequence[Case]) -> int:
-        """How many of these attackers are in memory at a time."""
-        if len(cases) < 2 or not isinstance(self.attacker, TakesMemory):
-            return MOST_TOGETHER
-        case = cases[0]
-        own = self.even(case.captions.having(case.split.train))
-        kept, training = self.attacker.memory(corpus, case.rows(own), self.y[own], self.k)
-        return together_at_most(kept, training, free_memory())
-
-    def _together(self, corpus, cases: Sequence[Case], what: str) -> Iterator:
-        before, together = self.done, len(cases) > 1 and isinstance(self.attacker, TrainsTogether)
+        """The trained attacker of each case, in order; several train side by side if their kind can."""
+        before, together = self.done, len(cases) > 1 and hasattr(self.attacker, "fit_many")
 
         def tick(share: float, text: str) -> None:
             done = share * len(cases)

@@ -14,7 +14,6 @@ from capbias_core.attackers.device import choose_device, device_of, trained_on
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import ModelFiles
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name
-from capbias_core.measures.cost import per_seed
 from capbias_core.measures.held_out import confidence_where_right, stored_estimates
 from capbias_core.measures.image_judge import (
     LOOK,
@@ -147,7 +146,7 @@ MEASURE = Measure(
     groups=(Group("vl_lic", "VL-LIC", tuple(METRICS)),),
     options=VLLICOptions,
     needs=Needs(references="optional", photographs=True),
-    cost=per_seed(30_000.0),
+    seconds=3_000.0,
     run=run,
     version=3,
     estimates=partial(stored_estimates, METRICS.values()),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from capbias_core.measures.base import Group, Job, Measure, Metric, Outcome, by_name, no_neutral
-from capbias_core.measures.cost import per_image
 from capbias_core.metrics.vocabulary import vocabulary
 from capbias_core.types import Result
 
@@ -46,6 +45,5 @@ MEASURE = Measure(
     place=8,
     metrics=tuple(METRICS.values()),
     groups=(Group("vocabulary", "vocabulary size", ("vocabulary",)),),
-    cost=per_image(0.3),
     run=run,
 )

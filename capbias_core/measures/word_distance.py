@@ -19,7 +19,6 @@ from capbias_core.measures.caption_variants import (
     score_statistics,
     score_sums,
 )
-from capbias_core.measures.cost import per_image
 from capbias_core.measures.gender_score_common import (
     IMAGE,
     PAPER,
@@ -109,7 +108,7 @@ MEASURE = Measure(
     groups=(Group("word_god", "Gender Object Distance of words", tuple(own.name for own in METRICS)),),
     options=WordDistanceOptions,
     needs=Needs(objects="optional", words="every"),
-    cost=per_image(30.0),
+    seconds=30.0,
     run=run,
     estimates=estimates,
     freeze=freeze,

@@ -95,7 +95,7 @@ def _support(own: pd.DataFrame, masked: Sequence[str]) -> str:
 
 
 def _pairing(own: pd.DataFrame) -> str:
-    """What changes rest on; see runs/shared_images.py."""
+    """What changes rest on; see runs/condition_runs.py."""
     if own["n"].nunique() == 1:
         return "Changes are paired over the images that a set and the originals both held out"
     return (

@@ -261,13 +261,13 @@ def duration(seconds: float) -> str:
     return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def cost_text(seconds: float, earlier: bool) -> str:
-    """What runs will take. earlier: whether runs like them were timed here before.
+def cost_text(seconds: float, learned: bool) -> str:
+    """How long runs take. learned: whether similar runs finished here before.
 
     >>> cost_text(150, True), cost_text(20, False)
     ('about 2 min, going by earlier runs here', 'about 20 s on two free cores, longer beside other work')
     """
-    basis = ", going by earlier runs here" if earlier else " on two free cores, longer beside other work"
+    basis = ", going by earlier runs here" if learned else " on two free cores, longer beside other work"
     return f"about {duration(seconds)}{basis}"
 
 

@@ -2,16 +2,105 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 
+import pandas as pd
+
 from capbias_core.errors import CapbiasError
+from capbias_core.load.places import shown
+from capbias_core.measures.caption import MEASURE as CAPTIONING
+from capbias_core.measures.caption import CaptionOptions
+from capbias_core.measures.mask import MEASURE as MASKING
+from capbias_core.measures.mask import MaskOptions
 from capbias_core.measures.options import ArtifactOptions
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.plan import spec_of
-from capbias_core.workspace.photographs import ORIGINALS, frozen_photographs
+from capbias_core.workspace.conditions import ORIGINAL
+from capbias_core.workspace.models import captioner_option
+from capbias_core.workspace.photographs import KIND, ORIGINALS, frozen_photographs
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import RUN, Workspace, checked_name
+from capbias_core.workspace.store import RUN, Workspace, checked_name, suggested_name
+
+LONGEST_NUMBER = 18  # digits of an image id that every reader takes for a whole number
+
+
+def plan_artifact(workspace: Workspace, collection: str, measure: str, options: ArtifactOptions) -> RunSpec:
+    """The run that makes an item, of the kind that the measure makes, from photographs of a collection.
+
+    options: of the measure, with the name of the item; photographs: the name of a folder of the collection, None or ''
+    for the originals. If the item was deleted since, or another run made another one of that name (see RUN), the run is
+    forgotten, so that it can be asked for again. Raises CapbiasError for a choice that is not allowed, a name that
+    cannot be one, or no photographs.
+    """
+    maker = MEASURES[measure]
+    options = maker.freeze(workspace, collection, maker.options.read(vars(options)), None)
+    photographs = frozen_photographs(workspace, collection, options.photographs)
+    options = options.with_(collection=collection, name=checked_name(options.name), photographs=photographs)
+    spec = spec_of(maker, options, {"model": photographs["name"]})
+    made_by = {item.name: item.details.get(RUN, spec.run_id) for item in workspace.items(maker.makes, collection)}
+    if made_by.get(options.name) != spec.run_id:
+        workspace.forget(spec.run_id)
+    return spec
+
+
+def plan_captioning(workspace: Workspace, collection: str, options: CaptionOptions) -> RunSpec:
+    """The run that captions photographs of a collection.
+
+    options.captioner: a preset, a folder, or a name in the local cache. photographs: the name of a folder of the
+    collection, None for the originals; masked ones give the set their condition. name: of the set, '' for that of the
+    captioner and the folder; a set of that name that was made before is replaced. Raises CapbiasError if the captioner
+    or the photographs are not there, or captions of that name were loaded.
+    """
+    captioner = captioner_option(workspace, options.captioner)
+    photographs = frozen_photographs(workspace, collection, options.photographs)
+    condition = workspace.item(KIND, photographs["name"], collection).details.get("condition", ORIGINAL)
+    name = checked_name(options.name or named_after(suggested_name(captioner["name"]), photographs["name"]))
+    _check_free(workspace, "captions", name, collection)
+    chosen = options.with_(captioner=captioner, photographs=photographs, condition=condition, name=name)
+    return plan_artifact(workspace, collection, CAPTIONING.name, chosen)
+
+
+def plan_masking(workspace: Workspace, collection: str, options: MaskOptions) -> RunSpec:
+    """The run that makes a folder of masked photographs of a collection.
+
+    options: with what is kept by name. photographs: the name of a folder, None for the originals. people: of outlines
+    or boxes, None for the only ones (outlines first). labelled: of kept boxes of the labelled people. name: of the
+    folder, '' for `photographs (segment masked)`.
+
+    Without only_masked, photographs that show none of the objects stay as they are under object, and have the person
+    alone hidden under both. That is the usual way since it is LIC's: LIC_M on masked images (its Table 4) is over the
+    images of the original, as its published captions show (10,780 under every condition; 62% of those under object are
+    word for word those of the originals). Raises CapbiasError for what does not go together.
+    """
+    photographs = frozen_photographs(workspace, collection, options.photographs)
+    name = checked_name(options.name or folder_name(photographs["name"], options))
+    _check_free(workspace, KIND, name, collection)
+    return plan_artifact(workspace, collection, MASKING.name, options.with_(photographs=photographs, name=name))
+
+
+def _check_free(workspace: Workspace, kind: str, name: str, collection: str) -> None:
+    """Raises CapbiasError if the user loaded an item of this name, which a run must not replace."""
+    taken = {item.name: item for item in workspace.items(kind, collection) if RUN not in item.details}
+    if name in taken:
+        what = "Captions loaded from" if kind == "captions" else "The photographs in"
+        raise CapbiasError(
+            f"{what} {shown(taken[name].source)} have the name {name!r} in {collection!r}.",
+            "Choose another name (--name)" + (", or delete those." if kind == "captions" else "."),
+        )
+
+
+def apart(specs: Sequence[RunSpec]) -> list[RunSpec]:
+    """The same runs. Raises CapbiasError if two of them make an item of one name: the later would replace it."""
+    unique = {spec.run_id: spec for spec in specs}.values()
+    counts = Counter((spec.measure, spec.options["name"]) for spec in unique)
+    if twice := [name for (_, name), count in counts.items() if count > 1]:
+        raise CapbiasError(
+            f"Several runs would make {', '.join(map(repr, twice))} and replace each other's.",
+            "Ask for one of them, or in a terminal name each (--name).",
+        )
+    return list(specs)
 
 
 def named_after(maker: str, photographs: str) -> str:
@@ -29,32 +118,31 @@ def named_after(maker: str, photographs: str) -> str:
     return f"{maker} ({photographs.removeprefix(start).removesuffix(')') if whole else photographs})"
 
 
-def apart(specs: Sequence[RunSpec]) -> list[RunSpec]:
-    """The same runs. Raises CapbiasError if two of them make an item of one name: the later would replace it."""
-    counts = Counter((spec.measure, spec.options["name"]) for spec in {own.run_id: own for own in specs}.values())
-    twice = [name for (_, name), count in counts.items() if count > 1]
-    if twice:
-        raise CapbiasError(
-            f"Several runs would make {', '.join(map(repr, twice))} and replace each other's.",
-            "Ask for one of them, or in a terminal name each (--name).",
-        )
-    return list(specs)
+def folder_name(photographs: str, options: MaskOptions) -> str:
+    """The name of a folder of masked photographs; what is as usual is not in it.
 
-
-def plan_artifact(workspace: Workspace, collection: str, measure: str, options: ArtifactOptions) -> RunSpec:
-    """The run that makes an item, of the kind that the measure makes, from photographs of a collection.
-
-    options: of the measure, with the name of the item; photographs: the name of a folder of the collection, None or ''
-    for the originals. If the item was deleted since, or another run made another one of that name (see RUN), the run is
-    forgotten, so that it can be asked for again. Raises CapbiasError for a choice that is not allowed, a name that
-    cannot be one, or no photographs.
+    >>> folder_name("photographs", MaskOptions(condition="part", fill="blur", fraction=0.25))
+    'photographs (part masked, blur, 0.25)'
+    >>> folder_name("photographs", MaskOptions(condition="object", only_masked=True))
+    'photographs (object masked, only masked)'
     """
-    own = MEASURES[measure]
-    options = own.freeze(workspace, collection, own.options.read(vars(options)), None)
-    photographs = frozen_photographs(workspace, collection, options.photographs)
-    options = options.with_(collection=collection, name=checked_name(options.name), photographs=photographs)
-    spec = spec_of(own, options, {"model": photographs["name"]})
-    made_by = {item.name: item.details.get(RUN, spec.run_id) for item in workspace.items(own.makes, collection)}
-    if made_by.get(options.name) != spec.run_id:
-        workspace.forget(spec.run_id)
-    return spec
+    usual, chosen = MaskOptions(), options.effective()
+    unusual = [chosen.fill] if chosen.fill != usual.fill else []
+    unusual += [f"{chosen.fraction:g}"] if chosen.fraction != usual.fraction else []
+    unusual += ["only masked"] if chosen.only_masked else []
+    unusual += ["labelled people"] if chosen.labelled else []
+    unusual += [f"{chosen.whose} people"] if chosen.whose != usual.whose else []
+    return f"{photographs} ({', '.join([chosen.condition + ' masked', *unusual])})"
+
+
+def coco_results(frame: pd.DataFrame) -> str:
+    """A caption set in COCO's results format: a JSON list of image_id (a number if it is one) and caption.
+
+    >>> coco_results(pd.DataFrame({"image_id": ["785", "dog.jpg"], "caption": ["a dog", "a cat"]}))
+    '[{"image_id": 785, "caption": "a dog"},\\n {"image_id": "dog.jpg", "caption": "a cat"}]\\n'
+    """
+    lines = []
+    for image, caption in zip(frame["image_id"], frame["caption"], strict=True):
+        plain = image.isascii() and image.isdigit() and len(image) <= LONGEST_NUMBER and str(int(image)) == image
+        lines.append(json.dumps({"image_id": int(image) if plain else image, "caption": caption}, ensure_ascii=False))
+    return "[" + ",\n ".join(lines) + "]\n"

@@ -1,27 +1,33 @@
-"""The runs that put a captioner's metrics against what was masked on the photographs."""
+"""The runs that put a captioner's metrics against what was masked on the photographs.
+
+Two sets are compared on the images that both have. Attackers that train on fewer images guess worse, so on other images
+the difference would be of their sizes too. (Race: of COCO's images 10,969 have a label of skin, and of these the LIC
+paper's masked sets hold 8,692. SAT's LIC_M on the originals is 34.3 by the linear attacker that trains on 1,972 images,
+and 33.0 on the images of the masked sets, of which it trains on 1,692.) On the same images a seed gives the same split
+to both.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.plan import Request, plan
-from capbias_core.runs.shared_images import pairs_of
-from capbias_core.types import Attribute
 from capbias_core.workspace.conditions import ORIGINAL, sets_of
-from capbias_core.workspace.labels import attribute_of, table_with
+from capbias_core.workspace.labels import attribute_of, labels_for, table_with
 from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.references import human_sets
-from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import Item, Workspace
+from capbias_core.workspace.spec import RunSpec, attribute_from
+from capbias_core.workspace.store import Item, Workspace, images_in
 
 # What a user asks for; all but LIC_M compare with human captions. The last two, from the objects of the photographs to
 # the value that captions name, need both.
 AGAINST_CONDITION = ("lic", "dbac", "dpa", "dba")
-
-
 OBJECT_TO_VALUE = ("dpa", "dba")
 
 
@@ -57,50 +63,80 @@ def plan_conditions(
             f"The captioner {captioner!r} has captions under one condition only ({', '.join(sets)}).",
             "Name the condition of a set on the Masking page, or with import --captioner NAME --condition NAME.",
         )
-    tables = [own for own in workspace.items("attributes", collection) if attribute in own.details["attributes"]]
+    tables = [item for item in workspace.items("attributes", collection) if attribute in item.details["attributes"]]
     if not tables:
-        known = {name for own in workspace.items("attributes", collection) for name in own.details["attributes"]}
+        known = {name for item in workspace.items("attributes", collection) for name in item.details["attributes"]}
         raise unknown_name("attribute", attribute, sorted(known))
-    human = references or next((own.name for own in human_sets(workspace, collection)), "")
+    human = references or next((item.name for item in human_sets(workspace, collection)), "")
     table = table or table_with(tables, attribute)
-    objects = object_sources(workspace, collection, table)
-    wanted, lacking = _possible(metrics, attribute_of(table, attribute)[0], bool(human), bool(objects))
+    names_values = attribute_of(table, attribute)[0].names_values
+    wanted, lacking = [], []
+    for name in map(str.lower, metrics):
+        if name not in AGAINST_CONDITION:
+            raise unknown_name("metric", name, AGAINST_CONDITION)
+        if name != "lic" and not human:
+            lacking.append(f"{name.upper()} needs human captions of the same photographs.")
+        elif name in OBJECT_TO_VALUE and not names_values:
+            lacking.append(f"{name.upper()} T→A of {attribute}: there are no words that captions could name it by.")
+        elif name in OBJECT_TO_VALUE and not object_sources(workspace, collection, table):
+            lacking.append(f"{name.upper()} T→A needs the objects of the photographs; load them on the Data page.")
+        else:
+            wanted.append(name)
     if not wanted:
-        return Plan([], lacking)
+        return Plan([], tuple(lacking))
     names = tuple(item.name for item in sets.values())
     request = Request(
         collection, names, table.name, attribute, tuple(wanted), human, attacker, seeds, options=options or {}
     )
     specs = plan(workspace, request)
     if ORIGINAL in sets:
-        specs += pairs_of(workspace, specs, sets[ORIGINAL].hash, _masked_sets(sets))
-    return Plan(specs, lacking)
+        original, masked = sets[ORIGINAL].hash, masked_sets(sets)
+        pairs: dict[str, RunSpec] = {}
+        for spec in specs:
+            for other in masked if spec.captions == original else [original]:
+                shared = on_shared_images(workspace, spec, other, masked)
+                if shared != spec:
+                    pairs[shared.run_id] = shared
+        specs += pairs.values()
+    return Plan(specs, tuple(lacking))
 
 
-def _masked_sets(sets: dict[str, Item]) -> list[str]:
+def masked_sets(sets: dict[str, Item]) -> list[str]:
     """The content hashes of sets of masked photographs. sets: by condition."""
     return [item.hash for condition, item in sets.items() if condition != ORIGINAL]
 
 
-def _possible(
-    metrics: Sequence[str], attribute: Attribute, human: bool, objects: bool
-) -> tuple[list[str], tuple[str, ...]]:
-    """What can be measured, and a line on each metric that cannot."""
-    wanted, lacking = [], []
-    for name in map(str.lower, metrics):
-        if name not in AGAINST_CONDITION:
-            raise unknown_name("metric", name, AGAINST_CONDITION)
-        lack = _lack(name, attribute, human, objects)
-        (lacking if lack else wanted).append(lack or name)
-    return wanted, tuple(lacking)
+def on_shared_images(workspace: Workspace, spec: RunSpec, other: str, alike: Iterable[str] = ()) -> RunSpec:
+    """The run on the images that another set has too; the run itself where that is all, or nothing is trained.
+
+    other: content hash of a caption set. alike: hashes of further sets; of those with the same images as `other` always
+    the same one is named, so that one run serves them all.
+    """
+    if not MEASURES[spec.measure].seeded or not _has_more(workspace, spec, other):
+        return spec
+    images = _images(workspace, other)
+    first = min(digest for digest in (other, *alike) if _images(workspace, digest) == images)
+    return replace(spec, shared_with=first)
 
 
-def _lack(name: str, attribute: Attribute, human: bool, objects: bool) -> str:
-    """Why a metric cannot be measured, or ''."""
-    if name != "lic" and not human:
-        return f"{name.upper()} needs human captions of the same photographs."
-    if name in OBJECT_TO_VALUE and not attribute.names_values:
-        return f"{name.upper()} T→A of {attribute.name}: there are no words that captions could name it by."
-    if name in OBJECT_TO_VALUE and not objects:
-        return f"{name.upper()} T→A needs the objects of the photographs; load them on the Data page."
-    return ""
+def _has_more(workspace: Workspace, spec: RunSpec, other: str) -> bool:
+    """Whether the set of a run has labelled images that another one lacks; looked up once."""
+
+    def look() -> bool:
+        where = spec.labels
+        table = workspace.frame(where["table"])
+        labels = labels_for(table, attribute_from(spec.attribute), where["column"], where["mapping"]).values
+        more = images_in(workspace.frame(spec.captions)) - images_in(workspace.frame(other))
+        return not more.isdisjoint(labels.index)
+
+    return workspace.derived(f"more in {spec.captions} than {other} {json.dumps(spec.labels, sort_keys=True)}", look)
+
+
+def _images(workspace: Workspace, captions: str) -> str:
+    """A digest of the image ids of a set."""
+
+    def digest() -> str:
+        ids = sorted(images_in(workspace.frame(captions)))
+        return hashlib.sha256(json.dumps(ids).encode()).hexdigest()
+
+    return workspace.derived(f"images of {captions}", digest)

@@ -1,306 +1,105 @@
-"""Run scheduling: this process and others beside it for light attackers, Dask's workers for the ones with torch.
+"""Runs are submitted to executors: light ones to this process and others like it, those with torch to processes of
+their own or to the Dask cluster that CAPBIAS_SCHEDULER names.
 
-The embedded cluster starts at the first run that needs torch; CAPBIAS_SCHEDULER names another one instead (its
-workers must see the workspace folder). Workers note their progress in the workspace, so that a reload, another
-tab and another process see it.
+Their progress and their ends are in the workspace, so that a reload, another tab and another process see them.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 import time
-import traceback
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from capbias_core.attackers.checkpoints import checkpoints_in
-from capbias_core.attackers.device import CUBLAS
-from capbias_core.errors import Cancelled, CapbiasError, need
-from capbias_core.measures.registry import MEASURES
-from capbias_core.runs.beside import share
-from capbias_core.runs.cost import together
-from capbias_core.runs.later_metrics import add_later_metrics
-from capbias_core.runs.run import is_current, needs_workers, run_one
-from capbias_core.workspace.faults import Unavailable, WorkspaceError
-from capbias_core.workspace.people import acting, check_own, may_change
+from capbias_core.errors import CapbiasError, need
+from capbias_core.runs.durations import expected
+from capbias_core.runs.local_workers import LocalWorkers, light_environments, light_slots, torch_environments
+from capbias_core.runs.run import add_later_metrics, execute, is_current, needs_workers
+from capbias_core.workspace.faults import WorkspaceError
+from capbias_core.workspace.people import check_own, may_change
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 
-if TYPE_CHECKING:
-    from distributed import Future
-
-HOUSE = Path(__file__).parent.parent
-PARTS = ("attackers", "measures")  # what is added to; a failure is said where it began there
-BEAT = 2.0
-BETWEEN_NOTES = 0.25
-
-# How a Dask future can be over while its run is not: state of the future -> what to say.
-LOST = {
-    "error": "its process ended before the run did; repeat the run",
-    "lost": "its process ended before the run did; repeat the run",
-    "cancelled": "the scheduler dropped it; repeat the run",
-    "finished": "its worker did not find it: workers must see the workspace folder under the same path",
-}
-
-
-def execute(folder: str, run_id: str, token: str) -> None:
-    """Compute one queued run of the workspace at `folder`, where this is called: a worker, or the server.
-
-    Every end is noted in the workspace: finished, failed with its message, or cancelled. Raises WorkspaceError where
-    that cannot be.
-    """
-    workspace = Workspace(folder, make=False)
-    if not workspace.claim(run_id, token):
-        return
-    try:
-        run = workspace.runs_of([run_id])[run_id]
-        with acting(run.owner), checkpoints_in(workspace.checkpoints / run_id):
-            outcome = run_one(workspace, run.spec, _reporter(workspace, run_id, token))
-        names = [own.name for own in MEASURES[run.spec.measure].metrics]
-        workspace.finish(run_id, token, outcome.results, outcome.arrays, outcome.notes, names, outcome.lacking)
-    except Cancelled:
-        with suppress(WorkspaceError):
-            workspace.log(run_id, "stopped")
-    except CapbiasError as error:
-        workspace.end(run_id, "failed", str(error), token)
-    except Exception as error:  # the run's end must be noted, whatever broke it
-        with suppress(WorkspaceError):  # the workspace may be what broke it
-            workspace.log(run_id, traceback.format_exc().rstrip())
-        workspace.end(run_id, "failed", f"{type(error).__name__}: {error}{_place(error)}", token)
-    _remove_checkpoints(workspace)
-
-
-def _place(error: Exception) -> str:
-    """` (measures/lic.py, line 12)`: the last line of a measure or an attacker that a failure went through, else the
-    last of our own."""
-    ours = [
-        (Path(frame.filename).relative_to(HOUSE), frame.lineno)
-        for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).is_relative_to(HOUSE)
-    ]
-    parts = [own for own in ours if own[0].parts[0] in PARTS and own[0].name != "base.py"]
-    file, line = (parts or ours or [("", 0)])[-1]
-    return f" ({file}, line {line})" if file else ""
-
-
-# Runs that did not end by themselves: who asks for them again goes on from what was trained.
-GOES_ON = ("died", "cancelled")
-
-
-def _remove_checkpoints(workspace: Workspace) -> None:
-    """Those of runs that are over or that nobody can ask for again."""
-    with suppress(WorkspaceError):
-        for folder in workspace.checkpoints.glob("*"):
-            run = workspace.run(folder.name)
-            if run is None or run.status not in (*ACTIVE, *GOES_ON) or not is_current(run.spec):
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-def _reporter(workspace: Workspace, run_id: str, token: str):
-    last_note, last_line = 0.0, ""
-
-    def progress(share: float, message: str) -> None:
-        nonlocal last_note, last_line
-        now = time.monotonic()
-        if now - last_note < BETWEEN_NOTES:
-            return
-        last_note = now
-        with suppress(Unavailable):  # a full disk may have room again when the run is done
-            if not workspace.progress(run_id, token, share, message):
-                raise Cancelled
-            line = message.rsplit(", loss", 1)[0]
-            if line != last_line:
-                workspace.log(run_id, message)
-                last_line = line
-
-    return progress
-
-
-@cache
-def dask_client():
-    """The Dask client of this process: of the cluster that CAPBIAS_SCHEDULER names, or of an embedded one."""
-    from distributed import Client
-
-    address = os.environ.get("CAPBIAS_SCHEDULER")
-    if address:
-        try:
-            return Client(address, timeout="10s", set_as_default=False)
-        except OSError as error:
-            raise CapbiasError(
-                f"No Dask scheduler answers at CAPBIAS_SCHEDULER={address} ({error}).",
-                "Start it, or unset CAPBIAS_SCHEDULER to use workers on this machine.",
-            ) from None
-    return _own_cluster()
-
-
-def _own_cluster():
-    """A client of workers on this machine: one, or one a GPU where there are several."""
-    from dask import config
-    from distributed import Client, LocalCluster
-
-    from capbias_core.runs.gpus import OwnGPU, visible_gpus
-
-    gpus = visible_gpus()
-    workers = max(1, len(gpus))
-    cores = str(max(1, (os.cpu_count() or 1) // workers))
-    config.set(
-        {
-            "distributed.scheduler.allowed-failures": 0,
-            "distributed.nanny.pre-spawn-environ.OMP_NUM_THREADS": cores,
-            "distributed.nanny.pre-spawn-environ.MKL_NUM_THREADS": cores,
-            # Threads that wait for each other must not spin: beside a busy server and browser that costs a hundredfold.
-            "distributed.nanny.pre-spawn-environ.OMP_WAIT_POLICY": "PASSIVE",
-            # Read when a process first uses CUDA, so that a later run may ask for deterministic algorithms.
-            f"distributed.nanny.pre-spawn-environ.{CUBLAS[0]}": CUBLAS[1],
-        }
-    )
-    # A worker has one thread for runs: a training run uses all its cores. Memory is not limited, a paused worker helps
-    # nobody. Keys that only this process has keep other accounts of the machine from sending code to it.
-    cluster = LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address="127.0.0.1:0",
-        memory_limit=0,
-        silence_logs=50,
-        security=True,
-    )
-    client = Client(cluster, set_as_default=False)
-    if len(gpus) > 1:
-        client.register_plugin(OwnGPU(gpus))
-    return client
-
-
-def ask_worker(function: Callable, *given: Any) -> Future:
-    """The future of what a function that needs torch returns and that is no run. A worker computes it after its runs.
-
-    Raises MissingExtra if workers are not installed.
-    """
-    need("A worker process", "distributed", "psutil")
-    return _running_client().submit(function, *given, key=f"{function.__name__}-{uuid.uuid4().hex}", pure=False)
-
-
-_starting = threading.Lock()
-
-
-def _running_client():
-    """The Dask client; threads that ask at once share one, and one whose scheduler went is replaced."""
-    with _starting:
-        if dask_client().status != "running":
-            dask_client.cache_clear()
-        return dask_client()
+BEAT = 0.5  # seconds between two looks at the runs of this process
 
 
 class Engine:
-    """Submits runs of one workspace and watches over them as long as any is under way."""
+    """Submits runs of one workspace, and watches them while any is under way."""
 
     def __init__(self, folder: Path | str):
         self.workspace = Workspace(folder)
         self.folder = str(self.workspace.folder)
+        self._light = LocalWorkers(light_environments(), slots=1)
+        self._runs: dict[str, tuple[str, Future]] = {}  # run_id -> token and future
         self._lock = threading.Lock()
-        self._one_batch_at_a_time = threading.Lock()
-        self._owned: dict[str, threading.Thread | Future] = {}  # run_id -> Dask future, or the thread that computes it
-        self._tokens: dict[str, str] = {}
-        self._threads: list[threading.Thread] = []
+        self._wake = threading.Event()
         self._watcher: threading.Thread | None = None
-        self._sent_again: set[str] = set()  # tokens
         self._closing = False
 
     def submit(self, specs: Sequence[RunSpec], collection: str) -> list[str]:
-        """Queue the runs that are not finished or under way, and start them; returns their ids.
+        """Start the runs that are neither finished nor under way; returns their ids.
 
-        Raises MissingExtra if one of those is too heavy for this process and workers are not installed.
+        Raises CapbiasError if one of them needs a Dask cluster that does not answer.
         """
         known = self.workspace.runs_of([spec.run_id for spec in specs])
-        done = {run_id for run_id, run in known.items() if run.status == "finished"}
-        if any(needs_workers(spec) for spec in specs if spec.run_id not in done):
-            need("A worker process", "distributed", "psutil")
+        add_later_metrics(self.workspace, known.values())
+        todo = [spec for spec in specs if spec.run_id not in known or known[spec.run_id].status != "finished"]
+        light = [spec for spec in todo if not needs_workers(spec)]
+        heavy = torch_executor() if len(light) < len(todo) else self._light
+        if light:
+            seconds = sum(expected(self.workspace, light).each.values())
+            self._light.slots = light_slots(len(light), seconds)
         started = []
-        for spec in specs:
+        for spec in todo:
             token = uuid.uuid4().hex
-            if self.workspace.enqueue(spec, collection, token):
-                started.append((spec, token))
-        add_later_metrics(self.workspace, self.workspace.runs_of([spec.run_id for spec in specs]).values())
-        here = [(spec.run_id, token) for spec, token in started if not needs_workers(spec)]
-        there = [(spec.run_id, token) for spec, token in started if needs_workers(spec)]
-        if here:
-            self._start(self._run_here, here)
-        if there:
-            # Starting the cluster takes a second; the page that asked does not wait for it.
-            self._start(self._send, there)
-        return [spec.run_id for spec, _ in started]
+            try:
+                if self.workspace.enqueue(spec, collection, token):
+                    started.append(spec.run_id)
+                    self._send(heavy if needs_workers(spec) else self._light, spec.run_id, token)
+            except BaseException:  # such as Ctrl-C between the two, after which nobody would cancel the run
+                self.workspace.end_here(spec.run_id, "cancelled", "cancelled", token)
+                raise
+        return started
 
-    def _start(self, work, runs) -> None:
-        thread = threading.Thread(target=work, args=(runs,), daemon=True)
-        with self._lock:
-            self._threads = [*(other for other in self._threads if other.is_alive()), thread]
-            for run_id, token in runs:
-                self._owned[run_id] = thread
-                self._tokens[run_id] = token
-            thread.start()
-            if self._watcher is None or not self._watcher.is_alive():
-                self._watcher = threading.Thread(target=self._watch, daemon=True)
-                self._watcher.start()
-
-    def _run_here(self, runs) -> None:
-        with self._one_batch_at_a_time:
-            processes = 1
-            with suppress(CapbiasError):  # what keeps the cost from being known, the run itself says
-                found = self.workspace.runs_of([run_id for run_id, _ in runs])
-                processes = together(self.workspace, [run.spec for run in found.values()])
-            share(self.folder, runs, processes, self._execute, self._note_lost)
-
-    def _execute(self, run_id: str, token: str) -> None:
+    def _send(self, executor: Executor, run_id: str, token: str) -> None:
         try:
-            execute(self.folder, run_id, token)
-        except WorkspaceError as error:
-            self.workspace.end_here(run_id, "failed", str(error), token)
-
-    def _note_lost(self, run_id: str, token: str) -> None:
-        self.workspace.end_here(run_id, "died", LOST["lost"], token)
-
-    def _send(self, runs) -> None:
-        try:
-            client = _running_client()
-            futures = [
-                client.submit(execute, self.folder, run_id, token, key=f"{run_id}-{uuid.uuid4().hex}", pure=False)
-                for run_id, token in runs
-            ]
-        except Exception as error:  # whatever kept the cluster from starting, the runs say so
-            for run_id, token in runs:
-                self.workspace.end_here(run_id, "failed", f"no worker could be started: {error}", token)
+            future = executor.submit(execute, self.folder, run_id, token)
+        except Exception as error:  # whatever keeps an executor from taking a run, the run must not wait for ever
+            self.workspace.end_here(run_id, "failed", f"no worker takes it: {error}", token)
             return
         with self._lock:
-            for (run_id, token), future in zip(runs, futures, strict=True):
-                if self._tokens.get(run_id) == token:  # else it was cancelled and asked for again meanwhile
-                    self._owned[run_id] = future
+            self._runs[run_id] = token, future
+            if self._watcher is None:
+                self._watcher = threading.Thread(target=self._watch, daemon=True)
+                self._watcher.start()
+        future.add_done_callback(lambda _: self._wake.set())
 
     def cancel(self, run_id: str) -> bool:
         """Stop a run: a queued one at once, a running one at its next report (a second or two).
 
-        Raises WorkspaceError for a run of another process where that cannot be noted, CapbiasError for somebody else's.
+        Raises WorkspaceError for a run of another process if that cannot be noted, CapbiasError for another person's.
         """
         if run := self.workspace.run(run_id):
             check_own(run.owner, self.workspace.folder, "the run")
-        holder = self._owned.get(run_id)
+        token, future = self._runs.get(run_id, ("", None))
         try:
             changed = self.workspace.end(run_id, "cancelled", "cancelled")
         except WorkspaceError:
-            if holder is None:
+            if future is None:
                 raise
-            changed = self.workspace.end_here(run_id, "cancelled", "cancelled", self._tokens[run_id])
-        if changed and holder is not None and not isinstance(holder, threading.Thread):
-            holder.cancel()
+            changed = self.workspace.end_here(run_id, "cancelled", "cancelled", token)
+        if changed and future is not None:
+            future.cancel()
         return changed
 
     def cancel_all(self) -> int:
-        """Stop every run of the workspace that is queued or running and may be cancelled; returns how many.
+        """Stop every run that is under way and that may be cancelled; returns how many.
 
         The newest first: those that wait go before the one that runs, so that none starts in between.
         """
@@ -311,91 +110,89 @@ class Engine:
         return run.status in ACTIVE and may_change(run.owner, self.workspace.folder)
 
     def repeat_all(self) -> int:
-        """Queue every run anew that ended without finishing (see `unfinished`); returns how many."""
+        """Start every run again that ended without finishing (see `unfinished`); returns how many."""
         runs = unfinished(self.workspace)
         for collection in dict.fromkeys(run.collection for run in runs):
-            specs = [run.spec for run in runs if run.collection == collection]
-            self.submit(specs, collection)
+            self.submit([run.spec for run in runs if run.collection == collection], collection)
         return len(runs)
 
-    def _watch(self) -> None:
-        """Beats for the runs of this process, and notes those whose worker was lost, until none is left."""
-        while True:
-            with self._lock:
-                owned = {run_id: (holder, self._tokens[run_id]) for run_id, holder in self._owned.items()}
-            over = [run_id for run_id, (holder, token) in owned.items() if self._over(run_id, token, holder)]
-            with self._lock:
-                for run_id in over:
-                    if self._owned[run_id] is owned[run_id][0]:  # else it was asked for again meanwhile
-                        del self._owned[run_id]
-                if not self._owned:
-                    self._watcher = None
-                    return
-                tokens = {run_id: self._tokens[run_id] for run_id in self._owned}
-            with suppress(WorkspaceError):  # busy for long, or full: the next beat may get through
-                self.workspace.heartbeat(tokens)
-            time.sleep(BEAT / 4)
-
-    def _over(self, run_id: str, token: str, holder) -> bool:
-        """Whether the end of a run is noted, or nobody is left to note it."""
-        message = _lost(holder)
-        if message and self._owned.get(run_id) is not holder:
-            return False  # a thread that has handed its run to a worker by now
-        with suppress(WorkspaceError):
-            run = self.workspace.run(run_id)
-            if run is None or run.finished is not None:
-                return True
-            unheard = run.status == "queued" and not isinstance(holder, threading.Thread)
-            if message and unheard and token not in self._sent_again and not self._closing:
-                # It was sent to a worker that had just died, before the scheduler knew.
-                self._sent_again.add(token)
-                self._start(self._send, [(run_id, token)])
-            elif message:
-                self.workspace.end_here(run_id, "died", message, token)
-        return bool(message) and self._closing
-
-    def close(self) -> None:
-        """Wait for the threads of this engine (cancel its runs first to stop them soon), and end its workers.
-
-        The end of a run that cannot be written by then is left to whoever looks next: the process that had it is gone.
-        """
-        self._closing = True
-        for thread in self._threads:
-            thread.join()
-        watcher = self._watcher
-        if watcher is not None:
-            watcher.join()
-        if dask_client.cache_info().currsize:
-            client = dask_client()
-            dask_client.cache_clear()
-            if client.cluster is not None:
-                client.cluster.close()
-            client.close()
-
     def wait(self, run_ids: Sequence[str], on_change=None, every: float = 0.1) -> list[RunRow]:
-        """Block until none of these runs is under way; on_change(rows) is called each time round."""
+        """Block until none of these runs is under way, in whichever process; on_change(rows) is called each time."""
         while True:
             rows = list(self.workspace.runs_of(run_ids).values())
             if on_change:
                 on_change(rows)
-            if not any(row.status in ACTIVE for row in rows):
+            if not any(row.status in ACTIVE or self._goes_on(row) for row in rows):
                 return rows
             time.sleep(every)
 
+    def _goes_on(self, run: RunRow) -> bool:
+        """Whether the worker of a run died, and the scheduler of a cluster gives the run to another one."""
+        _, future = self._runs.get(run.run_id, ("", None))
+        return run.status == "died" and future is not None and not future.done()
 
-def _lost(holder: threading.Thread | Future) -> str:
-    """What to say of a run whose thread or Dask future is over; '' where it is not."""
-    if isinstance(holder, threading.Thread):
-        ended = holder.ident is not None and not holder.is_alive()
-        return "the thread that computed it broke; repeat the run" if ended else ""
-    if holder.status == "error" and isinstance(error := holder.exception(), WorkspaceError):
-        return str(error)
-    return LOST.get(holder.status or "", "")
+    def close(self) -> None:
+        """Cancel what this engine started and has not finished, and end all workers of this process.
+
+        If an end cannot be written by then, others see that the process of the run is gone.
+        """
+        for run_id, (_, future) in reversed(list(self._runs.items())):  # those that wait first, so that none starts
+            if not future.done():
+                with suppress(CapbiasError):
+                    self.cancel(run_id)
+        self._closing = True
+        self._light.shutdown(cancel_futures=True)
+        _close_torch_workers()
+        if watcher := self._watcher:
+            self._wake.set()
+            watcher.join()
+
+    def _watch(self) -> None:
+        """Note ends that runs could not note themselves, and tell other hosts that the rest is alive, until no run is
+        left."""
+        while True:
+            self._wake.wait(BEAT)
+            self._wake.clear()
+            with self._lock:
+                runs = dict(self._runs)
+            over = [run_id for run_id, (token, future) in runs.items() if self._is_over(run_id, token, future)]
+            with self._lock:
+                for run_id in over:
+                    if self._runs[run_id] == runs[run_id]:  # else it was asked for again meanwhile
+                        del self._runs[run_id]
+                if not self._runs:
+                    self._watcher = None
+                    return
+                tokens = {run_id: token for run_id, (token, _) in self._runs.items()}
+            with suppress(WorkspaceError):  # locked for long, or a full disk: the next beat may get through
+                self.workspace.heartbeat(tokens)
+
+    def _is_over(self, run_id: str, token: str, future: Future) -> bool:
+        """Whether the end of a run is in the catalogue. If its future is done and it is not, write it."""
+        if not future.done():
+            return False
+        with suppress(WorkspaceError):
+            run = self.workspace.run(run_id)
+            if run is None or run.finished is not None:
+                return True
+            self.workspace.end_here(run_id, *_lost(future), token)  # tried again at the next beat if it is not written
+        return self._closing
+
+
+def _lost(future: Future) -> tuple[str, str]:
+    """The status and message of a run whose future is done and which has not noted its end."""
+    if future.cancelled():
+        return "died", "it was dropped before it started; repeat the run"
+    error = future.exception()
+    if error is None:
+        return "failed", "its worker did not find it: workers must see the workspace folder under the same path"
+    if isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker":  # the latter is Dask's
+        return "died", "its process ended before the run did; repeat the run"
+    return "failed", str(error) if isinstance(error, CapbiasError) else f"{type(error).__name__}: {error}"
 
 
 def unfinished(workspace: Workspace) -> list[RunRow]:
-    """Runs that failed, died or were cancelled, oldest first; those of an earlier version would give other numbers, and
-    are left out."""
+    """Runs that failed, died or were cancelled, oldest first; not those of an earlier version, whose numbers differ."""
     over = [run for run in workspace.runs() if run.status not in (*ACTIVE, "finished")]
     return [run for run in reversed(over) if is_current(run.spec)]
 
@@ -404,3 +201,45 @@ def unfinished(workspace: Workspace) -> list[RunRow]:
 def engine_for(folder: str) -> Engine:
     """The engine of a workspace folder: one for this process."""
     return Engine(folder)
+
+
+# The workers for runs with torch, for all engines of this process: address of the scheduler ('' for none) -> a Dask
+# client or LocalWorkers.
+_torch_workers: dict[str, Any] = {}
+_torch_lock = threading.Lock()
+
+
+def torch_executor() -> Executor:
+    """Where runs with torch are computed. Raises CapbiasError if the Dask scheduler does not answer."""
+    address = os.environ.get("CAPBIAS_SCHEDULER", "")
+    with _torch_lock:
+        workers: Any = _torch_workers.get(address)
+        if not address:
+            workers = workers or LocalWorkers(torch_environments())
+        elif workers is None or workers.status != "running":
+            workers = _dask_client(address)
+        _torch_workers[address] = workers
+    return workers.get_executor(pure=False) if address else workers
+
+
+def _dask_client(address: str):
+    need("A Dask cluster", "distributed")
+    from distributed import Client
+
+    try:
+        return Client(address, timeout="10s", set_as_default=False)
+    except OSError as error:
+        raise CapbiasError(
+            f"No Dask scheduler answers at CAPBIAS_SCHEDULER={address} ({error}).",
+            "Start it, or unset CAPBIAS_SCHEDULER to use workers on this machine.",
+        ) from None
+
+
+def _close_torch_workers() -> None:
+    with _torch_lock:
+        for address, workers in _torch_workers.items():
+            if address:
+                workers.close()
+            else:
+                workers.shutdown(cancel_futures=True)
+        _torch_workers.clear()

@@ -110,7 +110,8 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
 def spec_of(measure: Measure, options: Options, own: dict) -> RunSpec:
     """A run of a measure. own: the other fields of RunSpec."""
     changed = {"alignment": None} if measure.aligned and not own.get("references") else {}  # nothing to align
-    return RunSpec(measure.name, measure.version, options=options.effective().with_(**changed).to_dict(), **own)
+    chosen = options.effective().with_(**changed).to_dict()
+    return RunSpec(measure.name, measure.version_with(chosen.get("attacker", "")), options=chosen, **own)
 
 
 def _where_finished(workspace: Workspace, specs: list[RunSpec]) -> list[RunSpec]:

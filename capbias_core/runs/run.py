@@ -1,26 +1,102 @@
-"""`run_one`: a frozen run and its inputs in, results and evidence out."""
+"""One run: a frozen spec and its inputs in, results and evidence out, and its state in the workspace meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+import time
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 
 from capbias_core.aggregate import Estimate
 from capbias_core.attackers import attacker_entry
+from capbias_core.attackers.checkpoints import checkpoints_in
 from capbias_core.attackers.device import deterministic
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.measures.base import Job, Outcome, of_images
-from capbias_core.measures.registry import MEASURES
-from capbias_core.runs.shared_images import NOTE
-from capbias_core.types import Attribute, Progress
+from capbias_core.measures.registry import MEASURES, METRICS
+from capbias_core.types import Attribute, Progress, silent
+from capbias_core.workspace.faults import Unavailable, WorkspaceError
 from capbias_core.workspace.labels import labels_for
+from capbias_core.workspace.people import acting
 from capbias_core.workspace.spec import WITH_REFERENCES, RunSpec, attribute_from
-from capbias_core.workspace.store import RunRow, Workspace, images_in
+from capbias_core.workspace.store import ACTIVE, RunRow, Workspace, images_in
+
+PACKAGE_ROOT = Path(__file__).parent.parent
+EXTENDED = ("attackers", "measures")  # packages that users extend: a failure is located there if it passed through them
+SECONDS_BETWEEN_NOTES = 0.25
+RESUMABLE = ("died", "cancelled")  # end states whose checkpoints stay, so that the run can resume
+SHARED_NOTE = "Only images that the compared set under another condition has too (Masking page)."
 
 # Of a run that makes an item from photographs.
 NO_ATTRIBUTE = Attribute("", "", ())
+
+
+def execute(folder: str, run_id: str, token: str) -> None:
+    """Compute one queued run of the workspace at `folder`, and note how it ends: finished, failed or cancelled.
+
+    Raises WorkspaceError if the end cannot be written.
+    """
+    workspace = Workspace(folder, make=False)
+    if not workspace.claim(run_id, token):
+        return
+    try:
+        run = workspace.there(run_id)
+        with acting(run.owner), checkpoints_in(workspace.checkpoints / run_id):
+            outcome = run_one(workspace, run.spec, _reporter(workspace, run_id, token))
+        names = [metric.name for metric in MEASURES[run.spec.measure].metrics]
+        workspace.finish(run_id, token, outcome.results, outcome.arrays, outcome.notes, names, outcome.lacking)
+    except Cancelled:
+        with suppress(WorkspaceError):
+            workspace.log(run_id, "stopped")
+    except CapbiasError as error:
+        workspace.end(run_id, "failed", str(error), token)
+    except Exception as error:  # whatever failed, the end must be noted
+        with suppress(WorkspaceError):  # which may be what failed
+            workspace.log(run_id, traceback.format_exc().rstrip())
+        workspace.end(run_id, "failed", f"{type(error).__name__}: {error}{_location(error)}", token)
+    with suppress(WorkspaceError):
+        for checkpoints in workspace.checkpoints.glob("*"):
+            run = workspace.run(checkpoints.name)
+            if run is None or run.status not in (*ACTIVE, *RESUMABLE) or not is_current(run.spec):
+                shutil.rmtree(checkpoints, ignore_errors=True)
+
+
+def _location(error: Exception) -> str:
+    """` (measures/lic.py, line 12)`: the last line of a measure or an attacker in a traceback, else of this package."""
+    lines = [
+        (Path(frame.filename).relative_to(PACKAGE_ROOT), frame.lineno)
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).is_relative_to(PACKAGE_ROOT)
+    ]
+    extended = [line for line in lines if line[0].parts[0] in EXTENDED and line[0].name != "base.py"]
+    file, number = (extended or lines or [("", 0)])[-1]
+    return f" ({file}, line {number})" if file else ""
+
+
+def _reporter(workspace: Workspace, run_id: str, token: str) -> Progress:
+    """Writes progress to the workspace now and then. It raises Cancelled once the run is cancelled or taken over."""
+    last_time, last_line = 0.0, ""
+
+    def progress(share: float, message: str) -> None:
+        nonlocal last_time, last_line
+        now = time.monotonic()
+        if now - last_time < SECONDS_BETWEEN_NOTES:
+            return
+        last_time = now
+        with suppress(Unavailable):  # a full disk may have room again when the run is done
+            if not workspace.progress(run_id, token, share, message):
+                raise Cancelled
+            line = message.rsplit(", loss", 1)[0]
+            if line != last_line:
+                workspace.log(run_id, message)
+                last_line = line
+
+    return progress
 
 
 def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
@@ -38,7 +114,7 @@ def _sample_notes(job: Job) -> Iterator[str]:
     """Which captions and images a run leaves out before it measures anything."""
     spec = job.spec
     if spec.shared_with:
-        yield NOTE
+        yield SHARED_NOTE
     if unlabelled := len(job.workspace.frame(spec.captions)) - len(job.frame) if not spec.shared_with else 0:
         yield f"{unlabelled:,} of the captions do not count: their images have no label for {job.attribute.name}."
     if spec.coverage == WITH_REFERENCES and MEASURES[spec.measure].compares:
@@ -78,11 +154,34 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
 
 
 def is_current(spec: RunSpec) -> bool:
-    """Whether the numbers of a run are those that its measure gives today."""
-    return spec.measure in MEASURES and spec.version == MEASURES[spec.measure].version
+    """Whether the numbers of a run are those that its measure and attacker give today."""
+    return spec.measure in MEASURES and spec.version == MEASURES[spec.measure].version_with(spec.attacker)
 
 
 def needs_workers(spec: RunSpec) -> bool:
     """Whether a run is too heavy for this process, as one that imports torch is."""
     here = MEASURES[spec.measure].in_process and (not spec.attacker or attacker_entry(spec.attacker).in_process)
     return not here
+
+
+def add_later_metrics(workspace: Workspace, runs: Iterable[RunRow]) -> None:
+    """Add the metrics that a measure got after these runs had finished, from the evidence that the runs left.
+
+    Runs of an earlier version stay as they are. n and method are the new metric's.
+    """
+    for run in runs:
+        if run.status != "finished" or not is_current(run.spec):
+            continue
+        new = [metric.name for metric in MEASURES[run.spec.measure].metrics if metric.name not in run.metrics]
+        if not new:
+            continue
+        devices = set(workspace.results([run.run_id])["device"])
+        device = devices.pop() if len(devices) == 1 else ""
+        job = bare_job(workspace, run.spec, silent)
+        rows = []
+        for (name, direction), estimate in estimates(workspace, run).items():
+            if name in new:
+                n = estimate.n_images
+                method = f"{n:,} images of a finished run; {estimate.interval_method}"
+                rows.append(job.result(METRICS[name], estimate, n, method, direction, device=device))
+        workspace.add_results(run.run_id, rows, new)

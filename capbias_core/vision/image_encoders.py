@@ -1,7 +1,6 @@
 """What looks at a picture: a small convolutional network trained from scratch, or a pretrained one, frozen.
 
-Parameters have a leading seed dimension as those of the attackers' networks do (attackers/stacked.py), so that several
-seeds are one network on CUDA. Weights begin as He et al. (ICCV 2015) draw them, as ImageCaptioner2 says.
+Weights begin as He et al. (ICCV 2015) draw them, as ImageCaptioner2 says.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,68 +22,32 @@ MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def begin_as_he(network: nn.Module) -> None:
-    """Weights normal with variance 2 / inputs, biases 0; parameters are (1, out, ...) and (1, out)."""
-    for name, parameter in network.named_parameters():
-        if name.endswith("bias"):
-            nn.init.zeros_(parameter)
-        elif name.endswith("weight"):
-            nn.init.normal_(parameter, std=math.sqrt(2 / math.prod(parameter.shape[2:])))
-
-
-class StackedConvolution(nn.Module):
-    """A convolution of 3 x 3 for each seed: weight (S, out, in, 3, 3), bias (S, out)."""
-
-    def __init__(self, channels: int, out: int, stride: int):
-        super().__init__()
-        self.stride = stride
-        self.weight = nn.Parameter(torch.empty(1, out, channels, 3, 3))
-        self.bias = nn.Parameter(torch.empty(1, out))
-
-    def forward(self, values: Tensor) -> Tensor:
-        """(S, B, C, H, W) to (S, B, out, H', W'): the seeds are groups of channels."""
-        seeds = len(values)
-        joined = values.transpose(0, 1).flatten(1, 2)
-        found = functional.conv2d(
-            joined, self.weight.flatten(0, 1), self.bias.flatten(), self.stride, padding=1, groups=seeds
-        )
-        return found.unflatten(1, (seeds, -1)).transpose(0, 1)
+    """Weights of linear layers and convolutions normal with variance 2 / inputs, biases 0."""
+    for layer in network.modules():
+        if isinstance(layer, nn.Linear | nn.Conv2d) and layer.bias is not None:
+            nn.init.normal_(layer.weight, std=math.sqrt(2 / math.prod(layer.weight.shape[1:])))
+            nn.init.zeros_(layer.bias)
 
 
 class ImageEncoder(nn.Module):
-    """Convolutions with ReLU, each but the last halving the sides. channels: after each of them."""
-
-    layers: Any
+    """Convolutions of 3 x 3 with ReLU, each but the last halving the sides. channels: after each of them."""
 
     def __init__(self, channels: Sequence[int]):
         super().__init__()
         strides = [2] * (len(channels) - 1) + [1]
         self.layers = nn.ModuleList(
-            StackedConvolution(before, after, stride)
+            nn.utils.skip_init(nn.Conv2d, before, after, 3, stride, padding=1)
             for (before, after), stride in zip(pairwise((3, *channels)), strides, strict=True)
         )
         self.width = channels[-1]
         begin_as_he(self)
 
     def forward(self, pictures: Tensor) -> Tensor:
-        """(S, B, 3, H, W) bytes to a vector for each of L places, (S, B, L, width)."""
+        """(B, 3, H, W) bytes to a vector for each of L places, (B, L, width)."""
         values = pictures.float() / 127.5 - 1
         for layer in self.layers:
             values = functional.relu(layer(values))
-        return values.flatten(3).transpose(2, 3)
-
-    def floats_a_picture(self, size: int) -> int:
-        """Values that a step keeps for a picture of so many pixels a side, gradients included."""
-        total = 3 * size * size
-        for layer in self.layers:
-            size = -(-size // layer.stride)
-            total += 4 * layer.weight.shape[1] * size * size
-        return total
-
-    def places(self, size: int) -> int:
-        """L for a picture of so many pixels a side."""
-        for layer in self.layers:
-            size = -(-size // layer.stride)
-        return size * size
+        return values.flatten(2).transpose(1, 2)
 
 
 def backbone(name: str, weights: Path, device: torch.device) -> Callable[[np.ndarray], np.ndarray]:

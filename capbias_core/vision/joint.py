@@ -11,21 +11,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from capbias_core.attackers.base import Attacker
-from capbias_core.attackers.networks.batches import training_vocabulary
-from capbias_core.attackers.networks.recurrent import lstm_bi
-from capbias_core.attackers.networks.stacked import Head, Network, keep_all
-from capbias_core.attackers.networks.training import NetworkAttacker
+from capbias_core.attackers.networks.batches import Encoded, training_vocabulary
+from capbias_core.attackers.networks.scratch import LSTM_BI, ScratchAttacker, ScratchNetwork
+from capbias_core.attackers.networks.training import mlp
 from capbias_core.vision.image_encoders import ImageEncoder
-from capbias_core.vision.image_text_training import PairCorpus, PairNetwork, PairReader
+from capbias_core.vision.image_text_training import PairCorpus, PairReader
 
 LEAK = 0.01
 
 
-class JointNetwork(PairNetwork):
+class JointNetwork(nn.Module):
     """See the module's text. image_encoder: None if vectors of pictures are given. text: None if vectors of captions
     are.
 
@@ -35,36 +35,35 @@ class JointNetwork(PairNetwork):
     def __init__(
         self,
         image_encoder: ImageEncoder | None,
-        text: Network | None,
+        text: ScratchNetwork | None,
         widths: tuple[int, int],
         hidden: int,
         n_values: int,
     ):
         super().__init__()
         self.image_encoder, self.text = image_encoder, text
-        self.head = Head((sum(widths), hidden, n_values), LEAK)
+        self.head = mlp((sum(widths), hidden, n_values), LEAK)
 
-    def forward(self, sight: Tensor, text: Tensor, lengths: Tensor | None, dropout=keep_all) -> Tensor:
-        seen = self.image_encoder(sight).mean(dim=2) if self.image_encoder else sight
-        read = self.text(text, lengths, dropout) if self.text else text
-        return self.head(torch.cat([seen, read], dim=-1))
-
-    def floats_a_pair(self, size: int, words: int) -> int:
-        looked = self.image_encoder.floats_a_picture(size) if self.image_encoder else size
-        return looked + (words * self.text.floats_a_token() if self.text else 0)
+    def forward(self, sight: Tensor, text: Encoded | Tensor, rows: np.ndarray) -> Tensor:
+        """(B, C) logits from (B, ...) pictures and the captions at rows."""
+        seen = self.image_encoder(sight).mean(dim=1) if self.image_encoder else sight
+        if isinstance(text, Encoded):
+            assert self.text is not None
+            return self.head(torch.cat([seen, self.text.head(text.read(self.text.vectors, rows))], dim=1))
+        return self.head(torch.cat([seen, text[torch.from_numpy(rows)]], dim=1))
 
 
 @dataclass(frozen=True)
 class JointJudge(PairReader):
     """See the module's text. text: whose network reads the captions. hidden: of the head."""
 
-    text: NetworkAttacker = lstm_bi()
+    text: ScratchAttacker = LSTM_BI
     hidden: int = 256
     channels: tuple[int, ...] = (32, 64, 128, 128)
 
     def reading_with(self, attacker: Attacker) -> JointJudge:
         """The judge with the network of an attacker from scratch as its text encoder."""
-        if not isinstance(attacker, NetworkAttacker):
+        if not isinstance(attacker, ScratchAttacker):
             raise TypeError(f"{attacker} has no network from scratch")
         return replace(self, text=attacker)
 
@@ -78,7 +77,7 @@ class JointJudge(PairReader):
             image_encoder = ImageEncoder(self.channels)
             widths[0] = image_encoder.width
         if corpus.vectors is None:
-            text = self.text.network(len(vocabulary) + 1, n_values)
-            widths[1] = text.head.layers[0].weight.shape[2]
-            text.head = nn.Identity()  # pyright: ignore[reportAttributeAccessIssue]: the joint head reads instead
+            text = replace(self.text, dropout=self.dropout).network(len(vocabulary) + 1, n_values)
+            widths[1] = text.width
+            text.head = nn.Sequential(text.head[0])  # its dropout alone: the joint head reads instead
         return JointNetwork(image_encoder, text, tuple(widths), self.hidden, n_values)

@@ -11,68 +11,65 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from capbias_core.attackers.networks.batches import PAD, UNKNOWN, training_vocabulary
-from capbias_core.attackers.networks.stacked import Network, StackedLinear, keep_all
+from capbias_core.attackers.networks.batches import PAD, UNKNOWN, Encoded, training_vocabulary
+from capbias_core.attackers.networks.training import Dropout
 from capbias_core.vision.image_encoders import ImageEncoder, begin_as_he
-from capbias_core.vision.image_text_training import PairCorpus, PairNetwork, PairReader
+from capbias_core.vision.image_text_training import PairCorpus, PairReader
 
 FIRST_ANSWER = UNKNOWN + 1
 
 
-class JudgeNetwork(Network, PairNetwork):
+class JudgeNetwork(nn.Module):
     """See the module's text. words: how many ids there are, answers included."""
 
     def __init__(self, words: int, judge: ScratchJudge):
-        super().__init__(words, judge.embedding, words)
+        super().__init__()
+        self.words = nn.Embedding(words, judge.embedding, padding_idx=PAD)
         seen, size = judge.channels[-1], judge.hidden
-        self.begin = StackedLinear(seen, 2 * size)
-        self.of_place, self.of_state = StackedLinear(seen, size), StackedLinear(size, size)
-        self.weigh, self.gate = StackedLinear(size, 1), StackedLinear(size, seen)
-        self.input, self.recur = StackedLinear(judge.embedding + seen, 4 * size), StackedLinear(size, 4 * size)
-        self.shown, self.attended = StackedLinear(size, judge.embedding), StackedLinear(seen, judge.embedding)
-        self.answer = StackedLinear(judge.embedding, words)
+        self.begin = nn.Linear(seen, 2 * size)
+        self.of_place, self.of_state = nn.Linear(seen, size), nn.Linear(size, size)
+        self.weigh, self.gate = nn.Linear(size, 1), nn.Linear(size, seen)
+        self.input, self.recur = nn.Linear(judge.embedding + seen, 4 * size), nn.Linear(size, 4 * size)
+        self.shown, self.attended = nn.Linear(size, judge.embedding), nn.Linear(seen, judge.embedding)
+        self.answer, self.dropout = nn.Linear(judge.embedding, words), Dropout(judge.dropout)
         begin_as_he(self)
         self.image_encoder = ImageEncoder(judge.channels)
 
-    def forward(  # pyright: ignore[reportIncompatibleMethodOverride]: a pair's, not a caption's
-        self, sight: Tensor, text: Tensor, lengths: Tensor, dropout=keep_all
-    ) -> Tensor:
-        places = self.image_encoder(sight)  # (S, B, L, seen)
+    def forward(self, sight: Tensor, text: Encoded, rows: np.ndarray) -> Tensor:
+        """(B, words) logits of the next word from (B, 3, h, w) pictures and the captions at rows."""
+        lengths = torch.from_numpy(text.lengths[rows]).to(sight.device)
+        ids = text.ids[rows, : int(lengths.max())]
+        places = self.image_encoder(sight)  # (B, L, seen)
         known = self.of_place(places)
-        state, cell = torch.tanh(self.begin(places.mean(dim=2))).chunk(2, dim=-1)
-        words = self.embed(text)  # (S, B, T, E)
-        attended = torch.zeros_like(places[:, :, 0])
-        for step in range(text.shape[2]):
-            there = (step < lengths)[..., None]
+        state, cell = torch.tanh(self.begin(places.mean(dim=1))).chunk(2, dim=-1)
+        words = self.words(ids)  # (B, T, E)
+        attended = torch.zeros_like(places[:, 0])
+        for step in range(ids.shape[1]):
+            there = (step < lengths)[:, None]
             context = self._attend(places, known, state)
-            new = self._step(torch.cat([words[:, :, step], context], dim=-1), state, cell)
+            new = self._step(torch.cat([words[:, step], context], dim=-1), state, cell)
             # Behind its last word a caption keeps its state: the answer follows there.
             state, cell, attended = (
                 torch.where(there, now, before)
                 for now, before in zip((*new, context), (state, cell, attended), strict=True)
             )
-        last = words.gather(2, (lengths - 1)[..., None, None].expand(-1, -1, 1, words.shape[3]))[:, :, 0]
-        return self.answer(dropout(last + self.shown(state) + self.attended(attended)))
+        last = words[torch.arange(len(ids)), lengths - 1]
+        return self.answer(self.dropout(last + self.shown(state) + self.attended(attended)))
 
     def _attend(self, places: Tensor, known: Tensor, state: Tensor) -> Tensor:
-        """(S, B, seen): the places by how much the state asks for each, and as much of them as the gate lets in."""
-        asked = torch.tanh(known + self.of_state(state)[:, :, None])
-        weights = self.weigh(asked).softmax(dim=2)
-        return torch.sigmoid(self.gate(state)) * (weights * places).sum(dim=2)
+        """(B, seen): the places by how much the state asks for each, and as much of them as the gate lets in."""
+        weights = self.weigh(torch.tanh(known + self.of_state(state)[:, None])).softmax(dim=1)
+        return torch.sigmoid(self.gate(state)) * (weights * places).sum(dim=1)
 
     def _step(self, given: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
         """One step of the LSTM."""
         entered, kept, candidate, shown = (self.input(given) + self.recur(state)).chunk(4, dim=-1)
         cell = torch.sigmoid(kept) * cell + torch.sigmoid(entered) * torch.tanh(candidate)
         return torch.sigmoid(shown) * torch.tanh(cell), cell
-
-    def floats_a_pair(self, size: int, words: int) -> int:
-        hidden, seen = self.of_place.weight.shape[1:]
-        a_step = self.image_encoder.places(size) * (3 * hidden + 2 * seen) + 30 * hidden
-        return self.image_encoder.floats_a_picture(size) + 2 * words * a_step
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from capbias_core.attackers.networks.training import DROP, ORDER, SET_ASIDE, epoch_tick
+from capbias_core.attackers.networks.training import DROP, ORDER, SET_ASIDE
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import read_photograph
 from capbias_core.prepare.split import FIT, child_seed
@@ -63,7 +63,6 @@ class AskedJudge:
         optimizer = torch.optim.Adam(captioner.model.parameters(), lr=self.learning_rate)
         lowest, weights = np.inf, None
         for epoch in range(self.epochs):
-            report = epoch_tick(tick, epoch, self.epochs)
             captioner.model.train()
             kept = order.permutation(np.flatnonzero(~aside))
             for start in range(0, len(kept), self.batch):
@@ -72,7 +71,8 @@ class AskedJudge:
                     (self._loss(captioner, corpus[rows[place]], labels[place]) / len(own)).backward()
                 optimizer.step()
                 optimizer.zero_grad()
-                report(min(1.0, (start + len(own)) / len(kept)), float("nan"))
+                share = (epoch + (start + len(own)) / len(kept)) / self.epochs
+                tick(share, f"epoch {epoch + 1} of {self.epochs}")
             captioner.model.eval()
             with torch.no_grad():
                 loss = sum(

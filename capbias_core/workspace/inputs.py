@@ -237,8 +237,8 @@ def _by_name(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -
         if derivable(attribute, given.own_attributes):
             raise CapbiasError(
                 f"No table of the collection {collection!r} has labels of {attribute!r}.",
-                f"Derive them from human captions: capbias import --kind attributes --attribute {attribute} "
-                "--from-references NAME.",
+                f"Derive them from human captions: capbias labels derive {attribute} --references NAME "
+                f'--collection "{collection}"',
             )
         raise unknown_name("attribute", attribute, known)
     table = table_with(tables, attribute).name

@@ -32,7 +32,7 @@ def resolve_person_regions(
     if not found:
         raise CapbiasError(
             f"Where people are on the photographs of {collection!r} is not known.",
-            "Load outlines with import --kind segments, or find people with detect; files are named with --people.",
+            "Load outlines with import --kind segments, or find people with images detect; --people names files.",
         )
     if name and name not in {item.name for item in found}:
         raise unknown_name("outlines or boxes", name, [item.name for item in found])

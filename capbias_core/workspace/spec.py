@@ -64,7 +64,7 @@ class RunSpec:
     references: content hashes. labels: {'table': hash, 'column': name, 'mapping': {raw label: value or None}}.
     attribute: the Attribute as a dict. objects: {'table': hash, 'column': name} of the objects of each image, {} for
     none. coverage: ALL_IMAGES or WITH_REFERENCES. shared_with: content hash of a caption set on whose images alone this
-    one is read, '' for all (see runs/shared_images.py). options: what differs from the defaults of the measure's
+    one is read, '' for all (see runs/condition_runs.py). options: what differs from the defaults of the measure's
     Options, as JSON.
     """
 

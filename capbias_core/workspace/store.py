@@ -31,8 +31,8 @@ from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.types import RESULT_COLUMNS, Result, left_out_lines
 from capbias_core.whole_files import private_folder, write_whole
+from capbias_core.workspace.catalogue import open_catalogue
 from capbias_core.workspace.faults import WorkspaceError, workspace_fault
-from capbias_core.workspace.migrations import open_catalogue
 from capbias_core.workspace.people import check_own, person
 from capbias_core.workspace.processes import lives, this_process
 from capbias_core.workspace.spec import RunSpec
@@ -653,14 +653,20 @@ class Workspace:
         found = {row["run_id"]: row for row in self._all(f"SELECT * FROM runs WHERE run_id IN ({marks})", *run_ids)}
         return {run_id: self._run_row(found[run_id]) for run_id in run_ids if run_id in found}
 
-    def times(self, measure: str, attacker: str, most: int = 50) -> list[tuple[RunSpec, float]]:
-        """The newest finished runs of a measure by an attacker, newest first: what was asked for, and seconds taken."""
+    def past_durations(
+        self, measure: str, attacker: str, most: int, before: float | None = None
+    ) -> list[tuple[RunSpec, float]]:
+        """The newest finished runs of a measure by an attacker, newest first: their specs, and the seconds they took.
+
+        before: only those that finished before this time (seconds since 1970).
+        """
         rows = self._all(
             "SELECT spec, finished - started AS seconds FROM runs WHERE status='finished' AND finished >= started AND"
             " json_extract(spec, '$.measure')=? AND coalesce(json_extract(spec, '$.options.attacker'), '')=?"
-            " ORDER BY finished DESC LIMIT ?",
+            " AND finished < coalesce(?, finished + 1) ORDER BY finished DESC LIMIT ?",
             measure,
             attacker,
+            before,
             most,
         )
         return [(_spec(row["spec"]), row["seconds"]) for row in rows]

@@ -14,10 +14,8 @@ from capbias_core.measures.detect import MEASURE as DETECT
 from capbias_core.measures.detect import DetectOptions
 from capbias_core.measures.mask import MASKED, MaskOptions
 from capbias_core.measures.object_associations import departures_in
-from capbias_core.runs.artifact_runs import apart, plan_artifact
-from capbias_core.runs.caption_runs import plan_captioning
+from capbias_core.runs.artifact_runs import apart, plan_artifact, plan_captioning, plan_masking
 from capbias_core.runs.engine import Engine
-from capbias_core.runs.mask_runs import plan_masking
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import counted
 from capbias_core.vision.mask_regions import OF_OBJECTS, OF_OUTLINES

@@ -82,7 +82,7 @@ def _drawn(folder: str, name: str, run_id: str, draw: int) -> pd.DataFrame:
 
 
 def _result(engine: Engine, runs: dict[str, RunRow], name: str, draw: int, drawn: pd.DataFrame) -> None:
-    """Both accuracies, the captions with their labels, and the file for `anonymous-bench`."""
+    """Both accuracies, the captions with their labels, and the file for the view anonymous-bench."""
     run, guesses = runs[name], st.session_state[GUESSES][runs[name].run_id, draw]
     attribute = cached.scores(engine.folder, run.run_id).attribute
     score, values = score_guesses(drawn, guesses), pd.Series(attribute.values)
@@ -125,7 +125,7 @@ def _result(engine: Engine, runs: dict[str, RunRow], name: str, draw: int, drawn
         alt="Captions with label and guesses",
     )
     note(
-        "capbias anonymous-bench --human reads the CSV; a correlation needs three captioners. "
+        "capbias score --view anonymous-bench --human reads the CSV; a correlation needs three captioners. "
         f"It has a row for each caption set that you finished here ({', '.join(table['model'])})."
     )
     note(attribute.note)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 
 import streamlit as st
@@ -12,7 +11,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.registry import MEASURES
 from capbias_core.present.sentence import cost_text, duration
-from capbias_core.runs.cost import expected, expected_each, time_left
+from capbias_core.runs.durations import Expected, expected
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import plan, useful
 from capbias_core.types import counted
@@ -33,9 +32,8 @@ def progress(engine: Engine, collection: str | None = None) -> None:
     """How far the runs under way are and how long they still take; the page is drawn anew when any of them ends, so
     that results appear as they arrive."""
     if active := active_runs(engine, collection):
-        costs = expected_each(engine.workspace, (run.spec for run in active))
-        seconds = {run_id: own.seconds for run_id, own in costs.items()}
-        _poll(engine, collection, seconds)
+        asked = min(run.created for run in active)
+        _poll(engine, collection, expected(engine.workspace, [run.spec for run in active], before=asked))
 
 
 def answer_box(engine: Engine, collection: str | None, headline: str, support: str) -> None:
@@ -114,7 +112,7 @@ def nothing_scored(engine: Engine, collection: str, text: str) -> None:
 def cost(engine: Engine, specs: Iterable[RunSpec]) -> str:
     """What runs will take, in words."""
     found = expected(engine.workspace, specs)
-    return cost_text(found.seconds, found.earlier)
+    return cost_text(found.seconds, found.learned)
 
 
 def to_do(engine: Engine, specs: Sequence[RunSpec]) -> tuple[dict[str, RunRow], list[RunSpec]]:
@@ -134,15 +132,13 @@ def state_of(known: dict[str, RunRow], asked: int, todo: int) -> str:
 
 @st.fragment(run_every=EVERY)
 @errors()
-def _poll(engine: Engine, collection: str | None, seconds: dict[str, float]) -> None:
-    """seconds: what each run is expected to take that was under way when the page was drawn."""
+def _poll(engine: Engine, collection: str | None, to_come: Expected) -> None:
+    """to_come: how long the runs take that were under way when the page was drawn."""
     active = active_runs(engine, collection)
-    if seconds.keys() != {run.run_id for run in active}:
+    if to_come.each.keys() != {run.run_id for run in active}:
         st.rerun()
-    running = [run for run in active if run.status == "running"] or active
-    began = min((run.started for run in running if run.started), default=time.time())
-    share, left = time_left(active, seconds, max(0.0, time.time() - began))
-    first = running[-1]
+    share, left = to_come.left(active)
+    first = ([run for run in active if run.status == "running"] or active)[-1]
     st.progress(
         share,
         text=plain(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import BrokenExecutor, Future
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -16,7 +17,7 @@ from capbias_core.load.read import read_texts, text_lines
 from capbias_core.measures.caption_variants import text_model
 from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.present.objects import percent, text_table
-from capbias_core.runs.engine import Engine, ask_worker
+from capbias_core.runs.engine import Engine, torch_executor
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import Attribute
 from capbias_core.workspace import custom_attributes
@@ -26,9 +27,6 @@ from pages.ui import cached, view
 from pages.ui.base import box, errors, note
 from pages.ui.table import draw_table
 from pages.ui.uploads import uploaded_path
-
-if TYPE_CHECKING:
-    from distributed import Future
 
 MOST_LETTERS = 500_000
 MOST_SCORED = 2_000  # texts whose Gender Score a page measures; the command takes more
@@ -98,9 +96,7 @@ def plain_texts(engine: Engine) -> None:
     if reason := lacking_words(attribute, every=True):
         note(f"{reason}, so the Gender Score cannot be measured.")
     elif len(texts) > MOST_SCORED:
-        note(
-            f"These are {len(texts):,} texts. Measure the Gender Score of more than {MOST_SCORED:,} by `capbias text`."
-        )
+        note(f"These are {len(texts):,} texts. For more than {MOST_SCORED:,}, use `capbias score --view text`.")
     else:
         _form(asked)
     note(attribute.note)
@@ -147,11 +143,10 @@ def _score(asked: tuple) -> TextRows | None:
         _wait(future)
         return None
     with errors():
-        if future.status == "finished":
+        try:
             return future.result()
-        error = future.exception() if future.status == "error" else None
-        known = isinstance(error, CapbiasError)
-        raise error if known else CapbiasError("The worker ended before the Gender Score was there.", "Measure again.")
+        except BrokenExecutor:
+            raise CapbiasError("The worker ended before the Gender Score was there.", "Measure again.") from None
     return None
 
 
@@ -183,6 +178,6 @@ def _form(asked: tuple) -> None:
         for kind, own in options.items():
             text_model(kind, own)  # here, where visitors may name only some folders
         options["object_words"] = words
-        future = ask_worker(text_results, texts, name, attribute, SCORED, options, labels, lead)
+        future = torch_executor().submit(text_results, texts, name, attribute, SCORED, options, labels, lead)
         st.session_state[WANTED] = (asked, future)
         st.rerun()

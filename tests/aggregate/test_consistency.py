@@ -197,11 +197,11 @@ def test_a_conflict_of_intervals_needs_one_above_0_and_one_below():
 
 
 def test_a_terminal_gets_columns_and_a_file_gets_csv(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("capbias_core.cli.rows.on_terminal", lambda: True)
-    assert cli.main(["consistency"]) == 0
+    monkeypatch.setattr("capbias_core.cli.terminal.on_terminal", lambda: True)
+    assert cli.main(["score", "--view", "consistency"]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[0].split()[:3] == ["captioner", "metric", "attribute"] and "blank:" not in "".join(shown)
-    assert cli.main(["consistency", "--output", str(tmp_path / "rows.csv")]) == 0
+    assert cli.main(["score", "--view", "consistency", "--output", str(tmp_path / "rows.csv")]) == 0
     assert tuple(pd.read_csv(tmp_path / "rows.csv").columns[: len(RESULT_COLUMNS)]) == RESULT_COLUMNS
 
 
@@ -423,7 +423,7 @@ def test_human_scores_need_one_row_a_captioner(tmp_path):
 @pytest.mark.long
 def test_the_command_writes_the_gold_from_the_bundled_table(tmp_path, capsys):
     out = tmp_path / "out.csv"
-    assert cli.main(["consistency", "--output", str(out)]) == 0
+    assert cli.main(["score", "--view", "consistency", "--output", str(out)]) == 0
     printed = capsys.readouterr()
     assert printed.out == "" and "left blank" in printed.err
     rows = pd.read_csv(out, keep_default_na=False)
@@ -452,7 +452,7 @@ def test_the_command_reads_files_and_prints(tmp_path, capsys):
     ]
     own.write_text("\n".join([HEADER, *lines]))
     people.write_text("model,value\nA,1\nB,4\nC,9\n")
-    assert cli.main(["consistency", "--results", str(own), "--human", str(people)]) == 0
+    assert cli.main(["score", "--view", "consistency", "--results", str(own), "--human", str(people)]) == 0
     rows = pd.read_csv(io.StringIO(capsys.readouterr().out), keep_default_na=False).set_index(["metric", "encoder"])
     assert float(rows.loc[("human_alignment", "x"), "value"]) == pytest.approx(1)
     assert float(rows.loc[("ranking_consistency", "x, y"), "value"]) == pytest.approx(pearson([1, 4, 9], [3, 4, 6]))
@@ -461,7 +461,12 @@ def test_the_command_reads_files_and_prints(tmp_path, capsys):
 @pytest.mark.parametrize("option", ["--results", "--human"])
 def test_the_command_says_in_one_line_what_is_wrong_with_a_file(tmp_path, capsys, option):
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
-    assert cli.main(["consistency", option, str(tmp_path / "bad.csv"), "--output", str(tmp_path / "out.csv")]) == 2
+    assert (
+        cli.main(
+            ["score", "--view", "consistency", option, str(tmp_path / "bad.csv"), "--output", str(tmp_path / "out.csv")]
+        )
+        == 2
+    )
     said = capsys.readouterr().err
     assert said.startswith("error: ") and "bad.csv" in said and len(said.splitlines()) == 1
     assert not (tmp_path / "out.csv").exists()
@@ -469,9 +474,9 @@ def test_the_command_says_in_one_line_what_is_wrong_with_a_file(tmp_path, capsys
 
 def test_the_command_refuses_a_table_that_nobody_judged_and_a_workspace(tmp_path, capsys):
     (tmp_path / "counts.csv").write_text(f"{HEADER}\n{ROW.replace('LIC,x', 'ratio,')}\n")
-    assert cli.main(["consistency", "--results", str(tmp_path / "counts.csv")]) == 2
+    assert cli.main(["score", "--view", "consistency", "--results", str(tmp_path / "counts.csv")]) == 2
     assert "several encoders" in capsys.readouterr().err
-    assert cli.main(["consistency", "--workspace", str(tmp_path)]) == 2
+    assert cli.main(["score", "--view", "consistency", "--workspace", str(tmp_path)]) == 2
     assert "--workspace" in capsys.readouterr().err
 
 

@@ -61,7 +61,7 @@ def test_columns_of_several_annotators_are_a_table_each(place, capsys):
         item.name: item.details["attributes"]["gender"]["column"] for item in Workspace(place).items("attributes")
     }
     assert tables == {"labels first": "first", "labels second": "second"}
-    asked = ["agreement", "--collection", "c", "--workspace", str(place)]
+    asked = ["labels", "compare", "--collection", "c", "--workspace", str(place)]
     capsys.readouterr()
     assert cli.main([*asked, "--keep", "agreed"]) == 0
     printed = capsys.readouterr().out
@@ -69,7 +69,7 @@ def test_columns_of_several_annotators_are_a_table_each(place, capsys):
     agreed = Workspace(place).item("attributes", "agreed", "c")
     assert agreed.images == 8 and agreed.source == "where labels first and labels second agree"
     assert cli.main(asked) == 2, "three tables now: which two is not guessed"
-    assert "here are 3. Name two of: labels first" in capsys.readouterr().err
+    assert "not 3. Name two of: labels first" in capsys.readouterr().err
     assert cli.main([*asked, "labels first"]) == 2 and cli.main([*asked, "--attribute", "age"]) == 2
 
 

@@ -87,9 +87,9 @@ def test_scores_by_value_and_beyond_both_attributes(workspace, capsys):
         assert found[value].value == pytest.approx(100 * (guesses.max(axis=1) * right)[own].mean())
     assert found["Female, a"].value > found["Male, a"].value + 20
     capsys.readouterr()
-    assert cli.main(["by-value", *place]) == 0
+    assert cli.main(["score", "--view", "by-value", *place]) == 0
     assert "Female, a" in capsys.readouterr().out
-    assert cli.main(["by-value", *place[:-1], "age"]) == 2
+    assert cli.main(["score", "--view", "by-value", *place[:-1], "age"]) == 2
 
 
 def test_what_is_beyond_both_attributes(workspace, capsys):
@@ -120,7 +120,7 @@ def test_beyond_is_not_shown_where_a_cell_is_left_out(workspace, capsys):
     (run,) = runs_by_value(workspace, "c", "gender x group", "ngram").values()
     assert beyond_parts(workspace, run) is None and cells_left_out(run) == 1
     capsys.readouterr()
-    assert cli.main(["by-value", *place]) == 0
+    assert cli.main(["score", "--view", "by-value", *place]) == 0
     assert "and so 1 cell left out" in capsys.readouterr().err
 
 

@@ -100,7 +100,7 @@ def measured(tmp_path_factory):
     assert main(["import", str(folder / "elsewhere.json"), "--kind", "captions", *named, *home]) == 0
     out = folder / "rows.csv"
     asked = ["--captioner", "m", "--attribute", "gender", "--seeds", "4", "--output", str(out)]
-    assert main(["conditions", *asked, *home]) == 0
+    assert main(["score", "--view", "conditions", *asked, *home]) == 0
     return Workspace(folder / "home"), pd.read_csv(out, dtype={"run_id": str})
 
 
@@ -218,6 +218,8 @@ def test_of_several_sets_of_a_condition_the_newest_counts_or_the_one_that_is_cho
 
 def test_the_command_line_says_which_set_it_takes_and_chooses(two_ways, capsys):
     asked = [
+        "score",
+        "--view",
         "conditions",
         "--workspace",
         str(two_ways.folder),
@@ -297,7 +299,7 @@ def test_real_masked_captions_leak_as_was_measured_elsewhere(coco_bias, tmp_path
         assert main(["import", str(coco_bias / "results" / f"{name}.json"), "--kind", "captions", *home]) == 0
     out = tmp_path / "rows.csv"
     asked = ["--attribute", "gender", "--metric", "lic", "--seeds", "3", "--output", str(out)]
-    assert main(["conditions", *asked, *home]) == 0
+    assert main(["score", "--view", "conditions", *asked, *home]) == 0
     rows = pd.read_csv(out).set_index("masked")
     expected = {"original": 44.1, "object": 43.1, "person": 39.3, "both": 37.4}
     assert rows["captioner"].unique().tolist() == ["sat"]
@@ -567,7 +569,7 @@ def uneven(tmp_path_factory):
         assert main(["import", str(folder / f"{name}.json"), "--kind", "captions", *home]) == 0
     out = folder / "rows.csv"
     asked = ["--attribute", "gender", "--metric", "lic", "--seeds", "3", "--output", str(out), *home]
-    assert main(["conditions", *asked]) == 0
+    assert main(["score", "--view", "conditions", *asked]) == 0
     return Workspace(folder / "home"), pd.read_csv(out, dtype={"run_id": str}).set_index("masked")
 
 
@@ -612,7 +614,9 @@ def test_without_the_run_on_shared_images_no_difference_is_claimed(uneven):
     workspace.forget(twin.run_id)
     again = condition_rows(workspace, COLLECTION, "m", "gender").set_index("masked")
     home = ["--workspace", str(workspace.folder), "--collection", COLLECTION]
-    assert main(["conditions", "--attribute", "gender", "--metric", "lic", "--seeds", "3", *home]) == 0, "made anew"
+    assert (
+        main(["score", "--view", "conditions", "--attribute", "gender", "--metric", "lic", "--seeds", "3", *home]) == 0
+    ), "made anew"
     assert again["to_original"].isna().to_dict() == {"original": True, "person": True, "object": False, "both": True}
     assert again["value"].tolist() == pytest.approx(rows["value"].tolist())
 
@@ -646,7 +650,10 @@ def compared(tmp_path_factory):
         kind = "references" if name == "human" else "captions"
         assert main(["import", str(folder / f"{name}.json"), "--kind", kind, *home]) == 0
     out = folder / "rows.csv"
-    assert main(["conditions", "--attribute", "gender", "--metric", "dba", "--output", str(out), *home]) == 0
+    assert (
+        main(["score", "--view", "conditions", "--attribute", "gender", "--metric", "dba", "--output", str(out), *home])
+        == 0
+    )
     return Workspace(folder / "home"), pd.read_csv(out, dtype={"run_id": str}, keep_default_na=False)
 
 

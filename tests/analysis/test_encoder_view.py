@@ -14,7 +14,7 @@ import torch
 from capbias_core import cli
 from capbias_core.analysis.encoder_view import encoder_view, encoder_views, plan_encoder_view
 from capbias_core.attackers import ATTACKERS, attacker_entry, load_attacker
-from capbias_core.attackers.networks import transformer
+from capbias_core.attackers.networks.scratch import TransformerAttacker
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.encoder_view import attention_bytes, attention_from
 from capbias_core.prepare import child_seed, masked_captions, split_around
@@ -75,13 +75,9 @@ def small():
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            transformer,
-            "five_heads",
-            lambda: transformer.TransformerAttacker(
-                **transformer.DBAC | {"epochs": 8, "batch": 16}, embedding=20, hidden=16, heads=5
-            ),
-        )
+        changes = {"epochs": 16, "batch": 16, "embedding": 20, "hidden": 16, "heads": 5}
+        make = lambda setup: TransformerAttacker(**changes)  # noqa: E731
+        patch.setitem(ATTACKERS, "transformer_5h", replace(ATTACKERS["transformer_5h"], make=make))
         yield
     torch.set_num_threads(before)
 

@@ -42,7 +42,7 @@ from capbias_core.analysis.encoders import (
 from capbias_core.analysis.read import comparisons
 from capbias_core.api import ordered
 from capbias_core.attackers import load_attacker, ngram
-from capbias_core.attackers.device import choose_device, deterministic, products, trained_on
+from capbias_core.attackers.device import choose_device, deterministic, trained_on
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
 from capbias_core.measures.base import Job, Outcome
@@ -584,7 +584,7 @@ def write_inputs(folder: Path) -> list[str]:
         "score",
         "--captions",
         str(folder / "model.json"),
-        "--attributes",
+        "--labels",
         str(folder / "labels.csv"),
         "--attribute",
         "gender",
@@ -648,24 +648,6 @@ def test_the_device_reaches_the_attacker_and_the_method():
     assert choose_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
     with pytest.raises(CapbiasError, match="device 'tpu'"):
         choose_device("tpu")
-
-
-def test_products_on_cuda_are_in_tf32_in_training_alone_and_the_method_says_so(monkeypatch):
-    torch = pytest.importorskip("torch")
-    before = torch.get_float32_matmul_precision()
-    with products("tf32", torch.device("cpu")):
-        assert torch.get_float32_matmul_precision() == before
-    with pytest.raises(RuntimeError), products("tf32", torch.device("cuda")):
-        assert torch.get_float32_matmul_precision() == "high"
-        raise RuntimeError
-    with products("fp32", torch.device("cuda")):
-        assert torch.get_float32_matmul_precision() == "highest"
-    assert torch.get_float32_matmul_precision() == before
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert trained_on(load_attacker("lstm", "cuda")) == "; trained on cuda, TF32"
-    exact = replace(load_attacker("lstm", "cuda"), precision="fp32")
-    assert trained_on(exact, True) == "; trained on cuda, deterministic algorithms"
-    assert trained_on(load_attacker("minilm", "auto")) == "; trained on cuda"
 
 
 @pytest.mark.long

@@ -109,10 +109,10 @@ def test_answers_are_kept_in_the_workspace(tmp_path, monkeypatch):
 @pytest.mark.long
 def test_the_command_writes_one_row_a_set_and_metric(capsys, tmp_path):
     output = tmp_path / "out.csv"
-    assert main(["known-answer", "--times", "2", "--seeds", "1", "--output", str(output)]) == 0
+    assert main(["score", "--view", "known-answer", "--times", "2", "--seeds", "1", "--output", str(output)]) == 0
     rows = pd.read_csv(output)
     assert len(rows) == 4 * len(SEES) and set(rows["metric"]) == set(SEES)
     assert set(rows["model"]) == set(IMBALANCE)
-    assert main(["known-answer", "--times", "2", "--seeds", "1"]) == 0
+    assert main(["score", "--view", "known-answer", "--times", "2", "--seeds", "1"]) == 0
     printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
     assert printed["value"].tolist() == rows["value"].tolist()

@@ -42,6 +42,8 @@ def workspace(tmp_path):
 
 def test_a_captioner_leaks_where_it_says_more(workspace, tmp_path, capsys):
     asked = [
+        "score",
+        "--view",
         "lengths",
         "--collection",
         "c",

@@ -225,7 +225,7 @@ SCORE = [
     "model.json",
     "--references",
     "human.json",
-    "--attributes",
+    "--labels",
     "labels.csv",
     "--attribute",
     "gender",

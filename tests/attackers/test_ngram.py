@@ -7,7 +7,7 @@ import pytest
 
 from capbias_core.attackers import ATTACKERS, PRETRAINED, at_hand, attacker_entry, load_attacker, logistic
 from capbias_core.attackers.base import probabilities, task_probabilities
-from capbias_core.attackers.logistic import fit_alike, fit_columns
+from capbias_core.attackers.logistic import fit_columns
 from capbias_core.attackers.ngram import LinearModel, NgramAttacker, NgramCorpus, word_contributions
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.types import silent
@@ -52,10 +52,8 @@ def attacker_of(name: str, epochs: int = 5):
 
 def minilm(epochs: int):
     """A head that learns 200 captions, and a coarse integral."""
-    from capbias_core.attackers.networks.heads import HeadProtocol
-
-    protocol = HeadProtocol(learning_rate=0.01, batch=32, epochs=4 * epochs, patience=0)
-    return replace(load_attacker("minilm", "cpu"), protocol=protocol, integration_steps=5)
+    settings = {"learning_rate": 0.01, "batch": 32, "epochs": 4 * epochs, "patience": 0, "integration_steps": 5}
+    return replace(load_attacker("minilm", "cpu"), **settings)
 
 
 @pytest.mark.long
@@ -199,7 +197,7 @@ def test_seeds_together_are_logistic_regressions_each_whatever_the_start():
     total = rng.integers(0, 3, (500, 4)).astype(float)
     positive = np.minimum(total, (dense[:, :1] + rng.integers(0, 2, (500, 4))) // 1.5)
     used = rng.random((90, 4)) < 0.8
-    found = fit_alike(csr_array(dense), positive, total, 0.05, used)
+    found = fit_columns(csr_array(dense), positive, total, 0.05, used, True)
     alone = [fit_columns(csr_array(dense), *(own[:, [c]] for own in (positive, total)), 0.05) for c in range(4)]
     for column in range(4):
         own, often = used[:, column], np.concatenate([positive[:, column], (total - positive)[:, column]])
@@ -208,7 +206,7 @@ def test_seeds_together_are_logistic_regressions_each_whatever_the_start():
         assert found[0][own, column] == pytest.approx(model.coef_[0], abs=1e-5)
         assert not found[0][~own, column].any()
         assert found[1][column] == pytest.approx(model.intercept_[0], abs=1e-5)
-    whole = fit_alike(csr_array(dense), positive, total, 0.05)
+    whole = fit_columns(csr_array(dense), positive, total, 0.05, alike=True)
     assert whole[0] == pytest.approx(np.column_stack([weights[:, 0] for weights, _ in alone]), abs=1e-6)
 
 

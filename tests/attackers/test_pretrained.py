@@ -18,7 +18,6 @@ from capbias_core.attackers.base import probabilities
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.language.cache import EmbeddingCache
-from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.runs.engine import Engine, needs_workers
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
@@ -31,11 +30,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from capbias_core.attackers.checkpoints import checkpoints_in  # noqa: E402
-from capbias_core.attackers.networks import checkpoint  # noqa: E402
-from capbias_core.attackers.networks.fine_tuned import FineTunedAttacker  # noqa: E402
-from capbias_core.attackers.networks.frozen import BERT_PRE, FrozenAttacker  # noqa: E402
-from capbias_core.attackers.networks.heads import HeadProtocol, fit_heads, prepared, together, untrained  # noqa: E402
-from capbias_core.attackers.networks.training import ORDER, SET_ASIDE  # noqa: E402
+from capbias_core.attackers.networks.pretrained import BERT_FT, FineTunedAttacker  # noqa: E402
 from capbias_core.language.encoder import FIRST, TextEncoder, word_attributions  # noqa: E402
 from tests.collections_ import keep  # noqa: E402
 
@@ -177,86 +172,6 @@ def test_attributions_are_those_of_a_fine_integral(tiny):
     assert baseline[1] == pytest.approx(logits[1])
 
 
-# heads of all seeds at once
-
-
-def problem(n: int = 240, width: int = 12) -> tuple[torch.Tensor, np.ndarray]:
-    rng = np.random.default_rng(5)
-    vectors = rng.normal(size=(n, width)).astype(np.float32)
-    return torch.from_numpy(vectors), (vectors[:, 0] + 0.3 * rng.normal(size=n) > 0).astype(int)
-
-
-@pytest.mark.parametrize("patience", [0, 3])
-def test_a_seed_alone_and_among_others_is_the_same(patience):
-    """Seeds with other rows, one of them with fewer batches an epoch than the rest; a seed a thread, as on a CPU."""
-    vectors, labels = problem()
-    protocol = HeadProtocol(hidden=(16, 8), learning_rate=0.01, batch=32, epochs=12, patience=patience)
-    sizes = {3: 200, 8: 200, 11: 60, 2: 190}
-    rows = [np.random.default_rng(seed).permutation(240)[:size] for seed, size in sizes.items()]
-    own = [labels[picked] for picked in rows]
-    torch.set_num_threads(2)
-    everyone = fit_heads(vectors, rows, own, 1, list(sizes), protocol, silent)
-    found = [logits_of(head, vectors) for head in everyone]
-    for place, seed in enumerate(sizes):
-        (alone,) = fit_heads(vectors, [rows[place]], [own[place]], 1, [seed], protocol, silent)
-        assert found[place] == pytest.approx(logits_of(alone, vectors), abs=1e-4)
-    torch.set_num_threads(1)
-    assert np.abs(found[0] - found[1]).max() > 0.1, "seeds differ"
-
-
-@pytest.mark.parametrize("patience", [0, 3])
-def test_one_program_of_all_seeds_is_each_alone(patience):
-    """What CUDA runs, with a leading seed dimension; in double precision, so that only a mistake could differ."""
-    vectors, labels = problem()
-    vectors = vectors.double()
-    protocol = HeadProtocol(hidden=(16, 8), learning_rate=0.01, batch=32, epochs=12, patience=patience)
-    sizes = {3: 200, 8: 199, 11: 60, 2: 190}
-    rows = {seed: np.random.default_rng(seed).permutation(240)[:size] for seed, size in sizes.items()}
-
-    def fits() -> list:
-        heads = [untrained((12, 16, 8, 1), 0.0, seed).double() for seed in sizes]
-        return [
-            prepared(rows[seed], labels[rows[seed]], head, seed, protocol)
-            for seed, head in zip(sizes, heads, strict=True)
-        ]
-
-    everyone, alone, reports = fits(), fits(), []
-    together(vectors, everyone, protocol, lambda share, text: reports.append(share))
-    for fit in alone:
-        together(vectors, [fit], protocol, silent)
-    for one, other in zip(everyone, alone, strict=True):
-        assert logits_of(one.head, vectors) == pytest.approx(logits_of(other.head, vectors), abs=1e-9)
-    assert reports == sorted(reports) and reports[-1] == pytest.approx(1.0)
-
-
-def logits_of(head, vectors) -> np.ndarray:
-    with torch.no_grad():
-        return head(vectors[None])[0].numpy()
-
-
-def test_a_head_is_what_a_plain_loop_of_pytorch_trains():
-    """The same weights to begin with, the same order, `nn.Linear`, BCEWithLogitsLoss and Adam, in a loop."""
-    vectors, labels = problem()
-    vectors = vectors.double()
-    protocol = HeadProtocol(hidden=(16, 8), learning_rate=0.01, batch=50, epochs=4, patience=0)
-    (head,) = fit_heads(vectors, [np.arange(240)], [labels], 1, [9], protocol, silent)
-    layers = [torch.nn.Linear(*pair).double() for pair in ((12, 16), (16, 8), (8, 1))]
-    for layer, start in zip(layers, untrained((12, 16, 8, 1), 0.0, 9).layers, strict=True):
-        layer.weight.data, layer.bias.data = start.weight[0].detach().double(), start.bias[0].detach().double()
-    network = torch.nn.Sequential(layers[0], torch.nn.ReLU(), layers[1], torch.nn.ReLU(), layers[2])
-    optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
-    rng = np.random.default_rng(child_seed(9, FIT, ORDER))
-    # Without patience no caption is set aside, but their order is still that of the seed's draw for it.
-    kept = np.random.default_rng(child_seed(9, FIT, SET_ASIDE)).permutation(240)
-    for _ in range(4):
-        for batch in torch.from_numpy(kept[rng.permutation(240)]).split(50):
-            optimizer.zero_grad()
-            answers = torch.from_numpy(labels)[batch].double()
-            torch.nn.BCEWithLogitsLoss()(network(vectors[batch])[:, 0], answers).backward()
-            optimizer.step()
-    assert logits_of(head, vectors) == pytest.approx(network(vectors).detach().numpy(), abs=1e-6)
-
-
 # the cache
 
 
@@ -343,32 +258,32 @@ def test_minilm_finds_a_planted_cue_and_reads_each_caption_once(minilm, tmp_path
     read = []
     plain = TextEncoder.embed
     monkeypatch.setattr(TextEncoder, "embed", lambda self, texts: read.extend(texts) or plain(self, texts))
-    attacker = replace(load_attacker(minilm, "cpu", cache=str(tmp_path)), protocol=HeadProtocol(batch=32))
+    attacker = replace(load_attacker(minilm, "cpu", cache=str(tmp_path)), batch=32)
     corpus, rows = attacker.corpus(captions), np.arange(250)
-    fitted = attacker.fit_many(corpus, [rows, rows[:200]], [labels, labels[:200]], 2, [0, 1], silent)
+    fitted = list(attacker.fit_many(corpus, [rows, rows[:200]], [labels, labels[:200]], 2, [0, 1], silent))
     assert len(read) == len(set(captions)), "each distinct caption once, for all seeds"
     assert accuracy(fitted[0], attacker) > 0.95
     read.clear()
-    monkeypatch.setattr("capbias_core.attackers.networks.frozen.text_encoder", None)  # nothing is even loaded
+    monkeypatch.setattr("capbias_core.attackers.networks.pretrained.text_encoder", None)  # nothing is even loaded
     later = attacker.corpus(captions[::-1])
     assert fitted[1].logits(later, rows[::-1]) == pytest.approx(fitted[1].logits(corpus, rows))
     assert not read
 
 
-def test_the_class_tokens_head_finds_a_planted_cue(minilm):
+@pytest.mark.parametrize("name", ["bert_pre", "bert_pre_bn"])
+def test_the_class_tokens_head_finds_a_planted_cue(minilm, name):
     """On MiniLM, a small BERT: the class token of one with random weights says little."""
     captions, labels = planted(240)
-    protocol = replace(BERT_PRE, learning_rate=0.01)
-    files = encoder_files(ATTACKERS[minilm])
-    attacker = replace(load_attacker("bert_pre", "cpu", files), protocol=protocol)
+    attacker = replace(load_attacker(name, "cpu", encoder_files(ATTACKERS[minilm])), learning_rate=0.01)
     assert accuracy(attacker.fit(attacker.corpus(captions), np.arange(240), labels, 2, 0, silent), attacker) > 0.9
 
 
-def test_a_fine_tuned_bert_finds_a_planted_cue(bert):
-    captions, labels = planted(240)
-    rows = np.arange(240)
-    tuned = FineTunedAttacker(str(bert), learning_rate=0.003, batch=16, device="cpu")
-    corpus, reports = tuned.corpus(captions), []
+@pytest.mark.parametrize("name", ["bert_ft", "bert_ft_bn"])
+def test_a_fine_tuned_bert_finds_a_planted_cue(bert, name):
+    captions, labels = planted(241)
+    rows, reports = np.arange(241), []
+    tuned = replace(load_attacker(f"{name}={bert}", "cpu"), learning_rate=0.003, batch=16)
+    corpus = tuned.corpus(captions)
     fitted = tuned.fit(corpus, rows, labels, 2, 0, lambda share, text: reports.append(share))
     assert accuracy(fitted, tuned) > 0.95
     assert reports == sorted(reports) and reports[-1] == pytest.approx(1.0)
@@ -378,50 +293,51 @@ def test_a_fine_tuned_bert_finds_a_planted_cue(bert):
     assert np.mean([word == CUES[label] for word, label in zip(found, labels, strict=False)]) > 0.9
 
 
-def test_fine_tuning_leaves_the_encoder_and_the_generator_as_they_were(bert):
+def tuned_logits(bert: Path, seed: int = 5, tick=silent) -> np.ndarray:
     captions, labels = planted(64)
-    attacker = FineTunedAttacker(str(bert), learning_rate=0.003, epochs=1, device="cpu")
+    attacker = FineTunedAttacker(**BERT_FT | {"learning_rate": 0.003, "epochs": 4}, path=str(bert), device="cpu")
     corpus, rows = attacker.corpus(captions), np.arange(64)
+    return attacker.fit(corpus, rows, labels, 2, seed, tick).logits(corpus, rows)
+
+
+def test_fine_tuning_leaves_the_encoder_and_the_generator_as_they_were(bert):
     torch.manual_seed(4)
     state = torch.get_rng_state()
-    first = attacker.fit(corpus, rows, labels, 2, 5, silent).logits(corpus, rows)
+    first = tuned_logits(bert)
     assert torch.equal(state, torch.get_rng_state())
     torch.rand(3)
-    assert attacker.fit(corpus, rows, labels, 2, 5, silent).logits(corpus, rows).tolist() == first.tolist()
-    other = attacker.fit(corpus, rows, labels, 2, 6, silent).logits(corpus, rows)
-    assert np.abs(first - other).max() > 1e-4
+    assert np.array_equal(tuned_logits(bert), first)
+    assert np.abs(first - tuned_logits(bert, seed=6)).max() > 1e-4
 
 
-def test_fine_tuning_goes_on_from_its_checkpoint_with_the_same_numbers(bert, tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoint, "BETWEEN", 0.0)
-    monkeypatch.setattr(checkpoint, "TIMES", 0)
-    captions, labels = planted(64)
-    attacker = FineTunedAttacker(str(bert), learning_rate=0.003, epochs=4, device="cpu")
-    corpus, rows, epochs = attacker.corpus(captions), np.arange(64), []
+def test_fine_tuning_resumes_from_its_checkpoint_with_the_same_numbers(bert, tmp_path, monkeypatch):
+    monkeypatch.setattr("capbias_core.attackers.checkpoints.SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr("capbias_core.attackers.checkpoints.SHARE_OF_TIME", 1e9)
+    undisturbed, epochs = tuned_logits(bert), []
 
-    def trained(until: int = 0) -> list:
-        def tick(share: float, text: str) -> None:
-            epochs.append(text[:7])
-            if text.startswith(f"epoch {until} of"):
-                raise Cancelled
+    def tick(share: float, text: str) -> None:
+        epochs.append(text[:7])
+        if text.startswith("epoch 3") and len(epochs) < 10:
+            raise Cancelled
 
-        return attacker.fit(corpus, rows, labels, 2, 5, tick).logits(corpus, rows).tolist()
-
-    undisturbed = trained()
     with checkpoints_in(tmp_path):
         with pytest.raises(Cancelled):
-            trained(until=3)
-        epochs.clear()
-        assert trained() == undisturbed and epochs[0] == "epoch 3"
+            tuned_logits(bert, tick=tick)
+        epochs[:] = [""] * 10
+        assert np.array_equal(tuned_logits(bert, tick=tick), undisturbed) and epochs[10] == "epoch 3"
 
 
-def test_the_protocols_are_the_papers(bert):
-    dbac = FrozenAttacker(str(bert)).protocol
+def test_the_settings_are_the_papers(bert):
+    dbac, pre, tuned = (load_attacker(f"{name}={bert}") for name in ("mpnet", "bert_pre", "bert_ft"))
     assert (len(dbac.hidden), dbac.learning_rate, dbac.batch, dbac.epochs) == (2, 1e-3, 256, 50)
-    assert (len(BERT_PRE.hidden), BERT_PRE.learning_rate, BERT_PRE.epochs, BERT_PRE.patience) == (1, 5e-5, 20, 0)
-    tuned = load_attacker(f"bert_ft={bert}")
-    assert (len(tuned.hidden), tuned.learning_rate, tuned.epochs) == (1, 1e-5, 5)
-    assert load_attacker(f"bert_pre={bert}").pooling == FIRST
+    assert (len(pre.hidden), pre.learning_rate, pre.batch, pre.epochs, pre.patience) == (1, 5e-5, 64, 20, 0)
+    assert (len(tuned.hidden), tuned.learning_rate, tuned.batch, tuned.epochs, tuned.patience) == (1, 1e-5, 64, 5, 0)
+    assert pre.pooling == tuned.pooling == FIRST
+    for plain in (pre, tuned):
+        assert (plain.norm, plain.optimizer) == (False, "Adam")
+    for name, plain in (("bert_pre_bn", pre), ("bert_ft_bn", tuned)):
+        assert load_attacker(f"{name}={bert}") == replace(plain, norm=True, optimizer="AdamW")
+    assert tuned.with_batch(16) == replace(tuned, batch=16)
 
 
 # what a run says of its model
@@ -466,7 +382,7 @@ def test_a_run_says_which_captions_its_encoder_does_not_read_to_the_end(bert, tm
     (short, _) = plan(workspace, request(str(bert), words=True))
     assert "tokens" not in " ".join(run_one(workspace, short, silent).notes)
     again = "3 of 4 are longer than the 30 tokens that the encoder reads: their ends are not read."
-    assert FineTunedAttacker(str(bert)).cut([*frame["caption"][2:5], "a dog"]) == [again]
+    assert FineTunedAttacker(path=str(bert)).cut([*frame["caption"][2:5], "a dog"]) == [again]
 
 
 def test_other_weights_are_another_run(bert, tmp_path):
@@ -549,10 +465,3 @@ def test_a_whole_run_in_a_worker_and_a_second_that_embeds_nothing(bert, tmp_path
         engine.close()
     assert sqlite3.connect(file).execute("SELECT count(*) FROM vectors").fetchone()[0] == kept > 0
     assert set(workspace.results()["encoder"]) == {"tinybert"}
-
-
-def test_attackers_take_another_size_of_batches():
-    frozen, tuned = FrozenAttacker("folder", protocol=BERT_PRE), FineTunedAttacker("folder")
-    assert frozen.with_batch(16) == FrozenAttacker("folder", protocol=replace(BERT_PRE, batch=16))
-    assert (frozen.batch, frozen.with_batch(16).batch) == (64, 16)
-    assert tuned.with_batch(16) == FineTunedAttacker("folder", batch=16)

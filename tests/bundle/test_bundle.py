@@ -361,8 +361,7 @@ def test_labels_that_were_derived_are_derived_again(data, tmp_path):
     place = ["--collection", "small", "--workspace", str(tmp_path / "home")]
     assert cli.main(["import", str(tmp_path / "human.json"), "--kind", "references", *place]) == 0
     assert cli.main(["import", str(tmp_path / "strong.json"), "--kind", "captions", *place]) == 0
-    derived = ["import", "--kind", "attributes", "--attribute", "age", "--from-references", "human"]
-    assert cli.main([*derived, *place]) == 0
+    assert cli.main(["labels", "derive", "age", "--references", "human", *place]) == 0
     (table,) = workspace.items("attributes", "small")
     specs = plan(workspace, Request("small", ("strong",), table.name, "age", ("LIC_M",), seeds=1))
     found = reproduced(workspace, specs, tmp_path, [tmp_path / "strong.json", tmp_path / "human.json"])

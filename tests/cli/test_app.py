@@ -31,15 +31,15 @@ def secrets(tmp_path, monkeypatch) -> Path:
 
 
 def test_without_secrets_nobody_signs_in(secrets):
-    assert not app.has_sign_in()
+    assert not app.sign_in()
     secrets.write_text("[database]\npassword = 'x'\n")
-    assert not app.has_sign_in()
+    assert not app.sign_in()
 
 
 @pytest.mark.parametrize("text", [AUTH + PROVIDER, f"{AUTH}[auth.one]\n{PROVIDER}[auth.two]\n{PROVIDER}"])
 def test_one_provider_or_several(secrets, text):
     secrets.write_text(text)
-    assert app.has_sign_in()
+    assert app.sign_in()
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_one_provider_or_several(secrets, text):
 def test_half_a_sign_in_is_none(secrets, text, missing):
     secrets.write_text(text)
     with pytest.raises(CapbiasError, match=missing):
-        app.has_sign_in()
+        app.sign_in()
 
 
 def test_an_address_that_others_reach_needs_sign_in_or_a_word(secrets, monkeypatch):

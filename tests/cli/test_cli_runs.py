@@ -63,7 +63,7 @@ def test_a_plan_is_run_once_and_kept(here, capsys):
     assert {run.run_id: run.created for run in workspace(here).runs()} == first, "a run is not made again"
     assert Path("again.csv").read_bytes() == Path("rows.csv").read_bytes()
     capsys.readouterr()
-    assert cli.main(["runs", "--json"]) == 0
+    assert cli.main(["run", "status", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert {row["status"] for row in listed} == {"finished"} and {row["progress"] for row in listed} == {1}
     assert any(row["what"].startswith("strong: ") and "2 seeds" in row["what"] for row in listed)
@@ -93,31 +93,31 @@ def queued(here: Path) -> list[str]:
 @pytest.mark.long
 def test_runs_are_cancelled_and_resumed_by_the_beginning_of_their_ids(here, capsys):
     first, second = queued(here)
-    assert cli.main(["cancel", first[:6]]) == 0
+    assert cli.main(["run", "cancel", first[:6]]) == 0
     assert f"{first} cancelled: strong" in capsys.readouterr().out
     assert workspace(here).run(first).status == "cancelled" and workspace(here).run(second).status == "queued"
-    assert cli.main(["runs", "--status", "cancelled"]) == 0
+    assert cli.main(["run", "status", "--status", "cancelled"]) == 0
     assert first in (printed := capsys.readouterr().out) and second not in printed
-    assert cli.main(["resume", second]) == 2
+    assert cli.main(["run", "resume", second]) == 2
     assert "still under way" in capsys.readouterr().err
-    assert cli.main(["cancel", "--all"]) == 0
-    assert cli.main(["resume", first]) == 0
+    assert cli.main(["run", "cancel", "--all"]) == 0
+    assert cli.main(["run", "resume", first]) == 0
     assert workspace(here).run(first).status == "finished" and workspace(here).run(second).status == "cancelled"
-    assert cli.main(["resume", "--all"]) == 0
+    assert cli.main(["run", "resume", "--all"]) == 0
     assert {run.status for run in workspace(here).runs()} == {"finished"}
     capsys.readouterr()
-    assert cli.main(["resume", "--all"]) == 0
+    assert cli.main(["run", "resume", "--all"]) == 0
     assert "no run failed, died or was cancelled" in capsys.readouterr().err
-    assert cli.main(["cancel", first]) == 2
+    assert cli.main(["run", "cancel", first]) == 2
     assert "finished: nothing to cancel" in capsys.readouterr().err
-    assert cli.main(["resume", first]) == 2
+    assert cli.main(["run", "resume", first]) == 2
 
 
 BAD = {
-    "no run": (["cancel"], "--all"),
-    "ids and all": (["cancel", "a", "--all"], "--all"),
-    "an unknown run": (["resume", "zz"], "run 'zz'"),
-    "an unknown status": (["runs", "--status", "done"], "--status 'done'"),
+    "no run": (["run", "cancel"], "--all"),
+    "ids and all": (["run", "cancel", "a", "--all"], "--all"),
+    "an unknown run": (["run", "resume", "zz"], "run 'zz'"),
+    "an unknown status": (["run", "status", "--status", "done"], "--status 'done'"),
     "no plan": (["run", "nowhere.toml"], "nowhere.toml"),
     "no bundle": (["reproduce", "files/human.json"], "human.json"),
     "a tolerance below 0": (["reproduce", "b.zip", "--tolerance=-1"], "--tolerance is -1"),

@@ -123,7 +123,7 @@ def test_what_is_kept_is_listed_and_an_import_refused(files, tmp_path, capsys, s
         assert cli.main(keep) == 0
         getattr(disk, state)()
         capsys.readouterr()
-        assert cli.main(["list", *home]) == 0 and cli.main(["runs", *home]) == 0
+        assert cli.main(["list", *home]) == 0 and cli.main(["run", "status", *home]) == 0
         listed = capsys.readouterr().out
         assert "captions" in listed and str(IMAGES) in listed
         keep[1] = str(files / "b.csv")
@@ -142,8 +142,8 @@ def damaged(home: Path) -> None:
     (home / "capbias.sqlite").write_bytes(b"\xff" * 4096)
 
 
-@pytest.mark.parametrize(("harm", "message"), [(newer, "form 99"), (damaged, "cannot be used")])
-@pytest.mark.parametrize("asked", [["list"], ["runs"], ["cancel", "--all"], ["demo"]], ids=lambda asked: asked[0])
+@pytest.mark.parametrize(("harm", "message"), [(newer, "tables 99"), (damaged, "cannot be used")])
+@pytest.mark.parametrize("asked", [["list"], ["run", "status"], ["run", "cancel", "--all"], ["demo"]], ids=" ".join)
 def test_a_workspace_that_cannot_be_used_is_one_line_and_code_2(tmp_path, capsys, harm, message, asked):
     Workspace(tmp_path)
     harm(tmp_path)

@@ -13,7 +13,6 @@ from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import Measure, Outcome
-from capbias_core.measures.cost import per_image
 from capbias_core.measures.options import ArtifactOptions
 from capbias_core.measures.registry import MEASURES
 from capbias_core.present.overlay import thumbnail
@@ -167,7 +166,7 @@ def keep_list(job):
 
 
 def test_a_run_that_makes_an_item(tmp_path, folder, monkeypatch):
-    copies = Measure("copies", "copies", keep_list, per_image(1.0), options=ArtifactOptions, makes="boxes")
+    copies = Measure("copies", "copies", keep_list, options=ArtifactOptions, makes="boxes")
     monkeypatch.setitem(MEASURES, "copies", copies)
     workspace = Workspace(tmp_path / "home")
     keep_images(workspace, folder, "mine")

@@ -436,7 +436,7 @@ def score(files: Path, *extra: str) -> list[str]:
         "score",
         "--captions",
         str(files / "sat.csv"),
-        "--attributes",
+        "--labels",
         str(files / "labels.csv"),
         "--attribute",
         "group",
@@ -475,21 +475,21 @@ def test_score_refuses_what_does_not_fit(files, capsys, monkeypatch, extra, mess
 
 
 def test_align_prints_a_row_a_delta(files, capsys, monkeypatch):
-    monkeypatch.setattr("capbias_core.cli.align.has_java", lambda: False)
+    monkeypatch.setattr("capbias_core.cli.views.has_java", lambda: False)
     monkeypatch.setattr(measure, "has_java", lambda: False)
     options = ["--captions", "sat.csv", "--references", "human.csv", "--vectors", "glove.txt", "--delta", "0", "0.4"]
     monkeypatch.chdir(files)
-    assert cli.main(["align", *options, "--output", "sweep.csv"]) == 0
+    assert cli.main(["score", "--view", "align", *options, "--output", "sweep.csv"]) == 0
     table = pd.read_csv("sweep.csv")
     assert table["delta"].tolist() == [0, 0.4] and table["contextual"].tolist() == [0, 100]
     assert table["unknown"].tolist() == [50, 0] and table["unknown_constant"].tolist() == [50, 50]
     assert table["METEOR"].isna().all() and capsys.readouterr().err.count("no Java") == 1
-    labels = ["--attributes", "labels.csv"]
-    assert cli.main(["align", *options, *labels]) == 2
+    labels = ["--labels", "labels.csv"]
+    assert cli.main(["score", "--view", "align", *options, *labels]) == 2
     assert "--labels" in capsys.readouterr().err
-    assert cli.main(["align", *options, *labels, "--attribute", "group"]) == 0
-    assert cli.main(["align", *options, "--attribute", "gendre"]) == 2
-    assert cli.main(["align", *options, "--delta", "nan"]) == 2
+    assert cli.main(["score", "--view", "align", *options, *labels, "--attribute", "group"]) == 0
+    assert cli.main(["score", "--view", "align", *options, "--attribute", "gendre"]) == 2
+    assert cli.main(["score", "--view", "align", *options, "--delta", "nan"]) == 2
     assert "a cosine distance" in capsys.readouterr().err
 
 

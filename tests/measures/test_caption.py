@@ -16,8 +16,7 @@ from capbias_core.cli import main
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.caption import CaptionOptions
-from capbias_core.runs.artifact_runs import apart
-from capbias_core.runs.caption_runs import coco_results, plan_captioning
+from capbias_core.runs.artifact_runs import apart, coco_results, plan_captioning
 from capbias_core.runs.engine import needs_workers
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
@@ -290,7 +289,19 @@ def test_weights_that_were_changed_since_are_refused(workspace, blip, tmp_path):
 @pytest.mark.slow
 def test_photographs_to_coco_results_in_a_worker(blip, folder, tmp_path, capsys):
     output = tmp_path / "captions.json"
-    words = ["caption", str(folder), "--captioner", str(blip), "--beams", "2", "--length", "6", "--batch", "4"]
+    words = [
+        "images",
+        "caption",
+        str(folder),
+        "--captioner",
+        str(blip),
+        "--beams",
+        "2",
+        "--length",
+        "6",
+        "--batch",
+        "4",
+    ]
     assert main([*words, "--device", "cpu", "--output", str(output)]) == 0
     told = capsys.readouterr().err
     assert BROKEN in told and "10 captions by tiny-blip" in told
@@ -305,9 +316,21 @@ def test_photographs_to_coco_results_in_a_worker(blip, folder, tmp_path, capsys)
 def test_a_collections_photographs_are_captioned_and_listed(workspace, blip, capsys, monkeypatch):
     monkeypatch.setattr("capbias_core.runs.engine.needs_workers", lambda spec: False)  # a worker takes seconds
     home = ["--workspace", str(workspace.folder)]
-    words = ["caption", "--collection", "mine", *home, "--captioner", str(blip), "--beams", "1", "--length", "4"]
+    words = [
+        "images",
+        "caption",
+        "--collection",
+        "mine",
+        *home,
+        "--captioner",
+        str(blip),
+        "--beams",
+        "1",
+        "--length",
+        "4",
+    ]
     assert main(words) == 0
-    assert "kept: captions tiny-blip in the collection mine" in capsys.readouterr().err
+    assert "stored: captions tiny-blip in the collection mine" in capsys.readouterr().err
     assert main(["list", *home]) == 0
     assert "caption" in capsys.readouterr().out
     workspace.delete(workspace.item("captions", "tiny-blip", "mine"))
@@ -332,13 +355,13 @@ def test_wrong_use_is_one_clear_line(workspace, blip, folder, words, what, capsy
     (folder.parent / "twice").mkdir(exist_ok=True)
     (folder.parent / "twice" / "1.jpg").touch()
     given = [word.format(folder=folder) for word in words]
-    assert main(["caption", *given, "--captioner", str(blip)]) == 2
+    assert main(["images", "caption", *given, "--captioner", str(blip)]) == 2
     told = capsys.readouterr().err
     assert what in told and told.count("error:") == 1
 
 
 def test_missing_weights_in_the_terminal(folder, capsys):
-    assert main(["caption", str(folder), "--captioner", "nobody/knows-this"]) == 2
+    assert main(["images", "caption", str(folder), "--captioner", "nobody/knows-this"]) == 2
     assert "hf download nobody/knows-this" in capsys.readouterr().err
 
 
@@ -352,7 +375,7 @@ def test_results_keep_what_is_no_number():
 def test_planning_a_run_loads_no_torch(workspace, blip):
     code = (
         "import sys\nfrom capbias_core.measures.caption import CaptionOptions\n"
-        "from capbias_core.runs.caption_runs import plan_captioning\n"
+        "from capbias_core.runs.artifact_runs import plan_captioning\n"
         "from capbias_core.workspace.store import Workspace\n"
         f"options = CaptionOptions(captioner={str(blip)!r})\n"
         f"plan_captioning(Workspace({str(workspace.folder)!r}), 'mine', options)\n"

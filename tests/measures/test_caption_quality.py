@@ -372,7 +372,7 @@ def test_the_command_line_on_a_machine_without_java(tmp_path, monkeypatch, capsy
     pd.DataFrame({"image_id": list(IMAGES), "caption": CANDIDATES}).to_csv("mine.csv", index=False)
     human = [(image, text) for image, own in IMAGES.items() for text in own[1]]
     pd.DataFrame(human, columns=["image_id", "caption"]).to_csv("human.csv", index=False)
-    argv = ["score", "--captions", "mine.csv", "--attributes", "labels.csv", "--attribute", "gender"]
+    argv = ["score", "--captions", "mine.csv", "--labels", "labels.csv", "--attribute", "gender"]
     assert cli.main([*argv, "--references", "human.csv", "--metric", "performance_gap", "--output", "out.csv"]) == 0
     said = capsys.readouterr().err
     assert "meteor, meteor_gap left out" in said and "own tokens" in said

@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -722,7 +723,7 @@ def files(tmp_path) -> list[str]:
         "score",
         "--captions",
         str(places["captions"]),
-        "--attributes",
+        "--labels",
         str(places["attributes"]),
         "--attribute",
         "gender",
@@ -781,7 +782,7 @@ TEXTS = ["a man with a dog", "a woman with a dog", "a man with a dog", "", "peop
 def test_plain_text_lines(tmp_path, capsys):
     file = tmp_path / "lines.txt"
     file.write_text("\n".join(TEXTS))
-    assert main(["text", "--input", str(file), "--attribute", "gender", "--per-object"]) == 0
+    assert main(["score", "--view", "text", "--input", str(file), "--attribute", "gender", "--per-object"]) == 0
     done = capsys.readouterr()
     rows = csv_of(done.out)
     assert value_of(rows, COOCCURRENCE, "Male") == pytest.approx(2 / 3)
@@ -824,7 +825,18 @@ def test_keywords_are_the_content_words_of_most_texts(tmp_path, capsys):
     assert {"happy", "drinks"} <= set(others) and not {"man", "her", "people", "the", "at"} & set(others)
     file = tmp_path / "lines.txt"
     file.write_text("\n".join(texts))
-    asked = ["text", "--input", str(file), "--attribute", "gender", "--per-object", "--object-words", "happy"]
+    asked = [
+        "score",
+        "--view",
+        "text",
+        "--input",
+        str(file),
+        "--attribute",
+        "gender",
+        "--per-object",
+        "--object-words",
+        "happy",
+    ]
     assert main([*asked, "--keywords", "2"]) == 0
     done = capsys.readouterr()
     assert set(csv_of(done.out)["object"]) == {"", "coffee", "party"} and "keywords: coffee, party" in done.err
@@ -839,15 +851,13 @@ def test_texts_in_the_browser(tiny, minilm, tmp_path, monkeypatch):
     class Answered:
         """The future of a worker that has answered."""
 
-        status = "finished"
-
         def __init__(self, function, *given):
             self.result = partial(function, *given)
 
         def done(self) -> bool:
             return True
 
-    monkeypatch.setattr("pages.ui.texts.ask_worker", Answered)
+    monkeypatch.setattr("pages.ui.texts.torch_executor", lambda: SimpleNamespace(submit=Answered))
     texts = ["a man drinks coffee"] * 3 + ["a woman and coffee", "a woman with a dog", "nobody"]
     page = testing.AppTest.from_file(str(Path("app.py").resolve()), default_timeout=60)
     page.run().switch_page("pages/4_Objects.py").run()

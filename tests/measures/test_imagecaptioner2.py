@@ -154,10 +154,10 @@ def scratch(**other):
 
 
 def joint(**other):
-    from capbias_core.attackers.networks.recurrent import RecurrentAttacker
+    from capbias_core.attackers.networks.scratch import RecurrentAttacker
     from capbias_core.vision.joint import JointJudge
 
-    text = RecurrentAttacker(embedding=16, hidden=16, layers=1, ways=1)
+    text = RecurrentAttacker(embedding=16, hidden=16, layers=1)
     return JointJudge(**{**SETTINGS, "text": text, **other})
 
 
@@ -178,32 +178,33 @@ def test_attention_follows_show_attend_and_tell():
     """Its Eq. 4 to 6 and the gate of section 4.2.1, in numpy; and what is attended to reaches the answer."""
     import torch
 
+    from capbias_core.attackers.networks.batches import Encoded
     from capbias_core.vision.judge import JudgeNetwork
 
     torch.manual_seed(0)
-    network, rng = JudgeNetwork(9, scratch()), np.random.default_rng(0)
+    network, rng = JudgeNetwork(9, scratch()).eval(), np.random.default_rng(0)
     places, state = rng.normal(size=(5, 16)).astype(np.float32), rng.normal(size=32).astype(np.float32)
     with torch.no_grad():
         for bias in (network.weigh.bias, network.gate.bias, network.of_place.bias, network.of_state.bias):
             bias.normal_()
-        seen, asking = torch.from_numpy(places)[None, None], torch.from_numpy(state)[None, None]
-        found = network._attend(seen, network.of_place(seen), asking)[0, 0].numpy()
+        seen, asking = torch.from_numpy(places)[None], torch.from_numpy(state)[None]
+        found = network._attend(seen, network.of_place(seen), asking)[0].numpy()
 
     def linear(layer, values):
-        return values @ layer.weight[0].detach().numpy().T + layer.bias[0].detach().numpy()
+        return values @ layer.weight.detach().numpy().T + layer.bias.detach().numpy()
 
     energies = linear(network.weigh, np.tanh(linear(network.of_place, places) + linear(network.of_state, state)))[:, 0]
     weights = np.exp(energies) / np.exp(energies).sum()
     gate = 1 / (1 + np.exp(-linear(network.gate, state)))
     assert found == pytest.approx(gate * (weights[:, None] * places).sum(axis=0), abs=1e-5)
 
-    picture = torch.from_numpy(rng.integers(0, 255, (1, 1, 3, SIZE, SIZE)).astype(np.uint8))
+    picture = torch.from_numpy(rng.integers(0, 255, (1, 3, SIZE, SIZE)).astype(np.uint8))
     for way in (network.input, network.attended):  # what is attended to enters the LSTM, and the answer itself
         kept, answers = way.weight.data.clone(), []
         way.weight.data.zero_()
         for bias in (-50.0, -50.0, 50.0):  # the gate closed twice, then open
             network.gate.bias.data.fill_(bias)
-            answers.append(network(picture, torch.tensor([[[4, 5]]]), torch.tensor([[2]])))
+            answers.append(network(picture, Encoded.of([[4, 5]]), np.array([0])))
         assert torch.equal(answers[0], answers[1]) and not torch.allclose(answers[0], answers[2], atol=1e-3)
         way.weight.data.copy_(kept)
 
@@ -221,7 +222,7 @@ def test_frozen_vectors_on_both_sides():
     assert (fitted.logits(corpus, test)[:, 0] > 0).tolist() == labels[test].astype(bool).tolist()
 
 
-def few(judge, seeds, program=None):
+def few(judge, seeds):
     """Logits of a short training of some seeds on unequally many captions of unequal lengths."""
     from capbias_core.vision.image_text_training import PairCorpus
 
@@ -231,8 +232,6 @@ def few(judge, seeds, program=None):
     corpus = PairCorpus(pixels, np.arange(80), captions)
     rows = [np.arange(60) if seed else np.arange(4, 60) for seed in seeds]
     known = [labels[own] for own in rows]
-    if program:
-        return program(judge, corpus, rows, known, seeds)
     fitted = judge.fit_many(corpus, rows, known, 2, seeds, silent)
     return [own.logits(corpus, np.arange(60, 80)) for own in fitted]
 
@@ -242,26 +241,6 @@ def test_the_same_seed_gives_the_same_numbers_whoever_trains_beside_it():
     both, again, alone = few(short, [0, 1]), few(short, [0, 1]), few(short, [1])
     assert np.array_equal(both, again) and np.array_equal(both[1], alone[0])
     assert not np.allclose(both[0], both[1])
-
-
-@pytest.mark.parametrize("make", [scratch, joint])
-def test_seeds_as_one_network_learn_what_they_learn_alone(make):
-    """The way of CUDA, on a CPU: parameters of both seeds stacked, groups of channels, padded vocabularies."""
-    import torch
-
-    from capbias_core.vision.image_text_training import FittedPair, PairProgram
-
-    def together(judge, corpus, rows, known, seeds):
-        each = zip(rows, known, seeds, strict=True)
-        fits = [judge._prepared(corpus, own, label, 2, seed) for own, label, seed in each]
-        PairProgram(judge, corpus, torch.from_numpy(corpus.sight), fits, torch.device("cpu")).train(silent)
-        return [
-            FittedPair(judge, fit.vocabulary, fit.network, torch.device("cpu"), 2).logits(corpus, np.arange(60, 80))
-            for fit in fits
-        ]
-
-    judge = make(epochs=3, dropout=0.0, patience=3)
-    assert np.allclose(few(judge, [0, 1], together), few(judge, [0, 1]), atol=1e-3)
 
 
 # a captioner of transformers as judge
@@ -424,7 +403,7 @@ def test_a_pretrained_judge_is_asked_about_all_balanced_photographs(blip, tmp_pa
 
 def test_a_captioner_judges_its_own_captions(blip, tmp_path):
     from capbias_core.measures.caption import CaptionOptions
-    from capbias_core.runs.caption_runs import plan_captioning
+    from capbias_core.runs.artifact_runs import plan_captioning
     from capbias_core.workspace.photographs import ORIGINALS
 
     workspace = kept(tmp_path, 80, pictures=8)
@@ -632,7 +611,19 @@ def test_the_command_reads_captions_and_human_scores(tmp_path, capsys):
     out = tmp_path / "out.csv"
     files = [str(tmp_path / f"{name}.json") for name in SETS]
     code = cli.main(
-        ["anonymous-bench", "--captions", *files, "--attribute", "gender", "--human", str(people), "--output", str(out)]
+        [
+            "score",
+            "--view",
+            "anonymous-bench",
+            "--captions",
+            *files,
+            "--attribute",
+            "gender",
+            "--human",
+            str(people),
+            "--output",
+            str(out),
+        ]
     )
     rows = pd.read_csv(out)
     assert code == 0 and "proxy" in capsys.readouterr().err

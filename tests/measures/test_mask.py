@@ -15,8 +15,8 @@ from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.mask import MASKED, MaskOptions
 from capbias_core.measures.object_associations import departures, departures_in
+from capbias_core.runs.artifact_runs import folder_name, plan_masking
 from capbias_core.runs.engine import Engine
-from capbias_core.runs.mask_runs import folder_name, plan_masking
 from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, silent
 from capbias_core.vision.mask_regions import MaskRule, NothingToMask, hidden_pixels, regions_to_drop
@@ -641,7 +641,7 @@ def files(scene):
 
 @pytest.mark.long
 def test_mask_files(files, pixels, capsys):
-    given = ["mask", str(files / "pictures"), "--instances", str(files / "instances.json")]
+    given = ["images", "mask", str(files / "pictures"), "--instances", str(files / "instances.json")]
     assert main([*given, "--condition", "segment", "box", "--output", str(files / "out")]) == 0
     said = capsys.readouterr()
     lines = said.out.splitlines()
@@ -657,7 +657,15 @@ def test_mask_files(files, pixels, capsys):
 def test_mask_writes_over_its_own_files_alone(files, capsys, conditions):
     """A file of the user's under the name of a masked photograph is refused before anything is written."""
     out = files / "out"
-    given = ["mask", str(files / "pictures"), "--instances", str(files / "instances.json"), "--output", str(out)]
+    given = [
+        "images",
+        "mask",
+        str(files / "pictures"),
+        "--instances",
+        str(files / "instances.json"),
+        "--output",
+        str(out),
+    ]
     place = out / "segment" if len(conditions) > 1 else out
     assert main([*given, "--condition", *conditions]) == 0
     assert main([*given, "--condition", *conditions, "--fill", "mean"]) == 0, "again, over its own"
@@ -676,7 +684,7 @@ def test_mask_writes_over_its_own_files_alone(files, capsys, conditions):
 @pytest.mark.long
 def test_mask_by_boxes(files, capsys):
     (files / "boxes.csv").write_text("image,class,confidence,x1,y1,x2,y2\n000001.png,person,0.9,0,0,3,2\n")
-    given = ["mask", str(files / "pictures" / "000001.png"), "--boxes", str(files / "boxes.csv")]
+    given = ["images", "mask", str(files / "pictures" / "000001.png"), "--boxes", str(files / "boxes.csv")]
     assert main([*given, "--condition", "box", "--output", str(files / "out")]) == 0
     assert capsys.readouterr().out.endswith(",0.2\n")  # 6 of 30 pixels
     assert main([*given, "--condition", "part", "--output", str(files / "out")]) == 2
@@ -686,7 +694,7 @@ def test_mask_by_boxes(files, capsys):
 @pytest.mark.long
 def test_mask_the_labelled_person(files, pixels):
     (files / "labels.csv").write_text("image,class,confidence,x1,y1,x2,y2\n000001.png,person,1,0,0,1,2\n")
-    given = ["mask", str(files / "pictures" / "000001.png"), "--instances", str(files / "instances.json")]
+    given = ["images", "mask", str(files / "pictures" / "000001.png"), "--instances", str(files / "instances.json")]
     further = ["--condition", "segment", "object", "--object", "tennis racket", "--output", str(files / "out")]
     assert main([*given, *further, "--labelled", str(files / "labels.csv")]) == 0
     assert (read_photograph(files / "out" / "segment" / "000001.png") == filled(pixels, SMALL)).all()
@@ -696,11 +704,11 @@ def test_mask_the_labelled_person(files, pixels):
 @pytest.mark.long
 def test_mask_a_collection(scene, capsys):
     home = ["--workspace", str(scene.folder), "--collection", "c"]
-    assert main(["mask", *home, "--condition", "object", "--object", "dog", "tennis racket"]) == 0
-    assert "kept: photographs photographs (object masked)" in capsys.readouterr().err
+    assert main(["images", "mask", *home, "--condition", "object", "--object", "dog", "tennis racket"]) == 0
+    assert "stored: photographs photographs (object masked)" in capsys.readouterr().err
     assert scene.item("images", "photographs (object masked)", "c").rows == 3
     asked = ["--condition", "segment", "object", "--object", "dog", "tennis racket", "--only-masked"]
-    assert main(["mask", *home, *asked]) == 0
+    assert main(["images", "mask", *home, *asked]) == 0
     assert "2: without one of the correlated objects" in capsys.readouterr().err
     assert scene.item("images", "photographs (object masked, only masked)", "c").rows == 2
     assert scene.item("images", "photographs (segment masked)", "c").rows == 2
@@ -708,7 +716,7 @@ def test_mask_a_collection(scene, capsys):
 
 def test_regions_from_a_terminal(files, capsys):
     (files / "regions.csv").write_text("image_id,x1,y1,x2,y2\n1,1,1,3,2\n1,0,0,1,1\n9,0,0,1,1\n1,3,3,2,2\n")
-    given = ["mask", "--regions", str(files / "regions.csv"), "--instances", str(files / "instances.json")]
+    given = ["images", "mask", "--regions", str(files / "regions.csv"), "--instances", str(files / "instances.json")]
     assert main([*given, "--condition", "box"]) == 0
     said = capsys.readouterr()
     assert said.out == "image_id,x1,y1,x2,y2,line,condition\n1,1.0,1.0,3.0,2.0,2,box\n"
@@ -724,13 +732,13 @@ def test_regions_from_a_terminal(files, capsys):
         (["--instances", "instances.json"], "--output"),
         (["--instances", "instances.json", "--output", "pictures"], "holds originals"),
         (["--instances", "instances.json", "--output", "out", "--people", "x"], "--people needs --collection"),
-        (["--collection", "c"], "places and --collection"),
+        (["--collection", "c"], "photographs and --collection"),
         (["--only-masked"], "--only-masked needs the condition object"),
     ],
 )
 def test_usage_that_does_not_go_together(files, further, said, capsys, monkeypatch):
     monkeypatch.chdir(files)
-    assert main(["mask", "pictures", "--condition", "box", *further]) == 2
+    assert main(["images", "mask", "pictures", "--condition", "box", *further]) == 2
     assert said in capsys.readouterr().err
 
 

@@ -185,7 +185,7 @@ def demo_home(tmp_path) -> Path:
 
 
 def worker_of(process) -> psutil.Process:
-    """The Dask worker below the server: the process that has torch."""
+    """The process below the server that has torch."""
     below = psutil.Process(process.pid).children(recursive=True)
     return next(child for child in below if "libtorch" in Path(f"/proc/{child.pid}/maps").read_text())
 

@@ -49,7 +49,7 @@ def home(coco_bias, tmp_path_factory):
     assert main(["import", labels, "--kind", "attributes", "--attribute", "gender", *own]) == 0
     for name in ("sat", "sat_masked_person"):
         assert main(["import", str(coco_bias / "results" / f"{name}.json"), "--kind", "captions", *own]) == 0
-    measured = ["conditions", "--attribute", "gender", "--metric", "lic", "--seeds", "2", *own]
+    measured = ["score", "--view", "conditions", "--attribute", "gender", "--metric", "lic", "--seeds", "2", *own]
     assert main([*measured, "--output", str(folder / "rows.csv")]) == 0
     workspace = Workspace(folder)
     keep_images(workspace, coco_bias / "images", COLLECTION)

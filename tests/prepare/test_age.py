@@ -207,7 +207,7 @@ def scored(text: str) -> dict[str, dict]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("labels", [[], ["--attributes", "gender.csv"]], ids=["no table", "a table without age"])
+@pytest.mark.parametrize("labels", [[], ["--labels", "gender.csv"]], ids=["no table", "a table without age"])
 def test_score_derives_age_from_references(here, capsys, labels):
     more = ["--references", "human.json", "--metric", "lic", "ratio", "error", "--seeds", "2"]
     assert cli.main([*AGE, *labels, *more]) == 0
@@ -222,7 +222,7 @@ def test_score_derives_age_from_references(here, capsys, labels):
 
 @pytest.mark.long
 def test_a_column_of_the_table_goes_before_the_rule(here, capsys):
-    argv = [*AGE, "--attributes", "ages.csv", "--references", "human.json", "--metric", "ratio", "error"]
+    argv = [*AGE, "--labels", "ages.csv", "--references", "human.json", "--metric", "ratio", "error"]
     assert cli.main(argv) == 0
     printed = capsys.readouterr()
     assert "derived from" not in printed.err
@@ -243,23 +243,15 @@ def test_a_rule_of_ones_own(here, capsys):
 REFERENCES = ["--references", "human.json"]
 BAD = {
     "no references": (AGE, "--references"),
-    "no references, another table": ([*AGE, "--attributes", "gender.csv"], "age"),
+    "no references, another table": ([*AGE, "--labels", "gender.csv"], "age"),
     "only old": ([*AGE, "--references", "adults.json"], "no image is young"),
     "values": ([*AGE, *REFERENCES, "--values", "young", "old"], "--values"),
     "a column without a table": ([*AGE, *REFERENCES, "--attribute-column", "x"], "--labels"),
-    "no such column": ([*AGE, *REFERENCES, "--attributes", "gender.csv", "--attribute-column", "x"], "column 'x'"),
+    "no such column": ([*AGE, *REFERENCES, "--labels", "gender.csv", "--attribute-column", "x"], "column 'x'"),
     "race is not derived": (["score", "--captions", "model.json", "--attribute", "race", *REFERENCES], "--labels"),
     "explain has no references": (["explain", "--captions", "model.json", "--attribute", "age"], "human captions"),
-    "import of nothing": (["import", "--kind", "attributes"], "--from-references"),
-    "two sources": (["import", "gender.csv", "--kind", "attributes", "--from-references", "human"], "FILE"),
-    "captions from references": (["import", "--kind", "captions", "--from-references", "human"], "--from-references"),
-    "no attribute to derive": (["import", "--kind", "attributes", "--from-references", "human"], "--attribute"),
-    "no rule": (["import", "--kind", "attributes", "--from-references", "human", "--attribute", "race"], "--attribute"),
-    "a rule without captions": (["import", "gender.csv", "--kind", "attributes", "--both", "drop"], "--both"),
-    "no collection": (
-        ["import", "--kind", "attributes", "--from-references", "human", "--attribute", "age"],
-        "collection 'my captions'",
-    ),
+    "no rule": (["labels", "derive", "race", "--references", "human", "--collection", "x"], "'race'"),
+    "no collection": (["labels", "derive", "age", "--references", "human", "--collection", "x"], "collection 'x'"),
 }
 
 
@@ -274,7 +266,7 @@ def test_bad_input_is_one_line_and_code_2(here, capsys, argv, message):
 
 # a workspace
 
-DERIVE = ["import", "--kind", "attributes", "--from-references", "human", "--attribute", "age"]
+DERIVE = ["labels", "derive", "age", "--references", "human", "--collection", "my captions"]
 KEPT = "age derived from human: young 24, old 30; neither 6, left out"
 
 
@@ -286,7 +278,7 @@ def test_labels_of_kept_captions(here, capsys):
     assert cli.main(["import", "human.json", "--kind", "references"]) == 0
     scoring = ["score", "--collection", "my captions", "--attribute", "age", "--metric", "ratio"]
     assert cli.main(scoring) == 2
-    assert "--attribute age --from-references NAME" in capsys.readouterr().err
+    assert "capbias labels derive age --references NAME" in capsys.readouterr().err
     assert cli.main([*DERIVE, "--dry-run"]) == 0
     assert capsys.readouterr().out.splitlines() == [KEPT, "nothing was stored (--dry-run)"]
     assert Workspace().items("attributes") == []
@@ -324,7 +316,7 @@ def test_emotion_from_a_column(here, capsys):
     emotions = get_attribute("emotion").values
     rows = [f"{image},{emotions[image % 9]}" for image in range(1, IMAGES + 1)]
     (here / "emotions.csv").write_text("\n".join(["image_id,emotion", *rows]) + "\n")
-    argv = ["score", "--captions", "model.json", "--attribute", "emotion", "--attributes", "emotions.csv"]
+    argv = ["score", "--captions", "model.json", "--attribute", "emotion", "--labels", "emotions.csv"]
     assert cli.main([*argv, "--metric", "error", "ratio", "length"]) == 0
     printed = capsys.readouterr()
     assert "ratio left out: emotion has 9 values" in printed.err and "error left out: no caption names" in printed.err

@@ -85,8 +85,8 @@ def test_labels_say_that_they_are_derived(tmp_path):
 def test_the_terminal_derives_by_the_rule_that_is_asked_for(tmp_path, capsys):
     workspace = Workspace(tmp_path)
     workspace.keep("references", "human", frame_of(CAPTIONS), "c", "human.json")
-    place = ["--workspace", str(tmp_path), "--collection", "c", "--attribute", "gender", "--from-references", "human"]
-    asked = ["import", "--kind", "attributes", *place, "--at-least", "1", "--both", "majority"]
+    place = ["--workspace", str(tmp_path), "--collection", "c", "--references", "human"]
+    asked = ["labels", "derive", "gender", *place, "--at-least", "1", "--both", "majority"]
     assert cli.main(asked) == 0
     assert "Female 2, Male 1; several or neither 3" in capsys.readouterr().out
     details = workspace.item("attributes", "gender from human", "c").details["derived"]
@@ -100,9 +100,7 @@ def test_given_labels_go_before_derived_ones_and_cuts_are_left_out(tmp_path, cap
     labels = pd.DataFrame({"image_id": list("1234"), "gender": ["Male", "Female"] * 2})
     keep(workspace, references=frame, captions={"model": frame}, labels={"given": labels})
     workspace.keep("captions", "model, first 5 words", frame, "c", "test", {"cut": {"of": "model", "words": 5}})
-    assert (
-        cli.main(["import", "--kind", "attributes", *place, "--attribute", "gender", "--from-references", "human"]) == 0
-    )
+    assert cli.main(["labels", "derive", "gender", *place, "--references", "human"]) == 0
     capsys.readouterr()
     assert cli.main(["score", *place, "--attribute", "gender", "--metric", "error", "--format", "csv"]) == 0
     said = capsys.readouterr()

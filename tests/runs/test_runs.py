@@ -22,9 +22,8 @@ from capbias_core.metrics.evidence import HeldOut
 from capbias_core.prepare import align
 from capbias_core.present.table import scores_table
 from capbias_core.runs.engine import execute
-from capbias_core.runs.later_metrics import add_later_metrics
 from capbias_core.runs.plan import Request, plan
-from capbias_core.runs.run import run_one
+from capbias_core.runs.run import add_later_metrics, run_one
 from capbias_core.workspace.labels import attribute_from, labels_for, mapping_details, suggested_details
 from capbias_core.workspace.store import Workspace, bytes_frame
 from tests.collections_ import keep

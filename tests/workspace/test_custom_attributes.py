@@ -129,7 +129,7 @@ def files(folder):
 def test_score_of_files_knows_the_attributes_of_a_named_workspace(workspace, tmp_path, capsys, monkeypatch):
     """Named by CAPBIAS_HOME or by --workspace."""
     own_attributes.keep(workspace, OWN)
-    ask = [*files(tmp_path), "error", "--attributes", "labels.csv"]
+    ask = [*files(tmp_path), "error", "--labels", "labels.csv"]
     assert cli.main(ask) == 0
     assert ",mood,model,error," in capsys.readouterr().out
     monkeypatch.delenv("CAPBIAS_HOME")
@@ -153,7 +153,7 @@ def test_import_maps_and_derives_ones_own(workspace, tmp_path, capsys):
     assert cli.main(["import", "labels.csv", "--kind", "attributes", "--attribute", "mood"]) == 0
     assert "mood (column mood): calm from calm; loud from loud" in capsys.readouterr().out
     assert cli.main(["import", "human.json", "--kind", "references"]) == 0
-    derive = ["import", "--kind", "attributes", "--attribute", "mood", "--from-references", "human"]
+    derive = ["labels", "derive", "mood", "--references", "human", "--collection", "my captions"]
     assert cli.main(derive) == 0
     table = workspace.item("attributes", "mood from human", "my captions")
     assert table.details["attributes"]["mood"]["attribute"]["words"]["loud"] == ["noisy"]
@@ -161,21 +161,21 @@ def test_import_maps_and_derives_ones_own(workspace, tmp_path, capsys):
 
 def test_attributes_are_listed_printed_and_checked(workspace, tmp_path, capsys):
     own_attributes.keep(workspace, OWN)
-    assert cli.main(["attributes"]) == 0
+    assert cli.main(["labels", "check"]) == 0
     listed = capsys.readouterr().out
     assert all(name in listed for name in ("gender", "race", "age", "emotion", "mood"))
-    assert cli.main(["attributes", "mood"]) == 0
+    assert cli.main(["labels", "check", "mood"]) == 0
     assert capsys.readouterr().out == OWN
-    assert cli.main(["attributes", "gender"]) == 0
+    assert cli.main(["labels", "check", "gender"]) == 0
     (tmp_path / "copy.toml").write_text(capsys.readouterr().out)
-    assert cli.main(["attributes", "--check", "copy.toml"]) == 0
+    assert cli.main(["labels", "check", "copy.toml"]) == 0
     printed = capsys.readouterr()
-    assert "<gender> stands for each of the 67 words" in printed.out and "cannot be kept" in printed.err
+    assert "<gender> stands for each of the 67 words" in printed.out and "cannot store" in printed.err
     files(tmp_path)
     cli.main(["import", "model.json", "--kind", "captions"])
     (tmp_path / "own.toml").write_text(OWN)
     capsys.readouterr()
-    assert cli.main(["attributes", "--check", "own.toml", "--collection", "my captions"]) == 0
+    assert cli.main(["labels", "check", "own.toml", "--collection", "my captions"]) == 0
     out = capsys.readouterr().out
     assert "noisy 20, quiet 20" in out and "a <mood> bus" in out
 
@@ -183,17 +183,16 @@ def test_attributes_are_listed_printed_and_checked(workspace, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--check", "broken.toml"], "(at line 2"),
-        (["--check", "one.toml"], "not a list of two or more different values"),
-        (["--check", "missing.toml"], "missing.toml"),
+        (["broken.toml"], "(at line 2"),
+        (["one.toml"], "not a list of two or more different values"),
+        (["missing.toml"], "missing.toml"),
         (["nothing"], "attribute 'nothing'"),
-        (["gender", "--check", "one.toml"], "NAME and --check"),
-        (["--collection", "x"], "--collection needs a file"),
+        (["--collection", "x"], "--collection needs"),
     ],
 )
 def test_bad_input_of_the_command_is_one_message(workspace, tmp_path, capsys, more, message):
     (tmp_path / "broken.toml").write_text('name = "x"\nvalues = [')
     (tmp_path / "one.toml").write_text('name = "x"\nvalues = ["a"]')
-    assert cli.main(["attributes", *more]) == 2
+    assert cli.main(["labels", "check", *more]) == 2
     err = capsys.readouterr().err
     assert err.startswith("error: ") and message in err and err.count("error:") == 1

@@ -21,7 +21,7 @@ from PIL import Image
 from capbias_core.aggregate.detection_agreement import agreement
 from capbias_core.attributes import get_attribute, word_forms
 from capbias_core.cli import main
-from capbias_core.cli.photographs import named_files
+from capbias_core.cli.images import named_files
 from capbias_core.errors import CapbiasError
 from capbias_core.load import parse, report_objects
 from capbias_core.load.photographs import read_photograph
@@ -405,6 +405,7 @@ def test_a_batch_goes_on_past_bad_pictures_quietly_and_alone(yolo, shipped, tmp_
     folder.mkdir()
     files = bad_pictures(folder, shipped)
     command = [
+        "images",
         "detect",
         *files,
         str(shipped),
@@ -436,11 +437,19 @@ def test_a_batch_goes_on_past_bad_pictures_quietly_and_alone(yolo, shipped, tmp_
 
 def test_nothing_that_can_be_read(yolo, tmp_path, capsys):
     (tmp_path / "text.jpg").write_text("no picture")
-    command = ["detect", str(tmp_path / "text.jpg"), "--weights", str(yolo), "--workspace", str(tmp_path / "home")]
+    command = [
+        "images",
+        "detect",
+        str(tmp_path / "text.jpg"),
+        "--weights",
+        str(yolo),
+        "--workspace",
+        str(tmp_path / "home"),
+    ]
     assert main(command) == 2
     done = capsys.readouterr()
     assert "left out: text.jpg: " in done.err and done.out == ""
-    assert main([*command, "--collection", "c"]) == 2 and main([*command[:1], *command[2:]]) == 2
+    assert main([*command, "--collection", "c"]) == 2 and main([*command[:2], *command[3:]]) == 2
     assert main([*command, "--name", "x"]) == 2
     assert main([*command, "--confidence", "0"]) == 2
 
@@ -455,7 +464,15 @@ def test_photographs_of_one_name_are_told_apart(tmp_path):
 
 
 def test_a_table_of_agreement(looked_at, yolo, coco_bias, capsys):
-    command = ["detect", str(coco_bias / "images"), "--weights", str(yolo), "--workspace", str(looked_at.folder)]
+    command = [
+        "images",
+        "detect",
+        str(coco_bias / "images"),
+        "--weights",
+        str(yolo),
+        "--workspace",
+        str(looked_at.folder),
+    ]
     assert main([*command, "--instances", str(coco_bias / "annotations" / "instances_subset.json")]) == 0
     done = capsys.readouterr()
     table = done.out.strip().splitlines()
@@ -474,8 +491,9 @@ def test_photographs_of_a_collection(looked_at, yolo, coco_bias, tmp_path, monke
                 execute(str(workspace.folder), spec.run_id, "token")
         return list(workspace.runs_of([spec.run_id for spec in specs]).values())
 
-    monkeypatch.setattr(import_module("capbias_core.cli.detect"), "run_all", here)  # the package holds the function
+    monkeypatch.setattr(import_module("capbias_core.cli.images"), "run_all", here)
     command = [
+        "images",
         "detect",
         "--collection",
         "c",
@@ -492,11 +510,13 @@ def test_photographs_of_a_collection(looked_at, yolo, coco_bias, tmp_path, monke
     people = boxes.loc[boxes["object"] == PERSON, "image_id"].nunique()  # 24, or 23 by kernels of another processor
     counted = f"{len(boxes)} boxes on 24 photographs, {people} of them with people; 0 photographs looked at now"
     assert counted in said and people >= 23
-    assert "kept: boxes y8 in the collection c" in said and "kept: objects y8, with the detector's confidence" in said
+    assert (
+        "stored: boxes y8 in the collection c" in said and "stored: objects y8, with the detector's confidence" in said
+    )
     table = pd.read_csv(tmp_path / "boxes.csv")
     assert set(table["class"]) == {"person"} and table["image"].nunique() == people
     assert looked_at.item("objects", "y8", "c").images == 24
-    assert main(command) == 0 and main([*command[:2], "nowhere", *command[3:]]) == 2
+    assert main(command) == 0 and main([*command[:3], "nowhere", *command[4:]]) == 2
     assert main([*command, "--photographs", "masked"]) == 2
 
 
@@ -523,7 +543,7 @@ def test_an_earlier_setting_asked_for_again_gives_its_boxes_again(looked_at, yol
 def test_boxes_of_another_folder_do_not_replace_those_of_the_originals(looked_at, yolo, coco_bias, monkeypatch):
     monkeypatch.setattr("capbias_core.runs.engine.needs_workers", lambda spec: False)  # a worker takes seconds
     keep_images(looked_at, coco_bias / "images", "c", "twin")
-    command = ["detect", "--collection", "c", "--weights", str(yolo), "--workspace", str(looked_at.folder)]
+    command = ["images", "detect", "--collection", "c", "--weights", str(yolo), "--workspace", str(looked_at.folder)]
     assert main(command) == 0 and main([*command, "--photographs", "twin"]) == 0
     kept = {item.name: item.details["photographs"] for item in looked_at.items(BOXES, "c")}
     assert kept[yolo.stem] == "photographs" and kept[f"{yolo.stem} (twin)"] == "twin"
@@ -624,17 +644,7 @@ def test_score_finds_the_objects_first(yolo, shipped, tmp_path, capsys):
     }
     assert 0.8 < float(found["bus.jpg"]["bus"]) < float(found["bus.jpg"]["person"]) < 1
     assert said[0].startswith("9 boxes on 2 photographs")
-    command = [
-        "score",
-        "--captions",
-        "a.json",
-        "--attributes",
-        "a.csv",
-        "--attribute",
-        "gender",
-        "--weights",
-        str(yolo),
-    ]
+    command = ["score", "--captions", "a.json", "--labels", "a.csv", "--attribute", "gender", "--weights", str(yolo)]
     assert main(command) == 2
     assert "--weights needs --photographs" in capsys.readouterr().err
 

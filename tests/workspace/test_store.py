@@ -7,7 +7,6 @@ import signal
 import sqlite3
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -208,20 +207,6 @@ def test_an_unknown_item_lists_those_that_there_are(workspace):
     workspace.keep("captions", "sat", frame("x"), "c", "s")
     with pytest.raises(CapbiasError, match="It has: sat"):
         workspace.item("captions", "nic", "c")
-
-
-def test_a_catalogue_whose_results_do_not_say_what_intervals_are_over_learns_it(tmp_path):
-    """Form 1 had intervals over images alone."""
-    workspace = Workspace(tmp_path)
-    assert workspace.enqueue(spec(), "c", "t") and workspace.claim("r1", "t")
-    rows = [result(), replace(result(), metric="LIC_D", ci_low=1.0, ci_high=2.0)]
-    assert workspace.finish("r1", "t", rows, {}, ())
-    with sqlite3.connect(workspace.database) as db:
-        db.execute("ALTER TABLE results DROP COLUMN interval")
-        db.execute("PRAGMA user_version=1")
-    db.close()
-    again = Workspace(tmp_path).results().set_index("metric")
-    assert again["interval"].to_dict() == {"LIC_M": "", "LIC_D": "images"}
 
 
 @pytest.mark.parametrize("dtype", ["object", "str", "category", "string[pyarrow]", "string[python]"])

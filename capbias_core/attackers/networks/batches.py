@@ -1,28 +1,23 @@
 """Masked captions as numbers, and the batches in which networks read them.
 
-A plain loop pads or packs a batch of mixed length. Here a batch holds captions of one length, so that on a CPU nothing
-is padded. What is left over of each length fills mixed batches. So, as in the plain loop, every epoch reads each
-caption once, in batches of one size in random order, with as many steps; only the company that a caption keeps in its
-batch is not independent of its length.
+A network reads each distinct caption of a batch once, with the others of its length, so nothing is padded. A training
+batch holds captions of one length; the remainders of all lengths fill mixed batches. Each epoch has as many steps as in
+the papers, with each caption once. Unlike there, a caption's neighbours in its batch have its length, and its copies
+share one pass through the encoder (and so one dropout mask).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from capbias_core.types import UNKNOWN_TOKEN
 
 PAD, UNKNOWN = 0, 1
-
-
-@dataclass(frozen=True)
-class TokenCorpus:
-    """The tokens of each caption; words become numbers only with the vocabulary of a fit."""
-
-    tokens: list[list[str]]
 
 
 @dataclass(frozen=True)
@@ -32,20 +27,35 @@ class Encoded:
     An empty caption is one PAD token: the baseline itself, so it has a logit and no contributions.
     """
 
-    ids: np.ndarray
+    ids: Tensor
     lengths: np.ndarray
 
-    def of_one_length(self, members: np.ndarray) -> np.ndarray:
-        """(1, B, T) ids of captions that all have the same length."""
-        return self.ids[members, : self.lengths[members[0]]][None]
+    @classmethod
+    def of(cls, captions: Sequence[Sequence[int]], device: torch.device | str = "cpu") -> Encoded:
+        lengths = np.array([max(1, len(caption)) for caption in captions], dtype=np.int64)
+        ids = np.full((len(captions), lengths.max(initial=1)), PAD, dtype=np.int64)
+        for row, caption in enumerate(captions):
+            ids[row, : len(caption)] = caption
+        return cls(torch.from_numpy(ids).to(device), lengths)
+
+    def read(self, encoder: Callable[[Tensor], Tensor], rows: np.ndarray) -> Tensor:
+        """(len(rows), d) vectors of these captions. encoder: (B, T) ids of one length to (B, d)."""
+        rows, copies = np.unique(rows, return_inverse=True)
+        order = np.argsort(self.lengths[rows], kind="stable")
+        lengths, starts = np.unique(self.lengths[rows[order]], return_index=True)
+        groups = np.split(rows[order], starts[1:])
+        vectors = torch.cat([encoder(self.ids[own, :length]) for own, length in zip(groups, lengths, strict=True)])
+        return vectors[torch.from_numpy(np.argsort(order)[copies])]
+
+    def groups(self, largest: int) -> Iterator[np.ndarray]:
+        """Rows of captions of one length, at most `largest` at a time, short ones first."""
+        for length in np.unique(self.lengths):
+            rows = np.flatnonzero(self.lengths == length)
+            yield from np.split(rows, np.arange(largest, len(rows), largest))
 
 
-def encode(captions: Sequence[list[str]], vocabulary: dict[str, int]) -> Encoded:
-    lengths = np.array([max(1, len(caption)) for caption in captions], dtype=np.int64)
-    ids = np.full((len(captions), lengths.max(initial=1)), PAD, dtype=np.int64)
-    for row, caption in enumerate(captions):
-        ids[row, : len(caption)] = [vocabulary.get(word, UNKNOWN) for word in caption]
-    return Encoded(ids, lengths)
+def encode(captions: Sequence[list[str]], vocabulary: dict[str, int], device: torch.device | str = "cpu") -> Encoded:
+    return Encoded.of([[vocabulary.get(word, UNKNOWN) for word in caption] for caption in captions], device)
 
 
 def training_vocabulary(captions: Sequence[list[str]]) -> dict[str, int]:
@@ -54,42 +64,22 @@ def training_vocabulary(captions: Sequence[list[str]]) -> dict[str, int]:
     return {UNKNOWN_TOKEN: UNKNOWN} | {word: place for place, word in enumerate(sorted(words), start=UNKNOWN + 1)}
 
 
-def same_length(lengths: np.ndarray, rows: np.ndarray, largest: int) -> Iterator[np.ndarray]:
-    """The rows in groups of one length, at most `largest` in each."""
-    for length in np.unique(lengths[rows]):
-        members = rows[lengths[rows] == length]
-        for start in range(0, len(members), largest):
-            yield members[start : start + largest]
-
-
-def training_batches(lengths: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """One epoch: every caption once, in shuffled batches of one length; the remainders fill mixed batches.
+def batches_by_length(lengths: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """One epoch: each caption once, in shuffled batches of one length; the remainders fill mixed batches.
 
     All batches but one hold `size` captions, so no caption weighs more for having a rare length.
     """
-    batches, remainders = [], []
+    whole, rest = [], []
     for length in np.unique(lengths):
         rows = rng.permutation(np.flatnonzero(lengths == length))
-        whole = len(rows) - len(rows) % size
-        batches += list(rows[:whole].reshape(-1, size))
-        remainders.append(rows[whole:])
-    left = np.concatenate(remainders)
-    batches += [left[start : start + size] for start in range(0, len(left), size)]
-    return [batches[place] for place in rng.permutation(len(batches))]
+        end = len(rows) - len(rows) % size
+        whole += list(rows[:end].reshape(-1, size))
+        rest.append(rows[end:])
+    whole += cut(np.concatenate(rest), size)
+    return [whole[place] for place in rng.permutation(len(whole))]
 
 
-def in_step(
-    orders: Sequence[Sequence[np.ndarray]], lengths: Sequence[np.ndarray], rng: np.random.Generator
-) -> list[list[np.ndarray]]:
-    """The batches of several seeds, so ordered that those read at once are about equally long: less is padded.
-
-    orders: of each seed, its batches in random order, as many as of every other. lengths: (n,), of each seed's
-    captions. Of every seed the shortest batch, the second and so on come at the same place, which is random: the same
-    for a seed alone as among others, where rng is in the same state.
-    """
-    places = rng.permutation(len(orders[0]))
-    found = []
-    for own, known in zip(orders, lengths, strict=True):
-        ranks = np.argsort([known[batch].max() for batch in own], kind="stable").tolist()
-        found.append([own[ranks[place]] for place in places])
-    return found
+def cut(rows: np.ndarray, size: int) -> list[np.ndarray]:
+    """Batches of `size` rows, the last one smaller; one row alone joins the batch before, for batch normalisation."""
+    ends = np.arange(size, len(rows), size)
+    return np.split(rows, ends[:-1] if len(ends) and len(rows) - ends[-1] == 1 else ends)

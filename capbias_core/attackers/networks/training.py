@@ -1,30 +1,25 @@
-"""How the networks of attackers train: all seeds together, on CUDA as one network, on a CPU a seed a thread.
+"""One training loop for all networks: epochs, early stopping, checkpoints, progress, and seeds side by side.
+
+An attacker here is an encoder (captions to vectors, trained or frozen) and a head (a vector to logits). On a CPU each
+seed trains in a thread with one thread of PyTorch: threads that share a small matrix product wait for each other, seeds
+do not. On CUDA seeds train one after the other. `benchmarks/lstm_against_loop.py` measures both against a plain loop.
 
 Protocol of DBAC (section 5, appendix B): an encoder and an MLP of three layers, Adam 1e-3, batches of 256, at most 50
-epochs. The paper does not say how it keeps such an attacker from learning its captions by heart; here a tenth of the
-training captions is set aside, and the epoch with the lowest loss on them is kept, with no further ones after five
-without a lower loss. The vocabulary comes from the training captions; other words are `<unk>`. Where task words are
-guessed, the last layer begins at how often each is there (stacked.py says why).
-
-On CUDA the seeds are one network (stacked.py) that reads padded captions, batches of about one length at a time (of
-seven captioners on COCO a third less to read than in each seed's own order), with matrix products in TF32; nothing in
-a step waits for the device. On a CPU each seed is a network of its own in a thread of its own: threads that share a
-matrix product wait for each other at every product, seeds wait for nobody. `lstm_bi` there rounds factors of products
-where that is quicker (rounded.py), and reads padded captions in the order of CUDA. Either way a seed has its own rows,
-initialisation, order and dropout; where among its batches the long ones come, is the same for all seeds on CUDA.
-`benchmarks/lstm_against_loop.py` measures the speed against a plain loop, and LIC_M of both.
+epochs. The paper does not say how it avoids overfitting; here a tenth of the training captions is set aside, the epoch
+with the lowest loss on them is kept, and training stops after five epochs without a lower one.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import nullcontext
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
+from copy import deepcopy
 from dataclasses import dataclass, replace
-from itertools import zip_longest
-from sys import intern
-from threading import Event
+from functools import partial
+from itertools import pairwise
+from threading import Event, Lock
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -32,577 +27,74 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from capbias_core.attackers.device import BF16, TF32, choose_device, precision_on, products
-from capbias_core.attackers.networks.batches import (
-    PAD,
-    Encoded,
-    TokenCorpus,
-    encode,
-    in_step,
-    same_length,
-    training_batches,
-    training_vocabulary,
-)
-from capbias_core.attackers.networks.checkpoint import Checkpoint, Generators
-from capbias_core.attackers.networks.stacked import (
-    Dropout,
-    Network,
-    bytes_a_seed,
-    keep_all,
-    seeds_at_once,
-    stack,
-    unstack,
-)
-from capbias_core.errors import Cancelled, need
+from capbias_core.attackers.base import Corpus
+from capbias_core.attackers.checkpoints import Checkpoint
+from capbias_core.attackers.device import AUTO, choose_device
+from capbias_core.attackers.networks.batches import Encoded, batches_by_length
+from capbias_core.errors import Cancelled
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.types import Contributions, Progress
 
 SCORING_BATCH = 512  # captions without gradients
-ATTRIBUTION_BATCH = 64  # captions; Captum reads each `integration_steps` times
-BATCHES_A_TICK = 5
-SECONDS_A_LOOK = 0.2  # between looks at the threads that train
+BATCHES_PER_REPORT = 5
+SECONDS_PER_LOOK = 0.2  # between looks at the threads that train
 ASIDE = 10  # one in so many training captions is set aside to choose the epoch
-PATIENCE = 5
-SHARE_OF_MEMORY = 0.7  # of what is free on the device; the rest is for what the estimate leaves out
-CPU = torch.device("cpu")
-INIT, ORDER, SET_ASIDE, DROP, IN_STEP = range(5)
+INIT, ORDER, SET_ASIDE, DROP = range(4)  # purposes of random numbers
 
-# The protocol of the DBAC paper as fields of an attacker.
-DBAC = {"dropout": 0.0, "learning_rate": 1e-3, "batch": 256, "epochs": 50, "head": (128, 64), "patience": PATIENCE}
+INITIALISING = Lock()  # initial weights come from the generator of the process
 
 
-@dataclass(frozen=True)
-class Fit:
-    """One attacker to train: its network (S = 1), and captions and labels, those set aside apart (or None)."""
+class Dropout(nn.Module):
+    """Inverted dropout whose generator `learn` sets, so that seeds in threads do not share random numbers.
 
-    seed: int
-    vocabulary: dict[str, int]
-    network: Network
-    encoded: Encoded
-    labels: np.ndarray
-    aside: Encoded | None
-    aside_labels: np.ndarray | None
-
-    def rng(self, purpose: int) -> np.random.Generator:
-        return np.random.default_rng(child_seed(self.seed, FIT, purpose))
-
-
-@dataclass(frozen=True)
-class Batch:
-    """One batch of every seed. parts: (tokens (S, b, T), lengths (S, b) or None where nothing is padded).
-
-    rows: (S, B), which captions these are; present: (S, B), 0 where a seed has fewer.
+    One random byte per value (the share is rounded to 1/256): cheaper than a random float.
     """
 
-    parts: Sequence[tuple[Tensor, Tensor | None]]
-    rows: Tensor
-    present: Tensor
+    def __init__(self, share: float):
+        super().__init__()
+        self.dropped, self.rng = round(256 * share), np.random.default_rng()
 
-    def logits(self, network: nn.Module, dropout: Callable[[Tensor], Tensor] = keep_all) -> Tensor:
-        """(S, B, C)."""
-        return torch.cat([network(tokens, lengths, dropout) for tokens, lengths in self.parts], dim=1)
-
-
-class CaptionsByLength:
-    """The captions of one seed, read without padding: a batch is a part for each length in it."""
-
-    def __init__(self, encoded: Sequence[Encoded], device: torch.device):
-        (self.encoded,), self.device = encoded, device
-
-    def batches(self, orders: Sequence[Sequence[np.ndarray]]) -> Iterator[Batch]:
-        """For each of the seed's groups of rows a batch, its captions sorted by length."""
-        for members in orders[0]:
-            groups = list(same_length(self.encoded.lengths, members, len(members)))
-            parts = [(self._tensor(self.encoded.of_one_length(group)), None) for group in groups]
-            yield Batch(parts, self._tensor(np.concatenate(groups)[None]), torch.ones(1, len(members)).to(self.device))
-
-    def _tensor(self, values: np.ndarray) -> Tensor:
-        return torch.from_numpy(values).to(self.device)
+    def forward(self, values: Tensor) -> Tensor:
+        if not self.training or not self.dropped:
+            return values
+        draws = torch.from_numpy(self.rng.integers(0, 256, tuple(values.shape), dtype=np.uint8)).to(values.device)
+        return values * (draws >= self.dropped).to(values.dtype).mul_(256 / (256 - self.dropped))
 
 
-class PaddedCaptions:
-    """The captions of all seeds on the device, padded; what an epoch reads goes there in one piece."""
+def mlp(sizes: Sequence[int], leak: float = 0.0, norm: bool = False, dropout: float = 0.0) -> nn.Sequential:
+    """A head: dropout, then linear layers with ReLU between them. sizes: input, hidden layers (if any), logits.
 
-    def __init__(self, encoded: Sequence[Encoded], device: torch.device):
-        self.host = [own.lengths for own in encoded]
-        ids = np.full((len(encoded), max(map(len, self.host)), max(own.ids.shape[1] for own in encoded)), PAD)
-        lengths = np.ones(ids.shape[:2], dtype=np.int64)
-        for place, own in enumerate(encoded):
-            ids[place, : len(own.ids), : own.ids.shape[1]] = own.ids
-            lengths[place, : len(own.lengths)] = own.lengths
-        self.ids, self.lengths = torch.from_numpy(ids).to(device), torch.from_numpy(lengths).to(device)
-        self.seeds = torch.arange(len(encoded), device=device)[:, None]
-        self.device = device
-
-    def batches(self, orders: Sequence[Sequence[np.ndarray]]) -> Iterator[Batch]:
-        """For each place in the orders (one a seed: groups of rows) a batch."""
-        steps = list(zip_longest(*orders, fillvalue=np.empty(0, dtype=np.int64)))
-        shape = len(steps), len(orders), max((len(own) for step in steps for own in step), default=0)
-        rows, present = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.float32)
-        longest = []
-        for place, step in enumerate(steps):
-            for seed, own in enumerate(step):
-                rows[place, seed, : len(own)] = own
-                present[place, seed, : len(own)] = 1
-            longest.append(max(known[own].max(initial=1) for known, own in zip(self.host, step, strict=True)))
-        there = torch.from_numpy(rows).to(self.device), torch.from_numpy(present).to(self.device)
-        for own, filled, length in zip(*there, longest, strict=True):
-            tokens = self.ids[:, :, :length][self.seeds, own]
-            # A row that stands for nothing may be longer than what is there: cut, it counts for nothing all the same.
-            yield Batch([(tokens, self.lengths[self.seeds, own].clamp(max=int(length)))], own, filled)
-
-
-def reader(encoded: Sequence[Encoded], device: torch.device, padded: bool) -> CaptionsByLength | PaddedCaptions:
-    return (PaddedCaptions if padded else CaptionsByLength)(encoded, device)
-
-
-def scoring_groups(encoded: Encoded) -> list[np.ndarray]:
-    """All captions, sorted by length, in groups for scoring."""
-    order = np.argsort(encoded.lengths, kind="stable")
-    return [order[start : start + SCORING_BATCH] for start in range(0, len(order), SCORING_BATCH)]
-
-
-def caption_losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy of each caption: (S, B, C) logits and (S, B) labels to (S, B).
-
-    Labels are (S, B, L) of 0 or 1 for task words; their losses are summed.
+    leak: slope of the ReLU below 0. norm: batch normalisation before each ReLU.
     """
-    if labels.dim() == 3:
-        return functional.binary_cross_entropy_with_logits(logits, labels.to(logits), reduction="none").sum(dim=2)
-    if logits.shape[2] == 1:
-        return functional.binary_cross_entropy_with_logits(logits[..., 0], labels.to(logits), reduction="none")
-    return functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none").view(labels.shape)
+    layers: list[nn.Module] = [Dropout(dropout)]
+    for before, after in pairwise(sizes):
+        layers += [nn.Linear(before, after), *([nn.BatchNorm1d(after)] if norm else []), nn.LeakyReLU(leak)]
+    return nn.Sequential(*layers[: -2 if norm else -1])
 
 
-def stacked_labels(labels: Sequence[np.ndarray], device: torch.device) -> Tensor:
-    """(S, N) or (S, N, L) labels of all seeds, 0 behind those of a seed that has fewer."""
-    most = max(map(len, labels))
-    filled = [np.concatenate([own, np.zeros((most - len(own), *own.shape[1:]), own.dtype)]) for own in labels]
-    return torch.from_numpy(np.stack(filled)).to(device)
+def initialised(make: Callable[[], nn.Module], seed: int) -> Any:
+    """What `make` returns, its weights drawn by a seed; the generator of the process stays as it was."""
+    with INITIALISING, torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(child_seed(seed, FIT, INIT))
+        return make()
 
 
-class Lowest:
-    """For each seed the weights of the epoch with the lowest loss on captions that it did not train on."""
+def start_at_frequencies(head: nn.Sequential, labels: np.ndarray) -> None:
+    """Set the last bias to how often each task word is there, labels (n, L); for other labels do nothing.
 
-    def __init__(self, network: nn.Module, seeds: int, patience: int):
-        self.patience, self.losses, self.since = patience, np.full(seeds, np.inf), np.zeros(seeds, dtype=int)
-        self.weights = [parameter.detach().clone() for parameter in network.parameters()]
-
-    def note(self, network: nn.Module, losses: np.ndarray) -> bool:
-        """Keep the weights of seeds whose loss (S,) is their lowest; whether every seed has waited long enough."""
-        running = self.since < self.patience
-        better = np.flatnonzero(running & (losses < self.losses))
-        self.since[running] += 1
-        self.losses[better], self.since[better] = losses[better], 0
-        for kept, parameter in zip(self.weights, network.parameters(), strict=True):
-            kept[better] = parameter.detach()[better]
-        return bool((self.since >= self.patience).all())
-
-    def restore(self, network: nn.Module) -> None:
-        for kept, parameter in zip(self.weights, network.parameters(), strict=True):
-            parameter.data.copy_(kept)
-
-    def state_dict(self) -> dict[str, Any]:
-        kept = self.weights if self.patience else []
-        return {"losses": torch.from_numpy(self.losses), "since": torch.from_numpy(self.since), "weights": kept}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.losses, self.since = state_dict["losses"].numpy(), state_dict["since"].numpy()
-        for own, kept in zip(self.weights, state_dict["weights"], strict=bool(self.patience)):
-            own.copy_(kept)
-
-
-class SeedsProgram:
-    """Training of one stacked network of several seeds, each its own; what is read and scored is a subclass's.
-
-    protocol: has learning_rate, epochs and patience. ends: the networks (S = 1) that hold the result. Every seed has as
-    many batches an epoch.
+    From 0 the first steps push all of these logits down together, and the ReLU layers before them die: the head then
+    answers the same for all captions.
     """
-
-    def __init__(self, network: nn.Module, ends: Sequence[nn.Module], protocol, device: torch.device):
-        self.network, self.ends, self.protocol, self.device = network, ends, protocol, device
-        self.seeds = torch.arange(len(ends), device=device)[:, None]
-        # The fused form of Adam is the same update in one pass over the weights.
-        self.optimizer = torch.optim.Adam(network.parameters(), lr=protocol.learning_rate, fused=True)
-
-    def batches(self) -> tuple[int, Iterable]:
-        """How many batches the next epoch has, and they."""
-        raise NotImplementedError
-
-    def losses(self, batch) -> Tensor:
-        """(S,) mean loss of each seed on a batch."""
-        raise NotImplementedError
-
-    def aside_losses(self) -> np.ndarray:
-        """(S,) mean loss of each seed on the captions set aside."""
-        raise NotImplementedError
-
-    def random(self) -> list[np.random.Generator | torch.Generator]:
-        """Every generator that training draws from."""
-        raise NotImplementedError
-
-    def reads(self) -> Iterable[Tensor | np.ndarray]:
-        """What it learns from and what is set aside: it tells this training from any other of the run."""
-        raise NotImplementedError
-
-    def train(self, tick: Progress) -> None:
-        """All epochs, or those that a checkpoint leaves; the ends then hold the result."""
-        lowest = Lowest(self.network, len(self.ends), self.protocol.patience)
-        parts = (self.optimizer, lowest, Generators(self.random()))
-        checkpoint = Checkpoint(list(self.network.parameters()), parts, self.reads())
-        if not checkpoint.ended:
-            self._epochs(checkpoint, lowest, tick)
-        if self.protocol.patience:
-            tick(1.0, "")
-        if len(self.ends) > 1:
-            unstack(self.network, self.ends)
-
-    def _epochs(self, checkpoint: Checkpoint, lowest: Lowest, tick: Progress) -> None:
-        epochs, patience = self.protocol.epochs, self.protocol.patience
-        for epoch in range(checkpoint.epochs, epochs):
-            checkpoint.keep(epoch)
-            self.epoch(epoch_tick(tick, epoch, epochs))
-            if patience and lowest.note(self.network, self.aside_losses()):
-                break
-        self.optimizer.zero_grad()  # of many seeds at once, the gradients of those that are done would stay in memory
-        if patience:
-            lowest.restore(self.network)
-        checkpoint.end(epochs)
-
-    def epoch(self, report: Callable[[float, float], None]) -> None:
-        count, batches = self.batches()
-        total, known = torch.zeros((), device=self.device), float("nan")
-        for done, batch in enumerate(batches, start=1):
-            total += self._step(batch)
-            over = done == count
-            if over or done % BATCHES_A_TICK == 0:
-                if over or self.device.type == "cpu":  # elsewhere asking for the loss would wait for the device
-                    known = total.item() / done
-                report(done / count, known)
-
-    def _step(self, batch) -> Tensor:
-        """One step of Adam for every seed; returns their mean loss, on the device."""
-        losses = self.losses(batch)
-        self.optimizer.zero_grad()
-        losses.sum().backward()
-        self.optimizer.step()
-        return losses.detach().mean()
-
-
-class Program(SeedsProgram):
-    """One network of all the seeds of some fits. padded: read padded captions, as several seeds must."""
-
-    def __init__(self, attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.device, padded: bool):
-        network = stack([fit.network for fit in fits]).to(device)
-        super().__init__(network, [fit.network for fit in fits], attacker, device)
-        self.attacker, self.fits = attacker, fits
-        self.in_step = np.random.default_rng(child_seed(0, FIT, IN_STEP)) if padded else None  # whatever the seeds are
-        self.captions = reader([fit.encoded for fit in fits], device, padded)
-        self.labels = stacked_labels([fit.labels for fit in fits], device)
-        if attacker.patience:
-            self.set_aside = [fit.aside for fit in fits if fit.aside is not None]
-            self.aside = reader(self.set_aside, device, padded)
-            labels = [fit.aside_labels for fit in fits if fit.aside_labels is not None]
-            self.aside_labels = stacked_labels(labels, device)
-        self.rngs = [fit.rng(ORDER) for fit in fits]
-        self.dropout = Dropout(attacker.dropout, [fit.rng(DROP) for fit in fits], device)
-
-    def batches(self) -> tuple[int, Iterable[Batch]]:
-        orders = [
-            training_batches(fit.encoded.lengths, self.attacker.batch, rng)
-            for fit, rng in zip(self.fits, self.rngs, strict=True)
-        ]
-        if self.in_step:
-            orders = in_step(orders, [fit.encoded.lengths for fit in self.fits], self.in_step)
-        return len(orders[0]), self.captions.batches(orders)
-
-    def random(self) -> list[np.random.Generator | torch.Generator]:
-        return [*self.rngs, *self.dropout.generators, *([self.in_step] if self.in_step else [])]
-
-    def reads(self) -> Iterable[np.ndarray]:
-        for fit in self.fits:
-            yield from (fit.encoded.ids, fit.encoded.lengths, fit.labels)
-            if fit.aside is not None and fit.aside_labels is not None:
-                yield from (fit.aside.ids, fit.aside_labels)
-
-    def losses(self, batch: Batch) -> Tensor:
-        losses = caption_losses(batch.logits(self.network, self.dropout), self.labels[self.seeds, batch.rows])
-        return (losses * batch.present).sum(dim=1) / batch.present.sum(dim=1)
-
-    def aside_losses(self) -> np.ndarray:
-        total = torch.zeros(len(self.fits), device=self.device)
-        with torch.no_grad():
-            for batch in self.aside.batches([scoring_groups(own) for own in self.set_aside]):
-                losses = caption_losses(batch.logits(self.network), self.aside_labels[self.seeds, batch.rows])
-                total += (losses * batch.present).sum(dim=1)
-        return total.cpu().numpy() / [len(own.lengths) for own in self.set_aside]
-
-
-@dataclass(frozen=True)
-class FittedNetwork:
-    """A trained network (S = 1) with its vocabulary."""
-
-    vocabulary: dict[str, int]
-    network: Network
-    device: torch.device
-    integration_steps: int
-
-    def logits(self, corpus: TokenCorpus, rows: np.ndarray) -> np.ndarray:
-        return self._logits(self.encoded(corpus, rows))
-
-    def contributions(self, corpus: TokenCorpus, rows: np.ndarray) -> Contributions:
-        """Integrated gradients of each logit over the embeddings (Sundararajan et al. 2017), summed for each word.
-
-        The baseline is a caption of the same length whose embeddings are all zero. The integral is a sum over
-        `integration_steps` points (Gauss-Legendre), so words and baseline add up to the logit only within `delta`.
-        On COCO captions 20 points give each word's value by the LSTM of LIC to 1e-6 of what 200 give.
-        """
-        encoded = self.encoded(corpus, rows)
-        # Captions of one data set repeat each other; each distinct one is attributed once.
-        ids, first, copies = np.unique(encoded.ids, axis=0, return_index=True, return_inverse=True)
-        copies = copies.reshape(-1)
-        distinct = Encoded(ids, encoded.lengths[first])
-        words = self._attributions(distinct)
-        logits, baseline = self._logits(distinct), self._logits(Encoded(np.full_like(ids, PAD), distinct.lengths))
-        sums = np.stack([each.sum(axis=0) for each in words]) if words else np.zeros_like(logits)
-        delta = np.abs(baseline + sums - logits).max(axis=1)
-        sizes = [len(corpus.tokens[row]) for row in rows]
-        return Contributions(
-            words=[words[copy][:size] for copy, size in zip(copies, sizes, strict=True)],
-            baseline=baseline[copies],
-            delta=delta[copies],
-        )
-
-    def encoded(self, corpus: TokenCorpus, rows: np.ndarray) -> Encoded:
-        """These captions of a corpus in the words of this model."""
-        return encode([corpus.tokens[row] for row in rows], self.vocabulary)
-
-    def _logits(self, encoded: Encoded) -> np.ndarray:
-        logits = np.zeros((len(encoded.lengths), self.network.logits))
-        captions = reader([encoded], self.device, self.device.type == "cuda")
-        with torch.no_grad():
-            for batch in captions.batches([scoring_groups(encoded)]):
-                present = batch.present[0].bool().cpu().numpy()
-                logits[batch.rows[0].cpu().numpy()[present]] = batch.logits(self.network)[0].cpu().numpy()[present]
-        return logits
-
-    def _attributions(self, encoded: Encoded) -> list[np.ndarray]:
-        """For each caption (T, C)."""
-        words: list[np.ndarray] = [np.empty(0)] * len(encoded.lengths)
-        for members in same_length(encoded.lengths, np.arange(len(words)), ATTRIBUTION_BATCH):
-            with torch.no_grad():
-                embedded = self.network.embed(torch.from_numpy(encoded.of_one_length(members)).to(self.device))[0]
-            shares = [self._attribution(embedded, logit) for logit in range(self.network.logits)]
-            for member, share in zip(members, np.stack(shares, axis=-1), strict=True):
-                words[member] = share
-        return words
-
-    def _attribution(self, embedded: Tensor, logit: int) -> np.ndarray:
-        """(B, T) attributions of one logit, from (B, T, E) embeddings."""
-        need("Attributing words", "captum")
-        from captum.attr import IntegratedGradients
-
-        values = IntegratedGradients(self._read).attribute(
-            embedded,
-            target=logit,
-            n_steps=self.integration_steps,
-            internal_batch_size=max(SCORING_BATCH, len(embedded)),
-        )
-        return values.detach().sum(dim=-1).double().cpu().numpy()
-
-    def _read(self, embedded: Tensor) -> Tensor:
-        return self.network.read(embedded[None], None, keep_all)[0]
-
-
-@dataclass(frozen=True)
-class NetworkAttacker:
-    """What the attackers with networks have in common; the defaults are the LIC paper's.
-
-    head: sizes of the hidden layers of the head. patience: epochs without a lower loss on the captions set aside after
-    which training stops; 0 sets none aside. device: auto (CUDA where there is one), cpu or cuda. precision: of matrix
-    products in training on CUDA, TF32 or FP32.
-    """
-
-    embedding: int = 100
-    hidden: int = 256
-    layers: int = 2
-    dropout: float = 0.5
-    learning_rate: float = 5e-5
-    batch: int = 64
-    epochs: int = 20
-    head: tuple[int, ...] = ()
-    patience: int = 0
-    fitted: ClassVar[type[FittedNetwork]] = FittedNetwork
-    integration_steps: int = 20
-    device: str = "auto"
-    precision: str = TF32
-
-    def network(self, words: int, logits: int) -> Network:
-        """An untrained network (S = 1), its weights drawn from PyTorch's generator."""
-        raise NotImplementedError
-
-    def corpus(self, captions: Sequence[str]) -> TokenCorpus:
-        # A word is kept once, however many captions say it.
-        return TokenCorpus([list(map(intern, caption.split())) for caption in captions])
-
-    def fit(self, corpus: TokenCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedNetwork:
-        return self.fit_many(corpus, [rows], [labels], n_values, [seed], tick)[0]
-
-    def fit_many(self, corpus: TokenCorpus, rows, labels, n_values: int, seeds, tick: Progress) -> list[FittedNetwork]:
-        """One attacker a seed, trained together; see `base.fit_many`."""
-        device = choose_device(self.device)
-        each = zip(rows, labels, seeds, strict=True)
-        fits = [self.prepared(corpus, own, np.asarray(known), n_values, seed) for own, known, seed in each]
-        (in_threads if device.type == "cpu" else in_groups)(self, fits, device, tick)
-        return [self.fitted(fit.vocabulary, fit.network.to(device), device, self.integration_steps) for fit in fits]
-
-    def with_batch(self, batch: int) -> Self:
-        return replace(self, batch=batch)
-
-    def memory(self, corpus: TokenCorpus, rows, labels, n_values: int) -> tuple[int, int]:
-        """Rough bytes of the machine's memory that each of many fits keeps until all are done, and that training takes.
-
-        Kept: weights and captions as numbers. Training: on a CPU what each thread needs more; on CUDA little here.
-        """
-        fit = self.prepared(corpus, rows, np.asarray(labels), n_values, 0)
-        weights = sum(each.numel() for each in fit.network.parameters())
-        kept = 4 * weights + fit.encoded.ids.nbytes + fit.labels.nbytes
-        threads = torch.get_num_threads() if choose_device(self.device).type == "cpu" else 0
-        return kept, threads * _needed(self, fit)
-
-    def prepared(self, corpus: TokenCorpus, rows, labels: np.ndarray, n_values: int, seed: int) -> Fit:
-        """One attacker before it trains."""
-        kept, aside = np.arange(len(rows)), None
-        if self.patience:
-            order = np.random.default_rng(child_seed(seed, FIT, SET_ASIDE)).permutation(len(rows))
-            aside, kept = np.split(order, [max(1, len(rows) // ASIDE)])
-        captions = [corpus.tokens[row] for row in rows]
-        vocabulary = training_vocabulary([captions[place] for place in kept])
-        encoded = [encode([captions[place] for place in own], vocabulary) for own in (kept, aside) if own is not None]
-        network = self._untrained(len(vocabulary) + 1, logit_count(labels, n_values), seed)
-        network.head.begin_at(labels[kept])
-        return Fit(
-            seed,
-            vocabulary,
-            network,
-            encoded[0],
-            labels[kept],
-            *((encoded[1], labels[aside]) if self.patience else (None, None)),
-        )
-
-    def _untrained(self, words: int, logits: int, seed: int) -> Network:
-        # PyTorch draws initial weights from the process's generator: seed it here and put it back after.
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(child_seed(seed, FIT, INIT))
-            return self.network(words, logits)
-
-
-def in_threads(attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.device, tick: Progress) -> None:
-    """On a CPU: a seed a thread, each with one thread of PyTorch; one seed alone has all of them."""
-    threads = torch.get_num_threads()
-    rounded = precision_on(attacker.precision, device.type) == BF16
-
-    def training(fit: Fit) -> Callable[[Progress], None]:
-        def train(note: Progress) -> None:
-            # A rounded product of few captions takes as long as that of a batch, so mixed batches are padded.
-            with fit.network.rounded() if rounded else nullcontext():
-                Program(attacker, [fit], device, padded=rounded).train(note)
-
-        return train
-
-    if min(threads, len(fits)) == 1:
-        for done, fit in enumerate(fits):
-            training(fit)(part_of(tick, done, 1, len(fits)))
-        return
-
-    each_in_a_thread([training(fit) for fit in fits], tick)
-
-
-def each_in_a_thread(trainings: Sequence[Callable[[Progress], None]], tick: Progress) -> None:
-    """Trainings (each is given its own tick), as many at a time as PyTorch has threads, one thread of PyTorch each."""
-    threads = torch.get_num_threads()
-    shares, texts, stop = [0.0] * len(trainings), [""] * len(trainings), Event()
-
-    def work(place: int) -> None:
-        def note(share: float, text: str) -> None:
-            if stop.is_set():
-                raise Cancelled
-            shares[place], texts[place] = share, text
-
-        torch.set_num_threads(1)
-        trainings[place](note)
-        shares[place] = 1.0
-
-    def report() -> None:
-        """The furthest of those that still train: epochs of one and then another would seem to run backwards."""
-        going = [(share, text) for share, text in zip(shares, texts, strict=True) if share < 1.0]
-        done = f"{len(shares) - len(going)} trained"
-        tick(sum(shares) / len(shares), ", ".join(filter(None, [done, max(going, default=(1.0, ""))[1]])))
-
-    try:
-        with ThreadPoolExecutor(min(threads, len(trainings))) as pool:
-            futures = [pool.submit(copy_context().run, work, place) for place in range(len(trainings))]
-            _watch(futures, report, stop)
-    finally:
-        torch.set_num_threads(threads)
-    tick(1.0, "")
-
-
-def _watch(futures, report: Callable[[], None], stop: Event) -> None:
-    """Until all are done: reports from this thread, which alone may write them down; what breaks ends the rest."""
-    try:
-        waiting = set(futures)
-        while waiting:
-            done, waiting = wait(waiting, SECONDS_A_LOOK, FIRST_EXCEPTION)
-            for future in done:
-                future.result()
-            report()
-    except BaseException:
-        stop.set()
-        for future in futures:
-            future.cancel()
-        raise
-
-
-def in_groups(attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.device, tick: Progress) -> None:
-    """On CUDA: all seeds with as many batches an epoch as one network, or as many at once as memory holds."""
-    groups: dict[int, list[Fit]] = {}
-    for fit in fits:
-        groups.setdefault(-(-len(fit.labels) // attacker.batch), []).append(fit)
-    done = 0
-    for group in groups.values():
-        size = seeds_at_once(len(group), max(_needed(attacker, fit) for fit in group), _free(device))
-        for start in range(0, len(group), size):
-            own = group[start : start + size]
-            with products(attacker.precision, device):
-                Program(attacker, own, device, padded=True).train(part_of(tick, done, len(own), len(fits)))
-            done += len(own)
-
-
-def _needed(attacker: NetworkAttacker, fit: Fit) -> int:
-    return bytes_a_seed(fit.network, attacker.batch, fit.encoded.ids.shape[1], len(fit.labels))
-
-
-def _free(device: torch.device) -> int:
-    """Bytes for a program: of what is free on the device, most; on a CPU nothing is counted."""
-    if device.type == "cpu":
-        return 2**63
-    return int(SHARE_OF_MEMORY * torch.cuda.mem_get_info(device)[0])
-
-
-def part_of(tick: Progress, done: int, own: int, whole: int) -> Progress:
-    """Reports of some of the fits as reports of all."""
-    return lambda share, text: tick((done + share * own) / whole, text)
-
-
-def epoch_tick(tick: Progress, epoch: int, epochs: int) -> Callable[[float, float], None]:
-    """Reports of one epoch as reports of the whole fit."""
-
-    def report(share: float, loss: float) -> None:
-        known = f", loss {loss:.2f}" if loss == loss else ""
-        tick((epoch + share) / epochs, f"epoch {epoch + 1} of {epochs}{known}")
-
-    return report
+    if labels.ndim == 2:
+        share = (labels.sum(axis=0) + 0.5) / (len(labels) + 1)
+        last: Any = head[-1]
+        last.bias.data = torch.from_numpy(np.log(share / (1 - share))).to(last.bias)
+
+
+def width_of(head: nn.Sequential) -> int:
+    """C: how many logits a head gives."""
+    last: Any = head[-1]
+    return last.out_features
 
 
 def logit_count(labels: np.ndarray, n_values: int) -> int:
@@ -610,3 +102,238 @@ def logit_count(labels: np.ndarray, n_values: int) -> int:
     if np.ndim(labels) == 2:
         return np.shape(labels)[1]
     return 1 if n_values == 2 else n_values
+
+
+def caption_losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """(B,) cross-entropy of each caption from (B, C) logits. labels: (B,), or (B, L) of 0 or 1 (losses are summed)."""
+    if labels.dim() == 2:
+        return functional.binary_cross_entropy_with_logits(logits, labels.to(logits), reduction="none").sum(dim=1)
+    if logits.shape[1] == 1:
+        return functional.binary_cross_entropy_with_logits(logits[:, 0], labels.to(logits), reduction="none")
+    return functional.cross_entropy(logits, labels.long(), reduction="none")
+
+
+def set_aside(n: int, seed: int, patience: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of n captions to train on, and of those that choose the epoch (none without patience)."""
+    order = np.random.default_rng(child_seed(seed, FIT, SET_ASIDE)).permutation(n)
+    aside, kept = np.split(order, [max(1, n // ASIDE) if patience else 0])
+    return kept, aside
+
+
+def learn(
+    network: nn.Module,
+    logits: Callable[[np.ndarray], Tensor],
+    labels: np.ndarray,
+    split: tuple[np.ndarray, np.ndarray],
+    batches: Callable[[np.random.Generator], Sequence[np.ndarray]],
+    settings: Any,
+    seed: int,
+    reads: Iterable[np.ndarray],
+    tick: Progress,
+) -> None:
+    """Train a network in place; afterwards it has the weights of the best epoch and is in evaluation mode.
+
+    logits: positions of captions to (B, C), with gradients. split: positions to train on and to set aside. batches:
+    those of an epoch, as places in split[0]. settings: an attacker's. reads: what is
+    learned from, which names the checkpoint.
+    """
+    kept, aside = split
+    device = next(network.parameters()).device
+    answers = torch.as_tensor(labels, device=device)
+    rng, drop = (np.random.default_rng(child_seed(seed, FIT, purpose)) for purpose in (ORDER, DROP))
+    for module in network.modules():
+        if isinstance(module, Dropout):
+            module.rng = drop
+    optimizer = getattr(torch.optim, settings.optimizer)(network.parameters(), lr=settings.learning_rate, fused=True)
+    best: dict[str, Any] = {"loss": float("inf"), "epoch": 0, "weights": {}}
+
+    def losses(rows: np.ndarray) -> Tensor:
+        return caption_losses(logits(rows), answers[torch.from_numpy(rows)])
+
+    checkpoint, first = Checkpoint(network, [labels, *split, *reads]), 0
+    if state := checkpoint.state:
+        first, best = state["epochs"], state["best"]
+        network.load_state_dict(state["weights"])
+        if state["optimizer"]:
+            optimizer.load_state_dict(state["optimizer"])
+            rng.bit_generator.state, drop.bit_generator.state = state["random"]
+            if settings.process_random:
+                _set_process_random(device, state["process"])
+    for epoch in range(first, settings.epochs):
+        network.train()
+        order, total = batches(rng), torch.zeros((), device=device)
+        for done, batch in enumerate(order, start=1):
+            loss = losses(kept[batch]).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.detach()
+            if done == len(order) or done % BATCHES_PER_REPORT == 0:
+                share = (epoch + done / len(order)) / settings.epochs
+                tick(share, f"epoch {epoch + 1} of {settings.epochs}, loss {total.item() / done:.2f}")
+        network.eval()
+        if len(aside):
+            with torch.no_grad():
+                loss = sum(losses(part).sum().item() for part in chunks(aside)) / len(aside)
+            if loss < best["loss"]:
+                best = {"loss": loss, "epoch": epoch, "weights": deepcopy(network.state_dict())}
+            if epoch - best["epoch"] >= settings.patience:
+                break
+        state = {"epochs": epoch + 1, "weights": network.state_dict(), "optimizer": optimizer.state_dict()}
+        random = {"random": [rng.bit_generator.state, drop.bit_generator.state], "process": _process_random(device)}
+        checkpoint.save({**state, **random, "best": best})
+    network.eval()
+    if best["weights"]:
+        network.load_state_dict(best["weights"])
+    optimizer.zero_grad()  # of many trained networks the gradients would stay in memory
+    done = {"epochs": settings.epochs, "weights": network.state_dict(), "optimizer": {}, "best": {"weights": {}}}
+    checkpoint.save(done, ended=True)
+    tick(1.0, "")
+
+
+def learn_captions(
+    network: Any,
+    encoded: Encoded,
+    copies: np.ndarray,
+    labels: np.ndarray,
+    split: tuple[np.ndarray, np.ndarray],
+    settings: Any,
+    seed: int,
+    tick: Progress,
+) -> None:
+    """`learn` for a network that reads captions. copies: (n,) the place of each caption among the encoded ones."""
+
+    def logits(rows: np.ndarray) -> Tensor:
+        return network.head(encoded.read(network.vectors, copies[rows]))
+
+    batches = partial(batches_by_length, encoded.lengths[copies[split[0]]], settings.batch)
+    reads = [encoded.ids.cpu().numpy(), encoded.lengths, copies]
+    learn(network, logits, labels, split, batches, settings, seed, reads, tick)
+
+
+def logits_of(network: Any, encoded: Encoded) -> np.ndarray:
+    """(n, C) logits of all encoded captions."""
+    logits = np.zeros((len(encoded.lengths), width_of(network.head)))
+    with torch.no_grad():
+        for rows in chunks(np.argsort(encoded.lengths, kind="stable")):
+            logits[rows] = network.head(encoded.read(network.vectors, rows)).cpu().numpy()
+    return logits
+
+
+def chunks(rows: np.ndarray) -> Iterator[np.ndarray]:
+    """Rows in the order given, SCORING_BATCH at a time."""
+    for start in range(0, len(rows), SCORING_BATCH):
+        yield rows[start : start + SCORING_BATCH]
+
+
+def _process_random(device: torch.device) -> list[Tensor]:
+    """States of the generators of the process, from which a pretrained encoder's dropout draws."""
+    return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
+
+
+def _set_process_random(device: torch.device, states: Sequence[Tensor]) -> None:
+    torch.set_rng_state(states[0])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(states[1], device)
+
+
+def in_threads(trainings: Sequence[Callable[[Progress], Any]], device: torch.device, tick: Progress) -> Iterator:
+    """What each training returns, in order. On a CPU as many train at a time as PyTorch has threads, one thread each.
+
+    Few finished ones wait to be taken, so memory holds a few networks, however many train.
+    """
+    threads = torch.get_num_threads() if device.type == "cpu" else 1
+    shares, texts, stop = [0.0] * len(trainings), [""] * len(trainings), Event()
+
+    def work(place: int) -> Any:
+        def note(share: float, text: str) -> None:
+            if stop.is_set():
+                raise Cancelled
+            shares[place], texts[place] = share, text
+
+        torch.set_num_threads(1)
+        trained = trainings[place](note)
+        shares[place] = 1.0
+        return trained
+
+    def report() -> None:
+        """The furthest of those in training: epochs of one and then another would seem to run backwards."""
+        going = [(share, text) for share, text in zip(shares, texts, strict=True) if 0 < share < 1]
+        done = [f"{sum(share == 1 for share in shares)} trained"] if len(shares) > 1 else []
+        tick(sum(shares) / len(shares), ", ".join(filter(None, [*done, max(going, default=(1.0, ""))[1]])))
+
+    if min(threads, len(trainings)) == 1:
+        for done, training in enumerate(trainings):
+            yield training(lambda share, text, done=done: tick((done + share) / len(trainings), text))
+        return
+    futures, waiting = deque(), iter(range(len(trainings)))
+    try:
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                for _ in trainings:
+                    while len(futures) < 2 * threads and (place := next(waiting, None)) is not None:
+                        futures.append(pool.submit(copy_context().run, work, place))
+                    while not futures[0].done():
+                        wait(futures, SECONDS_PER_LOOK, FIRST_EXCEPTION)
+                        for future in filter(Future.done, futures):
+                            future.result()  # what breaks ends the rest
+                        report()
+                    yield futures.popleft().result()
+            finally:
+                stop.set()
+                for future in futures:
+                    future.cancel()
+    finally:
+        torch.set_num_threads(threads)
+    report()
+
+
+@dataclass(frozen=True)
+class NetworkAttacker:
+    """What attackers with networks share; the defaults are DBAC's.
+
+    patience: epochs without a lower loss on the captions set aside after which training stops; 0 sets none aside.
+    optimizer: of torch.optim. device: see device.py.
+    """
+
+    learning_rate: float = 1e-3
+    batch: int = 256
+    epochs: int = 50
+    patience: int = 5
+    optimizer: str = "Adam"
+    integration_steps: int = 20
+    device: str = AUTO
+    process_random: ClassVar[bool] = False  # whether training draws from the generator of the process
+
+    def with_batch(self, batch: int) -> Self:
+        return replace(self, batch=batch)
+
+    def fit(self, corpus, rows, labels, n_values: int, seed: int, tick: Progress) -> Any:
+        """A trained attacker."""
+        raise NotImplementedError
+
+    def fit_many(self, corpus, rows, labels, n_values: int, seeds, tick: Progress) -> Iterator:
+        """An attacker per seed; see `base.fit_many`."""
+        cases = zip(rows, labels, seeds, strict=True)
+        trainings = [partial(self.fit, corpus, own, known, n_values, seed) for own, known, seed in cases]
+        yield from in_threads(trainings, choose_device(self.device), tick)
+
+
+class Attributed:
+    """A trained attacker that attributes the logits of each distinct caption to its words once."""
+
+    def attribute(self, captions: Sequence[str]) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+        """For each caption (T, C) of its words; (n, C) logits of the baselines and of the captions."""
+        raise NotImplementedError
+
+    def contributions(self, corpus: Corpus, rows: np.ndarray) -> Contributions:
+        """Integrated gradients (Sundararajan et al. 2017) of each logit over word embeddings, summed for each word.
+
+        The integral is a sum over `integration_steps` points (Gauss-Legendre), so words and baseline add up to the
+        logit only within `delta`.
+        """
+        distinct, copies = np.unique(corpus.place[rows], return_inverse=True)
+        words, baseline, logits = self.attribute([corpus.distinct[place] for place in distinct])
+        sums = np.array([own.sum(axis=0) for own in words]).reshape(logits.shape)
+        delta = np.abs(baseline + sums - logits).max(axis=1, initial=0)
+        return Contributions([words[copy] for copy in copies], baseline[copies], delta[copies])

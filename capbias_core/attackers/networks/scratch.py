@@ -1,0 +1,246 @@
+"""Networks trained from scratch on masked captions: LSTM and RNN, one way and both ways, and Transformers.
+
+Protocol of LIC (Hirota et al. 2022, section 5; `lstm_bi`): embedding 100, two bidirectional LSTM layers of 256, dropout
+0.5 on the embeddings, between the layers and on the last hidden states (forward and backward joined), one linear layer
+to 1 logit (K for K > 2 values), Adam 5e-5, batches of 64, 20 epochs, no early stopping.
+
+The others follow DBAC (training.py). Its Transformers (Vaswani et al. 2017) have 1 head or 5: embedding 100 and
+sinusoidal positions, two layers (self-attention, then a feed-forward network of 256; a residual sum and a layer norm
+after each), the mean over the words, an MLP. The paper gives the number of heads alone; 100 is the size of LIC's
+embeddings, and 5 heads divide it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from capbias_core.attackers.base import Corpus
+from capbias_core.attackers.device import choose_device
+from capbias_core.attackers.networks.batches import PAD, Encoded, encode, training_vocabulary
+from capbias_core.attackers.networks.training import (
+    SCORING_BATCH,
+    Attributed,
+    Dropout,
+    NetworkAttacker,
+    initialised,
+    learn_captions,
+    logit_count,
+    logits_of,
+    mlp,
+    set_aside,
+    start_at_frequencies,
+)
+from capbias_core.errors import need
+from capbias_core.types import UNKNOWN_TOKEN, Attention, Progress
+
+ATTRIBUTION_BATCH = 64  # captions; Captum reads each `integration_steps` times
+
+
+class ScratchNetwork(nn.Module):
+    """Word embeddings, an encoder and a head. width: of the vector that `encode` gives the head."""
+
+    head: nn.Sequential
+
+    def __init__(self, words: int, width: int, attacker: ScratchAttacker):
+        super().__init__()
+        self.words = nn.Embedding(words, attacker.embedding, padding_idx=PAD)
+        self.width = width
+
+    def encode(self, states: Tensor) -> Tensor:
+        """(B, T, E) embeddings of captions of one length to (B, width)."""
+        raise NotImplementedError
+
+    def vectors(self, ids: Tensor) -> Tensor:
+        """(B, T) ids of captions of one length to (B, width)."""
+        return self.encode(self.words(ids))
+
+
+class RecurrentNetwork(ScratchNetwork):
+    """Stacked recurrent layers; the vector is the last hidden state of each direction."""
+
+    def __init__(self, words: int, logits: int, attacker: RecurrentAttacker):
+        width = attacker.ways * attacker.hidden
+        super().__init__(words, width, attacker)
+        self.dropout = Dropout(attacker.dropout)
+        unit = {"lstm": nn.LSTM, "rnn": nn.RNN}[attacker.unit]
+        sizes = [attacker.embedding] + [width] * (attacker.layers - 1)
+        self.layers = nn.ModuleList(
+            unit(size, attacker.hidden, batch_first=True, bidirectional=attacker.ways == 2) for size in sizes
+        )
+        self.head = mlp((width, *attacker.head, logits), dropout=attacker.dropout)
+
+    def encode(self, states: Tensor) -> Tensor:
+        last = states
+        for layer in self.layers:  # one by one, as dropout inside nn.LSTM would draw from the process's generator
+            states, last = layer(self.dropout(states))
+        hidden = last[0] if isinstance(last, tuple) else last  # an LSTM has cells beside its hidden states
+        return torch.cat(list(hidden), dim=1)
+
+
+class TransformerNetwork(ScratchNetwork):
+    """Positions, PyTorch's Transformer layers and the mean over the words."""
+
+    layers: Any
+
+    def __init__(self, words: int, logits: int, attacker: TransformerAttacker):
+        size = attacker.embedding
+        super().__init__(words, size, attacker)
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(size, attacker.heads, attacker.hidden, dropout=0.0, batch_first=True)
+            for _ in range(attacker.layers)
+        )
+        self.head = mlp((size, *attacker.head, logits))
+
+    def encode(self, states: Tensor) -> Tensor:
+        states = states + positions(states)
+        for layer in self.layers:
+            states = layer(states)
+        return states.mean(dim=1)
+
+    def attentions(self, ids: Tensor) -> Tensor:
+        """(B, T) ids to what each head of each layer reads of each word, (B, layers, heads, T, T)."""
+        states, weights = self.words(ids), []
+        states = states + positions(states)
+        for layer in self.layers:
+            weights.append(layer.self_attn(states, states, states, average_attn_weights=False)[1])
+            states = layer(states)
+        return torch.stack(weights, dim=1)
+
+
+def positions(states: Tensor) -> Tensor:
+    """(T, E) for (B, T, E): sine and cosine of each position, by turns, at wavelengths from 2 pi to 10,000 x 2 pi."""
+    steps, size = states.shape[1:]
+    position = torch.arange(steps, device=states.device, dtype=torch.float32)[:, None]
+    angle = position * torch.exp(torch.arange(0, size, 2, device=states.device) * (-math.log(10_000) / size))
+    return torch.stack([angle.sin(), angle.cos()], dim=2).flatten(1)[:, :size]
+
+
+@dataclass(frozen=True)
+class FittedScratch(Attributed):
+    """A trained network with its vocabulary."""
+
+    vocabulary: dict[str, int]
+    network: ScratchNetwork
+    integration_steps: int
+
+    def encoded(self, captions: Sequence[str]) -> Encoded:
+        words = self.network.words.weight
+        return encode([caption.split() for caption in captions], self.vocabulary, words.device)
+
+    def logits(self, corpus: Corpus, rows: np.ndarray) -> np.ndarray:
+        distinct, copies = np.unique(corpus.place[rows], return_inverse=True)
+        return logits_of(self.network, self.encoded([corpus.distinct[place] for place in distinct]))[copies]
+
+    def attribute(self, captions: Sequence[str]) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+        """See Attributed. The baseline is a caption of the same length whose embeddings are all zero.
+
+        On COCO captions 20 points give each word's value by the LSTM of LIC to 1e-6 of what 200 give.
+        """
+        need("Attributing words", "captum")
+        from captum.attr import IntegratedGradients
+
+        gradients = IntegratedGradients(lambda states: self.network.head(self.network.encode(states)))
+        encoded = self.encoded(captions)
+        logits = logits_of(self.network, encoded)
+        baseline = logits_of(self.network, Encoded(torch.full_like(encoded.ids, PAD), encoded.lengths))
+        words = [np.zeros((0, logits.shape[1]))] * len(captions)
+        for members in encoded.groups(ATTRIBUTION_BATCH):
+            with torch.no_grad():
+                states = self.network.words(encoded.ids[members, : encoded.lengths[members[0]]])
+            for logit in range(logits.shape[1]):
+                with torch.backends.cudnn.flags(enabled=False):  # cuDNN has no gradients of a trained LSTM
+                    shares = gradients.attribute(
+                        states,
+                        target=logit,
+                        n_steps=self.integration_steps,
+                        internal_batch_size=max(SCORING_BATCH, len(states)),
+                    )
+                shares = shares.detach().sum(dim=2).double().cpu().numpy()
+                for member, own in zip(members, shares, strict=True):
+                    own = own[: len(captions[int(member)].split()), None]  # an empty caption is read as one PAD
+                    words[member] = np.hstack([words[member], own]) if logit else own
+        return words, baseline, logits
+
+
+@dataclass(frozen=True)
+class FittedTransformer(FittedScratch):
+    """A trained Transformer with its vocabulary."""
+
+    network: TransformerNetwork
+
+    def attention(self, corpus: Corpus, rows: np.ndarray) -> list[Attention]:
+        """The attention between the words of each caption: unknown ones as `<unk>`, an empty caption as one word."""
+        captions = [corpus.distinct[place] for place in corpus.place[rows]]
+        encoded, weights = self.encoded(captions), [np.empty(0)] * len(captions)
+        for members in encoded.groups(SCORING_BATCH):
+            with torch.no_grad():
+                shares = self.network.attentions(encoded.ids[members, : encoded.lengths[members[0]]])
+            for member, own in zip(members, shares.cpu().numpy(), strict=True):
+                weights[member] = own
+        words = [[word if word in self.vocabulary else UNKNOWN_TOKEN for word in text.split()] for text in captions]
+        return [Attention(tuple(own) or ("",), weight) for own, weight in zip(words, weights, strict=True)]
+
+
+@dataclass(frozen=True)
+class ScratchAttacker(NetworkAttacker):
+    """What attackers from scratch share. head: sizes of the hidden layers of the head."""
+
+    embedding: int = 100
+    hidden: int = 256
+    layers: int = 2
+    dropout: float = 0.0
+    head: tuple[int, ...] = (128, 64)
+    fitted: ClassVar[type[FittedScratch]] = FittedScratch
+
+    def network(self, words: int, logits: int) -> ScratchNetwork:
+        """An untrained network, its weights drawn from PyTorch's generator."""
+        raise NotImplementedError
+
+    def corpus(self, captions: Sequence[str]) -> Corpus:
+        return Corpus(captions)
+
+    def fit(self, corpus: Corpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedScratch:
+        """A trained network; its vocabulary is that of the captions it trained on, other words are `<unk>`."""
+        device, labels = choose_device(self.device), np.asarray(labels)
+        kept, aside = set_aside(len(rows), seed, self.patience)
+        distinct, copies = np.unique(corpus.place[rows], return_inverse=True)
+        captions = [corpus.distinct[place].split() for place in distinct]
+        vocabulary = training_vocabulary([captions[place] for place in np.unique(copies[kept])])
+        make = partial(self.network, len(vocabulary) + 1, logit_count(labels, n_values))
+        network = initialised(make, seed).to(device)
+        start_at_frequencies(network.head, labels[kept])
+        learn_captions(network, encode(captions, vocabulary, device), copies, labels, (kept, aside), self, seed, tick)
+        return self.fitted(vocabulary, network, self.integration_steps)
+
+
+@dataclass(frozen=True)
+class RecurrentAttacker(ScratchAttacker):
+    """unit: lstm or rnn. ways: 2 reads each caption both ways."""
+
+    unit: str = "lstm"
+    ways: int = 1
+
+    def network(self, words: int, logits: int) -> RecurrentNetwork:
+        return RecurrentNetwork(words, logits, self)
+
+
+@dataclass(frozen=True)
+class TransformerAttacker(ScratchAttacker):
+    """heads: of each layer; they divide the embedding. hidden: of the feed-forward network."""
+
+    fitted: ClassVar[type[FittedScratch]] = FittedTransformer
+    heads: int = 1
+
+    def network(self, words: int, logits: int) -> TransformerNetwork:
+        return TransformerNetwork(words, logits, self)
+
+
+LSTM_BI = RecurrentAttacker(learning_rate=5e-5, batch=64, epochs=20, patience=0, dropout=0.5, head=(), ways=2)

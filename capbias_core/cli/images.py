@@ -1,0 +1,524 @@
+"""`images`: detect, mask and caption photographs, of files or of a collection."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+
+from capbias_core.aggregate.detection_agreement import agreement
+from capbias_core.attributes import known_attributes
+from capbias_core.cli.flags import ANSWER, HOW, INPUTS, Flags, WorkspaceFlag, choices_of, command, flag, given
+from capbias_core.cli.inputs import FILES, known_collection, opened, own_folder
+from capbias_core.cli.running import outcome, run_all
+from capbias_core.cli.terminal import DONE, checked_output, say, show_table, ticking, write_output
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load import BOXES, REFERENCES, SEGMENTS, normalise_image_id, parse
+from capbias_core.load.files import readable
+from capbias_core.load.parsed import place_and_message
+from capbias_core.load.photographs import find_pictures
+from capbias_core.load.tables import kept_name
+from capbias_core.load.tables import regions as regions_of
+from capbias_core.measures.caption import CaptionOptions
+from capbias_core.measures.detect import MEASURE, DetectOptions
+from capbias_core.measures.mask import MASKED, MaskOptions
+from capbias_core.measures.object_associations import departures, departures_in
+from capbias_core.present.detection import agreement_line, agreement_table
+from capbias_core.runs.artifact_runs import coco_results, named_after, plan_artifact, plan_captioning, plan_masking
+from capbias_core.spreadsheets import csv_text
+from capbias_core.types import BOX_COLUMNS, CONDITIONS, counted
+from capbias_core.vision.mask_regions import OF_OBJECTS, MaskRule, regions_to_drop
+from capbias_core.vision.overlap import PERSON
+from capbias_core.workspace.boxes import images_of, weights_option
+from capbias_core.workspace.ingest import read_frame, read_part, store
+from capbias_core.workspace.inputs import checked_path, looked_at, temporary_workspace, warn
+from capbias_core.workspace.limited import within_limits
+from capbias_core.workspace.masked_photographs import labelled_boxes, made_here, masked_names
+from capbias_core.workspace.objects import FOUND_BY, OBJECTS
+from capbias_core.workspace.person_regions import resolve_person_regions
+from capbias_core.workspace.photographs import KIND, ORIGINALS, frozen_photographs, masked_so, photograph_files
+from capbias_core.workspace.store import Item, Workspace
+
+LABELLED = "labelled"  # the name of the boxes of labelled people in a workspace of files
+COLUMNS = ("image", "class", *BOX_COLUMNS[2:])
+PICTURES = flag("photographs, named by image ID, or folders of them", "PHOTOGRAPH", INPUTS)
+SetFlag = Annotated[str, flag("with --collection: its photographs (default: the originals)", "NAME", INPUTS)]
+
+app = command(
+    "images",
+    """\
+  capbias images detect photos/ --weights yolov8n.tflite --output boxes.csv
+  capbias images mask photos/ --boxes boxes.csv --condition box --output out/
+  capbias images caption out/ --captioner blip --output captions.json""",
+)
+
+
+def named_files(paths: Iterable[str]) -> dict[str, Path]:
+    """The file of each photograph by its name, or by its path if two have one name; a folder stands for its pictures.
+
+    A missing or broken file is noticed only when it is read. Raises CapbiasError for a folder without any.
+    """
+    files = []
+    for path in [checked_path(text).expanduser() for text in paths]:
+        files += [path / name for name in find_pictures(path)["file"]] if path.is_dir() else [path]
+    files = list(dict.fromkeys(files))
+    names = [file.name for file in files]
+    return {(file.name if names.count(file.name) == 1 else str(file)): file for file in files}
+
+
+def _store_photographs(workspace: Workspace, paths: Iterable[str]) -> Item:
+    """Store the paths of photographs as the originals of a workspace of files.
+
+    Raises CapbiasError for a missing file, and for two files of the same image ID.
+    """
+    files = []
+    for file in named_files(paths).values():
+        with readable(file):
+            file.stat()
+        files.append(file.resolve())
+    root = Path(os.path.commonpath([file.parent for file in files]))
+    rows = [(normalise_image_id(file.name), str(file.relative_to(root))) for file in dict.fromkeys(files)]
+    frame = pd.DataFrame(rows, columns=["image_id", "file"])
+    twice = frame[frame["image_id"].duplicated(keep=False)].sort_values("image_id", kind="stable")
+    if len(twice):
+        raise CapbiasError(
+            f"Several files belong to the image {twice['image_id'].iloc[0]}: {', '.join(twice['file'].iloc[:2])}.",
+            "A file name is the image ID. Leave one out.",
+        )
+    return workspace.keep(KIND, ORIGINALS, frame, FILES, str(root), {"folder": str(root)})
+
+
+def _check_source(name: str, images: Sequence[str], flags, *of_collection: str) -> None:
+    """Raises CapbiasError for photographs with --collection or neither, and for its flags without it."""
+    if bool(images) == bool(flags.collection):
+        raise CapbiasError(f"{name} takes either photographs or --collection.", f"See capbias images {name} --help.")
+    _check_stray(flags, *of_collection)
+
+
+def _check_stray(flags, *of_collection: str) -> None:
+    stray = [f"--{name}" for name in of_collection if getattr(flags, name)]
+    if stray and not flags.collection:
+        raise CapbiasError(f"{', '.join(stray)} needs --collection.")
+
+
+# detect
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detection(choices_of(DetectOptions, "weights", "confidence", group=HOW)):
+    """Choices of detectors."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectFlags:
+    """Where photographs are, and where their boxes go."""
+
+    classes: Annotated[
+        list[str] | None, flag("only these classes, such as person (default: all)", "NAME", HOW, name="--class")
+    ] = None
+    instances: Annotated[
+        str | None, flag("COCO instances of the same photographs: compare the boxes with them", "FILE", HOW)
+    ] = None
+    collection: Annotated[
+        str | None, flag("the photographs of a collection; store the boxes in it", "NAME", INPUTS)
+    ] = None
+    photographs: SetFlag = ""
+    workspace: WorkspaceFlag = None
+    name: Annotated[
+        str | None, flag("with --collection: name of the boxes (default: by the weights' name)", "NAME", ANSWER)
+    ] = None
+    output: Annotated[str | None, flag("where to write the CSV (default: stdout)", "FILE", ANSWER)] = None
+
+
+@command(
+    "detect",
+    """\
+  capbias images detect photos/ --weights yolov8n.tflite --class person
+  capbias images detect photos/ --weights yolov8n --instances instances.json
+  capbias images detect --collection coco --weights yolov8n --name yolov8n
+
+One row per box: image (file name), class, confidence, and x1, y1, x2, y2 in pixels of the upright photograph (x to the
+right, y down, x2 and y2 exclusive). Unreadable photographs are listed; the exit code is 0 if one was read. Detections
+are cached by file content and weights. --instances prints recall of annotated people, or objects of --class, per
+photograph and in all. --collection also stores the objects in the boxes, for the Gender Score.""",
+    app,
+).default
+def detect(
+    *images: Annotated[str, PICTURES],
+    flags: Annotated[DetectFlags, Flags] = DetectFlags(),
+    choices: Annotated[Detection, Flags] = Detection(),
+) -> int:
+    """Detect people and objects, as boxes in CSV."""
+    _check_source("detect", images, flags, "name", "photographs")
+    options = DetectOptions.read(given(choices, DetectOptions))
+    if not options.weights:
+        raise CapbiasError("detect needs --weights.", "Name a detector: a file, or a name such as yolov8n.")
+    output = checked_output(flags.output)
+    with opened(flags.workspace, make=True) as workspace:
+        weights = weights_option(workspace, options.weights)
+        if not flags.collection:
+            with ticking() as tick:
+                boxes = looked_at(workspace, named_files(images), weights, options.confidence, say, tick)
+            _write_boxes(boxes.frame, boxes.read, output, flags)
+            return DONE
+        collection = known_collection(workspace, flags.collection)
+        name = flags.name or named_after(Path(weights["name"]).stem, flags.photographs or ORIGINALS)
+        asked = options.with_(weights=weights, name=name, photographs=flags.photographs or None)
+        code = outcome(run_all(workspace, [plan_artifact(workspace, collection, MEASURE.name, asked)], collection))
+        if code != DONE:
+            return code
+        item = workspace.item(BOXES, name, collection)
+        say(f"stored: boxes {name} in the collection {collection}")
+        for objects in workspace.items(OBJECTS, collection):
+            if objects.details.get(FOUND_BY) == name:
+                say(
+                    f"stored: objects {objects.name}, with the detector's confidence: score --metric gs --objects "
+                    f"{objects.name!r}"
+                )
+        if output or flags.instances:
+            _write_boxes(workspace.frame(item.hash), tuple(images_of(workspace, item)), output, flags)
+    return DONE
+
+
+def _write_boxes(frame: pd.DataFrame, read: tuple[str, ...], output: Path | None, flags: DetectFlags) -> None:
+    """Boxes as CSV, and with --instances their agreement with annotations. read: the photographs that were read."""
+    classes = [kept_name(name) for name in flags.classes or ()]
+    if flags.instances:
+        ids = {name: normalise_image_id(Path(name).name) for name in read}
+        outlines = read_frame(Path(flags.instances), SEGMENTS)
+        by_id = frame.assign(image_id=frame["image_id"].map(ids))
+        for name in classes or [PERSON]:
+            compared = agreement(by_id, outlines, list(dict.fromkeys(ids.values())), name)
+            show_table(agreement_table(compared))
+            say(agreement_line(compared, name))
+    if output or not flags.instances:
+        known = sorted(set(frame["object"]))
+        for name in [name for name in classes if name not in known]:
+            say(f"note: no box of the class {name!r}; there are: {', '.join(known) or 'none'}")
+        table = frame[frame["object"].isin(classes)] if classes else frame
+        if classes:
+            say(f"{len(table):,} of them are of the class {' or '.join(classes)}")
+        write_output(table.set_axis(list(COLUMNS), axis=1).to_csv(index=False, lineterminator="\n"), output)
+
+
+# caption
+
+
+@dataclass(frozen=True, kw_only=True)
+class Captioning(choices_of(CaptionOptions, "captioner", "beams", "length", "batch", "device", group=HOW)):
+    """Choices of captioners."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaptionFlags:
+    """Where photographs are, and where their captions go."""
+
+    collection: Annotated[
+        str | None, flag("caption photographs of this collection, and store the set", "NAME", INPUTS)
+    ] = None
+    photographs: SetFlag = ""
+    condition: Annotated[
+        str | None,
+        flag(f"photographs masked by one of: {', '.join(CONDITIONS)} (default: original)", "CONDITION", INPUTS),
+    ] = None
+    workspace: WorkspaceFlag = None
+    name: Annotated[str, flag("name of the set (default: by captioner and photographs)", "NAME", ANSWER)] = ""
+    output: Annotated[str | None, flag("where to write COCO results (default: stdout, for files)", "FILE", ANSWER)] = (
+        None
+    )
+
+
+@command(
+    "caption",
+    """\
+  capbias images caption photos/ --captioner blip --output captions.json
+  capbias images caption --collection coco --captioner blip --condition box
+
+Files give COCO's results format (image_id, caption); a collection stores a caption set with its captioner and
+condition. Weights are never downloaded; the error names the command that does. Unreadable photographs are left out and
+listed.""",
+    app,
+).default
+def caption(
+    *images: Annotated[str, PICTURES],
+    flags: Annotated[CaptionFlags, Flags] = CaptionFlags(),
+    choices: Annotated[Captioning, Flags] = Captioning(),
+) -> int:
+    """Caption photographs with a captioner on this machine."""
+    _check_source("caption", images, flags, "photographs", "condition", "name", "workspace")
+    if flags.condition and flags.condition not in CONDITIONS:
+        raise unknown_name("--condition", flags.condition, CONDITIONS)
+    if flags.photographs and flags.condition:
+        raise CapbiasError("--photographs and --condition exclude each other.", "Leave one out.")
+    options = CaptionOptions.read(given(choices, CaptionOptions) | {"name": flags.name})
+    output = checked_output(flags.output)
+    with opened(flags.workspace) if flags.collection else temporary_workspace() as workspace:
+        if flags.collection:
+            collection = known_collection(workspace, flags.collection)
+            folder = flags.photographs or masked_so(workspace, collection, flags.condition)
+            options = options.with_(photographs=folder or None)
+        else:
+            collection = FILES
+            _store_photographs(workspace, images)
+        spec = plan_captioning(workspace, collection, options)
+        code = outcome(run_all(workspace, [spec], collection))
+        if code != DONE:
+            return code
+        item = workspace.item("captions", spec.options["name"], collection)
+        text = coco_results(workspace.frame(item.hash))
+        if flags.collection:
+            say(f"stored: captions {item.name} in the collection {collection}")
+    if output or not flags.collection:
+        write_output(text, output)
+    return DONE
+
+
+# mask
+
+
+@dataclass(frozen=True, kw_only=True)
+class Masking(choices_of(MaskOptions, "fill", "fraction", "whose", "labelled", "only_masked", group=HOW)):
+    """Choices of masking."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskFlags:
+    """What is masked, by which files or names, and where it goes."""
+
+    instances: Annotated[str | None, flag("COCO instances, with outlines", "FILE", INPUTS)] = None
+    boxes: Annotated[str | None, flag("boxes from detect (for box, object, both)", "FILE", INPUTS)] = None
+    references: Annotated[str | None, flag("human captions; with --collection, their name", "FILE", INPUTS)] = None
+    attribute: Annotated[str | None, flag("the attribute whose objects to hide, such as gender", "NAME", INPUTS)] = None
+    regions: Annotated[str | None, flag("a table image_id, x1, y1, x2, y2: list those to drop", "FILE", INPUTS)] = None
+    collection: Annotated[
+        str | None, flag("mask photographs of this collection, and store them in it", "NAME", INPUTS)
+    ] = None
+    photographs: SetFlag = ""
+    people: Annotated[str, flag("its outlines or boxes (default: the only ones)", "NAME", INPUTS)] = ""
+    workspace: WorkspaceFlag = None
+    condition: Annotated[
+        list[str],
+        flag(f"one or more of: {', '.join(MASKED)}; with several, --output gets a folder for each", "CONDITION", HOW),
+    ]
+    object: Annotated[list[str] | None, flag("objects to hide, in order of preference", "NAME", HOW)] = None
+    name: Annotated[str, flag("name of the masked photographs (default: by condition)", "NAME", ANSWER)] = ""
+    output: Annotated[str | None, flag("where masked photographs go (with --regions: a file)", "FOLDER", ANSWER)] = None
+
+    @property
+    def conditions(self) -> list[str]:
+        return list(dict.fromkeys(self.condition))
+
+    def folder(self, condition: str) -> Path:
+        """The output folder of a condition: a subfolder if there are several."""
+        return Path(self.output or "", condition if len(self.conditions) > 1 else "")
+
+
+@command(
+    "mask",
+    """\
+  capbias images mask photos/ --instances instances.json \\
+    --condition part segment box --output masked/
+  capbias images mask photos/ --instances instances.json \\
+    --condition object both --references captions.json --attribute gender \\
+    --output masked/
+  capbias images mask --collection coco --condition segment
+  capbias images mask --regions regions.csv --boxes boxes.csv --condition box
+
+Conditions: part (the upper half, or --fraction, of the person's outline), segment (the outline), box (its bounding
+box), object (the object in the photograph most associated with one value of --attribute in the human captions, or one
+of --object), both (person and object). Without such an object the photograph stays unchanged (object) or hides the
+person only (both), as in LIC; --only-masked leaves it out. Masked photographs are PNG files, exact outside the mask;
+the CSV gives the share of hidden pixels. Originals are never overwritten. Photographs without a person, with another
+size than their outlines, or unreadable, are left out and listed. --regions masks nothing: it prints the regions of
+which boxes around the hidden parts cover more than half, which a captioner on region features must not read (LIC,
+appendix A.3).""",
+    app,
+).default
+def mask(
+    *images: Annotated[str, PICTURES],
+    flags: Annotated[MaskFlags, Flags],
+    choices: Annotated[Masking, Flags] = Masking(),
+) -> int:
+    """Hide people or objects, or list the regions to drop."""
+    options = MaskOptions.read(given(choices, MaskOptions) | {"name": flags.name})
+    _check_mask(images, flags, options)
+    if flags.collection:
+        with opened(flags.workspace) as workspace:
+            collection = known_collection(workspace, flags.collection)
+            options = options.with_(
+                departures=_departures(flags, workspace, collection),
+                people=flags.people or None,
+                photographs=flags.photographs or None,
+            )
+            if flags.regions:
+                return _print_regions(workspace, collection, flags, options)
+            code, items = _mask_all(workspace, collection, flags, options)
+            for item in items:
+                say(f"stored: photographs {item.name} in the collection {collection}")
+            return code
+    with temporary_workspace() as workspace:
+        if not flags.regions:
+            originals = _store_photographs(workspace, images)
+            _check_output(originals, workspace, flags)
+        if options.labelled:
+            _store_people(workspace, str(options.labelled), BOXES, LABELLED)
+        kind, name = (BOXES, "boxes") if flags.boxes else (SEGMENTS, "segments")
+        _store_people(workspace, flags.instances or flags.boxes or "", kind, name)
+        labelled = LABELLED if options.labelled else None
+        options = options.with_(departures=_departures(flags), people=name, labelled=labelled)
+        if flags.regions:
+            return _print_regions(workspace, FILES, flags, options)
+        code, items = _mask_all(workspace, FILES, flags, options)
+        if items:
+            write_output(csv_text(_copy_masked(workspace, items, flags)), None)
+    return code
+
+
+def _check_mask(images: Sequence[str], flags: MaskFlags, options: MaskOptions) -> None:
+    for condition in flags.condition:
+        if condition not in MASKED:
+            raise unknown_name("--condition", condition, MASKED)
+    files = [f"--{name}" for name in ("instances", "boxes") if getattr(flags, name)]
+    if flags.collection and (images or files):
+        stray = ", ".join(["photographs"] * bool(images) + files)
+        raise CapbiasError(
+            f"{stray} and --collection exclude each other.", "Name the outlines of a collection with --people."
+        )
+    _check_stray(flags, "photographs", "people", "name", "workspace")
+    if options.only_masked and (flags.regions or not set(flags.condition) & set(OF_OBJECTS)):
+        raise CapbiasError("--only-masked needs the condition object or both, and no --regions.", "Leave it out.")
+    if flags.name and len(flags.condition) > 1:
+        raise CapbiasError("--name fits one condition only.", "Leave it out, or name one condition.")
+    if not flags.collection and len(files) != 1:
+        raise CapbiasError(
+            "mask needs either --instances or --boxes, a file with the outlines or boxes of people.",
+            "Name COCO's instances, or boxes from detect.",
+        )
+    if not (flags.collection or flags.regions or (images and flags.output)):
+        lacks = "a folder for the results in --output" if images else "photographs"
+        raise CapbiasError(f"mask needs {lacks}.", "See capbias images mask --help.")
+
+
+def _check_output(originals: Item, workspace: Workspace, flags: MaskFlags) -> None:
+    """Raises CapbiasError if --output holds originals, or other files that would be overwritten."""
+    output, root = Path(flags.output or ""), Path(originals.details["folder"])
+    homes = {(root / file).parent for file in workspace.frame(originals.hash)["file"]}
+    if output.exists() and not output.is_dir():
+        raise CapbiasError(f"--output {output} is a file.", "Choose a folder.")
+    if homes & {output.resolve(), *(output.resolve() / condition for condition in MASKED)}:
+        raise CapbiasError(f"--output {output} holds originals, which are never overwritten.", "Choose another folder.")
+    names = masked_names(photograph_files(workspace, frozen_photographs(workspace, FILES))).values()
+    targets = [flags.folder(condition) / name for condition in flags.conditions for name in names]
+    if strange := [file for file in targets if file.exists() and not made_here(file)]:
+        raise CapbiasError(
+            f"{counted(len(strange), 'file')} in --output {output} would be overwritten, and mask did not write them. "
+            f"The first is {strange[0]}.",
+            "Choose another folder, or move the files.",
+        )
+
+
+def _store_people(workspace: Workspace, path: str, kind: str, name: str) -> None:
+    part = read_part(Path(path), kind, name)
+    store(workspace, FILES, [part])
+    warn([part.report] if part.report else [], say)
+
+
+def _departures(flags: MaskFlags, workspace: Workspace | None = None, collection: str = "") -> dict[str, float] | None:
+    """The objects that may be hidden, and how far each departs from the share of a value; None if none is needed."""
+    things = flags.object or []
+    if things or not flags.attribute or not set(flags.condition) & set(OF_OBJECTS):
+        return {name: float(len(things) - rank) for rank, name in enumerate(things)} or None  # the first is preferred
+    if workspace:
+        objects = departures_in(workspace, collection, flags.attribute, flags.references or "")
+    elif not flags.references:
+        return None
+    else:
+        known = known_attributes(own_folder(flags.workspace))
+        if flags.attribute not in known:
+            raise unknown_name("attribute", flags.attribute, known)
+        if not known[flags.attribute].names_values:
+            raise CapbiasError(
+                f"Captions do not name {flags.attribute}, so its objects need labels.",
+                "Import captions and labels and use --collection, or name the objects with --object.",
+            )
+        objects = departures(read_frame(flags.references, REFERENCES), known[flags.attribute])
+    first = ", ".join(f"{name} {value:.2f}" for name, value in list(objects.items())[:5])
+    say(f"{len(objects)} objects by their departure from the share of a value in human captions: {first}, ...")
+    return objects
+
+
+def _mask_all(workspace: Workspace, collection: str, flags: MaskFlags, options: MaskOptions) -> tuple[int, list[Item]]:
+    """The exit code, and the folders of masked photographs."""
+    specs = []
+    for condition in flags.conditions:
+        labelled = options.labelled if condition != "object" else None
+        specs.append(plan_masking(workspace, collection, options.with_(condition=condition, labelled=labelled)))
+    rows = run_all(workspace, specs, collection)
+    code = outcome(rows)
+    names = [row.spec.options["name"] for row in rows if row.status == "finished"]
+    return code, [workspace.item(KIND, name, collection) for name in names]
+
+
+def _copy_masked(workspace: Workspace, items: list[Item], flags: MaskFlags) -> pd.DataFrame:
+    """Copy masked photographs into the output folder; returns a table of them."""
+    rows = []
+    try:
+        for item in items:
+            condition, frame = item.details["condition"], workspace.frame(item.hash)
+            folder = flags.folder(condition)
+            folder.mkdir(parents=True, exist_ok=True)
+            for image, file, hidden in zip(frame["image_id"], frame["file"], frame["hidden"], strict=True):
+                temporary = folder / f".{file}.tmp"  # a file is whole or absent
+                try:
+                    shutil.copyfile(Path(item.details["folder"]) / file, temporary)
+                    temporary.replace(folder / file)
+                finally:
+                    temporary.unlink(missing_ok=True)
+                rows.append((image, condition, str(folder / file), hidden))
+    except OSError as error:
+        raise CapbiasError(
+            f"--output {flags.output} cannot be written ({error.strerror}).", "Choose another folder."
+        ) from None
+    say(f"written: {counted(len(rows), 'photograph')} into {flags.output}")
+    return pd.DataFrame(rows, columns=["image_id", "condition", "file", "hidden"])
+
+
+def _read_regions(path: Path):
+    return regions_of(parse(path))
+
+
+def _print_regions(workspace: Workspace, collection: str, flags: MaskFlags, options: MaskOptions) -> int:
+    """Write the regions to drop as CSV, a row each."""
+    for condition in flags.conditions:
+        if condition in OF_OBJECTS and not options.departures:
+            raise CapbiasError(
+                f"The condition {condition} needs the objects that may be hidden.",
+                "Name --object, or --references and --attribute.",
+            )
+    output, path = checked_output(flags.output), Path(flags.regions or "")
+    table = within_limits(path.name, _read_regions, path)
+    if table.problem_count:
+        first = ": ".join(place_and_message(table.problems[0]))
+        say(f"warning: {table.problems[0].file}: {counted(table.problem_count, 'row')} left out; the first at {first}")
+    people = workspace.frame(resolve_person_regions(workspace, collection, options.people)["item"])
+    by_image, chosen = dict(list(people.groupby("image_id"))), {}
+    if isinstance(options.labelled, str) and options.labelled:
+        chosen = labelled_boxes(workspace, workspace.item(BOXES, options.labelled, collection).hash)
+    regions, tables = table.frame, []
+    known = regions[regions["image_id"].isin(set(by_image))]
+    for condition in flags.conditions:
+        rule = MaskRule(condition, whose=options.whose, departures=options.departures or {})
+        for image, rows in known.groupby("image_id", sort=False):
+            drop = regions_to_drop(rows, by_image[image], rule, chosen.get(image))
+            tables.append(rows[drop].assign(condition=condition))
+    if lost := regions["image_id"].nunique() - known["image_id"].nunique():
+        say(f"warning: no outline or box for {counted(lost, 'image')}, all of whose regions are kept")
+    dropped = pd.concat(tables) if tables else regions.iloc[:0].assign(condition="")
+    write_output(dropped.to_csv(index=False, lineterminator="\n"), output)
+    say(f"{counted(len(dropped), 'region')} to drop, of {len(regions):,} under {', '.join(flags.conditions)}")
+    return DONE

@@ -1,0 +1,212 @@
+"""`labels`: derive, cross, compare and check labels of protected attributes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+
+from capbias_core.analysis.label_tables import compared, keep_agreed, tables_of
+from capbias_core.attributes import attribute_files, known_attributes, read_attribute, shipped_files
+from capbias_core.cli.flags import HOW, INPUTS, CollectionFlag, WorkspaceFlag, command, flag
+from capbias_core.cli.inputs import known_collection, opened, own_folder
+from capbias_core.cli.terminal import DONE, say, show, show_table
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load import LABELS, REFERENCES
+from capbias_core.prepare import with_rule
+from capbias_core.present.attribute import attribute_lines, examples_table, trial_row, words_text
+from capbias_core.present.label_agreement import OTHERS, agreement_line, counts_table
+from capbias_core.types import WITHOUT_ORDER
+from capbias_core.workspace.crossing import cross, keep_crossed
+from capbias_core.workspace.custom_attributes import check as check_text
+from capbias_core.workspace.custom_attributes import trials
+from capbias_core.workspace.derived import derivable, derive, keep_derived
+from capbias_core.workspace.store import checked_name
+
+app = command(
+    "labels",
+    """\
+  capbias labels check
+  capbias labels derive gender --references human --collection coco""",
+)
+
+
+@command(
+    "derive",
+    """\
+  capbias labels derive age --references human --collection coco --dry-run""",
+    app,
+).default
+def derive_labels(
+    attribute: Annotated[str, flag("an attribute with a rule to derive it, or a TOML file", "ATTRIBUTE", INPUTS)],
+    /,
+    *,
+    references: Annotated[str, flag("stored human captions", "NAME", INPUTS)],
+    collection: CollectionFlag,
+    at_least: Annotated[int | None, flag("minimum captions naming the value", "N", HOW)] = None,
+    both: Annotated[str | None, flag("images with conflicting captions", "|".join(WITHOUT_ORDER), HOW)] = None,
+    name: Annotated[str, flag("name of the table (default: by attribute and captions)", "NAME", HOW)] = "",
+    dry_run: Annotated[bool, flag("only count the labels", group=HOW)] = False,
+    workspace: WorkspaceFlag = None,
+) -> int:
+    """Derive labels from human captions that name a value."""
+    folder = own_folder(workspace)
+    rule = derivable(attribute, folder)
+    if rule is None:
+        known = ", ".join(key for key, own in known_attributes(folder).items() if own.derived)
+        raise CapbiasError(
+            f"The attribute {attribute!r} has no rule to derive it.", f"Name {known}, or a TOML file with [derived]."
+        )
+    with opened(workspace) as store:
+        if not store.items(REFERENCES, known_collection(store, collection)):
+            raise CapbiasError(f"The collection {collection!r} has no human captions.", "Import them first.")
+        source = store.item(REFERENCES, references, collection)
+        derived = derive(store, source, with_rule(rule, at_least, both))
+        show(derived.line(source.name))
+        if dry_run:
+            show("nothing was stored (--dry-run)")
+        else:
+            item = keep_derived(store, derived, name)
+            show(f"stored: {LABELS} {item.name} in the collection {collection}")
+    return DONE
+
+
+@command(
+    "cross",
+    """\
+  capbias labels cross gender race --collection coco
+  capbias score --collection coco --attribute "gender x race" --metric lic
+
+Groups with fewer than 100 labelled images are left out: a 90/10 split would test on fewer than ten of them.""",
+    app,
+).default
+def cross_two(
+    first: Annotated[str, flag("an attribute with labels in the collection", "FIRST", INPUTS)],
+    second: Annotated[str, flag("another", "SECOND", INPUTS)],
+    /,
+    *,
+    collection: CollectionFlag,
+    table: Annotated[str, flag("the table of labels (default: the newest of each attribute)", "NAME", INPUTS)] = "",
+    dry_run: Annotated[bool, flag("only count the images of each group", group=INPUTS)] = False,
+    workspace: WorkspaceFlag = None,
+) -> int:
+    """Combine two attributes into one, such as gender x race."""
+    with opened(workspace) as store:
+        crossing = cross(store, known_collection(store, collection), first, second, table)
+        show(crossing.line())
+        if not dry_run:
+            show(f"stored: {LABELS} {keep_crossed(store, collection, crossing).name} in the collection {collection}")
+    return DONE
+
+
+@command(
+    "compare",
+    """\
+  capbias labels compare --collection coco --attribute gender --keep agreed
+  capbias labels compare labels "gender from human" --collection coco""",
+    app,
+).default
+def compare_tables(
+    *tables: Annotated[str, flag("two tables of labels, if the collection has more", "TABLE", INPUTS)],
+    collection: CollectionFlag,
+    attribute: Annotated[str, flag("the attribute", "NAME", INPUTS)] = "gender",
+    keep: Annotated[str, flag("store the labels on which the tables agree under this name", "NAME", INPUTS)] = "",
+    workspace: WorkspaceFlag = None,
+) -> int:
+    """Compare two tables of labels: agreement, Cohen's kappa, and which labels are confused."""
+    with opened(workspace) as store:
+        shared = tables_of(store, collection)
+        if attribute not in shared:
+            raise CapbiasError(
+                f"Fewer than two tables of {collection} hold labels for {attribute}.",
+                f"Import another table. Attributes that two tables hold: {', '.join(shared) or 'none'}.",
+            )
+        known = {item.name: item for item in shared[attribute]}
+        for name in tables:
+            if name not in known:
+                raise unknown_name("table", name, known)
+        named = tables or tuple(known)
+        if len(named) != 2:
+            raise CapbiasError(
+                f"compare takes two tables of labels, not {len(named)}.", f"Name two of: {', '.join(known)}."
+            )
+        one, other = (known[name] for name in named)
+        result = compared(store, attribute, one, other)
+        show(agreement_line(result, attribute, one.name, other.name))
+        show_table(counts_table(result, one.name))
+        say(f"note: {OTHERS}")
+        if keep:
+            item = keep_agreed(store, attribute, [one, other], checked_name(keep))
+            show(f"stored: {LABELS} {item.name} in the collection {collection}, {item.images:,} images")
+    return DONE
+
+
+@command(
+    "check",
+    """\
+  capbias labels check
+  capbias labels check gender > "my gender.toml"
+  capbias labels check "my gender.toml" --collection "my captions"
+
+A TOML file in the folder `attributes` of the workspace is known by its name, like the shipped ones.""",
+    app,
+).default
+def check(
+    attribute: Annotated[
+        str | None, flag("a known attribute: print its file; or a TOML file: check it", "NAME|FILE", INPUTS)
+    ] = None,
+    /,
+    *,
+    collection: Annotated[str | None, flag("try the words of FILE on these stored captions", "NAME", INPUTS)] = None,
+    workspace: WorkspaceFlag = None,
+) -> int:
+    """List the known attributes, print one as TOML, or check a TOML file."""
+    if attribute and Path(attribute).suffix == ".toml":
+        return _check_file(Path(attribute), collection, workspace)
+    if collection:
+        raise CapbiasError("--collection needs a TOML file to try on its captions.", "Name the file.")
+    files = attribute_files(own_folder(workspace))
+    for file in files:
+        if file.fault:
+            say(f"warning: left out: {file.fault}")
+    known = {file.name: file for file in files if file.attribute}
+    if attribute:
+        if attribute not in known:
+            raise unknown_name("attribute", attribute, known)
+        show(known[attribute].path.read_text(encoding="utf-8").rstrip("\n"))
+        return DONE
+    rows = [
+        {
+            "name": file.name,
+            "values": ", ".join(file.attribute.values),
+            "words": f"{len(file.attribute.masked_words):,}",
+            "labels": "derived or from a table" if file.attribute.derived else "from a table",
+            "where": "shipped" if file.shipped else str(file.path),
+        }
+        for file in files
+        if file.attribute
+    ]
+    show_table(pd.DataFrame(rows))
+    return DONE
+
+
+def _check_file(file: Path, collection: str | None, folder: str | None) -> int:
+    """What a TOML file holds, and what its words match in the captions of a collection."""
+    attribute = read_attribute(file)
+    show_table(pd.DataFrame(attribute_lines(attribute), columns=["", ""]))
+    if file.resolve() not in {shipped.path.resolve() for shipped in shipped_files()}:
+        try:
+            check_text(file.read_text(encoding="utf-8"))
+        except CapbiasError as error:
+            say(f"note: it works as a file, but a workspace cannot store it: {error}")
+    if collection:
+        with opened(folder) as store:
+            known_collection(store, collection)
+            tried = [(item, trial) for item, trial in trials(store, attribute) if item.collection == collection]
+        for item, trial in tried:
+            show(f"\n{item.kind} {item.name}: words found: {words_text(trial)}")
+            show_table(pd.DataFrame([trial_row(trial)]))
+            if trial.examples:
+                show_table(examples_table(trial))
+    return DONE

@@ -1,0 +1,500 @@
+"""`score --view NAME`: further tables of scores, each with its flags."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+from cyclopts import App
+
+from capbias_core.analysis import cells
+from capbias_core.analysis.anonymous_bench import proxy_alignment, proxy_scores
+from capbias_core.analysis.conditions import COLUMNS, condition_rows
+from capbias_core.analysis.consistency import alignment
+from capbias_core.analysis.consistency import consistency as consistency_rows
+from capbias_core.analysis.known_answer import known_answers
+from capbias_core.analysis.lengths import CUTS, by_length, cut_of, keep_cuts
+from capbias_core.analysis.read import references_read, tables_read
+from capbias_core.analysis.texts import keywords as frequent_words
+from capbias_core.analysis.texts import text_results
+from capbias_core.api import ordered
+from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
+from capbias_core.attributes import get_attribute, known_attributes
+from capbias_core.cli.flags import ATTACKERS as ATTACKER_FLAGS
+from capbias_core.cli.flags import (
+    INPUTS,
+    WHAT,
+    CollectionFlag,
+    Flags,
+    OutputFlag,
+    Positive,
+    SeedsFlag,
+    WorkspaceFlag,
+    choices_of,
+    command,
+    drawn,
+    flag,
+    given,
+    measure_choices,
+)
+from capbias_core.cli.inputs import known_collection, opened, own_folder
+from capbias_core.cli.running import outcome, run_all
+from capbias_core.cli.terminal import (
+    DONE,
+    checked_output,
+    on_terminal,
+    say,
+    show_table,
+    ticking,
+    write_output,
+    write_rows,
+)
+from capbias_core.errors import CapbiasError
+from capbias_core.load import CAPTIONS, LABELS, REFERENCES
+from capbias_core.load.published import published_results, read_human_scores, read_results
+from capbias_core.load.read import read_texts
+from capbias_core.load.vectors import read_vectors
+from capbias_core.measures.alignment import DELTAS, NO_JAVA, of_same_images, sweep, sweep_table
+from capbias_core.measures.options import Attacked
+from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics
+from capbias_core.metrics.caption_quality import has_java
+from capbias_core.prepare import masked_captions, tokenize, vocabulary
+from capbias_core.prepare.align import neighbours
+from capbias_core.prepare.shorten import cut_text
+from capbias_core.present.cells import BEYOND, BY_VALUE, beyond_table, by_value_table, no_beyond
+from capbias_core.runs.condition_runs import AGAINST_CONDITION, plan_conditions
+from capbias_core.runs.plan import Request, plan
+from capbias_core.spreadsheets import csv_text
+from capbias_core.types import counted, left_out_lines
+from capbias_core.workspace.conditions import condition_sets, taken_of_several
+from capbias_core.workspace.ingest import read_frame
+from capbias_core.workspace.inputs import caption_files, check_delta
+from capbias_core.workspace.labels import dropped_line, labels_for, resolve_attribute, table_with
+from capbias_core.workspace.limited import within_limits
+from capbias_core.workspace.spec import attribute_from
+
+views = App()  # score.py adds its commands to `score`
+
+HumanScores = Annotated[str | None, flag("human scores: a CSV with the columns model and value", "FILE", INPUTS)]
+
+
+def _read(read, path: str):
+    """A results table or human scores, within the limits of memory."""
+    return within_limits(Path(path).name, read, Path(path))
+
+
+# finished runs of a collection
+
+
+@command(
+    "--view by-value",
+    """\
+  capbias score --collection coco --attribute gender --metric lic
+  capbias score --view by-value --collection coco --attribute gender""",
+    views,
+).default
+def by_value(
+    *,
+    collection: CollectionFlag,
+    attribute: Annotated[str, flag("the attribute, such as gender or gender x race", "NAME", INPUTS)] = "gender",
+    attacker: Annotated[str, flag("the attacker of the runs", "NAME", INPUTS)] = DEFAULT_ATTACKER,
+    references: Annotated[str, flag("human captions (default: those of the best answer)", "NAME", INPUTS)] = "",
+    workspace: WorkspaceFlag = None,
+) -> int:
+    """Leakage by group: LIC_M by labelled value, from finished runs of LIC."""
+    with opened(workspace) as store:
+        known_collection(store, collection)
+        human = store.item("references", references, collection) if references else None
+        runs = cells.runs_by_value(store, collection, attribute, attacker, human)
+        if not runs:
+            raise CapbiasError(
+                f"{collection} has no finished run of LIC for {attribute} by {attacker}.",
+                f'Run: capbias score --collection "{collection}" --attribute "{attribute}" --metric lic',
+            )
+        show_table(by_value_table({name: cells.by_value(store, run) for name, run in runs.items()}))
+        say(f"note: {BY_VALUE}")
+        parts = {name: cells.beyond_parts(store, run) for name, run in runs.items()}
+        if crossed := {name: part for name, part in parts.items() if part is not None}:
+            show_table(beyond_table(crossed), before="\n")
+            say(f"note: {BEYOND}")
+        elif left_out := max(map(cells.cells_left_out, runs.values())):
+            say(f"note: {no_beyond(left_out)}")
+    return DONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training(choices_of(Attacked, "attacker", "device", "deterministic", group=ATTACKER_FLAGS)):
+    """Choices of attackers."""
+
+
+@command(
+    "--view conditions",
+    """\
+  capbias import sat_masked_person.json --captioner sat --condition person
+  capbias score --view conditions --collection "my captions" --captioner sat \\
+    --attribute gender race
+
+One row per metric and condition. masked: what was masked; model: the set of captions. to_original: the value minus
+that on the original photographs, paired over the images in both sets; original_there: the original value on those
+images; to_neutral: the value minus the metric's neutral point (chance, for LIC_M). Differences have 95% intervals
+(_low, _high). dba gives DBA_G, which is BA→ from T to A. Missing results are measured first.""",
+    views,
+).default
+def conditions(
+    *,
+    collection: CollectionFlag,
+    captioner: Annotated[
+        list[str] | None, flag("captioners (default: all with captions under two conditions or more)", "NAME", INPUTS)
+    ] = None,
+    attribute: Annotated[list[str], flag("protected attributes", "NAME", INPUTS)],
+    references: Annotated[
+        str, flag("human captions (default: those of the best answer, else of most images)", "NAME", INPUTS)
+    ] = "",
+    set: Annotated[
+        list[str] | None,
+        flag("sets to measure if a captioner has several of one condition (default: the newest)", "NAME", INPUTS),
+    ] = None,
+    workspace: WorkspaceFlag = None,
+    metric: Annotated[
+        list[str] | None,
+        flag(f"one or more of: {', '.join(AGAINST_CONDITION)} (default: all that the collection allows)", "NAME", WHAT),
+    ] = None,
+    measured: Annotated[bool, flag("print finished results, and run nothing", group=WHAT)] = False,
+    training: Annotated[Training, Flags] = Training(),
+    seeds: SeedsFlag = None,
+    output: OutputFlag = None,
+) -> int:
+    """Effect of masking: a captioner's metrics for each condition of the photographs, as CSV."""
+    path, chosen, sets = checked_output(output), given(training, Attacked), tuple(set or ())
+    attacker = chosen.pop("attacker", DEFAULT_ATTACKER)
+    code, specs = DONE, {}
+    with opened(workspace) as store:
+        known_collection(store, collection)
+        known = condition_sets(store, collection)
+        captioners = captioner or [name for name, own in known.items() if len(own) > 1]
+        if not captioners:
+            raise CapbiasError(
+                f"No captioner of {collection} has captions of masked photographs.",
+                "Import captions of the same photographs, original and masked, with --captioner NAME --condition NAME.",
+            )
+        for name in captioners:
+            for line in taken_of_several(store, collection, name, sets):
+                say(f"note: of several sets of {name}, {line}; choose with --set")
+        tables, human = tables_read(store, collection), references_read(store, collection)
+        if references:
+            human = dict.fromkeys(attribute, store.item("references", references, collection))
+        pairs = [(name, of) for name in captioners for of in attribute]
+        if not measured:
+            for name, of in pairs:
+                against = human[of].name if of in human else ""
+                asked = (attacker, drawn(seeds), tuple(metric or AGAINST_CONDITION), against, chosen, sets)
+                planned = plan_conditions(store, collection, name, of, *asked, table=tables.get(of))
+                specs |= {spec.run_id: spec for spec in planned.specs}
+                for line in planned.lacking:
+                    say(f"note: {line}")
+            code = outcome(run_all(store, list(specs.values()), collection))
+        rows_of = partial(condition_rows, store, collection, attacker=attacker_entry(attacker).name, chosen=sets)
+        parts = [
+            rows_of(captioner=name, attribute=of, table=tables.get(of), references=human.get(of)) for name, of in pairs
+        ]
+    frame = pd.concat(parts, ignore_index=True)
+    if len(frame):
+        write_output(csv_text(frame[list(COLUMNS)]), path)
+    elif code == DONE:
+        raise CapbiasError(
+            "No number is measured already." if measured else "No captioner has numbers under two conditions.",
+            "Leave out --measured to measure it." if measured else "The lines above say what is missing.",
+        )
+    return code
+
+
+@command(
+    "--view lengths",
+    """\
+  capbias score --view lengths --collection coco --captioner llava_long vinvl \\
+    --attribute gender --output lengths.csv
+
+One row per metric and cut: of (the captioner), cut, words (average caption length), then the columns of `score`.
+Captions shorter than a cut stay whole. The human captions are not cut.""",
+    views,
+).default
+def lengths(
+    *,
+    collection: CollectionFlag,
+    captioner: Annotated[list[str], flag("caption sets, as they were written", "NAME", INPUTS)],
+    attribute: Annotated[str, flag("the protected attribute", "NAME", INPUTS)] = "gender",
+    references: Annotated[str, flag("human captions (default: none, LIC_M alone)", "NAME", INPUTS)] = "",
+    cut: Annotated[
+        list[int] | None,
+        flag(f"after how many words; 0: after the first sentence (default: {' '.join(map(str, CUTS))})", "WORDS", WHAT),
+    ] = None,
+    attacker: Annotated[str, flag("the attacker", "NAME", WHAT)] = DEFAULT_ATTACKER,
+    seeds: SeedsFlag = None,
+    workspace: WorkspaceFlag = None,
+    output: OutputFlag = None,
+) -> int:
+    """Control for caption length: cut captions after more and more words, and score each cut."""
+    path, sets, cuts = checked_output(output), [], CUTS if cut is None else cut
+    with opened(workspace) as store:
+        known_collection(store, collection)
+        for name in captioner:
+            shortened = keep_cuts(store, collection, name, cuts)
+            sets += [item.name for item in shortened]
+            if missing := [text for text in map(cut_text, cuts) if text not in map(cut_of, shortened)]:
+                say(f"note: {name}: {', '.join(missing)} cut no caption and have no rows.")
+        table = table_with(store.items("attributes", collection), attribute).name
+        more = {"attacker": attacker, "seeds": drawn(seeds)}
+        specs = plan(store, Request(collection, (*captioner, *sets), table, attribute, ("lic",), references, **more))
+        runs = run_all(store, specs, collection)
+        write_output(csv_text(by_length(store, collection, store.results({spec.run_id for spec in specs}))), path)
+    return outcome(runs) if runs else DONE
+
+
+# results tables
+
+
+@command(
+    "--view consistency",
+    """\
+  capbias score --view consistency --output published.csv
+  capbias score --view consistency --results scores.csv --human people.csv
+
+One row per number, in the columns of `score`. The column metric is one of:
+
+  cv                    sample standard deviation / |mean| of a captioner's values across encoders
+  conflict_score        % of captioners that one of two encoders puts above 0 and the other does not
+  clear_conflict_score  % of captioners whose intervals by two encoders lie on different sides of 0
+  ranking_consistency   Pearson between two encoders over captioners
+  human_alignment       Pearson with the human score over captioners
+  mask_correlation      of metrics that see the photographs: Pearson over captioners between two ways of masking them
+  mask_difference       of one captioner: the second way of masking minus the first
+
+The column condition names the metric, such as LIC, and after a semicolon its condition; encoder names the encoders;
+n counts encoders (cv) or captioners; method names the method, or after `blank:` why there is no value. Human scores
+are the rows human_guess of the table, or a CSV. Names match regardless of case and punctuation.""",
+    views,
+).default
+def consistency(
+    *,
+    results: Annotated[
+        str | None, flag("a results table, as `score` writes it (default: the papers' printed figures)", "FILE", INPUTS)
+    ] = None,
+    human: HumanScores = None,
+    output: OutputFlag = None,
+) -> int:
+    """Agreement between encoders, for each metric of a results table, as CSV."""
+    path = checked_output(output)
+    frame = _read(read_results, results) if results else published_results()
+    rows = consistency_rows(frame, _read(read_human_scores, human) if human else None)
+    if rows.empty:
+        raise CapbiasError(
+            "This results table has neither several encoders nor human scores.",
+            "Score with two attackers, or add --human.",
+        )
+    if blank := int(rows["value"].isna().sum()):
+        where = "the column method says why" if path or not on_terminal() else "the CSV says why"
+        say(f"note: {counted(blank, 'value')} of {len(rows):,} left blank; {where}")
+    write_rows(rows, path, defined=True)
+    return DONE
+
+
+@command(
+    "--view anonymous-bench",
+    """\
+  capbias score --view anonymous-bench --captions nic.json sat.json fc.json \\
+    --attribute gender --output proxy.csv
+  capbias score --view anonymous-bench --captions nic.json sat.json fc.json \\
+    --attribute gender --results scores.csv --human people.csv
+
+The photographs do not show the value; the captions need no labels. human_guess_proxy is the share of captions that
+name a value: a proxy for whether people can guess it, not their answers. proxy_alignment (--results) is the Pearson of
+each metric with the proxy over captioners; human_alignment (--human) is that with people's scores, also of the proxy.
+""",
+    views,
+).default
+def anonymous_bench(
+    *,
+    captions: Annotated[
+        list[str], flag("files of captions, one per captioner; with --collection, names", "FILE", INPUTS)
+    ],
+    collection: Annotated[str | None, flag("use a workspace's collection, and names for files", "NAME", INPUTS)] = None,
+    attribute: Annotated[str, flag("an attribute with words, such as gender, or a TOML file", "NAME", INPUTS)],
+    results: Annotated[
+        str | None, flag("metrics of the same captioners, as `score` writes them", "FILE", INPUTS)
+    ] = None,
+    human: HumanScores = None,
+    workspace: WorkspaceFlag = None,
+    output: OutputFlag = None,
+) -> int:
+    """Share of captions that name a value, though the image shows no identifiable person (AnonymousBench), as CSV."""
+    path = checked_output(output)
+    if collection:
+        with opened(workspace) as store:
+            items = [store.item("captions", name, collection) for name in captions]
+            sets = {item.name: store.frame(item.hash) for item in items}
+    else:
+        sets = {file.item_name: read_frame(file.source, CAPTIONS) for file in caption_files(captions)}
+    scores = proxy_scores(sets, get_attribute(attribute, own_folder(workspace, of_files=False)))
+    measured = [_read(read_results, results)] if results else []
+    parts = [scores, *(proxy_alignment(scores, table) for table in measured)]
+    if human:
+        people = _read(read_human_scores, human)
+        parts += [alignment(table, people) for table in (scores, *measured)]
+    say("note: human_guess_proxy is a proxy for people's guesses; AnonymousBench asks people.")
+    write_rows(pd.concat([part for part in parts if len(part)], ignore_index=True), path)
+    return DONE
+
+
+@command(
+    "--view known-answer",
+    """\
+  capbias score --view known-answer --output known.csv
+
+Four sets, the DBAC paper's C1 to C4 made 100 times as large. Women, men and objects are balanced and independent; only
+the verbs differ, so that the best possible accuracy is 60, 70, 80 and 90%. One row per set and metric: Q (accuracy of
+the attacker ngram), LIC (x100), BA (b) and DPA (accuracy). The column method gives the expected value.""",
+    views,
+).default
+def known_answer(
+    *,
+    times: Annotated[Positive, flag("size, as a multiple of the paper's (default: 100)", "N", WHAT)] = 100,
+    seeds: SeedsFlag = None,
+    output: OutputFlag = None,
+) -> int:
+    """Metrics of caption sets with a known answer: which metrics see a bias in the language alone."""
+    path = checked_output(output)
+    write_rows(known_answers(times, drawn(seeds), lambda share, name: say(f"{name} ({share:.0%} done)")), path)
+    return DONE
+
+
+# files without a workspace
+
+
+@command(
+    "--view align",
+    """\
+  capbias score --view align --captions sat.json --references captions.json \\
+    --vectors glove.6B.300d.txt --attribute gender --delta 0 0.5 1
+
+One row per delta, all x100, with 95% intervals over images (_low, _high): contextual, the share of unknown words (by
+count) that became their nearest word and not <unk>; unknown, the share of all words that became <unk>; METEOR between
+human captions before and after, and under constant alignment (_constant). --attribute masks its words first, as for an
+attacker; --labels keeps labelled images only. For a collection use: capbias score --metric alignment.""",
+    views,
+).default
+def align(
+    *,
+    captions: Annotated[str, flag("a captioner's captions", "FILE", INPUTS)],
+    references: Annotated[str, flag("human captions of the same images", "FILE", INPUTS)],
+    vectors: Annotated[str, flag("word vectors: GloVe, word2vec or fastText", "FILE", INPUTS)],
+    labels: Annotated[str | None, flag("a table of labels: use its labelled images only", "FILE", INPUTS)] = None,
+    attribute: Annotated[
+        str | None,
+        flag(f"mask its words: a shipped one ({', '.join(known_attributes())}), or a TOML file", "NAME", INPUTS),
+    ] = None,
+    delta: Annotated[list[float] | None, flag("cosine distances (default: 0 0.1 ... 1)", "DISTANCE", WHAT)] = None,
+    output: OutputFlag = None,
+) -> int:
+    """Effect of vocabulary alignment on human captions, at each delta, as CSV."""
+    for distance in delta or ():
+        check_delta(distance)
+    path = checked_output(output)
+    if labels and not attribute:
+        raise CapbiasError("--labels needs --attribute.", "Name the attribute that the table labels.")
+    frames = [read_frame(references, REFERENCES), read_frame(captions, CAPTIONS)]
+    masked = get_attribute(attribute) if attribute and not labels else None
+    if attribute and labels:
+        table = read_frame(labels, LABELS)
+        _, details = resolve_attribute(table, attribute)
+        say(dropped_line(table, details))
+        masked = attribute_from(details["attribute"])
+        labelled = labels_for(table, masked, details["column"], details["mapping"]).values.index
+        frames = [frame[frame["image_id"].isin(labelled)] for frame in frames]
+    human = of_same_images(*frames)
+    texts, model_texts = (
+        masked_captions(frame["caption"], masked) if masked else [" ".join(tokenize(text)) for text in frame["caption"]]
+        for frame in (human, frames[1])
+    )
+    words, known = vocabulary(texts), vocabulary(model_texts)
+    near = neighbours(words, known, read_vectors(Path(vectors), words | known))
+    if not has_java():
+        say(f"note: {NO_JAVA}")
+    with ticking() as tick:
+        rows = sweep(human["image_id"], texts, known, near, tuple(delta or DELTAS), tick)
+    write_output(csv_text(sweep_table(rows)), path)
+    return DONE
+
+
+OF_TEXTS = [measure for measure in MEASURES.values() if measure.of_texts]
+TEXT_METRICS = ", ".join(group.name for measure in OF_TEXTS for group in measure.groups)
+DEFAULT_TEXT_METRICS = ("cooccurrence",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextChoices(measure_choices(OF_TEXTS, left_out=("objects_from", "object_sources", "object_votes"))):
+    """Choices of measures that read texts."""
+
+
+@command(
+    "--view text",
+    """\
+  capbias score --view text --input lines.txt --attribute gender --per-object
+  capbias score --view text --input profiles.csv --column description \\
+    --attribute gender --lead "a {word} says:" --object-words family coffee \\
+    --metric gs --language-model gpt2 --sentence-encoder minilm
+
+One text per line, or a column of a table. Objects are those named in a text. Intervals are over texts.""",
+    views,
+).default
+def text(
+    *,
+    input: Annotated[str, flag("one text per line, or a table (CSV, Parquet..)", "FILE", INPUTS)],
+    column: Annotated[str | None, flag("the column of texts (default: detected)", "COLUMN", INPUTS)] = None,
+    label_column: Annotated[
+        str | None, flag("a column of labels, used instead of the value named in a text", "COLUMN", INPUTS)
+    ] = None,
+    attribute: Annotated[str, flag("a known attribute, or a TOML file", "NAME", INPUTS)],
+    metric: Annotated[
+        list[str] | None,
+        flag(f"one or more of: {TEXT_METRICS} (default: {' '.join(DEFAULT_TEXT_METRICS)})", "NAME", WHAT),
+    ] = None,
+    per_object: Annotated[bool, flag("also a row for each object", group=WHAT)] = False,
+    lead: Annotated[
+        str,
+        flag("prefix of a text that names no value, such as 'a {word} says:' (default: skip the text)", "TEXT", WHAT),
+    ] = "",
+    keywords: Annotated[
+        int, flag("also use the N nouns, verbs, adjectives and adverbs in most texts as objects", "N", WHAT)
+    ] = 0,
+    choices: Annotated[TextChoices, Flags] = TextChoices(),
+    output: OutputFlag = None,
+) -> int:
+    """Values and objects in plain texts, without images."""
+    wanted, path = expand_metrics(metric or DEFAULT_TEXT_METRICS), checked_output(output)
+    of, name, options = get_attribute(attribute), Path(input).stem, given(choices)
+    texts, values = read_texts(Path(input), column, label_column)
+    if keywords > 0:
+        words = frequent_words(texts, of, keywords)
+        say(f"note: keywords: {', '.join(words) or 'none'}")
+        options["object_words"] = [*options.get("object_words", ()), *words]
+    results = text_results(texts, name, of, wanted, options, values, lead)
+    say(f"note: {results.note}")
+    missing = {}
+    for lacking in [lacking for lacking in wanted if lacking not in set(results.rows["metric"])]:
+        model = METRICS[lacking].needs.model
+        missing[lacking] = (
+            f"a {model.replace('_', ' ')} is needed (--{model.replace('_', '-')})"
+            if model
+            else "no text gives it a value"
+        )
+    lines = left_out_lines(missing)
+    if len(missing) == len(wanted):
+        raise CapbiasError(f"These texts give none of the metrics: {'; '.join(lines)}.", "Ask for another metric.")
+    for line in lines:
+        say(f"warning: {line}")
+    rows = ordered(results.rows, [name], wanted)
+    write_rows(pd.concat([rows, ordered(results.by_object, [name], wanted)]) if per_object else rows, path)
+    return DONE

@@ -1,0 +1,450 @@
+"""Networks: the encoders against PyTorch's packed layers and by hand, the one training loop, threads, checkpoints."""
+
+import re
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch.nn.utils.rnn import pack_padded_sequence  # noqa: E402
+
+from capbias_core.attackers import ATTACKERS, checkpoints, load_attacker  # noqa: E402
+from capbias_core.attackers.base import fit_many, task_probabilities  # noqa: E402
+from capbias_core.attackers.checkpoints import checkpoints_in  # noqa: E402
+from capbias_core.attackers.networks.batches import (  # noqa: E402
+    PAD,
+    UNKNOWN,
+    Encoded,
+    batches_by_length,
+    cut,
+    encode,
+    training_vocabulary,
+)
+from capbias_core.attackers.networks.scratch import RecurrentAttacker, TransformerAttacker, positions  # noqa: E402
+from capbias_core.attackers.networks.training import (  # noqa: E402
+    Dropout,
+    NetworkAttacker,
+    caption_losses,
+    in_threads,
+    initialised,
+    learn,
+    mlp,
+    start_at_frequencies,
+)
+from capbias_core.errors import Cancelled  # noqa: E402
+from capbias_core.types import silent  # noqa: E402
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
+
+SCRATCH = ("lstm_bi", "lstm", "rnn", "rnn_bi", "transformer_1h", "transformer_5h")
+SMALL = {"hidden": 12, "embedding": 20, "epochs": 3, "learning_rate": 0.005, "batch": 16, "device": "cpu"}
+CPU = torch.device("cpu")
+
+
+def captions_of(n: int = 110) -> tuple[list[str], np.ndarray]:
+    """Captions of 0 to 9 words, some of them repeated, and labels that one word hints at."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, n)
+    captions = [" ".join([*rng.choice(list("abcdefghij"), rng.integers(0, 9)), "kl"[own]]) for own in labels]
+    captions[30:34], captions[40:50] = [""] * 4, captions[50:60]
+    return captions, labels
+
+
+def small(name: str, **changes):
+    return replace(load_attacker(name), **SMALL | changes)
+
+
+def fitted(attacker, seed: int = 0, tick=silent):
+    captions, labels = captions_of()
+    corpus = attacker.corpus(captions)
+    return corpus, attacker.fit(corpus, np.arange(110), labels, 2, seed, tick)
+
+
+# batches
+
+
+def test_encoding_by_hand():
+    vocabulary = training_vocabulary([["b", "a"], ["<unk>"]])
+    encoded = encode([["b", "x"], [], ["a", "b", "a"]], vocabulary)
+    assert encoded.ids.tolist() == [[3, UNKNOWN, PAD], [PAD, PAD, PAD], [2, 3, 2]]
+    assert encoded.lengths.tolist() == [2, 1, 3]
+    assert [rows.tolist() for rows in encoded.groups(1)] == [[1], [0], [2]]
+
+
+def test_captions_are_read_once_by_length_and_returned_in_order():
+    encoded, read = Encoded.of([[4, 5], [6], [7, 8, 9], [2, 3]]), []
+
+    def encoder(ids):
+        read.append(ids.tolist())
+        return ids.sum(dim=1, keepdim=True)
+
+    assert encoded.read(encoder, np.array([2, 0, 3, 0, 1])).flatten().tolist() == [24, 9, 5, 9, 6]
+    assert read == [[[6]], [[4, 5], [2, 3]], [[7, 8, 9]]]
+
+
+def test_an_epoch_reads_each_caption_once_in_full_batches():
+    lengths = np.repeat([4, 5, 6, 9], [150, 70, 64, 3])
+    batches = batches_by_length(lengths, 64, np.random.default_rng(0))
+    assert sorted(np.concatenate(batches)) == list(range(287))
+    assert sorted(map(len, batches)) == [31, 64, 64, 64, 64]
+    assert sum(len(set(lengths[batch])) == 1 for batch in batches) == 4
+    again = batches_by_length(lengths, 64, np.random.default_rng(1))
+    assert any(not np.array_equal(one, other) for one, other in zip(batches, again, strict=True))
+
+
+@pytest.mark.parametrize(("n", "sizes"), [(0, [0]), (1, [1]), (4, [4]), (5, [5]), (6, [4, 2]), (9, [4, 5])])
+def test_no_batch_has_one_caption_beside_others(n, sizes):
+    assert [len(own) for own in cut(np.arange(n), 4)] == sizes
+
+
+# the encoders
+
+
+@pytest.mark.parametrize("ways", [1, 2])
+@pytest.mark.parametrize("unit", ["lstm", "rnn"])
+def test_vectors_are_the_last_states_of_pytorchs_packed_captions(unit, ways):
+    torch.manual_seed(1)
+    network = RecurrentAttacker(unit=unit, ways=ways, hidden=6, embedding=5).network(9, 1).eval()
+    plain = {"lstm": nn.LSTM, "rnn": nn.RNN}[unit](5, 6, num_layers=2, batch_first=True, bidirectional=ways == 2)
+    state = {
+        name.replace("l0", f"l{depth}"): value
+        for depth, layer in enumerate(network.layers)
+        for name, value in layer.state_dict().items()
+    }
+    plain.load_state_dict(state)
+    encoded = Encoded.of([[3, 4, 5, 6], [7], [8, 2, 3], [1, 1, 4, 5]])
+    packed = pack_padded_sequence(
+        network.words(encoded.ids), torch.from_numpy(encoded.lengths), batch_first=True, enforce_sorted=False
+    )
+    last = plain(packed)[1]
+    last = (last[0] if unit == "lstm" else last)[-ways:]
+    torch.testing.assert_close(encoded.read(network.vectors, np.arange(4)), torch.cat(list(last), dim=1))
+
+
+def test_attention_is_that_of_the_layers_and_sums_to_one():
+    """By hand for the first layer: softmax of queries times keys over the root of the head's size."""
+    torch.manual_seed(2)
+    network = TransformerAttacker(heads=5, hidden=16, embedding=10).network(9, 1).eval()
+    ids = torch.tensor([[3, 4, 5]])
+    with torch.no_grad():
+        weights = network.attentions(ids)
+        states = network.words(ids) + positions(network.words(ids))
+        queries, keys, _ = nn.functional.linear(
+            states[0], network.layers[0].self_attn.in_proj_weight, network.layers[0].self_attn.in_proj_bias
+        ).split(10, dim=1)
+    assert weights.shape == (1, 2, 5, 3, 3)
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(1, 2, 5, 3))
+    expected = (queries[:, 4:6] @ keys[:, 4:6].T / 2**0.5).softmax(dim=1)  # head 2 of 5, of 2 numbers each
+    torch.testing.assert_close(weights[0, 0, 2], expected)
+
+
+def test_attention_of_a_caption_has_its_words():
+    attacker = small("transformer_5h", epochs=1)
+    _, model = fitted(attacker)
+    known, empty = model.attention(attacker.corpus(["k zebra b", ""]), [0, 1])
+    assert known.words == ("k", "<unk>", "b") and known.weights.shape == (2, 5, 3, 3)
+    assert empty.words == ("",) and (empty.weights == 1).all()
+
+
+def test_positions_are_sines_and_cosines():
+    # E = 4: wavelengths 2 pi and 100 x 2 pi; position 1 is sin 1, cos 1, sin 0.01, cos 0.01.
+    found = positions(torch.zeros(1, 2, 4))
+    assert found[0].tolist() == [0, 1, 0, 1]
+    assert found[1].tolist() == pytest.approx([0.841471, 0.540302, 0.0099998, 0.99995], abs=1e-6)
+
+
+def test_dropout_keeps_the_expectation_and_scoring_drops_nothing():
+    dropout = Dropout(0.25)
+    values = dropout(torch.ones(200, 500))
+    assert values.unique().tolist() == pytest.approx([0, 4 / 3]) and values.mean().item() == pytest.approx(1, abs=0.02)
+    assert torch.equal(dropout.eval()(torch.ones(2, 3)), torch.ones(2, 3))
+
+
+# attackers
+
+
+def test_settings_are_the_papers():
+    lic = load_attacker("lstm_bi")
+    assert (lic.embedding, lic.hidden, lic.layers, lic.dropout, lic.head) == (100, 256, 2, 0.5, ())
+    assert (lic.learning_rate, lic.batch, lic.epochs, lic.patience, lic.optimizer) == (5e-5, 64, 20, 0, "Adam")
+    for name in SCRATCH[1:]:
+        dbac = load_attacker(name)
+        assert (dbac.learning_rate, dbac.batch, dbac.epochs, dbac.patience) == (1e-3, 256, 50, 5)
+        assert len(dbac.head) == 2 and not ATTACKERS[name].in_process
+    assert [load_attacker(name).ways for name in SCRATCH[:4]] == [2, 1, 1, 2]
+    assert [load_attacker(name).heads for name in SCRATCH[4:]] == [1, 5]
+
+
+def test_a_caption_alone_has_the_same_logits():
+    attacker = small("lstm_bi")
+    corpus, model = fitted(attacker)
+    captions, rows = captions_of()[0], np.array([7, 100, 3, 3, 31])
+    alone = [model.logits(attacker.corpus([captions[row]]), np.array([0]))[0] for row in rows]
+    np.testing.assert_allclose(model.logits(corpus, rows), alone, atol=1e-5)
+    assert model.logits(corpus, np.array([], dtype=int)).shape == (0, 1)
+
+
+def test_an_empty_caption_is_the_baseline():
+    corpus, model = fitted(small("rnn"))
+    parts = model.contributions(corpus, np.array([30, 0]))
+    assert parts.words[0].shape == (0, 1) and parts.delta[0] == pytest.approx(0, abs=1e-6)
+    np.testing.assert_allclose(parts.baseline[0], model.logits(corpus, np.array([30]))[0], atol=1e-6)
+
+
+def test_the_vocabulary_is_that_of_the_training_captions():
+    attacker = small("lstm_bi")
+    corpus = attacker.corpus([*captions_of()[0], "zebra", "<unk>"])
+    model = attacker.fit(corpus, np.arange(110), captions_of()[1], 2, 0, silent)
+    one, other = model.logits(corpus, np.array([110, 111]))
+    assert "zebra" not in model.vocabulary and one == other
+    assert not model.network.words.weight[PAD].any(), "padding learns nothing"
+    assert all(each.grad is None for each in model.network.parameters())
+
+
+def test_one_seed_has_one_result_whatever_the_process_drew():
+    attacker = small("lstm_bi", dropout=0.5)
+    torch.manual_seed(1)
+    corpus, first = fitted(attacker, 5)
+    torch.rand(17)
+    state = torch.get_rng_state()
+    second, other = fitted(attacker, 5)[1], fitted(attacker, 6)[1]
+    assert torch.equal(state, torch.get_rng_state()), "a fit leaves the generator of the process as it was"
+    logits = [own.logits(corpus, np.arange(110)) for own in (first, second, other)]
+    assert np.array_equal(logits[0], logits[1]) and np.abs(logits[0] - logits[2]).max() > 1e-3
+
+
+def test_a_head_of_many_rare_task_words_learns_them():
+    """40 task words, a cue each: with logits that begin at 0 the head all but dies and guesses the frequencies."""
+    rng = np.random.default_rng(3)
+    there = rng.random((400, 40)) < 0.05
+    captions = [" ".join([f"w{place}" for place in np.flatnonzero(own)] or ["none"]) for own in there]
+    attacker = replace(load_attacker("rnn"), device="cpu", epochs=14, batch=32, hidden=64)
+    corpus, rows = attacker.corpus(captions), np.arange(320)
+    model = attacker.fit(corpus, rows, there[rows], 2, 0, silent)
+    shares, frequency = task_probabilities(model.logits(corpus, np.arange(320, 400))), there[rows].mean(axis=0)
+    truth = there[320:]
+    ours, constant = (np.log(np.where(truth, own, 1 - own)).sum(axis=1).mean() for own in (shares, frequency))
+    assert ours > 0.8 * constant
+
+
+# the loop
+
+
+def test_losses_and_frequencies_by_hand():
+    # Logit 0 is -ln 1/2 either way, logit ln 3 is p = 3/4 of the second value.
+    two = caption_losses(torch.tensor([[0.0], [np.log(3)]]), torch.tensor([1, 0]))
+    assert two.tolist() == pytest.approx([np.log(2), -np.log(1 / 4)])
+    three = caption_losses(torch.log(torch.tensor([[1.0, 2.0, 5.0]])), torch.tensor([2]))
+    assert three.item() == pytest.approx(-np.log(5 / 8))
+    tasks = caption_losses(torch.tensor([[0.0, np.log(3)]]), torch.tensor([[True, True]]))
+    assert tasks.item() == pytest.approx(np.log(2) - np.log(3 / 4))
+    # Two of three captions have the first word, none the second: (2 + 1/2) / 4 and 1/2 / 4.
+    head = mlp((4, 3, 2))
+    start_at_frequencies(head, np.array([[1, 0], [1, 0], [0, 0]], dtype=bool))
+    assert head[-1].bias.tolist() == pytest.approx([np.log(2.5 / 1.5), np.log(0.5 / 3.5)])
+
+
+@pytest.mark.parametrize("optimizer", ["Adam", "AdamW"])
+def test_it_is_a_plain_loop_of_pytorch(optimizer):
+    """The same first weights and order, BCEWithLogitsLoss and the optimizer, in a loop; double precision."""
+    rng = np.random.default_rng(5)
+    vectors = torch.from_numpy(rng.normal(size=(240, 12)))
+    labels = (vectors[:, 0].numpy() + 0.3 * rng.normal(size=240) > 0).astype(int)
+    ours, plain = (initialised(partial(mlp, (12, 16, 8, 1), 0.01, True), 9).double() for _ in range(2))
+    settings = NetworkAttacker(learning_rate=0.01, epochs=4, patience=0, optimizer=optimizer)
+    order = np.random.default_rng(3).permutation(240).reshape(4, 60)
+    split = np.arange(240), np.arange(0)
+    learn(ours, lambda rows: ours(vectors[rows]), labels, split, lambda rng: list(order), settings, 0, [], silent)
+    step = getattr(torch.optim, optimizer)(plain.parameters(), lr=0.01)
+    for _ in range(4):
+        for batch in order:
+            step.zero_grad()
+            loss = nn.BCEWithLogitsLoss()(plain(vectors[batch])[:, 0], torch.from_numpy(labels[batch]).double())
+            loss.backward()
+            step.step()
+    torch.testing.assert_close(ours(vectors), plain.eval()(vectors))
+
+
+def test_the_epoch_with_the_lowest_loss_on_the_captions_set_aside_is_kept():
+    """One weight that rises with each epoch: losses aside fall, rise, and end training."""
+    network, seen = nn.Linear(1, 1, bias=False), []
+    network.weight.data.zero_()
+    inputs = torch.tensor([[1.0], [1.0], [1.0], [1.0]])
+    labels = np.array([1, 1, 1, 0])  # two of three set aside are 1: the loss is lowest at weight ln 2
+
+    def logits(rows):
+        if not network.training:
+            seen.append(network.weight.item())
+        return inputs[rows] @ network.weight.T
+
+    settings = NetworkAttacker(learning_rate=0.2, epochs=50, patience=3)
+    split = np.array([0]), np.array([1, 2, 3])
+    learn(network, logits, labels, split, lambda rng: [np.array([0])], settings, 0, [], silent)
+    best = min(range(len(seen)), key=lambda place: abs(seen[place] - np.log(2)))
+    assert network.weight.item() == pytest.approx(seen[best], abs=1e-6) and len(seen) == best + 1 + 3
+
+
+def test_reports_rise_to_one_and_name_the_epoch():
+    reports = []
+    fitted(small("rnn", epochs=2), tick=lambda *report: reports.append(report))
+    shares = [share for share, _ in reports]
+    assert shares == sorted(shares) and shares[-1] == 1 and len(shares) >= 3
+    assert re.match(r"epoch 1 of 2, loss \d", reports[0][1])
+
+
+# threads
+
+
+def threads_of_a_new_thread() -> int:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(torch.get_num_threads).result()
+
+
+@pytest.mark.parametrize("name", ["lstm_bi", "transformer_1h"])
+def test_threads_give_what_one_after_the_other_gives(name):
+    captions, labels = captions_of()
+    attacker = small(name, dropout=0.5)
+    corpus, reports, caller = attacker.corpus(captions), [], threading.get_ident()
+    rows = [np.random.default_rng(seed).permutation(110)[: 90 - seed] for seed in range(7)]
+    alone = [attacker.fit(corpus, own, labels[own], 2, seed, silent) for seed, own in enumerate(rows)]
+    torch.set_num_threads(3)
+
+    def tick(share: float, text: str) -> None:
+        reports.append((share, threading.get_ident() == caller))
+
+    together = list(fit_many(attacker, corpus, rows, [labels[own] for own in rows], 2, range(7), tick))
+    assert torch.get_num_threads() == threads_of_a_new_thread() == 3
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_allclose(one.logits(corpus, rows[0]), other.logits(corpus, rows[0]), atol=1e-5)
+    shares = [share for share, _ in reports]
+    assert shares == sorted(shares) and shares[-1] == 1
+    assert all(here for _, here in reports), "only the thread that asked reports"
+
+
+def test_few_trained_ones_wait_at_a_time():
+    torch.set_num_threads(2)
+    begun = []
+
+    def training(place, tick):
+        begun.append(place)
+        return place
+
+    taken = in_threads([partial(training, place) for place in range(40)], CPU, silent)
+    assert [next(taken) for _ in range(3)] == [0, 1, 2] and len(begun) <= 3 + 2 * 2
+    assert list(taken) == list(range(3, 40))
+
+
+@pytest.mark.parametrize(("broken", "error"), [(None, Cancelled), (1, ZeroDivisionError)])
+def test_what_breaks_ends_all_threads(broken, error):
+    def training(place, tick):
+        if place == broken:
+            raise ZeroDivisionError
+        while True:
+            tick(0.5, "")
+
+    def tick(share, text):
+        if broken is None:
+            raise Cancelled
+
+    torch.set_num_threads(2)
+    with pytest.raises(error):
+        list(in_threads([partial(training, place) for place in range(3)], CPU, tick))
+    assert torch.get_num_threads() == threads_of_a_new_thread() == 2
+
+
+# checkpoints
+
+
+@pytest.fixture
+def at_every_epoch(monkeypatch):
+    monkeypatch.setattr(checkpoints, "SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr(checkpoints, "SHARE_OF_TIME", 1e9)
+    monkeypatch.setattr(checkpoints, "SECONDS_WORTH_SAVING", 0.0)
+
+
+def resumable(name: str, tick) -> np.ndarray:
+    if name == "judge":
+        from capbias_core.vision.image_text_training import PairCorpus
+        from tests.measures.test_imagecaptioner2 import joint, planted
+
+        pixels, captions, labels = planted(80, 0.9, "caption")
+        corpus = PairCorpus(pixels, np.arange(80), captions)
+        return joint(epochs=6).fit(corpus, np.arange(60), labels[:60], 2, 0, tick).logits(corpus, np.arange(80))
+    patience = 2 if name.startswith("transformer") else 0
+    corpus, model = fitted(small(name, dropout=0.5, epochs=6, patience=patience), tick=tick)
+    return model.logits(corpus, np.arange(110))
+
+
+def epochs_of(name: str, folder: Path, until: int = 0) -> tuple[np.ndarray | None, list[int]]:
+    """The logits, None if training is broken off in an epoch, and the epochs trained."""
+    epochs: list[int] = []
+
+    def tick(share: float, text: str) -> None:
+        if found := re.match(r"epoch (\d+) of", text):
+            epochs.append(int(found[1]))
+            if epochs[-1] == until:
+                raise Cancelled
+
+    with checkpoints_in(folder):
+        try:
+            return resumable(name, tick), sorted(set(epochs))
+        except Cancelled:
+            return None, epochs
+
+
+@pytest.mark.parametrize("name", ["lstm", "transformer_1h", "judge"])
+def test_a_stopped_training_resumes_and_ends_with_the_same_numbers(name, tmp_path, at_every_epoch):
+    undisturbed = resumable(name, silent)
+    assert epochs_of(name, tmp_path, until=4)[0] is None
+    logits, epochs = epochs_of(name, tmp_path)
+    assert np.array_equal(logits, undisturbed) and epochs[0] == 4
+    logits, epochs = epochs_of(name, tmp_path)  # from the end
+    assert np.array_equal(logits, undisturbed) and epochs == [] and not list(tmp_path.glob("*.tmp"))
+
+
+def test_other_trainings_and_damaged_files_begin_anew(tmp_path, at_every_epoch, monkeypatch):
+    epochs_of("lstm", tmp_path, until=4)
+    assert epochs_of("lstm_bi", tmp_path)[1][0] == 1
+    (tmp_path / "own").mkdir()
+    epochs_of("lstm", tmp_path / "own", until=4)
+    (file,) = (tmp_path / "own").iterdir()
+    whole = file.read_bytes()
+    for damaged in (b"", whole[:2000], b"cos\nsystem\n(S'false'\ntR."):
+        file.write_bytes(damaged)
+        assert epochs_of("lstm", tmp_path / "own", until=4)[1][0] == 1
+    file.write_bytes(whole)
+    monkeypatch.setattr(checkpoints, "code_digest", lambda: "other")
+    assert epochs_of("lstm", tmp_path / "own")[1][0] == 1
+
+
+@pytest.mark.parametrize(("name", "value"), [("SHARE_OF_DISK", 1e-12), ("SECONDS_BETWEEN", 10.0)])
+def test_checkpoints_are_neither_large_nor_frequent(name, value, tmp_path, at_every_epoch, monkeypatch):
+    monkeypatch.setattr(checkpoints, name, value)
+    epochs_of("rnn", tmp_path, until=4)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_networks_run_without_the_other_extras():
+    code = """
+import sys
+for name in ("streamlit", "captum", "distributed", "dask", "transformers"): sys.modules[name] = None
+import numpy as np
+from capbias_core.attackers import load_attacker
+from dataclasses import replace
+for name in ("lstm_bi", "transformer_1h"):
+    attacker = replace(load_attacker(name, "cpu"), hidden=4, layers=1, epochs=1)
+    corpus = attacker.corpus(["a b", "c"] * 20)
+    attacker.fit(corpus, np.arange(40), np.arange(40) % 2, 2, 0, print).logits(corpus, np.arange(40))
+"""
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

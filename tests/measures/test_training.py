@@ -1,0 +1,105 @@
+"""The trainer of a measure: which captions each attacker trains on and reads."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from capbias_core.measures import training as trainer
+from capbias_core.prepare import balanced_split
+
+
+class Remembering:
+    """An attacker that learns nothing and notes what it was asked to fit together."""
+
+    def __init__(self):
+        self.asked = []
+
+    def corpus(self, captions):
+        return list(captions)
+
+    def fit_many(self, corpus, rows, labels, n_values, seeds, tick):
+        self.asked.append([[corpus[row] for row in own] for own in rows])
+        tick(1.0, "")
+        return [self] * len(rows)
+
+    def logits(self, corpus, rows):
+        last = [corpus[row].split()[-1] for row in rows]
+        return np.array([[float(word) if word.isdigit() else np.nan] for word in last])
+
+
+def crew_of(seeds: int) -> tuple[trainer.AttackerTrainer, Remembering, list]:
+    attacker, reports = Remembering(), []
+    images = tuple(f"i{place}" for place in range(40))
+    own = trainer.AttackerTrainer(
+        attacker, 2, np.arange(40) % 2, images, lambda *report: reports.append(report), 2 * seeds
+    )
+    return own, attacker, reports
+
+
+@pytest.mark.parametrize("aligned", [False, True])
+def test_a_run_fits_every_index_and_split_at_once_on_its_own_captions(aligned):
+    own, attacker, reports = crew_of(3)
+    # The caption of image 7 at index 1 is "word1 7": what a fit is given and what it is scored on can be read off it.
+    lists = [
+        trainer.CaptionList(np.arange(40), [f"word{index} {image}" for image in range(40)], np.arange(40))
+        for index in (0, 1)
+    ]
+    splits = [balanced_split(np.arange(40) % 2, 2, seed) for seed in range(3)]
+    found = list(own.logits(lists, splits, "captions", lists[:1] if aligned else None))
+    assert [(index, split.seed) for index, split, _, _ in found] == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+    (asked,) = attacker.asked
+    for texts, (index, split, test, logits) in zip(asked, found, strict=True):
+        # Aligned to index 0, which never says word1.
+        word = "<unk>" if aligned and index else f"word{index}"
+        seen = {str(image) for image in split.train}
+        assert texts == [f"{word} {image if str(image) in seen else '<unk>'}" for image in split.train]
+        assert sorted(test) == list(split.test)
+        if not aligned:
+            assert logits[:, 0].tolist() == test.tolist()
+    assert reports == [(1.0, "captions, attackers 1 to 6 of 6")]
+
+
+class Reading:
+    """An attacker that notes what it was trained on, and each time what it reads then."""
+
+    def __init__(self):
+        self.read: list[tuple[int, str, list[str]]] = []
+
+    def corpus(self, captions):
+        return list(captions)
+
+    def fit(self, corpus, rows, labels, n_values, seed, tick):
+        side = corpus[rows[0]].split()[0]
+
+        def logits(texts, places):
+            self.read.append((seed, side, [texts[place] for place in places]))
+            return np.zeros((len(places), 1))
+
+        return SimpleNamespace(logits=logits)
+
+
+def test_each_attacker_reads_the_held_out_captions_of_both_sides():
+    """People write `human`, a list and the image; the model its name and the image. Unknown words differ by split."""
+    attacker, images = Reading(), range(40)
+    own = trainer.AttackerTrainer(attacker, 2, np.arange(40) % 2, tuple(map(str, images)), lambda *report: None, 6)
+    lists = [trainer.CaptionList(np.arange(40), [f"human {n} {i}" for i in images], np.arange(40)) for n in "ab"]
+    model = [trainer.CaptionList(np.arange(40), [f"model human a b {i}" for i in images], np.arange(40))]
+    splits = [balanced_split(np.arange(40) % 2, 2, seed) for seed in range(2)]
+    found = own.crossed(model, lists, splits)
+    people = {n: [f"human {n} <unk>"] * 4 for n in "ab"}  # images held out: the model's training captions lack them
+    expected = []
+    for split in splits:
+        expected.append(("model", [f"model human a b {i}" for i in split.test]))
+        expected += [("model", people["a"]), ("model", people["b"])]
+    for n in "ab":
+        for split in splits:
+            expected += [("human", people[n]), ("human", [f"model human a b {i}" for i in split.test])]
+    assert [(side, texts) for _, side, texts in attacker.read] == expected
+    assert {name: len(side.image) for name, side in found.items()} == {
+        "model": 8,
+        "human": 16,
+        "model_by_human": 16,
+        "human_by_model": 16,
+    }
+    assert set(found["human_by_model"].image[found["human_by_model"].seed == 1]) == set(splits[1].test)
