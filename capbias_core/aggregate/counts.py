@@ -163,9 +163,9 @@ class Counts:
         Rows of every seed count of each image but those that no seed keeps and some seed tests.
         """
         there = kept.any(axis=0) | ~self.held_out.any(axis=0)
-        sums = []
+        seeds, sums = np.asarray(self.seed), []
         for seed, tested in zip(self.seeds, kept, strict=True):
-            counts = np.where(self.seed == EVERY_SEED, there[self.image], (self.seed == seed) & tested[self.image])
+            counts = np.where(seeds == EVERY_SEED, there[self.image], (seeds == seed) & tested[self.image])
             sums.append(np.asarray(self.table[np.flatnonzero(counts)].sum(axis=0)).ravel())
         return np.array(sums).reshape(len(self.seeds), -1)
 

@@ -20,8 +20,8 @@ from capbias_core.cli.terminal import DONE, checked_output, say, show_table, tic
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load import BOXES, REFERENCES, SEGMENTS, normalise_image_id, parse
 from capbias_core.load.files import readable
+from capbias_core.load.parsed import place_and_message
 from capbias_core.load.photographs import find_pictures
-from capbias_core.load.rows import place_and_message
 from capbias_core.load.tables import kept_name
 from capbias_core.load.tables import regions as regions_of
 from capbias_core.measures.caption import CaptionOptions

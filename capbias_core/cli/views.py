@@ -56,7 +56,7 @@ from capbias_core.cli.terminal import (
 from capbias_core.errors import CapbiasError
 from capbias_core.load import CAPTIONS, LABELS, REFERENCES
 from capbias_core.load.published import published_results, read_human_scores, read_results
-from capbias_core.load.texts import read_texts
+from capbias_core.load.read import read_texts
 from capbias_core.load.vectors import read_vectors
 from capbias_core.measures.alignment import DELTAS, NO_JAVA, of_same_images, sweep, sweep_table
 from capbias_core.measures.options import Attacked

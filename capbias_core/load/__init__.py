@@ -1,14 +1,14 @@
-"""Files of captions and labels to tables, with every fault counted and named; nothing in a file is ever run.
+"""Files of captions and labels to tables, with all faults counted and named; nothing in a file is ever run.
 
-To add a format, write its file here: a module with `READERS` is found by itself (see parsed.py).
+To add a format, write its file here: a module with `READERS` is discovered (see parsed.py).
 """
 
 from __future__ import annotations
 
 from capbias_core.load.ids import normalise_image_id
-from capbias_core.load.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, Guess, guess_kind
-from capbias_core.load.parse import Parsed, Reader, parse, parse_table, readers
-from capbias_core.load.read import TITLES, Reading, read_file, read_records, unknown_format
+from capbias_core.load.parse import parse, parse_table, readers
+from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, Parsed, Reader
+from capbias_core.load.read import TITLES, Guess, Reading, guess_kind, read_file, read_records, unknown_format
 from capbias_core.load.report import (
     ImportReport,
     report_attributes,

@@ -1,7 +1,7 @@
-"""Raw captions to clean ones: what is no part of a caption is removed or counted, rule by rule.
+"""Raw captions to clean ones: text that is not part of a caption is removed or counted, rule by rule.
 
-`RULES` is the table. A rule that strips finds the caption inside a text. A rule that drops finds texts without a
-caption. A rule that keeps finds captions that a reader of results should know of. Clean captions stay as they are.
+`RULES` is the table: `strip` rules remove text around a caption, `drop` rules mark texts without one, `keep` rules only
+count. Clean captions stay unchanged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,46 +24,24 @@ import pyarrow.compute as pc
 
 from capbias_core.prepare import refusals
 
-MOST_ROUNDS = 20  # a text that still changes after so many is no caption
+MOST_ROUNDS = 20  # a text that still changes after so many rounds is not a caption
 MOST_QUOTED = 60  # characters of a caption in a sentence
-MOST_LITERAL = 5_000  # characters of a list or dict as Python writes it
-# What is told of all captions together, from so many on.
-FEWEST = 20
-ALIKE_SHARE = 0.05  # of published captioners the most frequent caption has 1 to 3%
+MOST_LITERAL = 5_000  # characters of a Python list or dict
+FEWEST = 20  # captions needed before a sentence about all of them
+ALIKE_SHARE = 0.05  # the most frequent caption of published captioners has 1 to 3%
 BEGINNING_SHARE, BEGINNING_WORDS = 0.9, 3
 NO_ENGLISH_SHARE = 0.5
-FEW_SHARE = 0.001  # so few captions that stay as they are need no sentence
-SAMPLE, MOST_WORDS = 500, 60  # captions and words in which a shared beginning is looked for
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One kind of text that is no caption, or no plain one.
-
-    trigger: matches every text that the rule concerns, in the syntax that RE2 and Python share. apply: of `strip` the
-    text to what is left of it; of others, whether a text is of this kind. sentence: what a reader is told, with {n},
-    {total}, and {s} and {are} for the number of the verb.
-    """
-
-    name: str
-    action: Literal["strip", "drop", "keep"]
-    trigger: str
-    apply: Callable[[str], Any]
-    sentence: str
-
-
-@dataclass(frozen=True)
-class Cleaned:
-    """Captions after cleaning. texts: None where there is no caption. counts: rule -> captions that it concerns, for
-    each rule that found some. warnings: a sentence for each of these, unless few captions stay as they are."""
-
-    texts: list[str | None]
-    counts: dict[str, int]
-    warnings: tuple[str, ...]
+FEW_SHARE = 0.001  # fewer captions that stay unchanged need no sentence
+SAMPLE, MOST_WORDS = 500, 60  # captions and words searched for a shared beginning
 
 
 def _pattern(text: str, flags: re.RegexFlag = re.IGNORECASE) -> re.Pattern[str]:
     return re.compile(text, flags)
+
+
+def _words(text: str) -> dict[str, None]:
+    """The words of a list as a set in order."""
+    return dict.fromkeys(text.split())
 
 
 # reasoning
@@ -162,13 +140,13 @@ def _without_prompt(text: str) -> str:
     for asking, answering, which in ((_USER, _REPLY, 0), (_QUESTION, _ANSWER, -1)):
         asked = asking.search(text)
         if asked and (not any(map(str.isalpha, text[: asked.start()])) or _SYSTEM_PROMPT.match(text)):
-            answers = [own.end() for own in answering.finditer(text, asked.end())]
+            answers = [answer.end() for answer in answering.finditer(text, asked.end())]
             text = text[answers[which] if answers else asked.end() :]
     if (turn := _NEXT_TURN.search(text)) and text[: turn.start()].strip():
         text = text[: turn.start()]
     for pattern in (_DEMAND, _ASKED, _SURE, _LABEL):
-        if found := pattern.match(text):
-            text = text[found.end() :]
+        if start := pattern.match(text):
+            text = text[start.end() :]
     return text
 
 
@@ -209,14 +187,10 @@ def _without_tokens(text: str) -> str:
 # sub-words
 
 
-def _byte_letters() -> dict[str, int]:
-    """The letters that GPT-2's tokenizer writes for bytes."""
-    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in plain]
-    return {chr(byte): byte for byte in plain} | {chr(256 + place): byte for place, byte in enumerate(others)}
-
-
-_BYTES = _byte_letters()
+# The letters that GPT-2's tokenizer writes for bytes: printable ones stand for themselves.
+_PRINTABLE = [*range(33, 127), *range(161, 173), *range(174, 256)]
+_OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
+_BYTES = {chr(byte): byte for byte in _PRINTABLE} | {chr(256 + index): byte for index, byte in enumerate(_OTHERS)}
 
 
 def _whole_words(text: str) -> str:
@@ -245,6 +219,7 @@ _LIKE = {
 _LATIN_FOR = str.maketrans("".join(_LIKE), "".join(_LIKE.values()))
 _LOOKS_LATIN = re.compile(f"[{''.join(_LIKE)}]+")
 _WORD = re.compile(r"[^\W\d_]+")
+_LATIN = re.compile("[\x00-\u02af\u1d00-\u1eff\ua720-\ua7ff]")
 # What is shown as nothing: soft hyphens, zero width, direction, fillers, strokes through letters, control, halves of
 # surrogate pairs. Joiners stay in scripts that need them, and variation selectors after symbols.
 _INVISIBLE = re.compile(
@@ -267,13 +242,9 @@ def _plain_letters(text: str) -> str:
     return text if [*filter(str.isalpha, plain)] == [*filter(str.isalpha, same)] else plain
 
 
-def _is_latin(letter: str) -> bool:
-    return letter < "\u02b0" or "\u1d00" <= letter <= "\u1eff" or "\ua720" <= letter <= "\ua7ff"
-
-
 def _mostly_latin(text: str) -> bool:
-    letters = [_is_latin(letter) for letter in text if letter.isalpha()]
-    return 2 * sum(letters) >= len(letters)
+    letters = [letter for letter in text if letter.isalpha()]
+    return 2 * sum(map(bool, map(_LATIN.match, letters))) >= len(letters)
 
 
 def _latin_words(text: str) -> str:
@@ -302,12 +273,11 @@ def _decoded(text: str) -> str:
 
 # wrappings
 
-_NAMES_OF_CAPTIONS = """
+_KEYS = _words("""
     caption captions image_caption generated_caption predicted_caption description image_description final_answer answer
     alt_text response prediction output outputs result results text generated_text sentence summary content message
     choices candidates parts value
-"""
-_KEYS = _NAMES_OF_CAPTIONS.split()
+""")
 _SPEAKERS = ("assistant", "gpt", "model")
 _FENCED = re.compile(r"```[\w-]*\s(.*?)```", re.DOTALL)
 _TAGGED = _pattern(
@@ -334,15 +304,15 @@ def _unwrapped(text: str) -> str:
     elif text.startswith("```"):
         text = re.sub(r"^```\w*", "", text)
     tags = list(_TAGGED.finditer(text))
-    if opened := [own for own in tags if not own[1]]:
-        end = next((own.start() for own in tags if own[1] and own.start() > opened[-1].start()), len(text))
+    if opened := [tag for tag in tags if not tag[1]]:
+        end = next((tag.start() for tag in tags if tag[1] and tag.start() > opened[-1].start()), len(text))
         text = text[opened[-1].end() : end].strip() or text
     text = _TAGGED.sub(" ", text)
     if boxed := _BOXED.match(text):
         text = boxed[1].strip() or text
     if (stripped := text.strip())[:1] in ("[", "{"):
-        if found := _caption_in(_parsed(stripped)):
-            return found
+        if caption := _caption_in(_parsed(stripped)):
+            return caption
         if cut := _CUT_JSON.match(stripped):
             return stripped[cut.end() :].rstrip(" \n,}]\"'") or text
     text = _ESCAPE.sub(lambda code: chr(int(code[1], 16)) if code[1] else code[2] or " ", text)
@@ -369,15 +339,18 @@ def _caption_in(value: Any, levels: int = 8) -> str:
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, list):
-        spoken = [own for own in value if isinstance(own, dict) and own.get("role", own.get("from")) in _SPEAKERS]
+        turns = [part for part in value if isinstance(part, dict)]
+        spoken = [turn for turn in turns if turn.get("role", turn.get("from")) in _SPEAKERS]
         only = spoken[-1:] or value
         return _caption_in(only[0], levels - 1) if len(only) == 1 and levels else ""
     if not isinstance(value, dict) or not levels:
         return ""
-    by_key = {str(key).lower(): own for key, own in value.items()}
-    found = next((text for key in _KEYS if key in by_key and (text := _caption_in(by_key[key], levels - 1))), "")
-    texts = [own.strip() for own in value.values() if isinstance(own, str) and own.strip()]
-    return found or (texts[0] if len(texts) == 1 else "")
+    by_key = {str(key).lower(): inner for key, inner in value.items()}
+    for key in _KEYS:
+        if key in by_key and (text := _caption_in(by_key[key], levels - 1)):
+            return text
+    texts = [text.strip() for text in value.values() if isinstance(text, str) and text.strip()]
+    return texts[0] if len(texts) == 1 else ""
 
 
 def _without_marks(text: str) -> str:
@@ -398,13 +371,11 @@ def _without_marks(text: str) -> str:
 
 # texts without a caption
 
-# The letters of what stands for nothing.
-_OF_MISSING = """
+_MISSING = _words("""
     nan none null nil n_a nat undefined missing not_available not_applicable unavailable no_caption no_answer
     no_response no_output empty empty_string unknown
-"""
-_MISSING = _OF_MISSING.split()
-_NOTHING = frozenset(["", *(own.replace("_", "") for own in _MISSING)])
+""")
+_NOTHING = frozenset(["", *(word.replace("_", "") for word in _MISSING)])
 _FAILED = (
     r"(?:failed to obtain answer|(?:api )?error(?: code)?\s?:|traceback \(most recent|[\w.]*(?:error|exception)[(:]"
     r"|request timed out|cuda out of memory|https?connectionpool|<[\w.]+ object |tensor\(|array\(|internal server error"
@@ -417,6 +388,14 @@ _NAME = _pattern(
 _CODE = re.compile(r"[\w.:#-]+")
 
 
+def _is_missing(text: str) -> bool:
+    return "".join(filter(str.isalpha, text)).lower() in _NOTHING
+
+
+def _is_json(text: str) -> bool:
+    return _parsed(text.strip()) is not None
+
+
 def _is_name(text: str) -> bool:
     name = text.strip()
     digits = sum(map(str.isdigit, name))
@@ -425,18 +404,15 @@ def _is_name(text: str) -> bool:
 
 # captions that a reader should know of
 
-_OF_ENGLISH = """
-    the with of and is are standing sitting holding riding a an on at to for his her by next front
-"""
-_OF_OTHERS = """
+_ENGLISH = _words("the with of and is are standing sitting holding riding a an on at to for his her by next front")
+_FOREIGN = _words("""
     ein eine einer einem einen eines der das und mit auf im ist neben steht sitzt frau mann mädchen junge
     un une des les dans avec sur et est du au homme femme fille garçon qui le la de una los con en el y del hombre mujer
     niña niño está que junto uomo donna di nel della che ragazza ragazzo il gli um uma homem mulher com do da na menina
     menino een het vrouw met op van zit staat meisje jongen ett kvinna på och som står sitter flicka pojke et kvinne
     kvinde mand kobieta mężczyzna stoi siedzi jest bir kadın adam ve erkek kız một người đàn ông phụ nữ đang trên với
     seorang pria wanita sedang dengan yang dan perempuan femeie bărbat muž žena egy nő férfi nainen mies
-"""
-_ENGLISH, _FOREIGN = frozenset(_OF_ENGLISH.split()), frozenset(_OF_OTHERS.split())
+""")
 _COMMON_ENGLISH = (
     r"(?i:\b(?:a|an|the|in|on|of|and|with|at|to|for|by|is|are|his|her|from|up|this|man|woman|men|women|boy|girl|person"
     r"|people|\w+ing)\b)"
@@ -468,177 +444,121 @@ def _in_other_language(text: str) -> bool:
 
 # the table
 
+
+class Rule(NamedTuple):
+    """One kind of text that is not a plain caption.
+
+    action: "strip", "drop" or "keep". trigger: matches all texts that the rule concerns, in the syntax shared by RE2
+    and Python. apply: for `strip` the remaining text, otherwise whether the text is of this kind. sentence: continues
+    `3 of 20 captions`; {s} and {are} agree with the number.
+    """
+
+    name: str
+    action: str
+    trigger: str
+    apply: Callable[[str], Any]
+    sentence: str
+
+
 _NOT_ASCII = r"[^\x00-\x7f]"
-RULES = (
-    Rule(
-        "reasoning",
-        "strip",
-        r"(?i:think|thought|reason|reflect|analysis|scratchpad|rationale|cot\b|monologue|unused9|step 1|<\|channel)|◁",
-        _without_reasoning,
-        "{n} of {total} captions held reasoning, which was removed.",
-    ),
-    Rule(
-        "prompts",
-        "strip",
-        r":|<\||/INST\]|(?i:<start_of_turn>|^[^A-Za-z]*(?:please|can you|could you|kindly|describe|caption|write"
-        r"|provide|give|generate|summari|explain|answer|respond|use|keep|limit|what|who|where|how|which|is|are|can|does|do|sure"
-        r"|certainly|of course|absolutely|okay|ok|alright|got it|user|system)[^A-Za-z])",
-        _without_prompt,
-        "{n} of {total} captions held a prompt or a label, which was removed.",
-    ),
-    Rule(
-        "special tokens",
-        "strip",
-        r"<|\[[/A-Za-z]|#START#|#END#|(?i:startseq|endseq)",
-        _without_tokens,
-        "{n} of {total} captions held special tokens such as </s>, which were removed.",
-    ),
-    Rule(
-        "sub-words",
-        "strip",
-        r"▁|Ġ|</w>| ##\w|@@",
-        _whole_words,
-        "{n} of {total} captions were cut into sub-words, which were joined.",
-    ),
-    Rule(
-        "wrong decoding",
-        "strip",
-        _NOT_ASCII,
-        _decoded,
-        "{n} of {total} captions held wrongly decoded letters, which were decoded again.",
-    ),
-    Rule(
-        "invisible characters",
-        "strip",
-        r"[^\t\n\x0b\x0c\r\x20-\x7e]",
-        _visible,
-        "{n} of {total} captions held invisible characters, which were removed.",
-    ),
-    Rule(
-        "letter forms",
-        "strip",
-        _NOT_ASCII,
-        _plain_letters,
-        "{n} of {total} captions held letters in other forms, such as full-width ones, which became plain letters.",
-    ),
-    Rule(
-        "look-alikes",
-        "strip",
-        _NOT_ASCII,
-        _latin_words,
-        "{n} of {total} captions held look-alike letters of other scripts, which became the Latin letters.",
-    ),
-    Rule(
-        "wrappings",
-        "strip",
-        r"```|^\s*[\[{]|\\|<|&#?\w+;",
-        _unwrapped,
-        "{n} of {total} captions were wrapped in JSON, code or tags, which were removed.",
-    ),
-    Rule(
-        "marks",
-        "strip",
-        "^\\s*b?[\"'“‘«„「『`]|\\*|__|^\\s{0,3}[#>•(1-]",
-        _without_marks,
-        "{n} of {total} captions held quotation marks or Markdown around them, which were removed.",
-    ),
-    Rule(
-        "missing",
-        "drop",
-        rf"^[^A-Za-z]*(?i:{'|'.join(own.replace('_', '[^a-z]?') for own in _MISSING)})?[^A-Za-z]*$",
-        lambda text: "".join(filter(str.isalpha, text)).lower() in _NOTHING,
-        "{n} of {total} captions {are} missing (empty, nan, null, a number and the like) and left out.",
-    ),
-    Rule(
-        "error messages",
-        "drop",
-        rf"^\W*(?i:{_FAILED})",
-        lambda text: True,
-        "{n} of {total} captions {are} error messages and left out.",
-    ),
-    Rule("IDs", "drop", r"^\s*\S+\s*$", _is_name, "{n} of {total} captions {are} IDs, paths or URLs and left out."),
-    Rule(
-        "refusals",
-        "keep",
-        refusals.TRIGGER,
-        refusals.is_refusal,
-        "{n} of {total} captions {are} refusals, which count as captions.",
-    ),
-    Rule(
-        "no image",
-        "keep",
-        r"(?i:(?:unable|not|no|can.?t|n.t|without|please|can you|could you) .*(?:image|picture|photo|attachment))",
-        lambda text: bool(_NO_IMAGE.match(text)),
-        "{n} of {total} captions say{s} that there is no image, and count as captions.",
-    ),
-    Rule(
-        "unmarked thoughts",
-        "keep",
-        r"(?i:the user|let me|i (?:need|should|have) to)",
-        lambda text: bool(_PLANNING.search(text)),
-        "{n} of {total} captions seem{s} to hold reasoning without marks around it, which stays.",
-    ),
-    Rule(
-        "JSON",
-        "keep",
-        r"^\s*[\[{]",
-        lambda text: _parsed(text.strip()) is not None,
-        "{n} of {total} captions {are} JSON without a single caption, and count as captions.",
-    ),
-    Rule(
-        "tags",
-        "keep",
-        r"<",
-        lambda text: bool(_TAG.search(text)),
-        "{n} of {total} captions hold{s} unknown tags in angle brackets, which stay.",
-    ),
-    Rule(
-        "other languages",
-        "keep",
-        rf"{_NOT_ASCII}|(?i:\b(?:{'|'.join(sorted(filter(str.isascii, _FOREIGN)))})\b)",
-        _in_other_language,
-        "{n} of {total} captions {are} not in English; only words of the attribute's list are masked and counted.",
-    ),
+_HAS_THOUGHT = (
+    r"(?i:think|thought|reason|reflect|analysis|scratchpad|rationale|cot\b|monologue|unused9|step 1|<\|channel)|◁"
 )
-_OF_ALL = {
-    "shared prompt": "{n} of {total} captions began with the prompt “{quoted}”, which was removed.",
-    "shared beginning": "{n} of {total} captions begin with “{quoted}”, which stays.",
-    "identical": "{n} of {total} captions are the same: “{quoted}”. Check for failed generations.",
-    "no English word": "{n} of {total} captions have no common English word. Check their language and column.",
-}
+_HAS_PROMPT = (
+    r":|<\||/INST\]|(?i:<start_of_turn>|^[^A-Za-z]*(?:please|can you|could you|kindly|describe|caption|write"
+    r"|provide|give|generate|summari|explain|answer|respond|use|keep|limit|what|who|where|how|which|is|are|can|does|do"
+    r"|sure|certainly|of course|absolutely|okay|ok|alright|got it|user|system)[^A-Za-z])"
+)
+_IS_MISSING = rf"^[^A-Za-z]*(?i:{'|'.join(word.replace('_', '[^a-z]?') for word in _MISSING)})?[^A-Za-z]*$"
+_HAS_NO_IMAGE = (
+    r"(?i:(?:unable|not|no|can.?t|n.t|without|please|can you|could you) .*(?:image|picture|photo|attachment))"
+)
+_HAS_FOREIGN = rf"{_NOT_ASCII}|(?i:\b(?:{'|'.join(sorted(filter(str.isascii, _FOREIGN)))})\b)"
+_HAS_MARKS = "^\\s*b?[\"'“‘«„「『`]|\\*|__|^\\s{0,3}[#>•(1-]"
+_HAS_PLANNING = r"(?i:the user|let me|i (?:need|should|have) to)"
+_NOT_ENGLISH = "{are} not in English; only words of the attribute's list are masked and counted"
+_HAS_TOKENS = r"<|\[[/A-Za-z]|#START#|#END#|(?i:startseq|endseq)"
+_HAS_INVISIBLE = r"[^\t\n\x0b\x0c\r\x20-\x7e]"
+_HAS_WRAPPINGS = r"```|^\s*[\[{]|\\|<|&#?\w+;"
+RULES = (
+    Rule("reasoning", "strip", _HAS_THOUGHT, _without_reasoning, "held reasoning, which was removed"),
+    Rule("prompts", "strip", _HAS_PROMPT, _without_prompt, "held a prompt or a label, which was removed"),
+    Rule(
+        "special tokens", "strip", _HAS_TOKENS, _without_tokens, "held special tokens such as </s>, which were removed"
+    ),
+    Rule("sub-words", "strip", r"▁|Ġ|</w>| ##\w|@@", _whole_words, "were cut into sub-words, which were joined"),
+    Rule("wrong decoding", "strip", _NOT_ASCII, _decoded, "held wrongly decoded letters, which were decoded again"),
+    Rule("invisible characters", "strip", _HAS_INVISIBLE, _visible, "held invisible characters, which were removed"),
+    Rule("letter forms", "strip", _NOT_ASCII, _plain_letters, "held full-width or similar letters, which became plain"),
+    Rule("look-alikes", "strip", _NOT_ASCII, _latin_words, "held letters that only look Latin, which became Latin"),
+    Rule("wrappings", "strip", _HAS_WRAPPINGS, _unwrapped, "were wrapped in JSON, code or tags, which were removed"),
+    Rule("marks", "strip", _HAS_MARKS, _without_marks, "held quotation marks or Markdown around them, now removed"),
+    Rule(
+        "missing", "drop", _IS_MISSING, _is_missing, "{are} missing (empty, nan, null, a number and the like), left out"
+    ),
+    Rule("error messages", "drop", rf"^\W*(?i:{_FAILED})", lambda text: True, "{are} error messages and left out"),
+    Rule("IDs", "drop", r"^\s*\S+\s*$", _is_name, "{are} IDs, paths or URLs and left out"),
+    Rule("refusals", "keep", refusals.TRIGGER, refusals.is_refusal, "{are} refusals, which count as captions"),
+    Rule("no image", "keep", _HAS_NO_IMAGE, _NO_IMAGE.match, "say{s} that there is no image, and count as captions"),
+    Rule(
+        "unmarked thoughts", "keep", _HAS_PLANNING, _PLANNING.search, "seem{s} to hold unmarked reasoning, which stays"
+    ),
+    Rule("JSON", "keep", r"^\s*[\[{]", _is_json, "{are} JSON without a single caption, and count as captions"),
+    Rule("tags", "keep", r"<", _TAG.search, "hold{s} unknown tags in angle brackets, which stay"),
+    Rule("other languages", "keep", _HAS_FOREIGN, _in_other_language, _NOT_ENGLISH),
+)
 _KEPT = {rule.name for rule in RULES if rule.action == "keep"}
-_SENTENCES = {rule.name: rule.sentence for rule in RULES} | _OF_ALL
+_SENTENCES = {rule.name: rule.sentence for rule in RULES} | {
+    "shared prompt": "began with the prompt “{quoted}”, which was removed",
+    "shared beginning": "begin with “{quoted}”, which stays",
+    "identical": "are the same: “{quoted}”. Check for failed generations",
+    "no English word": "have no common English word. Check their language and column",
+}
+
+
+# all captions
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """Captions after cleaning. texts: None without a caption. counts: rule -> captions that it concerns, if any.
+    warnings: a sentence per rule, unless few captions stay unchanged."""
+
+    texts: list[str | None]
+    counts: dict[str, int]
+    warnings: tuple[str, ...]
 
 
 def clean_captions(texts: Sequence[object]) -> Cleaned:
-    """The captions in raw texts, with a count and a sentence for each rule that found something.
+    """The captions in raw texts, with a count and a sentence for each rule that applies. Other values become str.
 
-    What is no text, such as None or NaN, is read as Python writes it.
-
-    >>> found = clean_captions(["<think>Hm.</think> A wo\\u00adman.", "nan", "A dog."])
-    >>> found.texts, found.counts
+    >>> cleaned = clean_captions(["<think>Hm.</think> A wo\\u00adman.", "nan", "A dog."])
+    >>> cleaned.texts, cleaned.counts
     (['A woman.', None, 'A dog.'], {'reasoning': 1, 'invisible characters': 1, 'missing': 1})
     """
-    which, raw = pd.factorize(np.array([own if isinstance(own, str) else str(own) for own in texts], dtype=object))
+    which, raw = pd.factorize(np.array([text if isinstance(text, str) else str(text) for text in texts], dtype=object))
     times = np.bincount(which, minlength=len(raw))
     captions: list[str | None] = list(raw)
-    reasons: dict[int, set[str]] = defaultdict(set)
+    reasons: dict[int, set[str]] = defaultdict(set)  # index of a different text -> rules
     _settle(captions, reasons, range(len(raw)))
     of_all = _without_shared_prompt(captions, reasons, times) | _alike(captions, times)
-    for place, rules in _concerned(captions, range(len(raw)), "keep"):
-        reasons[place] |= {rule.name for rule in rules if rule.apply(captions[place] or "")}
+    for index, rules in _concerned(captions, range(len(raw)), "keep"):
+        reasons[index] |= {rule.name for rule in rules if rule.apply(captions[index] or "")}
     counts = Counter({name: number for name, (number, _) in of_all.items()})
-    for place, names in reasons.items():
-        counts.update(dict.fromkeys(names, int(times[place])))
+    for index, names in reasons.items():
+        counts.update(dict.fromkeys(names, int(times[index])))
     if counts["other languages"] >= counts["no English word"]:
         del counts["no English word"]
-    found = {name: counts[name] for name in _SENTENCES if counts[name]}
-    warnings = (
-        _sentence(name, number, len(which), of_all.get(name, (0, ""))[1])
-        for name, number in found.items()
-        if name not in _KEPT or number >= FEW_SHARE * len(which)
-    )
-    return Cleaned([captions[place] for place in which.tolist()], found, tuple(warnings))
+    counts = {name: counts[name] for name in _SENTENCES if counts[name]}
+    warnings = []
+    for name, number in counts.items():
+        if name not in _KEPT or number >= FEW_SHARE * len(which):
+            quoted = " ".join(of_all.get(name, (0, ""))[1].split())
+            quoted = quoted if len(quoted) <= MOST_QUOTED else f"{quoted[:MOST_QUOTED]}…"
+            verb = {"s": "s", "are": "is"} if number == 1 else {"s": "", "are": "are"}
+            rest = _SENTENCES[name].format(quoted=quoted, **verb)
+            warnings.append(f"{number:,} of {len(which):,} captions {rest}.")
+    return Cleaned([captions[index] for index in which.tolist()], counts, tuple(warnings))
 
 
 def _matches(texts: Sequence[str | None], pattern: str) -> np.ndarray:
@@ -646,106 +566,97 @@ def _matches(texts: Sequence[str | None], pattern: str) -> np.ndarray:
     try:
         array = pa.array(texts, type=pa.large_string())
     except UnicodeEncodeError:  # half a surrogate pair, which only Python keeps
-        array = pa.array([own and own.encode(errors="replace").decode() + "\ufffd" for own in texts])
+        array = pa.array([text and text.encode(errors="replace").decode() + "\ufffd" for text in texts])
     return pc.match_substring_regex(array, pattern).fill_null(False).to_numpy(zero_copy_only=False)
 
 
 def _concerned(
-    captions: Sequence[str | None], places: Sequence[int], *actions: str
+    captions: Sequence[str | None], indices: Sequence[int], *actions: str
 ) -> Iterator[tuple[int, list[Rule]]]:
     """The captions that rules of these actions may concern, and the rules. Most captions concern none."""
     rules = [rule for rule in RULES if rule.action in actions]
-    texts = [captions[place] for place in places]
-    places = [places[int(own)] for own in np.flatnonzero(_matches(texts, "|".join(rule.trigger for rule in rules)))]
-    texts = [captions[place] for place in places]
+    texts = [captions[index] for index in indices]
+    indices = [indices[int(hit)] for hit in np.flatnonzero(_matches(texts, "|".join(rule.trigger for rule in rules)))]
+    texts = [captions[index] for index in indices]
     hits = [_matches(texts, rule.trigger) for rule in rules]
-    for number, place in enumerate(places):
-        yield place, [rule for rule, hit in zip(rules, hits, strict=True) if hit[number]]
+    for number, index in enumerate(indices):
+        yield index, [rule for rule, hit in zip(rules, hits, strict=True) if hit[number]]
 
 
-def _settle(captions: list[str | None], reasons: dict[int, set[str]], places: Sequence[int]) -> None:
+def _settle(captions: list[str | None], reasons: dict[int, set[str]], indices: Sequence[int]) -> None:
     """Strip and drop captions, in place, until nothing changes."""
     for _ in range(MOST_ROUNDS):
         changed = []
-        for place, rules in _concerned(captions, places, "strip", "drop"):
-            before = text = captions[place] or ""
+        for index, rules in _concerned(captions, indices, "strip", "drop"):
+            before = text = captions[index] or ""
             for rule in rules:
                 if rule.action == "strip" and (left := rule.apply(text).strip()) != text.strip():
                     text = left
-                    reasons[place].add(rule.name)
+                    reasons[index].add(rule.name)
             if text != before:
-                captions[place] = text
-                changed.append(place)
-            elif dropped := [rule.name for rule in rules if rule.action == "drop" and rule.apply(text)]:
-                captions[place] = None
-                reasons[place].add(dropped[0])
-        places = changed
-    for place in places:
-        captions[place] = None
-        reasons[place].add("missing")
+                captions[index] = text
+                changed.append(index)
+            elif dropped := next((rule.name for rule in rules if rule.action == "drop" and rule.apply(text)), None):
+                captions[index] = None
+                reasons[index].add(dropped)
+        indices = changed
+    for index in indices:
+        captions[index] = None
+        reasons[index].add("missing")
 
 
 def _without_shared_prompt(
     captions: list[str | None], reasons: dict[int, set[str]], times: np.ndarray
 ) -> dict[str, tuple[int, str]]:
-    """Remove, in place, a prompt with which nearly all captions begin. Returns rule -> captions, and the beginning."""
-    found: dict[str, tuple[int, str]] = {}
+    """Rule -> number of captions and their beginning; a prompt that begins nearly all captions is removed in place."""
+    shared: dict[str, tuple[int, str]] = {}
     beginning, number = "", 0
     for _ in range(MOST_ROUNDS):
         beginning, number = _shared_beginning(captions, times)
         prompt = _PROMPT.match(beginning)
         if not prompt:
             break
-        found["shared prompt"] = number, found.get("shared prompt", (0, ""))[1] + prompt[0]
-        places = [place for place, own in enumerate(captions) if own and own.startswith(prompt[0])]
-        for place in places:
-            captions[place] = str(captions[place]).removeprefix(prompt[0])
-        _settle(captions, reasons, places)
+        shared["shared prompt"] = number, shared.get("shared prompt", (0, ""))[1] + prompt[0]
+        indices = [index for index, caption in enumerate(captions) if caption and caption.startswith(prompt[0])]
+        for index in indices:
+            captions[index] = str(captions[index]).removeprefix(prompt[0])
+        _settle(captions, reasons, indices)
     if len(beginning.split()) >= BEGINNING_WORDS:
-        found["shared beginning"] = number, beginning
-    return found
-
-
-def _sentence(name: str, number: int, total: int, quoted: str) -> str:
-    line = " ".join(quoted.split())
-    line = line if len(line) <= MOST_QUOTED else f"{line[:MOST_QUOTED]}…"
-    verb = {"s": "s", "are": "is"} if number == 1 else {"s": "", "are": "are"}
-    return _SENTENCES[name].format(n=f"{number:,}", total=f"{total:,}", quoted=line, **verb)
+        shared["shared beginning"] = number, beginning
+    return shared
 
 
 def _shared_beginning(captions: Sequence[str | None], times: np.ndarray) -> tuple[str, int]:
-    """The words with which nearly all captions begin, '' if there are none, and how many captions do."""
+    """The words that begin nearly all captions, '' without any, and how many captions they begin."""
     different = [caption for caption in captions if caption]
     sample, shared = sorted(different[:: max(1, len(different) // SAMPLE)]), ""
     middle = sample[len(sample) // 2] if len(sample) > 1 else ""
     for word in islice(re.finditer(r"\S+\s+", middle), MOST_WORDS):
         beginning = middle[: word.end()]
-        if sum(own.startswith(beginning) for own in sample) < BEGINNING_SHARE * len(sample):
+        if sum(caption.startswith(beginning) for caption in sample) < BEGINNING_SHARE * len(sample):
             break
         shared = beginning
     if not shared:
         return "", 0
-    here = np.array([bool(caption) and caption.startswith(shared) for caption in captions])
     total = times[[bool(caption) for caption in captions]].sum()
-    number = int(times[here].sum())
+    number = int(times[[bool(caption) and caption.startswith(shared) for caption in captions]].sum())
     return (shared, number) if number >= max(FEWEST, BEGINNING_SHARE * total) else ("", 0)
 
 
 def _alike(captions: Sequence[str | None], times: np.ndarray) -> dict[str, tuple[int, str]]:
-    """Whether many captions are the same, and whether most have no English word."""
-    number: Counter[str] = Counter()
-    for caption, own in zip(captions, times.tolist(), strict=True):
+    """Rule -> number of captions and a quotation, if many captions are identical or have no English word."""
+    numbers: Counter[str] = Counter()
+    for caption, number in zip(captions, times.tolist(), strict=True):
         if caption:
-            number[caption] += own
-    found: dict[str, tuple[int, str]] = {}
-    if not number:
-        return found
-    total = number.total()
-    text, most = number.most_common(1)[0]
-    if len(number) == 1 < total or most >= max(FEWEST, ALIKE_SHARE * total):
-        found["identical"] = most, text
-    english = _matches(list(number), _COMMON_ENGLISH)
-    without = total - int(np.array(list(number.values()))[english].sum())
+            numbers[caption] += number
+    if not numbers:
+        return {}
+    alike: dict[str, tuple[int, str]] = {}
+    total = numbers.total()
+    text, most = numbers.most_common(1)[0]
+    if len(numbers) == 1 < total or most >= max(FEWEST, ALIKE_SHARE * total):
+        alike["identical"] = most, text
+    without = int(np.array([*numbers.values()])[~_matches(list(numbers), _COMMON_ENGLISH)].sum())
     if total >= FEWEST and without >= NO_ENGLISH_SHARE * total:
-        found["no English word"] = without, ""
-    return found
+        alike["no English word"] = without, ""
+    return alike

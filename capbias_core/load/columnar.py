@@ -13,16 +13,16 @@ from typing import Any
 from capbias_core.errors import CapbiasError
 from capbias_core.load.archives import SPLITS, STATE, is_dataset
 from capbias_core.load.files import readable
-from capbias_core.load.parsed import Head, Parsed, Reader
-from capbias_core.load.rows import RowErrors, check_rows, checked_names, listed
+from capbias_core.load.parsed import Parsed, Reader, RowErrors, check_rows, checked_names, listed
 from capbias_core.types import counted
 
+TITLE = "Hugging Face data set (folder, zip or Arrow)"
 STREAM, FILE = b"\xff\xff\xff\xff", b"ARROW1"
 
 
 @contextmanager
 def _whole(path: Path, what: str) -> Iterator[None]:
-    """Whatever pyarrow raises for a damaged file (its own errors and Python's) as a CapbiasError."""
+    """Any error that pyarrow raises for a damaged file, as a CapbiasError."""
     try:
         yield
     except (CapbiasError, MemoryError):
@@ -36,16 +36,16 @@ def _broken(path: Path, what: str, reason: str) -> CapbiasError:
 
 
 def _readable_columns(path: Path, schema) -> dict[str, str]:
-    """Column -> what is read of it: of pictures their path, and nothing of columns of bytes. pandas' index is none."""
+    """Column -> what is read of it: the path of pictures. Columns of bytes and the index of pandas are left out."""
     from pyarrow import types
 
-    names = checked_names(path.name, tuple(own for own in schema.names if not own.startswith("__index_level_")))
+    names = checked_names(path.name, tuple(name for name in schema.names if not name.startswith("__index_level_")))
     read = {}
     for name in names:
-        own = schema.field(name).type
-        if types.is_struct(own) and own.get_field_index("path") >= 0:
+        kind = schema.field(name).type
+        if types.is_struct(kind) and kind.get_field_index("path") >= 0:
             read[name] = f"{name}.path"
-        elif not (types.is_binary(own) or types.is_large_binary(own) or types.is_fixed_size_binary(own)):
+        elif not (types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)):
             read[name] = name
     return read
 
@@ -56,17 +56,17 @@ def _values(column) -> list:
 
     values = column.to_pylist()
     picture = types.is_struct(column.type) and column.type.get_field_index("path") >= 0
-    return [own["path"] if own else None for own in values] if picture else values
+    return [value["path"] if value else None for value in values] if picture else values
 
 
-def _parsed(path: Path, name: str, title: str, values: dict[str, list], names: list[str], notes=()) -> Parsed:
-    lengths = {len(own) for own in values.values()} or {0}
+def _parsed(path: Path, format: str, title: str, values: dict[str, list], names: list[str], notes=()) -> Parsed:
+    lengths = {len(column) for column in values.values()} or {0}
     if len(lengths) > 1:
         raise _broken(path, title, "its columns have different lengths")
-    if left_out := [own for own in names if own not in values and not own.startswith("__index_level_")]:
+    if left_out := [name for name in names if name not in values and not name.startswith("__index_level_")]:
         notes += (f"left out, since they hold bytes: {listed(left_out)}",)
     total = lengths.pop()
-    return Parsed(path, name, title, values, range(1, total + 1), total, RowErrors(path.name, "record"), notes)
+    return Parsed(path, format, title, values, range(1, total + 1), total, RowErrors(path.name, "record"), notes)
 
 
 def _parse_parquet(path: Path) -> Parsed:
@@ -78,10 +78,6 @@ def _parse_parquet(path: Path) -> Parsed:
         table = file.read(columns=list(columns.values()))
         values = {name: _values(table.column(name)) for name in columns}
         return _parsed(path, "parquet", "Parquet", values, file.schema_arrow.names)
-
-
-def _is_arrow(head: Head) -> bool:
-    return is_dataset(head.path) if head.path.is_dir() else head.data.startswith((STREAM, FILE))
 
 
 def _parse_dataset(path: Path) -> Parsed:
@@ -102,7 +98,7 @@ def _parse_dataset(path: Path) -> Parsed:
                 column.extend(_values(table.column(name)))
     shown = ", ".join(f"{split} {counted(rows, 'row')}" for split, rows in splits.items() if split)
     notes = (f"rows of every split: {shown}",) if shown else ()
-    return _parsed(path, "datasets", "Hugging Face data set (folder, zip or Arrow)", values, names, notes)
+    return _parsed(path, "datasets", TITLE, values, names, notes)
 
 
 def _arrow_table(path: Path, file: Path):
@@ -115,16 +111,16 @@ def _arrow_table(path: Path, file: Path):
         with opened(source) as batches:
             schema = batches.schema
         columns = _readable_columns(path, schema)
-        places = [place for place, name in enumerate(schema.names) if name in columns]
+        fields = [index for index, name in enumerate(schema.names) if name in columns]
         source.seek(0)
-        with opened(source, options=pyarrow.ipc.IpcReadOptions(included_fields=places)) as batches:
+        with opened(source, options=pyarrow.ipc.IpcReadOptions(included_fields=fields)) as batches:
             table = batches.read_all()
     table.validate(full=True)  # whatever a stranger wrote
     return table, schema
 
 
 def _arrow_files(path: Path) -> list[tuple[str, Path]]:
-    """Split and path of every Arrow file, in the order in which the data set names them."""
+    """Split and path of all Arrow files, in the order in which the data set names them."""
     if not path.is_dir():
         return [("", path)]
     parts = [path / name for name in _listed(path, path / SPLITS, "splits")] if (path / SPLITS).is_file() else [path]
@@ -143,7 +139,7 @@ def _listed(path: Path, file: Path, key: str, inner: str = "") -> list[str]:
     try:
         with readable(file):
             entries: Any = json.loads(file.read_text("utf-8"))[key]
-        names = [own[inner] if inner else own for own in entries]
+        names = [entry[inner] if inner else entry for entry in entries]
         if not all(isinstance(name, str) and Path(name).name == name for name in names):
             raise TypeError
     except (ValueError, LookupError, TypeError, RecursionError):
@@ -152,6 +148,12 @@ def _listed(path: Path, file: Path, key: str, inner: str = "") -> list[str]:
 
 
 READERS = (
-    Reader("parquet", "Parquet", lambda head: head.data.startswith(b"PAR1"), _parse_parquet, place=1),
-    Reader("datasets", "Hugging Face data set (folder, zip or Arrow)", _is_arrow, _parse_dataset, place=1),
+    Reader("parquet", "Parquet", lambda head: head.data.startswith(b"PAR1"), _parse_parquet, order=1),
+    Reader(
+        "datasets",
+        TITLE,
+        lambda head: is_dataset(head.path) if head.path.is_dir() else head.data.startswith((STREAM, FILE)),
+        _parse_dataset,
+        order=1,
+    ),
 )

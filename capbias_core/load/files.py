@@ -65,7 +65,7 @@ def head_text(path: Path, head: bytes) -> str:
     """The head as text, cut at a whole character. Raises CapbiasError if it is none."""
     skip, encoding = encoding_of(head)
     if encoding == "utf-8" and head[:1024].count(b"\0") > len(head[:1024]) / 10:
-        raise _binary(path)
+        raise _not_text(path)
     try:
         return codecs.getincrementaldecoder(encoding)().decode(head[skip:])
     except UnicodeDecodeError:
@@ -90,18 +90,13 @@ def whole_text(path: Path) -> str:
         return handle.read()
 
 
-def _binary(path: Path) -> CapbiasError:
-    return CapbiasError(f"{path.name} holds binary data in no known format.", READABLE)
-
-
 def _not_text(path: Path) -> CapbiasError:
-    """The error for a file that does not decode, naming the first byte that is wrong."""
+    """The error for a file that is not text, naming the first wrong byte unless the file is binary."""
     data = path.read_bytes()
     skip, encoding = encoding_of(data)
-    if encoding == "utf-8" and b"\0" in data[:1024]:
-        return _binary(path)
     try:
-        data[skip:].decode(encoding)
+        if encoding != "utf-8" or b"\0" not in data[:1024]:
+            data[skip:].decode(encoding)
     except UnicodeDecodeError as error:
         offset = skip + error.start
         line = data[:offset].count(b"\n") + 1
@@ -110,4 +105,4 @@ def _not_text(path: Path) -> CapbiasError:
             f"{path.name} is not {title} text: the byte at offset {offset} (line {line}) does not belong there.",
             'Save it as UTF-8 (in a spreadsheet program: "CSV UTF-8").',
         )
-    return _binary(path)
+    return CapbiasError(f"{path.name} holds binary data in no known format.", READABLE)

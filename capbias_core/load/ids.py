@@ -43,7 +43,12 @@ def normalise_image_id(value: object) -> str:
         raise ValueError("the image id is missing")
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or abs(value) == math.inf:
         raise ValueError(f"the image id is {described(value)}, not a number or text")
-    return _from_number(value)
+    number: Any = value
+    if not isinstance(number, Integral) and number != int(number):
+        return str(float(number))
+    if abs(int(number)) >= MOST:
+        raise ValueError("the image id is a number of more than 100 digits")
+    return str(int(number))
 
 
 def _from_text(text: str) -> str:
@@ -80,15 +85,6 @@ def stem(image: str) -> str:
     name = FILE_ENDING.sub("", last) or last
     match = COCO_NAME.fullmatch(name)
     return match[1] if match else _from_text(name)
-
-
-def _from_number(value: Any) -> str:
-    if not isinstance(value, Integral) and value != int(value):
-        return str(float(value))
-    whole = int(value)
-    if abs(whole) >= MOST:
-        raise ValueError("the image id is a number of more than 100 digits")
-    return str(whole)
 
 
 def printable(text: str) -> str:

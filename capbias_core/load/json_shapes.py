@@ -8,29 +8,41 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import whole_text
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id, short
-from capbias_core.load.parsed import OBJECTS, REFERENCES, Head, Parsed, Reader, of_records
+from capbias_core.load.parsed import (
+    OBJECTS,
+    REFERENCES,
+    Parsed,
+    Reader,
+    RowErrors,
+    checked_names,
+    few_values,
+    guess_columns,
+    listed,
+    names_of,
+    of_records,
+    usual_column,
+)
 from capbias_core.load.photographs import MOST_PIXELS
-from capbias_core.load.rows import RowErrors, checked_names, few_values, guess_columns, listed, names_of, usual_column
 from capbias_core.types import counted
 
 LINES = (".jsonl", ".ndjson")
 SAMPLE = 50  # entries that are looked at to recognise a shape
-DEPTH = 3  # objects within one another in which a table is looked for
+DEPTH = 3  # nested objects that are searched for a table
 SPACE = re.compile(r"\s*")
 OUTLINE = re.compile(r'("segmentation"\s*:\s*)(\[[^"{}]*\])')
 IMAGE = re.compile(r".*\d.*|.*\.(jpe?g|png|webp|gif|bmp|tiff?)", re.IGNORECASE | re.DOTALL)
-# Names under which a record says for certain which image it is of.
+# Names under which a record certainly names its image.
 SURE_IDS = """
     image_id img_id imageid imgid image_name img_name file_name filename image_file image_path img_path image img cocoid
 """
-# Names of the lists of column names, and of the rows, in a table that is an object.
+# Names of the lists of column names and of rows, in a table that is an object.
 HEADERS, BODIES = ("columns", "fields", "header", "headers"), ("data", "rows", "values", "records")
 TITLES = {
     "coco_results": "COCO results (JSON)",
@@ -53,66 +65,44 @@ TITLES = {
 
 def parse_json(path: Path) -> Parsed:
     """The content of a JSON file, or of JSON Lines. Raises CapbiasError if it is broken or holds no table."""
-    text = whole_text(path)
-    start, named_lines = _after_space(text, 0), path.suffix.lower() in LINES
+    text, by_line = whole_text(path), path.suffix.lower() in LINES
+    decoder, start = json.JSONDecoder(strict=False), _after_space(text, 0)
+    value, end = None, 0
     try:
-        value, end, text = _first_value(text, start)
-    except (ValueError, RecursionError) as error:
-        if named_lines:
-            return _lines(path, text)
-        raise _broken(path, error) from None
-    rest = _after_space(text, end)
-    several = rest < len(text) and text[rest] == "{"
-    if isinstance(value, dict) and (several or named_lines) and not re.search("[\r\n]", text[start:end]):
-        return _lines(path, text)
-    if not (isinstance(value, dict) and several):
-        if rest < len(text):
-            raise _broken(path, json.JSONDecodeError("Extra data", text, rest))
-        return document(path, value)
-    records = [value]
-    while rest < len(text):  # each over as many lines as it likes, as LLaVA's scripts write answers
-        try:
-            value, end = json.JSONDecoder(strict=False).raw_decode(text, rest)
-        except (ValueError, RecursionError) as error:
-            raise _broken(path, error) from None
-        records.append(value)
+        if '"segmentation"' in text:
+            with suppress(ValueError, RecursionError):  # polygons as numbers would take ten times the time and memory
+                lean = OUTLINE.sub(r'\1"\2"', text)
+                value, end = decoder.raw_decode(lean, start)
+                text = lean
+        if not end:
+            value, end = json.JSONDecoder().raw_decode(text, start)
         rest = _after_space(text, end)
-    return of_records(path, "json_objects", TITLES["json_objects"], records)
-
-
-def _first_value(text: str, start: int) -> tuple[Any, int, str]:
-    """The first JSON value of a text, where it ends, and the text in which it ends there.
-
-    Polygons become text in the text itself: as numbers they would take ten times the time and memory.
-    """
-    if '"segmentation"' in text:
-        with suppress(ValueError, RecursionError):
-            lean = OUTLINE.sub(r'\1"\2"', text)
-            return *json.JSONDecoder(strict=False).raw_decode(lean, start), lean
-    return *json.JSONDecoder().raw_decode(text, start), text
-
-
-def _after_space(text: str, place: int) -> int:
-    space = SPACE.match(text, place)
-    return space.end() if space else place
-
-
-def _broken(path: Path, error: Exception) -> CapbiasError:
-    fault = "lists too deep in one another" if isinstance(error, RecursionError) else str(error)
-    if isinstance(error, json.JSONDecodeError):
-        fault = f"at line {error.lineno}, column {error.colno}: {error.msg}"
-    return CapbiasError(f"{path.name} holds broken JSON ({fault}).", "Write the file again; it may have been cut off.")
-
-
-def _lines(path: Path, text: str) -> Parsed:
-    """One object per line, with real line numbers; a broken line is a fault."""
+        several = isinstance(value, dict) and text[rest : rest + 1] == "{"
+        by_line = (several or by_line) and isinstance(value, dict) and not re.search("[\r\n]", text[start:end])
+        if not by_line and not several:
+            if rest < len(text):
+                raise json.JSONDecodeError("Extra data", text, rest)
+            return document(path, value)
+        if not by_line:
+            records = [value]
+            while rest < len(text):  # each over several lines, as LLaVA's scripts write answers
+                value, end = decoder.raw_decode(text, rest)
+                records.append(value)
+                rest = _after_space(text, end)
+            return of_records(path, "json_objects", TITLES["json_objects"], records)
+    except (ValueError, RecursionError) as error:
+        if not by_line:
+            fault = "lists too deep in one another" if isinstance(error, RecursionError) else str(error)
+            if isinstance(error, json.JSONDecodeError):
+                fault = f"at line {error.lineno}, column {error.colno}: {error.msg}"
+            hint = "Write the file again; it may have been cut off."
+            raise CapbiasError(f"{path.name} holds broken JSON ({fault}).", hint) from None
     faults, numbers, records = RowErrors(path.name, "line"), [], []
     for number, line in enumerate(io.StringIO(text, newline=None), start=1):
-        if not line.strip():
-            continue
         try:
-            records.append(json.loads(line))
-            numbers.append(number)
+            if line.strip():
+                records.append(json.loads(line))
+                numbers.append(number)
         except json.JSONDecodeError as error:
             faults.add(number, f"broken JSON at column {error.colno} ({error.msg})")
         except (ValueError, RecursionError) as error:
@@ -127,10 +117,15 @@ def _lines(path: Path, text: str) -> Parsed:
     return of_records(path, "jsonl", TITLES["jsonl"], records, numbers, faults=faults)
 
 
+def _after_space(text: str, index: int) -> int:
+    space = SPACE.match(text, index)
+    return space.end() if space else index
+
+
 def document(path: Path, value: Any) -> Parsed:
-    """The table that a JSON document holds. Raises CapbiasError if it holds none."""
-    found = _find(value, path.name)
-    if found is None:
+    """The table that a JSON document holds. Raises CapbiasError without one."""
+    table = _find(value, path.name)
+    if table is None:
         what = "an empty list" if value == [] else described(value)
         if isinstance(value, dict):
             what = f"an object with the keys {listed([str(name) for name in value])}"
@@ -140,19 +135,27 @@ def document(path: Path, value: Any) -> Parsed:
             f"{path.name} holds {what}, in which no table is found.",
             'Write a list with one record per row, such as {"image_id": 785, "caption": "a woman on skis"}.',
         )
-    names, sizes = _images(value.get("images") if isinstance(value, dict) else None)
-    parsed = of_records(path, found.format, found.title or TITLES[found.format], found.records, notes=found.notes)
-    kind = found.kind
-    if found.format == "coco_captions" and {"id", "image_id", "caption"} <= set(parsed.columns):
-        kind = REFERENCES
-    return replace(parsed, kind=kind, image_names=names, sizes=sizes)
+    title = table.title or TITLES[table.format]
+    parsed = of_records(path, table.format, title, table.records, notes=table.notes, kind=table.kind)
+    images = value.get("images") if isinstance(value, dict) else None
+    names, sizes = {}, {}  # of the images that the file lists
+    for record in images if isinstance(images, list) else ():
+        try:
+            image = normalise_image_id(record["id"])
+        except (ValueError, KeyError, TypeError):
+            continue
+        if isinstance(name := record.get("file_name"), str) and name:
+            names[image] = name
+        try:
+            height, width = int(record["height"]), int(record["width"])
+        except (ValueError, KeyError, TypeError, OverflowError):
+            height = width = 0
+        sizes[image] = (height, width) if min(height, width) > 0 and height * width <= MOST_PIXELS else (0, 0)
+    human = table.format == "coco_captions" and {"id", "image_id", "caption"} <= set(parsed.columns)
+    return replace(parsed, kind=REFERENCES if human else table.kind, image_names=names, sizes=sizes)
 
 
-# shapes: each gives None for a value of another shape
-
-
-@dataclass(frozen=True)
-class Found:
+class Rows(NamedTuple):
     """A table in JSON. records: one per row. kind: as in Parsed."""
 
     format: str
@@ -162,15 +165,20 @@ class Found:
     title: str = ""
 
 
-def _find(value: Any, file: str, depth: int = 0) -> Found | None:
+def _find(value: Any, file: str, depth: int = 0) -> Rows | None:
     if isinstance(value, list):
-        return _records(value) or _rows(value)
+        if not any(isinstance(record, dict) for record in value):
+            return _rows(value)
+        sure = {"image_id", "caption"} <= set(names_of(value[:SAMPLE]))
+        return Rows("coco_results" if sure else "json_records", value)
     if not isinstance(value, dict):
         return None
-    if found := next((own for shape in SHAPES if (own := shape(value, file))), None):
-        return found
-    inner = {str(key): own for key, own in value.items() if isinstance(own, list | dict) and own}
-    tables = {key: found for key, own in inner.items() if depth < DEPTH and (found := _find(own, file, depth + 1))}
+    if table := next((table for shape in SHAPES if (table := shape(value, file))), None):
+        return table
+    tables = {}
+    for name, inner in value.items():
+        if depth < DEPTH and inner and isinstance(inner, list | dict) and (table := _find(inner, file, depth + 1)):
+            tables[str(name)] = table
     if not tables:
         return None
 
@@ -179,45 +187,51 @@ def _find(value: Any, file: str, depth: int = 0) -> Found | None:
         return sum(name is not None for name in guess.values()), len(tables[key].records)
 
     key = max(tables, key=roles_and_rows)
-    found, left_out = tables[key], [str(name) for name in value if name != key]
-    schema = value.get("schema")  # pandas' orient "table": its index is no column
+    table, left_out = tables[key], [str(name) for name in value if name != key]
+    schema = value.get("schema")  # pandas' orient "table": its index is not a column
     if isinstance(schema, dict) and schema.get("primaryKey") == ["index"]:
-        for record in filter(lambda own: isinstance(own, dict), found.records):
-            record.pop("index", None)
-    notes = (f"rows from {short(key)}", *((f"left out: {listed(left_out)}",) if left_out else ()), *found.notes)
-    plain = found.format in ("coco_results", "json_records")
-    return replace(found, format="json_within" if plain else found.format, notes=notes)
+        for record in table.records:
+            if isinstance(record, dict):
+                record.pop("index", None)
+    notes = (f"rows from {short(key)}", *((f"left out: {listed(left_out)}",) if left_out else ()), *table.notes)
+    plain = table.format in ("coco_results", "json_records")
+    return table._replace(format="json_within" if plain else table.format, notes=notes)
 
 
-def _records(value: list) -> Found | None:
-    if not any(isinstance(record, dict) for record in value):
-        return None
-    sure = {"image_id", "caption"} <= set(names_of(value[:SAMPLE]))
-    return Found("coco_results" if sure else "json_records", value)
+def _text_column(texts: list) -> str:
+    """The name for a column of unnamed texts."""
+    return "label" if few_values(texts) or not any(isinstance(text, str) for text in texts) else "caption"
 
 
-def _rows(value: list, names: list[str] | None = None) -> Found | None:
+def _are_images(names: list) -> bool:
+    """Whether the first names may be image IDs, with a digit or the ending of a picture; row numbers from 0 are not."""
+    if not names or (len(names) > 1 and [str(name) for name in names] == [str(row) for row in range(len(names))]):
+        return False
+    return all(type(name) in (int, str) and IMAGE.fullmatch(str(name)) for name in names[:SAMPLE])
+
+
+# shapes: each gives None for a value of another shape
+
+
+def _rows(value: list, names: list[str] | None = None) -> Rows | None:
     """Lists of equal length, with the names of columns in the first of them, or elsewhere (names)."""
-    width, rows = (
-        Counter(len(row) for row in value if isinstance(row, list)).most_common(1)[0]
-        if value and all(isinstance(row, list) for row in value)
-        else (0, 0)
-    )
+    if not value or not all(isinstance(row, list) for row in value):
+        return None
+    width, rows = Counter(map(len, value)).most_common(1)[0]
     if width < 2 or rows * 2 < len(value) or len(names or value[0]) != width:
         return None
     if names is None:
-        header = (
-            value[0] if all(isinstance(cell, str) for cell in value[0]) and usual_column(value[0], SURE_IDS) else []
-        )
-        names, value = header or [f"column {place}" for place in range(1, width + 1)], value[bool(header) :]
+        texts = all(isinstance(cell, str) for cell in value[0])
+        header = value[0] if texts and usual_column(value[0], SURE_IDS) else []
+        names, value = header or [f"column {number}" for number in range(1, width + 1)], value[bool(header) :]
         if not header and width == 2 and _are_images([row[0] for row in value[:SAMPLE] if row]):
             names = ["image_id", _text_column([row[-1] for row in value if row])]
-    # Of an image Weights & Biases writes where its file is.
-    plain = [[own.get("path") if isinstance(own, dict) else own for own in row] for row in value]
-    return Found("json_rows", [dict(zip(names, row, strict=True)) if len(row) == width else row for row in plain])
+    # Weights & Biases writes the path of an image's file.
+    plain = [[cell.get("path") if isinstance(cell, dict) else cell for cell in row] for row in value]
+    return Rows("json_rows", [dict(zip(names, row, strict=True)) if len(row) == width else row for row in plain])
 
 
-def _split(value: dict, file: str) -> Found | None:
+def _split(value: dict, file: str) -> Rows | None:
     """Names of columns beside rows: orient "split" of pandas, and tables of Weights & Biases."""
     names = next((value[key] for key in HEADERS if isinstance(value.get(key), list)), None)
     rows = next((value[key] for key in BODIES if isinstance(value.get(key), list)), None)
@@ -230,44 +244,50 @@ def _split(value: dict, file: str) -> Found | None:
     return _rows(rows, list(checked_names(file, tuple(names))))
 
 
-def _record(value: dict, file: str) -> Found | None:
+def _record(value: dict, file: str) -> Rows | None:
     """A single record."""
-    scalars = all(not isinstance(own, dict | list) for own in value.values())
-    return Found("jsonl", [value]) if scalars and all(guess_columns(value).values()) else None
+    scalars = all(not isinstance(inner, dict | list) for inner in value.values())
+    return Rows("jsonl", [value]) if scalars and all(guess_columns(value).values()) else None
 
 
-def _columns(value: dict, file: str) -> Found | None:
+def _columns(value: dict, file: str) -> Rows | None:
     """Columns of equal length, or columns by row: orients "list" and "columns" of pandas."""
     inner = list(value.values())
     named = guess_columns(value)["image_id"] is not None
-    if named and all(isinstance(own, list) and len(own) == len(inner[0]) for own in inner):
-        return Found("json_columns", [dict(zip(value, row, strict=True)) for row in zip(*inner, strict=True)])
-    if not inner or not all(isinstance(own, dict) and own for own in inner) or (named and len(value) == 1):
+    if named and all(isinstance(column, list) and len(column) == len(inner[0]) for column in inner):
+        return Rows("json_columns", [dict(zip(value, row, strict=True)) for row in zip(*inner, strict=True)])
+    if not inner or not all(isinstance(column, dict) and column for column in inner) or (named and len(value) == 1):
         return None
     checked_names(file, tuple(value)[: 2 * SAMPLE])
-    rows = list(dict.fromkeys(row for own in inner for row in own))
-    nested = any(isinstance(cell, dict) for own in inner for cell in list(own.values())[:SAMPLE])
+    rows = list(dict.fromkeys(row for column in inner for row in column))
+    nested = any(isinstance(cell, dict) for column in inner for cell in list(column.values())[:SAMPLE])
     if nested or not (named or (_are_images(rows) and not _are_images(list(value)))):
         return None
-    ids = {} if named else {row: {"image_id": row} for row in rows}
-    return Found(
-        "json_columns", [{**ids.get(row, {}), **{name: own.get(row) for name, own in value.items()}} for row in rows]
-    )
+    records = [
+        {**({} if named else {"image_id": row}), **{name: column.get(row) for name, column in value.items()}}
+        for row in rows
+    ]
+    return Rows("json_columns", records)
 
 
-def _by_image(value: dict, file: str) -> Found | None:
-    """Image IDs as keys: of captions, labels or records, or of lists of these; also coco-caption's `imgToEval`."""
+def _by_image(value: dict, file: str) -> Rows | None:
+    """Image IDs as keys of captions, labels or records, or of lists of these; also coco-caption's `imgToEval`."""
     evaluated = value.get("imgToEval")
     entries = evaluated if isinstance(evaluated, dict) and evaluated else value
-    named = all(isinstance(own, dict) and _names_image(own) for own in list(entries.values())[:SAMPLE])
+
+    def names_image(record: Any) -> bool:  # columns of equal length name many
+        name = usual_column(record, SURE_IDS) if isinstance(record, dict) else None
+        return name is not None and isinstance(record[name], str | int)
+
+    named = all(map(names_image, list(entries.values())[:SAMPLE]))
     if not entries or (entries is value and not named and not _are_images(list(value))):
         return None
-    if all(isinstance(own, dict) and len(own) > 1 and _are_images(list(own)) for own in entries.values()):
+    if all(isinstance(entry, dict) and len(entry) > 1 and _are_images(list(entry)) for entry in entries.values()):
         return None  # images are a level further down
     parts = [
         (image, part)
-        for image, own in entries.items()
-        for part in (own if isinstance(own, list) and any(isinstance(part, dict) for part in own) else [own])
+        for image, entry in entries.items()
+        for part in (entry if isinstance(entry, list) and any(isinstance(part, dict) for part in entry) else [entry])
     ]
     plain = [part for _, part in parts if not isinstance(part, dict)]
     column = _text_column([text for part in plain for text in (part if isinstance(part, list) else [part])])
@@ -277,49 +297,30 @@ def _by_image(value: dict, file: str) -> Found | None:
     records = []
     for image, part in parts:
         if isinstance(part, dict):
-            # A record that names its image itself: the key may be a row number, and gives way.
-            name = usual_column(part, SURE_IDS)
-            others = {key: own for key, own in part.items() if key != name}
+            name = usual_column(part, SURE_IDS)  # if a record names its image, the key may be a row number
+            others = {key: inner for key, inner in part.items() if key != name}
             records.append({"image_id": part[name] if name else image, **others})
         elif column == "label" or isinstance(part, str | list):
             records.append({"image_id": image, column: [part] if lists and isinstance(part, str) else part})
         else:
             records.append(part)
     beside = [name for name in value if name != "imgToEval"] if entries is evaluated else []
-    return Found("json_by_image", records, (f"rows from imgToEval; left out: {listed(beside)}",) if beside else ())
+    return Rows("json_by_image", records, (f"rows from imgToEval; left out: {listed(beside)}",) if beside else ())
 
 
-def _names_image(record: dict) -> bool:
-    """Whether a record names one image; columns of equal length name many."""
-    name = usual_column(record, SURE_IDS)
-    return name is not None and isinstance(record[name], str | int)
-
-
-def _by_label(value: dict, file: str) -> Found | None:
+def _by_label(value: dict, file: str) -> Rows | None:
     """Labels as keys, each with a list of images."""
-    lists = all(isinstance(own, list) and _are_images(own) for own in value.values())
+    lists = all(isinstance(images, list) and _are_images(images) for images in value.values())
     if not lists or len(value) < 2 or _are_images(list(value)):
         return None
-    return Found("json_by_label", [{"image_id": image, "label": name} for name, own in value.items() for image in own])
+    records = [{"image_id": image, "label": label} for label, images in value.items() for image in images]
+    return Rows("json_by_label", records)
 
 
-def _text_column(texts: list) -> str:
-    """What a column of unnamed texts is called."""
-    return "label" if few_values(texts) or not any(isinstance(text, str) for text in texts) else "caption"
-
-
-def _are_images(names: list) -> bool:
-    """Whether the first may be image IDs, which have a digit or the ending of a picture; names of fields have none.
-    Neither have numbers of rows, from 0 on."""
-    if not names or (len(names) > 1 and [str(name) for name in names] == [str(place) for place in range(len(names))]):
-        return False
-    return all(type(name) in (int, str) and IMAGE.fullmatch(str(name)) for name in names[:SAMPLE])
-
-
-def _karpathy(value: dict, file: str) -> Found | None:
-    """Karpathy's data sets (`dataset_coco.json`): images with their human captions and splits; every split is read."""
+def _karpathy(value: dict, file: str) -> Rows | None:
+    """Karpathy's data sets (`dataset_coco.json`): images with their human captions and splits; all splits are read."""
     images = value.get("images")
-    if not isinstance(images, list) or not any(isinstance(own, dict) and "sentences" in own for own in images):
+    if not isinstance(images, list) or not any(isinstance(image, dict) and "sentences" in image for image in images):
         return None
     records, splits = [], Counter()
     for image in images:
@@ -327,15 +328,16 @@ def _karpathy(value: dict, file: str) -> Found | None:
         if not isinstance(sentences, list):
             records.append("an image without sentences")
             continue
-        splits[str(image.get("split"))] += 1
-        texts = [own.get("raw") if isinstance(own, dict) else own for own in sentences]
+        split = str(image.get("split"))
+        splits[split] += 1
+        texts = [sentence.get("raw") if isinstance(sentence, dict) else sentence for sentence in sentences]
         name = next((image[key] for key in ("cocoid", "filename", "imgid") if image.get(key) is not None), None)
-        records.append({"image_id": name, "caption": texts, "split": str(image.get("split"))})
+        records.append({"image_id": name, "caption": texts, "split": split})
     shown = ", ".join(f"{split} {counted(number, 'image')}" for split, number in splits.items())
-    return Found("karpathy", records, (f"images of every split: {shown}",), REFERENCES)
+    return Rows("karpathy", records, (f"images of every split: {shown}",), REFERENCES)
 
 
-def _coco(value: dict, file: str) -> Found | None:
+def _coco(value: dict, file: str) -> Rows | None:
     """COCO captions, instances and panoptic annotations."""
     records = value.get("annotations")
     if not isinstance(records, list) or not any(isinstance(record, dict) for record in records):
@@ -349,12 +351,12 @@ def _coco(value: dict, file: str) -> Found | None:
             for segment in (record.get("segments_info") or () if isinstance(record, dict) else (record,))
         ]
     if not any(isinstance(record, dict) and "category_id" in record for record in records):
-        return Found("coco_captions", records)
+        return Rows("coco_captions", records)
     names = {}
-    for own in value.get("categories") or ():
-        name = own.get("name") if isinstance(own, dict) else None
+    for category in value.get("categories") or ():
+        name = category.get("name") if isinstance(category, dict) else None
         if isinstance(name, str) and name.strip(" |") and not UNSTORABLE.search(name):
-            names[str(own.get("id"))] = name
+            names[str(category.get("id"))] = name
     if not names:
         raise CapbiasError(
             f"{file} names no categories.",
@@ -362,30 +364,12 @@ def _coco(value: dict, file: str) -> Found | None:
         )
     for record in records:
         if isinstance(record, dict):  # a category is a number, a number as text, or its name
-            own = record.get("category_id")
-            record["category"] = names.get(str(own)) or next((name for name in names.values() if name == own), None)
-    return Found("coco_instances", records, (), OBJECTS, title)
+            category = record.get("category_id")
+            record["category"] = names.get(str(category)) or (category if category in names.values() else None)
+    return Rows("coco_instances", records, (), OBJECTS, title)
 
 
-def _images(images: Any) -> tuple[dict[str, str], dict[str, tuple[int, int]]]:
-    """Image ID -> file name, and -> (height, width) or (0, 0), of the images that a file lists."""
-    names, sizes = {}, {}
-    for record in images if isinstance(images, list) else ():
-        try:
-            image = normalise_image_id(record["id"])
-        except (ValueError, KeyError, TypeError):
-            continue
-        if isinstance(name := record.get("file_name"), str) and name:
-            names[image] = name
-        try:
-            height, width = int(record["height"]), int(record["width"])
-        except (ValueError, KeyError, TypeError, OverflowError):
-            height = width = 0
-        sizes[image] = (height, width) if min(height, width) > 0 and height * width <= MOST_PIXELS else (0, 0)
-    return names, sizes
-
-
-SHAPES: tuple[Callable[[dict, str], Found | None], ...] = (
+SHAPES: tuple[Callable[[dict, str], Rows | None], ...] = (
     _karpathy,
     _coco,
     _split,
@@ -394,10 +378,12 @@ SHAPES: tuple[Callable[[dict, str], Found | None], ...] = (
     _by_image,
     _by_label,
 )
-
-
-def _is_json(head: Head) -> bool:
-    return head.text[:1] in ("{", "[") or head.ending == ".json"
-
-
-READERS = (Reader("json", "JSON or JSON Lines", _is_json, parse_json, place=5),)
+READERS = (
+    Reader(
+        "json",
+        "JSON or JSON Lines",
+        lambda head: head.text[:1] in ("{", "[") or head.ending == ".json",
+        parse_json,
+        order=5,
+    ),
+)

@@ -1,8 +1,8 @@
 """The LIC authors' release: pickled lists of dicts (img_id, pred or caption_list, bb_gender, bb_skin, ...).
 
 A pickle can run code when it is read. This reader admits plain containers, text, numbers, booleans and None, and
-nothing else: every opcode is checked before the file is read, no name can be looked up while it is read, and
-every type is checked afterwards.
+nothing else: all opcodes are checked before the file is read, no name can be looked up while it is read, and all
+types are checked afterwards.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Any
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import readable
 from capbias_core.load.ids import printable
-from capbias_core.load.parsed import Head, Parsed, Reader, of_records
+from capbias_core.load.parsed import Reader, of_records
 
+TITLE = "LIC release (pickle)"
 MOST_BYTES = 512 << 20
 MOST_TEXT = 1 << 30
 ENDINGS = (".pkl", ".pickle", ".p")
@@ -74,8 +75,8 @@ class _PlainUnpickler(pickle.Unpickler):
 def _check_opcodes(path: Path, data: bytes) -> None:
     """Refuse opcodes that plain data has no use for (extension codes, buffers), and memo places never reached."""
     last, plain = -1, frozenset(PLAIN_OPCODES.split())
-    for count, (opcode, argument, place) in enumerate(pickletools.genops(data)):
-        name, last = opcode.name, place or 0
+    for count, (opcode, argument, position) in enumerate(pickletools.genops(data)):
+        name, last = opcode.name, position or 0
         if name in NAMING_OPCODES:
             return
         if name not in plain:
@@ -87,7 +88,7 @@ def _check_opcodes(path: Path, data: bytes) -> None:
 
 
 def _check_types(path: Path, value: object) -> None:
-    """Walk every container once; keys of records must be text."""
+    """Check the types in each container once; keys of records must be text."""
     waiting: list[Any] = [value]
     seen = {id(value)}
     while waiting:
@@ -130,12 +131,12 @@ def _refused(path: Path, fault: str) -> CapbiasError:
     )
 
 
-def _looks_pickled(head: Head) -> bool:
-    return head.data.startswith(STARTS) or head.ending in ENDINGS
-
-
-def _parse_pickle(path: Path) -> Parsed:
-    return of_records(path, "lic_release", "LIC release (pickle)", read_pickle(path))
-
-
-READERS = (Reader("lic_release", "LIC release (pickle)", _looks_pickled, _parse_pickle, place=2),)
+READERS = (
+    Reader(
+        "lic_release",
+        TITLE,
+        lambda head: head.data.startswith(STARTS) or head.ending in ENDINGS,
+        lambda path: of_records(path, "lic_release", TITLE, read_pickle(path)),
+        order=2,
+    ),
+)

@@ -1,4 +1,4 @@
-"""What a reader is, and what every reader gives: the content of a file as raw columns."""
+"""The content of a file as raw columns, and what all readers share: faulty rows, limits, and usual column names."""
 
 from __future__ import annotations
 
@@ -8,26 +8,60 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from capbias_core.errors import CapbiasError
 from capbias_core.load.files import head_text
-from capbias_core.load.ids import described
-from capbias_core.load.rows import RowErrors, checked_names, merged, names_of
+from capbias_core.load.ids import UNSTORABLE, described, short
+from capbias_core.types import Problem
 
-# `Head.text` raises for a file that is no text, so readers of text come after the binary formats.
-AFTER_BINARY = 2.5
 # What a file may hold.
 CAPTIONS, REFERENCES, LABELS, OBJECTS = "captions", "references", "attributes", "objects"
 SEGMENTS, BOXES = "segments", "boxes"
+KEPT_PROBLEMS = 20
+# Limits, so that a small file that unpacks to much does not fill the memory.
+MOST_ROWS, MOST_COLUMNS, MOST_CHARACTERS = 5_000_000, 1_000, 1_000_000
+FEW_VALUES = 20  # different values in a column of labels
+
+USUAL_NAMES = {
+    "image_id": """
+        image_id img_id imageid imgid image_name img_name file_name filename image_file image_path img_path filepath
+        image img cocoid coco_id photo photo_id photograph picture picture_id image_url img_url file path url id
+        question_id idx
+    """,
+    "caption": """
+        caption pred prediction predicted_caption generated_caption generated_text model_output text sentence generated
+        generation hypothesis output outputs response description comment captions caption_list sentences caption_str
+        references predictions raw answer answers
+    """,
+}
+# Columns beside captions: human captions of the same image, and the prompt that a caption answers.
+HUMAN, PROMPT = "references", "prompt"
+USUAL_REFERENCES = f"{HUMAN} refs reference human_captions gts"
+USUAL_PROMPTS = f"{PROMPT} question instruction"
+
+
+class RowErrors:
+    """Rows that are left out: the first few as problems, and the count. unit: "line" or "record"."""
+
+    def __init__(self, file: str, unit: str):
+        self.file, self.unit = file, unit
+        self.first: list[Problem] = []
+        self.count = 0
+
+    def add(self, number: int, message: str) -> None:
+        self.count += 1
+        if len(self.first) < KEPT_PROBLEMS:
+            where = "" if self.unit == "line" else f"{self.unit} {number}: "
+            self.first.append(Problem(self.file, number, where + message))
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """The content of a file before anyone has decided what it is.
+    """The content of a file before its kind is known.
 
-    format: a key such as `coco_results`; title: the same as shown. columns: raw values, one per row, in file order.
-    numbers: line or record number of each row. rows: rows in the file, those in `faults` included. notes: sentences on
-    what was taken from where. kind: only if the format itself fixes it (CAPTIONS and so on). by_rows: images are known
-    by their row number alone. image_names: image ID -> file name, and sizes: image ID -> (height, width) or (0, 0), of
-    the images that the file lists.
+    format: a key such as `coco_results`; title: its name for people. columns: raw values, one per row, in file order.
+    numbers: line or record number of each row. rows: rows in the file, faulty ones included. notes: sentences on where
+    columns come from. kind: only if the format fixes it. by_rows: images are known only by their row number.
+    image_names: image ID -> file name. sizes: image ID -> (height, width) or (0, 0), if the file lists images.
     """
 
     path: Path
@@ -45,17 +79,16 @@ class Parsed:
 
     @property
     def file(self) -> str:
-        """The file's name, for messages."""
         return self.path.name
 
     def values(self, *names: str) -> Iterator[tuple]:
-        """Row by row the values of some columns; None where the file lacks the column."""
+        """The values of some columns row by row; None for a column that the file lacks."""
         nothing = [None] * len(self.numbers)
         return zip(*(self.columns.get(name, nothing) for name in names), strict=True)
 
     def with_rows(self, rows: Iterable[Sequence[Mapping[str, Any]] | str], names: Sequence[str], **more: Any) -> Parsed:
-        """The same file with other columns. rows: for each row the values by column of what becomes of it, or what is
-        wrong with it. more: further fields that change."""
+        """The same file with other columns. rows: what each row becomes (values by column), or its fault. more: other
+        fields that change."""
         faults = RowErrors(self.file, self.faults.unit)
         numbers, values = [], {name: [] for name in names}
         for number, row in zip(self.numbers, rows, strict=True):
@@ -85,43 +118,140 @@ class Head:
 
     @cached_property
     def text(self) -> str:
-        """The same as text, without white space before it. Raises CapbiasError for a file that is no text."""
+        """data as text, without leading white space. Raises CapbiasError if the file is not text."""
         return head_text(self.path, self.data).lstrip()
 
 
 @dataclass(frozen=True)
 class Reader:
-    """One format. A module of this package with `READERS` is discovered (parse.py).
+    """One format. parse.py discovers each module of this package that has `READERS`.
 
-    title: as shown. recognises: whether a file is of this format, by its content; the ending only settles what the
-    content leaves open. parse: its content; raises CapbiasError for a file that is broken. place: readers are asked in
-    this order, smaller first; those that come with capbias have 0.5 to 11, and any text that looks like a table is CSV
-    in the end. Without one a reader is asked after the binary formats, and before every other text.
+    recognises: whether a file is of this format, by its content; the ending settles only what the content leaves open.
+    parse: its content; raises CapbiasError for a broken file. order: readers are asked in this order, 0.5 to 11 for
+    those of capbias; CSV is last. By default a reader follows the binary formats and precedes other text.
     """
 
     name: str
     title: str
     recognises: Callable[[Head], bool]
     parse: Callable[[Path], Parsed]
-    place: float = AFTER_BINARY
+    order: float = 2.5  # `Head.text` raises for a file that is not text
 
 
 def of_records(
     path: Path, name: str, title: str, records: Sequence, numbers: Sequence[int] = (), **more: Any
 ) -> Parsed:
-    """The content of a list of dicts; anything else in the list is a fault, and absent keys give None.
+    """The content of a list of dicts; other entries are faults, and absent keys give None.
 
-    numbers: the line of each record; the records are counted without them. more: further fields of Parsed.
+    numbers: the line of each record, by default they are counted. more: further fields of Parsed.
     """
     faults = more.pop("faults", None) or RowErrors(path.name, "line" if numbers else "record")
     numbers = numbers or range(1, len(records) + 1)
-    wrong = [place for place, record in enumerate(records) if not isinstance(record, dict)]
-    if wrong:
-        for place in wrong:
-            faults.add(numbers[place], f"{described(records[place])} where an object is expected")
-        skipped = set(wrong)
-        numbers = [number for place, number in enumerate(numbers) if place not in skipped]
-        records = [record for place, record in enumerate(records) if place not in skipped]
+    total = len(records) + faults.count
+    if not all(isinstance(record, dict) for record in records):
+        for number, record in zip(numbers, records, strict=True):
+            if not isinstance(record, dict):
+                faults.add(number, f"{described(record)} where an object is expected")
+        numbers = [number for number, record in zip(numbers, records, strict=True) if isinstance(record, dict)]
+        records = [record for record in records if isinstance(record, dict)]
     names = checked_names(path.name, names_of(records))
     columns = {name: [record.get(name) for record in records] for name in names}
-    return Parsed(path, name, title, columns, numbers, len(records) + faults.count, faults, **more)
+    return Parsed(path, name, title, columns, numbers, total, faults, **more)
+
+
+def merged(*faults: RowErrors) -> tuple[tuple[Problem, ...], int]:
+    """The first problems of several lists in file order, and the total count."""
+    together = sorted((problem for errors in faults for problem in errors.first), key=lambda problem: problem.line)
+    return tuple(together[:KEPT_PROBLEMS]), sum(errors.count for errors in faults)
+
+
+def place_and_message(problem: Problem) -> tuple[str, str]:
+    """("line 7", message), or ("record 7", message) for a message that begins with its record."""
+    record = f"record {problem.line}: "
+    if problem.message.startswith(record):
+        return record.rstrip(": "), problem.message.removeprefix(record)
+    return f"line {problem.line}", problem.message
+
+
+def nothing_usable(file: str, rows: int, problems: tuple[Problem, ...], note: str = "") -> CapbiasError:
+    """The error for a file without a usable row."""
+    first = "the first problem is at " + ": ".join(place_and_message(problems[0])) if problems else ""
+    reason = "; ".join(part for part in (note, first) if part)
+    return CapbiasError(
+        f"{file} has {rows:,} rows and none that can be used{f' ({reason})' if reason else ''}.",
+        "Check the file, and that the chosen columns are the right ones.",
+    )
+
+
+# names of columns
+
+
+def names_of(records: Iterable) -> tuple[str, ...]:
+    """The keys of all records that are dicts, in order of appearance, without those that cannot be stored."""
+    names = dict.fromkeys(name for record in records if isinstance(record, dict) for name in record)
+    return tuple(name for name in names if not UNSTORABLE.search(name))
+
+
+def usual_column(names: Iterable[str], usual: str) -> str | None:
+    """The column with the first of the usual names, as the file writes it; `Input.` of Mechanical Turk is ignored."""
+    known = {}
+    for name in names:
+        known.setdefault(name.strip().lower().replace(" ", "_").replace("-", "_").removeprefix("input."), name)
+    return next((known[name] for name in usual.split() if name in known), None)
+
+
+def guess_columns(names: Iterable[str]) -> dict[str, str | None]:
+    """For `image_id` and `caption`, the column that usually holds it, or None."""
+    names = tuple(names)
+    return {role: usual_column(names, usual) for role, usual in USUAL_NAMES.items()}
+
+
+def column_beside(names: Iterable[str], usual: str) -> str | None:
+    """The column with one of the usual names, such as USUAL_REFERENCES, beside a column of captions, or None."""
+    names = tuple(names)
+    caption = guess_columns(names)["caption"]
+    return beside if caption and (beside := usual_column(names, usual)) != caption else None
+
+
+def chosen_column(file: str, names: Iterable[str], name: str) -> str:
+    """`name`, if the file has it; raises CapbiasError otherwise."""
+    if name not in (names := tuple(names)):
+        raise CapbiasError(f"{file} has no column {short(name)!r}.", f"Its columns are {listed(names)}.")
+    return name
+
+
+def checked_names(file: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of columns. Raises CapbiasError for too many, and for two equal ones."""
+    if len(names) > MOST_COLUMNS:
+        raise CapbiasError(f"{file} has {len(names):,} columns; at most {MOST_COLUMNS:,} are read.", "Delete some.")
+    if len(set(names)) < len(names):
+        raise CapbiasError(f"{file} has two columns of the same name: {listed(names)}.", "Rename or delete one.")
+    return names
+
+
+def check_rows(file: str, total: int) -> None:
+    """Raises CapbiasError for more rows than are read of any file."""
+    if total > MOST_ROWS:
+        raise CapbiasError(f"{file} has {total:,} rows; at most {MOST_ROWS:,} are read.", "Split the file.")
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Names for a message, cut if they are many or long."""
+    shown = ", ".join(map(short, names[:most])) or "(none)"
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+# values
+
+
+def few_values(values: Sequence) -> bool:
+    """Whether values are labels rather than captions: short, few, and repeated."""
+    different = {str(value) for value in values if value is not None}
+    if len(different) > FEW_VALUES or len(different) * 2 > len(values):
+        return False
+    return all(len(value.split()) <= 3 for value in different)
+
+
+def is_sentence(text: object) -> bool:
+    """Whether a text may be a caption rather than a label."""
+    return isinstance(text, str) and (len(text.split()) > 2 or (not text.isascii() and len(text) > 5))

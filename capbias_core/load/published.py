@@ -11,7 +11,7 @@ import pandas as pd
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import short
 from capbias_core.load.parse import parse
-from capbias_core.load.rows import place_and_message
+from capbias_core.load.parsed import place_and_message
 from capbias_core.resources import PUBLISHED_FILE
 from capbias_core.spreadsheets import unquoted
 from capbias_core.types import PUBLISHED_COLUMNS, RESULT_COLUMNS
@@ -21,14 +21,12 @@ NUMBERS = ("value", "spread", "scale", "ci_low", "ci_high")
 COUNTS = ("seeds", "training", "n")
 
 
+_bundled = cache(lambda: read_results(PUBLISHED_FILE))
+
+
 def published_results() -> pd.DataFrame:
     """The bundled figures of the papers (see `read_results`)."""
     return _bundled().copy()
-
-
-@cache
-def _bundled() -> pd.DataFrame:
-    return read_results(PUBLISHED_FILE)
 
 
 def read_results(path: Path) -> pd.DataFrame:
@@ -64,7 +62,7 @@ def read_human_scores(path: Path) -> pd.Series:
 
 
 def _cells(path: Path, needed: tuple[str, ...]) -> tuple[pd.DataFrame, list[int]]:
-    """The cells of a table as they were before they were written for spreadsheet programs, and the line of each row."""
+    """The cells of a table as text, without the quotes for spreadsheet programs, and the line of each row."""
     parsed = parse(path)
     if missing := [name for name in needed if name not in parsed.columns]:
         raise CapbiasError(f"{path.name} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}.", HINT)
@@ -73,12 +71,11 @@ def _cells(path: Path, needed: tuple[str, ...]) -> tuple[pd.DataFrame, list[int]
         raise CapbiasError(f"{path.name}, {line}: {message}.", "Correct that line.")
     if not parsed.rows:
         raise CapbiasError(f"{path.name} holds no row.", HINT)
-    texts = {name: [_text(value) for value in column] for name, column in parsed.columns.items()}
+    texts = {
+        name: ["" if value is None or value != value else unquoted(str(value)) for value in column]
+        for name, column in parsed.columns.items()
+    }
     return pd.DataFrame(texts, dtype=object), list(parsed.numbers)
-
-
-def _text(value: object) -> str:
-    return "" if value is None or value != value else unquoted(str(value))
 
 
 def _numbers(cells: pd.Series, lines: list[int], path: Path, column: str) -> pd.Series:

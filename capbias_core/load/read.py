@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, guess_kind
-from capbias_core.load.labels import labels
-from capbias_core.load.parse import Parsed, parse, parse_table
-from capbias_core.load.tables import boxes, captions, objects, segments
+from capbias_core.load.files import whole_text
+from capbias_core.load.labels import label_text, labels
+from capbias_core.load.parse import parse, parse_table
+from capbias_core.load.parsed import (
+    BOXES,
+    CAPTIONS,
+    FEW_VALUES,
+    LABELS,
+    OBJECTS,
+    REFERENCES,
+    SEGMENTS,
+    USUAL_REFERENCES,
+    Parsed,
+    chosen_column,
+    column_beside,
+    few_values,
+    guess_columns,
+    listed,
+)
+from capbias_core.load.tables import (
+    BOX_NAMES,
+    OBJECT_COLUMNS,
+    boxes,
+    caption_fault,
+    captions,
+    is_boxes,
+    objects,
+    segments,
+)
 from capbias_core.types import Table
 
 TITLES = {
@@ -22,18 +48,75 @@ TITLES = {
     SEGMENTS: "outlines of objects",
     BOXES: "boxes",
 }
+HUMAN_NAME = re.compile(r"(^|[^a-z])(refs?|references?|humans?|people|gts?|ground.?truth)([^a-z]|$)", re.IGNORECASE)
+SEVERAL = 1.5  # captions per image that suggest human captions
+# Columns that hold nothing but captions, and columns that number the human captions of an image.
+SURE_CAPTIONS = "caption captions caption_list prediction pred predicted_caption generated_caption"
+NUMBERS = {"comment_number", "caption_id", "caption_number"}
+# Columns of boxes in Open Images and COCO, besides class and corners.
+OF_BOXES = "source isoccluded istruncated isgroupof isdepiction isdepictionof isinside isinsideof bbox category_id id"
+BOX_COLUMNS = {"area", "iscrowd", *OF_BOXES.split(), *" ".join(BOX_NAMES.values()).split()}
+
+
+# what a file holds
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a file most likely holds. certain: whether its format or an unmistakable column says so, never its name or
+    the number of captions per image. hint: other signs, shown and never acted upon. references_beside: the column of
+    human captions beside those of a model. suggests: the kind that a page preselects for the user to confirm, if both
+    the name and the number of captions per image speak for it."""
+
+    kind: str
+    certain: bool
+    hint: str = ""
+    references_beside: str = ""
+    suggests: str = ""
+
+
+def guess_kind(parsed: Parsed, columns: Mapping[str, str] = {}) -> Guess:
+    """What a file holds, by its format and columns. columns: role ("image_id", "caption") -> the user's column.
+
+    Human captions are certain only in COCO's annotation format, and captions of a model if their column says so.
+    """
+    names = tuple(parsed.columns)
+    named = {role: name for role, name in columns.items() if name in names}
+    guess = {**guess_columns(names), **named}
+    if parsed.kind:
+        certain = parsed.kind != REFERENCES or parsed.format == "coco_captions"
+        return Guess(parsed.kind, certain, "" if certain else f"{parsed.title} holds human captions")
+    image, caption = guess["image_id"], guess["caption"]
+    others = {name.strip().lower() for name in names if name != image}
+    sure = caption is not None and ("caption" in named or caption.strip().lower() in SURE_CAPTIONS.split())
+    if caption is not None and (sure or not few_values(parsed.columns[caption])):
+        beside = column_beside(names, USUAL_REFERENCES) or ""
+        if not beside and (parsed.format == "coco_captions" or others & NUMBERS):
+            sign = "its captions are numbered" if others & NUMBERS else "it is laid out as COCO's human captions"
+            return Guess(REFERENCES, False, sign)
+        each = 0.0  # captions per image
+        if image and not parsed.by_rows and (images := {str(value) for value in parsed.columns[image]}):
+            each = sum(len(raw) if isinstance(raw, list) else 1 for raw in parsed.columns[caption]) / len(images)
+        signs = ["its name says so"] if HUMAN_NAME.search(parsed.path.stem) else []
+        signs += [f"its images have {each:.2g} captions each"] if each >= SEVERAL else []
+        return Guess(CAPTIONS, sure, " and ".join(signs), beside, REFERENCES if len(signs) == 2 and not beside else "")
+    if is_boxes(parsed) and others <= BOX_COLUMNS:
+        return Guess(BOXES, True)
+    if others and others <= set(OBJECT_COLUMNS.split()):
+        return Guess(OBJECTS, True)
+    of_labels = [values for name, values in parsed.columns.items() if name != image]
+    few = any(len(set(map(str, values))) <= min(FEW_VALUES, max(1, len(values) - 1)) for values in of_labels)
+    return Guess(LABELS, image is not None and few)
 
 
 @dataclass(frozen=True)
 class Reading:
     """One thing that a file holds, read as a kind.
 
-    kind: as asked for or guessed. title: the format. guess: what the content suggests. certain: whether the content
-    alone settles that. hint: what speaks for human captions. near: two image ids, here and in another file, that may be
-    meant as one. suggests: the kind to preselect on a page. columns: names
-    to choose from. table: None if the file cannot be read as this kind; `error` says why. second: human captions beside
-    a model's, or outlines beside objects. by_rows: whether images are known only by their row. image_names: image ID ->
-    file name, where the file lists both.
+    kind: as asked for or guessed. title: the format. guess, certain, hint, suggests: as in Guess. columns: names to
+    choose from. table: None if the file cannot be read as this kind; `error` says why. second: human captions beside a
+    model's, or outlines beside objects. by_rows: images are known only by their row. image_names: image ID -> file
+    name, if the file lists both. near: two image IDs, here and in another file, that may mean the same image.
     """
 
     kind: str
@@ -60,9 +143,8 @@ def read_file(
 ) -> list[Reading]:
     """What a file holds, read as a kind, by default the likely one.
 
-    columns: names for "image_id" and "caption"; those that the file lacks are ignored. several: the rule for several
-    label rows of an image. wanted: read only the outlines of these images. Raises CapbiasError for a file in no known
-    format.
+    columns: names for "image_id" and "caption", ignored if the file lacks them. several: the rule for several label
+    rows per image. wanted: read only the outlines of these images. Raises CapbiasError for an unknown format.
     """
     return _readings(parse(path), kind, columns or {}, several, wanted)
 
@@ -70,12 +152,12 @@ def read_file(
 def read_records(
     records: Any, name: str, kind: str = "", columns: Mapping[str, str] | None = None, several: str = ""
 ) -> list[Reading]:
-    """What a table, list or dict of Python holds, as `read_file` reads files. name: what messages call it."""
+    """What a table, list or dict of Python holds, as `read_file` reads files. name: for messages."""
     return _readings(parse_table(records, name), kind, columns or {}, several, None)
 
 
 def unknown_format(path: Path) -> CapbiasError | None:
-    """Why no reader knows a file; None if one does."""
+    """Why a file cannot be parsed, None if it can."""
     try:
         parse(path)
     except CapbiasError as error:
@@ -86,48 +168,74 @@ def unknown_format(path: Path) -> CapbiasError | None:
 def _readings(
     parsed: Parsed, kind: str, columns: Mapping[str, str], several: str, wanted: Collection[str] | None
 ) -> list[Reading]:
-    names = tuple(parsed.columns)
-    columns = {role: name for role, name in columns.items() if name in names}
+    columns = {role: name for role, name in columns.items() if name in parsed.columns}
     guess = guess_kind(parsed, columns)
     if guess.kind == REFERENCES and not guess.certain:  # a page asks whether people wrote them; nothing else assumes it
         guess = replace(guess, kind=CAPTIONS, suggests=REFERENCES)
-    first = Reading(
+    reading = Reading(
         kind or (OBJECTS if guess.kind == BOXES else guess.kind),
         parsed.title,
         guess.kind,
         guess.certain,
         guess.hint,
         guess.suggests,
-        names,
+        tuple(parsed.columns),
         by_rows=parsed.by_rows,
         image_names=parsed.image_names,
     )
-    first = _read(first, parsed, columns, several, wanted)
-    if first.table is None:
-        return [first]
-    if first.kind == CAPTIONS and guess.references_beside:
-        return [first, _read(replace(first, kind=REFERENCES, second=True), parsed, columns, several, wanted)]
-    if first.kind == OBJECTS and "segmentation" in names:
-        outlines = _read(replace(first, kind=SEGMENTS, second=True), parsed, columns, several, wanted)
+
+    def read(kind: str, second: bool = False) -> Reading:
+        """The reading with its table, or with the error."""
+        try:
+            if kind in (CAPTIONS, REFERENCES):
+                table = captions(parsed, columns, human=kind == REFERENCES)
+            elif kind == LABELS:
+                table = labels(parsed, columns, several)
+            elif kind == OBJECTS:
+                table = objects(parsed, columns)
+            else:
+                table = segments(parsed, wanted) if kind == SEGMENTS else boxes(parsed)
+            return replace(reading, kind=kind, table=table, second=second)
+        except CapbiasError as error:
+            return replace(reading, kind=kind, error=error, second=second)
+
+    first = read(reading.kind)
+    if first.table is not None and first.kind == CAPTIONS and guess.references_beside:
+        return [first, read(REFERENCES, second=True)]
+    if first.table is not None and first.kind == OBJECTS and "segmentation" in parsed.columns:
+        outlines = read(SEGMENTS, second=True)
         return [first, *([outlines] if outlines.table is not None else [])]
     return [first]
 
 
-def _read(
-    reading: Reading, parsed: Parsed, columns: Mapping[str, str], several: str, wanted: Collection[str] | None
-) -> Reading:
-    """The reading with its table, or with the error."""
-    try:
-        if reading.kind in (CAPTIONS, REFERENCES):
-            table = captions(parsed, columns, human=reading.kind == REFERENCES)
-        elif reading.kind == LABELS:
-            table = labels(parsed, columns, several)
-        elif reading.kind == OBJECTS:
-            table = objects(parsed, columns)
-        elif reading.kind == SEGMENTS:
-            table = segments(parsed, wanted)
-        else:
-            table = boxes(parsed)
-        return replace(reading, table=table, error=None)
-    except CapbiasError as error:
-        return replace(reading, table=None, error=error)
+# plain texts without images
+
+
+def text_lines(text: str) -> list[str]:
+    """The lines of a text that are not empty."""
+    return [line.strip() for line in text.splitlines() if not caption_fault(line) and line.strip()]
+
+
+def read_texts(
+    path: Path, column: str | None = None, label_column: str | None = None
+) -> tuple[list[str], list[str] | None]:
+    """The texts of a file that are not empty, and their labels, or None without a column of labels.
+
+    A .txt file has one text per line; in any other table the column is `column`, or the one that usually holds text.
+    Raises CapbiasError for a file without a usable text or without the column.
+    """
+    if path.suffix.lower() == ".txt" and not column and not label_column:
+        raw, values = whole_text(path).splitlines(), None
+    else:
+        parsed = parse(path)
+        names = tuple(parsed.columns)
+        chosen = column or (names[0] if len(names) == 1 else guess_columns(names)["caption"])
+        if chosen is None:
+            raise CapbiasError(f"No column of {path.name} holds texts ({listed(names)}).", "Name it with --column.")
+        raw = parsed.columns[chosen_column(path.name, names, chosen)]
+        values = parsed.columns[chosen_column(path.name, names, label_column)] if label_column else None
+    kept = [index for index, text in enumerate(raw) if not caption_fault(text) and text.strip()]
+    if not kept:
+        raise CapbiasError(f"{path.name} holds no text.", "Write one text per line, or a column of texts.")
+    texts = [raw[index].strip() for index in kept]
+    return texts, None if values is None else [label_text(values[index]) for index in kept]

@@ -8,23 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from capbias_core.attributes.labels import MOST_LABELS
-from capbias_core.load.rows import place_and_message
+from capbias_core.load.parsed import place_and_message
 from capbias_core.load.tables import BETWEEN, SURE
 from capbias_core.prepare.text import tokenize
 from capbias_core.types import Problem, Table, counted
 
-SHOWN_IDS = 5
-SHOWN_SIZES = 8
-# One caption so often, in a share and in all, is worth a look; of published captioners the most frequent has 1 to 3%.
+SHOWN_IDS, SHOWN_SIZES = 5, 8
 
 
 @dataclass(frozen=True)
 class ImportReport:
-    """What a file holds. facts: numbers by name, as the function that made the report says. details: (label, value) of
-    a table. warnings: plain sentences. problems: the first of problem_count. notes: what was taken from where."""
+    """What a file holds. facts: numbers by name, listed by the report functions below. details: (label, value).
+    warnings: sentences. problems: the first of problem_count. notes: which columns were read."""
 
     file: str
     facts: dict[str, Any]
@@ -38,41 +35,35 @@ class ImportReport:
         return self.facts[fact]
 
     def lines(self) -> list[tuple[str, str]]:
-        """(label, value) for a table on the page or in the terminal: the problems last, by line."""
+        """(label, value) for a table; the problems last, by line."""
         more = f" (the first {len(self.problems)} follow)" if self.problem_count > len(self.problems) else ""
         problems = [("Problems", f"{self.problem_count:,}{more}"), *map(place_and_message, self.problems)]
         return [("File", self.file), *(("Read", note) for note in self.notes), *self.details, *problems]
 
 
 def _report(table: Table, file: str, facts: dict[str, Any], details: list, *warnings: Iterable[str]) -> ImportReport:
-    """A report that begins with the rows of its file. details whose value is None are left out."""
-    lines = [*table.warnings, *(line for own in warnings for line in own)]
+    """A report that begins with the rows of its file. Details without a value are left out."""
+    lines = [*table.warnings, *(line for group in warnings for line in group)]
     if table.problem_count:
         where, what = place_and_message(table.problems[0])
         counts = f"{counted(table.problem_count, 'problem')} in {counted(table.rows, 'row')}"
         lines.insert(0, f"{counts}: these rows are left out. The first is at {where}: {what}.")
-    details = [("Rows", f"{table.rows:,}"), *(own for own in details if own[1] is not None)]
+    details = [("Rows", f"{table.rows:,}"), *(pair for pair in details if pair[1] is not None)]
     facts = {"rows": table.rows, "repeats": table.duplicates, **facts}
     return ImportReport(file, facts, tuple(details), tuple(lines), table.problems, table.problem_count, table.notes)
 
 
 @dataclass(frozen=True)
 class LabelColumn:
-    """counts: raw label ('' if empty) -> images, most frequent first; the first 20 of a column with more.
-
-    distinct: different labels. is_label: False if there are more than 20.
-    """
+    """counts: the 20 most frequent raw labels ('' if empty) -> images. distinct: number of different labels."""
 
     name: str
     counts: dict[str, int]
     distinct: int
-    is_label: bool
 
-    def line(self) -> tuple[str, str]:
-        """(label, value) for a table."""
-        if not self.is_label:
-            return self.name, f"not a label column ({self.distinct:,} different values)"
-        return self.name, "; ".join(f"{value or '(empty)'} {count:,}" for value, count in self.counts.items())
+    @property
+    def is_label(self) -> bool:
+        return self.distinct <= MOST_LABELS
 
 
 def report_captions(
@@ -91,14 +82,14 @@ def report_captions(
     """
     per_image = table.frame.groupby("image_id", sort=False).size()
     images = per_image.index.tolist()
-    unknown = _missing(images, known_ids)
+    unknown = None if known_ids is None else _missing(images, known_ids)
     texts = table.frame["caption"].value_counts(sort=False)
     vocabulary: set[str] = set()
-    tokens = np.zeros(len(texts), dtype=int)
-    for place, caption in enumerate(texts.index.tolist()):
+    tokens = []  # per different caption
+    for caption in texts.index.tolist():
         words = tokenize(caption)
         vocabulary.update(words)
-        tokens[place] = len(words)
+        tokens.append(len(words))
     sizes = {int(size): int(count) for size, count in per_image.value_counts().sort_index().items()}
     facts = {
         "captions": len(table.frame),
@@ -147,22 +138,25 @@ def report_attributes(table: Table, file_name: str, caption_ids: Collection[str]
     """Describe labels as read. caption_ids: images that have captions. Facts: images, columns (each a LabelColumn),
     coverage_percent (share of the captioned images that are in the file, 0 to 100)."""
     known = table.frame["image_id"].tolist()
-    columns = tuple(_label_column(table.frame[name]) for name in table.frame.columns if name != "image_id")
-    coverage = None if caption_ids is None else _percent(list(caption_ids), known)
-    details = [
-        ("Images", f"{len(known):,}"),
-        *(column.line() for column in columns),
-        ("Repeats left out", f"{table.duplicates:,}"),
-        ("Captioned images with labels", None if coverage is None else f"{coverage:.1f}%"),
-    ]
+    coverage = _percent(caption_ids, known)
+    columns: list[LabelColumn] = []
+    details: list[tuple[str, str | None]] = [("Images", f"{len(known):,}")]
+    for name in table.frame.columns.drop("image_id"):
+        counts = Counter(table.frame[name].tolist())
+        columns.append(LabelColumn(str(name), dict(counts.most_common(MOST_LABELS)), len(counts)))
+        shown = "; ".join(f"{value or '(empty)'} {count:,}" for value, count in columns[-1].counts.items())
+        several = f"not a label column ({len(counts):,} different values)"
+        details.append((str(name), shown if columns[-1].is_label else several))
+    details.append(("Repeats left out", f"{table.duplicates:,}"))
+    details.append(("Captioned images with labels", None if coverage is None else f"{coverage:.1f}%"))
     none = f"No column holds labels: each has more than {MOST_LABELS} different values."
     return _report(
         table,
         file_name,
-        {"images": len(known), "columns": columns, "coverage_percent": coverage},
+        {"images": len(known), "columns": tuple(columns), "coverage_percent": coverage},
         details,
         () if any(column.is_label for column in columns) else (none,),
-        _overlap_warnings(list(caption_ids), known, "with a caption is in this file", "") if caption_ids else (),
+        _overlap_warnings(sorted(caption_ids), known, "with a caption is in this file", "") if caption_ids else (),
     )
 
 
@@ -174,7 +168,7 @@ def report_objects(table: Table, file_name: str, labelled_ids: Collection[str] |
     names = table.frame["objects"].str.split(BETWEEN).explode().str.replace(SURE, "", regex=True)
     counts = names[names != ""].value_counts(sort=False).sort_index().sort_values(ascending=False, kind="stable")
     labelled = None if labelled_ids is None else sorted(labelled_ids)
-    coverage = None if labelled is None else _percent(labelled, known)
+    coverage = _percent(labelled, known)
     bare = int((table.frame["objects"] == "").sum())
     shown = ", ".join(f"{name} {count:,}" for name, count in list(counts.items())[:MOST_LABELS])
     details = [
@@ -213,7 +207,7 @@ def report_segments(table: Table, file_name: str, photographs: Collection[str] |
         "with_people": frame.loc[people, "image_id"].nunique(),
         "crowds": int(frame["crowd"].sum()),
         "sizeless": frame.loc[frame["height"] == 0, "image_id"].nunique(),
-        "coverage_percent": None if images is None else _percent(images, known),
+        "coverage_percent": _percent(images, known),
     }
     others = f"{table.others:,}" if table.others else None
     details = [
@@ -234,27 +228,22 @@ def report_segments(table: Table, file_name: str, photographs: Collection[str] |
     )
 
 
-def _missing(images: list[str], known: Collection[str] | None) -> list[str] | None:
-    if known is None:
-        return None
+def _missing(images: list[str], known: Collection[str]) -> list[str]:
     known = frozenset(known)
     return [image for image in images if image not in known]
 
 
-def _percent(images: list[str], known: Collection[str] | None) -> float | None:
-    """Share of `images` that are in `known`, 0 to 100; None without `known`."""
-    missing = _missing(images, known)
-    return None if missing is None else 100.0 * (1 - len(missing) / max(len(images), 1))
-
-
-def _label_column(labels: pd.Series) -> LabelColumn:
-    counts = Counter(labels.tolist())
-    return LabelColumn(str(labels.name), dict(counts.most_common(MOST_LABELS)), len(counts), len(counts) <= MOST_LABELS)
+def _percent(images: Iterable[str] | None, known: Collection[str] | None) -> float | None:
+    """Share of `images` that are in `known`, 0 to 100; None if one of them is unknown."""
+    if images is None or known is None:
+        return None
+    images = list(images)
+    return 100.0 * (1 - len(_missing(images, known)) / max(len(images), 1))
 
 
 def _overlap_warnings(images: list[str], known: Collection[str] | None, what: str, otherwise: str) -> Iterable[str]:
     """A warning with the likely reason if nothing is in common, and one in the words `otherwise` for less than half."""
-    missing = _missing(images, known)
+    missing = [] if known is None else _missing(images, known)
     if not missing or known is None:
         return
     if len(missing) == len(images):

@@ -13,8 +13,8 @@ from typing import Any
 
 from capbias_core.errors import need
 from capbias_core.load.ids import described
+from capbias_core.load.parsed import MOST_CHARACTERS
 from capbias_core.load.photographs import MOST_PIXELS
-from capbias_core.load.rows import MOST_CHARACTERS
 
 # How far a polygon may reach over the edge of its image, as a share of the longer side: people draw a little too far.
 OVER_THE_EDGE = 0.05
@@ -22,10 +22,9 @@ CORNERS = 3
 
 
 def read_outline(given: object, height: int = 0, width: int = 0) -> tuple[Any, str]:
-    """An outline and its JSON text, from COCO's `segmentation` as files have it.
+    """An outline and its JSON text, from COCO's `segmentation` as files have it: also as text, and a mask in a list.
 
-    A mask may stand in a list, or as text, and its run lengths as Python shows bytes. height, width: of its image, for
-    a mask that does not say its size. A ValueError says what is wrong.
+    height, width: of its image, for a mask without a size. Raises ValueError with the fault.
     """
     if given is None:
         raise ValueError("there is no outline (segmentation)")
@@ -34,7 +33,15 @@ def read_outline(given: object, height: int = 0, width: int = 0) -> tuple[Any, s
     if isinstance(plain, list) and plain and all(type(value) in (int, float) for value in plain):
         plain = [plain]
     if isinstance(plain, list) and plain and all(isinstance(part, dict) for part in plain):
-        plain = _together([_plain_mask(part, height, width) for part in plain])
+        masks = [_plain_mask(part, height, width) for part in plain]
+        plain = masks[0]
+        if len(masks) > 1:  # one mask for the parts of an object
+            if fault := next(filter(None, (outline_fault(mask, 0, 0) for mask in masks)), ""):
+                raise ValueError(fault)
+            if any(mask["size"] != plain["size"] for mask in masks):
+                raise ValueError("run lengths of several sizes in one outline")
+            merged = coco_mask().merge([run_length_mask(mask) for mask in masks])
+            plain = {"size": plain["size"], "counts": merged["counts"].decode()}
     elif isinstance(plain, dict):
         plain = _plain_mask(plain, height, width)
     return plain, given if isinstance(given, str) and plain is outline else json.dumps(plain)
@@ -51,7 +58,7 @@ def _from_text(text: str) -> Any:
 
 
 def _plain_mask(mask: dict, height: int, width: int) -> dict:
-    """A mask with its size, and whose compressed run lengths are text, not bytes or Python's text of bytes."""
+    """A mask with its size; compressed run lengths become text if they are bytes, or bytes as Python prints them."""
     counts = mask.get("counts")
     if isinstance(counts, str) and counts.startswith(("b'", 'b"')):
         counts = _from_text(counts)
@@ -61,55 +68,38 @@ def _plain_mask(mask: dict, height: int, width: int) -> dict:
     return {"size": [height, width], **plain} if height and "size" not in mask else plain
 
 
-def _together(masks: list[dict]) -> dict:
-    """One mask for the parts of an object."""
-    if len(masks) == 1:
-        return masks[0]
-    if fault := next(filter(None, (outline_fault(mask, 0, 0) for mask in masks)), ""):
-        raise ValueError(fault)
-    if any(mask["size"] != masks[0]["size"] for mask in masks):
-        raise ValueError("run lengths of several sizes in one outline")
-    merged = coco_mask().merge([run_length_mask(mask) for mask in masks])
-    return {"size": masks[0]["size"], "counts": merged["counts"].decode()}
-
-
 def outline_fault(outline: object, height: int, width: int) -> str:
-    """What makes an outline unusable for an image of this size (0 if the size is not known), or ''.
+    """Why an outline cannot be used for an image of this size (0 if unknown), or ''.
 
     >>> outline_fault([[0, 0, 4, 0, 4, 4]], 10, 10), outline_fault([[0, 0, 90, 0, 4, 4]], 10, 10)
     ('', 'a point of the outline is not on the image of 10 x 10 pixels')
     """
-    if isinstance(outline, list):
-        faults = (_polygon_fault(polygon, height, width) for polygon in outline)
-        return next(filter(None, faults), "") if outline else "the outline is empty"
     if isinstance(outline, dict):
-        return _runs_fault(outline, height, width)
-    return f"the outline is {described(outline)}, neither polygons nor run lengths"
+        return _mask_fault(outline, height, width)
+    if not isinstance(outline, list):
+        return f"the outline is {described(outline)}, neither polygons nor run lengths"
+    sides, reach = (width, height) if height else (MOST_PIXELS, MOST_PIXELS), OVER_THE_EDGE * max(width, height)
+    for polygon in outline:
+        if not isinstance(polygon, list) or len(polygon) < 2 * CORNERS or len(polygon) % 2:
+            return f"a polygon is not a list of {CORNERS} or more points (x, y)"
+        if not set(map(type, polygon)) <= {int, float}:
+            return "a polygon holds something else than numbers"
+        for values, side in zip((polygon[::2], polygon[1::2]), sides, strict=True):
+            if min(values) < -reach or max(values) > side + reach or not math.isfinite(sum(values)):
+                size = f"{width} x {height}" if height else "at most 64 million"
+                return f"a point of the outline is not on the image of {size} pixels"
+    return "" if outline else "the outline is empty"
 
 
-def _polygon_fault(polygon: object, height: int, width: int) -> str:
-    if not isinstance(polygon, list) or len(polygon) < 2 * CORNERS or len(polygon) % 2:
-        return f"a polygon is not a list of {CORNERS} or more points (x, y)"
-    if not set(map(type, polygon)) <= {int, float}:
-        return "a polygon holds something else than numbers"
-    sides = (width, height) if height else (MOST_PIXELS, MOST_PIXELS)
-    reach = OVER_THE_EDGE * max(width, height)
-    for values, side in zip((polygon[::2], polygon[1::2]), sides, strict=True):
-        if min(values) < -reach or max(values) > side + reach or not math.isfinite(sum(values)):
-            size = f"{width} x {height}" if height else "at most 64 million"
-            return f"a point of the outline is not on the image of {size} pixels"
-    return ""
-
-
-def _runs_fault(outline: dict, height: int, width: int) -> str:
-    size = outline.get("size")
+def _mask_fault(mask: dict, height: int, width: int) -> str:
+    size = mask.get("size")
     if not isinstance(size, list) or len(size) != 2 or not all(type(side) is int and side > 0 for side in size):
         return "run lengths without their size [height, width]"
     if height and tuple(size) != (height, width):
         return f"an outline of {size[1]} x {size[0]} pixels on an image of {width} x {height}"
     if size[0] * size[1] > MOST_PIXELS:
         return f"an outline of {size[1]} x {size[0]} pixels, more than {MOST_PIXELS // 1_000_000} million"
-    runs = run_lengths(outline.get("counts"))
+    runs = run_lengths(mask.get("counts"))
     if runs is None:
         return "run lengths that are neither whole numbers nor COCO's compressed text"
     if sum(runs) != size[0] * size[1]:
@@ -120,32 +110,27 @@ def _runs_fault(outline: dict, height: int, width: int) -> str:
 def run_lengths(counts: object) -> list[int] | None:
     """Run lengths, as numbers or in COCO's compressed text, as whole numbers of 0 or more; None for anything else.
 
+    Compressed, a character from "0" on has six bits: five of a number, lowest first, and one if the number goes on.
+    From the fourth number on, it is the difference to the last but one.
+
     >>> run_lengths("132"), run_lengths([1, 3, 2]), run_lengths("1 3")
     ([1, 3, 2], [1, 3, 2], None)
     """
-    runs = _unpacked(counts) if isinstance(counts, str) else counts
-    if not isinstance(runs, list) or not all(type(run) is int and run >= 0 for run in runs):
-        return None
-    return runs
-
-
-def _unpacked(text: str) -> list[int] | None:
-    """COCO's compressed run lengths: six bits a character from "0" on, five of them of the number, lowest first, one
-    that says whether it goes on; from the fourth number on the difference to the last but one."""
-    runs: list[int] = []
-    value, shift = 0, 0
-    for character in text:
+    runs: list = counts if isinstance(counts, list) else []
+    value = shift = 0
+    for character in counts if isinstance(counts, str) else "":
         bits = ord(character) - 48
         if not 0 <= bits < 64 or shift > 30:
             return None
         value |= (bits & 31) << shift
         shift += 5
-        if bits & 32:
-            continue
-        value -= (1 << shift) if bits & 16 else 0
-        runs.append(value + runs[-2] if len(runs) > 2 else value)
-        value, shift = 0, 0
-    return None if shift else runs
+        if not bits & 32:
+            value -= (1 << shift) if bits & 16 else 0
+            runs.append(value + runs[-2] if len(runs) > 2 else value)
+            value = shift = 0
+    if shift or not isinstance(counts, list | str) or not all(type(run) is int and run >= 0 for run in runs):
+        return None
+    return runs
 
 
 def extent(outline: list | dict) -> tuple[float, float, float, float]:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from capbias_core.load.ids import described, short
-from capbias_core.load.parsed import Parsed
-from capbias_core.load.rows import PROMPT, REFERENCES, guess_columns, is_sentence, usual_column
+from capbias_core.load.parsed import HUMAN, PROMPT, Parsed, guess_columns, is_sentence, usual_column
 from capbias_core.load.text_files import coco_names
 from capbias_core.types import counted
 
@@ -28,7 +27,7 @@ UPLOADED = re.compile(r"(/data/upload/(?:\d+/)?)[0-9a-f]{8}-")  # Label Studio p
 
 def refined(parsed: Parsed) -> Parsed:
     """The content of a file, with the plain columns of the first shape that it has."""
-    return next((own for shape in SHAPES if (own := shape(parsed))), parsed)
+    return next((plain for shape in SHAPES if (plain := shape(parsed))), parsed)
 
 
 def _dicts(column: Sequence | None) -> list[dict]:
@@ -44,32 +43,29 @@ def _lmms_eval(parsed: Parsed) -> Parsed | None:
     """
     if "doc_id" not in parsed.columns:
         return None
-    metrics = [name for name, column in parsed.columns.items() if any("image_id" in own for own in _dicts(column))]
+    metrics = [name for name, column in parsed.columns.items() if any("image_id" in value for value in _dicts(column))]
     if not metrics:
         return None
-    rows, used, words = [], {}, False
+    rows, used, words, with_human = [], {}, False, False
     for filtered, answers, prompt, *values in parsed.values("filtered_resps", "resps", "input", *metrics):
-        by_metric = [(name, own) for name, own in zip(metrics, values, strict=True) if isinstance(own, dict)]
-        by_metric.sort(key=lambda own: not isinstance(own[1].get("pred"), str))
+        by_metric = [(name, value) for name, value in zip(metrics, values, strict=True) if isinstance(value, dict)]
+        by_metric.sort(key=lambda pair: not isinstance(pair[1].get("pred"), str))
         if not by_metric:
             rows.append("no metric whose value has an image_id")
             continue
         metric, value = by_metric[0]
         caption, human = value.get("pred"), value.get("answer")
         if not isinstance(caption, str):
-            caption, words = _first_text(filtered) or _first_text(answers), True
-            human = None
+            caption, human, words = _first_text(filtered) or _first_text(answers), None, True
         if not (isinstance(human, list) and any(map(is_sentence, human))):
             human = None
         used[metric] = None
-        row = {"image_id": value.get("image_id"), "caption": caption, REFERENCES: human}
-        rows.append([row | {PROMPT: prompt if isinstance(prompt, str) else None}])
+        with_human = with_human or bool(human)
+        prompt = prompt if isinstance(prompt, str) else None
+        rows.append([{"image_id": value.get("image_id"), "caption": caption, HUMAN: human, PROMPT: prompt}])
     source = "captions from filtered_resps, since pred and answer list objects" if words else "captions from pred"
     note = f"image IDs from {', '.join(used)}; {source}"
-    with_human = any(
-        REFERENCES in part and part[REFERENCES] for own in rows if not isinstance(own, str) for part in own
-    )
-    names = ("image_id", "caption", *((REFERENCES,) if with_human else ()), PROMPT)
+    names = ("image_id", "caption", *((HUMAN,) if with_human else ()), PROMPT)
     return parsed.with_rows(rows, names, format="lmms_eval", title="lmms-eval samples (JSON Lines)", notes=(note,))
 
 
@@ -85,38 +81,33 @@ def _vlmevalkit(parsed: Parsed) -> Parsed | None:
         return None
     rows = []
     for index, caption, human, prompt in parsed.values("index", "prediction", "answer", "question"):
-        failed = isinstance(caption, str) and caption.startswith(FAILED)
-        row = {"image_id": f"{ROW}{index}".strip(), "caption": None if failed else caption}
-        rows.append([row | {REFERENCES: _literal_list(human), PROMPT: prompt}])
-    names = ("image_id", "caption", REFERENCES, *((PROMPT,) if "question" in parsed.columns else ()))
+        if isinstance(caption, str) and caption.startswith(FAILED):
+            caption = None
+        if isinstance(human, str) and human.lstrip().startswith("["):
+            try:
+                human = ast.literal_eval(human.strip())
+            except (ValueError, SyntaxError, MemoryError, RecursionError):
+                human = None
+        rows.append([{"image_id": f"{ROW}{index}".strip(), "caption": caption, HUMAN: human, PROMPT: prompt}])
+    names = ("image_id", "caption", HUMAN, *((PROMPT,) if "question" in parsed.columns else ()))
     note = "the file has no image IDs: each image is known by its row until human captions with IDs identify it"
     title = "VLMEvalKit predictions"
     return parsed.with_rows(rows, names, format="vlmevalkit", title=title, notes=(note,), by_rows=True)
 
 
-def _literal_list(answer: Any) -> Any:
-    """The captions of a list written as Python or JSON writes it; anything else as it is."""
-    if not isinstance(answer, str) or not answer.lstrip().startswith("["):
-        return answer
-    try:
-        return ast.literal_eval(answer.strip())
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
-
-
-# What batches of APIs call the request -> where they put the answer.
-BATCHES = {
-    "custom_id": ("response", "result"),
-    "key": ("response",),
-    "recordId": ("modelOutput",),
-    "request": ("response",),
-}
+# Columns of a batch's requests and answers.
+BATCHES = (
+    ("custom_id", "response"),
+    ("custom_id", "result"),
+    ("key", "response"),
+    ("recordId", "modelOutput"),
+    ("request", "response"),
+)
 
 
 def _batch(parsed: Parsed) -> Parsed | None:
     """The output of a batch API: OpenAI's and those like it, Anthropic's, Gemini's, Vertex's and Bedrock's."""
-    pairs = ((key, name) for key, names in BATCHES.items() for name in names)
-    pair = next((own for own in pairs if own[0] in parsed.columns and _dicts(parsed.columns.get(own[1]))), None)
+    pair = next((pair for pair in BATCHES if pair[0] in parsed.columns and _dicts(parsed.columns.get(pair[1]))), None)
     if pair is None:
         return None
     rows, failed = [], 0
@@ -137,26 +128,25 @@ def _batch(parsed: Parsed) -> Parsed | None:
 def _answers(value: Any) -> list[str]:
     """The texts of an answer, one for each choice; a refusal that a service sets apart is one too."""
     if isinstance(value, list):  # choices, or what the Responses API puts out: reasoning before messages
-        messages = [own for own in value if not isinstance(own, dict) or own.get("type") != "reasoning"]
-        texts = [text for own in messages for text in (_answers(own) if isinstance(own, dict) else ())]
-        return texts
+        messages = [part for part in value if isinstance(part, dict) and part.get("type") != "reasoning"]
+        return [text for message in messages for text in _answers(message)]
     if not isinstance(value, dict):
         return []
     for key in ("body", "message", "choices", "candidates", "output", "content", "parts", *TEXT_KEYS):
         inner = value.get(key)
-        if text := text_of(inner) if key in ("content", "parts", *TEXT_KEYS) else "":
+        if text := _text_of(inner) if key in ("content", "parts", *TEXT_KEYS) else "":
             return [text]
         if key not in TEXT_KEYS and (texts := _answers(inner)):
             return texts
     return []
 
 
-def text_of(content: Any) -> str:
+def _text_of(content: Any) -> str:
     """The text of a message: as it is, or its parts of text together, without reasoning; '' if there is none."""
     if isinstance(content, str):
         return content
-    parts = [own for own in content if isinstance(own, dict)] if isinstance(content, list) else []
-    texts = [own["text"] for own in parts if isinstance(own.get("text"), str) and not own.get("thought")]
+    parts = [value for value in content if isinstance(value, dict)] if isinstance(content, list) else []
+    texts = [value["text"] for value in parts if isinstance(value.get("text"), str) and not value.get("thought")]
     return "\n".join(texts)
 
 
@@ -167,17 +157,17 @@ def _reason(value: Any) -> str:
     if not isinstance(value, dict):
         return ""
     names = ("message", "code", "blockReason", "finishReason", "error", "body", "promptFeedback", "type", "status_code")
-    found = (str(own) if isinstance(own, int) else _reason(own) for name in names if (own := value.get(name)))
-    return next(filter(None, found), "")
+    inner = [value[name] for name in names if value.get(name)]
+    return next(filter(None, (str(part) if isinstance(part, int) else _reason(part) for part in inner)), "")
 
 
 def _image_in(value: Any) -> str | None:
     """The first path or address of an image in nested dicts and lists."""
     if isinstance(value, dict):
         for name in ("image", "image_url", "url", "fileUri", "file_uri", "image_path", "path"):
-            own = value.get(name)
-            if isinstance(own, str) and own and not own.startswith("data:"):
-                return own
+            address = value.get(name)
+            if isinstance(address, str) and address and not address.startswith("data:"):
+                return address
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return next(filter(None, map(_image_in, inner)), None)
 
@@ -192,18 +182,18 @@ def _conversations(parsed: Parsed) -> Parsed | None:
     image = usual_column(others, "image_id image_path image file_name filename images id")
     rows, longer = [], 0
     for turns, *values in parsed.values(column, *others):
-        said = [(_role(own), text_of(own.get("value", own.get("content")))) for own in _turns([turns])]
-        answers = [place for place, (role, _) in enumerate(said) if role in MODELS]
+        texts = [(_role(turn), _text_of(turn.get("value", turn.get("content")))) for turn in _turns([turns])]
+        answers = [index for index, (role, _) in enumerate(texts) if role in MODELS]
         if not answers:
             rows.append("no turn of a model in the conversation")
             continue
         longer += len(answers) > 1
-        asked = [text for role, text in said[: answers[0]] if role in HUMANS]
+        asked = [text for role, text in texts[: answers[0]] if role in HUMANS]
         prompt = asked[-1].replace("<image>", "").strip() if asked else None
         row = dict(zip(others, values, strict=True))
         name = row.pop(image, None) if image else None
         name = name[0] if isinstance(name, list) and name else name
-        rows.append([{**row, "image_id": name or _image_in(turns), "caption": said[answers[0]][1], PROMPT: prompt}])
+        rows.append([{**row, "image_id": name or _image_in(turns), "caption": texts[answers[0]][1], PROMPT: prompt}])
     notes = (f"captions are the model's first turn in {column}",)
     if longer:
         notes += (f"later turns of {counted(longer, 'conversation')} left out",)
@@ -214,7 +204,7 @@ def _conversations(parsed: Parsed) -> Parsed | None:
 def _turns(values: Sequence) -> list[dict]:
     """The turns of the first conversation; none for anything else."""
     turns = values[0] if values and isinstance(values[0], list) else []
-    return turns if turns and all(isinstance(own, dict) and _role(own) for own in turns) else []
+    return turns if turns and all(isinstance(value, dict) and _role(value) for value in turns) else []
 
 
 def _role(turn: dict) -> str:
@@ -223,47 +213,43 @@ def _role(turn: dict) -> str:
 
 def _label_studio(parsed: Parsed) -> Parsed | None:
     """Exports of Label Studio: a row per annotation, a column per question."""
-    data, annotations = parsed.columns.get("data"), parsed.columns.get("annotations")
-    if not _dicts(data) or not any(isinstance(own, list) for own in (annotations or [])[:SAMPLE]):
+    tasks = [task for task in parsed.columns.get("annotations", ())[:SAMPLE] if isinstance(task, list)]
+    if not _dicts(parsed.columns.get("data")) or not tasks:
         return _choices(parsed)
     rows, names = [], {"image_id": None}
     for task, answers in parsed.values("data", "annotations"):
         image = task.get(guess_columns(task)["image_id"] or next(iter(task), "")) if isinstance(task, dict) else None
         parts = []
-        for own in answers if isinstance(answers, list) else ():
-            if not isinstance(own, dict) or own.get("was_cancelled"):
+        for answer in answers if isinstance(answers, list) else ():
+            if not isinstance(answer, dict) or answer.get("was_cancelled"):
                 continue
-            who = own.get("completed_by")
+            who = answer.get("completed_by")
             part = {"image_id": _plain_upload(image), "annotator": who.get("email") if isinstance(who, dict) else who}
-            for result in own.get("result") or ():
+            for result in answer.get("result") or ():
                 value = result.get("value") if isinstance(result, dict) else None
                 if isinstance(value, dict) and isinstance(name := result.get("from_name"), str):
-                    part[name] = next(
-                        (value[key] for key in ("choices", "text", "rating", "number") if key in value), None
-                    )
+                    keys = (key for key in ("choices", "text", "rating", "number") if key in value)
+                    part[name] = value.get(next(keys, ""))
             names |= dict.fromkeys(part)
             parts.append(part)
         rows.append(parts or "the task has no annotation")
-    if all(isinstance(own, str) or len(own) == 1 for own in rows):
+    if all(isinstance(row, str) or len(row) == 1 for row in rows):
         names.pop("annotator", None)
     return parsed.with_rows(rows, tuple(names), format="label_studio", title="Label Studio export")
 
 
 def _choices(parsed: Parsed) -> Parsed | None:
     """Label Studio's smaller export, whose labels are lists of choices in an object."""
-    found = {name for name, column in parsed.columns.items() if any("choices" in own for own in _dicts(column))}
+    lists = {name for name, column in parsed.columns.items() if any("choices" in value for value in _dicts(column))}
     image = guess_columns(parsed.columns)["image_id"]
-    uploaded = image is not None and any(isinstance(own, str) and UPLOADED.match(own) for own in parsed.columns[image])
-    if not found and not uploaded:
+    images = list(map(_plain_upload, parsed.columns[image])) if image else []
+    if not lists and (image is None or images == list(parsed.columns[image])):
         return None
-    columns: Mapping[str, Sequence] = {
-        name: [own.get("choices") if isinstance(own, dict) else own for own in column]
-        if name in found
-        else [_plain_upload(own) for own in column]
-        if name == image
-        else column
-        for name, column in parsed.columns.items()
-    }
+    columns: dict[str, Sequence] = dict(parsed.columns)
+    if image:
+        columns[image] = images
+    for name in lists:
+        columns[name] = [value.get("choices") if isinstance(value, dict) else value for value in parsed.columns[name]]
     return replace(parsed, columns=columns)
 
 
@@ -272,15 +258,16 @@ def _plain_upload(image: Any) -> Any:
 
 
 def _detections(parsed: Parsed) -> Parsed | None:
-    """Boxes of a detector: as objects of their own (Ultralytics, transformers), or in COCO's form of results."""
+    """Boxes of a detector: as nested objects (Ultralytics, transformers), or in COCO's form of results."""
     if {"bbox", "category_id"} <= set(parsed.columns) and "category" not in parsed.columns:
-        names = dict(zip((str(own) for own in range(1, 91) if own not in NOT_IN_COCO), coco_names(), strict=True))
-        named = [names.get(str(own)) for own in parsed.columns["category_id"]]
+        numbers = (str(number) for number in range(1, 91) if number not in NOT_IN_COCO)
+        names = dict(zip(numbers, coco_names(), strict=True))
+        named = [names.get(str(number)) for number in parsed.columns["category_id"]]
         if not all(named):
             return None
         notes = (*parsed.notes, "names of categories from COCO, since the file lists none")
         return replace(parsed, columns={**parsed.columns, "category": named}, notes=notes)
-    if not any({"x1", "xmin"} & own.keys() for own in _dicts(parsed.columns.get("box"))):
+    if not any({"x1", "xmin"} & value.keys() for value in _dicts(parsed.columns.get("box"))):
         return None
     others = [name for name in parsed.columns if name != "box"]
     image = guess_columns(name for name in others if name != "id")["image_id"]
@@ -290,26 +277,27 @@ def _detections(parsed: Parsed) -> Parsed | None:
         else f"{described(box)} where a box is expected"
         for box, *values in parsed.values("box", *others)
     ]
-    corners = [name for own in _dicts(parsed.columns["box"]) for name in own]
+    corners = [name for value in _dicts(parsed.columns["box"]) for name in value]
     names = dict.fromkeys((*(() if image else ("image_id",)), *others, *corners))
     notes = () if image else ("the file names no image; its own name is taken as the image ID",)
     return parsed.with_rows(rows, tuple(names), notes=(*parsed.notes, *notes))
 
 
 def _nested(parsed: Parsed) -> Parsed | None:
-    """Objects in a table without captions of its own, such as `{"attributes": {"gender": "Female"}}`: their fields are
-    columns."""
+    """Objects in a table without captions, such as `{"attributes": {"gender": "Female"}}`: their fields are columns."""
     caption = guess_columns(parsed.columns)["caption"]
     if caption and not _dicts(parsed.columns[caption]):
         return None
     columns: dict[str, Sequence] = {}
     for name, column in parsed.columns.items():
-        fields = dict.fromkeys(key for own in _dicts(column) for key in own)
-        plain = fields and all(own is None or isinstance(own, dict) for own in column)
-        plain = plain and all(not isinstance(value, dict | list) for own in _dicts(column) for value in own.values())
+        fields = dict.fromkeys(key for value in _dicts(column) for key in value)
+        plain = fields and all(value is None or isinstance(value, dict) for value in column)
+        plain = plain and not any(isinstance(cell, dict | list) for row in _dicts(column) for cell in row.values())
         for field in fields if plain else (name,):
             called = field if field == name or field not in (*parsed.columns, *columns) else f"{name}.{field}"
-            columns[called] = [own.get(field) if isinstance(own, dict) else None for own in column] if plain else column
+            columns[called] = (
+                [value.get(field) if isinstance(value, dict) else None for value in column] if plain else column
+            )
     return replace(parsed, columns=columns) if columns.keys() != parsed.columns.keys() else None
 
 

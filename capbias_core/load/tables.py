@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePath
@@ -17,12 +17,12 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.clean import clean_captions
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id, short
 from capbias_core.load.labels import label_text
-from capbias_core.load.parsed import Parsed
-from capbias_core.load.rows import (
+from capbias_core.load.parsed import (
     MOST_CHARACTERS,
     USUAL_NAMES,
     USUAL_PROMPTS,
     USUAL_REFERENCES,
+    Parsed,
     RowErrors,
     chosen_column,
     column_beside,
@@ -54,6 +54,43 @@ PEOPLE = {"/m/01g317": "person", "/m/03bt1vf": "woman", "/m/04yx4": "man", "/m/0
 SHOWN_PROMPTS = 8
 
 
+def _columns_of(parsed: Parsed, columns: Mapping[str, str], needed: Mapping[str, str], hint: str) -> tuple[str, ...]:
+    """The column of image IDs, then one per needed role (role -> usual names): the given one, else the usual one."""
+    names = tuple(parsed.columns)
+    roles = {"image_id": USUAL_NAMES["image_id"], **needed}
+    chosen = [
+        chosen_column(parsed.file, names, columns[role]) if columns.get(role) else usual_column(names, usual)
+        for role, usual in roles.items()
+    ]
+    if not all(chosen) or len(set(chosen)) < len(chosen):
+        raise CapbiasError(f"{parsed.file} has the columns {listed(names)}; needed are {', '.join(roles)}.", hint)
+    return tuple(map(str, chosen))
+
+
+def _read_rows(parsed: Parsed, rows: Iterable[tuple], read: Callable[..., Any]) -> tuple[list, RowErrors]:
+    """What `read` makes of each row; a row for which it raises ValueError is a fault, and None is left out."""
+    faults, values = RowErrors(parsed.file, parsed.faults.unit), []
+    for number, row in zip(parsed.numbers, rows, strict=True):
+        try:
+            if (value := read(*row)) is not None:
+                values.append(value)
+        except ValueError as error:
+            faults.add(number, str(error))
+    return values, faults
+
+
+def _table(
+    parsed: Parsed, rows: Sequence, columns: Sequence[str], faults: RowErrors, left_out: str = "", **more: Any
+) -> Table:
+    """Rows as a table. Raises CapbiasError without rows. more: further fields of Table."""
+    problems, count = merged(parsed.faults, faults)
+    if not rows:
+        raise nothing_usable(parsed.file, parsed.rows, problems, left_out)
+    frame = pd.DataFrame(rows, columns=list(columns))
+    notes = (*parsed.notes, *more.pop("notes", ()))
+    return Table(frame, parsed.rows, problems=problems, problem_count=count, notes=notes, **more)
+
+
 # captions
 
 
@@ -61,8 +98,8 @@ def captions(parsed: Parsed, columns: Mapping[str, str] = {}, human: bool = Fals
     """The captions of a file: image_id, caption_index, caption.
 
     columns: names for "image_id" and "caption", if they are not the usual ones. human: take the human captions, also
-    from a column beside those of a model, and keep repeats, since people may well write the same; exact repeats of a
-    model are left out. Raises CapbiasError if no caption is usable.
+    from a column beside those of a model, and keep repeats, since people may write the same; exact repeats of a model
+    are left out. Raises CapbiasError if no caption is usable.
     """
     beside = column_beside(parsed.columns, USUAL_REFERENCES) if human else None
     given = {**({"caption": beside} if beside else {}), **columns}
@@ -71,54 +108,15 @@ def captions(parsed: Parsed, columns: Mapping[str, str] = {}, human: bool = Fals
         hint = "It lists the objects on images: load it as objects, or as outlines."
     image_column, caption_column = _columns_of(parsed, given, {"caption": USUAL_NAMES["caption"]}, hint)
     prompt_column = None if human else column_beside(parsed.columns, USUAL_PROMPTS)
-    faults = _faults(parsed)
-    images, texts, places = _usable_captions(parsed, image_column, caption_column, faults)
-    cleaned = clean_captions(texts)
-    there = [place for place, text in enumerate(cleaned.texts) if text is not None]
-    if len(there) < len(texts):
-        images, places = [images[place] for place in there], [places[place] for place in there]
-    empty = len(texts) - len(there)
-    texts = [text for text in cleaned.texts if text is not None]
-    problems, count = merged(parsed.faults, faults)
-    if not texts:
-        note = ", ".join(f"{rule}: {number:,}" for rule, number in cleaned.counts.items())
-        raise nothing_usable(parsed.file, parsed.rows, problems, note)
-    frame = pd.DataFrame({"image_id": images, "caption": texts}, dtype="str")
-    raw = parsed.columns[prompt_column] if prompt_column not in (None, image_column, caption_column) else ()
-    asked = [raw[place] for place in places] if raw else []
-    frame["prompt"] = [own.strip() if isinstance(own, str) and not caption_fault(own) else "" for own in asked] or ""
-    usable = len(texts)
-    del images, texts, places  # 100 MB for a million captions, which the rest needs
-    if not human:
-        frame = frame.drop_duplicates(ignore_index=True)
-    frame["caption_index"] = frame.groupby("image_id", sort=False).cumcount()
-    prompts = tuple(frame["prompt"]) if frame["prompt"].nunique() > 1 else ()
-    return Table(
-        frame[list(CAPTION_COLUMNS)],
-        parsed.rows,
-        empty=empty,
-        duplicates=usable - len(frame),
-        problems=problems,
-        problem_count=count,
-        notes=(*parsed.notes, *_prompts_note(prompts)),
-        prompts=prompts,
-        cleaned=cleaned.counts,
-        warnings=cleaned.warnings,
-    )
-
-
-def _usable_captions(
-    parsed: Parsed, image_column: str, caption_column: str, faults: RowErrors
-) -> tuple[list[str], list[str], list[int]]:
-    """Image ID, text and row index of every caption that is a text, if an empty one (equal length)."""
     raw_captions = parsed.columns[caption_column]
-    # Where most captions are lists, each list holds the captions of an image; one list among texts is a fault.
+    # If most captions are lists, each list holds the captions of an image; one list among texts is a fault.
     lists = sum(isinstance(caption, list) for caption in raw_captions)
     lists = lists * 2 > sum(caption is not None for caption in raw_captions)
-    images, texts, places = [], [], []
-    known: dict[object, str] = {}  # texts alone: 1 and True would be one key
+    faults = RowErrors(parsed.file, parsed.faults.unit)
+    images, texts, indices = [], [], []
+    known: dict[str, str] = {}  # IDs that are texts: 1 and True would be one key
     rows = zip(parsed.numbers, parsed.columns[image_column], raw_captions, strict=True)
-    for place, (number, raw_id, raw) in enumerate(rows):
+    for index, (number, raw_id, raw) in enumerate(rows):
         image = known.get(raw_id) if type(raw_id) is str else None
         if image is None:
             try:
@@ -134,12 +132,51 @@ def _usable_captions(
             else:
                 images.append(image)
                 texts.append(caption)
-                places.append(place)
-    return images, texts, places
+                indices.append(index)
+    cleaned = clean_captions(texts)
+    kept = [index for index, text in enumerate(cleaned.texts) if text is not None]
+    empty = len(texts) - len(kept)
+    if empty:
+        images, indices = [images[index] for index in kept], [indices[index] for index in kept]
+    texts = [text for text in cleaned.texts if text is not None]
+    problems, count = merged(parsed.faults, faults)
+    if not texts:
+        note = ", ".join(f"{rule}: {number:,}" for rule, number in cleaned.counts.items())
+        raise nothing_usable(parsed.file, parsed.rows, problems, note)
+    frame = pd.DataFrame({"image_id": images, "caption": texts}, dtype="str")
+    raw = parsed.columns[prompt_column] if prompt_column not in (None, image_column, caption_column) else ()
+    asked = [raw[index] for index in indices] if raw else []
+    frame["prompt"] = [
+        text.strip() if isinstance(text, str) and not caption_fault(text) else "" for text in asked
+    ] or ""
+    usable = len(texts)
+    del images, texts, indices  # 100 MB for a million captions, which the rest needs
+    if not human:
+        frame = frame.drop_duplicates(ignore_index=True)
+    frame["caption_index"] = frame.groupby("image_id", sort=False).cumcount()
+    prompts, notes = (), parsed.notes
+    if frame["prompt"].nunique() > 1:
+        prompts = tuple(frame["prompt"])
+        counts = Counter(prompts)
+        shown = [f"{short(text) or '(none)'} ({number:,})" for text, number in counts.items()][:SHOWN_PROMPTS]
+        more = "; …" if len(counts) > SHOWN_PROMPTS else ""
+        notes += (f"{counted(len(counts), 'prompt')}: {'; '.join(shown)}{more}",)
+    return Table(
+        frame[list(CAPTION_COLUMNS)],
+        parsed.rows,
+        empty=empty,
+        duplicates=usable - len(frame),
+        problems=problems,
+        problem_count=count,
+        notes=notes,
+        prompts=prompts,
+        cleaned=cleaned.counts,
+        warnings=cleaned.warnings,
+    )
 
 
 def caption_fault(caption: object) -> str:
-    """What makes a raw caption unusable, or ''."""
+    """Why a raw caption cannot be used, or ''."""
     if isinstance(caption, str) and caption.isascii() and "\0" not in caption and len(caption) <= MOST_CHARACTERS:
         return ""  # nearly all, quickly
     if caption is None or caption != caption:
@@ -148,17 +185,7 @@ def caption_fault(caption: object) -> str:
         return f"the caption is {described(caption)}, not text"
     if len(caption) > MOST_CHARACTERS:
         return f"the caption has {len(caption):,} characters; at most {MOST_CHARACTERS:,} are read"
-    if UNSTORABLE.search(caption):
-        return "the caption holds a NUL character or half a surrogate pair"
-    return ""
-
-
-def _prompts_note(prompts: tuple[str, ...]) -> list[str]:
-    """`2 prompts: Describe it. (2,000); Say it. (2,000)`, in order of appearance; nothing without prompts."""
-    counts = Counter(prompts)
-    shown = [f"{short(own) or '(none)'} ({number:,})" for own, number in counts.items()][:SHOWN_PROMPTS]
-    more = "; …" if len(counts) > SHOWN_PROMPTS else ""
-    return [f"{counted(len(counts), 'prompt')}: {'; '.join(shown)}{more}"] if prompts else []
+    return "the caption holds a NUL character or half a surrogate pair" if UNSTORABLE.search(caption) else ""
 
 
 # objects
@@ -183,17 +210,16 @@ def objects(parsed: Parsed, columns: Mapping[str, str] = {}) -> Table:
         return normalise_image_id(image), shown - {""}, of_coco and bool(crowd)
 
     images: dict[str, set[str]] = {image: set() for image in parsed.sizes} if of_coco else {}
-    faults, crowds = _faults(parsed), 0
-    for image, shown, crowd in _each(parsed, parsed.values(*names), read, faults):
+    rows, faults = _read_rows(parsed, parsed.values(*names), read)
+    for image, shown, _ in rows:
         images.setdefault(image, set()).update(shown)
-        crowds += crowd
     if images and not any(images.values()):
         raise CapbiasError(
             f"{parsed.file} names no object on any of its {len(images):,} images.",
             "Check the file, and its column of objects.",
         )
-    rows = [(image, BETWEEN.join(sorted(shown))) for image, shown in images.items()]
-    return _table(parsed, rows, ("image_id", "objects"), faults, crowds=crowds)
+    texts = [(image, BETWEEN.join(sorted(shown))) for image, shown in images.items()]
+    return _table(parsed, texts, ("image_id", "objects"), faults, crowds=sum(crowd for *_, crowd in rows))
 
 
 def _category(category: object, name: str | None) -> str:
@@ -205,7 +231,7 @@ def _category(category: object, name: str | None) -> str:
 
 
 def kept_name(name: str) -> str:
-    """A name of an object as it is kept: lower case, single spaces, without what stands between names."""
+    """The stored name of an object: lower case, single spaces, without BETWEEN."""
     return " ".join(name.replace(BETWEEN, " ").lower().split())
 
 
@@ -221,19 +247,35 @@ def is_boxes(parsed: Parsed) -> bool:
 def boxes(parsed: Parsed, sizes: Mapping[str, tuple[int, int]] = {}, relative: bool = False) -> Table:
     """The boxes of a file, in BOX_COLUMNS; a box that reaches over the edge of its image is cut there.
 
-    sizes: (height, width) of images, for boxes that are given as shares of the image. relative: leave shares as they
-    are. The image ID is the file's name, without its folders. Raises CapbiasError for a file without a usable box.
+    sizes: (height, width) of images, for boxes given as shares of the image. relative: leave shares as they are. The
+    image ID is the file's name, without its folders. Raises CapbiasError for a file without a usable box.
     """
     needed = {} if is_boxes(parsed) else {role: BOX_NAMES[role] for role in ("class", "confidence", *SIDES)}
     image_column, *_ = _columns_of(parsed, {}, needed, "`capbias images detect` writes such a table.")
-    rows, cut = _box_rows(parsed), 0
-    shares = _are_shares(rows)
+    columns = {role: usual_column(parsed.columns, names) for role, names in BOX_NAMES.items()}
+    classes = [name for name in parsed.columns if usual_column((name,), BOX_NAMES["class"])]
+    # Some tables have the number of a class beside its name.
+    named = (name for name in classes if not all(str(value).strip().isdigit() for value in parsed.columns[name]))
+    columns["class"] = next(named, columns["class"])
+    order = ("class", "confidence", "bbox") if columns["bbox"] else ("class", "confidence", *SIDES)
+    rows = [
+        (name, 1 if sure is None or sure == "" else sure, *(_corners(rest[0]) if columns["bbox"] else rest))
+        for name, sure, *rest in parsed.values(*(columns[role] or "" for role in order))
+    ]
+    shares = False  # of the image, if no corner is far above 1, as rounding may bring one
+    with suppress(TypeError, ValueError, OverflowError):
+        shares = bool(rows) and max(float(value) for row in rows for value in row[2:]) <= 1.5
+    cut = 0
 
     def read(image: object, name: object, *raw: object) -> tuple:
         nonlocal cut
         image = normalise_image_id(PurePath(image).name if isinstance(image, str) else image)
         height, width = (1, 1) if shares and relative else sizes.get(image) or parsed.sizes.get(image) or (0, 0)
-        name, (confidence, *corners) = _box_name(name), _box_numbers(raw)
+        text = "" if name is None else str(name).strip()
+        name = PEOPLE.get(text) or kept_name(text)
+        if not name:
+            raise ValueError("the class is empty")
+        confidence, *corners = _box_numbers(raw)
         if shares and not height:
             raise ValueError("the box is given as shares of the image, whose size is not known")
         if shares:
@@ -242,49 +284,20 @@ def boxes(parsed: Parsed, sizes: Mapping[str, tuple[int, int]] = {}, relative: b
         cut += inside != tuple(corners)
         return image, name, confidence, *inside
 
-    faults = _faults(parsed)
     images = zip(parsed.columns[image_column], rows, strict=True)
-    kept = list(_each(parsed, ((image, *row) for image, row in images), read, faults))
+    kept, faults = _read_rows(parsed, ((image, *row) for image, row in images), read)
     notes = (f"boxes cut at the edge of their image: {cut:,}",) if cut else ()
     return _table(parsed, kept, BOX_COLUMNS, faults, notes=notes)
 
 
-def _box_rows(parsed: Parsed) -> list[tuple]:
-    """(class, confidence, x1, y1, x2, y2) of each row, as written."""
-    columns = {role: usual_column(parsed.columns, names) for role, names in BOX_NAMES.items()}
-    classes = [name for name in parsed.columns if usual_column((name,), BOX_NAMES["class"])]
-    # The number of a class stands beside its name in some tables.
-    named = (name for name in classes if not all(str(value).strip().isdigit() for value in parsed.columns[name]))
-    columns["class"] = next(named, columns["class"])
-    order = ("class", "confidence", "bbox") if columns["bbox"] else ("class", "confidence", *SIDES)
-    rows = parsed.values(*(columns[role] or "" for role in order))
-    sure = ((name, 1 if raw is None or raw == "" else raw, *rest) for name, raw, *rest in rows)
-    return [(name, raw, *_corners(rest[0])) if columns["bbox"] else (name, raw, *rest) for name, raw, *rest in sure]
-
-
 def _corners(box: object) -> tuple:
-    """COCO's [x, y, width, height], also as text, as x1, y1, x2, y2; as it is if it is none."""
+    """x1, y1, x2, y2 of COCO's [x, y, width, height], also as text; anything else with None."""
     if isinstance(box, str) and box.startswith("[") and len(box) < 200:
         with suppress(ValueError):
             box = json.loads(box)
     if isinstance(box, list) and len(box) == 4 and all(type(value) in (int, float) for value in box):
         return box[0], box[1], box[0] + box[2], box[1] + box[3]
     return box, None, None, None
-
-
-def _are_shares(rows: Sequence[tuple]) -> bool:
-    """Whether corners are shares of the image: none is far above 1, as rounding may bring one."""
-    try:
-        return bool(rows) and max(float(value) for row in rows for value in row[2:]) <= 1.5
-    except (TypeError, ValueError, OverflowError):
-        return False
-
-
-def _box_name(value: object) -> str:
-    text = "" if value is None else str(value).strip()
-    if name := PEOPLE.get(text) or kept_name(text):
-        return name
-    raise ValueError("the class is empty")
 
 
 def _box_numbers(raw: Sequence) -> list[float]:
@@ -298,7 +311,7 @@ def _box_numbers(raw: Sequence) -> list[float]:
 
 
 def _on_image(corners: Sequence[float], height: int, width: int) -> tuple[float, ...]:
-    """The part of a box on its image. height, width: 0 if they are not known. ValueError if there is none."""
+    """The part of a box on its image. height, width: 0 if unknown. ValueError if there is none."""
     x1, y1, x2, y2 = (max(value, 0.0) for value in corners)
     x2, y2 = min(x2, width or x2), min(y2, height or y2)
     if not (x1 < x2 < math.inf and y1 < y2 < math.inf):
@@ -309,7 +322,7 @@ def _on_image(corners: Sequence[float], height: int, width: int) -> tuple[float,
 def object_texts(boxes: pd.DataFrame, images: Sequence[str]) -> pd.DataFrame:
     """The objects of images with a detector's confidence in the surest box of each: image_id, objects.
 
-    boxes: in BOX_COLUMNS. images: those that were looked at; one without a box has ''.
+    boxes: in BOX_COLUMNS. images: those that were looked at; '' without a box.
 
     >>> rows = [("1", "cat", 0.5, 0, 0, 1, 1), ("1", "cat", 0.75, 0, 0, 2, 2), ("1", "dog", 0.25, 0, 0, 1, 1)]
     >>> object_texts(pd.DataFrame(rows, columns=list(BOX_COLUMNS)), ["1", "2"])["objects"].tolist()
@@ -340,10 +353,8 @@ def regions(parsed: Parsed) -> Table:
             raise ValueError(f"a region ({', '.join(map(str, raw[:4]))}) that is not on its image")
         return normalise_image_id(image), *corners, int(number)
 
-    faults = _faults(parsed)
-    rows = list(
-        _each(parsed, zip(*(parsed.columns[name] for name in names), parsed.numbers, strict=True), read, faults)
-    )
+    columns = zip(*(parsed.columns[name] for name in names), parsed.numbers, strict=True)
+    rows, faults = _read_rows(parsed, columns, read)
     return _table(parsed, rows, ("image_id", *SIDES, "line"), faults)
 
 
@@ -360,9 +371,7 @@ def segments(parsed: Parsed, wanted: Collection[str] | None = None) -> Table:
         )
     others = 0
 
-    def read(
-        raw_id: object, category: object, name: str | None, crowd: object, box: object, given: object
-    ) -> tuple | None:
+    def read(raw_id: object, category: object, name: str | None, crowd: object, box: object, given: object) -> Any:
         nonlocal others
         image = normalise_image_id(raw_id)
         if wanted is not None and image not in wanted:
@@ -380,49 +389,7 @@ def segments(parsed: Parsed, wanted: Collection[str] | None = None) -> Table:
             around = extent(outline)
         return image, _category(category, name), bool(crowd), height, width, *around, text
 
-    faults = _faults(parsed)
     names = ("image_id", "category_id", "category", "iscrowd", "bbox", "segmentation")
-    rows = list(filter(None, _each(parsed, parsed.values(*names), read, faults)))
+    rows, faults = _read_rows(parsed, parsed.values(*names), read)
     left_out = f"{others:,} are of images that the collection does not have" if others else ""
     return _table(parsed, rows, SEGMENT_COLUMNS, faults, left_out, others=others)
-
-
-# what all share
-
-
-def _faults(parsed: Parsed) -> RowErrors:
-    return RowErrors(parsed.file, parsed.faults.unit)
-
-
-def _columns_of(parsed: Parsed, columns: Mapping[str, str], needed: Mapping[str, str], hint: str) -> tuple[str, ...]:
-    """The column of image IDs, then one of each role that is needed (role -> usual names): those given, else usual."""
-    names = tuple(parsed.columns)
-    roles = {"image_id": USUAL_NAMES["image_id"], **needed}
-    chosen = [
-        chosen_column(parsed.file, names, columns[role]) if columns.get(role) else usual_column(names, usual)
-        for role, usual in roles.items()
-    ]
-    if not all(chosen) or len(set(chosen)) < len(chosen):
-        raise CapbiasError(f"{parsed.file} has the columns {listed(names)}; needed are {', '.join(roles)}.", hint)
-    return tuple(map(str, chosen))
-
-
-def _each(parsed: Parsed, rows: Iterable[tuple], read: Callable[..., Any], faults: RowErrors) -> Iterator[Any]:
-    """What `read` makes of each row; a row for which it raises ValueError is a fault."""
-    for number, row in zip(parsed.numbers, rows, strict=True):
-        try:
-            yield read(*row)
-        except ValueError as error:
-            faults.add(number, str(error))
-
-
-def _table(
-    parsed: Parsed, rows: Sequence, columns: Sequence[str], faults: RowErrors, left_out: str = "", **more: Any
-) -> Table:
-    """Rows as a table. Raises CapbiasError if there are none. more: further fields of Table."""
-    problems, count = merged(parsed.faults, faults)
-    if not rows:
-        raise nothing_usable(parsed.file, parsed.rows, problems, left_out)
-    frame = pd.DataFrame(rows, columns=list(columns))
-    notes = (*parsed.notes, *more.pop("notes", ()))
-    return Table(frame, parsed.rows, problems=problems, problem_count=count, notes=notes, **more)

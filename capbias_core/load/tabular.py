@@ -8,14 +8,14 @@ import json
 import re
 import zipfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.archives import most_bytes
 from capbias_core.load.files import head_text, is_workbook, read_head, text_lines
 from capbias_core.load.ids import short
-from capbias_core.load.parsed import Head, Parsed, Reader
-from capbias_core.load.rows import RowErrors, check_rows, checked_names, is_sentence
+from capbias_core.load.parsed import Head, Parsed, Reader, RowErrors, check_rows, checked_names, is_sentence
 from capbias_core.types import counted
 
 ENDINGS = (".csv", ".tsv")
@@ -38,17 +38,18 @@ csv.field_size_limit(2**31 - 1)
 
 def _header(text: str) -> tuple[str, tuple[str, ...]]:
     """Delimiter and column names: the first row, read with the delimiter that gives most columns; none if broken."""
-    headers = [(delimiter, _first_row(text, delimiter)) for delimiter in DELIMITERS]
-    delimiter, row = max(headers, key=lambda header: len(header[1]))
-    return delimiter, tuple(name.strip() or f"column {place}" for place, name in enumerate(row, start=1))
+    headers = {}
+    for delimiter in DELIMITERS:
+        rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        headers[delimiter] = []
+        with suppress(csv.Error):
+            headers[delimiter] = next((row for row in rows if row), [])
+    delimiter = max(headers, key=lambda delimiter: len(headers[delimiter]))
+    return delimiter, _named(headers[delimiter])
 
 
-def _first_row(text: str, delimiter: str) -> list[str]:
-    lines = io.StringIO(text, newline="")
-    try:
-        return next((row for row in csv.reader(lines, delimiter=delimiter, strict=True) if row), [])
-    except csv.Error:
-        return []
+def _named(row: list[str]) -> tuple[str, ...]:
+    return tuple(name.strip() or f"column {number}" for number, name in enumerate(row, start=1))
 
 
 def _is_table(head: Head) -> bool:
@@ -73,21 +74,40 @@ def _parse_delimited(path: Path) -> Parsed:
     checked_names(path.name, names)
     # Flickr30k's file has a blank after each bar, and quotes within captions.
     spaced = delimiter == "|" and "| " in start.split("\n", 1)[0]
+    quoting = csv.QUOTE_NONE if spaced else csv.QUOTE_MINIMAL
     faults, rows, numbers = RowErrors(path.name, "line"), [], []
     broken: list[tuple[int, int]] = []  # first line and further lines of rows that hold line breaks
-    for number, last, row in _fields(path, delimiter, spaced, faults):
-        if len(row) != len(names):
-            faults.add(number, f"{counted(len(row), 'field')} where the header has {len(names)}")
-            continue
-        numbers.append(number)
-        rows.append(row)
-        broken += [(number, last - number)] if last > number else []
-        check_rows(path.name, len(rows))
-    columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
+    header_seen = False
+    with text_lines(path) as lines:
+        reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting, skipinitialspace=spaced)
+        while True:
+            number = reader.line_num + 1
+            try:
+                row = next(reader)
+            except StopIteration:
+                break
+            except csv.Error as error:
+                last = reader.line_num
+                lost = f"{counted(last - number, 'further line')} {'is' if last - number == 1 else 'are'} lost with it"
+                through = f" (the row runs to line {last}: {lost})" if last > number else ""
+                fault = f'text follows a closing quote{through}; write a quote inside a quoted field twice ("")'
+                if "end of data" in str(error):
+                    fault = f"a quote is opened and never closed; {lost} to the end of the file (line {last})"
+                faults.add(number, fault)
+                continue
+            if row and header_seen and len(row) != len(names):
+                faults.add(number, f"{counted(len(row), 'field')} where the header has {len(names)}")
+            elif row and header_seen:
+                numbers.append(number)
+                rows.append(row)
+                broken += [(number, reader.line_num - number)] if reader.line_num > number else []
+                check_rows(path.name, len(rows))
+            header_seen = header_seen or bool(row)
+    columns = {name: [row[index] for row in rows] for index, name in enumerate(names)}
     tabs = delimiter == "\t" or (len(names) == 1 and path.suffix.lower() == ".tsv")
     notes = ()
     if broken:
-        first, most = max(broken, key=lambda own: own[1])
+        first, most = max(broken, key=lambda pair: pair[1])
         further = counted(sum(lines for _, lines in broken), "further line")
         notes = (
             f"{counted(len(broken), 'row')} with line breaks within quotes took in {further}, the most from line "
@@ -95,34 +115,6 @@ def _parse_delimited(path: Path) -> Parsed:
         )
     name = "tsv" if tabs else "csv"
     return Parsed(path, name, name.upper(), columns, numbers, len(numbers) + faults.count, faults, notes)
-
-
-def _fields(path: Path, delimiter: str, spaced: bool, faults: RowErrors) -> Iterator[tuple[int, int, list[str]]]:
-    """First and last line and fields of every row after the header; blank lines are passed over, bad quotes faults."""
-    quoting = csv.QUOTE_NONE if spaced else csv.QUOTE_MINIMAL
-    with text_lines(path) as lines:
-        reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting, skipinitialspace=spaced)
-        header_seen = False
-        while True:
-            number = reader.line_num + 1
-            try:
-                row = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                faults.add(number, _quote_fault(error, number, reader.line_num))
-                continue
-            if row and header_seen:
-                yield number, reader.line_num, row
-            header_seen = header_seen or bool(row)
-
-
-def _quote_fault(error: csv.Error, first: int, last: int) -> str:
-    lost = f"{counted(last - first, 'further line')} {'is' if last - first == 1 else 'are'} lost with it"
-    if "end of data" in str(error):
-        return f"a quote is opened and never closed; {lost} to the end of the file (line {last})"
-    through = f" (the row runs to line {last}: {lost})" if last > first else ""
-    return f'text follows a closing quote{through}; write a quote inside a quoted field twice ("")'
 
 
 # without a header
@@ -144,7 +136,7 @@ def _pairs(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, tuple | 
             continue
         if caption.startswith("[{"):
             try:
-                caption = [own["caption"] for own in json.loads(caption)]
+                caption = [entry["caption"] for entry in json.loads(caption)]
             except (ValueError, LookupError, TypeError, RecursionError):
                 yield table.line_num, f'{short(caption)} where [{{"caption": ...}}] is expected'
                 continue
@@ -159,7 +151,7 @@ def _delimiter(text: str) -> str:
         except csv.Error:
             continue
         if pairs and all(
-            own and not isinstance(own, str) and (isinstance(own[2], list) or is_sentence(own[2])) for own in pairs
+            not isinstance(pair, str) and (isinstance(pair[2], list) or is_sentence(pair[2])) for pair in pairs
         ):
             return delimiter
     return ""
@@ -175,9 +167,9 @@ def _parse_headerless(path: Path) -> Parsed:
             else:
                 numbers.append(number)
                 pairs.append(pair)
-    images, places, captions = zip(*pairs, strict=True) if pairs else ((), (), ())
-    numbered = {"comment_number": places} if any(place not in (None, "0") for place in places) else {}
-    oscar = any(isinstance(own, list) for own in captions[:LOOKED_AT])
+    images, indices, captions = zip(*pairs, strict=True) if pairs else ((), (), ())
+    numbered = {"comment_number": indices} if any(index not in (None, "0") for index in indices) else {}
+    oscar = any(isinstance(caption, list) for caption in captions[:LOOKED_AT])
     name, title = ("oscar_tsv", "Captions of Oscar and VinVL (TSV)") if oscar else ("headerless", LINES)
     notes = ("the confidence of each caption is left out",) if oscar else ()
     columns = {"image_id": images, "caption": captions, **numbered}
@@ -195,7 +187,10 @@ def _parse_sheet(path: Path) -> Parsed:
     try:
         with path.open("rb") as file:
             with zipfile.ZipFile(file) as archive:  # which reads no more of a member than it says to have
-                size, most = sum(own.file_size for own in archive.infolist()), min(MOST_SHEET_BYTES, most_bytes(path))
+                size, most = (
+                    sum(member.file_size for member in archive.infolist()),
+                    min(MOST_SHEET_BYTES, most_bytes(path)),
+                )
             if size > most:
                 raise _too_large(path, f"unpacks to {size / 1e9:.1f} GB; at most {most / 1e9:g} GB")
             file.seek(0)
@@ -222,9 +217,8 @@ def _parse_sheet(path: Path) -> Parsed:
         raise CapbiasError(f"{path.name} is an Excel file that cannot be read ({reason}).", "Save it again.") from None
     if not rows:
         raise CapbiasError(f"The first sheet of {path.name} is empty.", "Put the table there, with column names.")
-    names = tuple(name.strip() or f"column {place}" for place, name in enumerate(rows[0], start=1))
-    checked_names(path.name, names)
-    columns = {name: [row[place] if place < len(row) else "" for row in rows[1:]] for place, name in enumerate(names)}
+    names = checked_names(path.name, _named(rows[0]))
+    columns = {name: [row[index] if index < len(row) else "" for row in rows[1:]] for index, name in enumerate(names)}
     return Parsed(path, "xlsx", "Excel", columns, numbers[1:], len(rows) - 1, RowErrors(path.name, "line"))
 
 
@@ -233,7 +227,7 @@ def _too_large(path: Path, what: str) -> CapbiasError:
 
 
 READERS = (
-    Reader("xlsx", "Excel", lambda head: is_workbook(head.data), _parse_sheet, place=1),
-    Reader("headerless", LINES, lambda head: bool(_delimiter(head.text)), _parse_headerless, place=9.5),
-    Reader("csv", "CSV or TSV", _is_table, _parse_delimited, place=11),
+    Reader("xlsx", "Excel", lambda head: is_workbook(head.data), _parse_sheet, order=1),
+    Reader("headerless", LINES, lambda head: bool(_delimiter(head.text)), _parse_headerless, order=9.5),
+    Reader("csv", "CSV or TSV", _is_table, _parse_delimited, order=11),
 )

@@ -1,6 +1,6 @@
 """Word vectors of a file: GloVe's text, the text (.vec) and binary (.bin) of word2vec and fastText, plain or gzipped.
 
-A file of several gigabytes streams through; only the rows of the words that are asked for stay.
+A file of several gigabytes streams through; only the rows of the requested words stay.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DAMAGED = "Check how the file was written, or download it again."
 
 @dataclass(frozen=True)
 class _Layout:
-    """How a file is written. dimension: numbers a word. rows: as its first line says, None without such a line."""
+    """How a file is written. dimension: numbers per word. rows: as its first line says, None without such a line."""
 
     file: str
     binary: bool
@@ -40,12 +40,11 @@ class _Layout:
 
 
 def read_vectors(path: Path, wanted: Collection[str], dimension: int | None = None) -> Vectors:
-    """The vectors of those of the wanted words that the file has, in the order of the file.
+    """The vectors of the wanted words that the file has, in file order; the first row of a word counts.
 
-    A word that occurs twice has the vector of its first row. dimension: that of vectors which these will be used
-    beside, if there are any. Every row must have as many numbers as the first; the numbers themselves are only read for
-    the wanted words. Raises CapbiasError with the line (binary: the row) for a file that is none, is of another
-    dimension, is cut off, or has none of the words.
+    dimension: that of vectors to be used with these, if any. Each row must have as many numbers as the first; numbers
+    are only read for the wanted words. Raises CapbiasError with the line (binary: the row) for a file without vectors,
+    of another dimension, cut off, or with none of the words.
     """
     path = Path(path)
     layout = _layout(path)
@@ -57,9 +56,17 @@ def read_vectors(path: Path, wanted: Collection[str], dimension: int | None = No
     asked = {word.encode() for word in wanted}
     rows: dict[bytes, np.ndarray] = {}
     with _opened(path) as handle:
-        for row, word, numbers in (_binary_rows if layout.binary else _text_rows)(handle, layout):
-            if word in asked and word not in rows:
-                rows[word] = _values(numbers, row, layout)
+        for number, word, raw in (_binary_rows if layout.binary else _text_rows)(handle, layout):
+            if word not in asked or word in rows:
+                continue
+            texts = [] if layout.binary else raw.split()[-layout.dimension :]
+            if wrong := next((text for text in texts if not _is_number(text)), b""):
+                shown = short(wrong.decode("utf-8", "replace"))
+                raise CapbiasError(f"{layout.file}, line {number}: not a number ({shown}).", DAMAGED)
+            values = np.frombuffer(raw, dtype="<f4") if layout.binary else np.array([*map(float, texts)])
+            if not np.isfinite(values).all():
+                raise CapbiasError(f"{layout.file}, row {number}: not a number.", DAMAGED)
+            rows[word] = values.astype(np.float32)
     if not rows:
         raise CapbiasError(
             f"{path.name} has a vector for none of the {len(asked):,} words of the captions.",
@@ -70,7 +77,7 @@ def read_vectors(path: Path, wanted: Collection[str], dimension: int | None = No
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """The file's bytes, unpacked if it is a gzip archive. What is wrong with it as a file becomes a CapbiasError."""
+    """The file's bytes, unpacked if it is a gzip archive. A fault of the file becomes a CapbiasError."""
     try:
         with readable(path), path.open("rb") as raw:
             packed = raw.read(2) == GZIP
@@ -81,12 +88,11 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _layout(path: Path) -> _Layout:
-    """What the first bytes say. Raises CapbiasError for those of another file."""
+    """The layout by the first bytes. Raises CapbiasError for another file."""
     if path.is_dir():
         raise CapbiasError(f"{path.name} is a folder.", "Choose a file of word vectors in it.")
     with _opened(path) as handle:
-        first = handle.readline(CHUNK)
-        head = handle.read(CHUNK)
+        first, head = handle.readline(CHUNK), handle.read(CHUNK)
     header, binary = HEADER.fullmatch(first), NOT_TEXT.search(head) is not None
     if header and 0 < int(header[2]) <= MOST_NUMBERS:
         return _Layout(path.name, binary, int(header[2]), int(header[1]))
@@ -100,7 +106,7 @@ def _layout(path: Path) -> _Layout:
 
 
 def _text_rows(handle: BinaryIO, layout: _Layout) -> Iterator[tuple[int, bytes, bytes]]:
-    """(line, word, its row as written) of every row. A word with spaces in it, which no caption has, is passed over."""
+    """(line, word, its row as written) of all rows. A word with spaces in it, which no caption has, is skipped."""
     rows, line = 0, 0
     while text := handle.readline(CHUNK):
         line += 1
@@ -108,24 +114,23 @@ def _text_rows(handle: BinaryIO, layout: _Layout) -> Iterator[tuple[int, bytes, 
         if (line == 1 and layout.rows is not None) or not text:
             continue
         rows += 1
-        if text.count(b" ") == layout.dimension:
-            yield line, text.split(None, 1)[0], text
-            continue
-        numbers = text.split()[1:]  # tabs, a word with spaces, or another dimension
-        if len(numbers) < layout.dimension or (len(numbers) > layout.dimension and _is_number(numbers[0])):
-            raise CapbiasError(
-                f"{layout.file}, line {line}: a row of another dimension, with {len(numbers)} numbers where the rows "
-                f"before have {layout.dimension}.",
-                DAMAGED,
-            )
-        if len(numbers) == layout.dimension:
-            yield line, text.split(None, 1)[0], text
+        if text.count(b" ") != layout.dimension:  # tabs, a word with spaces, or another dimension
+            numbers = text.split()[1:]
+            if len(numbers) < layout.dimension or (len(numbers) > layout.dimension and _is_number(numbers[0])):
+                raise CapbiasError(
+                    f"{layout.file}, line {line}: a row of another dimension, with {len(numbers)} numbers where the "
+                    f"rows before have {layout.dimension}.",
+                    DAMAGED,
+                )
+            if len(numbers) > layout.dimension:
+                continue
+        yield line, text.split(None, 1)[0], text
     if layout.rows not in (None, rows):
         raise _cut_off(layout, rows)
 
 
 def _binary_rows(handle: BinaryIO, layout: _Layout) -> Iterator[tuple[int, bytes, bytes]]:
-    """(row, word, its numbers as little-endian 32-bit floats) of every row."""
+    """(row, word, its numbers as little-endian 32-bit floats) of all rows."""
     handle.readline()
     pending, start, size = b"", 0, 4 * layout.dimension
     for row in range(1, (layout.rows or 0) + 1):
@@ -140,20 +145,6 @@ def _binary_rows(handle: BinaryIO, layout: _Layout) -> Iterator[tuple[int, bytes
 
 def _cut_off(layout: _Layout, rows: int) -> CapbiasError:
     return CapbiasError(f"{layout.file} has {rows:,} rows; its first line says {layout.rows:,}.", "Download it again.")
-
-
-def _values(row: bytes, place: int, layout: _Layout) -> np.ndarray:
-    """(dimension,) float32 of one row; every number finite."""
-    numbers = [] if layout.binary else row.split()[-layout.dimension :]
-    try:
-        values = np.frombuffer(row, dtype="<f4") if layout.binary else np.array([*map(float, numbers)])
-    except ValueError:
-        values = np.array([np.nan])
-    if np.isfinite(values).all():
-        return values.astype(np.float32)
-    wrong = next((f" ({short(text.decode('utf-8', 'replace'))})" for text in numbers if not _is_number(text)), "")
-    unit = "row" if layout.binary else "line"
-    raise CapbiasError(f"{layout.file}, {unit} {place}: not a number{wrong}.", DAMAGED)
 
 
 def _is_number(text: bytes) -> bool:

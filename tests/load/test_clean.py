@@ -194,8 +194,8 @@ def test_what_all_captions_together_show():
     assert found.texts == [*(f"A {own} in the grass." for own in animals), "A bird."]
     assert found.counts == {"shared prompt": 25}
     beginning = [f"A photo of a {own} in the grass." for own in animals]
-    assert clean_captions(beginning) == clean_captions(beginning)
-    assert (clean_captions(beginning).texts, clean_captions(beginning).counts) == (beginning, {"shared beginning": 25})
+    found = clean_captions(beginning)
+    assert (found.texts, found.counts) == (beginning, {"shared beginning": 25})
     sentence = [f"There is someone here. A {own} in the grass." for own in animals]
     assert clean_captions(sentence).texts == sentence, "a sentence may be the captioner's"
     alike = ["A dog."] * 20 + [f"A {own} in the grass." for own in animals]

@@ -21,9 +21,9 @@ import pytest
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.archives import unpacked
-from capbias_core.load.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, guess_kind
 from capbias_core.load.labels import labels
 from capbias_core.load.parse import parse, parse_table, readers
+from capbias_core.load.read import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, guess_kind
 from capbias_core.load.tables import boxes, captions, objects
 
 READ = {
@@ -173,136 +173,55 @@ FILES = {
     "list.json": (json.dumps(FRAME.to_dict(orient="list")), "json_columns", CAPTIONS, PAIRS),
     "table.json": (FRAME.to_json(orient="table"), "json_within", CAPTIONS, PAIRS),
     "images.json": (FRAME.set_index("image_id").to_json(orient="split"), "json_rows", CAPTIONS, PAIRS),
-    "values.json": (
-        json.dumps([["1.jpg", "a dog on grass"], ["2.jpg", "a cat"]]),
-        "json_rows",
-        CAPTIONS,
-        [("1", "a dog on grass"), ("2", "a cat")],
-    ),
+    "values.json": (json.dumps([["1.jpg", "a dog on grass"], ["2.jpg", "a cat"]]), "json_rows", CAPTIONS,
+        [("1", "a dog on grass"), ("2", "a cat")]),
     "header.json": (json.dumps([["image_id", "caption"], [1, "a dog"], [2, "a cat"]]), "json_rows", CAPTIONS, TWO),
-    "wandb.table.json": (
-        json.dumps(
-            {
-                "columns": ["image", "caption"],
-                "data": [[{"_type": "image-file", "path": "media/1.jpg"}, "a dog"], [{"path": "media/2.jpg"}, "a cat"]],
-            }
-        ),
-        "json_rows",
-        CAPTIONS,
-        [("media/1.jpg", "a dog"), ("media/2.jpg", "a cat")],
-    ),
+    "wandb.table.json": (json.dumps({"columns": ["image", "caption"],
+        "data": [[{"_type": "image-file", "path": "media/1.jpg"}, "a dog"], [{"path": "media/2.jpg"}, "a cat"]]}),
+        "json_rows", CAPTIONS, [("media/1.jpg", "a dog"), ("media/2.jpg", "a cat")]),
     # by image, and under a key
     "by_id.json": (json.dumps({"1": "a dog", "2.jpg": ["a cat"]}), "json_by_image", CAPTIONS, TWO),
-    "records_by_id.json": (
-        json.dumps({"1": {"text": "a dog", "n": 1}, "2": {"text": "a cat"}}),
-        "json_by_image",
-        CAPTIONS,
-        TWO,
-    ),
-    "no_digits.json": (
-        json.dumps({"kitchen.png": "a dog", "hall.png": "a cat"}),
-        "json_by_image",
-        CAPTIONS,
-        [("kitchen.png", "a dog"), ("hall.png", "a cat")],
-    ),
-    "eval.json": (
-        json.dumps({"CIDEr": 1, "imgToEval": {"1": {"image_id": 1, "caption": "a dog"}}}),
-        "json_by_image",
-        CAPTIONS,
-        TWO[:1],
-    ),
-    "within.json": (
-        json.dumps(
-            {
-                "model": "sat",
-                "files": [{"a": 1}] * 3,
-                "predictions": [{"image_id": 1, "text": "a dog"}, {"image_id": 2, "text": "a cat"}],
-            }
-        ),
-        "json_within",
-        CAPTIONS,
-        TWO,
-    ),
-    "within_by_id.json": (
-        json.dumps({"model": "sat", "result": {"1": "a dog", "2": "a cat"}}),
-        "json_by_image",
-        CAPTIONS,
-        TWO,
-    ),
+    "records_by_id.json": (json.dumps({"1": {"text": "a dog", "n": 1}, "2": {"text": "a cat"}}), "json_by_image",
+        CAPTIONS, TWO),
+    "no_digits.json": (json.dumps({"kitchen.png": "a dog", "hall.png": "a cat"}), "json_by_image", CAPTIONS,
+        [("kitchen.png", "a dog"), ("hall.png", "a cat")]),
+    "eval.json": (json.dumps({"CIDEr": 1, "imgToEval": {"1": {"image_id": 1, "caption": "a dog"}}}), "json_by_image",
+        CAPTIONS, TWO[:1]),
+    "within.json": (json.dumps({"model": "sat", "files": [{"a": 1}] * 3,
+        "predictions": [{"image_id": 1, "text": "a dog"}, {"image_id": 2, "text": "a cat"}]}), "json_within", CAPTIONS,
+        TWO),
+    "within_by_id.json": (json.dumps({"model": "sat", "result": {"1": "a dog", "2": "a cat"}}), "json_by_image",
+        CAPTIONS, TWO),
     "one.txt": ('{"image_id": 1, "caption": "a dog"}', "jsonl", CAPTIONS, TWO[:1]),
     "objects.json": ("\n".join(json.dumps(own, indent=1) for own in RECORDS), "json_objects", CAPTIONS, PAIRS),
-    "llava.jsonl": (
-        in_lines([{"question_id": 1, "prompt": "?", "text": "a dog", "model_id": "m"}]),
-        "jsonl",
-        CAPTIONS,
-        TWO[:1],
-    ),
-    "named.json": (
-        '[{"id": 9, "File Name": "000000000785.jpg", "Prediction": "a man"}]',
-        "json_records",
-        CAPTIONS,
-        [("785", "a man")],
-    ),
+    "llava.jsonl": (in_lines([{"question_id": 1, "prompt": "?", "text": "a dog", "model_id": "m"}]), "jsonl", CAPTIONS,
+        TWO[:1]),
+    "named.json": ('[{"id": 9, "File Name": "000000000785.jpg", "Prediction": "a man"}]', "json_records", CAPTIONS,
+        [("785", "a man")]),
     # human captions
-    "captions.json": (
-        json.dumps(coco({"id": 1, "image_id": 1, "caption": "a dog"})),
-        "coco_captions",
-        REFERENCES,
-        TWO[:1],
-    ),
-    "pretty.json": (
-        json.dumps({"file_name": "x", "annotations": RECORDS}, indent=1),
-        "coco_captions",
-        REFERENCES,
-        PAIRS,
-    ),
+    "captions.json": (json.dumps(coco({"id": 1, "image_id": 1, "caption": "a dog"})), "coco_captions", REFERENCES,
+        TWO[:1]),
+    "pretty.json": (json.dumps({"file_name": "x", "annotations": RECORDS}, indent=1), "coco_captions", REFERENCES,
+        PAIRS),
     "dataset_coco.json": (json.dumps(KARPATHY), "karpathy", REFERENCES, OF_KARPATHY),
-    "TextCaps.json": (
-        json.dumps({"dataset_name": "textcaps", "data": TEXTCAPS}),
-        "json_within",
-        REFERENCES,
-        [("6dd", "a dog"), ("6dd", "dogs")],
-    ),
-    "results.csv": (
-        'image_name| comment_number| comment\n1.jpg| 0| A "big" dog .\n1.jpg| 1| dogs .\n',
-        "csv",
-        REFERENCES,
-        [("1", 'A "big" dog .'), ("1", "dogs .")],
-    ),
-    "results.token": (
-        '1.jpg#0\tTwo "young" guys look on .\n1.jpg#1\tMen in hats.\n',
-        "headerless",
-        REFERENCES,
-        [("1", 'Two "young" guys look on .'), ("1", "Men in hats.")],
-    ),
+    "TextCaps.json": (json.dumps({"dataset_name": "textcaps", "data": TEXTCAPS}), "json_within", REFERENCES,
+        [("6dd", "a dog"), ("6dd", "dogs")]),
+    "results.csv": ('image_name| comment_number| comment\n1.jpg| 0| A "big" dog .\n1.jpg| 1| dogs .\n', "csv",
+        REFERENCES, [("1", 'A "big" dog .'), ("1", "dogs .")]),
+    "results.token": ('1.jpg#0\tTwo "young" guys look on .\n1.jpg#1\tMen in hats.\n', "headerless", REFERENCES,
+        [("1", 'Two "young" guys look on .'), ("1", "Men in hats.")]),
     # harnesses and services
-    "results.txt": (
-        "1.jpg#0\tA dog on grass.\n2.jpg#0\tMen in hats.\n",
-        "headerless",
-        CAPTIONS,
-        [("1", "A dog on grass."), ("2", "Men in hats.")],
-    ),
-    "mine.csv": (
-        'COCO_val2014_000000000136.jpg,"a man, seated"\n785,a woman on skis\n',
-        "headerless",
-        CAPTIONS,
-        [("136", "a man, seated"), ("785", "a woman on skis")],
-    ),
+    "results.txt": ("1.jpg#0\tA dog on grass.\n2.jpg#0\tMen in hats.\n", "headerless", CAPTIONS,
+        [("1", "A dog on grass."), ("2", "Men in hats.")]),
+    "mine.csv": ('COCO_val2014_000000000136.jpg,"a man, seated"\n785,a woman on skis\n', "headerless", CAPTIONS,
+        [("136", "a man, seated"), ("785", "a woman on skis")]),
     "pica.tsv": ('1\t[{"caption": "a dog", "conf": 0.5}]\n2\t[{"caption": "a cat"}]\n', "oscar_tsv", CAPTIONS, TWO),
     "logged.jsonl": (in_lines([LOGGED]), "lmms_eval", CAPTIONS, TWO[:1]),
     "chair.jsonl": (in_lines([CHAIR]), "lmms_eval", CAPTIONS, [("1", "a dog on grass")]),
-    "resps.json": (
-        json.dumps([CHAIR | {"filtered_resps": None, "resps": [["a cat"]]}]),
-        "lmms_eval",
-        CAPTIONS,
-        [("1", "a cat")],
-    ),
-    "vlmevalkit.tsv": (
-        "index\tanswer\tprediction\n0\t['a dog']\ta cat\n",
-        "vlmevalkit",
-        CAPTIONS,
-        [("row 0", "a cat")],
-    ),
+    "resps.json": (json.dumps([CHAIR | {"filtered_resps": None, "resps": [["a cat"]]}]), "lmms_eval", CAPTIONS,
+        [("1", "a cat")]),
+    "vlmevalkit.tsv": ("index\tanswer\tprediction\n0\t['a dog']\ta cat\n", "vlmevalkit", CAPTIONS,
+        [("row 0", "a cat")]),
     "openai.jsonl": (in_lines([OPENAI]), "batch", CAPTIONS, TWO[:1]),
     "responses.jsonl": (in_lines([RESPONSES]), "batch", CAPTIONS, TWO[:1]),
     "anthropic.jsonl": (in_lines([ANTHROPIC]), "batch", CAPTIONS, TWO[:1]),
@@ -310,87 +229,41 @@ FILES = {
     "vertex.jsonl": (in_lines([VERTEX]), "batch", CAPTIONS, [("gs://b/1.jpg", "a dog")]),
     "bedrock.jsonl": (in_lines([BEDROCK]), "batch", CAPTIONS, TWO[:1]),
     "batch.parquet": (to_bytes(pd.DataFrame([OPENAI]).to_parquet), "batch", CAPTIONS, TWO[:1]),
-    "share.json": (
-        json.dumps([{"id": "x", "image": "1.jpg", "conversations": TURNS}]),
-        "conversations",
-        CAPTIONS,
-        TWO[:1],
-    ),
+    "share.json": (json.dumps([{"id": "x", "image": "1.jpg", "conversations": TURNS}]), "conversations", CAPTIONS,
+        TWO[:1]),
     "chat.jsonl": (in_lines([{"messages": CHAT}]), "conversations", CAPTIONS, [("val/2.jpg", "a cat")]),
-    "folder.zip": (
-        {"c/01Ab.png.txt": "a dog.\n\nIt runs.\n", "c/02.txt": "a cat", "c/README.txt": "read me"},
-        "text_files",
-        CAPTIONS,
-        [("01Ab.png", "a dog.\n\nIt runs."), ("2", "a cat")],
-    ),
+    "folder.zip": ({"c/01Ab.png.txt": "a dog.\n\nIt runs.\n", "c/02.txt": "a cat", "c/README.txt": "read me"},
+        "text_files", CAPTIONS, [("01Ab.png", "a dog.\n\nIt runs."), ("2", "a cat")]),
     # labels
     "labels.csv": ("image_id,gender\n1,Female\n2,Male\n", "csv", LABELS, GENDERS[:2]),
     "semicolons.csv": ("image_id;gender\n1;Female\n2;Male\n", "csv", LABELS, GENDERS[:2]),
-    "race.csv": (
-        "image_id,race\n785,light skin\n136,dark skin\n",
-        "csv",
-        LABELS,
-        [("785", "light skin"), ("136", "dark skin")],
-    ),
+    "race.csv": ("image_id,race\n785,light skin\n136,dark skin\n", "csv", LABELS,
+        [("785", "light skin"), ("136", "dark skin")]),
     "flat.json": (json.dumps(dict(GENDERS)), "json_by_image", LABELS, GENDERS),
     "numbers.json": (json.dumps({"1": 0, "2": 1}), "json_by_image", LABELS, [("1", "0"), ("2", "1")]),
-    "nested.json": (
-        json.dumps({image: {"gender": label} for image, label in GENDERS}),
-        "json_by_image",
-        LABELS,
-        GENDERS,
-    ),
+    "nested.json": (json.dumps({image: {"gender": label} for image, label in GENDERS}), "json_by_image", LABELS,
+        GENDERS),
     "column.json": (json.dumps({"gender": dict(GENDERS)}), "json_columns", LABELS, GENDERS),
-    "attributes.json": (
-        json.dumps([{"image_id": i, "attributes": {"gender": g}} for i, g in GENDERS]),
-        "json_records",
-        LABELS,
-        GENDERS,
-    ),
-    "by_label.json": (
-        json.dumps({"Female": ["1.jpg", 3], "Male": [2, 4]}),
-        "json_by_label",
-        LABELS,
-        [GENDERS[0], GENDERS[2], GENDERS[1], GENDERS[3]],
-    ),
+    "attributes.json": (json.dumps([{"image_id": i, "attributes": {"gender": g}} for i, g in GENDERS]), "json_records",
+        LABELS, GENDERS),
+    "by_label.json": (json.dumps({"Female": ["1.jpg", 3], "Male": [2, 4]}), "json_by_label", LABELS,
+        [GENDERS[0], GENDERS[2], GENDERS[1], GENDERS[3]]),
     "pairs.json": (json.dumps(GENDERS), "json_rows", LABELS, GENDERS),
-    "under_a_key.json": (
-        json.dumps({"labels": [{"image_id": i, "gender": g} for i, g in GENDERS]}),
-        "json_within",
-        LABELS,
-        GENDERS,
-    ),
+    "under_a_key.json": (json.dumps({"labels": [{"image_id": i, "gender": g} for i, g in GENDERS]}), "json_within",
+        LABELS, GENDERS),
     "label_studio.json": (json.dumps(STUDIO), "label_studio", LABELS, UPLOADED),
-    "label_studio_min.json": (
-        json.dumps([{"image": f"/data/upload/3/0a1b2c3d-{i}.jpg", "gender": {"choices": [g]}} for i, g in GENDERS]),
-        "json_records",
-        LABELS,
-        UPLOADED,
-    ),
+    "label_studio_min.json": (json.dumps([{"image": f"/data/upload/3/0a1b2c3d-{i}.jpg",
+        "gender": {"choices": [g]}} for i, g in GENDERS]), "json_records", LABELS, UPLOADED),
     # objects and boxes
-    "instances.json": (
-        json.dumps(coco(BOX, {"image_id": 1, "category_id": "1"}, categories=CATEGORIES)),
-        "coco_instances",
-        OBJECTS,
-        [("1", "dog|person"), ("2", "")],
-    ),
-    "panoptic.json": (
-        json.dumps(
-            coco({"image_id": 1, "segments_info": [{"category_id": 1}, {"category_id": 18}]}, categories=CATEGORIES)
-        ),
-        "coco_instances",
-        OBJECTS,
-        [("1", "dog|person"), ("2", "")],
-    ),
+    "instances.json": (json.dumps(coco(BOX, {"image_id": 1, "category_id": "1"}, categories=CATEGORIES)),
+        "coco_instances", OBJECTS, [("1", "dog|person"), ("2", "")]),
+    "panoptic.json": (json.dumps(coco({"image_id": 1, "segments_info": [{"category_id": 1}, {"category_id": 18}]},
+        categories=CATEGORIES)), "coco_instances", OBJECTS, [("1", "dog|person"), ("2", "")]),
     "objects.csv": ("image_id,objects\n1,dog|Cat\n2,\n", "csv", OBJECTS, [("1", "cat|dog"), ("2", "")]),
     "boxes.csv": ("image,class,confidence,x1,y1,x2,y2\nval/1.jpg,dog,0.9,0,0,5,5\n", "csv", BOXES, [("1", "dog:0.9")]),
     "bbox.csv": ('image_id,category,bbox\n1,dog,"[0, 0, 2, 2]"\n', "csv", BOXES, [("1", "dog:1")]),
-    "pandas.csv": (
-        "image,xmin,ymin,xmax,ymax,confidence,class,name\n1.jpg,0,0,5,5,0.5,16,dog\n",
-        "csv",
-        BOXES,
-        [("1", "dog:0.5")],
-    ),
+    "pandas.csv": ("image,xmin,ymin,xmax,ymax,confidence,class,name\n1.jpg,0,0,5,5,0.5,16,dog\n", "csv", BOXES,
+        [("1", "dog:0.5")]),
     "oid.csv": (
         "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsOccluded\n6d,x,/m/03bt1vf,1,0.1,0.2,0.3,0.4,0\n",
         "csv",
@@ -398,19 +271,11 @@ FILES = {
         [("6d", "woman:1")],
     ),
     "detections.json": (json.dumps([BOX | {"score": 0.5}]), "json_records", BOXES, [("1", "dog:0.5")]),
-    "17.json": (
-        json.dumps([{"name": "dog", "class": 16, "confidence": 0.5, "box": {"x1": 0, "y1": 0, "x2": 2, "y2": 2}}]),
-        "json_records",
-        BOXES,
-        [("17", "dog:0.5")],
-    ),
+    "17.json": (json.dumps([{"name": "dog", "class": 16, "confidence": 0.5,
+        "box": {"x1": 0, "y1": 0, "x2": 2, "y2": 2}}]), "json_records", BOXES, [("17", "dog:0.5")]),
     "17.txt": ("0 0.5 0.5 0.2 0.3\n27 0.1 0.2 0.05 0.05 0.25\n", "yolo", BOXES, [("17", "person:1|tie:0.25")]),
-    "yolo.zip": (
-        {"labels/1.txt": "0 0.5 0.5 0.2 0.3", "labels/2.txt": "1 0.5 0.5 0.2 0.3", "classes.txt": "dog\ncat"},
-        "yolo",
-        BOXES,
-        [("1", "dog:1"), ("2", "cat:1")],
-    ),
+    "yolo.zip": ({"labels/1.txt": "0 0.5 0.5 0.2 0.3", "labels/2.txt": "1 0.5 0.5 0.2 0.3", "classes.txt": "dog\ncat"},
+        "yolo", BOXES, [("1", "dog:1"), ("2", "cat:1")]),
     # MIAP has boxes, and labels of the people in them
     "miap.csv": (
         "ImageID,LabelName,Confidence,XMin,XMax,YMin,YMax,GenderPresentation\n6d,/m/01g317,1,0,1,0,1,Feminine\n",
@@ -418,7 +283,7 @@ FILES = {
         LABELS,
         [("6d", "/m/01g317", "1", "0", "1", "0", "1", "Feminine")],
     ),
-}
+}  # fmt: skip
 
 
 def written(folder, name, content):

@@ -9,8 +9,8 @@ import pytest
 from capbias_core.errors import CapbiasError
 from capbias_core.load import archives
 from capbias_core.load.archives import unpacked
-from capbias_core.load.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, guess_kind
 from capbias_core.load.parse import parse
+from capbias_core.load.read import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, guess_kind
 
 COCO = {"images": [{"id": 1}], "annotations": [{"id": 1, "image_id": 1, "caption": "a man"}]}
 INSTANCES = {"images": [], "categories": [{"id": 3, "name": "dog"}], "annotations": [{"image_id": 1, "category_id": 3}]}

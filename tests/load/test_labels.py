@@ -10,7 +10,7 @@ from capbias_core.attributes.labels import MIXED
 from capbias_core.errors import CapbiasError
 from capbias_core.load.labels import image_column, labels
 from capbias_core.load.parse import parse
-from capbias_core.load.rows import RowErrors
+from capbias_core.load.parsed import RowErrors
 from tests.conftest import SHARED
 
 FEMININE = "Predominantly Feminine"

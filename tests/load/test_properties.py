@@ -10,11 +10,10 @@ import json
 import pickle
 import tempfile
 import zipfile
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-import openpyxl
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -26,92 +25,73 @@ from capbias_core.attributes.form import fields_of
 from capbias_core.errors import CapbiasError
 from capbias_core.load import parse, parse_table, read_file
 from capbias_core.load.archives import unpacked, unpacked_tree
-from capbias_core.load.kinds import guess_kind
 from capbias_core.load.labels import labels
 from capbias_core.load.published import read_human_scores, read_results
+from capbias_core.load.read import guess_kind, read_texts
 from capbias_core.load.tables import boxes, captions, objects, regions, segments
-from capbias_core.load.texts import read_texts
 from capbias_core.load.vectors import read_vectors
 from capbias_core.runs.plan_file import read_plan
 from capbias_core.workspace.ingest import File, preview
+from tests.load.test_formats import FILES as SHAPES
+from tests.load.test_formats import arrow, to_bytes
 
 pytestmark = pytest.mark.long
 
-# Valid files
+# Valid files: one of each shape that is read, and what else people give to capbias.
 
-CAPTIONS = [{"image_id": 1, "caption": "a dog"}, {"image_id": "2", "caption": 'a man, a "cat"\n'}]
-SAMPLES = [
-    {"doc_id": place, "coco_CIDEr": {"image_id": place, "pred": "a dog", "answer": ["a cat", "two"]}, "input": "?"}
-    for place in (1, 2)
-]
-BOXES = "image,class,confidence,x1,y1,x2,y2\n1.jpg,cat,0.9,0,0,10,10\n2.jpg,dog,0.5,1,1,2,2\n"
 RUNS = {"size": [2, 3], "counts": [1, 3, 2]}
 OUTLINES = [[[0, 0, 4, 0, 4, 4]], RUNS, {"size": [2, 3], "counts": "132"}, [RUNS, RUNS], {**RUNS, "counts": "b'132'"}]
-CATEGORIES = [{"id": 1, "name": "person"}]
 INSTANCES = {
     "images": [{"id": 1, "height": 10, "width": 10}, {"id": 2}, {"id": 3}, {"id": 4}],
     "annotations": [
-        {"image_id": place, "category_id": 1, "bbox": [0, 0, 1, 1], "iscrowd": 0, "segmentation": own}
-        for place, own in enumerate(OUTLINES, start=1)
+        {"image_id": image, "category_id": 1, "bbox": [0, 0, 1, 1], "iscrowd": 0, "segmentation": outline}
+        for image, outline in enumerate(OUTLINES, start=1)
     ],
-    "categories": CATEGORIES,
+    "categories": [{"id": 1, "name": "person"}],
 }
-STUDIO = {"from_name": "gender", "value": {"choices": ["Male"]}}
-BATCH = [
-    {"custom_id": "1", "response": {"body": {"choices": [{"message": {"content": "a dog"}}]}}},
-    {"custom_id": "2", "response": None, "error": {"message": "timeout"}},
-    {"custom_id": "3", "result": {"message": {"content": [{"type": "text", "text": "a cat"}]}}},
-]
 ATTRIBUTE = 'name = "g"\nvalues = ["F", "M"]\nderived.precedence = ["F", "M"]\n[words]\nF = ["she"]\nM = ["he"]\n'
 PLAN = 'collection = "c"\n[captions]\nsat = "sat.json"\n[[measure]]\nattribute = "gender"\nseeds = [0, 1]\n'
-PLAIN = {
-    ".json": [
-        json.dumps(CAPTIONS),
-        json.dumps(INSTANCES),
-        json.dumps({"images": [{"id": 1}], "annotations": CAPTIONS}),
-        "\n".join(json.dumps(own, indent=1) for own in CAPTIONS),
-        json.dumps({"1": "a dog", "COCO_val2014_000000000002.jpg": ["a man"]}),
-        json.dumps({"model": "m", "predictions": [{"image_id": 1, "text": "a dog"}]}),
-        json.dumps({"CIDEr": 1, "imgToEval": {"1": CAPTIONS[0]}}),
-        json.dumps({"images": [{"cocoid": 1, "split": "val", "sentences": [{"raw": "a dog"}]}], "dataset": "coco"}),
-        json.dumps([{"index": 0, "answer": "['a dog', 'dogs']", "question": "?", "prediction": "a cat"}]),
-        json.dumps({"columns": ["image_id", "caption"], "data": [[1, "a dog"], [2, "a cat"]]}),
-        json.dumps({"image_id": {"0": 1}, "caption": {"0": "a dog"}}),
-        json.dumps({"gender": {"1": "Male", "2": "Female"}}),
-        json.dumps({"Male": ["1", "2"], "Female": ["3"]}),
-        json.dumps([[1, "a dog"], [2, "a cat"]]),
-        json.dumps([{"image": "1.jpg", "conversations": [{"from": "gpt", "value": "a dog"}]}]),
-        json.dumps([{"data": {"image": "1.jpg"}, "annotations": [{"result": [STUDIO]}]}]),
-        json.dumps([{"name": "dog", "class": 16, "confidence": 0.5, "box": {"x1": 0, "y1": 0, "x2": 2, "y2": 2}}]),
-        json.dumps({"annotations": [{"image_id": 1, "segments_info": [{"category_id": 1}]}], "categories": CATEGORIES}),
-    ],
-    ".jsonl": [
-        "\n".join(map(json.dumps, CAPTIONS)),
-        "\n".join(map(json.dumps, SAMPLES)),
-        "\n".join(map(json.dumps, BATCH)),
-    ],
-    ".csv": [
-        'image_id,caption\n1,a dog\n2,"a man, a ""cat"""\n',
-        "image_id;gender;objects\n1;Male;cat|dog\n2;Female;\n",
-        BOXES,
-        "model,value\nsat,1.5\n",
-        '1.jpg,a dog on grass\n2.jpg,"a man, a ""cat"" and more"\n',
-        "image_id,x1,y1,x2,y2\n1,0,0,3,3\n",
-    ],
-    ".tsv": [
-        "image_id\tobjects\n1\tcat|dog\n2\t\n",
-        '1\t[{"caption": "a dog", "conf": 0.5}]\n2\t[{"caption": "a man"}]\n',
-        "index\tanswer\tprediction\n0\t['a dog', 'dogs']\ta cat\n1\t[]\tFailed to obtain answer\n",
-    ],
-    ".txt": [
-        "1.jpg#0\ta dog on grass\n1.jpg#1\ta man with it\n",
-        "a dog\na man\n",
-        "0 0.5 0.5 0.2 0.3\n27 0.1 0.2 0.05 0.05 0.9\n",
-        "dog 0.1 0.2\nman 1 2\n",
-        "2 2\ndog 0.1 0.2\nman 1 2\n",
-    ],
-    ".toml": [ATTRIBUTE, PLAN],
+VECTORS = b"2 3\n" + b"".join(word + b" " + np.arange(3, dtype="<f4").tobytes() + b"\n" for word in (b"dog", b"man"))
+ARROW = arrow(pa.table({"image_id": ["1", "2"], "caption": [["a dog"], ["a man", "men"]], "references": ["x", "y"]}))
+SAVED = {
+    "set/dataset_dict.json": b'{"splits": ["val"]}',
+    "set/val/state.json": b'{"_data_files": [{"filename": "data.arrow"}], "_split": "val"}',
+    "set/val/data.arrow": ARROW,
 }
+OTHERS = [
+    ("instances.json", json.dumps(INSTANCES)),
+    ("scores.csv", "model,value\nsat,1.5\n"),
+    ("regions.csv", "image_id,x1,y1,x2,y2\n1,0,0,3,3\n"),
+    ("failed.tsv", "index\tanswer\tprediction\n0\t['a dog', 'dogs']\ta cat\n1\t[]\tFailed to obtain answer\n"),
+    ("texts.txt", "a dog\na man\n"),
+    ("glove.txt", "dog 0.1 0.2\nman 1 2\n"),
+    ("word2vec.txt", "2 2\ndog 0.1 0.2\nman 1 2\n"),
+    ("attribute.toml", ATTRIBUTE),
+    ("plan.toml", PLAN),
+    ("vectors.bin", VECTORS),
+    ("vectors.gz", gzip.compress(VECTORS)),
+    ("references.arrow", ARROW),
+    ("saved.zip", SAVED),
+]
+
+
+def archive(members: dict[str, str | bytes]) -> bytes:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, data in members.items():
+            file.writestr(name, data)
+    return target.getvalue()
+
+
+def members(data: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        return {name: file.read(name) for name in file.namelist()}
+
+
+FILES: dict[str, list[bytes]] = defaultdict(list)  # ending -> contents
+for name, content in [*((name, content) for name, (content, *_) in SHAPES.items()), *OTHERS]:
+    plain = archive(content) if isinstance(content, dict) else content
+    FILES[Path(name).suffix].append(plain.encode() if isinstance(plain, str) else plain)
 # Pieces that mean something to one of the readers.
 PIECES = [
     *(
@@ -125,68 +105,6 @@ PIECES = [
     *(b"9" * 5000, b"0x" + b"f" * 5000, b"[" * 5000, b'{"a":' * 5000, b"a." * 150),
     *(b"\xed\xa0\x80", "\u0130\u2028\x85".encode()),
 ]
-
-
-def vectors() -> bytes:
-    return b"2 3\n" + b"".join(word + b" " + np.arange(3, dtype="<f4").tobytes() + b"\n" for word in (b"dog", b"man"))
-
-
-def sheet(frame: pd.DataFrame) -> bytes:
-    book, target = openpyxl.Workbook(), io.BytesIO()
-    for row in [list(frame.columns), *frame.to_numpy().tolist()]:
-        book.active.append(row)
-    book.save(target)
-    return target.getvalue()
-
-
-def parquet(table: pa.Table) -> bytes:
-    target = io.BytesIO()
-    pyarrow.parquet.write_table(table, target)
-    return target.getvalue()
-
-
-def arrow(table: pa.Table) -> bytes:
-    target = io.BytesIO()
-    with pa.ipc.new_stream(target, table.schema) as writer:
-        writer.write_table(table)
-    return target.getvalue()
-
-
-def archive(members: dict[str, bytes]) -> bytes:
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, data in members.items():
-            file.writestr(name, data)
-    return target.getvalue()
-
-
-def members(data: bytes) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(data)) as file:
-        return {name: file.read(name) for name in file.namelist()}
-
-
-FRAME = pd.DataFrame(CAPTIONS, dtype="str")
-SHEET = sheet(FRAME)
-ARROW = arrow(pa.table({"image_id": ["1", "2"], "caption": [["a dog"], ["a man", "men"]], "references": ["x", "y"]}))
-SAVED = {
-    "set/dataset_dict.json": b'{"splits": ["val"]}',
-    "set/val/state.json": b'{"_data_files": [{"filename": "data.arrow"}], "_split": "val"}',
-    "set/val/data.arrow": ARROW,
-}
-WHOLE = {
-    ".parquet": [parquet(pa.Table.from_pandas(FRAME))],
-    ".xlsx": [SHEET],
-    ".pkl": [pickle.dumps(CAPTIONS, protocol) for protocol in (0, 2, 4)],
-    ".bin": [vectors()],
-    ".arrow": [ARROW],
-    ".zip": [
-        archive({"a.csv": BOXES.encode(), "b/c.json": json.dumps(CAPTIONS).encode()}),
-        archive(SAVED),
-        archive({"a/1.txt": b"a dog", "a/2.txt": b"a cat"}),
-    ],
-    ".gz": [gzip.compress(BOXES.encode()), gzip.compress(vectors())],
-}
-FILES = {ending: [text.encode() for text in texts] for ending, texts in PLAIN.items()} | WHOLE
 
 
 # Files that are nearly valid
@@ -239,8 +157,11 @@ NAMES = ["image_id", "caption", "objects", "class", "confidence", "x1", "y1", "x
 def tables(draw) -> bytes:
     size, names = draw(st.integers(0, 4)), draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True))
     types = {name: draw(COLUMNS) for name in names}
-    cells = {name: draw(st.lists(CELLS[own] | st.none(), min_size=size, max_size=size)) for name, own in types.items()}
-    return parquet(pa.table({name: pa.array(cells[name], own) for name, own in types.items()}))
+    cells = {
+        name: draw(st.lists(CELLS[kind] | st.none(), min_size=size, max_size=size)) for name, kind in types.items()
+    }
+    table = pa.table({name: pa.array(cells[name], kind) for name, kind in types.items()})
+    return to_bytes(lambda target: pyarrow.parquet.write_table(table, target))
 
 
 @st.composite
@@ -259,10 +180,10 @@ MADE = {
     ".json": [RECORDS.map(written), COCO.map(written)],
     ".jsonl": [RECORDS.map(lambda records: b"\n".join(map(written, records)))],
     ".parquet": [tables()],
-    ".xlsx": [inside(SHEET)],
+    ".xlsx": [inside(FILES[".xlsx"][0])],
     ".pkl": [RECORDS.map(pickle.dumps)],
-    ".zip": [inside(own) for own in WHOLE[".zip"]],
-    ".gz": [mutated(own.encode()).map(gzip.compress) for texts in PLAIN.values() for own in texts],
+    ".zip": [inside(data) for data in FILES[".zip"]],
+    ".gz": [mutated(data).map(gzip.compress) for data in FILES[".csv"] + FILES[".txt"]],
 }
 
 

@@ -225,20 +225,12 @@ def test_lists_and_numbers_as_labels(tmp_path):
 
 
 NOT_AS = {
-    "captions without a column": (captions, "a.csv", "pic,words\n1,x\n", {}, "a.csv has the columns pic, words"),
     "one column for both": (captions, "a.csv", "words,caption\n1,x\n", {"image_id": "caption"}, "needed are image_id"),
     "no such column": (captions, "a.csv", "image_id,caption\n1,x\n", {"caption": "text"}, "no column 'text'"),
     "labels without a column": (labels, "a.csv", "pic,gender\n1,x\n", {}, "pic, gender"),
     "labels without labels": (labels, "a.csv", "image_id\n1\n", {}, "image_id"),
     "objects without a column": (objects, "a.csv", "image_id,gender\n1,x\n", {}, "needed are image_id, objects"),
     "objects of which none has a name": (objects, "a.csv", "image_id,objects\n1,\n", {}, "names no object"),
-    "objects as captions": (
-        captions,
-        "a.json",
-        '{"annotations": [{"image_id": 1, "category_id": 1}], "categories": [{"id": 1, "name": "dog"}]}',
-        {},
-        "needed are image_id, caption",
-    ),
 }  # fmt: skip
 
 

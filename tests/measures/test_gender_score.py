@@ -30,7 +30,7 @@ from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import MINILM_PACKAGE, find_model
 from capbias_core.load.published import published_results
-from capbias_core.load.texts import read_texts
+from capbias_core.load.read import read_texts
 from capbias_core.measures.bias_amplification import objects_of
 from capbias_core.measures.caption_variants import texts_of
 from capbias_core.measures.gender_score import Models, load_models, scored
