@@ -162,7 +162,7 @@ class Counts:
 
         Rows of every seed count of each image but those that no seed keeps and some seed tests.
         """
-        there = kept.any(axis=0) | ~self.held_out.any(axis=0)
+        there = np.asarray(kept.any(axis=0) | ~self.held_out.any(axis=0))
         seeds, sums = np.asarray(self.seed), []
         for seed, tested in zip(self.seeds, kept, strict=True):
             counts = np.where(seeds == EVERY_SEED, there[self.image], (seeds == seed) & tested[self.image])
