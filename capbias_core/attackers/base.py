@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 import numpy as np
 
 from capbias_core.language.files import ModelFiles
-from capbias_core.types import Contributions, Progress
+from capbias_core.types import Progress
 
 # How networks here attribute a logit to words.
 INTEGRATED_GRADIENTS = "integrated gradients (Captum)"
@@ -85,21 +85,6 @@ class AttackerEntry:
         return self.lic_paper, not self.preview
 
 
-class FittedAttacker(Protocol):
-    """A trained attacker. C = 1 logit for two values (toward the second value), K for more, L for task words."""
-
-    def logits(self, corpus: Any, rows: np.ndarray) -> np.ndarray:
-        """(len(rows), C) logits of the captions at these positions of the corpus."""
-        ...
-
-    def contributions(self, corpus: Any, rows: np.ndarray) -> Contributions:
-        """What each word of these captions adds to their logits.
-
-        One whose entry says `attends` also has `attention(corpus, rows)`, an Attention of each caption.
-        """
-        ...
-
-
 class Corpus:
     """Masked captions, each distinct one once: seeds, folds and captioners repeat most of them.
 
@@ -125,7 +110,10 @@ class Attacker(Protocol[Text]):
     def fit(self, corpus, rows: np.ndarray, labels: np.ndarray, n_values: int, seed: int, tick: Progress, /) -> Any:
         """Trains on the captions at `rows`.
 
-        labels: (len(rows),) integers in [0, n_values), or (len(rows), L) booleans, which of L task words are there.
+        Returns what has `logits(corpus, rows)`, (len(rows), C): C = 1 for two values (toward the second), K for more,
+        L for task words; `contributions(corpus, rows)`, what each word adds to them; and, if its entry says
+        `attends`, `attention(corpus, rows)`. labels: (len(rows),) integers in [0, n_values), or (len(rows), L)
+        booleans, which of L task words are there.
         """
 
 

@@ -18,7 +18,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.files import readable
 from capbias_core.load.vectors import read_vectors
 from capbias_core.prepare import tokenize
-from capbias_core.prepare.align import DELTA, Aligner, Alignment, Neighbours, constant, neighbours, vocabulary
+from capbias_core.prepare.align import DELTA, Aligner, Alignment, Neighbours, constant, neighbours
 from capbias_core.types import Vectors
 from capbias_core.workspace.spec import AlignmentReference
 from capbias_core.workspace.store import Item, Workspace
@@ -165,13 +165,6 @@ def _neighbours(
 ) -> Neighbours:
     _check_looked_up({*words, *known}, frozenset(frame["word"]), option)
     return neighbours(words, known, _vectors(frame))
-
-
-def aligned_captions(
-    captions: list[str], known: frozenset[str], option: AlignmentReference | None, workspace: Workspace
-) -> list[str]:
-    """Masked human captions after alignment to the known words, for a run's option `alignment` (none: constant)."""
-    return aligner(workspace, option)(vocabulary(captions), known).captions(captions)
 
 
 def _check_looked_up(words: set[str], asked: frozenset[str], option: AlignmentReference) -> None:

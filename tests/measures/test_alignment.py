@@ -18,7 +18,7 @@ from capbias_core.load.published import published_results
 from capbias_core.load.vectors import read_vectors
 from capbias_core.measures import alignment as measure
 from capbias_core.metrics.caption_quality import has_java
-from capbias_core.prepare.align import Alignment, neighbours
+from capbias_core.prepare.align import Alignment, neighbours, vocabulary
 from capbias_core.present.alignment import constant_sentence, side_by_side
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import estimates, run_one
@@ -26,7 +26,7 @@ from capbias_core.types import RESULT_COLUMNS, Result, Vectors, silent
 from capbias_core.workspace import ingest
 from capbias_core.workspace.store import Workspace, bytes_frame
 from capbias_core.workspace.vectors import (
-    aligned_captions,
+    aligner,
     alignment_name,
     alignment_option,
     keep_vectors,
@@ -299,10 +299,10 @@ def test_aligned_captions_for_other_measures(tools):
     workspace, _, path = tools
     option, known = alignment_option(kept(workspace, path)), frozenset(["someone", "wrench", "spoon"])
     captions = ["someone spanner zzz <mask>"]
-    assert aligned_captions(captions, known, option, workspace) == ["someone wrench <unk> <mask>"]
-    assert aligned_captions(captions, known, None, workspace) == ["someone <unk> <unk> <mask>"]
+    assert aligner(workspace, option)(vocabulary(captions), known).captions(captions) == ["someone wrench <unk> <mask>"]
+    assert aligner(workspace, None)(vocabulary(captions), known).captions(captions) == ["someone <unk> <unk> <mask>"]
     with pytest.raises(CapbiasError, match="'ocarina', were not looked up in glove"):
-        aligned_captions(["someone ocarina"], known, option, workspace)
+        aligner(workspace, option)(vocabulary(["someone ocarina"]), known)
 
 
 # what is kept
