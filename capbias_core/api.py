@@ -473,7 +473,7 @@ class Asked:
         if name and metric_named(name).name not in expand_metrics(self.metrics):
             asked = ", ".join(map(str, self.metrics))
             raise CapbiasError(f"rank_by names {name}, but metrics= asks for {asked} only.", f"Add {name} to metrics=.")
-        if name and not METRICS[name].reads:
+        if name and not metric_named(name).reads:
             raise CapbiasError(
                 f"Captioners cannot be ranked by {name}, which is no mean over images and has no p.",
                 "Compare its values, or rank by another metric.",

@@ -44,8 +44,9 @@ def plan_encoder_view(
 
 def plan_scores(scored: RunSpec, attacker: str) -> RunSpec:
     """The run in which an attacker from scratch scores the whole set of a run of `caption_scores`."""
-    options = MEASURES[scored.measure].options.read({"attacker": attacker, "merge_masks": scored.merge_masks})
-    return replace(scored, options=options.effective().to_dict())
+    measure = MEASURES[scored.measure]
+    options = measure.options.read({"attacker": attacker, "merge_masks": scored.merge_masks}).effective()
+    return replace(scored, version=measure.version_with(attacker), options=options.to_dict())
 
 
 def encoder_views(workspace: Workspace, collection: str, scored: RunRow, image: str) -> dict[str, RunRow]:

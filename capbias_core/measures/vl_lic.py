@@ -130,7 +130,7 @@ def _embedder(job: Job, option: ModelReference) -> Callable[[Sequence[str]], np.
     def embed(captions: Sequence[str]) -> np.ndarray:
         corpus = attacker.corpus(list(captions))
         vectors = corpus.vectors(lambda _share, said: job.progress(LOOK, said))
-        return vectors.cpu().numpy()[corpus.copies]
+        return vectors.cpu().numpy()[corpus.place]
 
     return embed
 

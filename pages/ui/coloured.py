@@ -55,4 +55,4 @@ def attribution(scores: CaptionScores, row: int) -> None:
     number = f"{delta:.3f}" if delta >= 0.0005 else "under 0.001"
     gap = f"convergence delta {number}" if delta > 0 else ""
     if shown := ", ".join(filter(None, (method, gap))):
-        st.caption(f"Colours: {shown}", help=DELTA if gap else None)
+        st.markdown(f"Colours: {shown}", help=DELTA if gap else None)

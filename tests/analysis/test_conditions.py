@@ -33,6 +33,7 @@ from capbias_core.present.conditions import (
     panel_names,
 )
 from capbias_core.runs.condition_runs import plan_conditions
+from capbias_core.runs.run import SHARED_NOTE
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.conditions import (
     all_sets,
@@ -600,7 +601,7 @@ def test_a_run_on_shared_images_says_so(uneven, capsys):
     assert main(["list", "--json", "--workspace", str(workspace.folder)]) == 0
     listed = {run["run_id"]: run for run in json.loads(capsys.readouterr().out)["runs"]}
     (twin,) = [own for own in listed.values() if own["coverage"] == "shared_images"]
-    assert twin["run_id"] not in set(rows["run_id"]) and twin["notes"][0].startswith("Only on images that the set has")
+    assert twin["run_id"] not in set(rows["run_id"]) and SHARED_NOTE in twin["notes"]
 
 
 @pytest.mark.long

@@ -126,7 +126,7 @@ def test_a_cancelled_fit_stops(name):
 
 def test_every_entry_says_what_it_is():
     for name, entry in ATTACKERS.items():
-        assert entry.name == name and entry.title and entry.folds >= 2 and entry.seconds.a_fit > 0
+        assert entry.name == name and entry.title and entry.folds >= 2 and min(entry.seconds) > 0
     with pytest.raises(CapbiasError, match="lstm_bi, minilm, mpnet, ngram, rnn"):
         load_attacker("gru")
 

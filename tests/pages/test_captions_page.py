@@ -200,9 +200,9 @@ def test_attackers_are_chosen_on_the_page_and_say_how_they_attribute(page, works
     linear = page(captioner="first", against="human", image="3")
     assert [own.label for own in linear.get("button_group")][:1] == ["Attacker"]
     assert linear.button_group(key="by").options == ["ngram", "rnn"]
-    assert {own.value for own in linear.caption} == {"Colours: exact word sums"}
+    assert {own.value for own in linear.markdown if own.value.startswith("Colours")} == {"Colours: exact word sums"}
     network = page(captioner="first", by="gender, rnn, labels", image="3")
-    (shown,) = network.caption
+    (shown,) = [own for own in network.markdown if own.value.startswith("Colours")]
     assert shown.value == "Colours: integrated gradients (Captum), convergence delta 0.013" and shown.help
 
 

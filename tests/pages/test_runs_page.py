@@ -11,6 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from capbias_core.attributes import plain_attribute
+from capbias_core.runs.durations import Expected
 from capbias_core.runs.engine import Engine, engine_for
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.labels import mapping_details
@@ -88,7 +89,7 @@ def test_a_page_says_what_is_to_come_and_is_drawn_anew_when_a_run_ends(workspace
     monkeypatch.setattr(running.st, "rerun", lambda: drawn.append("anew"))
     monkeypatch.setattr(running.st, "progress", lambda *_args, **_more: None)
     engine, seconds = engine_for(str(workspace.folder)), {run.run_id: 1.0 for run in workspace.runs()}
-    running._poll.__wrapped__(engine, None, seconds)
+    running._poll.__wrapped__(engine, None, Expected(seconds, 3.0, False))
     assert drawn == ["anew"], "one of three runs ended"
 
 
