@@ -251,6 +251,9 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
     groups = of_groups(rows)
     shown = rows[~groups & ~of_gaps(rows)]
     _table(shown, once("table", lambda: scores_table(lettered(shown, letters, ids, metric))), letters, metric, said)
+    measured = [(spec.measure, spec.options) for spec in specs]
+    for line in protocol_notes(measured, st.session_state.get("protocol", "")):
+        note(line)
     _take_away(engine, collection, request, lettered(rows, letters, ids, metric))
     gaps = not GAPS.keys().isdisjoint(expand_metrics(request.metrics))
     if gaps:
@@ -268,9 +271,6 @@ def _caveats(engine: Engine, collection: str, request: Request, rows: pd.DataFra
     return [
         *(f"{item.name}: {warning}" for item in sets for warning in item.details.get(WARNINGS, ())),
         *(own.note for own in attributes.values()),
-        *protocol_notes(
-            [(run.spec.measure, run.spec.options) for run in measured.values()], st.session_state.get("protocol", "")
-        ),
         variants_warning(rows),
         unlearned_note(rows, {name: len(own.values) for name, own in attributes.items()}),
         _masked(engine, collection, request),
