@@ -17,17 +17,19 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from capbias_core.attackers.device import CUBLAS
 from capbias_core.errors import installed
-from capbias_core.measures.training import free_memory
 
 IDLE_SECONDS = 300.0  # then a process ends; the next call starts another one
 STOP_SECONDS = 5.0  # that a running call gets at shutdown
 # Light runs that take less in total stay in this process, since another one takes a second to start.
 MIN_SECONDS_TO_SHARE = 10.0
+CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 MEMORY_OF_A_RUN = 2.5e9  # bytes; a run on a million captions takes as many
 GPUS = "CUDA_VISIBLE_DEVICES"
 Environment = dict[str, str]
@@ -69,9 +71,10 @@ class LocalWorkers(Executor):
         killed after STOP_SECONDS."""
         with self._lock:
             self._closed = True
-            while cancel_futures and not self._calls.empty():
-                if call := self._calls.get():
-                    call[0].cancel()
+            with suppress(queue.Empty):  # a slot may take the last call meanwhile
+                while cancel_futures:
+                    if call := self._calls.get_nowait():
+                        call[0].cancel()
             threads = dict(self._threads)
             for _ in threads:
                 self._calls.put(None)
@@ -91,8 +94,6 @@ class LocalWorkers(Executor):
                     future.set_result(self._compute(slot, function))
                 except BaseException as error:  # of any kind: whoever has the future gets it
                     future.set_exception(error)
-        if process := self._processes.pop(slot, None):
-            process.communicate()  # which closes its input, so that it ends
 
     def _next(self, slot: int) -> tuple[Future, Callable] | None:
         """The next call, or None if the slot's thread must end: after a shutdown, or when it was idle for long."""
@@ -101,11 +102,16 @@ class LocalWorkers(Executor):
         except queue.Empty:
             call = None
         with self._lock:
-            if call is None and not self._closed and not self._calls.empty():
-                call = self._calls.get()  # it was submitted meanwhile, and counted on this thread
-            if call is None:
-                del self._threads[slot]
-        return call
+            if call is None and not self._closed:
+                with suppress(queue.Empty):
+                    call = self._calls.get_nowait()  # it was submitted meanwhile, and counted on this thread
+            if call is not None:
+                return call
+            del self._threads[slot]
+            process = self._processes.pop(slot, None)  # before another thread of this slot may use it
+        if process:
+            process.communicate()  # which closes its input, so that it ends
+        return None
 
     def _compute(self, slot: int, function: Callable):
         environment = self.environments[slot]
@@ -176,9 +182,20 @@ def light_environments() -> list[Environment | None]:
 def light_slots(runs: int, seconds: float) -> int:
     """How many of these slots light runs use, if memory allows it. seconds: that the runs take in total."""
     most = min(runs, _cores())
-    if most < 2 or seconds < MIN_SECONDS_TO_SHARE or not (installed("psutil") and installed("distributed")):
+    if most < 2 or seconds < MIN_SECONDS_TO_SHARE or not installed("psutil"):
         return 1
     return min(most, 1 + int(free_memory() / MEMORY_OF_A_RUN))
+
+
+def free_memory() -> int:
+    """Bytes that this process may still take: what is free on the machine, or left of its container's limit."""
+    import psutil
+
+    free = [psutil.virtual_memory().available]
+    for file in CGROUP_LIMITS:
+        with suppress(OSError, ValueError):  # no such file, or `max`
+            free.append(int(Path(file).read_text()) - psutil.Process().memory_info().rss)
+    return max(0, min(free))
 
 
 def _cores() -> int:

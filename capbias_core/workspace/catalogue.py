@@ -48,6 +48,7 @@ def open_catalogue(file: Path) -> None:
     if not file.exists():
         _make(file)
     with to_read(file) as db:
+        db.execute("BEGIN")  # one state of the file, while another process makes its tables
         version, tables = db.execute("PRAGMA user_version").fetchone()[0], _tables(db)
     if not tables:  # the process that made the file ended before it had any
         _make(file)

@@ -4,8 +4,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import BrokenExecutor, CancelledError
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -144,3 +146,13 @@ def test_the_gpus_that_the_driver_lists(monkeypatch, tmp_path):
     assert visible_gpus() == ["0", "1"]
     program.write_text("#!/bin/sh\necho 'NVIDIA-SMI has failed'\nexit 9\n")
     assert visible_gpus() == []
+
+
+def test_shutdown_does_not_wait_for_a_call_that_a_slot_took_meanwhile(monkeypatch):
+    """The queue said that it had a call, and a slot took it before shutdown did."""
+    workers = LocalWorkers([None])
+    monkeypatch.setattr(workers._calls, "empty", lambda: False)
+    ending = threading.Thread(target=partial(workers.shutdown, cancel_futures=True), daemon=True)
+    ending.start()
+    ending.join(20)
+    assert not ending.is_alive()
