@@ -22,7 +22,7 @@ from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.measures.options import Option, checked
-from capbias_core.measures.protocols import PROTOCOLS, protocol_settings
+from capbias_core.measures.protocols import protocol_metrics, protocol_settings
 from capbias_core.measures.registry import (
     MEASURES,
     METRICS,
@@ -275,7 +275,7 @@ def score(
     or COCO's JSON once parsed. labels: a table of labels. attribute: a known one such as gender, a TOML file, or a
     column of the labels. references: human captions of the same images, if no file of captions has them beside.
     metrics: by name, in any case; `lic` gives LIC and its parts, `LIC_M` itself alone; without any, `DEFAULT_METRICS`
-    or those of the protocol. attacker: one or more; `ngram` if neither it nor a protocol is given. seeds: None for
+    or those of the protocol. attacker: one or more; `ngram` if neither it nor the protocol names one. seeds: None for
     the usual number. protocol: the paper whose settings fill what is not given: `lic`, `dbac`, `imagecaptioner2`,
     `age`, `gender_score`, or `custom` for none. words: compute `report.words` now, not when it is asked for. rank_by:
     the metric by which captioners are ranked, or a metric and its direction. objects: of the images. photographs: a
@@ -437,11 +437,10 @@ class Asked:
 
     def __post_init__(self) -> None:
         settings = protocol_settings(self.protocol)
-        metrics = PROTOCOLS[self.protocol].metrics if self.protocol in PROTOCOLS else DEFAULT_METRICS
         attacker = settings.pop("attacker", DEFAULT_ATTACKER)
         seeds = settings.pop("seeds", None)
         filled = {
-            "metrics": self.metrics or metrics,
+            "metrics": self.metrics or protocol_metrics(self.protocol, DEFAULT_METRICS),
             "attackers": self.attackers or (attacker,),
             "seeds": seeds if self.seeds is None else self.seeds,
             "choices": settings | dict(self.choices),

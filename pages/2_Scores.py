@@ -16,7 +16,7 @@ from capbias_core.analysis.read import attribute_of_run, comparisons, known_resu
 from capbias_core.attackers import ATTACKERS, at_hand, attacker_entry
 from capbias_core.bundle.write import write_bundle
 from capbias_core.measures.options import MOST_SEEDS
-from capbias_core.measures.protocols import PROTOCOLS, protocol_settings
+from capbias_core.measures.protocols import PROTOCOLS, protocol_metrics, protocol_settings
 from capbias_core.measures.registry import (
     DEFAULT_GROUPS,
     GROUPS,
@@ -85,17 +85,17 @@ def main() -> None:
     held = captions_and_labels(engine, collection)
     if held is None:
         return
-    request = _request(engine, collection, *held)
+    request, protocol = _request(engine, collection, *held)
     with errors():
         specs, reasons = useful(plan(engine.workspace, request), request)
         for line in left_out(reasons, flags=False):
             note(f"{line}.")
         _run(engine, collection, specs)
-        _results(engine, collection, request, specs)
+        _results(engine, collection, request, specs, protocol)
 
 
-def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item]) -> Request:
-    """What the filters ask for; every choice is in the URL."""
+def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item]) -> tuple[Request, str]:
+    """What the filters ask for, and the protocol; every choice is in the URL."""
     side = st.sidebar
     first = originals(engine.workspace.items("captions", collection))
     captions = view.multiselect(side, "Captioners", sets, default=first, key="sets", missing="the captioner")
@@ -118,9 +118,10 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         ["", *PROTOCOLS],
         key="protocol",
         format_func=lambda name: PROTOCOLS[name].title if name else "Each measure's paper, fast attacker",
-        help="Sets the attacker, seeds, split and alignment as a paper has them. Results name each deviation.",
+        help="Sets attacker, seeds and split as a paper has them. Choose alignment below. Results name each deviation.",
     )
     settings = protocol_settings(protocol)
+    suffix = f"_{protocol}" if protocol else ""
     # The page opens on what the front page says, where anything was measured.
     known = cached.once(engine.workspace, "measured", lambda: comparisons(engine.workspace, collection, first))
     measured = [
@@ -131,7 +132,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         "Attacker",
         list(ATTACKERS),
         default=settings.get("attacker") or next((own.attacker for own in measured if at_hand(own.attacker)), None),
-        key=f"attacker_{protocol}" if protocol else "attacker",
+        key=f"attacker{suffix}",
         accept_new_options=True,
         help="ngram: a linear attacker, a preview in seconds. lstm_bi and lstm: the LIC and the DBAC paper's "
         "protocols, minutes per seed on a CPU. minilm and the rest read with a pretrained encoder; or type the folder "
@@ -144,7 +145,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         1,
         MOST_SEEDS,
         settings.get("seeds", known_seeds),
-        key=f"seeds_{protocol}" if protocol else "seeds",
+        key=f"seeds{suffix}",
         help="The papers use 10.",
     )
     seen = bool(photograph_sets(engine.workspace, collection))
@@ -153,9 +154,9 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         side,
         "Metrics",
         known,
-        default=PROTOCOLS[protocol].metrics if protocol else DEFAULT_GROUPS,
+        default=[name for name in protocol_metrics(protocol, DEFAULT_GROUPS) if name in known],
         format_func=lambda name: GROUPS[name].title,
-        key=f"metrics_{protocol}" if protocol else "metrics",
+        key=f"metrics{suffix}",
         missing="the metric",
         any_case=True,
     )
@@ -186,9 +187,9 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
     measures = {measure_of(name) for group in metrics for name in GROUPS[group].metrics}
     measures |= {MEASURES[PER_CAPTION]} if words else set()
     options = option_controls(
-        engine.workspace, collection, sorted(measures, key=lambda own: own.place), human is not None
+        engine.workspace, collection, sorted(measures, key=lambda own: own.place), human is not None, settings
     )
-    return Request(
+    request = Request(
         collection=collection,
         captions=tuple(captions),
         table=table.name,
@@ -204,6 +205,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         | {name: value for name, value in settings.items() if name not in OF_PAGE}
         | options,
     )
+    return request, protocol
 
 
 def _run(engine: Engine, collection: str, specs: list[RunSpec]) -> None:
@@ -224,7 +226,7 @@ def _run(engine: Engine, collection: str, specs: list[RunSpec]) -> None:
     progress(engine)
 
 
-def _results(engine: Engine, collection: str, request: Request, specs: list[RunSpec]) -> None:
+def _results(engine: Engine, collection: str, request: Request, specs: list[RunSpec], protocol: str) -> None:
     asked = {spec.run_id for spec in specs}
     once = partial(cached.of_runs, engine.workspace, sorted(asked))
     rows = once("rows", lambda: known_results(engine.workspace, asked))
@@ -233,7 +235,7 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
         lacking = [f"{run.spec.model}: {line}" for run in runs for line in left_out_lines(run.lacking)]
         under_way = any(run.status in ACTIVE for run in runs)
         said = "Running: the numbers appear as they arrive." if under_way else "No results yet. Press Run."
-        for line in lacking or [said]:
+        for line in [*lacking, *([said] if under_way or not lacking else [])]:
             note(line)
         return
     found = once("found", lambda: comparisons(engine.workspace, collection))
@@ -252,7 +254,7 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
     shown = rows[~groups & ~of_gaps(rows)]
     _table(shown, once("table", lambda: scores_table(lettered(shown, letters, ids, metric))), letters, metric, said)
     measured = [(spec.measure, spec.options) for spec in specs]
-    for line in protocol_notes(measured, st.session_state.get("protocol", "")):
+    for line in protocol_notes(measured, protocol):
         note(line)
     _take_away(engine, collection, request, lettered(rows, letters, ids, metric))
     gaps = not GAPS.keys().isdisjoint(expand_metrics(request.metrics))

@@ -150,8 +150,8 @@ class Seeded(Options):
     )
     test_share: float = option(
         TEST_SHARE,
-        "share of images held out in each split (default: that of the measure's paper, 0.1, or 0.2 for DBAC, DPA and "
-        "ImageCaptioner2)",
+        "share of images held out in each split (default: that of the measure's paper, 0.1, or 0.2 for DBAC, DPA, "
+        "ImageCaptioner2 and VL-LIC)",
         flag="--test-share",
         at_least=0.05,
         at_most=0.5,

@@ -1,7 +1,7 @@
 """The protocols of the papers: the settings that each paper fixes, and where it says so.
 
 A measure follows the first protocol that lists it, with the fast attacker `ngram` in place of a network. A user who
-names a protocol gets all its settings as defaults. Results name each setting that differs from the paper's.
+names a protocol gets its settings as defaults, but for those in NOT_FILLED. Results name each setting that differs.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from typing import Any
 from capbias_core.errors import unknown_name
 from capbias_core.measures.options import Options
 from capbias_core.prepare.align import DELTA
+from capbias_core.workspace.models import KINDS
 from capbias_core.workspace.vectors import alignment_name
 
 CUSTOM = "custom"
+# Compared, but not set: alignment needs a file of vectors, and of the others None or the default means the paper's.
+NOT_FILLED = ("alignment", "judge_epochs", "merge_masks", "tokenizer")
 CONTEXTUAL = f"contextual (GloVe, {DELTA:g})"
 
 
@@ -23,9 +26,9 @@ CONTEXTUAL = f"contextual (GloVe, {DELTA:g})"
 class Protocol:
     """What a paper fixes.
 
-    title: the paper. measures: names of the measures that it defines. metrics: what is measured if nothing is named.
-    settings: option -> value; `alignment` is 'constant' or 'contextual', which needs word vectors. fixed: what the
-    code of these measures always does. where: sections of the paper.
+    title: the paper. measures: names of the measures that follow it. metrics: what is measured if nothing is named.
+    settings: option -> value; `alignment` is 'constant' or 'contextual'. fixed: what the code of these measures always
+    does. where: sections of the paper.
     """
 
     title: str
@@ -41,14 +44,21 @@ PROTOCOLS = {
         "LIC (Hirota et al., CVPR 2022)",
         ("lic", "ratio_error", "bias_amplification", "caption_quality"),
         ("lic", "ratio", "error"),
-        {"attacker": "lstm_bi", "seeds": 10, "test_share": 0.1, "alignment": "constant", "merge_masks": False},
+        {
+            "attacker": "lstm_bi",
+            "seeds": 10,
+            "test_share": 0.1,
+            "alignment": "constant",
+            "merge_masks": False,
+            "tokenizer": "ptb",
+        },
         "Values balanced by downsampling, split by image. Each gendered word becomes one mask; race has no words. Adam "
         "5e-5, 20 epochs.",
         "section 5, appendices A.2 and B",
     ),
     "dbac": Protocol(
         "DBAC",
-        ("dbac", "dbac_verbs", "dpa"),
+        ("dbac", "dbac_verbs", "lic"),
         ("dbac",),
         {"attacker": "lstm", "seeds": 10, "test_share": 0.2, "alignment": "contextual", "merge_masks": False},
         "All labelled images, not balanced. The sign follows the authors' code; the equations with Q = 1 / "
@@ -66,7 +76,7 @@ PROTOCOLS = {
     ),
     "age": Protocol(
         "Reproduction of LIC with age (Baratov et al., 2023)",
-        (),
+        ("lic",),
         ("lic",),
         {"attacker": "lstm_bi", "seeds": 3, "test_share": 0.1, "alignment": "constant", "merge_masks": False},
         "As LIC. Age is young if a human caption has a young word, old if only old words.",
@@ -76,7 +86,7 @@ PROTOCOLS = {
         "Gender Score (Sabir and Padro, 2023)",
         ("object_cooccurrence", "object_distance", "word_distance", "gender_score"),
         ("cooccurrence", "gs"),
-        {"language_model": "gpt2", "sentence_encoder": "sentence-transformers/bert-base-nli-mean-tokens"},
+        {kind: KINDS[kind][1] for kind in ("language_model", "sentence_encoder")},
         "The three most confident objects of an image, 0.2 or more, without person.",
         "sections 3 and 4",
     ),
@@ -85,11 +95,16 @@ NAMES = (*PROTOCOLS, CUSTOM)
 
 
 def protocol_settings(name: str) -> dict[str, Any]:
-    """The options that a protocol sets, without alignment; {} for '' and 'custom'. Raises CapbiasError for others."""
+    """The options that a protocol sets; {} for '' and 'custom'. Raises CapbiasError for an unknown name."""
     if name and name not in NAMES:
         raise unknown_name("protocol", name, NAMES)
     settings = PROTOCOLS[name].settings if name in PROTOCOLS else {}
-    return {option: value for option, value in settings.items() if option != "alignment"}
+    return {option: value for option, value in settings.items() if option not in NOT_FILLED}
+
+
+def protocol_metrics(name: str, usual: tuple[str, ...]) -> tuple[str, ...]:
+    """What is measured if no metric is named; usual: without a protocol."""
+    return PROTOCOLS[name].metrics if name in PROTOCOLS else usual
 
 
 def protocol_of(measure: str) -> str:

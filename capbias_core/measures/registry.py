@@ -158,13 +158,13 @@ def variants_of(rows: pd.DataFrame) -> pd.Series:
 def protocol_notes(runs: Iterable[tuple[str, Mapping[str, Any]]], protocol: str = "") -> list[str]:
     """How runs differ from their protocol, a line for each measure.
 
-    runs: names of measures with the options of a run. protocol: the one that was chosen, which is named in any case; ''
-    for each measure's own; 'custom' for no line.
+    runs: names of measures with the options of a run. protocol: the one that was chosen, named for each measure that
+    follows it; '' for each measure's own; 'custom' for no line.
     """
     found: dict[str, None] = {}
     for name, options in runs:
         measure, followed = MEASURES[name], protocol or protocol_of(name)
-        if followed in PROTOCOLS:
+        if followed in PROTOCOLS and name in PROTOCOLS[followed].measures:
             differ = deviations(followed, measure.options.read(options))
             if differ or protocol:
                 but = f", but {', '.join(differ)}" if differ else ""

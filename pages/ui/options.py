@@ -21,10 +21,13 @@ OF_PAGE = ("attacker", "seeds", "merge_masks")
 AS_USUAL = "as usual"
 
 
-def option_controls(workspace: Workspace, collection: str, measures: Iterable[Measure], references: bool) -> dict:
+def option_controls(
+    workspace: Workspace, collection: str, measures: Iterable[Measure], references: bool, settings: dict[str, Any]
+) -> dict:
     """`Request.options` from the controls of these measures; what is left as usual is not in it.
 
-    references: whether human captions are chosen, which an alignment needs.
+    references: whether human captions are chosen, which an alignment needs. settings: what controls start from in place
+    of the defaults of measures.
     """
     found: dict[str, Any] = {}
     about: dict[str, tuple[Option, Any]] = {}
@@ -33,7 +36,7 @@ def option_controls(workspace: Workspace, collection: str, measures: Iterable[Me
         for name, option in measure.options.about().items():
             if name not in OF_PAGE:
                 same = name not in about or about[name][1] == defaults[name]
-                about[name] = (option, defaults[name] if same else None)
+                about[name] = (option, settings.get(name, defaults[name] if same else None))
     if "alignment" in about and references:
         found |= alignment_picker(workspace, collection)
     for name, kept in KEPT.items():

@@ -20,7 +20,9 @@ SHARES = {"lic": 0.1, "dbac": 0.2, "dbac_verbs": 0.2, "dpa": 0.2, "imagecaptione
 @pytest.mark.parametrize(("measure", "share"), SHARES.items())
 def test_measures_split_as_their_paper_does(measure, share):
     default = {field.name: field.default for field in fields(MEASURES[measure].options)}
-    assert default["test_share"] == share == PROTOCOLS[protocol_of(measure)].settings["test_share"]
+    assert default["test_share"] == share == PROTOCOLS[protocol_of(measure) or "dbac"].settings["test_share"], (
+        "the DBAC paper measures DPA"
+    )
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -34,7 +36,7 @@ def test_protocols_name_measures_metrics_and_options_that_there_are(name):
 def test_a_protocol_fills_what_is_not_given():
     asked = Asked(protocol="dbac")
     assert (asked.metrics, asked.attackers, asked.seeds) == (("dbac",), ("lstm",), 10)
-    assert asked.choices == {"test_share": 0.2, "merge_masks": False}
+    assert asked.choices == {"test_share": 0.2}
     given = Asked(("lic",), ("ngram",), 3, "dbac", {"test_share": 0.1})
     assert (given.metrics, given.attackers, given.seeds, given.choices["test_share"]) == (("lic",), ("ngram",), 3, 0.1)
     assert Asked().attackers == Asked(protocol="custom").attackers == ("ngram",) and Asked().seeds is None
@@ -50,6 +52,15 @@ def test_notes_name_a_chosen_protocol_and_other_deviations():
         ["error:", "lic", "protocol."]
     ]
     assert protocol_notes(runs, "custom") == []
+    assert protocol_notes([("refusals", {}), ("ratio_error", {})], "dbac") == [], "they follow no setting of that paper"
+
+
+def test_a_protocol_does_not_repeat_what_a_measure_does_anyway():
+    """An option that says the usual in words makes another run of the same numbers; and a captioner of transformers
+    is asked as it is, unless somebody names epochs."""
+    options = MEASURES["imagecaptioner2"].options
+    assert options.read(Asked(protocol="imagecaptioner2").choices).to_dict() == options().to_dict()
+    assert deviations("imagecaptioner2", options.read({"judge_epochs": 3})) == ["judge epochs 3 (paper: 40)"]
 
 
 def test_a_plan_takes_a_protocol_too():
