@@ -4,6 +4,7 @@
 
 captions.json: a list of {"image_id", "caption"}, one per image. references.json: the same, several per image.
 labels.csv: image_id, gender. Images with all three count. Labels are binary, assigned by others, and incomplete.
+If images have different numbers of references, capbias also reads those that only half of the images have.
 """
 
 import hashlib

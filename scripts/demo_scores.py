@@ -12,9 +12,10 @@ import zipfile
 from dataclasses import asdict
 from pathlib import Path
 
+from capbias_core.errors import CapbiasError
 from capbias_core.runs.demo import SCORED
-from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import PER_CAPTION, Request, plan
+from capbias_core.runs.run import execute
 from capbias_core.workspace.ingest import DEMO, load_demo
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
@@ -36,13 +37,16 @@ def write(workspace: Workspace, path: Path = SCORED) -> None:
             if workspace.enqueue(spec, DEMO, "demo"):
                 execute(str(workspace.folder), spec.run_id, "demo")
             run = workspace.there(spec.run_id)
+            if run.status != "finished":
+                raise CapbiasError(f"The run of {spec.model} {run.status}: {run.message}.")
             kept = json.dumps({"spec": asdict(run.spec), "notes": run.notes})
-            for name, data in [(".json", kept), *((f"/{own}", workspace.array(run.run_id, own)) for own in ARRAYS)]:
+            for name, data in [
+                (".json", kept),
+                *((f"/{own}", workspace.array(run.run_id, own)) for own in sorted(workspace.arrays(run.run_id))),
+            ]:
                 # A fixed date, so that the same runs give the same bytes.
                 archive.writestr(zipfile.ZipInfo(run.run_id + name), data, zipfile.ZIP_DEFLATED, 9)
 
-
-ARRAYS = ("corpus", "scores", "words")
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:

@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, hstack, issparse, vstack
 
+from capbias_core.prepare.tasks import rows_by_image
+
 Block = np.ndarray | csr_array
 EVERY_SEED = -1
 
@@ -55,7 +57,7 @@ class Counts:
         image_id: of each caption. codes: image ids to labels. sort: images by id, else in the order of the captions.
         """
         image, images = pd.factorize(image_id, sort=sort)
-        of_image = csr_array((np.ones(len(image)), (image, np.arange(len(image)))), shape=(len(images), len(image)))
+        of_image = rows_by_image(image, len(images))
         sums = {name: of_image @ np.asarray(column, dtype=float) for name, column in columns.items()}
         captions = np.bincount(image, minlength=len(images)).astype(float)
         return cls.by_image(images.tolist(), codes(images.tolist()), {"captions": captions, **sums})

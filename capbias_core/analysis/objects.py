@@ -15,6 +15,7 @@ from capbias_core.measures.base import of_images
 from capbias_core.measures.gender_score_common import Label, Sums, gendered, set_rows
 from capbias_core.measures.gender_score_common import object_rows as rows_by_object
 from capbias_core.measures.object_cooccurrence import COUNT, METRIC, counts
+from capbias_core.prepare.tasks import rows_by_image
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import job_of
 from capbias_core.types import silent
@@ -88,7 +89,7 @@ def paired_errors(own: Sums, other: Sums, values: int) -> pd.DataFrame:
     objects = [name for name in own.objects if name in set(other.objects)]
     ones, added = np.ones((1, values)), []
     for side, rows in ((own, row[: len(own.counts.images)]), (other, row[len(own.counts.images) :])):
-        place = csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(len(images), len(rows)))
+        place = rows_by_image(rows, len(images))
         columns = [side.objects.index(name) * values + value for name in objects for value in range(values)]
         counted = csr_array(place @ csr_array(side.by_object, dtype=float)[:, columns])
         each = counted @ kron(eye_array(len(objects)), ones.T)  # (images, objects): captions with the object

@@ -96,7 +96,9 @@ def _store_photographs(workspace: Workspace, paths: Iterable[str]) -> Item:
 def _check_source(name: str, images: Sequence[str], flags, *of_collection: str) -> None:
     """Raises CapbiasError for photographs with --collection or neither, and for its flags without it."""
     if bool(images) == bool(flags.collection):
-        raise CapbiasError(f"{name} takes either photographs or --collection.", f"See capbias images {name} --help.")
+        raise CapbiasError(
+            f"images {name} takes either photographs or --collection.", f"See capbias images {name} --help."
+        )
     _check_stray(flags, *of_collection)
 
 
@@ -157,7 +159,7 @@ def detect(
     _check_source("detect", images, flags, "name", "photographs")
     options = DetectOptions.read(given(choices, DetectOptions))
     if not options.weights:
-        raise CapbiasError("detect needs --weights.", "Name a detector: a file, or a name such as yolov8n.")
+        raise CapbiasError("images detect needs --weights.", "Name a detector: a file, or a name such as yolov8n.")
     output = checked_output(flags.output)
     with opened(flags.workspace, make=True) as workspace:
         weights = weights_option(workspace, options.weights)
@@ -291,7 +293,7 @@ class MaskFlags:
     """What is masked, by which files or names, and where it goes."""
 
     instances: Annotated[str | None, flag("COCO instances, with outlines", "FILE", INPUTS)] = None
-    boxes: Annotated[str | None, flag("boxes from detect (for box, object, both)", "FILE", INPUTS)] = None
+    boxes: Annotated[str | None, flag("boxes from images detect (for box, object, both)", "FILE", INPUTS)] = None
     references: Annotated[str | None, flag("human captions; with --collection, their name", "FILE", INPUTS)] = None
     attribute: Annotated[str | None, flag("the attribute whose objects to hide, such as gender", "NAME", INPUTS)] = None
     regions: Annotated[str | None, flag("a table image_id, x1, y1, x2, y2: list those to drop", "FILE", INPUTS)] = None
@@ -396,12 +398,12 @@ def _check_mask(images: Sequence[str], flags: MaskFlags, options: MaskOptions) -
         raise CapbiasError("--name fits one condition only.", "Leave it out, or name one condition.")
     if not flags.collection and len(files) != 1:
         raise CapbiasError(
-            "mask needs either --instances or --boxes, a file with the outlines or boxes of people.",
-            "Name COCO's instances, or boxes from detect.",
+            "images mask needs either --instances or --boxes, a file with the outlines or boxes of people.",
+            "Name COCO's instances, or boxes from images detect.",
         )
     if not (flags.collection or flags.regions or (images and flags.output)):
         lacks = "a folder for the results in --output" if images else "photographs"
-        raise CapbiasError(f"mask needs {lacks}.", "See capbias images mask --help.")
+        raise CapbiasError(f"images mask needs {lacks}.", "See capbias images mask --help.")
 
 
 def _check_output(originals: Item, workspace: Workspace, flags: MaskFlags) -> None:

@@ -8,7 +8,7 @@ from capbias_core.api import ordered
 from capbias_core.cli import cancel, resume, runs
 from capbias_core.cli.flags import ANSWER, INPUTS, OutputFlag, WorkspaceFlag, command, flag
 from capbias_core.cli.running import outcome, run_all
-from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, on_terminal, say, show, write_output
+from capbias_core.cli.terminal import DONE, checked_output, on_terminal, say, show, write_output
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.present.table import scores_table, to_csv, to_text
@@ -68,4 +68,4 @@ def run(
         write_output(to_csv(frame), path)
     else:
         show(to_text(scores_table(frame)).rstrip("\n"))
-    return RUN_FAILED if code else DONE
+    return code

@@ -58,7 +58,7 @@ from capbias_core.load import CAPTIONS, LABELS, REFERENCES
 from capbias_core.load.published import published_results, read_human_scores, read_results
 from capbias_core.load.read import read_texts
 from capbias_core.load.vectors import read_vectors
-from capbias_core.measures.alignment import DELTAS, NO_JAVA, of_same_images, sweep, sweep_table
+from capbias_core.measures.alignment import DELTAS, NO_JAVA, of_same_images, sweep, sweep_numbers, sweep_table
 from capbias_core.measures.options import Attacked
 from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics
 from capbias_core.metrics.caption_quality import has_java
@@ -425,7 +425,7 @@ def align(
         say(f"note: {NO_JAVA}")
     with ticking() as tick:
         rows = sweep(human["image_id"], unlabelled, texts, known, near, tuple(delta or DELTAS), tick)
-    write_output(csv_text(sweep_table(rows)), path)
+    write_output(csv_text(sweep_table(rows, sweep_numbers(rows))), path)
     return DONE
 
 

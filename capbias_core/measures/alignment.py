@@ -93,11 +93,14 @@ def run(job: Job) -> Outcome:
     deltas = {*DELTAS, option["delta"]}
     found = sweep(human["image_id"], job.codes, masked, known, near, deltas, job.progress)
     method, rows = f"{len(known):,} words of the model's captions known", []
+    numbers = {}
     for delta, counts in found.items():
         aligned = CONSTANT if delta is None else alignment_name(option | {"delta": delta})
-        rows += job.rows(METRICS.values(), counts, method, alignment=aligned)
+        of_delta = job.rows(METRICS.values(), counts, method, alignment=aligned)
+        numbers[delta] = {row.metric: (row.value, (row.ci_low, row.ci_high)) for row in of_delta}
+        rows += of_delta
     lacking = {} if has_java() else {"METEOR_aligned": NO_JAVA}
-    table = frame_bytes(sweep_table(found))
+    table = frame_bytes(sweep_table(found, numbers))
     return Outcome(rows, {"sweep": table}, (), lacking, {"": found[option["delta"]]})
 
 
@@ -151,13 +154,27 @@ def _likeness(pairs: Sequence[tuple[str, str]], progress: Progress) -> dict[tupl
     return dict(zip(pairs, values.tolist(), strict=True))
 
 
-def sweep_table(found: Mapping[float | None, Counts]) -> pd.DataFrame:
+# Value and 95% interval by metric.
+Numbers = Mapping[str, tuple[float, tuple[float | None, float | None]]]
+
+
+def sweep_numbers(found: Mapping[float | None, Counts]) -> dict[float | None, Numbers]:
+    """The numbers of each delta, from its counts."""
+    return {
+        delta: {
+            name: (own.value, own.interval()) for (name, _), own in estimates_of(METRICS.values(), counts, ()).items()
+        }
+        for delta, counts in found.items()
+    }
+
+
+def sweep_table(found: Mapping[float | None, Counts], numbers: Mapping[float | None, Numbers]) -> pd.DataFrame:
     """One row per delta: the share of contextual substitutions, of <unk>, and METEOR, each with its 95% interval (_low,
     _high), METEOR and <unk> under constant alignment beside (_constant), captions and images. x100."""
-    constant = {key: value for key, value in _cells(found[None]).items() if not key.startswith("contextual")}
+    constant = {key: value for key, value in _cells(numbers[None]).items() if not key.startswith("contextual")}
     beside = {_beside(key): value for key, value in constant.items()}
     rows = [
-        {"delta": delta, **_cells(own), **beside, "captions": own.size(), "images": len(own.images)}
+        {"delta": delta, **_cells(numbers[delta]), **beside, "captions": own.size(), "images": len(own.images)}
         for delta, own in found.items()
         if delta is not None
     ]
@@ -170,12 +187,11 @@ def _beside(column: str) -> str:
     return f"{name}_constant_{end}".rstrip("_")
 
 
-def _cells(counts: Counts) -> dict[str, float | None]:
-    found = {name: own for (name, _), own in estimates_of(METRICS.values(), counts, ()).items()}
+def _cells(numbers: Numbers) -> dict[str, float | None]:
     cells: dict[str, float | None] = {}
     for column, name in COLUMNS.items():
-        low, high = found[name].interval() if name in found else (None, None)
-        cells |= {column: found[name].value if name in found else None, f"{column}_low": low, f"{column}_high": high}
+        value, (low, high) = numbers.get(name, (None, (None, None)))
+        cells |= {column: value, f"{column}_low": low, f"{column}_high": high}
     return cells
 
 

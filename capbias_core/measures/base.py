@@ -357,9 +357,10 @@ class Job:
     ) -> Result:
         """A row of the results table.
 
-        n: captions or images that the value rests on. interval: where it is known already. columns: others of the row,
-        such as `group`. A metric that rests on human captions carries their alignment. The method ends with the
-        protocol of the paper and each deviation from it. Raises ValueError for a value beyond the metric's range.
+        n: captions or images that the value rests on. interval: where it is known already. columns: others of the
+        row, such as `group`. A metric that rests on human captions carries their alignment. The method ends with the
+        protocol that the measure follows and each deviation from it. Raises ValueError for a value beyond the
+        metric's range.
         """
         aligned = isinstance(self.options, Aligned) and self.spec.references and metric.side != "model"
         alignment = alignment_name(self.options.alignment) if aligned else ""
@@ -392,7 +393,7 @@ class Job:
         method: what the rows rest on, or that of a metric's name. n: captions or images (default: captions counted).
         """
         values, rows = self.attribute.values, []
-        known = by_name(*metrics)
+        counts, known = counts.taking_part, by_name(*metrics)
         found = estimates_of(known.values(), counts, values, direction)
         limits = intervals(found)
         size = counts.size() if n is None else n

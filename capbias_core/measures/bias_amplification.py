@@ -12,6 +12,7 @@ from capbias_core.aggregate import Counts
 from capbias_core.aggregate.cross_fitting import HALVINGS, cross_fitted
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import (
+    DIFFERENCE,
     NOTHING_MORE,
     Group,
     Job,
@@ -21,7 +22,6 @@ from capbias_core.measures.base import (
     Outcome,
     by_name,
     run_available,
-    zero,
 )
 from capbias_core.measures.caption_side import (
     LEAST,
@@ -61,12 +61,11 @@ SIGNS: dict[str, tuple[Callable[[Table], np.ndarray], bool]] = {
 def _metrics(name: str, title: str, source: str, explanation: str, needs: Needs, formula: Callable) -> list[Metric]:
     """A metric that adds up changes of pairs (a value and a word), each with the sign that it has on the human side;
     and the same with signs from other images."""
-    facts = (100, zero, "lower", (-100, 100))
     return [
         Metric(
             name,
             title,
-            *facts,
+            *DIFFERENCE,
             source,
             f"{explanation} The paper's value, without an interval: signs and changes are of the same captions.",
             digits=2,
@@ -77,7 +76,7 @@ def _metrics(name: str, title: str, source: str, explanation: str, needs: Needs,
         Metric(
             f"{name}_crossfit",
             f"{name}, cross-fitted signs",
-            *facts,
+            *DIFFERENCE,
             "capbias 2026, docs/statistics.md",
             f"{name} with each pair's sign taken from other images than those that its change is measured on. Its "
             "interval allows for signs that the images leave open.",

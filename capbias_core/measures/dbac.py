@@ -40,7 +40,7 @@ from capbias_core.measures.options import Aligned, Attacked, Split80
 from capbias_core.measures.training import AttackerTrainer, CaptionList, attacker_of
 from capbias_core.metrics.dbac import accuracy, inverse_cross_entropy, normalised, pair_weight, pattern_weight
 from capbias_core.prepare import held_out_count, image_split
-from capbias_core.prepare.tasks import mask_objects, named_at_spaces, object_names, phrases
+from capbias_core.prepare.tasks import mask_objects, named_at_spaces, object_names, phrases, rows_by_image
 from capbias_core.types import A_TO_T, T_TO_A, Result, left_out_lines
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.vectors import aligner, alignment_method
@@ -100,7 +100,7 @@ def _reading(formula: Callable[[Side, Side], np.ndarray]) -> dict[str, Any]:
 
 def amplification(name: str, title: str, explanation: str, variant: str) -> Metric:
     """DBAC itself by one variant."""
-    facts = (name, title, 100, zero, "lower", (-100, 100), SOURCE, explanation)
+    facts = (name, title, *DIFFERENCE, SOURCE, explanation)
     return Metric(*facts, level=False, **_reading(lambda model, human: normalised(model(variant), human(variant))))
 
 
@@ -176,9 +176,9 @@ class TaskWords(Protocol):
         """Of these images those whose task words are known, for T->A."""
         ...
 
-    def of_captions(self, sides: Sequence[CaptionSide], who: Sequence[str]) -> tuple[list[str], list[csr_array], str]:
-        """Names, (n, L) booleans of each side, which captions have them, and the same in words. who: whose captions
-        each side has. Raises NotMeasurable where captions have none."""
+    def of_captions(self, sides: Sequence[CaptionSide], who: Sequence[str]) -> tuple[list[csr_array], str]:
+        """(n, L) booleans of each side, which captions have them, and what they are, in words. who: whose captions each
+        side has. Raises NotMeasurable where captions have none."""
         ...
 
     def patterns(self, side: CaptionSide) -> csr_array:
@@ -212,7 +212,7 @@ class Objects:
             return images
         return list(self.annotated.index.intersection(images))
 
-    def of_captions(self, sides: Sequence[CaptionSide], who: Sequence[str]) -> tuple[list[str], list[csr_array], str]:
+    def of_captions(self, sides: Sequence[CaptionSide], who: Sequence[str]) -> tuple[list[csr_array], str]:
         every = list(object_names())
         for side, whose in zip(sides, who, strict=True):
             if not side.objects.sum():
@@ -222,7 +222,7 @@ class Objects:
                 )
         kept = np.flatnonzero(sum(side.objects.sum(axis=0) for side in sides))
         named = [side.objects[:, kept] for side in sides]
-        return [every[place] for place in kept], named, f"{len(kept)} objects that captions name"
+        return named, f"{len(kept)} objects that captions name"
 
     def patterns(self, side: CaptionSide) -> csr_array:
         return named_at_spaces(side.frame["caption"])
@@ -245,7 +245,7 @@ class Objects:
 
 def on_images(side: CaptionSide, named: csr_array) -> csr_array:
     """(n_images, L) booleans: a caption of the image has it. named: (n, L) of captions of one side."""
-    found = csr_array(_by_image(side.image, len(side.images)) @ named)
+    found = csr_array(rows_by_image(side.image, len(side.images)) @ named)
     found.data[:] = 1
     return found
 
@@ -319,7 +319,7 @@ def small_batches(attacker: Attacker, training: int) -> tuple[Attacker, str]:
 
 def _guess_value(job: Job, words: TaskWords, sides: Sequence[CaptionSide], progress) -> tuple[Counts, str]:
     """A->T: the value guessed from captions whose attribute words are masked."""
-    _, named, which = words.of_captions(sides, (job.spec.model, "people"))
+    named, which = words.of_captions(sides, (job.spec.model, "people"))
     y = sides[0].y
 
     def truth(test: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -382,11 +382,6 @@ def _sizes(job: Job, sides: Sequence[CaptionSide]) -> str:
     return f"{images - test:,} training and {test:,} test images per seed, not balanced."
 
 
-def _by_image(image: np.ndarray, n_images: int) -> csr_array:
-    """(n_images, n) that sums rows of captions by image."""
-    return csr_array((np.ones(len(image)), (image, np.arange(len(image)))), shape=(n_images, len(image)))
-
-
 def _counts(
     trainer: AttackerTrainer,
     job: Job,
@@ -410,7 +405,7 @@ def _counts(
     read = (("model", "the model's captions", None), ("human", "the human captions", lists[0]))
     for place, (name, what, align_to) in enumerate(read):
         side, own, group, patterns = sides[place], tasks[place], groups[place], _patterns(patterned[place])
-        of_image = _by_image(side.image, len(images))
+        of_image = rows_by_image(side.image, len(images))
         said = {"with task": own, "with value": side.labelled, "with pattern": patterns.T, "with group": group}
         columns = {f"{name} {column}": csr_array(of_image @ of_caption) for column, of_caption in said.items()}
         every = np.full(len(images), EVERY_SEED)
@@ -420,7 +415,7 @@ def _counts(
             rows, label, seen = side.rows(lists[place][index], test), one_hot(y[test], k), by_seed[split.seed]
             found = _guessed(own[rows], label, patterns[:, rows], group[rows], truth(test, logits))
             for column, of_caption in found.items():
-                seen[column] = seen.get(column, 0) + _by_image(test, len(images)) @ of_caption
+                seen[column] = seen.get(column, 0) + rows_by_image(test, len(images)) @ of_caption
         for split in splits:
             columns = {f"{name} {column}": csr_array(sums)[split.test] for column, sums in by_seed[split.seed].items()}
             parts.append(Counts(images, y, columns, split.test, np.full(len(split.test), split.seed), training))

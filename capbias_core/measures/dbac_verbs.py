@@ -42,7 +42,7 @@ class Verbs:
     def known(self, images: list[str]) -> list[str]:
         return images
 
-    def of_captions(self, sides: Sequence[CaptionSide], who: Sequence[str]) -> tuple[list[str], list[csr_array], str]:
+    def of_captions(self, sides: Sequence[CaptionSide], who: Sequence[str]) -> tuple[list[csr_array], str]:
         names, _, _, which = self.of_images(sides)
         own = [self._of_captions(side, names) for side in sides]
         for named, whose in zip(own, who, strict=True):
@@ -52,7 +52,7 @@ class Verbs:
                     f"{', '.join(names[:3])}.",
                     "Check that they are in English.",
                 )
-        return names, own, which
+        return own, which
 
     def patterns(self, side: CaptionSide) -> csr_array:
         return named_verbs(list(side.frame["caption"]), self.left_out)[1]

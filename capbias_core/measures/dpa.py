@@ -103,7 +103,7 @@ def run(job: Job) -> Outcome:
 
 def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess], part: int) -> tuple[Counts, str]:
     """The mean loss of each held-out image on each side, by seed; and a note."""
-    side, rows, training, note = sides[0], [], [], ""
+    side, rows, sizes = sides[0], [], []
     for done, seed in enumerate(job.spec.seeds):
         job.progress((part + done / len(job.spec.seeds)) / 2, f"seed {done + 1} of {len(job.spec.seeds)}")
         rng = np.random.default_rng(child_seed(seed, BOOTSTRAP))
@@ -117,13 +117,14 @@ def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess],
             for name, truth in (("model", model), ("human", human))
         }
         rows.append(pd.DataFrame({"image": test, "seed": seed, "images": 1.0, **found}))
-        training.append(len(train))
-        note = f"{len(train):,} training and {len(test):,} test images, not balanced."
-        if not kept.all():
-            note += f" {(~kept).sum():,} images do not take part: their objects or values are not known or not named."
+        sizes.append((len(train), len(test), (~kept).sum()))
     table = {name: own.to_numpy() for name, own in pd.concat(rows, ignore_index=True).items()}
-    image, seed, trained_on = table.pop("image"), table.pop("seed"), round(np.mean(training))
-    return Counts(tuple(side.images), side.y, table, image, seed, trained_on), note
+    image, seed = table.pop("image"), table.pop("seed")
+    training, tested, left_out = np.round(np.mean(sizes, axis=0)).astype(int).tolist()
+    note = f"{training:,} training and {tested:,} test images per seed on average, not balanced."
+    if left_out:
+        note += f" {left_out:,} images do not take part: their objects or values are not known or not named."
+    return Counts(tuple(side.images), side.y, table, image, seed, training), note
 
 
 def _check_size(train: int, test: int) -> None:

@@ -17,6 +17,7 @@ from capbias_core.attributes import need_words
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import NEUTRAL, NOTHING_MORE, Job, Metric, Needs, Outcome, estimates_of, zero
 from capbias_core.measures.options import Options, option
+from capbias_core.measures.protocols import protocol_text
 from capbias_core.metrics.gender_score import bias_ratio
 from capbias_core.prepare.tasks import Encoded, encode_rows, named_objects, object_names, phrases
 from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, Result
@@ -313,7 +314,9 @@ class Label:
 
     @classmethod
     def of(cls, job: Job, method: str, encoder: str = "") -> Label:
-        return cls(job.attribute.name, job.spec.model, method, encoder, job.spec.coverage)
+        protocol = protocol_text(job.spec.measure, job.options)
+        text = "; ".join(filter(None, [method, protocol]))
+        return cls(job.attribute.name, job.spec.model, text, encoder, job.spec.coverage)
 
     def row(self, key: tuple[str, str], value: float, limits: tuple, n: int, name: str = "") -> Result:
         """A row of a metric and direction; without an interval from fewer than FEWEST captions."""

@@ -251,7 +251,7 @@ def _outcome(job: Job, sides: Mapping[str, Guesses], splits) -> Outcome:
     method += trained_on(attacker, job.options.deterministic) + encoded_by(job.options.encoder)
     rows = job.rows(metrics, counts, method, n=test, device=device_of(attacker))
     if HUMAN in sides:
-        found = estimates_of(metrics, counts, job.attribute.values)
+        found = estimates_of([METRICS["LIC_by_H"], METRICS["LIC_by_M"]], counts, job.attribute.values)
         verdict = verdict_of(found["LIC_by_H", ""], found["LIC_by_M", ""])
         rows = [replace(row, verdict=verdict) if row.metric == "LIC" else row for row in rows]
     return Outcome(rows, {}, tuple(_notes(job, train, test, len(sides[MODEL].images))), counts={"": counts})

@@ -37,9 +37,8 @@ def run(job: Job) -> Outcome:
     model, human = (_shares(side) for side in sides)
     counts, images = Counts.by_image(sides[0].images, sides[0].y, {"model": model, "human": human}), sides[0].images
     method = "captions that name the value and no other, an image's captions together counting once"
-    rows = job.rows([METRIC], counts, method, n=len(images))
-    if len(images) < FEWEST:
-        rows = [replace(row, ci_low=None, ci_high=None, interval="") for row in rows]
+    few = f"fewer than {FEWEST} images" if len(images) < FEWEST else ""
+    rows = job.rows([replace(METRIC, no_interval=few)], counts, method, n=len(images))
     notes = tuple(filter(None, [of_no_value(*sides[::-1]).strip()]))
     return Outcome(rows, {}, notes, counts={"": counts})
 

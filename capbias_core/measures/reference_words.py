@@ -19,7 +19,7 @@ from capbias_core.measures.base import (
     of_images,
     with_gaps,
 )
-from capbias_core.prepare.tasks import NOUN, VERB, Encoded, encode, lemmas
+from capbias_core.prepare.tasks import NOUN, VERB, Encoded, encode, lemmas, rows_by_image
 
 
 def _recall(name: str, kind: str) -> Metric:
@@ -67,7 +67,7 @@ def covered(frame: pd.DataFrame, human: pd.DataFrame, left_out: frozenset[str] =
     for name, kind in KINDS.items():
         own = counts & np.array([tag.startswith(kind) for _, tag in known])
         by_caption = _with_lemmas(encoded, own, lemma, len(names))[n:]
-        of_image = csr_array((np.ones(len(human)), (image[n:], np.arange(len(human)))), (len(images), len(human)))
+        of_image = rows_by_image(image[n:], len(images))
         people = (of_image @ by_caption)[image[:n]]
         found |= {f"{name} in both": said.multiply(people).sum(axis=1), name: people.sum(axis=1)}
     return found

@@ -23,7 +23,6 @@ from capbias_core.workspace.models import embeddings_folder, model_path
 
 # Whose captions are read, and by attackers trained on whose if on the other side's; `AttackerTrainer.crossed`.
 MODEL_BY_HUMAN, HUMAN_BY_MODEL = "model_by_human", "human_by_model"
-SHARE_OF_MEMORY = 0.5  # of what is free; estimates are rough, and others use the machine too
 
 
 @dataclass(frozen=True)
@@ -90,14 +89,6 @@ def unread_notes(what: str, lists: Sequence[CaptionList]) -> list[str]:
     ]
 
 
-def free_memory() -> int:
-    """Bytes that this process may still take: what is free on the machine, or left of its container's limit."""
-    import psutil
-    from distributed.system import MEMORY_LIMIT
-
-    return max(0, min(psutil.virtual_memory().available, MEMORY_LIMIT - psutil.Process().memory_info().rss))
-
-
 def attacker_of(job: Job) -> Attacker[str]:
     """The attacker of a run, on the device that was asked for. Raises CapbiasError where its encoder is gone."""
     options, model = job.options, None
@@ -155,7 +146,7 @@ class AttackerTrainer:
 
     def fit(self, corpus, cases: Sequence[Case], what: str) -> Iterator:
         """The trained attacker of each case, in order; several train side by side if their kind can."""
-        before, together = self.done, len(cases) > 1 and hasattr(self.attacker, "fit_many")
+        before, together = self.done, len(cases) > 1 and getattr(self.attacker, "fit_many", None)
 
         def tick(share: float, text: str) -> None:
             done = share * len(cases)

@@ -17,18 +17,18 @@ unrelated ones, so higher is better only beside METEOR_aligned. Of unknown_share
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from capbias_core.errors import CapbiasError
 from capbias_core.metrics.arguments import alike, counts
+from capbias_core.metrics.share import share
 
 
 def contextual_share(substituted: ArrayLike, unknown: ArrayLike) -> float:
     """Words of each caption that were substituted by a word, and that became <unk>. nan if there are none of either."""
     became, lost = counts("substituted", substituted), counts("unknown", unknown)
     alike(("substituted", became), ("unknown", lost))
-    return _share(became.sum(), became.sum() + lost.sum())
+    return float(share(became.sum(), became.sum() + lost.sum()))
 
 
 def unknown_share(unknown: ArrayLike, words: ArrayLike) -> float:
@@ -37,8 +37,4 @@ def unknown_share(unknown: ArrayLike, words: ArrayLike) -> float:
     alike(("unknown", lost), ("words", every))
     if (lost > every).any():
         raise CapbiasError("unknown must not exceed words, but does for some captions.")
-    return _share(lost.sum(), every.sum())
-
-
-def _share(part: np.number, whole: np.number) -> float:
-    return float(part / whole) if whole else float("nan")
+    return float(share(lost.sum(), every.sum()))

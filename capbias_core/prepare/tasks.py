@@ -334,5 +334,10 @@ def pair_counts(image: np.ndarray, n_images: int, values: csr_array, tasks: csr_
     ones = csr_array(np.ones((n, 1), dtype=np.int32))
     pairs = [tasks.multiply(values[:, [column]]) for column in range(values.shape[1])]
     by_caption = csr_array(hstack([ones, values, tasks, *pairs]))
-    of_image = csr_array((np.ones(n, dtype=np.int32), (image, np.arange(n))), shape=(n_images, n))
-    return csr_array(of_image @ by_caption)
+    return csr_array(rows_by_image(image, n_images) @ by_caption)
+
+
+def rows_by_image(image: np.ndarray, n_images: int) -> csr_array:
+    """(n_images, n): its product with (n, ...) rows of captions sums them by image. image: (n,) place of each image."""
+    n = len(image)
+    return csr_array((np.ones(n, dtype=np.int32), (image, np.arange(n))), shape=(n_images, n))

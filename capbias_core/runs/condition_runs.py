@@ -63,12 +63,8 @@ def plan_conditions(
             f"The captioner {captioner!r} has captions under one condition only ({', '.join(sets)}).",
             "Name the condition of a set on the Masking page, or with import --captioner NAME --condition NAME.",
         )
-    tables = [item for item in workspace.items("attributes", collection) if attribute in item.details["attributes"]]
-    if not tables:
-        known = {name for item in workspace.items("attributes", collection) for name in item.details["attributes"]}
-        raise unknown_name("attribute", attribute, sorted(known))
     human = references or next((item.name for item in human_sets(workspace, collection)), "")
-    table = table or table_with(tables, attribute)
+    table = table or table_with(workspace.items("attributes", collection), attribute)
     names_values = attribute_of(table, attribute)[0].names_values
     wanted, lacking = [], []
     for name in map(str.lower, metrics):

@@ -25,7 +25,7 @@ from typing import Any
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.places import checked_path
-from capbias_core.measures.protocols import PROTOCOLS, protocol_settings
+from capbias_core.measures.protocols import protocol_metrics, protocol_settings
 from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, METRICS, expand_metrics, measure_of
 from capbias_core.runs.plan import Request
 from capbias_core.toml import read_toml, start_of
@@ -165,9 +165,9 @@ def _request(collection: str, given: Any, where: str) -> Request:
     lists = {name: tuple(_typed(each, str, where) for each in own.pop(name, ())) for name in ("captions", "metrics")}
     protocol = own.pop("protocol", "")
     settings = protocol_settings(protocol)
-    own = {name: settings.pop(name) for name in ("attacker", "seeds", "merge_masks") if name in settings} | own
+    own = {name: settings.pop(name) for name in ("attacker", "seeds") if name in settings} | own
     own["options"] = settings | own.get("options", {})
-    metrics = lists["metrics"] or (PROTOCOLS[protocol].metrics if protocol in PROTOCOLS else DEFAULT_GROUPS)
+    metrics = lists["metrics"] or protocol_metrics(protocol, DEFAULT_GROUPS)
     more: dict[str, Any] = {"references": ONLY} | own
     return Request(collection, lists["captions"], more.pop("labels", ""), metrics=metrics, **more)
 

@@ -41,6 +41,11 @@ class PairCorpus:
     vectors: np.ndarray | None = None
 
     @cached_property
+    def pictures(self) -> np.ndarray:
+        """A sum that tells pictures apart, for a checkpoint's name: all of many photographs would take long to read."""
+        return self.sight.sum(axis=-1)
+
+    @cached_property
     def tokens(self) -> list[list[str]]:
         return [caption.split() for caption in self.captions]
 
@@ -48,13 +53,12 @@ class PairCorpus:
         self, network: nn.Module, rows: np.ndarray, vocabulary: dict[str, int], device: torch.device
     ) -> Callable[[np.ndarray], Tensor]:
         """Places among these rows to the logits (B, C) of a network, which reads (pictures, captions, places)."""
-        images, place = np.unique(self.image[rows], return_inverse=True)
-        sight = torch.from_numpy(self.sight[images]).to(device)
+        sight, image = torch.from_numpy(self.sight), torch.from_numpy(self.image[rows])
         if self.vectors is not None:
             text: Encoded | Tensor = torch.from_numpy(self.vectors[rows]).to(device)
         else:
             text = encode([self.tokens[row] for row in rows], vocabulary, device)
-        return lambda own: network(sight[torch.from_numpy(place[own])], text, own)
+        return lambda own: network(sight[image[own]].to(device), text, own)
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,7 @@ class PairReader(NetworkAttacker):
         def batches(rng: np.random.Generator) -> list[np.ndarray]:
             return cut(rng.permutation(len(split[0])), self.batch)
 
-        images = corpus.sight.sum(axis=-1)  # of many photographs: all of it would take long to read
-        reads = [images, corpus.image[rows], *([] if corpus.vectors is None else [corpus.vectors[rows]])]
+        reads = [corpus.pictures, corpus.image[rows], *([] if corpus.vectors is None else [corpus.vectors[rows]])]
         captions = np.frombuffer("\n".join(corpus.captions[row] for row in rows).encode(), dtype=np.uint8)
         logits = corpus.reader(network, rows, words, device)
         learn(network, logits, labels + self.first_answer, split, batches, self, seed, [*reads, captions], tick)

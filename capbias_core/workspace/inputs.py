@@ -42,6 +42,7 @@ from capbias_core.workspace.labels import (
     holds,
     resolve_attribute,
     table_with,
+    tables_with,
 )
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.spec import ModelReference
@@ -232,15 +233,13 @@ def _by_name(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -
         if labels not in [item.name for item in tables]:
             raise unknown_name("table of labels", str(labels), [item.name for item in tables])
         tables = [item for item in tables if item.name == labels]
-    attribute, known = given.attribute, {name for item in tables for name in item.details.get("attributes", ())}
-    if attribute not in known:
-        if derivable(attribute, given.own_attributes):
-            raise CapbiasError(
-                f"No table of the collection {collection!r} has labels of {attribute!r}.",
-                f"Derive them from human captions: capbias labels derive {attribute} --references NAME "
-                f'--collection "{collection}"',
-            )
-        raise unknown_name("attribute", attribute, known)
+    attribute = given.attribute
+    if not tables_with(tables, attribute) and derivable(attribute, given.own_attributes):
+        raise CapbiasError(
+            f"No table of the collection {collection!r} has labels of {attribute!r}.",
+            f"Derive them from human captions: capbias labels derive {attribute} --references NAME "
+            f'--collection "{collection}"',
+        )
     table = table_with(tables, attribute).name
     if others := [item.name for item in tables if attribute in item.details["attributes"] and item.name != table]:
         tell(f"labels of {attribute}: {table}; not used: {', '.join(others)}")

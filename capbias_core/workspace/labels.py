@@ -77,12 +77,15 @@ def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
 
 
 def table_with(tables: Iterable[Item], attribute: str) -> Item:
-    """The newest of some tables of labels, oldest first, that has an attribute; one of them has.
+    """The newest of some tables of labels, oldest first, that has an attribute.
 
     Labels that people gave go before labels that were derived from captions. Of one file's columns by several
-    annotators, which are a table each, it is the first.
+    annotators, which are a table each, it is the first. Raises CapbiasError if none has it.
     """
+    tables = list(tables)
     having = tables_with(tables, attribute)
+    if not having:
+        raise unknown_name("attribute", attribute, attributes_in(tables))
     given = [own for own in having if not is_derived(own)] or having
     return next(own for own in given if own.hash == given[-1].hash)
 

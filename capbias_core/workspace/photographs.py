@@ -102,7 +102,7 @@ def masked_so(workspace: Workspace, collection: str, condition: str | None) -> s
     folders = f"several folders ({', '.join(found)})" if found else "no folder"
     raise CapbiasError(
         f"{collection!r} has {folders} of photographs for captions of the condition {condition!r}.",
-        "Name one with --photographs; mask photographs with mask, or name a folder with import --kind images.",
+        "Name one with --photographs; mask photographs with images mask, or name a folder with import --kind images.",
     )
 
 

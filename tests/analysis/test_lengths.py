@@ -72,3 +72,10 @@ def test_what_cannot_be_cut_is_refused(workspace):
         keep_cuts(workspace, "c", item.name)
     with pytest.raises(CapbiasError, match="not -1"):
         keep_cuts(workspace, "c", "model", [-1])
+
+
+def test_an_attribute_without_labels_is_named_in_one_line(workspace, capsys):
+    place = ["--collection", "c", "--workspace", str(workspace.folder)]
+    assert cli.main(["score", "--view", "lengths", "--captioner", "model", "--attribute", "race", *place]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("error: ") and "race" in last and "gender" in last

@@ -408,7 +408,7 @@ def test_meteor_of_the_sweep(tools):
     assert constant[4] == nearest[4] == 1, "a caption that stays as it is"
     assert len(set(constant[:4])) == 1, "one of three words is left, whichever the others were"
     assert len(set(nearest[:3])) == 1 and nearest[0] > 2 * nearest[3] > 0
-    table = measure.sweep_table(found)
+    table = measure.sweep_table(found, measure.sweep_numbers(found))
     assert table["METEOR"].tolist() == pytest.approx([100 * nearest.mean()])
     assert table["METEOR_constant"].tolist() == pytest.approx([100 * constant.mean()])
     assert (table["METEOR_low"] < table["METEOR"]).all() and (table["METEOR_high"] > table["METEOR"]).all()

@@ -134,8 +134,8 @@ def learn(
     """Train a network in place; afterwards it has the weights of the best epoch and is in evaluation mode.
 
     logits: positions of captions to (B, C), with gradients. split: positions to train on and to set aside. batches:
-    those of an epoch, as places in split[0]. settings: an attacker's. reads: what is
-    learned from, which names the checkpoint.
+    those of an epoch, as places in split[0]. settings: an attacker's. reads: what is learned from, which names the
+    checkpoint.
     """
     kept, aside = split
     device = next(network.parameters()).device
