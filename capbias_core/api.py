@@ -631,7 +631,7 @@ def _sentence(
     """The captioner that answers first by this encoder (present/headline.py) and its answer; else its first number."""
     found = headline(workspace, kept.collection, frame[frame["encoder"] == encoder])
     if found:
-        return found.captioner, f"{found.headline} {found.support}{_by_others(frame, found.captioner, encoder)}"
+        return found.captioner, f"{found.text}{_by_others(frame, found.captioner, encoder)}"
     row = table[table["metric"] == leading(list(dict.fromkeys(table["metric"])))].iloc[0]
     alike = (table["model"] == row["model"]) & (table["direction"] == row["direction"])
     added = table[alike & (table["metric"] == f"{row['metric']}_added")]

@@ -12,7 +12,6 @@ from scipy.sparse import csr_array
 from capbias_core.aggregate.bootstrap import percentiles, resampled_sums, share_interval
 from capbias_core.aggregate.counts import Counts
 from capbias_core.aggregate.refits import OF_DIFFERENCE, OF_LEVEL, UNBOUNDED, Span, refit_interval
-from capbias_core.metrics.share import share as part_of_whole
 from capbias_core.metrics.share import share as part_over_whole
 
 BOOTSTRAP_SEED = 20220619
@@ -218,4 +217,4 @@ def intervals(estimates: Mapping[Name, Estimate]) -> dict[Name, tuple[float, flo
 
 def quotient(sums: np.ndarray) -> np.ndarray:
     """(..., 2) sums to (...) values: numerator / denominator."""
-    return part_of_whole(sums[..., 0], sums[..., 1])
+    return part_over_whole(sums[..., 0], sums[..., 1])

@@ -361,6 +361,17 @@ def first_request(workspace: Workspace, collection: str, attribute: str = "") ->
     return Request(collection, tuple(captions), table.name, attribute, DEFAULT_GROUPS, named, words=True)
 
 
+def first_attribute(workspace: Workspace, collection: str) -> str:
+    """The attribute that pages open on: the first that captions have words for among those with an answer, else the
+    one of the best answer, else the first that a request without an attribute asks for; '' if there are no labels."""
+    answered = comparisons(workspace, collection, originals(workspace.items("captions", collection)))
+    by_name = {comparison.attribute.name: comparison.attribute for comparison in answered}
+    asked = first_request(workspace, collection)
+    named = [name for name in attributes_in(workspace.items("attributes", collection)) if name in by_name]
+    usual = (name for name in named if by_name[name].names_values and parts_of(name) is None)
+    return next(usual, answered[0].attribute.name if answered else asked.attribute if asked else "")
+
+
 def runs_with(runs: Iterable[RunRow], labels: Mapping[str, Item]) -> list[RunRow]:
     """Those of some runs that read one of these attributes in its table of labels. labels: attribute -> table."""
     named = ((run, run.spec.attribute["name"]) for run in runs)

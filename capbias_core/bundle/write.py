@@ -308,7 +308,7 @@ def _report(
     )
     parts = ReportParts(
         title=f"{collection}: societal bias in image captions",
-        answer=(said.headline, " ".join([said.support, *elsewhere])) if said else ("", ""),
+        answer=(said.headline, " ".join([said.support, said.details, *elsewhere])) if said else ("", ""),
         tables=in_blocks(scores_table(rows)),
         table_note=f"Value ± standard deviation over attacker seeds [interval, {intervals_over(rows)}].{share}",
         charts=charts,

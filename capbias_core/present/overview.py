@@ -14,16 +14,17 @@ from capbias_core.types import A_TO_T, T_TO_A, Attribute
 
 WAYS = (A_TO_T, T_TO_A)
 NOT_YET = "Not measured yet."
-OBJECTS = "Which objects its captions bring together with one {name} more often, or less, than people do."
+OBJECTS = "Which objects its captions mention with one {name} more often than people do."
 
 
 @dataclass(frozen=True)
 class Line:
-    """A question that a researcher asks next, what is known, and the name of the page that shows it."""
+    """A question that a researcher asks next, what is known, and the page and tab that show it."""
 
     question: str
     said: str
     page: str
+    tab: str
 
 
 def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensitivity | None) -> list[Line]:
@@ -33,18 +34,18 @@ def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensi
     model = rows["model"].iloc[0] if len(rows) else ""
     # Without words for the attribute captions name no value, alone or beside an object.
     lines = (
-        [Line(f"Does it name another {name} than the label?", _named(rows, attribute), "Scores")]
+        [Line(f"Does it name another {name} than the label?", _named(rows, attribute), "Scores", "Table")]
         if attribute.names_values
         else []
     )
-    lines.append(Line("In which direction?", _direction(rows, attribute, attacker), "Directions"))
-    others = f"Only {attacker} was run."
+    lines.append(Line("In which direction?", _direction(rows, attribute, attacker), "Scores", "Directions"))
+    others = f"Not tested yet: only {attacker} was run."
     if own is not None:
         said = encoder_note(own, model)
         others = f"{said[0].upper()}{said[1:]} ({', '.join(own.encoders)})." if model in own.signs else others
-    lines.append(Line("Would another attacker say so?", others, "Encoders"))
+    lines.append(Line("Does another encoder agree?", others, "Scores", "Encoder sensitivity"))
     if attribute.names_values:
-        lines.append(Line("Because of which objects?", OBJECTS.format(name=name), "Objects"))
+        lines.append(Line("Because of which objects?", OBJECTS.format(name=name), "Captions", "Objects"))
     return lines
 
 

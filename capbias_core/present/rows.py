@@ -116,7 +116,8 @@ def _interval_row(
 ) -> str:
     name = escape(row["model"])
     shown = interval(row)
-    told = " · ".join(filter(None, (letters.get(row["model"], ""), row.get("verdict", ""))))
+    letter = letters.get(row["model"], "")
+    told = " ".join(filter(None, (row.get("verdict", ""), f"({letter})" if letter else "")))
     spread = f"; ±{row['spread']:.2f} std over {counted(int(row['seeds']), 'seed')}" if pd.notna(row["spread"]) else ""
     text, other = f"{row['metric']} {row['value']:.2f} [{low:.2f}, {high:.2f}] {interval_over(row)}{spread}", ""
     if dot := second.get(row["model"]):
@@ -206,7 +207,7 @@ def overview_rows(lines: Sequence[Line], view: dict[str, str]) -> str:
     """HTML: a row a question, a link to the page that shows more, and what is known. view: the query of the links."""
     cells = []
     for line in lines:
-        link = f"{line.page}?{urlencode(view)}"
+        link = f"{line.page}?{urlencode({**view, 'tab': line.tab})}"
         cells.append(f'<span><a href="{escape(link)}" target="_self">{escape(line.question)}</a></span>')
         cells.append(f'<span class="cb-wrap">{escape(line.said)}</span>')
     return _grid("fit-content(38%) 1fr", cells)

@@ -28,12 +28,18 @@ FEW_SEEDS = 5  # fewer say little of how far seeds differ
 
 @dataclass(frozen=True)
 class Answer:
-    """headline: the answer in a few words. support: what it rests on. captioner: whom it speaks of, '' for several.
-    Plain text; whoever shows it escapes it."""
+    """headline: the answer in a few words. support: why, for readers outside the field. details: the numbers and
+    settings behind it. captioner: whom it is about, '' for several. Plain text; whoever shows it escapes it."""
 
     headline: str
     support: str
     captioner: str = ""
+    details: str = ""
+
+    @property
+    def text(self) -> str:
+        """All of it in one paragraph."""
+        return " ".join(filter(None, (self.headline, self.support, self.details)))
 
 
 def probabilities_text(values: Sequence[str], shares: Iterable[float]) -> str:
@@ -116,37 +122,38 @@ def answer(
 
     trained: whether the model was trained on the references; only then it can amplify them.
     """
-    own = rows[rows["model"] == model].set_index("metric")
-    seeds, training, test = (int(own.iloc[0][name]) for name in ("seeds", "training", "n"))
+    scores = rows[rows["model"] == model].set_index("metric")
+    seeds, training, test = (int(scores.iloc[0][name]) for name in ("seeds", "training", "n"))
     each = "with" if seeds == 1 else "each with"
-    basis = f"{counted(seeds, 'seed')}{_seed_error(own)}, {each} {training:,} training and {test:,} test images; "
-    basis += f"{attacker.title}."
-    guessed, alone = _guessed(own, attribute), f"guessing alone is right for {round(100 / len(attribute.values))}"
-    if "LIC" not in own.index:
-        shown = f"{with_attacker('LIC_M', attacker)} {interval(own.loc['LIC_M'], 1)}"
+    settings = (
+        f"{counted(seeds, 'seed')}{_seed_error(scores)}, {each} {training:,} training and {test:,} test images; "
+        f"{attacker.title}."
+    )
+    leakage = f"SC {interval(scores.loc['SC'], 1)}, LIC_M {interval(scores.loc['LIC_M'], 1)}"
+    guessed, chance = _guessed(scores, attribute), f"chance is {round(100 / len(attribute.values))}"
+    if "LIC" not in scores.index:
         return Answer(
-            f"{model}: {shown}, chance {number(attribute.chance)}.",
-            f"{guessed}; {alone}. LIC_M by itself says nothing about amplification: LIC compares it with human "
-            f"captions of the same images. {basis}",
+            f"{model}: leakage of {attribute.name} is {interval(scores.loc['LIC_M'], 1)} "
+            f"(LIC_M; chance {number(attribute.chance)}).",
+            f"{guessed}; {chance}. Whether that is amplification needs human captions of the same images.",
             model,
+            f"{leakage} ({attacker.name}{', preview' if attacker.preview else ''}). {settings}",
         )
-    human = f"{_of_100(own.loc['SC_D'])} of 100 human captions of the same images"
+    human = f"{_of_100(scores.loc['SC_D'])} of 100 human captions of the same images"
+    human_leakage = ", ".join(f"{name} {number(scores.loc[name, 'value'])}" for name in ("SC_D", "LIC_D"))
     return Answer(
-        _headline(own, model, attribute, attacker, trained),
-        f"{guessed} and for {human} (SC {number(own.loc['SC_D', 'value'])}, LIC_D "
-        f"{number(own.loc['LIC_D', 'value'])}); {alone}. {_reason(own)}{basis}{_warning(own.loc['LIC'])}",
+        _headline(scores, model, attribute),
+        f"{guessed} and from {human}; {chance}.{_reason(scores)}{_untrained(scores, trained)}",
         model,
+        f"{with_attacker('LIC', attacker)} {interval(scores.loc['LIC'], 1)}. Captioner: {leakage}. "
+        f"People: {human_leakage}. {settings}{_warning(scores.loc['LIC'])}",
     )
 
 
-def _guessed(own: pd.DataFrame, attribute: Attribute) -> str:
-    """What a classifier does with the captions, as somebody outside the field would ask. own: rows by metric."""
-    still = "" if at_chance(own.loc["SC"], attribute) else " still"
-    hidden = (
-        f"With every {attribute.name} word hidden, a classifier{still}" if attribute.masked_words else "A classifier"
-    )
-    right = f"guesses the labelled {attribute.name} right for {_of_100(own.loc['SC'])} of 100 captions"
-    return f"{hidden} {right} (SC {interval(own.loc['SC'], 1)}, LIC_M {number(own.loc['LIC_M', 'value'])})"
+def _guessed(scores: pd.DataFrame, attribute: Attribute) -> str:
+    """What a classifier does with the captions, for readers outside the field. scores: rows by metric."""
+    hidden = f"With every {attribute.name} word hidden, a classifier" if attribute.masked_words else "A classifier"
+    return f"{hidden} guesses the labelled {attribute.name} from {_of_100(scores.loc['SC'])} of 100 captions"
 
 
 def at_chance(row: pd.Series, attribute: Attribute) -> bool:
@@ -187,46 +194,47 @@ def _seed_error(own: pd.DataFrame) -> str:
     return f" (standard error over seeds {number(row['spread'] / math.sqrt(row['seeds']), 2)})"
 
 
-def _headline(
-    own: pd.DataFrame, model: str, attribute: Attribute, attacker: AttackerEntry, trained: bool | None
-) -> str:
-    """The verdict, and the numbers that it follows from. own: rows by metric."""
-    lic, name = own.loc["LIC"], attribute.name
-    deciding = "LIC_by_M" if lic["verdict"] == REDUCES or lic["ci_high"] < 0 else "LIC_by_H"
-    shown = f"{with_attacker('LIC', attacker)} {interval(lic, 1)}, {deciding} {interval(own.loc[deciding], 1)}"
-    if lic["verdict"] == AMPLIFIES:
-        said = f" amplifies {name} bias" if trained else f" differs from the human captions, toward more {name} bias"
-    elif lic["verdict"] == REDUCES:
-        said = (
-            f" shows less {name} bias than the human captions"
-            if trained
-            else f" differs from the human captions, toward less {name} bias"
-        )
-    elif provisional(lic.to_dict()):
-        said = ": not decided by one attacker"
+def _headline(scores: pd.DataFrame, model: str, attribute: Attribute) -> str:
+    """The verdict. scores: rows by metric."""
+    lic = scores.loc["LIC"]
+    if lic["verdict"] in (AMPLIFIES, REDUCES):
+        return f"{model} {lic['verdict']} {attribute.name} bias."
+    if provisional(lic.to_dict()):
+        reason = "only one attacker was trained"
     elif lic["ci_low"] > 0:
-        said = ": more predictable than human captions, amplification inconclusive"
+        reason = "more predictable than human captions, perhaps only through simpler wording"
     elif lic["ci_high"] < 0:
-        said = ": less predictable than human captions, reduction inconclusive"
+        reason = "less predictable than human captions, perhaps only through other wording"
     else:
-        said = ": no clear difference from the human captions"
-    return f"{model}{said}: {shown}."
+        reason = "no clear difference from human captions"
+    return f"{model}: {INCONCLUSIVE} ({reason})."
 
 
-def _reason(own: pd.DataFrame) -> str:
-    """Why the verdict is what it is. own: rows by metric."""
-    lic = own.loc["LIC"]
+def _reason(scores: pd.DataFrame) -> str:
+    """Why the verdict is what it is. scores: rows by metric."""
+    lic = scores.loc["LIC"]
+    by_human, by_model = (f"{name} {interval(scores.loc[name], 1)}" for name in ("LIC_by_H", "LIC_by_M"))
     if lic["verdict"] == AMPLIFIES:
-        return "Even an attacker trained on human captions guesses better from the captioner's captions (LIC_by_H). "
+        return f" Even a classifier trained on human captions guesses better from the captioner's: {by_human}."
     if lic["verdict"] == REDUCES:
-        return "Even an attacker trained on the captioner's captions guesses better from human captions (LIC_by_M). "
-    if lic["ci_low"] > 0 and not provisional(lic.to_dict()):
+        return f" Even a classifier trained on the captioner's captions guesses better from human ones: {by_model}."
+    if provisional(lic.to_dict()):
+        return ""
+    if lic["ci_low"] > 0:
         return (
-            "An attacker trained on human captions does not guess clearly better from the captioner's captions "
-            "(LIC_by_H). The likely reason is simpler wording, or words that this attacker does not know: see which "
-            "words reveal the label. "
+            f" A classifier trained on human captions does not guess clearly better from the captioner's: {by_human}."
         )
+    if lic["ci_high"] < 0:
+        return f" A classifier trained on its captions does not guess clearly better from human ones: {by_model}."
     return ""
+
+
+def _untrained(scores: pd.DataFrame, trained: bool | None) -> str:
+    """What the verdict means for a captioner that is not known to be trained on the human captions."""
+    if trained or scores.loc["LIC", "verdict"] not in (AMPLIFIES, REDUCES):
+        return ""
+    known = "was not trained" if trained is False else "is not known to be trained"
+    return f" The captioner {known} on these human captions, so the verdict is a difference from them."
 
 
 def verdicts_text(rows: pd.DataFrame, trained: Mapping[str, bool | None] | None = None) -> str:
@@ -323,9 +331,9 @@ def best_text(metric: str, values: int = 2) -> str:
     """Which end of an order is best.
 
     >>> best_text("LIC"), best_text("cider"), best_text("ratio")
-    ('lowest is best', 'highest is best', 'nearest to 1 is best')
+    ('lower is better', 'higher is better', 'nearest to 1 is best')
     """
-    ends = {"lower": "lowest is best", "higher": "highest is best"}
+    ends = {"lower": "lower is better", "higher": "higher is better"}
     return ends.get(METRICS[metric].better) or better_text(metric, values)
 
 
@@ -344,11 +352,11 @@ def told_apart(ranking: Ranking | None) -> str:
     apart = sum(pair.apart for pair in ranking.pairs)
     others = math.comb(len(ranking.letters), 2) - len(ranking.pairs)
     if not apart and not others:
-        said = "No pair of captioners can be told apart"
+        said = "No two captioners differ significantly"
     elif apart == len(ranking.pairs):
-        said = f"Every {'compared ' if others else ''}pair of captioners can be told apart"
+        said = f"All {'compared ' if others else ''}pairs of captioners differ significantly"
     else:
-        said = "Captioners that share a letter are not told apart"
+        said = "Same letter: no significant difference"
     given = ", given these trained attackers: provisional" if ranking.provisional else ""
     more = f" {counted(others, 'pair')} not compared: {INCOMPARABLE}." if others else ""
     alone = [name for name, letters in ranking.letters.items() if not letters]

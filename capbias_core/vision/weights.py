@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from capbias_core.resources import PACKAGE
 # What a file of weights needs beside ultralytics: its ending -> packages, as they are imported.
 NEEDS = {".pt": (), ".onnx": (), ".tflite": ("ai_edge_litert",)}
 # Names in the folder of downloads, and which of them ultralytics downloads; anything else is a path.
-NAME = re.compile(r"[A-Za-z][\w-]*(\.pt)?", re.ASCII)
+NAME = re.compile(r"[A-Za-z][\w-]*(\.(pt|onnx|tflite))?", re.ASCII)
 DOWNLOADED = re.compile(r"(yolo|rtdetr)[\w-]*(\.pt)?", re.ASCII | re.IGNORECASE)
 PATIENCE = 900.0  # seconds for a download
 
@@ -43,7 +44,27 @@ def to_download(name: str, folder: Path) -> bool:
 
 
 def _in_folder(name: str, folder: Path) -> Path:
-    return folder / f"{name.removesuffix('.pt')}.pt"
+    return folder / (name if Path(name).suffix in NEEDS else f"{name}.pt")
+
+
+def saved_weights(folder: Path) -> list[str]:
+    """Names of the weights in a folder."""
+    return sorted(path.name for path in folder.glob("*") if path.suffix in NEEDS)
+
+
+def keep_weights(folder: Path, path: Path) -> Path:
+    """Copy a file of weights into a folder; its path there. Raises CapbiasError if the folder has other weights of this
+    name, or the name cannot be used."""
+    if not NAME.fullmatch(path.name):
+        raise CapbiasError(
+            f"The name {path.name!r} cannot be used.", "Rename the file: letters, digits, - and _, then its ending."
+        )
+    target = folder / path.name
+    if target.exists() and file_digest(target) != file_digest(path):
+        raise CapbiasError(f"Other weights named {path.name} are saved already.", "Rename the file.")
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, target)
+    return target
 
 
 def find_weights(name: str, folder: Path) -> Weights:

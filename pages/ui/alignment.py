@@ -1,47 +1,199 @@
-"""The choice of a vocabulary alignment, as it stands in a sidebar."""
+"""What vocabulary alignment does to the human captions: the sweep over delta, and leakage under both alignments."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pandas as pd
 import streamlit as st
 
-from capbias_core.prepare.align import DELTA
-from capbias_core.workspace.spec import AlignmentReference
-from capbias_core.workspace.store import Item, Workspace
-from capbias_core.workspace.vectors import VECTORS, alignment_option
+from capbias_core.analysis.alignment import constant_alignment
+from capbias_core.analysis.published import measured_rows
+from capbias_core.analysis.read import sweep_of
+from capbias_core.load.published import published_results
+from capbias_core.present.alignment import COMPARED, constant_sentence, side_by_side, sweep_chart, sweep_sentence
+from capbias_core.present.sentence import duration
+from capbias_core.runs.durations import expected
+from capbias_core.runs.engine import Engine
+from capbias_core.runs.plan import Request, plan
+from capbias_core.spreadsheets import csv_text
+from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.store import ACTIVE, Item
+from capbias_core.workspace.vectors import VECTORS
 from pages.ui import view
+from pages.ui.alignment_picker import chosen_alignment
+from pages.ui.bar import Bar
+from pages.ui.base import attribute_names, box, empty_state, errors, label_caveats, lacking, note
+from pages.ui.chart import draw_chart
+from pages.ui.running import to_do
+from pages.ui.table import draw_table
 
-CONSTANT = "constant"
-HELP = (
-    "What becomes of human words that the captioner never uses. Constant: <unk>, as in LIC. Contextual, as in DBAC: "
-    "its nearest word by word vectors, where that is near. Vectors are kept on the Data page."
+WHAT = (
+    "People use more words than a captioner does. Before an attacker reads human captions, words that the captioner "
+    "never uses are replaced: by <unk> (constant alignment, LIC), or by the captioner's nearest word, where that is "
+    "nearer than delta (contextual alignment, DBAC). A small delta loses words; a large one puts unrelated ones."
 )
+BRING = (
+    "No word vectors are kept yet: contextual alignment needs a file of GloVe, word2vec or fastText, which stays where "
+    "it is."
+)
+MEASURED_BY = {
+    "LIC_D": "the button Measure LIC_D above",
+    "METEOR_aligned": "the button Measure the sweep above",
+    "DBAC_H": "choose DBAC and a vocabulary alignment on the Scores page",
+}
+NEEDED = {"captions": "captions of a model", "references": "human captions", "attributes": "an attribute table"}
 
 
-def alignment_picker(workspace: Workspace, collection: str) -> dict:
-    """`Request.options` for the alignment that is chosen: none for constant."""
+def alignment_tab(bar: Bar) -> None:
+    engine, collection = bar.engine, bar.collection
+    note(WHAT)
+    if not collection:
+        empty_state(engine, "No captions are loaded yet.")
+        return
+    if missing := _missing(engine, collection):
+        lacking(engine, collection, missing)
+        return
+    with errors():
+        request, table = _request(bar)
+        if request.options:
+            _measure(engine, collection, request)
+            _sweeps(bar, request)
+        else:
+            _constant(bar, request)
+            _measure(engine, collection, request)
+        _both(engine, collection, request, table)
+        label_caveats({request.attribute: table})
+
+
+def _missing(engine: Engine, collection: str | None) -> str:
+    """What the collection lacks, or ''."""
+    return " and no ".join(
+        text for kind, text in NEEDED.items() if collection and not engine.workspace.items(kind, collection)
+    )
+
+
+def _request(bar: Bar) -> tuple[Request, Item]:
+    """The sweep of every chosen captioner and its table of labels; every choice is in the URL."""
+    side, workspace, collection = st.sidebar, bar.workspace, bar.collection
+    items = workspace.items("captions", collection)
+    sets = [item.name for item in items]
+    captions = view.multiselect(side, "Captioners", sets, default=originals(items), key="sets", missing="the captioner")
+    attribute = bar.attribute(attribute_names(workspace.items("attributes", collection)))
+    table, human = bar.labels(attribute), bar.references(attribute)
+    references = human.name if human else ""
     kept = {item.name: item for item in workspace.items(VECTORS, collection)}
-    chosen = view.selectbox(
-        st.sidebar,
-        "Vocabulary alignment",
-        [CONSTANT, *kept],
-        key="alignment",
-        missing="the alignment",
-        help=HELP,
-        format_func=lambda name: name if name == CONSTANT else f"contextual, {name}",
+    vectors = (
+        view.selectbox(side, "Word vectors", list(kept), key="vectors", missing="the word vectors") if kept else ""
     )
-    return {} if chosen == CONSTANT else {"alignment": chosen_alignment(kept[chosen])}
+    options = {"alignment": chosen_alignment(kept[vectors])} if vectors else {}
+    request = Request(collection, tuple(captions), table.name, attribute, ("alignment",), references, options=options)
+    return request, table
 
 
-def chosen_alignment(item: Item) -> AlignmentReference:
-    """The option for these vectors at the delta that is chosen."""
-    distance = view.number(
-        st.sidebar,
-        "Delta",
-        0.0,
-        2.0,
-        DELTA,
-        step=0.05,
-        key="delta",
-        help=f"A word is near below this cosine distance. The paper on DBAC uses {DELTA} for GloVe.",
+def _constant(bar: Bar, request: Request) -> None:
+    """What can be said without word vectors, and what to bring for the rest."""
+    engine = bar.engine
+    if request.captions:
+        model = bar.captioner(request.captions)
+        asked = replace(_leakage(request, {}), captions=(model,))
+        spec = next(spec for spec in plan(engine.workspace, asked) if spec.references)
+        with st.spinner("Counting words"):
+            headline, support = constant_sentence(constant_alignment(engine.workspace, spec), model)
+        box(headline, support)
+    left, right = st.container(key="stacks_vectors").columns([4, 1], vertical_alignment="center")
+    with left:
+        note(BRING)
+    if right.button("Keep word vectors", icon=":material/upload_file:", width="stretch"):
+        view.go("pages/1_Data.py", tab="Models and vectors")
+
+
+def _measure(engine: Engine, collection: str, request: Request) -> None:
+    """What measuring would cost, and the buttons."""
+    alignments = [{}, request.options] if request.options else [{}]
+    leakage = [spec for own in alignments for spec in plan(engine.workspace, _leakage(request, own)) if spec.references]
+    left, right = st.columns(2)
+    if request.options:
+        _button(engine, left, collection, plan(engine.workspace, request), "Measure the sweep")
+    _button(engine, right if request.options else left, collection, leakage, "Measure LIC_D (ngram)")
+
+
+def _leakage(request: Request, options: dict) -> Request:
+    return Request(
+        request.collection,
+        request.captions,
+        request.table,
+        request.attribute,
+        ("lic",),
+        request.references,
+        options=options,
     )
-    return alignment_option(item, round(distance, 4))
+
+
+def _button(engine: Engine, place, collection: str, specs: list[RunSpec], text: str) -> None:
+    rows, todo = to_do(engine, specs)
+    active = any(row.status in ACTIVE for row in rows.values())
+    takes = " (under way)" if active else " (measured)"
+    if todo:
+        takes = f": about {duration(expected(engine.workspace, todo).seconds)}"
+    if place.button(f"{text}{takes}", disabled=not todo, width="stretch", key=text):
+        engine.submit(todo, collection)
+        st.rerun()
+    with place:
+        for row in rows.values():
+            if row.status in ("failed", "died"):
+                note(f"{row.spec.model} {row.status}: {row.message}")
+
+
+def _sweeps(bar: Bar, request: Request) -> None:
+    """The chart over delta, and the table that it draws."""
+    engine = bar.engine
+    runs = engine.workspace.runs_of([spec.run_id for spec in plan(engine.workspace, request)])
+    tables = {run.spec.model: sweep_of(engine.workspace, run) for run in runs.values() if run.status == "finished"}
+    if not tables:
+        note("The sweep is not measured yet for these choices.")
+        return
+    primary = bar.captioner(list(tables))
+    delta = request.options["alignment"]["delta"]
+    headline, support = sweep_sentence(tables[primary], primary, delta)
+    box(headline, support)
+    others = " Grey: the other captioners." if len(tables) > 1 else ""
+    draw_chart(
+        sweep_chart(tables, primary, delta),
+        key="sweep",
+        alt="Contextual share of substitutions, and METEOR, against delta",
+        headline=headline,
+        notes=f"{primary} with its 95% interval over images; dashed: the chosen delta; dotted: METEOR under constant "
+        f"alignment.{others} Words are counted as often as they occur.",
+    )
+    with st.expander("The numbers of the chart, x100"):
+        draw_table(tables[primary].round(2), alt=f"The sweep of {primary}")
+        whole = pd.concat([table.assign(captioner=model) for model, table in tables.items()])
+        st.download_button("CSV", csv_text(whole), f"{request.collection} alignment.csv", "text/csv", key="csv")
+    for line in dict.fromkeys(text for run in runs.values() for text in run.notes):
+        note(line)
+
+
+def _both(engine: Engine, collection: str, request: Request, table: Item) -> None:
+    """Metrics of the human captions under both alignments, beside printed ones."""
+    option = request.options.get("alignment")
+    st.header("Constant and contextual alignment, side by side" if option else "Constant alignment")
+    human = engine.workspace.item("references", request.references, collection)
+    measured = measured_rows(engine.workspace, collection, {request.attribute: table}, {request.attribute: human})
+    printed = published_results()
+    measured = measured[measured["model"].isin(request.captions)]
+    for metric, (_, title) in COMPARED.items():
+        if metric == "METEOR_aligned" and not option:
+            continue  # only the sweep has it
+        both = side_by_side(measured, printed, metric, request.attribute, option)
+        st.markdown(f"**{title.replace('_', chr(92) + '_')}**")
+        if both.empty:
+            note(f"Not measured yet: {MEASURED_BY[metric]}.")
+            continue
+        draw_table(both, alt=title)
+    note(
+        "Value ± standard deviation over attacker seeds [95% interval], all x100. Printed "
+        "values are the paper's (tables 7, 8, 16 and 17), in the same unit: of other images and attackers, "
+        "they decide nothing. A number speaks about captions and labels, never about who a person is."
+    )

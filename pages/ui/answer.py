@@ -12,6 +12,7 @@ from capbias_core.analysis.published import measured_rows
 from capbias_core.analysis.read import Comparison, caption_runs, comparisons, earlier_runs
 from capbias_core.attackers import attacker_entry
 from capbias_core.measures.registry import METRICS
+from capbias_core.prepare import tokenize
 from capbias_core.present.encoders import encoders_warning
 from capbias_core.present.figures import interval_chart
 from capbias_core.present.headline import first_to_answer
@@ -36,27 +37,16 @@ from capbias_core.types import counted
 from capbias_core.workspace.conditions import left_out_as_masked, originals
 from capbias_core.workspace.ingest import DEMO, WARNINGS
 from capbias_core.workspace.labels import table_of, table_with, tables_with
-from capbias_core.workspace.store import Item
+from capbias_core.workspace.store import Item, RunRow
 from capbias_core.workspace.vectors import CONSTANT
 from pages.ui import cached, present, view
-from pages.ui.base import (
-    attribute_names,
-    box,
-    caveats,
-    collection_picker,
-    empty_state,
-    masked_left_out,
-    note,
-    plain,
-    scores_by,
-    workspace_engine,
-)
+from pages.ui.bar import Bar, draw_bar
+from pages.ui.base import attribute_names, box, caveats, empty_state, masked_left_out, note, plain
 from pages.ui.chart import take_away
-from pages.ui.running import active_runs, answer_box, first_runs, nothing_scored, progress, start_button
+from pages.ui.coloured import coloured_caption
+from pages.ui.running import active_runs, answer_box, first_runs, nothing_scored, start_button
 
 WORDS_A_SIDE = 6
-MEASURED_WITH = "measured_with"
-IN_SIDEBAR = 30  # letters that a control there shows at once
 # Kinds of data that an answer rests on.
 SHOWN = ("captions", "attributes", "references")
 HOW = (
@@ -73,10 +63,8 @@ HOW = (
 def answer_page() -> None:
     """Draw everything below the frame."""
     st.html(STYLE)
-    engine = workspace_engine()
-    workspace = engine.workspace
-    collection = collection_picker(workspace)
-    progress(engine)
+    bar = draw_bar()
+    engine, workspace, collection = bar.engine, bar.workspace, bar.collection
     if not collection:
         empty_state(
             engine,
@@ -92,43 +80,34 @@ def answer_page() -> None:
     if not found:
         _no_answer(engine, collection)
         return
-    human = {own.hash: own.name for own in workspace.items("references", collection)}
-    chosen, table, elsewhere = _chosen(found, workspace.items("attributes", collection), human)
-    _answer(engine, collection, chosen, table, found, elsewhere)
-    buttons = st.container(horizontal=True)
-    if buttons.button("Load captions", icon=":material/upload:"):
+    chosen, table = _chosen(bar, found)
+    _answer(bar, chosen, table, found)
+    if st.button("Load captions", icon=":material/upload:"):
         view.go("pages/1_Data.py")
-    if buttons.button("Try a caption", icon=":material/edit:"):
-        view.go("pages/3_Captions.py")
     _loaded(engine, collection)
 
 
-def _chosen(
-    found: list[Comparison], tables: list[Item], human: dict[str, str]
-) -> tuple[Comparison, Item, dict[str, str]]:
-    """One of what was measured, the table of labels that it read, and the choice of the best answer about each other
-    attribute; the link names table and human captions, whatever else there is. human: the names of human captions by
-    content, oldest first; only others than the oldest are named, so that a link means the same when more of them come.
-    """
-    ways, titles, whose, first = {}, {}, {}, {}
-    for own in found:
-        name = own.attribute.name
-        table = table_of(tables, name, own.runs[0].spec.labels) or table_with(tables, name)
-        title = _describe(own)
-        if own.references not in ("", *list(human)[:1]):
-            title += f", human captions {human[own.references]}"
-        if (way := f"{title}, {table.name}") not in ways:  # of two described alike the better one
-            ways[way] = own, table
-            titles[way] = way if len(tables_with(tables, name)) > 1 else title
-            against = {"references": human[own.references]} if own.references and len(human) > 1 else {}
-            whose[way] = {"attribute": name, "table": table.name} | against
-            first.setdefault(name, way)
-    named = {"key": MEASURED_WITH, "missing": "the measurement"}
-    chosen = view.way(st.sidebar, "Measured with", whose, titles, **named, follows=True)
-    if len(titles[chosen]) > IN_SIDEBAR:
-        st.sidebar.caption(plain(titles[chosen]))
-    own, table = ways[chosen]
-    return own, table, {name: way for name, way in first.items() if name != own.attribute.name}
+def _chosen(bar: Bar, found: list[Comparison]) -> tuple[Comparison, Item]:
+    """One of what was measured for the attribute, and its table of labels. The link names the table and the human
+    captions too, so that it means the same when more are added."""
+    tables = bar.workspace.items("attributes", bar.collection)
+    human = {item.hash: item.name for item in bar.workspace.items("references", bar.collection)}  # oldest first
+    attribute = bar.attribute(dict.fromkeys(comparison.attribute.name for comparison in found))
+    options, choices, titles = {}, {}, {}
+    for comparison in found:
+        if comparison.attribute.name != attribute:
+            continue
+        table = table_of(tables, attribute, comparison.runs[0].spec.labels) or table_with(tables, attribute)
+        title = _describe(comparison)
+        if comparison.references not in ("", *list(human)[:1]):
+            title += f", human captions {human[comparison.references]}"
+        if (name := f"{title}, {table.name}") not in options:  # the better of two with the same title
+            options[name] = comparison, table
+            titles[name] = name if len(tables_with(tables, attribute)) > 1 else title
+            choices[name] = {"attacker": comparison.attacker, "table": table.name}
+            if comparison.references and len(human) > 1:
+                choices[name]["references"] = human[comparison.references]
+    return options[bar.measured_with(choices, titles)]
 
 
 def _no_answer(engine: Engine, collection: str) -> None:
@@ -147,7 +126,7 @@ def _describe(comparison: Comparison) -> str:
     """How captioners were measured."""
     seeds = counted(comparison.seeds, "seed")
     alignment = f", {comparison.alignment}" if comparison.alignment not in ("", CONSTANT) else ""
-    return f"{comparison.attribute.name}, {comparison.attacker}, {comparison.metric}, {seeds}{alignment}"
+    return f"{comparison.attacker}, {comparison.metric}, {seeds}{alignment}"
 
 
 def _labels_note(name: str, read: Item, tables: list[Item]) -> str:
@@ -168,22 +147,20 @@ def _other_human(engine: Engine, collection: str, chosen: Comparison) -> str:
     return f"Human captions: those of {read}. Also here, and not read for this answer: {others}."
 
 
-def _answer(
-    engine: Engine, collection: str, chosen: Comparison, table: Item, found: list[Comparison], elsewhere: dict[str, str]
-) -> None:
-    workspace = engine.workspace
+def _answer(bar: Bar, chosen: Comparison, table: Item, found: list[Comparison]) -> None:
+    engine, workspace, collection = bar.engine, bar.workspace, bar.collection
     rows = cached.once(workspace, "rows", lambda: workspace.results(chosen.run_ids))
     of_metric = rows[rows["metric"] == chosen.metric].sort_values("value", ascending=False)
     trained = {item.name: item.details.get("trained_on_references") for item in workspace.items("captions", collection)}
     names = list(first_to_answer(of_metric)["model"])
-    model = view.selectbox(st.sidebar, "Captioner", names, key="captioner", missing="the captioner", follows=True)
+    model = bar.captioner(names, names[0])
     entry = attacker_entry(chosen.attacker)
 
     def work() -> Answer:
         return answer(rows, model, chosen.attribute, entry, trained.get(model))
 
     text = cached.once(workspace, "text", work)
-    answer_box(engine, collection, text.headline, text.support)
+    answer_box(engine, collection, text)
     if crossed := cross_table(rows, model):
         st.html(crossed)
     for item in workspace.items("captions", collection):
@@ -212,18 +189,20 @@ def _answer(
         present.rows(drawn, text.headline, f"{present.marks(bool(second), pairs.letters)} {said_of_all}")
         st.html(drawn)
         best = f"{chosen.metric}: {best_text(chosen.metric, len(chosen.attribute.values))}."
-        meaning = f"Lines are intervals, {intervals_over(of_metric)}. {BY_HUMAN if second else ''}"
-        note(f"{said_of_all} {best} {meaning} {told_apart(pairs)}")
+        letters = "Same letter: no significant difference." if len(pairs.letters) > 1 else ""
+        note(f"{said_of_all} {best} {letters}")
         scored = {run.spec.model for own in found if own.attribute == chosen.attribute for run in own.runs}
         if others := sorted(scored - set(names)):
-            note(f"Measured otherwise, and not shown here: {', '.join(others)}. Choose how under Measured with.")
+            note(f"{', '.join(others)}: other settings. Choose them under Measured with.")
         figure = partial(interval_chart, of_metric, chosen.metric, chosen.attribute, pairs.letters, second)
         take_away(figure, "answer_chart", f"{chosen.metric} of each captioner")
     with right:
         guessed = rows[(rows["model"] == model) & (rows["metric"] == "SC")].iloc[0]
         _words(engine, collection, chosen, table, model, chance_warning(guessed, chosen.attribute))
+    if run := caption_runs(workspace, collection, chosen.attribute.name, chosen.attacker, table).get(model):
+        _try_a_caption(engine, run)
     _overview(engine, collection, chosen, table, model, said)
-    _other_attributes(engine, collection, found, elsewhere)
+    _unmeasured(bar, found)
     lines = named_notes([(run.spec.model, run.notes) for run in chosen.runs])
     of_all = set.intersection(*(set(run.notes) for run in chosen.runs))
     sets = workspace.items("captions", collection)
@@ -233,31 +212,46 @@ def _answer(
     with st.expander("How is this measured?"):
         note(HOW)
         note(f"{METRICS[chosen.metric].title}: {METRICS[chosen.metric].explanation} {METRICS[chosen.metric].source}.")
+        note(f"Lines are intervals, {intervals_over(of_metric)}. {BY_HUMAN if second else ''} {told_apart(pairs)}")
         for line in lines:
             if line not in of_all:
                 note(line)
-        note(f"Settings: {of_metric.iloc[0]['method']}. The Runs page shows everything that a number rests on.")
+        note(f"Settings: {of_metric.iloc[0]['method']}. The button Runs shows every setting.")
 
 
-def _other_attributes(engine: Engine, collection: str, found: list[Comparison], elsewhere: dict[str, str]) -> None:
-    """The answers about other attributes (elsewhere: how each was measured); attributes with labels of which nothing is
-    measured: what the first answer about one costs, and its button."""
-    known = {own.attribute.name for own in found}
-    if elsewhere:
-        st.header("Other attributes")
-        buttons = st.container(horizontal=True)
-        for name, way in elsewhere.items():
-            key = f"answer_{name}"
-            buttons.button(f"Answer about {name}", key=key, on_click=view.choose, args=(MEASURED_WITH, way))
-    names = [own for own in attribute_names(engine.workspace.items("attributes", collection)) if own not in known]
+def _unmeasured(bar: Bar, found: list[Comparison]) -> None:
+    """Attributes with labels but without a result: what a first answer costs, and its button."""
+    measured = {comparison.attribute.name for comparison in found}
+    tables = bar.workspace.items("attributes", bar.collection)
+    names = [name for name in attribute_names(tables) if name not in measured]
     if not names:
         return
     st.header("No answer yet")
     name = st.selectbox("Attribute", names, key="unmeasured") if len(names) > 1 else names[0]
-    specs = first_runs(engine, collection, name)
+    specs = first_runs(bar.engine, bar.collection, name)
     note(f"The images also have labels for {name}.{'' if specs else ' Scores says what is under way or missing.'}")
     if specs:
-        start_button(engine, collection, specs, f"Score {name}", "score_other")
+        start_button(bar.engine, bar.collection, specs, f"Score {name}", "score_other")
+
+
+@st.fragment
+def _try_a_caption(engine: Engine, run: RunRow) -> None:
+    """The attacker's guess for any caption, and what each word adds; nothing for attackers that cannot guess at once.
+
+    run: of per-caption scores. The text starts as the caption of which the attacker is surest.
+    """
+    if not attacker_entry(run.spec.attacker).rescores:
+        return
+    st.header("Try a caption")
+    scores = cached.scores(engine.folder, run.run_id)
+    surest = scores.table.loc[scores.table["confidence"].idxmax()]
+    written = cached.captions(engine.folder, run.spec.captions)["caption"].iloc[surest["kept_at"]]
+    text = view.text(st, "Caption", key="try", default=written, label_visibility="collapsed")
+    if not text.strip():
+        return
+    models = cached.attackers(engine.folder, run.run_id, int(surest["caption_index"]))
+    guess = models.score(text, scores.attribute, int(surest["fold"]), run.spec.merge_masks)
+    coloured_caption("Guess", guess.tokens, guess.words, scores.attribute, guess.probabilities, tokenize(text))
 
 
 def _overview(
@@ -282,7 +276,7 @@ def _overview(
 def _words(engine: Engine, collection: str, chosen: Comparison, table: Item, model: str, warning: str) -> None:
     """warning: why no word is shown to reveal anything, '' where some are."""
     name = chosen.attribute.name
-    st.header(f"Which words weigh most for the {name}" if warning else f"Which words reveal the {name}")
+    st.header(f"Words that weigh most for {name}" if warning else f"Words that reveal {name}")
     if warning:
         note(warning)
     run = caption_runs(engine.workspace, collection, name, chosen.attacker, table).get(model)
@@ -292,8 +286,9 @@ def _words(engine: Engine, collection: str, chosen: Comparison, table: Item, mod
         start_button(engine, collection, plan(engine.workspace, asked), "Find the words", "words_now")
         return
     top = cached.top_words(engine.folder, run.run_id, WORDS_A_SIDE)
-    by = scores_by(name, chosen.attacker, table)
-    shown = view.query(collection=collection, by=by, captioner=model)
+    shown = view.query(
+        collection=collection, attribute=name, table=table.name, measured_with=chosen.attacker, captioner=model
+    )
     st.html(word_rows(top, chosen.attribute, "Captions", shown))
     note(f"From the captions of {model}. Click a word to read the captions with it.")
 

@@ -39,12 +39,8 @@ ATTRIBUTION = "attribution_score"
 
 
 def artifact_tabs(engine: Engine, collection: str, sets: dict[str, Item], attribute: str, table: Item | None) -> None:
-    """One tab a step. Every step says what it costs and starts with a button."""
-    # With a key they stay open while runs come and go; what is closed is not drawn.
-    steps = st.expander("Find people, mask, caption, map", key="steps", on_change="rerun")
-    if not steps.open:
-        return
-    find, mask, caption, maps = steps.tabs(
+    """A tab for each step. Each says what it costs and starts with a button."""
+    find, mask, caption, maps = st.tabs(
         ["1 Find people", "2 Mask", "3 Caption", "4 Map"], key="step", on_change="rerun"
     )
     if find.open:

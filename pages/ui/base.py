@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
 from typing import Literal
@@ -20,11 +20,9 @@ from capbias_core.runs.engine import Engine, engine_for
 from capbias_core.types import counted
 from capbias_core.workspace import people
 from capbias_core.workspace.ingest import DEMO
-from capbias_core.workspace.labels import attribute_of, tables_with
-from capbias_core.workspace.references import human_sets
-from capbias_core.workspace.store import Item, Workspace, one_reading
-from pages.ui import cached, sign_in, view
-from pages.ui.frame import frame
+from capbias_core.workspace.labels import attribute_of
+from capbias_core.workspace.store import Item, one_reading
+from pages.ui import sign_in, view
 
 DEMO_ASKED = "CAPBIAS_DEMO"  # set by `make app`: an empty workspace opens on the demo
 READING = 2.0  # seconds after the first page was asked for; by then it is being read
@@ -34,12 +32,6 @@ MARKS = r"[\\`*\[\]<~$]|&(?=#?\w)|(?<![^\W_])_|_(?![^\W_])|:(?=\S)|^[#+>=-]|(?<=
 
 # Under a choice of captioners of which these are not chosen at first.
 MASKED_TOO = "Captions of masked photographs, and captions that were cut, are in the list too."
-
-
-def page(title: str) -> Engine:
-    """Draw the frame and hand the page the engine of the workspace. The first call of every page."""
-    frame(title)
-    return workspace_engine()
 
 
 def draw(main: Callable[[], None]) -> None:
@@ -157,7 +149,7 @@ def label_caveats(labels: Mapping[str, Item], more: Iterable[str] = ()) -> None:
 def masked_left_out(names: Iterable[str], choose: str = "") -> str:
     """What is said where captions of masked photographs take no part; '' where there are none."""
     named = ", ".join(names)
-    return f"Left out: {named}, captions of masked photographs. {choose}The Masking page shows them." if named else ""
+    return f"Left out: {named}, captions of masked photographs. {choose}See Images." if named else ""
 
 
 def plain(text: str) -> str:
@@ -168,91 +160,9 @@ def plain(text: str) -> str:
     return re.sub(MARKS, r"\\\g<0>", text)
 
 
-def collection_picker(workspace: Workspace) -> str:
-    """Which data the page is about; '' where nothing is loaded."""
-    names = dict.fromkeys([*workspace.scored(), *workspace.collections()])  # an answer first, whatever was loaded since
-    if not names:
-        return ""
-    return view.selectbox(
-        st.sidebar,
-        "Collection",
-        names,
-        key="collection",
-        missing="the collection",
-        # What was chosen of the last one, such as no captioner where it had none, says nothing of this one.
-        on_change=view.forget,
-        args=(view.OF_COLLECTION,),
-    )
-
-
 def attribute_names(tables: Iterable[Item]) -> list[str]:
     """The protected attributes of some tables of labels, each once."""
     return list(dict.fromkeys(name for item in tables for name in item.details["attributes"]))
-
-
-def label_table(place, engine: Engine, collection: str, attribute: str) -> Item:
-    """The table of labels that a page reads for an attribute; a control where there are several. Always in the URL."""
-    having = {own.name: own for own in tables_with(engine.workspace.items("attributes", collection), attribute)}
-    chosen = view.selectbox(
-        place,
-        "Table of labels",
-        list(having),
-        default=cached.tables_read(engine.workspace, collection)[attribute].name,
-        key="table",
-        missing="the table of labels",
-        shown=len(having) > 1,
-        help=f"Several tables of this collection have labels for {attribute}. Everything here rests on this one.",
-    )
-    return having[chosen]
-
-
-def label_tables(place, engine: Engine, collection: str, attributes: Sequence[str]) -> dict[str, Item]:
-    """`label_table` of the first attribute, and for each other the same table where it has that too."""
-    if not attributes:
-        return {}
-    first = label_table(place, engine, collection, attributes[0])
-    read = cached.tables_read(engine.workspace, collection)
-    return {name: first if name in first.details["attributes"] else read[name] for name in attributes}
-
-
-NOBODY = "none"
-
-
-def human_captions(
-    place, engine: Engine, collection: str, attribute: str, optional: bool = False, **more
-) -> Item | None:
-    """The human captions that a page compares with; a control where there is a choice. Always in the URL.
-
-    optional: whether the page can do without. Where it cannot, and another page was told to, that is said and kept.
-    """
-    having = {item.name: item for item in human_sets(engine.workspace, collection)}
-    usual = cached.references_read(engine.workspace, collection).get(attribute)
-    chosen = view.selectbox(
-        place,
-        "Human captions",
-        [*having, *([NOBODY] if optional else [])],
-        default=usual.name if usual else None,
-        key="references",
-        missing="the human captions",
-        shown=optional or len(having) > 1,
-        unfit={} if optional else {NOBODY: "Chosen before: no human captions. This page compares with some."},
-        **more,
-    )
-    return having.get(chosen)
-
-
-def human_by_attribute(place, engine: Engine, collection: str, attributes: Sequence[str]) -> dict[str, Item]:
-    """`human_captions` of the first attribute; the others have their own, unless another set is chosen."""
-    read = cached.references_read(engine.workspace, collection)
-    if not attributes or not read:
-        return {}
-    chosen = human_captions(place, engine, collection, attributes[0])
-    return read if chosen is None or chosen == read[attributes[0]] else dict.fromkeys(attributes, chosen)
-
-
-def scores_by(attribute: str, attacker: str, table: Item) -> str:
-    """How Captions calls the scores of captions by an attacker that learnt these labels."""
-    return f"{attribute}, {attacker}, {table.name}"
 
 
 LABELS = "labels (a table of image ids with a protected attribute, or human captions that give them)"

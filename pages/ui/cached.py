@@ -107,9 +107,11 @@ def words(folder: str, run_id: str) -> pd.DataFrame:
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
 def top_words(folder: str, run_id: str, number: int) -> pd.DataFrame:
-    """The words of one run that push most toward each value, `number` each, of those that are not rare."""
+    """The words of one run that push most toward each value, `number` each: content words that are not rare."""
     table = words(folder, run_id)
-    return read.top_words(table, max(5, len(table) // 100), number)
+    smallest = max(5, len(table) // 100)
+    common = tuple(table.loc[table["count"] >= smallest, "word"])
+    return read.top_words(table[~table["word"].isin(function_words(folder, common))], smallest, number)
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)

@@ -44,7 +44,7 @@ def take_away(make: Callable[[], Any], key: str, alt: str, without: str = "") ->
 
     make: its Plotly figure. without: what helps where this machine can draw no picture.
     """
-    box = st.popover("Take away", icon=":material/download:", key=f"take_{key}", on_change="rerun")
+    box = st.popover("Download", icon=":material/download:", key=f"take_{key}", on_change="rerun")
     if not box.open:
         return
     lack, name = pictures_lack(), _file_name(alt)

@@ -19,14 +19,8 @@ ICONS = {
     "Data": "upload_file",
     "Scores": "bar_chart",
     "Captions": "notes",
-    "Objects": "category",
-    "Directions": "swap_horiz",
-    "Encoders": "memory",
-    "Masking": "domino_mask",
-    "Alignment": "compare_arrows",
-    "Paper comparison": "menu_book",
-    "Attributes": "tune",
-    "Runs": "pending_actions",
+    "Images": "domino_mask",
+    "Published": "menu_book",
 }
 OTHER_ICON = "article"
 
@@ -77,6 +71,11 @@ h2 {font-size: 1.3rem !important; font-weight: 600 !important; padding: .4rem 0 
 .js-plotly-plot text:is([style*="rgb(128, 132, 149)"], [style*="rgb(138, 148, 163)"]) {
   fill: light-dark(#5A6472, #A3ADBA) !important
 }
+/* Whatever a page draws first: attribute, labels, human captions, captioner, then how it was measured. */
+.st-key-bar_choices > :is(.st-key-attribute, .st-key-table, .st-key-references) {order: 1}
+.st-key-bar_choices > .st-key-captioner {order: 2}
+.st-key-bar_choices > div:not(.st-key-collection, .st-key-attribute, .st-key-table, .st-key-references,
+  .st-key-captioner) {order: 3}
 [data-testid="stDataFrame"] {font-variant-numeric: tabular-nums}
 </style>"""
 

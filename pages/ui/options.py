@@ -14,7 +14,7 @@ from capbias_core.workspace.person_regions import people_sources
 from capbias_core.workspace.photographs import ORIGINALS, photograph_sets
 from capbias_core.workspace.store import Workspace
 from pages.ui import view
-from pages.ui.alignment import alignment_picker
+from pages.ui.alignment_picker import alignment_picker
 
 # Drawn by the page itself, whatever is measured.
 OF_PAGE = ("attacker", "seeds", "merge_masks")

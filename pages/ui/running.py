@@ -10,7 +10,7 @@ from capbias_core.analysis.read import first_request
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.registry import MEASURES
-from capbias_core.present.sentence import cost_text, duration
+from capbias_core.present.sentence import Answer, cost_text, duration
 from capbias_core.runs.durations import Expected, expected
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import plan, useful
@@ -36,12 +36,14 @@ def progress(engine: Engine, collection: str | None = None) -> None:
         _poll(engine, collection, expected(engine.workspace, [run.spec for run in active], before=asked))
 
 
-def answer_box(engine: Engine, collection: str | None, headline: str, support: str) -> None:
-    """The answer of a page, and how much of it is still to come."""
+def answer_box(engine: Engine, collection: str | None, answer: Answer) -> None:
+    """The answer of a page, and how many runs are still to come."""
     waiting = active_runs(engine, collection) if collection else []
     about = ", ".join(dict.fromkeys(name for run in waiting if (name := run.spec.attribute.get("name", ""))))
-    coming = f"{counted(len(waiting), 'run')} of this collection still to come{f' ({about})' if about else ''}: "
-    box(headline, support, f"{coming}this is what is known so far." if waiting else "")
+    coming = f"{counted(len(waiting), 'run')} of this collection still to come{f' ({about})' if about else ''}."
+    box(answer.headline, answer.support, coming if waiting else "")
+    if answer.details:
+        note(answer.details)
 
 
 def start_button(engine: Engine, collection: str, specs: list[RunSpec], label: str, key: str) -> None:

@@ -30,9 +30,9 @@ SHARED = (
 )
 # Choices of a collection: another collection has its own.
 OF_COLLECTION = {
-    *("against", "alignment", "at", "attribute", "attributes", "by", "caption", "captioner", "column", "draw", "group"),
-    *("image", "judge", "listed", "marked_by", "objects", "page", "photograph", "primary", "references", "sets"),
-    *("cross_table", "table", "value", "vectors", "word"),
+    *("against", "alignment", "at", "attribute", "caption", "captioner", "column", "cross_table", "draw", "group"),
+    *("image", "judge", "listed", "marked_by", "measured_with", "objects", "page", "photograph", "references", "sets"),
+    *("table", "value", "vectors", "way", "word"),
 }
 # Choices among what was measured in it: with the collection all of these are gone.
 OF_RESULTS = {"chart", "columns", "encoders", "measure"}
@@ -40,8 +40,6 @@ OF_RESULTS = {"chart", "columns", "encoders", "measure"}
 MOST_LETTERS = 5_000
 # What no option is.
 UNFIT: Any = object()
-# Names that keys had in links of earlier versions.
-FORMERLY = {"captioner": "set"}
 _PAGE, _WRITTEN, _KEPT, _GONE, _DEFAULTS = "view_page", "view_written", "view_shared", "view_gone", "view_defaults"
 _PENDING, _TOLD = "view_pending", "view_told"
 
@@ -76,10 +74,6 @@ def enter(title: str) -> None:
         for key in st.session_state.get(_WRITTEN, {}):
             st.session_state.pop(key, None)
         st.session_state.update({_PAGE: title, _WRITTEN: {}, _GONE: {}, _DEFAULTS: {}})
-    for key, former in FORMERLY.items():
-        if former in st.query_params:
-            st.query_params[key] = st.query_params.get_all(former)
-            del st.query_params[former]
 
 
 @contextmanager
@@ -235,6 +229,30 @@ def way(place, label: str, options: Mapping[str, Mapping[str, Any]], titles: Map
     chosen = selectbox(place, label, list(options), default=alike(options), format_func=titles.get, **more)
     carry(options, chosen)
     return chosen
+
+
+def tabs(names: Iterable[str]) -> str:
+    """Which tab of a page is shown; only that one is drawn. Its choices go when another one is chosen."""
+    return selectbox(
+        st,
+        "View",
+        names,
+        key="tab",
+        draw="segmented_control",
+        required=True,
+        label_visibility="collapsed",
+        on_change=_leave_tab,
+    )
+
+
+def _leave_tab() -> None:
+    for key in st.session_state.get(_WRITTEN, {}).keys() - {"tab", *SHARED}:
+        st.session_state.pop(key, None)
+        st.session_state[_DEFAULTS].pop(key, None)
+        st.query_params.pop(key, None)
+    st.session_state[_WRITTEN] = {
+        key: texts for key, texts in st.session_state[_WRITTEN].items() if key in ("tab", *SHARED)
+    }
 
 
 def multiselect(

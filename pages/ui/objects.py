@@ -1,4 +1,4 @@
-"""Which objects go with which value of an attribute in captions; the Gender Score of captions and their objects."""
+"""The tab Objects of Captions: objects and the values named with them, and the Gender Score; also of plain texts."""
 
 from __future__ import annotations
 
@@ -41,20 +41,9 @@ from capbias_core.workspace.models import KINDS
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Item, Workspace
 from pages.ui import cached, present, view
-from pages.ui.base import (
-    box,
-    captions_and_labels,
-    collection_picker,
-    draw,
-    errors,
-    human_captions,
-    label_table,
-    lacking,
-    note,
-    page,
-)
+from pages.ui.bar import Bar
+from pages.ui.base import box, captions_and_labels, errors, lacking, note
 from pages.ui.chart import draw_chart
-from pages.ui.running import progress
 from pages.ui.table import draw_table
 from pages.ui.texts import plain_texts
 
@@ -67,8 +56,8 @@ METRICS_OF = {DISTANCE: ("god",), SCORE: ("gs", "estimation")}
 MEASURES_OF = {DISTANCE: ("object_distance",), SCORE: ("gender_score",)}
 
 
-def main() -> None:
-    engine = page("Objects")
+def objects_tab(bar: Bar) -> None:
+    engine, collection = bar.engine, bar.collection
     what = view.selectbox(
         st, "Read", list(READ), format_func=READ.get, key="read", draw="segmented_control", required=True
     )
@@ -76,22 +65,21 @@ def main() -> None:
         with errors():
             plain_texts(engine)
         return
-    collection = collection_picker(engine.workspace)
-    held = captions_and_labels(engine, collection, NAMED)
-    if held is None:
+    sets_and_tables = captions_and_labels(engine, collection, NAMED)
+    if sets_and_tables is None:
         return
-    sets, named = held[0], _named(held[1])
+    sets, named = sets_and_tables[0], _named(sets_and_tables[1])
     if not any(named.values()):
         lacking(engine, collection, NAMED)
         return
     with errors():
-        request, human = _request(engine, collection, sets, named)
+        request, human = _request(bar, sets, named)
         spec = objects.cooccurrence_spec(engine.workspace, request)
         attribute = attribute_from(spec.attribute)
-        own, table = _counted(engine.folder, spec, human)
+        ratios, table = _counted(engine.folder, spec, human)
         if absent := [word for word in spec.options.get("object_words", ()) if word not in set(table["object"])]:
             note(f"Not in any caption that counts: {', '.join(absent)}.")
-        headline = _answer(table, own, spec.model, attribute)
+        headline = _answer(table, ratios, spec.model, attribute)
         _charts(engine, table, spec.model, attribute, headline)
         _table(engine, table, spec, attribute)
         st.divider()
@@ -108,24 +96,13 @@ def _named(tables: list[Item]) -> dict[str, bool]:
     }
 
 
-def _request(engine: Engine, collection: str, sets: list[str], named: dict[str, bool]) -> tuple[Request, Item | None]:
-    """What the filters ask for; every choice is in the URL."""
+def _request(bar: Bar, sets: list[str], named: dict[str, bool]) -> tuple[Request, Item | None]:
+    """What the controls ask for; every choice is in the URL."""
     side = st.sidebar
-    first = cached.answering(engine.workspace, collection, sets)
-    name = view.selectbox(
-        side, "Captions of", sets, default=first, key="captioner", missing="the captions of", follows=True
-    )
-    silent = {own: f"Captions have no words for {own}, so no object can go with it." for own in named if not named[own]}
-    attribute = view.selectbox(
-        side,
-        "Protected attribute",
-        [own for own in named if named[own]],
-        key="attribute",
-        missing="the attribute",
-        unfit=silent,
-    )
-    table = label_table(side, engine, collection, attribute)
-    human = human_captions(side, engine, collection, attribute, optional=True)
+    silent = {name: f"Captions have no words for {name}, so no object can go with it." for name in named}
+    attribute = bar.attribute([name for name in named if named[name]], silent)
+    table, human = bar.labels(attribute), bar.references(attribute, optional=True)
+    captioner = bar.captioner(sets)
     source = view.selectbox(
         side,
         "Objects",
@@ -144,7 +121,7 @@ def _request(engine: Engine, collection: str, sets: list[str], named: dict[str, 
     options = {"objects_from": source}
     further = [word.strip() for word in words.split(",") if word.strip()]
     options |= {"object_words": further} if further else {}
-    request = Request(collection, (name,), table.name, attribute, (), options=options)
+    request = Request(bar.collection, (captioner,), table.name, attribute, (), options=options)
     return request, human
 
 
@@ -231,7 +208,6 @@ def _scores(engine: Engine, collection: str, request: Request, spec: RunSpec, at
         "close each version is in meaning to the object; the Gender Score also reads how likely a language model finds "
         "it. Both speak about text and these models, never about who is on an image."
     )
-    progress(engine)
     for title, run in objects.scored_runs(engine.workspace, collection, spec).items():
         _scored(engine, title, run, attribute)
     if reason := lacking_words(attribute, every=True):
@@ -292,7 +268,3 @@ def _form(engine: Engine, collection: str, request: Request, spec: RunSpec) -> N
         asked = replace(request, metrics=METRICS_OF[what], options=request.options | given)
         engine.submit(plan(engine.workspace, asked), collection)
         st.rerun()
-
-
-if __name__ == "__main__":  # tests import the page, and must not draw it
-    draw(main)

@@ -1,4 +1,4 @@
-"""Attributes: read one, copy it, edit it, try its words on the kept captions, keep it."""
+"""The tab Attributes of Data: read an attribute, copy it, edit it, try its words on saved captions, save it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from capbias_core.workspace.custom_attributes import SOURCE, attribute_folder, d
 from capbias_core.workspace.people import may_change
 from capbias_core.workspace.store import Workspace
 from pages.ui import cached, view
-from pages.ui.base import attribute_names, delete_button, deleted, draw, errors, note, page, plain, show_error
+from pages.ui.bar import Bar
+from pages.ui.base import attribute_names, delete_button, deleted, errors, note, plain, show_error
 from pages.ui.table import draw_table
 
 NEW = "a new one"
@@ -38,12 +39,12 @@ note = "Say what the labels cannot say."
 """
 
 
-def main() -> None:
-    engine = page("Attributes")
+def attributes_tab(bar: Bar) -> None:
+    engine = bar.engine
     deleted()
     if said := view.told("attribute_said"):
         st.success(plain(said))
-        view.link(st, "pages/1_Data.py", "Load a table of labels", ":material/upload:")
+        view.link(st, "pages/1_Data.py", "Load a table of labels", ":material/upload:", tab="Files")
     note(
         "An attribute says which values are compared, and by which words captions name each value: those words are "
         "masked before an attacker reads a caption. Choose one to read, or edit it and keep it under a name of its own."
@@ -225,7 +226,3 @@ def _delete(workspace: Workspace, chosen: AttributeFile, text: str) -> None:
         raise CapbiasError(f"{chosen.name} has changed since it was shown.", "Reload the page.")
     delete(workspace, chosen.path)
     st.session_state["attribute_kept"] = "gender"
-
-
-if __name__ == "__main__":  # tests import the page, and must not draw it
-    draw(main)

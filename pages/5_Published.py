@@ -11,45 +11,32 @@ from capbias_core.analysis.tradeoff import AGAINST, measured_points, printed_poi
 from capbias_core.load.published import published_results
 from capbias_core.present.published import HOLDS, STYLE, beside_sentence, beside_table, cell_style, claim_block
 from capbias_core.present.tradeoff import NAMES, tradeoff_chart, tradeoff_note
-from capbias_core.runs.engine import Engine
 from pages.ui import cached, view
-from pages.ui.base import (
-    attribute_names,
-    box,
-    collection_picker,
-    draw,
-    errors,
-    human_by_attribute,
-    label_tables,
-    note,
-    page,
-)
+from pages.ui.bar import Bar, page
+from pages.ui.base import attribute_names, box, draw, errors, note
 from pages.ui.chart import draw_chart
-from pages.ui.running import progress
 from pages.ui.table import draw_table
 
 WIDTHS = {"measured": 170, HOLDS: 230, "measured with": 210}
 
 
 def main() -> None:
-    engine = page("Paper comparison")
+    bar = page("Published")
     with errors():
-        printed = published_results()
-        measured = _measured(engine)
+        printed, measured = published_results(), _measured(bar)
         _table(printed, measured)
-        own = of_originals(measured)
-        _tradeoff(printed, own)
-        _claims(printed, own)
+        of_captioners = of_originals(measured)
+        _tradeoff(printed, of_captioners)
+        _claims(printed, of_captioners)
 
 
-def _measured(engine: Engine) -> pd.DataFrame:
-    """Results of the chosen collection; none where nothing is loaded."""
-    collection = collection_picker(engine.workspace)
-    progress(engine)
-    held = attribute_names(engine.workspace.items("attributes", collection)) if collection else []
-    labels = label_tables(st.sidebar, engine, collection, held) if collection else {}
-    human = human_by_attribute(st.sidebar, engine, collection, held) if collection else {}
-    return cached.once(engine.workspace, "measured", lambda: measured_rows(engine.workspace, collection, labels, human))
+def _measured(bar: Bar) -> pd.DataFrame:
+    """Results of the collection; none if nothing is loaded."""
+    names = attribute_names(bar.workspace.items("attributes", bar.collection)) if bar.collection else []
+    labels, references = bar.labels_of_each(names), bar.references_of_each(names) if names else {}
+    return cached.once(
+        bar.workspace, "measured", lambda: measured_rows(bar.workspace, bar.collection, labels, references)
+    )
 
 
 def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:

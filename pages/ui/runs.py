@@ -1,4 +1,4 @@
-"""Every run: its state, progress and log, cancel and repeat, and how its numbers were made."""
+"""The runs: a button on every page, and a dialog with their progress, log, settings and results."""
 
 from __future__ import annotations
 
@@ -18,25 +18,34 @@ from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow
 from capbias_core.workspace.vectors import alignment_name
 from pages.ui import view
-from pages.ui.base import caveats, draw, empty_state, errors, note, page
-from pages.ui.running import EVERY, active_runs, cost, nothing_scored
+from pages.ui.base import caveats, errors, note
+from pages.ui.running import EVERY, active_runs, cost
 from pages.ui.table import draw_table
 
+OPEN = "runs"  # in the address while the dialog is open
 
-def main() -> None:
-    engine = page("Runs")
+
+def runs_dialog(engine: Engine) -> None:
+    """The button that opens the dialog, and the dialog if the address says that it is open."""
+    st.button("Runs", icon=":material/pending_actions:", key="open_runs", on_click=view.choose, args=(OPEN, True))
+    if view.state(OPEN, False):
+        st.dialog("Runs", width="large", on_dismiss=_close)(_runs)(engine)
+
+
+def _close() -> None:
+    view.choose(OPEN, False)
+    view.choose("run", None)
+
+
+@errors()
+def _runs(engine: Engine) -> None:
     if not engine.workspace.runs():
-        text, known = "Nothing has been run yet.", engine.workspace.collections()
-        if collection := view.query().get("collection") or next(iter(known), None):
-            nothing_scored(engine, collection, text)
-        else:
-            empty_state(engine, text)
+        note("Nothing has been run yet.")
         return
     if active_runs(engine):
         st.fragment(_under_way, run_every=EVERY)(engine)
     else:
         note("No run is under way.")
-    st.header("All runs")
     _repeat_all(engine)
     _all_runs(engine)
 
@@ -110,7 +119,7 @@ def _all_runs(engine: Engine) -> None:
     ids = list(table["run"])
     key = f"runs_table {len(ids)} {runs[0].created}"  # another table once somebody else asked for a run
     draw_table(table, on_select=partial(_selected, key, ids), selection_mode="single-row", key=key, alt="Every run")
-    said = {run.run_id: f"{run_text(run.spec)} · {run.run_id[:6]}" for run in runs}
+    titles = {run.run_id: f"{run_text(run.spec)} · {run.run_id[:6]}" for run in runs}
     chosen = view.selectbox(
         st,
         "How a number was made",
@@ -119,7 +128,7 @@ def _all_runs(engine: Engine) -> None:
         key="run",
         missing="the run",
         placeholder="Choose a run",
-        format_func=said.get,
+        format_func=titles.get,
     )
     if chosen:
         _details(engine, runs[ids.index(chosen)])
@@ -191,7 +200,3 @@ def _said(value: object) -> str:
     if isinstance(value, tuple | list):
         return ", ".join(map(str, value)) or "none"
     return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value or "none")
-
-
-if __name__ == "__main__":  # tests import the page, and must not draw it
-    draw(main)

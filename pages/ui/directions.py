@@ -1,4 +1,4 @@
-"""A->T against T->A in one plane, and which metrics see a bias that is in the language alone."""
+"""The tab Directions of Scores: A->T against T->A, and metrics on sets whose bias is in the language alone."""
 
 from __future__ import annotations
 
@@ -25,21 +25,10 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.store import Item
 from pages.ui import cached, view
-from pages.ui.base import (
-    attribute_names,
-    box,
-    captions_and_labels,
-    collection_picker,
-    draw,
-    errors,
-    human_captions,
-    label_caveats,
-    label_table,
-    note,
-    page,
-)
+from pages.ui.bar import Bar
+from pages.ui.base import attribute_names, box, captions_and_labels, errors, label_caveats, note
 from pages.ui.chart import draw_chart
-from pages.ui.running import answer_box, progress, start_button, to_do
+from pages.ui.running import answer_box, start_button, to_do
 from pages.ui.table import draw_table
 
 SEEDS = 5
@@ -58,40 +47,36 @@ BELOW_TABLE = (
 )
 
 
-def main() -> None:
-    engine = page("Directions")
-    collection = collection_picker(engine.workspace)
-    held = captions_and_labels(engine, collection)
-    if held:
+def directions_tab(bar: Bar) -> None:
+    sets_and_tables = captions_and_labels(bar.engine, bar.collection)
+    if sets_and_tables:
         with errors():
-            _plane(engine, collection, held[1])
+            _plane(bar, sets_and_tables[1])
     st.divider()
-    _known(engine)
+    _known(bar.engine)
 
 
-def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
+def _plane(bar: Bar, tables: list[Item]) -> None:
+    engine, collection = bar.engine, bar.collection
     sets = tuple(originals(engine.workspace.items("captions", collection)))
-    every = attribute_names(tables)
-    attribute = view.selectbox(st.sidebar, "Protected attribute", every, key="attribute", missing="the attribute")
-    table = label_table(st.sidebar, engine, collection, attribute)
-    human = human_captions(st.sidebar, engine, collection, attribute)
+    attribute = bar.attribute(attribute_names(tables))
+    table, human = bar.labels(attribute), bar.references(attribute)
     rows = cached.once(
         engine.workspace,
         "rows",
         lambda: measured_rows(engine.workspace, collection, {attribute: table}, {attribute: human} if human else {}),
     )
     rows = rows[(rows["attribute"] == attribute) & rows["model"].isin(sets)]
-    progress(engine)
-    found = measures_in(rows)
-    if not found:
+    measures = measures_in(rows)
+    if not measures:
         box("Nothing is measured in both directions yet.", WHAT)
         _measure(engine, collection, sets, table, attribute, human)
         return
-    name = view.selectbox(st.sidebar, "Metric", found, key="measure", missing="the metric", any_case=True)
+    name = view.selectbox(bar.place, "Metric", measures, key="measure", missing="the metric", any_case=True)
     every_way = directions(rows, name)
-    frame = _one_way(every_way)
+    frame = _measured_with(bar, every_way)
     text = directions_answer(frame, rows, name, attribute)
-    answer_box(engine, collection, text.headline, text.support)
+    answer_box(engine, collection, text)
     if otherwise := measured_otherwise(every_way, frame):
         note(otherwise)
     if warning := variants_warning(rows):
@@ -99,8 +84,8 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     draw_chart(plane(frame, name), key="plane", alt=f"{name} in both directions", headline=text.headline)
     draw_table(directions_table(frame, rows, name), alt="Both directions of each captioner")
     note(f"{basis(frame)} Value [{intervals_over(rows)}]. {BELOW_TABLE}")
-    told = cached.once(engine.workspace, "notes", lambda: _notes(engine, rows, frame, name))
-    label_caveats({attribute: table}, [of_tasks(ADVICE, name), explained(name), *told])
+    notes = cached.once(engine.workspace, "notes", lambda: _notes(engine, rows, frame, name))
+    label_caveats({attribute: table}, [of_tasks(ADVICE, name), explained(name), *notes])
     _measure(engine, collection, sets, table, attribute, human)
 
 
@@ -111,14 +96,12 @@ def _notes(engine: Engine, rows: pd.DataFrame, frame: pd.DataFrame, name: str) -
     return named_notes([(run.spec.model, run.notes) for run in engine.workspace.runs_of(list(ids)).values()])
 
 
-def _one_way(frame: pd.DataFrame) -> pd.DataFrame:
-    """The captioners measured alike: one attacker, variant and number of seeds, chosen where there are several."""
-    ways = ways_measured(frame)
-    if len(ways) > 1:
-        chosen = view.selectbox(st.sidebar, "Measured with", ways, key="way", format_func=way_text)
-    else:
-        chosen = ways[0]
-    return frame[(frame[list(WAY)] == list(chosen)).all(axis=1)]
+def _measured_with(bar: Bar, frame: pd.DataFrame) -> pd.DataFrame:
+    """The captioners that were measured alike: one attacker, variant and number of seeds."""
+    ways = {way_text(way): way for way in ways_measured(frame)}
+    choices = {title: {"attacker": way[WAY.index("encoder")]} for title, way in ways.items()}
+    chosen = bar.measured_with(choices, {title: title for title in ways}, "way")
+    return frame[(frame[list(WAY)] == list(ways[chosen])).all(axis=1)]
 
 
 def _measure(
@@ -153,7 +136,3 @@ def _known(engine: Engine) -> None:
     st.markdown(f"**{known_sentence(rows)}**")
     draw_table(known_table(rows), alt="Metrics of the controlled sets beside what they tend to")
     note(known_basis(rows))
-
-
-if __name__ == "__main__":  # tests import the page, and must not draw it
-    draw(main)

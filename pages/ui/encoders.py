@@ -1,4 +1,4 @@
-"""Does the choice of encoder change the conclusion? Scores by encoder, CVs, ranks, judges; a sweep over encoders."""
+"""The tab Encoder sensitivity of Scores: scores by encoder, CVs, ranks, agreement; a sweep over encoders."""
 
 from __future__ import annotations
 
@@ -56,24 +56,20 @@ from capbias_core.workspace.labels import attribute_of
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.store import Item
 from pages.ui import cached, view
+from pages.ui.bar import Bar
 from pages.ui.base import (
     LABELS,
     MASKED_TOO,
     attribute_names,
-    collection_picker,
-    draw,
     empty_state,
     errors,
-    human_captions,
     label_caveats,
-    label_table,
     lacking,
     note,
-    page,
     show_error,
 )
 from pages.ui.chart import draw_chart
-from pages.ui.running import answer_box, cost, progress, state_of, to_do
+from pages.ui.running import answer_box, cost, state_of, to_do
 from pages.ui.table import draw_table
 from pages.ui.uploads import uploaded_path
 
@@ -84,15 +80,15 @@ SEEDS = 5
 BY_DEFAULT = [DEFAULT_ATTACKER, "lstm"]
 
 
-def main() -> None:
-    engine = page("Encoders")
-    collection = collection_picker(engine.workspace)
+def encoders_tab(bar: Bar) -> None:
+    engine, collection = bar.engine, bar.collection
+    attribute, table, human = "", None, None
     with errors():
-        attribute = _attribute(engine.workspace.items("attributes", collection) if collection else [])
-        table = label_table(st.sidebar, engine, collection, attribute) if collection and attribute else None
-        human = human_captions(st.sidebar, engine, collection, attribute) if collection and attribute else None
-        progress(engine)
-        if _encoders(engine, collection, attribute, table, human) == MEASURED and table:
+        if collection:
+            attribute = bar.attribute(attribute_names(engine.workspace.items("attributes", collection)))
+        if attribute:
+            table, human = bar.labels(attribute), bar.references(attribute)
+        if _encoders(bar, attribute, table, human) == MEASURED and table:
             label_caveats({attribute: table})
     st.divider()
     st.header("Sweep over encoders")
@@ -105,14 +101,6 @@ def main() -> None:
             empty_state(engine, "A sweep needs captions and a table of labels.")
 
 
-def _attribute(tables: list[Item]) -> str:
-    """The protected attribute, chosen among those of the collection; '' where it has none."""
-    every = attribute_names(tables)
-    if not every:
-        return ""
-    return view.selectbox(st.sidebar, "Protected attribute", every, key="attribute", missing="the attribute")
-
-
 def _measured(
     engine: Engine, collection: str | None, attribute: str, table: Item | None, human: Item | None
 ) -> pd.DataFrame:
@@ -122,13 +110,14 @@ def _measured(
     return rows[(rows["attribute"] == attribute) & (rows["encoder"] != "")]
 
 
-def _encoders(engine: Engine, collection: str | None, attribute: str, table: Item | None, human: Item | None) -> str:
+def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) -> str:
     """The answer, then what it rests on. Which values are shown: those measured here, or a paper's."""
+    engine, collection = bar.engine, bar.collection
     once = partial(cached.once, engine.workspace)
     measured = once("measured", lambda: _measured(engine, collection, attribute, table, human))
     sources = [*([MEASURED] if once("any", lambda: series_of(measured)) else []), *PRINTED]
     source = view.selectbox(
-        st.sidebar,
+        bar.place,
         "Values",
         sources,
         format_func=_title,
@@ -155,10 +144,10 @@ def _encoders(engine: Engine, collection: str | None, attribute: str, table: Ite
         },
     )
     text = encoders_answer(found, "" if own else PRINTED[source].title)
-    answer_box(engine, collection, text.headline, text.support)
+    answer_box(engine, collection, text)
     keys = once("series", lambda: series_of(rows))
     key = view.selectbox(
-        st.sidebar, "Metric", keys, format_func=named, key="measure", missing="the metric", any_case=True
+        bar.place, "Metric", keys, format_func=named, key="measure", missing="the metric", any_case=True
     )
     shown = once("shown", lambda: rows_of(rows, key))
     grey = once("grey", lambda: _grey(published, beside, shown, key))
@@ -379,7 +368,3 @@ def _start(engine: Engine, request: Request, encoders: list[str]) -> None:
     if right.button("Start", type="primary", disabled=not todo, width="stretch", key="sweep"):
         engine.submit(todo, request.collection)
         st.rerun()
-
-
-if __name__ == "__main__":  # tests import the page, and must not draw it
-    draw(main)
