@@ -11,12 +11,13 @@ from capbias_core.runs.condition_runs import plan_conditions
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import is_current
+from capbias_core.types import Result
 from capbias_core.workspace.conditions import ORIGINAL, suggested_condition
 from capbias_core.workspace.ingest import DEMO, DEMO_FOLDER, load_demo
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 
-# Captions scored by a network, so that nobody waits for its training (made by scripts/demo_scores.py).
+# Slow results: other encoders, both directions, captions scored by a network (made by scripts/demo_scores.py).
 SCORED = DEMO_FOLDER / "scored.zip"
 
 
@@ -54,13 +55,14 @@ def add_finished(workspace: Workspace, path: Path = SCORED) -> list[str]:
             if spec.run_id == folder and is_current(spec) and spec.inputs() <= held:
                 members = [own for own in archive.namelist() if own.startswith(f"{folder}/")]
                 arrays = {own.removeprefix(f"{folder}/"): archive.read(own) for own in members}
-                workspace.add_finished(spec, DEMO, arrays, kept["notes"])
+                results = [Result(**row) for row in kept["results"]]
+                workspace.add_finished(spec, DEMO, arrays, kept["notes"], results)
                 added.append(spec.run_id)
     return added
 
 
 def load(workspace: Workspace) -> None:
-    """Store the demo data, and the scores of captions by a network that come with it."""
+    """Store the demo data, and the slow results that come with it."""
     load_demo(workspace)
     add_finished(workspace)
 

@@ -553,8 +553,15 @@ class Workspace:
             _log(db, run_id, "finished")
         return True
 
-    def add_finished(self, spec: RunSpec, collection: str, arrays: Mapping[str, bytes], notes: Sequence[str]) -> None:
-        """Store a run that finished elsewhere and left only arrays; a run that is here stays as it is.
+    def add_finished(
+        self,
+        spec: RunSpec,
+        collection: str,
+        arrays: Mapping[str, bytes],
+        notes: Sequence[str],
+        results: Sequence[Result] = (),
+    ) -> None:
+        """Store a run that finished elsewhere; a run that is here stays as it is.
 
         It has no start, so no estimate of durations here rests on it.
         """
@@ -564,10 +571,19 @@ class Workspace:
                 return
             db.execute(
                 "INSERT INTO runs (run_id, collection, spec, status, token, progress, message, notes, created,"
-                " finished, heartbeat, process, owner)"
-                " VALUES (?, ?, ?, 'finished', '', 1, 'finished', ?, ?, ?, ?, '', ?)",
-                (run_id, collection, json.dumps(asdict(spec)), json.dumps(list(notes)), now, now, now, person()),
+                " finished, heartbeat, metrics, process, owner)"
+                " VALUES (?, ?, ?, 'finished', '', 1, 'finished', ?, ?, ?, ?, ?, '', ?)",
+                (
+                    run_id,
+                    collection,
+                    json.dumps(asdict(spec)),
+                    json.dumps(list(notes)),
+                    *(now, now, now),
+                    json.dumps(sorted({result.metric for result in results})),
+                    person(),
+                ),
             )
+            _insert(db, run_id, results)
             db.executemany("INSERT INTO arrays VALUES (?, ?, ?)", [(run_id, *pair) for pair in arrays.items()])
             _log(db, run_id, "imported; it was computed elsewhere")
 

@@ -17,6 +17,7 @@ from capbias_core.present.directions import (
     plane,
 )
 from capbias_core.types import A_TO_T, RESULT_COLUMNS, T_TO_A
+from tests.app import to_tab
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -243,7 +244,7 @@ def test_the_page_opens_and_measures(tmp_path, monkeypatch):
         if item.name not in ("amplifier", "plain"):
             engine.workspace.delete(item)
     page = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
-    page = page.switch_page("pages/5_Directions.py").run()
+    page = to_tab(page, "Directions").run()
     assert not page.exception
     page.button(key="measure_now").click().run()
     assert not page.exception

@@ -74,6 +74,7 @@ from capbias_core.types import RESULT_COLUMNS, silent
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.ingest import DEMO, load_demo
 from capbias_core.workspace.store import Workspace
+from tests.app import to_tab
 
 ROOT = Path(__file__).resolve().parents[2]
 NAN = float("nan")
@@ -470,7 +471,7 @@ def texts(page) -> str:
 
 @pytest.mark.long
 def test_the_page_answers_first_and_starts_a_sweep(page, measured, second, monkeypatch):
-    shown = page.run().switch_page("pages/6_Encoders.py").run()
+    shown = to_tab(page.run(), "Encoder sensitivity").run()
     assert not shown.exception and "The sign of LIC changes with the encoder for" in texts(shown)
     table = next(item.value for item in shown.dataframe if "encoders" in item.value and "captioner" in item.value)
     assert list(table.columns) == ["captioner", "encoders", "ngram", second] and len(table) == 4
@@ -553,7 +554,7 @@ def test_the_page_opens_on_what_one_encoder_measured(tmp_path, monkeypatch):
     request = Request("demo", ("plain",), "labels", "gender", ("lic",), "human", seeds=1)
     engine.wait(engine.submit(plan(engine.workspace, request), "demo"))
     shown = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
-    shown = shown.switch_page("pages/6_Encoders.py").run()
+    shown = to_tab(shown, "Encoder sensitivity").run()
     assert not shown.exception and shown.selectbox(key="values").value == "measured here"
     assert "One encoder cannot show" in texts(shown) and "So far: ngram" in texts(shown)
 
@@ -563,7 +564,7 @@ def test_the_page_opens_where_nothing_is_loaded(tmp_path, monkeypatch):
     testing = pytest.importorskip("streamlit.testing.v1")
     monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
     shown = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
-    shown = shown.switch_page("pages/6_Encoders.py").run()
+    shown = to_tab(shown, "Encoder sensitivity").run()
     assert not shown.exception and "13 of 13 captioners" in texts(shown)
 
 

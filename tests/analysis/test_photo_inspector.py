@@ -29,6 +29,7 @@ from capbias_core.runs.engine import execute
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS
 from capbias_core.workspace.ingest import DEMO_FOLDER, keep_images, load_demo
 from capbias_core.workspace.store import Workspace
+from tests.app import to_tab
 
 
 def outline(name: str, x1: int, y1: int, x2: int, y2: int) -> tuple:
@@ -217,7 +218,7 @@ def test_a_photograph_that_is_gone_is_named_on_the_page(tmp_path, monkeypatch):
     first = sorted((tmp_path / "images").iterdir())[0]
     first.unlink()
     page = testing.AppTest.from_file(str(Path(__file__).resolve().parents[2] / "app.py"), default_timeout=60).run()
-    page = page.switch_page("pages/7_Masking.py").run()
+    page = to_tab(page, "Experiment").run()
     assert not page.exception
     (box,) = [body for each in page.get("html") if 'role="alert"' in (body := each.proto.body)]
     assert first.name in box
@@ -232,7 +233,7 @@ def test_another_collection_begins_with_its_own_captioner(tmp_path, monkeypatch)
     load_demo(workspace)
     keep_images(workspace, DEMO_FOLDER / "images", "pictures")
     page = testing.AppTest.from_file(str(Path(__file__).resolve().parents[2] / "app.py"), default_timeout=60).run()
-    page = page.switch_page("pages/7_Masking.py").run()
+    page = to_tab(page, "Experiment").run()
     assert page.selectbox(key="collection").value == "pictures" and page.selectbox(key="captioner").value is None
     page = page.selectbox(key="collection").set_value("demo").run()
     assert not page.exception

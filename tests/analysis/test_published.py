@@ -554,7 +554,7 @@ def test_the_page(home, tmp_path, monkeypatch, loaded):
 
     monkeypatch.setenv("CAPBIAS_HOME", str(home if loaded else tmp_path / "empty"))
     monkeypatch.chdir(ROOT)
-    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).switch_page("pages/9_Paper_comparison.py").run()
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).switch_page("pages/5_Published.py").run()
     assert not page.exception
     assert len(page.dataframe[0].value) == 99
     page.selectbox(key="paper").set_value("repro").run()

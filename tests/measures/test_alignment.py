@@ -34,6 +34,7 @@ from capbias_core.workspace.vectors import (
     offer_vectors,
 )
 from tests.collections_ import keep
+from tests.app import to_tab
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = {"the": [0.5, -2, 3], "cat": [1, 0, 0.25], "naïve": [1, 1, 1]}
@@ -644,7 +645,7 @@ def test_the_page(tools, monkeypatch, with_vectors):
                 workspace.finish(spec.run_id, "t", *left)
     monkeypatch.setenv("CAPBIAS_HOME", str(workspace.folder))
     monkeypatch.chdir(ROOT)
-    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).switch_page("pages/8_Alignment.py").run()
+    page = to_tab(AppTest.from_file(str(ROOT / "app.py"), default_timeout=60), "Alignment").run()
     text = " ".join(element.proto.body for element in page.get("html"))
     assert not page.exception and ("No word vectors are kept yet" in text) == (not with_vectors)
     if not with_vectors:
@@ -664,7 +665,7 @@ def test_vectors_are_asked_for_where_they_are_missing(tmp_path, monkeypatch):
     monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
     ingest.load_demo(Workspace(tmp_path))
     page = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
-    page = page.switch_page("pages/8_Alignment.py").run()
+    page = to_tab(page, "Alignment").run()
     (button,) = [each for each in page.button if each.label == "Keep word vectors"]
     page = button.click().run()
     assert not page.exception and page.selectbox(key="into").value == "demo"

@@ -58,6 +58,7 @@ from capbias_core.workspace.models import model_option, model_path
 from capbias_core.workspace.store import Workspace
 from pages.ui.texts import WANTED
 from tests.collections_ import keep
+from tests.app import to_tab
 
 pytestmark = pytest.mark.torch
 
@@ -859,7 +860,7 @@ def test_texts_in_the_browser(tiny, minilm, tmp_path, monkeypatch):
     monkeypatch.setattr("pages.ui.texts.torch_executor", lambda: SimpleNamespace(submit=Answered))
     texts = ["a man drinks coffee"] * 3 + ["a woman and coffee", "a woman with a dog", "nobody"]
     page = testing.AppTest.from_file(str(Path("app.py").resolve()), default_timeout=60)
-    page.run().switch_page("pages/4_Objects.py").run()
+    to_tab(page.run(), "Objects").run()
     page.button_group(key="read").set_value("texts").run()
     page.text_area(key="texts").set_value("\n".join(texts)).run()
     page.sidebar.number_input(key="keywords").set_value(1).run()
@@ -1111,7 +1112,7 @@ def test_the_page_of_objects(tmp_path, monkeypatch):
     monkeypatch.setattr("capbias_core.analysis.objects.SCORED", ("gender_score",))
     fill(tmp_path, 80)
     page = testing.AppTest.from_file(str(Path("app.py").resolve()), default_timeout=60)
-    page.run().switch_page("pages/4_Objects.py").run()
+    to_tab(page.run(), "Objects").run()
     assert not page.exception
     html = " ".join(str(element.proto.body) for element in page.get("html"))
     assert "“skateboard” goes with Male in 75%" in html and "in 50%" in html

@@ -310,7 +310,7 @@ def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatc
     """The bundled runs are those that a request for them would make now; if not, run scripts/demo_scores.py."""
     workspace = Workspace(tmp_path)
     load(workspace)
-    planned = {spec.run_id: spec.model for spec in demo_scores.network_runs(workspace)}
+    planned = {spec.run_id: spec.model for spec in demo_scores.slow_runs(workspace)}
     runs = workspace.runs()
     assert {run.run_id: run.spec.model for run in runs} == planned and len(planned) == 2
     assert (
