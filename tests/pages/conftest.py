@@ -1,0 +1,39 @@
+"""Workspaces that several tests of pages read: an empty one, and one with a scored, an unscored, an unlabelled collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from capbias_core.api import DEFAULT_METRICS
+from capbias_core.workspace.store import Workspace
+from tests.pages.synthetic import fill, score
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory) -> Path:
+    workspace = Workspace(tmp_path_factory.mktemp("pages"))
+    for collection in ("scored", "unscored", "without labels"):
+        fill(workspace, collection, labels=collection != "without labels")
+    score(workspace, "scored", metrics=DEFAULT_METRICS)
+    return Path(workspace.folder)
+
+
+@pytest.fixture
+def workspace(tmp_path, monkeypatch) -> Workspace:
+    """An empty workspace, which the pages show."""
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))
+    return Workspace(tmp_path / "home")
+
+
+@pytest.fixture
+def window(chrome):
+    """A fresh browser window; a request that leaves this machine fails the test."""
+    context = chrome.new_context(viewport={"width": 1280, "height": 1000})
+    outside: list[str] = []
+    near = ("http://127.0.0.1", "https://127.0.0.1", "data:", "blob:")
+    context.on("request", lambda request: None if request.url.startswith(near) else outside.append(request.url))
+    yield context.new_page()
+    context.close()
+    assert outside == []
