@@ -121,8 +121,8 @@ def _mask(engine: Engine, collection: str, attribute: str, table: Item | None) -
     only = bool(set(chosen) & set(OF_OBJECTS)) and st.checkbox(
         "Leave out photographs without such an object",
         key="only_masked",
-        help="Off, as in the LIC paper: they stay unmasked under object and hide only the person under both, so every condition "
-        "uses the same photographs.",
+        help="Off, as in the LIC paper: they stay unmasked under object and hide only the person under both, so every "
+        "condition uses the same photographs.",
     )
     specs = []
     for condition in chosen:

@@ -46,7 +46,7 @@ from capbias_core.present.sentence import (
 from capbias_core.present.table import first_columns, lettered, pair_table, scores_table, to_csv
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import PER_CAPTION, Request, left_out, plan, useful
-from capbias_core.types import counted, left_out_lines
+from capbias_core.types import left_out_lines
 from capbias_core.workspace.conditions import left_out_as_masked, originals
 from capbias_core.workspace.ingest import WARNINGS
 from capbias_core.workspace.labels import reads
@@ -148,8 +148,8 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, st
         "Score every caption",
         default=attacker_entry(attacker).in_process,
         key=f"words_{attacker}",
-        help=f"Shows scores and words on Captions. Trains {attacker_entry(attacker).folds} more attackers per set, so that "
-        "each caption is scored by one that did not train on its image.",
+        help=f"Shows scores and words on Captions. Trains {attacker_entry(attacker).folds} more attackers per set, so "
+        "that each caption is scored by one that did not train on its image.",
     )
     merge = view.checkbox(
         side,
