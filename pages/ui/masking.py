@@ -192,8 +192,8 @@ def _chart(rows: pd.DataFrame, attribute: str, captioner: str) -> None:
             key="conditions",
             alt=what,
             headline=what,
-            notes="Dots: measured values with 95% intervals. Dashed: chance for LIC_M, 0 for the others. Grey: published by "
-            "LIC (BiLSTM, Table 4) and DBAC (BLIP, LSTM, Table 4) for other captioners or encoders, so not comparable. "
+            notes="Dots: measured values with 95% intervals. Dashed: chance for LIC_M, 0 for the others. Grey: LIC "
+            "(BiLSTM, Table 4) and DBAC (BLIP, LSTM, Table 4), other captioners or encoders, so not comparable. "
             f"Conditions: {masked}.",
         )
     if beside:
