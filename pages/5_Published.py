@@ -58,8 +58,8 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
         alt="Printed and measured values",
     )
     note(
-        "Printed: as in the paper, ± its standard deviation over seeds (or 95% where it says so). Measured: value ± "
-        "standard deviation over attacker seeds [95% interval], in the paper's unit."
+        "Published: as printed, ± standard deviation over seeds (or 95% if marked). Measured: value ± standard "
+        "deviation over seeds [95% interval], in the paper's unit."
     )
 
 
@@ -80,17 +80,16 @@ def _tradeoff(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
             for against in AGAINST:
                 note(f"{NAMES[against][0].upper()}{NAMES[against][1:]}. {tradeoff_note(*points, against)}")
     note(
-        "Gender. Printed: the nine captioners of the LIC paper. Measured: LIC and BLEU-4 on the images with human "
-        "captions, vocabulary on all labelled images. So few captioners do not show that one thing causes the other."
+        "Gender. Published: the nine captioners of the LIC paper. Measured: LIC and BLEU-4 on images with human "
+        "captions, vocabulary on all labelled images. A correlation over so few captioners does not show a cause."
     )
 
 
 def _claims(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     st.header("The papers' claims")
     note(
-        "Each claim is checked row by row: printed values as they stand, measured ones of the same encoder by their "
-        "95% interval. A verdict is about these captions and labels, never about people, and no low number shows that "
-        "a captioner is without bias."
+        "Each claim is checked against the published values, and against your measured values by their 95% intervals. "
+        "A verdict is about captions and labels, never about people. A low number does not show absence of bias."
     )
     blocks = [claim_block(claim, verdicts(claim, printed, measured)) for claim in CLAIMS]
     st.html(STYLE + "".join(blocks))

@@ -38,7 +38,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from scripts.demo_pictures import CATEGORIES, SIZE, draw, outlines
+from scripts.demo_pictures import CATEGORIES, SIZE, draw, outlines, things
 
 FIRST_ID = 1001
 REFERENCES = 5
@@ -198,12 +198,13 @@ SENTENCES = ("a {who}{activity} {place}", "a {who}{verb} {activity} {place}", "t
 
 @dataclass(frozen=True)
 class Demo:
-    """The demo data. attributes: image_id, gender (raw labels). references and captioners: image_id, caption_index,
-    caption. truth: for each captioner LIC_M, LIC_D, LIC (x100), ratio and error (%), on the images labelled Female
+    """The demo data. attributes: image_id, gender (raw labels). objects: image_id, objects (`person|cake`). references
+    and captioners: image_id, caption_index, caption. truth: for each captioner LIC_M, LIC_D, LIC (x100), ratio and error (%), on the images labelled Female
     or Male. pictures: image_id -> the activity to draw.
     """
 
     attributes: pd.DataFrame
+    objects: pd.DataFrame
     references: pd.DataFrame
     captioners: dict[str, pd.DataFrame]
     truth: dict[str, dict[str, float]]
@@ -221,6 +222,7 @@ def generate(seed: int = 0, quotas: bool = True) -> Demo:
     captioners = {name: _captions(images, design, next(streams), quotas) for name, design in DESIGN.items()}
     return Demo(
         attributes=images[["image_id", "gender"]],
+        objects=images[["image_id"]].assign(objects=["|".join(things(name)) for name in images["activity"]]),
         references=references,
         captioners={name: frame.drop(columns="caption_index") for name, frame in captioners.items()},
         truth=truth(),
@@ -418,14 +420,15 @@ seed (`scripts/demo.py`), with captioners whose bias amplification is known beca
 `make demo`.
 
 - `attributes.csv`: a label for each image ({labels}; {dropped} rows hold another label or none, to be dropped).
+- `objects.csv`: the objects on each image, by COCO's names.
 - `references.json`: five "human" captions an image, in the format of COCO captions.
 - `results/`: captions of four invented captioners, and what one of them writes of masked photographs, in the format
   of COCO results.
 - `truth.json`: the LIC that each captioner has by construction, and how it follows.
 - `images/`: pictures of {pictures} of the images. The figure in them is drawn the same way whatever the label.
 - `instances.json`: the outlines of that figure and of its thing, in the format of COCO instances.
-- `scored.zip`: finished runs that score two captioners' captions with a recurrent network. `python -m
-  scripts.demo_scores` trains it again.
+- `scored.zip`: finished runs that take minutes: LIC by two networks, DBAC, DBA and BA, and two captioners' captions
+  scored by a network. `python -m scripts.demo_scores` computes them again.
 
 | captioner | its association of activity and label | LIC_M | LIC_D | LIC |
 |---|---|---|---|---|
@@ -457,6 +460,7 @@ def write(folder: Path, seed: int = 0) -> None:
     for name in ("results", "images"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     demo.attributes.to_csv(folder / "attributes.csv", index=False, lineterminator="\n")
+    demo.objects.to_csv(folder / "objects.csv", index=False, lineterminator="\n")
     _write_json(folder / "references.json", _coco_captions(demo.references))
     for name, frame in demo.captioners.items():
         _write_json(folder / "results" / f"{name}.json", _coco_records(frame))

@@ -255,6 +255,12 @@ def outlines(name: str) -> dict[str, np.ndarray]:
     return {thing: middles == number for thing, number in CATEGORIES.items() if (middles == number).any()}
 
 
+def things(name: str) -> list[str]:
+    """What the picture of an activity shows, by COCO's names; the person first."""
+    shown = {owner for owner, _ in _owned(name)}
+    return [thing for thing in CATEGORIES if thing in shown]
+
+
 def _owned(name: str) -> Iterator[tuple[str, tuple]]:
     """Each shape of a scene, and of whom or what it is."""
     owner = NOTHING

@@ -36,7 +36,7 @@ PAPERS = {
 MASKED_BY = {"": "", ONE_JUDGE: "", "gt_masks": "segment", "yolox": "box"}
 
 YES, NO, NOT_MEASURED = "yes", "no", "not measured"
-NOTHING = "decides nothing"
+NOTHING = "not comparable"
 NONE_HERE = "no counterpart"
 MEASURED = ("metric", "encoder", *ORIGIN_COLUMNS, "value", "ci_low", "ci_high", "spread", "seeds", "n", "run_id")
 KEYS = ("model", "attribute", "metric", "direction", *ORIGIN_COLUMNS)

@@ -62,11 +62,11 @@ def condition_answer(rows: pd.DataFrame, captioner: str, attribute: str, under_w
     chance = number(strongest["value"] - strongest["to_neutral"])
     if strongest["to_neutral_low"] > 0:
         above = _interval(strongest, "to_neutral", "to_neutral_low", "to_neutral_high")
-        headline = f"{what} still give {attribute} away: {left}, {above} above chance ({chance})."
+        headline = f"{what} still reveal {attribute}: {left}, {above} above chance ({chance})."
     elif strongest["to_neutral_high"] < 0:
-        headline = f"{what} give {attribute} away less than chance ({chance}): {left}."
+        headline = f"{what} reveal {attribute} less than chance ({chance}): {left}."
     else:
-        headline = f"{what} give {attribute} away no more than chance ({chance}) as far as can be told: {left}."
+        headline = f"{what} do not reveal {attribute} measurably above chance ({chance}): {left}."
     support = (_beside_humans(rows, attribute, masked[-1]), _support(own, masked))
     return Answer(headline, " ".join(filter(None, support)))
 
@@ -78,9 +78,9 @@ def _beside_humans(rows: pd.DataFrame, attribute: str, strongest: str) -> str:
         return ""
     row = own.loc[strongest]
     side = 0 if provisional(row.to_dict()) else int(row["ci_low"] > 0) - int(row["ci_high"] < 0)
-    said = {1: "more than", -1: "less than", 0: "no more, as far as can be told, than"}[side]
+    said = {1: "more than", -1: "less than", 0: "not measurably more than"}[side]
     after, before = (_interval(own.loc[condition], "value", "ci_low", "ci_high") for condition in (strongest, ORIGINAL))
-    return f"That is {said} human captions of the photographs as they are: LIC {after}, and {before} on the originals."
+    return f"That is {said} human captions of the originals reveal: LIC {after}, and {before} on the originals."
 
 
 def _support(own: pd.DataFrame, masked: Sequence[str]) -> str:

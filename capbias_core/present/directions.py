@@ -18,7 +18,7 @@ from capbias_core.present.table import value_text
 from capbias_core.types import A_TO_T, T_TO_A, counted
 
 # What the DBAC paper (section 2) advises to add to the training images.
-ADVICE = {T_TO_A: "objects with the other value", A_TO_T: "values without their usual objects"}
+ADVICE = {T_TO_A: "these objects, other value", A_TO_T: "this value, without these objects"}
 HEIGHT = 520
 # Of its pixels, those above and below the plot.
 BELOW = 66
@@ -26,10 +26,10 @@ BELOW = 66
 CORNERS = ((0, 0, 1, 0.12), (0, 0.88, 1, 1))
 # Narrow, so that they stay in their quadrant in a narrow window.
 QUADRANTS = (
-    ("both ways:<br>collect both", 1, 1),
-    ("T→A only:<br>objects with<br>the other value", 0, 1),
-    ("A→T only:<br>a value without<br>its objects", 1, 0),
-    ("neither way", 0, 0),
+    ("add both kinds<br>of images", 1, 1),
+    ("add images:<br>these objects,<br>other value", 0, 1),
+    ("add images:<br>this value, without<br>these objects", 1, 0),
+    ("no advice", 0, 0),
 )
 
 
@@ -147,9 +147,8 @@ def _span(row: dict, name: str, way: str) -> str:
 
 # What a direction above 0 says, by metric: DBAC reads the whole caption, the others the objects and values alone.
 CAPTION_SAYS = (
-    "T→A above 0: with the objects masked, the model's captions tell more of the objects of the image than the human "
-    "ones do. A→T above 0: with the {attribute} words masked, they tell more of the labelled {attribute}, or name "
-    "objects more often."
+    "T→A above 0: with objects masked, the captions reveal more of the image's objects than human captions do. A→T "
+    "above 0: with {attribute} words masked, they reveal more of the labelled {attribute}, or name objects more often."
 )
 LABELS_SAY = (
     "T→A above 0: the objects on an image go more with the {attribute} that the model's captions name than with that "
@@ -172,12 +171,12 @@ def directions_answer(frame: pd.DataFrame, rows: pd.DataFrame, name: str, attrib
     besides = {way: [] for way in (A_TO_T, T_TO_A)}
     for way, found in besides.items():
         if split := _split(frame, rows, name, way):
-            found.append(f"though another variant has the other sign for {len(split)}")
+            found.append(f"but another variant of the metric has the opposite sign for {len(split)}")
     if name in CONSTANT:
         added = [_others(rows, own, name)[CONSTANT[name][1]] for own in frame.to_dict("records")]
         if known := [row for row in added if row]:
             shown = sum((row["ci_low"] or 0) > 0 for row in known)
-            besides[A_TO_T].append(f"and by more than an attacker that reads nothing for {shown}")
+            besides[A_TO_T].append(f"but beats the no-text baseline for only {shown}")
     parts = [
         f"{measure(name, way)} is above 0 for {above[way]} of {counted(len(frame), 'captioner')}"
         + (f" and below for {below[way]}" if below[way] else "")
@@ -187,8 +186,8 @@ def directions_answer(frame: pd.DataFrame, rows: pd.DataFrame, name: str, attrib
     says = of_tasks((CAPTION_SAYS if name.startswith("DBAC") else LABELS_SAY).format(attribute=attribute), name)
     return Answer(
         "; ".join(parts) + ".",
-        f"{says} By the 95% intervals. Only of a captioner that was trained on these human captions is it "
-        "amplification; of another it is a difference.",
+        f"{says} Counts use 95% intervals. For a captioner not trained on these human captions, this is a difference, "
+        "not amplification.",
     )
 
 
@@ -218,7 +217,7 @@ def measured_otherwise(frame: pd.DataFrame, shown: pd.DataFrame) -> str:
     found = [
         f"{', '.join(own['model'])} ({way_text(way)})" for way, own in rest.groupby(list(WAY), sort=False) if len(own)
     ]
-    return f"Not here, since measured otherwise (choose it at the left): {'; '.join(found)}." if found else ""
+    return f"Other settings (choose them under Measured with): {'; '.join(found)}." if found else ""
 
 
 def basis(frame: pd.DataFrame) -> str:

@@ -57,9 +57,9 @@ def encoders_answer(found: dict[str, Sensitivity], printed: str = "") -> Answer:
     if not judged:
         names = list(dict.fromkeys(name for own in found.values() for name in own.encoders))
         return Answer(
-            "One encoder cannot show whether the choice of encoder changes the conclusion.",
-            f"So far: {', '.join(names) or 'no encoder has scored LIC or DBAC'}. At least two encoders must score the "
-            "same captioner with the same metric: start a sweep below, or choose printed values at the left.",
+            "Not tested yet: only one encoder has results.",
+            f"So far: {', '.join(names) or 'no encoder has scored LIC or DBAC'}. Run a sweep below, or choose "
+            "published values under Values.",
         )
     (first, own), *others = judged.items()
     where = f"As printed in {printed}, the" if printed else "The"
@@ -97,7 +97,7 @@ def _open(own: Sensitivity) -> str:
 
 def _rule(printed: str) -> str:
     if printed:
-        return "Printed without intervals: signs and order are those of the values alone."
+        return "Published without intervals: signs and order use the values alone."
     return (
         "A sign changes if the 95% interval of one encoder lies above the neutral point and that of another below; "
         "the ranking changes if one encoder places the first of two captioners clearly higher and another clearly "
@@ -161,7 +161,8 @@ def encoders_warning(own: Sensitivity, metric: str) -> str:
         told.append(f"the order of {', '.join(own.moved)}")
     if not told:
         return ""
-    return f"{WARNING} The choice of encoder changes {' and '.join(told)} ({', '.join(own.encoders)}). See Encoders."
+    changed, encoders = " and ".join(told), ", ".join(own.encoders)
+    return f"{WARNING} The choice of encoder changes {changed} ({encoders}). See Encoder sensitivity on Scores."
 
 
 def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Series, values: int, looks: dict[str, Look]):
@@ -321,7 +322,7 @@ def cv_table(variation: pd.DataFrame) -> pd.DataFrame:
             "CV": f"{row['value']:.2f}",
             "95% interval without noise": f"{row['ci_low']:.2f} to {row['ci_high']:.2f}",
             "noise floor": f"{row['spread']:.2f}",
-            "encoders differ": "yes" if row["ci_low"] > 0 else "not shown",
+            "encoders differ": "yes" if row["ci_low"] > 0 else "inconclusive",
         }
         for row in rows.to_dict("records")
     )

@@ -48,7 +48,7 @@ def object_answer(table: pd.DataFrame, overall: Sequence[float], n: int, model: 
     most = [_most(table, place, share) for place, share in enumerate(overall)]
     going = [_told(row, place, value, overall[place]) for place, row, value in _there(most, attribute)]
     if "human_share0" not in table:
-        going = going or ["no object goes with a value more than the others, as far as these data can tell"]
+        going = going or ["no object is clearly associated with one value more than the others"]
         return Answer(f"{model}: {'; '.join(going)}.", support)
     other = "".join(f"{own}. " for own in going)
     if _testable(table).empty:
@@ -66,7 +66,7 @@ def object_answer(table: pd.DataFrame, overall: Sequence[float], n: int, model: 
             f"{model}: {'; '.join(parts)}.",
             f"Of the differences that are shown, the largest toward each value; {tested}. {none}{support}",
         )
-    said = "no object goes with a value more than in the human captions, as far as these data can tell"
+    said = "no object is clearly mentioned with one value more than in human captions"
     return Answer(f"{model}: {said}.", f"Differences {tested}. {other}{support}")
 
 

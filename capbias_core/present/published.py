@@ -16,7 +16,7 @@ from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
 from capbias_core.present.sentence import number
 from capbias_core.types import counted
 
-HOLDS = "interval holds it?"
+HOLDS = "reproduced?"
 OPTIONAL = ("attribute", "encoder", "direction", "condition")
 MARKS = {AGREE: BLUE_MARK, DISAGREE: ORANGE_MARK}
 CELLS = {YES: "background-color: rgba(59,130,208,.38)", NO: "background-color: rgba(138,148,163,.42); font-weight: 600"}

@@ -273,9 +273,9 @@ def cost_text(seconds: float, learned: bool) -> str:
     """How long runs take. learned: whether similar runs finished here before.
 
     >>> cost_text(150, True), cost_text(20, False)
-    ('about 2 min, going by earlier runs here', 'about 20 s on two free cores, longer beside other work')
+    ('about 2 min', 'about 20 s on two free cores')
     """
-    basis = ", going by earlier runs here" if learned else " on two free cores, longer beside other work"
+    basis = "" if learned else " on two free cores"
     return f"about {duration(seconds)}{basis}"
 
 

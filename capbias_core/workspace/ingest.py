@@ -499,6 +499,7 @@ def load_demo(workspace: Workspace) -> None:
     files = [
         File(DEMO_FOLDER / "attributes.csv", LABELS, "labels"),
         File(DEMO_FOLDER / "references.json", REFERENCES, "human"),
+        File(DEMO_FOLDER / "objects.csv", OBJECTS, "objects"),
         File(DEMO_FOLDER / "instances.json", SEGMENTS, "outlines"),
         *(File(path, CAPTIONS, trained=True) for path in sorted((DEMO_FOLDER / "results").glob("*.json"))),
     ]

@@ -30,14 +30,11 @@ from pages.ui.running import to_do
 from pages.ui.table import draw_table
 
 WHAT = (
-    "People use more words than a captioner does. Before an attacker reads human captions, words that the captioner "
-    "never uses are replaced: by <unk> (constant alignment, LIC), or by the captioner's nearest word, where that is "
-    "nearer than delta (contextual alignment, DBAC). A small delta loses words; a large one puts unrelated ones."
+    "People use more words than a captioner. Before an attacker reads human captions, words that the captioner never "
+    "uses are replaced: by <unk> (constant alignment, LIC), or by the captioner's nearest word within a distance delta "
+    "(contextual alignment, DBAC). A small delta loses words; a large one adds unrelated ones."
 )
-BRING = (
-    "No word vectors are kept yet: contextual alignment needs a file of GloVe, word2vec or fastText, which stays where "
-    "it is."
-)
+BRING = "Contextual alignment needs word vectors: a file of GloVe, word2vec or fastText."
 MEASURED_BY = {
     "LIC_D": "the button Measure LIC_D above",
     "METEOR_aligned": "the button Measure the sweep above",
@@ -105,7 +102,7 @@ def _constant(bar: Bar, request: Request) -> None:
     left, right = st.container(key="stacks_vectors").columns([4, 1], vertical_alignment="center")
     with left:
         note(BRING)
-    if right.button("Keep word vectors", icon=":material/upload_file:", width="stretch"):
+    if right.button("Add word vectors", icon=":material/upload_file:", width="stretch"):
         view.go("pages/1_Data.py", tab="Models and vectors")
 
 
@@ -194,6 +191,6 @@ def _both(engine: Engine, collection: str, request: Request, table: Item) -> Non
         draw_table(both, alt=title)
     note(
         "Value ± standard deviation over attacker seeds [95% interval], all x100. Printed "
-        "values are the paper's (tables 7, 8, 16 and 17), in the same unit: of other images and attackers, "
-        "they decide nothing. A number speaks about captions and labels, never about who a person is."
+        "values are from Tables 7, 8, 16 and 17, for other images and attackers, so they are not directly comparable. "
+        "A number is about captions and labels, never about a person."
     )

@@ -68,8 +68,8 @@ def answer_page() -> None:
     if not collection:
         empty_state(
             engine,
-            "Bring the captions of your model and a table of labelled images, and see whether the captions hint at "
-            "gender or race with every such word masked, how sure that is, and which words carry it.",
+            "Load captions of your model and a table of labelled images. You will see whether the captions reveal "
+            "gender or race with every such word masked, how certain that is, and which words reveal it.",
         )
         return
     found = cached.once(
@@ -117,7 +117,7 @@ def _no_answer(engine: Engine, collection: str) -> None:
         box("Running.", "The answer appears here by itself, as soon as the first of the runs above is done.")
     else:
         earlier = earlier_runs(workspace, collection)
-        said = f" {earlier:,} results by an earlier version are not shown; run them again." if earlier else ""
+        said = f" {earlier:,} results of an earlier version are hidden; run them again." if earlier else ""
         nothing_scored(engine, collection, f"Captions and labels are loaded, but nothing is scored.{said}")
     _loaded(engine, collection)
 
@@ -132,9 +132,7 @@ def _describe(comparison: Comparison) -> str:
 def _labels_note(name: str, read: Item, tables: list[Item]) -> str:
     """Whose labels of an attribute an answer rests on, where several tables have it; else ''."""
     others = ", ".join(own.name for own in tables_with(tables, name) if own.name != read.name)
-    return (
-        f"Labels of {name}: those of {read.name}. Also here, and not read for this answer: {others}." if others else ""
-    )
+    return f"Labels: {read.name}. Not used: {others}." if others else ""
 
 
 def _other_human(engine: Engine, collection: str, chosen: Comparison) -> str:
@@ -144,7 +142,7 @@ def _other_human(engine: Engine, collection: str, chosen: Comparison) -> str:
     others = ", ".join(own.name for own in sets if own.hash != chosen.references)
     if not read or not others:
         return ""
-    return f"Human captions: those of {read}. Also here, and not read for this answer: {others}."
+    return f"Human captions: {read}. Not used: {others}."
 
 
 def _answer(bar: Bar, chosen: Comparison, table: Item, found: list[Comparison]) -> None:
@@ -229,7 +227,7 @@ def _unmeasured(bar: Bar, found: list[Comparison]) -> None:
     st.header("No answer yet")
     name = st.selectbox("Attribute", names, key="unmeasured") if len(names) > 1 else names[0]
     specs = first_runs(bar.engine, bar.collection, name)
-    note(f"The images also have labels for {name}.{'' if specs else ' Scores says what is under way or missing.'}")
+    note(f"The images also have labels for {name}.{'' if specs else ' See Scores.'}")
     if specs:
         start_button(bar.engine, bar.collection, specs, f"Score {name}", "score_other")
 
@@ -282,7 +280,7 @@ def _words(engine: Engine, collection: str, chosen: Comparison, table: Item, mod
     run = caption_runs(engine.workspace, collection, name, chosen.attacker, table).get(model)
     if run is None:
         asked = Request(collection, (model,), table.name, name, (), attacker=chosen.attacker, words=True)
-        note(f"No words yet for {model} with {chosen.attacker}.")
+        note(f"Words of {model} with {chosen.attacker} are not computed yet.")
         start_button(engine, collection, plan(engine.workspace, asked), "Find the words", "words_now")
         return
     top = cached.top_words(engine.folder, run.run_id, WORDS_A_SIDE)

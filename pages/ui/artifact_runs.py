@@ -91,17 +91,17 @@ def _look(engine: Engine, collection: str, weights: str, sure: float) -> None:
 def _marked(engine: Engine, collection: str) -> str:
     sources = people_sources(engine.workspace, collection)
     found = ", ".join(f"{item.name} ({item.images:,} photographs)" for item in sources)
-    told = f"People are marked by: {found}." if found else "Nobody has marked people on these photographs yet."
+    told = f"People are marked by: {found}." if found else "No people are marked on these photographs yet."
     if any(item.kind == SEGMENTS for item in sources):
         return told
-    return f"{told} COCO instances, where you have them, are better: load them as outlines on the Data page."
+    return f"{told} If you have COCO instances, load them on Data; they are more exact."
 
 
 def _mask(engine: Engine, collection: str, attribute: str, table: Item | None) -> None:
     """A folder of masked photographs for each condition."""
     sources = {item.name: item.kind for item in people_sources(engine.workspace, collection)}
     if not sources or not photograph_sets(engine.workspace, collection):
-        note("Masks need photographs, and outlines (COCO instances, on the Data page) or boxes (1) of what they show.")
+        note("Masks need photographs, and outlines (COCO instances, loaded on Data) or boxes (step 1).")
         return
     left, right = st.columns([1, 2])
     people = left.selectbox("Marked by", list(sources), key="mask_people")
@@ -113,16 +113,16 @@ def _mask(engine: Engine, collection: str, attribute: str, table: Item | None) -
     names = third.text_input(
         "Objects to mask",
         key="mask_objects",
-        placeholder=f"those that go most with {attribute or 'the attribute'}",
-        help="Names, with commas between. Left empty, of the objects on each photograph the one that goes most with a "
-        "value of the attribute in the human captions, as in the LIC paper.",
+        placeholder=f"most associated with {attribute or 'the attribute'}",
+        help="Names, separated by commas. Default: the object on each photograph most associated with a value of the "
+        "attribute in human captions, as in the LIC paper.",
     )
     objects = {name.strip(): 1.0 for name in names.split(",") if name.strip()}
     only = bool(set(chosen) & set(OF_OBJECTS)) and st.checkbox(
-        "Leave out photographs that show no such object",
+        "Leave out photographs without such an object",
         key="only_masked",
-        help="Otherwise they stay as they are under object, and have the person alone hidden under both, as in the LIC "
-        "paper: then every condition is measured on the same photographs.",
+        help="Off, as in the LIC paper: they stay unmasked under object and hide only the person under both, so every "
+        "condition uses the same photographs.",
     )
     specs = []
     for condition in chosen:
@@ -167,7 +167,7 @@ def _caption(engine: Engine, collection: str) -> None:
     """Captions of the originals and of every folder of masked photographs."""
     folders = [item.name for item in photograph_sets(engine.workspace, collection)]
     if not folders:
-        note("There are no photographs to caption: upload some, or name their folder on the Data page.")
+        note("No photographs to caption. Upload some below, or name their folder on Data.")
         return
     name = _captioner()
     left, middle, right = st.columns(3)
@@ -191,7 +191,7 @@ def _caption(engine: Engine, collection: str) -> None:
 def _maps(engine: Engine, collection: str, sets: dict[str, Item], attribute: str, table: Item | None) -> None:
     """What the words that name a value rest on, for every set of the chosen captioner."""
     if not sets or table is None:
-        note("Maps are of captions whose photographs have labels: caption them, and load a table of labels.")
+        note("Maps need captions of photographs with labels. Caption the photographs, and load a table of labels.")
         return
     left, right = st.columns([3, 1])
     known = all(RUN in own.details for own in sets.values())  # made here, so that their captioner is on record
@@ -200,11 +200,11 @@ def _maps(engine: Engine, collection: str, sets: dict[str, Item], attribute: str
     most = right.number_input("Images at most", 10, 100_000, 200, key="most", help="In a random order.")
     people = [item.name for item in people_sources(engine.workspace, collection)]
     if not people:
-        note("First say where people are: load COCO instances on the Data page, or find people (1).")
+        note("Mark people first: load COCO instances on Data, or run step 1.")
         return
     marked = st.selectbox("People marked by", people, key="people") if people[1:] else people[0]
     if not name and not known:
-        note(f"Maps of {counted(len(sets), 'set')}: what each word for {attribute} rests on.")
+        note(f"Maps of {counted(len(sets), 'set')}: the image regions behind each {attribute} word.")
         return
     options = {"people": marked, "max_images": int(most)} | ({"captioner": name} if name else {})
     specs: list[RunSpec] = []
@@ -237,7 +237,7 @@ def upload(engine: Engine, collection: str) -> None:
         whole = right.toggle("A whole folder", key="whole_folder")
         key = f"pictures_{st.session_state.setdefault('upload_round', 0)}_{whole}"
         st.file_uploader(
-            f"JPEG, PNG or WebP, named by image id; {MEGABYTES} MB each at most",
+            f"JPEG, PNG or WebP, named by image ID; at most {MEGABYTES} MB each",
             key=key,
             type=[ending.removeprefix(".") for ending in sorted(PICTURES)],
             max_upload_size=MEGABYTES,

@@ -31,7 +31,7 @@ READING = 2.0  # seconds after the first page was asked for; by then it is being
 MARKS = r"[\\`*\[\]<~$]|&(?=#?\w)|(?<![^\W_])_|_(?![^\W_])|:(?=\S)|^[#+>=-]|(?<=^\d)[.)](?= )|(?<=^\d\d)[.)](?= )"
 
 # Under a choice of captioners of which these are not chosen at first.
-MASKED_TOO = "Captions of masked photographs, and captions that were cut, are in the list too."
+MASKED_TOO = "Masked and shortened sets are listed too."
 
 
 def draw(main: Callable[[], None]) -> None:
@@ -149,7 +149,7 @@ def label_caveats(labels: Mapping[str, Item], more: Iterable[str] = ()) -> None:
 def masked_left_out(names: Iterable[str], choose: str = "") -> str:
     """What is said where captions of masked photographs take no part; '' where there are none."""
     named = ", ".join(names)
-    return f"Left out: {named}, captions of masked photographs. {choose}See Images." if named else ""
+    return f"Left out: {named} (captions of masked photographs). {choose}See Images." if named else ""
 
 
 def plain(text: str) -> str:
@@ -165,7 +165,7 @@ def attribute_names(tables: Iterable[Item]) -> list[str]:
     return list(dict.fromkeys(name for item in tables for name in item.details["attributes"]))
 
 
-LABELS = "labels (a table of image ids with a protected attribute, or human captions that give them)"
+LABELS = "labels (a table with an image ID and one column per attribute)"
 
 
 def captions_and_labels(engine: Engine, collection: str, labels: str = LABELS) -> tuple[list[str], list[Item]] | None:
@@ -183,9 +183,9 @@ def captions_and_labels(engine: Engine, collection: str, labels: str = LABELS) -
 
 def lacking(engine: Engine, collection: str, what: str) -> None:
     """What a collection has not, and what to do next."""
-    box("Nothing to show yet.", f"The collection “{collection}” has no {what} yet.")
+    box("Nothing to show yet.", f"Add {what} to “{collection}” to see this page.")
     buttons = st.container(horizontal=True)
-    if buttons.button("Load what is missing", type="primary", icon=":material/upload:"):
+    if buttons.button("Add data", type="primary", icon=":material/upload:"):
         view.go("pages/1_Data.py")
     demo_button(buttons, engine, type="secondary")
 

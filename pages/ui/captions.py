@@ -47,10 +47,10 @@ PAGE = 50
 CAPTION_WIDTH, DIFFERENCE_WIDTH, HEIGHT = 155, 76, 540  # beside the image
 NOBODY = "nobody"
 EVERYONE = "all"
-ATTACKER = "A linear attacker's word sums are exact. Those of a network are approximated by integrated gradients."
+ATTACKER = "Word contributions are exact for ngram. For networks they are integrated gradients, an approximation."
 KINDS = (
-    f"A caption gives the label away if attackers give the labelled value a probability of {GIVES_AWAY:g} or more, and "
-    "does not if they give it no more than chance. Wrong: the only value that a caption names is not the labelled one."
+    f"A caption reveals the label if the attacker gives it a probability of {GIVES_AWAY:g} or more, and hides it if "
+    "that is chance or less. Wrong: the caption names one value only, and not the labelled one."
 )
 
 
@@ -189,13 +189,13 @@ def _filtered(engine: Engine, run: RunRow, other_id: str, attribute: Attribute, 
     order = view.selectbox(side, "Sort by", orders, key="sort")
     kinds = {EVERYONE: EVERYONE}
     if against != NOBODY:
-        kinds |= {OWN: f"{name} gives it away, {against} does not", OTHER: f"{against} gives it away, {name} does not"}
+        kinds |= {OWN: f"{name} reveals it, {against} does not", OTHER: f"{against} reveals it, {name} does not"}
     if attribute.names_values:
         kinds[WRONG] = "wrong value named"
     kind = view.selectbox(side, "Which captions", list(kinds), key="kind", format_func=kinds.get, help=KINDS)
     group = view.selectbox(side, "Labelled", [EVERYONE, *attribute.values], key="group")
     word = view.text(side, "With the word", key="word", help="A whole word, after masking.")
-    query = view.text(side, "Search captions or an image id", key="q")
+    query = view.text(side, "Search captions or an image ID", key="q")
     pattern = view.checkbox(side, "Regular expression", key="pattern", help="In RE2's syntax, such as (man|boy).*tie.")
     labels = _labels(engine, run)
     view.text(side, "Image shown", key="image")
@@ -280,11 +280,11 @@ def _table(
     pages = -(-len(chosen) // PAGE)
     left, right = st.columns([2, 1], vertical_alignment="bottom")
     with left:
-        minus = f" Difference: the labelled value's probability minus that for {against}." if against != NOBODY else ""
+        minus = f" Difference: probability of the label, minus that for {against}." if against != NOBODY else ""
         note(f"{counted(len(chosen), 'caption')} of {name}.{minus} Select a row to see its image.")
     of_image = np.flatnonzero((chosen["image_id"] == st.session_state["image"].strip()).to_numpy())
     first = int(of_image[0]) // PAGE + 1 if len(of_image) else 1  # a link that names an image alone
-    number = view.number(right, f"Page of {pages:,}", 1, pages, first, key="page")
+    number = view.number(right, f"Page (1 to {pages:,})", 1, pages, first, key="page")
     part = rows.loc[chosen.index[(number - 1) * PAGE : number * PAGE]]
     written = cached.captions(engine.folder, own.run.spec.captions)
     shown = pd.DataFrame(
@@ -332,8 +332,8 @@ def _table(
 def _ends(attribute: Attribute) -> str:
     """What a bar to either side says."""
     if len(attribute.values) > 2:
-        return "The longer the bar, the surer the attackers are of the value behind it."
-    return "The guess as a bar: left {}, right {}, the longer the surer.".format(*map(plain, attribute.values))
+        return "Longer bar: the classifier is surer of its guess."
+    return "Left: {}. Right: {}. Longer bar: the classifier is surer.".format(*map(plain, attribute.values))
 
 
 def _row_of_image(part: pd.DataFrame) -> list[int]:

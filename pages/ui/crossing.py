@@ -22,10 +22,10 @@ def crossing_view(engine: Engine, collection: str) -> None:
     if len(names) < 2:
         return
     st.divider()
-    st.header("Groups that cross")
+    st.header("Combine attributes")
     left, right = st.container(key="stacks_crossing").columns(2, gap="large")
     first = view.selectbox(left, "Attribute", names, key="cross")
-    second = view.selectbox(right, "crossed with", [own for own in names if own != first], key="cross_with")
+    second = view.selectbox(right, "with", [own for own in names if own != first], key="cross_with")
     having = [own.name for own in tables if {first, second} & own.details["attributes"].keys()]
     table = view.selectbox(
         left,
@@ -35,18 +35,18 @@ def crossing_view(engine: Engine, collection: str) -> None:
         key="cross_table",
         missing="the table of labels",
         shown=len(having) > 1,
-        help="Of an attribute that it does not hold, the newest table that people gave is read.",
+        help="For an attribute that this table lacks, the newest imported table is used.",
     )
     with errors():
         work = partial(cross, engine.workspace, collection, first, second, table)
         found = cached.once(engine.workspace, "crossing", work)
-        counts = {"cell": list(found.counts), "images": list(found.counts.values())}
-        said = {"": ["too few, left out" if cell in found.refused else "" for cell in found.counts]}
-        draw_table(pd.DataFrame(counts | (said if found.refused else {})), alt="Images of each cell")
-        note(f"By {found.source}. A cell needs {LEAST} labelled images: of fewer, a score would rest on less than ten.")
+        counts = {"group": list(found.counts), "images": list(found.counts.values())}
+        said = {"": ["too few images" if cell in found.refused else "" for cell in found.counts]}
+        draw_table(pd.DataFrame(counts | (said if found.refused else {})), alt="Images of each group")
+        note(f"Labels from {found.source}. Each group needs {LEAST} labelled images.")
         if len(found.counts) - len(found.refused) < 2:
-            note("Fewer than two cells have so many: score the two attributes alone.")
-        elif st.button(f"Keep {plain(found.name)}", key="keep_crossed"):
+            note("Fewer than two groups are large enough. Score the attributes separately.")
+        elif st.button(f"Save {plain(found.name)}", key="keep_crossed"):
             item = keep_crossed(engine.workspace, collection, found)
-            st.session_state["said"] = f"Kept {item.name}: it can be chosen as an attribute on the Scores page."
+            st.session_state["said"] = f"Saved {item.name}. Choose it as the attribute on Scores."
             st.rerun()

@@ -33,17 +33,16 @@ from pages.ui.table import draw_table
 
 SEEDS = 5
 WHAT = (
-    "A captioner can tell more than people do of the attribute (A→T) or of the objects on the image (T→A). Measured, "
-    "each captioner is a point of one plane, which says which images to add to the training set."
+    "A captioner can over-reveal the person's {attribute} (A→T) or the objects in the image (T→A). Each captioner is a "
+    "point in the chart, which suggests which images to add to the training set."
 )
 ADVICE = (
-    "Images to add to the training set, as the DBAC paper advises and without a promise that it helps: for A→T above 0 "
-    "images of a value without the objects that usually go with it, for T→A above 0 images of these objects with the "
-    "other value."
+    "Images to add to the training set follow the DBAC paper's advice; capbias has not tested that it helps. A→T above "
+    "0: this value without its usual objects. T→A above 0: these objects with the other value."
 )
 BELOW_TABLE = (
-    "± is the standard deviation over attacker seeds. Unclear: the interval contains 0, or, for A→T, that of what is "
-    "beyond an attacker that reads nothing does."
+    "± is the standard deviation over attacker seeds. Unclear: the interval contains 0; for A→T also if the result "
+    "does not beat an attacker that reads no text."
 )
 
 
@@ -69,7 +68,7 @@ def _plane(bar: Bar, tables: list[Item]) -> None:
     rows = rows[(rows["attribute"] == attribute) & rows["model"].isin(sets)]
     measures = measures_in(rows)
     if not measures:
-        box("Nothing is measured in both directions yet.", WHAT)
+        box("Nothing is measured in both directions yet.", WHAT.format(attribute=attribute))
         _measure(engine, collection, sets, table, attribute, human)
         return
     name = view.selectbox(bar.place, "Metric", measures, key="measure", missing="the metric", any_case=True)
@@ -109,8 +108,8 @@ def _measure(
 ) -> None:
     """A button that measures DBAC and DBA, with what it costs; nothing where that is done."""
     if human is None:
-        note("Both directions compare with human captions, and this collection has none.")
-        view.link(st, "pages/1_Data.py", "Load what is missing", ":material/upload:")
+        note("Both directions need human captions of the same images.")
+        view.link(st, "pages/1_Data.py", "Add data", ":material/upload:")
         return
     request = Request(collection, sets, table.name, attribute, ("dbac", "dba", "ba"), human.name, seeds=SEEDS)
     specs = plan(engine.workspace, request)
@@ -120,11 +119,11 @@ def _measure(
 
 
 def _known(engine: Engine) -> None:
-    st.header("Which metrics see a bias that is in the language alone?")
+    st.header("Which metrics detect bias in wording alone?")
     note(
-        "Four sets made for the purpose (C1 to C4 of the DBAC paper, 100 times as large): women and men, and objects, "
-        "are balanced and independent; only the verbs go with one or the other, in 60, 70, 80 and 90% of the captions. "
-        "And a control the other way round: verbs are balanced, objects go with women or men in 80%."
+        "Four synthetic sets (C1 to C4 of the DBAC paper, 100 times as large). Gender and objects are balanced and "
+        "independent; only verbs follow gender, in 60, 70, 80 and 90% of captions. In a control, verbs are balanced "
+        "and objects follow gender in 80%."
     )
     rows = kept_answers(engine.workspace, compute=False)
     if rows is None:

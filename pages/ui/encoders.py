@@ -123,7 +123,7 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
         format_func=_title,
         key="values",
         follows=True,  # what was measured, as soon as there is any
-        help="What was measured in this collection, or what a paper printed.",
+        help="Measured in this collection, or printed in a paper.",
     )
     own = source == MEASURED
     published = published_results()
@@ -155,10 +155,9 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
     said = once("said", lambda: sensitivity_of(engine.workspace, able, values))
     _scores(engine, shown, grey, key, values, said, looks, text.headline)
     if own and beside != NONE and grey.empty:
-        what = f"{measure(*key[:2])} of any captioner that has a name of one of yours"
-        note(f"No printed value stands beside, in grey: the paper ({PRINTED[beside].title}) has no {what}.")
+        note(f"No published {measure(*key[:2])} for these captioners ({PRINTED[beside].title}).")
     if lacking := once("lacking", lambda: unlearned_note(rows, known)):
-        note(f"{lacking} Shown, and left out of everything that compares encoders.")
+        note(f"{lacking} They are shown, but not compared.")
     if judged["encoder"].nunique() > 1:
         _variation(engine, judged, source, published, beside, looks)
         _ranks(engine, able, said, named(key), looks, values)
@@ -182,9 +181,7 @@ def _beside(engine: Engine, published: pd.DataFrame, attribute: str) -> str:
         "beside",
         lambda: [name for name in PRINTED if attribute in set(printed_scores(published, name)["attribute"])],
     )
-    return view.selectbox(
-        st.sidebar, "Printed values beside, in grey", [*alike, NONE], format_func=_title, key="beside"
-    )
+    return view.selectbox(st.sidebar, "Overlay published values", [*alike, NONE], format_func=_title, key="beside")
 
 
 def _chosen_encoders(rows: pd.DataFrame) -> pd.DataFrame:
@@ -216,15 +213,15 @@ def _scores(
     once = partial(cached.once, engine.workspace)
     figure = once("scores chart", lambda: scores_by_encoder(shown, grey, key, values, looks))
     lines = f"Lines are intervals, {intervals_over(shown)}. " if (shown["paper"] == "measured").any() else ""
-    printed = "Grey: printed values of captioners of the same name. " if len(grey) else ""
-    colours = "A captioner has one colour and kind of line in every chart here, an encoder one shape. "
+    printed = "Grey: published values of captioners with the same name. " if len(grey) else ""
+    colours = "Colour: captioner. Shape: encoder. "
     notes = f"{colours}{lines}{printed}{METRICS[key[0]].explanation}"
     alt = f"{named(key)} of each captioner by each encoder"
     draw_chart(figure, key="scores", alt=alt, notes=notes, headline=headline)
     table = once("scores table", lambda: encoders_table(shown, said))
     draw_table(table, alt="Every captioner by every encoder")
     note(
-        f"Value ± standard deviation over attacker seeds [{intervals_over(shown)}]; printed values as in the papers. "
+        f"Value ± standard deviation over seeds [{intervals_over(shown)}]. "
         + " ".join(filter(None, (seeds_note(shown), devices_note(shown))))
     )
 
@@ -233,7 +230,7 @@ def _variation(
     engine: Engine, rows: pd.DataFrame, source: str, published: pd.DataFrame, beside: str, looks: dict[str, Look]
 ) -> None:
     """CVs of LIC beside those of DBAC."""
-    st.header("How far each metric depends on the encoder: CV of LIC beside DBAC")
+    st.header("Variation across encoders (CV)")
     once = partial(cached.once, engine.workspace)
     found = once("cvs", lambda: _cvs(rows))
     cvs = found.assign(measure=found["condition"].str.partition(";")[0]).dropna(subset="value")
@@ -248,16 +245,15 @@ def _variation(
     if len(table):
         draw_table(table, alt="Coefficients of variation with their intervals and noise floors")
         note(
-            "Noise floor: the CV that one encoder has against itself, by other seeds, splits and attackers. The "
-            "interval is that of the CV without this noise; if it starts at 0, encoders are not shown to differ. Two "
-            "CVs whose intervals overlap are not shown to differ either."
+            "Noise floor: the CV of one encoder with other seeds and splits. The interval is for the CV without this "
+            "noise; if it starts at 0, no difference between encoders is shown."
         )
     for reason in cv_reasons(found):
         note(reason)
-    own = "" if source == MEASURED or len(printed) else " The paper prints no CVs; these follow from its scores."
+    own = "" if source == MEASURED or len(printed) else " Computed from the scores in the paper, which prints no CVs."
     note(
-        "Standard deviation over encoders (ddof 1) / |mean|. Near a mean of 0 it grows without bound, so a large CV of "
-        f"LIC may also mean that LIC is near 0; bars end at {LARGEST_BAR:g}.{own}"
+        f"CV: standard deviation over encoders / |mean|. A large CV can also mean that the score is near 0. Bars "
+        f"longer than {LARGEST_BAR:g} are cut; the numbers are exact.{own}"
     )
 
 
@@ -279,7 +275,7 @@ def _ranks(
     st.header(f"Ranks by {name}, encoder by encoder")
     figure = cached.once(engine.workspace, "ranks", lambda: rank_chart(shown, said, looks, values))
     if figure is None:
-        note("Ranks need two captioners that every encoder has scored: leave encoders out at the left, or sweep.")
+        note("Ranks need two captioners scored by every encoder. Remove encoders on the left, or run a sweep below.")
         return
     alt = f"Rank of each captioner by {name} for each encoder"
     draw_chart(figure, key="ranks", alt=alt, notes=ranks_note(shown, values))
@@ -287,15 +283,15 @@ def _ranks(
 
 def _judges(engine: Engine, shown: pd.DataFrame, name: str) -> None:
     """Pairs of encoders, and people where their scores are given."""
-    st.header(f"Do two encoders agree about {name}?")
+    st.header("Agreement between encoders")
     table = cached.once(engine.workspace, "judges", lambda: judges_table(agreement(shown)))
     if table.empty:
-        note("That takes two encoders.")
+        note("Needs two encoders.")
     else:
         draw_table(table, alt="Agreement of pairs of encoders")
         note(
-            "Conflict score: share of captioners that only one of the two puts above 0, by the values alone. Ranking "
-            "consistency: Pearson's correlation over captioners."
+            "Conflict score: share of captioners that only one of the two encoders scores above 0. Ranking "
+            "consistency: Pearson correlation over captioners."
         )
     upload = st.file_uploader("Human scores: a CSV with the columns model and value", type="csv", key="human")
     if upload is not None:
@@ -311,8 +307,8 @@ def _sweep(engine: Engine, collection: str, table: Item, attribute: str, human: 
     items = workspace.items("captions", collection)
     sets, first = [item.name for item in items], originals(items)
     if not sets or human is None:
-        note(f"LIC and DBAC compare with human captions, and this collection has no {'human ' * bool(sets)}captions.")
-        view.link(st, "pages/1_Data.py", "Load what is missing", ":material/upload:")
+        note("LIC and DBAC need captions and human captions of the same images.")
+        view.link(st, "pages/1_Data.py", "Add data", ":material/upload:")
         return
     left, right = st.container(key="stacks").columns(2, gap="large")
     encoders = left.multiselect(
@@ -321,7 +317,7 @@ def _sweep(engine: Engine, collection: str, table: Item, attribute: str, human: 
         default=BY_DEFAULT,
         key="sweep_encoders",
         accept_new_options=True,
-        help="Or type the folder or name of any model of sentence-transformers or transformers; nothing is fetched.",
+        help="Or type the folder or name of a sentence-transformers or transformers model on this machine.",
     )
     captions = left.multiselect("Captioners", sets, default=first, key="sweep_sets")
     if len(first) < len(sets):
@@ -337,7 +333,7 @@ def _sweep(engine: Engine, collection: str, table: Item, attribute: str, human: 
     same = right.checkbox(
         "Deterministic",
         key="sweep_deterministic",
-        help="On CUDA: only algorithms that give the same numbers each time, slower. On a CPU they do anyway.",
+        help="Slower on CUDA, but repeatable. On a CPU results always repeat.",
     )
     options = {"device": device, "deterministic": same}
     request = Request(

@@ -44,12 +44,12 @@ KEPT = {
     "attributes": "labels",
     "objects": "objects",
     SEGMENTS: "outlines",
-    "boxes": "boxes, by a detector",
+    "boxes": "boxes from a detector",
     "images": "photographs",
     VECTORS: "word vectors",
 }
-WAYS = {"drop": "get no label", "majority": "get what most captions say", PRECEDENCE: "get the first value"}
-CLOSED = f"This server opens no folder to its visitors; whoever runs it can list some in {ROOTS}."
+WAYS = {"drop": "leave unlabelled", "majority": "use the majority", PRECEDENCE: "use the first value"}
+CLOSED = f"This server opens no folders to visitors. Its administrator can list folders in {ROOTS}."
 WIDTH_FROM = 160  # pixels; what is cut is shown of the row that is selected
 
 
@@ -122,7 +122,7 @@ def _load(engine: Engine) -> str:
             accept_multiple_files=True,
             help="COCO's JSON of results, captions and instances, CSV, TSV, JSON Lines, Parquet, Excel, what "
             "lmms-eval, VLMEvalKit and other harnesses write, saved Hugging Face data sets (zipped), pickles of the "
-            "LIC release, a .gz or .zip of them; JPEG and PNG. What a file is, is found by its content.",
+            "LIC release, a .gz or .zip of them; JPEG and PNG. File types are detected automatically.",
         )
         typed = st.text_input("or a path on the server", key=f"path_{round_}") if roots() else ""
     if not uploads and not typed.strip():
@@ -147,7 +147,7 @@ def _load(engine: Engine) -> str:
     except CapbiasError as error:
         forget()
         show_error(error)
-        note("Nothing was kept.")
+        note("Nothing was saved.")
     return collection
 
 
@@ -161,14 +161,14 @@ def _typed(text: str) -> Path:
 
 def _photographs(engine: Engine, collection: str) -> None:
     """Where the photographs are: only their place is kept."""
-    with st.expander("Photographs in a folder on the server (optional, for Captions and Masking)"):
+    with st.expander("Photographs in a folder on the server (optional, for Captions and Images)"):
         if not roots():
             note(f"Drop photographs above, or a zip of them. {CLOSED}")
             return
         folder = st.text_input("Folder on the server", key="folder")
         note(
-            "A folder of JPEG or PNG files named by image id, such as 000000109313.jpg, on the computer that runs the "
-            "dashboard. The photographs stay there. Captions shows them; Masking needs them; scores do without."
+            "A folder of JPEG or PNG files named by image ID, such as 000000109313.jpg, on the computer that runs the "
+            "dashboard. Captions shows the photographs, Images needs them, scores do not."
         )
         if st.button("Use these photographs", type="primary", key="photographs", disabled=not folder.strip()):
             with errors():
@@ -204,8 +204,8 @@ def _vectors(engine: Engine, collection: str) -> None:
             offered = within_limits(path.name, offer_vectors, engine.workspace, path, collection)
             item = keep_vectors(engine.workspace, offered, name or offered.path.stem, collection)
             st.session_state["said"] = (
-                f"Kept the place of {item.name}: {offered.found:,} of {item.rows:,} words of the captions have a "
-                f"vector. Choose it as vocabulary alignment on the Scores or the Alignment page."
+                f"Saved {item.name}: {offered.found:,} of {item.rows:,} words of the captions have a vector. Choose it "
+                "on Scores as vocabulary alignment."
             )
             st.rerun()
 
@@ -254,7 +254,7 @@ def _derive(engine: Engine, collection: str) -> None:
     left, right = st.columns(2, gap="large")
     own = rules[name].derived or Derivation()
     at_least = left.number_input(
-        "Captions that have to name the value",
+        "Minimum captions naming the value",
         1,
         max(10, own.at_least),
         own.at_least,
@@ -263,7 +263,7 @@ def _derive(engine: Engine, collection: str) -> None:
     )
     ways = [way for way in WAYS if way != PRECEDENCE or own.precedence]
     first = ways.index(own.both)
-    both = right.selectbox("Images named both ways", ways, first, format_func=WAYS.__getitem__, key=f"both_{name}")
+    both = right.selectbox("Conflicting captions", ways, first, format_func=WAYS.__getitem__, key=f"both_{name}")
     rule = with_rule(rules[name], at_least, None if both == PRECEDENCE else both)
     if st.button(f"Derive {name} labels from these captions", key="derive"):
         st.session_state["deriving"] = (human[place].hash, name)
@@ -283,11 +283,11 @@ def _derived(engine: Engine, references: Item, attribute: Attribute) -> None:
         note("Images without a label are left out.")
     with right:
         note(as_derived(found.attribute).note)
-        if st.button(f"Keep these {name} labels", type="primary", key="keep_derived"):
+        if st.button(f"Save these {name} labels", type="primary", key="keep_derived"):
             item = keep_derived(engine.workspace, found)
             del st.session_state["deriving"]
             st.session_state["said"] = (
-                f"Kept {item.name} in the collection {item.collection}: {name} can be chosen on the Scores page."
+                f"Saved {item.name} in {item.collection}. Choose {name} as the attribute on Scores."
             )
             st.rerun()
 
@@ -307,8 +307,8 @@ def _kept(engine: Engine) -> None:
             "collection": [item.collection for item in items],
             "rows": [item.rows for item in items],
             "images": [item.images for item in items],
-            "runs": uses,
-            "kept at": [datetime.fromtimestamp(item.created).strftime("%Y-%m-%d %H:%M") for item in items],
+            "results": uses,
+            "saved at": [datetime.fromtimestamp(item.created).strftime("%Y-%m-%d %H:%M") for item in items],
             "kB": [round(item.bytes / 1000) for item in items],
             "from": [shown(item.source) for item in items],
         }
@@ -322,17 +322,17 @@ def _kept(engine: Engine) -> None:
         row_height=None,
         column_config={"from": st.column_config.Column(width=WIDTH_FROM)},
     )
-    note("Runs: how many read it. Select a row for its content hash, or to delete it.")
+    note("Results: how many runs use the file. Select a row for its content hash, or to delete it.")
     for item in items:
         if outdated(engine.workspace, item):
-            note(f"⚠ {item.name} in {item.collection} was derived from captions that are gone. Derive it again.")
+            note(f"⚠ {item.name} in {item.collection} was derived from deleted captions. Derive it again.")
     if event.selection.rows:
         place = event.selection.rows[0]
         note(f"{items[place].name}: content hash {items[place].hash}, from {shown(items[place].source)}.")
         if may_change(items[place].owner, engine.workspace.folder):
             _delete(engine.workspace, items[place], uses[place])
         else:
-            note("It is not yours: only its owner deletes it, or whoever runs the server.")
+            note("Only the owner can change this.")
 
 
 def _share() -> None:
@@ -341,8 +341,8 @@ def _share() -> None:
         return
     st.header("Work with others")
     note(
-        "A shared workspace is for everybody who signs in here. Each reads all of it and adds to it; each deletes and "
-        "cancels only their own. Choose it in the sidebar."
+        "Everyone who signs in can read a shared workspace and add to it, but can delete or cancel only their own "
+        "items. Choose it in the sidebar."
     )
     left, right = st.columns([2, 1], vertical_alignment="bottom")
     left.text_input("Name of a new shared workspace", key="share_name")
@@ -363,6 +363,6 @@ def _delete(workspace: Workspace, item: Item, uses: int) -> None:
     """uses: how many runs read its content."""
     gone = len(workspace.gone_with(item))
     runs = f", and with it {counted(gone, 'run')} with results" if gone else ""
-    kept = " Runs that read the same content under another name stay." if uses > gone else ""
-    told = f"{item.name} goes from {item.collection}{runs}. What it came from stays where it is.{kept}"
+    kept = " Results of the same content under another name stay." if uses > gone else ""
+    told = f"Removes {item.name} from {item.collection}{runs}. Your file is not deleted.{kept}"
     delete_button(item.name, told, partial(workspace.delete, item))

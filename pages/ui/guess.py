@@ -125,7 +125,7 @@ def _result(engine: Engine, runs: dict[str, RunRow], name: str, draw: int, drawn
         alt="Captions with label and guesses",
     )
     note(
-        "capbias score --view anonymous-bench --human reads the CSV; a correlation needs three captioners. "
+        "`capbias score --view anonymous-bench --human` reads the CSV; a correlation needs three captioners. "
         f"It has a row for each caption set that you finished here ({', '.join(table['model'])})."
     )
     note(attribute.note)

@@ -20,12 +20,12 @@ def label_agreement_view(engine: Engine, collection: str) -> None:
     if not every:
         return
     st.divider()
-    st.header("Two tables of labels")
+    st.header("Compare two tables of labels")
     first, second, third = st.container(key="stacks_agreement").columns(3)
     name = view.selectbox(first, "Attribute", every, key="compared")
     tables = {table.name: table for table in every[name]}
     one = view.selectbox(second, "Table", tables, key="compared_table")
-    other = view.selectbox(third, "beside", [own for own in tables if own != one], key="compared_with")
+    other = view.selectbox(third, "with", [own for own in tables if own != one], key="compared_with")
     with errors():
         work = partial(compared, engine.workspace, name, tables[one], tables[other])
         found = cached.once(engine.workspace, "agreement", work)
@@ -37,7 +37,7 @@ def label_agreement_view(engine: Engine, collection: str) -> None:
             human = engine.workspace.items("references", collection)[-1:]
             captions = engine.workspace.frame(human[0].hash) if human else None
             draw_table(differing_table(found, one, other, captions), box, alt="Images with two labels")
-        if st.button("Keep the labels on which they agree", key="keep_agreed"):
+        if st.button("Save the labels on which they agree", key="keep_agreed"):
             item = keep_agreed(engine.workspace, name, [tables[one], tables[other]], f"{name} agreed")
-            st.session_state["said"] = f"Kept {item.name}: {plain(name)} of {item.images:,} images."
+            st.session_state["said"] = f"Saved {item.name}: {plain(name)} of {item.images:,} images."
             st.rerun()

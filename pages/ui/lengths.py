@@ -23,21 +23,19 @@ ASKED = ("LIC", "LIC_M")
 
 def lengths_view(engine: Engine, collection: str, request: Request) -> None:
     """Of the chosen captioners, drawn when it is opened."""
-    box = st.expander("At equal length", key="lengths", on_change="rerun")
+    box = st.expander("Control for caption length", key="lengths", on_change="rerun")
     if not box.open:
         return
     with box, errors():
         sets = {item.name: item for item in engine.workspace.items("captions", collection)}
         whole = [name for name in request.captions if CUT not in sets[name].details]
         words = {name: cached.mean_words(str(engine.folder), sets[name].hash) for name in whole}
-        note("Words of a caption, on average: " + "; ".join(f"{plain(name)} {own:.1f}" for name, own in words.items()))
+        note("Average caption length (words): " + "; ".join(f"{plain(name)} {own:.1f}" for name, own in words.items()))
         cuts = cuts_of(engine.workspace, collection)
         ready = [name for name in whole if name in cuts]
         if missing := [name for name in whole if name not in cuts]:
-            note(
-                "Cuts keep the first sentence or the first 5, 10, 20 or 40 words of each caption, as sets of their own."
-            )
-            if st.button(f"Cut the captions of {plain(', '.join(missing))}", key="cut"):
+            note("Shortened sets keep the first sentence, or the first 5, 10, 20 or 40 words of each caption.")
+            if st.button(f"Shorten the captions of {plain(', '.join(missing))}", key="cut"):
                 for name in missing:
                     keep_cuts(engine.workspace, collection, name)
                 st.rerun()
@@ -45,7 +43,7 @@ def lengths_view(engine: Engine, collection: str, request: Request) -> None:
             return
         asked = tuple(item.name for name in ready for item in cuts[name])
         specs = plan(engine.workspace, replace(request, captions=asked, metrics=("lic",), words=False))
-        start_button(engine, collection, specs, "Score the cuts", "score_cuts")
+        start_button(engine, collection, specs, "Score shortened sets", "score_cuts")
         ids = sorted(spec.run_id for spec in specs)
         rows = cached.of_runs(
             engine.workspace,

@@ -139,11 +139,10 @@ def _answer(masked: Masked) -> pd.DataFrame:
 
 def _missing(collection: str, masked: bool) -> str:
     if masked:
-        return f"Choose a protected attribute; without a table of labels for “{collection}”, load one on the Data page."
+        return f"Load a table of labels for “{collection}” on Data."
     return (
-        "For this, load captions of the same photographs, original and masked: name the files sat and "
-        "sat_masked_person, or say below which captioner and which condition each set is of. Masked photographs and "
-        "their captions can also be made here."
+        "Load captions of the same photographs, original and masked: name the files sat and sat_masked_person, or set "
+        "captioner and condition below. The tab Prepare can mask photographs and write captions."
     )
 
 
@@ -151,10 +150,10 @@ def _which(condition: str, items: list[Item]) -> str:
     """The set of a condition that is shown, of several; the newest first."""
     return view.selectbox(
         st.sidebar,
-        f"Set of the condition {condition}",
+        f"Set for condition {condition}",
         [item.name for item in items],
         key=f"set_{condition}",
-        help="This captioner has several sets of this condition, such as one filled with grey and one blurred.",
+        help="This captioner has several sets for this condition, such as grey and blurred.",
     )
 
 
@@ -193,9 +192,9 @@ def _chart(rows: pd.DataFrame, attribute: str, captioner: str) -> None:
             key="conditions",
             alt=what,
             headline=what,
-            notes="Dots are measured values with 95% intervals; dashed: chance for LIC_M, 0 for the others. Grey: "
-            "printed by LIC (BiLSTM, Table 4) and DBAC (BLIP, LSTM, Table 4): other captioners or encoders, shown "
-            f"beside, deciding nothing. Conditions: {masked}.",
+            notes="Dots: measured values with 95% intervals. Dashed: chance for LIC_M, 0 for the others. Grey: LIC "
+            "(BiLSTM, Table 4) and DBAC (BLIP, LSTM, Table 4), other captioners or encoders, so not comparable. "
+            f"Conditions: {masked}.",
         )
     if beside:
         _printed_alone(rows, alone)
@@ -206,10 +205,8 @@ def _chart(rows: pd.DataFrame, attribute: str, captioner: str) -> None:
     draw_table(condition_table(rows), alt="Each metric and condition")
     part = " LIC_M is on all images, LIC on those that have human captions." if _parted(rows) else ""
     note(
-        f"Value [{intervals_over(rows)}]. Minus original: over the images that the set shares with the originals, "
-        "within each seed, so it need not be the difference of the two values (the CSV has the originals' value that "
-        "it is against). Minus neutral: above chance for LIC_M, the "
-        f"value itself for the others.{part}"
+        f"Value [{intervals_over(rows)}]. Minus original: paired over the images that both sets have, so it can differ "
+        f"from the difference of the two values. Minus neutral: above chance for LIC_M, above 0 for the others.{part}"
     )
     st.download_button("CSV", csv_text(rows), f"{captioner}_masked.csv", "text/csv", key="conditions_csv")
 
@@ -220,7 +217,7 @@ def _printed_alone(rows: pd.DataFrame, alone: pd.DataFrame) -> None:
     if figure is None:
         return
     names = ", ".join(panel_names(alone))
-    folded = st.expander(f"Printed values alone: {names}", key="printed_alone", on_change="rerun")
+    folded = st.expander(f"Published values only: {names}", key="printed_alone", on_change="rerun")
     if folded.open:
         with folded:
             draw_chart(figure, key="alone", alt=f"Printed values of {names} against the condition")
@@ -237,10 +234,10 @@ def _which_is_which(engine: Engine, collection: str) -> None:
     sets = engine.workspace.items("captions", collection)
     if not sets:
         return
-    with st.expander("Which set is which condition", key="which_is_which", on_change="rerun"):
+    with st.expander("Captioner and condition of each set", key="which_is_which", on_change="rerun"):
         note(
-            "Suggested from names such as sat_masked_person. What was measured stays when you change it. Of several "
-            "sets of one captioner and condition the newest is shown, or the one chosen on the left."
+            "Suggested from names such as sat_masked_person. Changing them does not delete results. If several sets "
+            "have the same captioner and condition, the newest is used unless you choose another on the left."
         )
         described = [condition_of(item) for item in sets]
         table = pd.DataFrame(

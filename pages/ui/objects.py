@@ -50,8 +50,8 @@ from pages.ui.texts import plain_texts
 PRESENTED = 12  # objects of the chart in present mode, where type is large
 NAMED = "attribute that captions name (such as gender)"
 READ = {"captions": "captions of a collection", "texts": "plain texts"}
-SOURCES = {"caption": "that captions name", "image": "of the image"}
-CHARTS = {"beside": "beside the human captions", "distribution": "distribution over objects"}
+SOURCES = {"caption": "named in captions", "image": "annotated in images"}
+CHARTS = {"beside": "compared with people", "distribution": "distribution over objects"}
 METRICS_OF = {DISTANCE: ("god",), SCORE: ("gs", "estimation")}
 MEASURES_OF = {DISTANCE: ("object_distance",), SCORE: ("gender_score",)}
 
@@ -78,7 +78,7 @@ def objects_tab(bar: Bar) -> None:
         attribute = attribute_from(spec.attribute)
         ratios, table = _counted(engine.folder, spec, human)
         if absent := [word for word in spec.options.get("object_words", ()) if word not in set(table["object"])]:
-            note(f"Not in any caption that counts: {', '.join(absent)}.")
+            note(f"Not found in these captions: {', '.join(absent)}.")
         headline = _answer(table, ratios, spec.model, attribute)
         _charts(engine, table, spec.model, attribute, headline)
         _table(engine, table, spec, attribute)
@@ -99,7 +99,7 @@ def _named(tables: list[Item]) -> dict[str, bool]:
 def _request(bar: Bar, sets: list[str], named: dict[str, bool]) -> tuple[Request, Item | None]:
     """What the controls ask for; every choice is in the URL."""
     side = st.sidebar
-    silent = {name: f"Captions have no words for {name}, so no object can go with it." for name in named}
+    silent = {name: f"Captions have no words for {name}, so objects cannot be counted." for name in named}
     attribute = bar.attribute([name for name in named if named[name]], silent)
     table, human = bar.labels(attribute), bar.references(attribute, optional=True)
     captioner = bar.captioner(sets)
@@ -116,7 +116,7 @@ def _request(bar: Bar, sets: list[str], named: dict[str, bool]) -> tuple[Request
         "Further words",
         key="further",
         placeholder="kitchen, baseball",
-        help="Words that also count as objects where a caption has them, with commas between.",
+        help="Words to count as objects too, separated by commas.",
     )
     options = {"objects_from": source}
     further = [word.strip() for word in words.split(",") if word.strip()]
@@ -164,13 +164,11 @@ def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attrib
     part = ""
     if "human_captions" in table:
         part = (
-            "Sorted by the difference from the human captions, in percentage points; objects with few captions last. "
-            "Both sides: the images that have model and human captions. The interval of a difference is over images, "
-            "each with its captions of both sides. It is about its object alone: of many some lie beside 0 by chance, "
-            "and the answer names only what is shown over all of them. "
+            "Sorted by the difference from human captions (percentage points), on images with both. Each interval is "
+            "for one object: among many, some exclude 0 by chance. The answer above corrects for that. "
         )
     note(
-        f"{part}Captions: those that have the object and name one value. Share: of these captions, with a 95% interval "
+        f"{part}Captions: those with the object that name one value. Share: of these captions, with a 95% interval "
         "over images. Select a row to read its captions."
     )
     if event.selection.rows:
@@ -204,14 +202,14 @@ def _scores(engine: Engine, collection: str, request: Request, spec: RunSpec, at
     """Gender Score and Gender Object Distance: what was measured, and the form that starts a run."""
     st.header("Gender Score")
     note(
-        "A caption is written with the words of each value (a man, a woman, a person). Gender Object Distance is how "
-        "close each version is in meaning to the object; the Gender Score also reads how likely a language model finds "
-        "it. Both speak about text and these models, never about who is on an image."
+        "Each caption is rewritten with the words of each value (a man, a woman, a person). Gender Object Distance: "
+        "how close in meaning each version is to the object. Gender Score: the same, weighted by how likely a language "
+        "model finds each version. Both describe text and models, never the people in an image."
     )
     for title, run in objects.scored_runs(engine.workspace, collection, spec).items():
         _scored(engine, title, run, attribute)
     if reason := lacking_words(attribute, every=True):
-        note(f"{reason}, so captions cannot be said of each value.")
+        note(f"{reason}, so captions cannot be rewritten for each value.")
         return
     _form(engine, collection, request, spec)
 
@@ -257,7 +255,7 @@ def _form(engine: Engine, collection: str, request: Request, spec: RunSpec) -> N
         f"{name} about {duration(rough_seconds(engine.workspace, spec.captions, MEASURES_OF[name]))}"
         for name in MEASURES_OF
     ]
-    note(f"{spec.model} on two cores: {', '.join(costs)}. Models are read from this machine; nothing is fetched.")
+    note(f"{spec.model} on two cores: {', '.join(costs)}. Models must be on this machine.")
     if not pressed:
         return
     models = {"sentence_encoder": encoder.strip() or None}

@@ -105,7 +105,7 @@ def steps(chosen: pd.DataFrame, place: int, page: int) -> None:
         target = (row["image_id"], int(row["caption_index"]), to // page + 1) if row is not None else ()
         bar.button(label, key=f"step_{key}", shortcut=key, disabled=not possible, on_click=_show, args=target)
     with bar:
-        note(f"{at + 1:,} of {len(chosen):,}" if at >= 0 else "The filters leave this caption out.")
+        note(f"{at + 1:,} of {len(chosen):,}" if at >= 0 else "Hidden by the filters.")
 
 
 def _show(image: str, index: int, page: int) -> None:
@@ -138,7 +138,7 @@ def side_by_side(engine: Engine, collection: str, found: OneImage, human: set[st
         with right:
             _draw(other, found.largest, human, alone[1], closest_of)
     st.html(legend(attribute, beside=bool(found.others)))
-    note("Percentages: the attackers' probability of each value. They did not train on this image.")
+    note("Percentages: probability of each value, by classifiers that did not train on this image.")
 
 
 def more_of_image(
@@ -190,7 +190,7 @@ def adds_up(found: OneImage, human: set[str]) -> None:
             near = f", within {delta:.3f}," if delta > 0 else ""
             row = line.scores.table.loc[line.place]
             value = line.scores.attribute.values[int(row["predicted"])]
-            note(f"The sum is{near} the logit: the attackers give {value} a probability of {row['confidence']:.2f}.")
+            note(f"The sum is{near} the logit; probability of {value}: {row['confidence']:.2f}.")
 
 
 def _named(line: Line) -> list[str]:

@@ -23,7 +23,7 @@ from pages.ui.bar import Bar
 from pages.ui.base import attribute_names, delete_button, deleted, errors, note, plain, show_error
 from pages.ui.table import draw_table
 
-NEW = "a new one"
+NEW = "new attribute"
 EMPTY = """\
 name = "my attribute"
 title = "my attribute (who labelled it, which values)"
@@ -46,8 +46,8 @@ def attributes_tab(bar: Bar) -> None:
         st.success(plain(said))
         view.link(st, "pages/1_Data.py", "Load a table of labels", ":material/upload:", tab="Files")
     note(
-        "An attribute says which values are compared, and by which words captions name each value: those words are "
-        "masked before an attacker reads a caption. Choose one to read, or edit it and keep it under a name of its own."
+        "An attribute lists the values to compare and the words that name each value. These words are masked before an "
+        "attacker reads a caption. To change one, edit it and save it under a new name."
     )
     chosen, text = _editor(engine)
     left, right, _ = st.columns([1, 1, 4])
@@ -55,9 +55,7 @@ def attributes_tab(bar: Bar) -> None:
         st.session_state["checked"] = text
     if st.session_state.get("checked") != text:
         right.empty()
-        note(
-            "Check the attribute: what the text defines, any mistake in it, and which of its words your captions have."
-        )
+        note("Check shows mistakes, and which of the words occur in your captions.")
     else:
         _checked(engine, text, right)
     _kept(engine, chosen)
@@ -80,13 +78,13 @@ def _editor(engine: Engine) -> tuple[AttributeFile | None, str]:
         if chosen and chosen.fault:
             show_error(chosen.fault)
         elif chosen and chosen.shipped:
-            note(f"{name} comes with capbias and stays as it is. To keep an edit, give it another name.")
+            note(f"{name} comes with capbias and cannot be changed. Save an edited copy under another name.")
     start = _text(chosen.path) if chosen else EMPTY
     # The text in the key: what is kept under the name meanwhile is shown, and an edit is not lost before.
     key = f"toml_{name}_{hash(start)}"
     text = st.session_state.setdefault(key, start)
     _form(key, text)
-    with st.expander("The same as TOML, as it is kept"):
+    with st.expander("Edit as TOML"):
         edited = st.text_area("The attribute, as TOML", text, key=key, height=420, on_change=_begin_anew, args=(key,))
     return chosen, edited or ""
 
@@ -109,7 +107,7 @@ def _form(key: str, text: str) -> None:
     left, right = st.container(key="stacks_form").columns(2, gap="large")
     field(left, "text_input", "Name", "name", own.name)
     field(right, "text_input", "Title", "title", own.title, help="As pages show it: who labelled it, which values.")
-    field(left, "text_area", "Values, one a line", "values", "\n".join(own.values), height=100)
+    field(left, "text_area", "Values, one per line", "values", "\n".join(own.values), height=100)
     field(right, "text_area", "Note", "note", own.note, height=100, help="What the labels cannot say.")
     field(left, "text_input", "Mask token", "mask_token", own.mask_token, help="Stands for each word below.")
     columns = "Commas between. A table's column of this name is taken for the attribute."
@@ -161,15 +159,14 @@ def _checked(engine: Engine, text: str, place) -> None:
         attribute = parse_attribute(text, SOURCE)
     except CapbiasError as error:
         show_error(error)
-        note("Nothing was kept.")
+        note("Nothing was saved.")
         return
-    if place.button("Keep", width="stretch", key="keep_attribute"):
+    if place.button("Save", width="stretch", key="keep_attribute"):
         with errors():
             keep(engine.workspace, text)
             st.session_state["attribute_kept"] = attribute.name
-            st.session_state["attribute_said"] = (
-                f"Kept {attribute.name}. On the Data page a column can be mapped to it"
-                + (", or its labels derived from human captions." if attribute.derived else ".")
+            st.session_state["attribute_said"] = f"Saved {attribute.name}. Map a column to it in the tab Files" + (
+                ", or derive its labels in the tab Labels." if attribute.derived else "."
             )
             st.rerun()
     st.html(lines_block(attribute_lines(attribute)))
@@ -178,13 +175,13 @@ def _checked(engine: Engine, text: str, place) -> None:
 
 def _tried(engine: Engine, attribute: Attribute) -> None:
     """The words of the attribute in every kept caption set."""
-    st.header("Its words in the kept captions")
+    st.header("Words in your captions")
     items = [item for item in engine.workspace.items() if item.kind in ("captions", "references")][::-1]
     if not attribute.masked_words:
-        note("It has no words, so no caption is masked.")
+        note("The attribute has no words, so nothing is masked.")
         return
     if not items:
-        note("No captions are kept yet: load some on the Data page to try the words on them.")
+        note("Load captions in the tab Files to try the words on them.")
         return
     found = [(item, cached.trial(str(engine.folder), item, attribute)) for item in items]
     rows = [{"captions of": item.name, "collection": item.collection} | trial_row(trial) for item, trial in found]
@@ -209,14 +206,11 @@ def _kept(engine: Engine, chosen: AttributeFile | None) -> None:
     tables = tables_with(engine.workspace, chosen.name) if chosen.attribute else []
     if tables:
         names = ", ".join(f"{item.name} in {item.collection}" for item in tables)
-        note(
-            f"Columns are mapped to {chosen.name} in {names}. They keep the words that they were mapped with: after an "
-            "edit, load and map the table again. Finished runs keep theirs."
-        )
+        note(f"Used by {names}. These tables keep the words they were saved with; after an edit, load them again.")
     if not may_change(owner_of(chosen.path), engine.workspace.folder):
-        note("It is not yours: only its owner replaces or deletes it, or whoever runs the server.")
+        note("Only the owner can change this.")
         return
-    told = f"The file {chosen.path.name} goes from the workspace. Nothing that was measured changes."
+    told = f"Deletes {chosen.path.name} from the workspace. Finished results do not change."
     delete_button(chosen.name, told, partial(_delete, engine.workspace, chosen, _text(chosen.path)))
 
 

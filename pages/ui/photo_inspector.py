@@ -59,7 +59,7 @@ ONE_ROW = """<style>
 .st-key-strip > div {flex: 1 1 10rem !important; width: auto !important; min-width: 10rem; max-width: 20rem}
 .st-key-strip [class*="st-key-cell_"] {width: 100% !important; height: 100%}
 </style>"""
-KEPT, LIVE = "as they are kept", "as chosen below"
+KEPT, LIVE = "as captioned", "as chosen below"
 
 
 def photo_inspector(
@@ -70,8 +70,8 @@ def photo_inspector(
     files = photographs_of(engine.workspace, collection)
     if not files:
         note(
-            f"The photographs of “{collection}” are not known. Upload some below, or name their folder on the Data "
-            "page (files named by image id)."
+            f"“{collection}” has no photographs. Upload some in the tab Prepare, or name their folder on Data (file "
+            "names: image IDs)."
         )
         return
     image = _picker(engine, files, sets)
@@ -86,7 +86,7 @@ def photo_inspector(
     left, right = st.container(key="stacks_photo").columns([3, 2], gap="large")
     with right:
         hidden, reasons, how = _settings(engine, collection, attribute, table, marks, pixels)
-        behind = st.selectbox("Show the pixels that it hides", [NOTHING, *hidden], key="hidden") if hidden else NOTHING
+        behind = st.selectbox("Preview mask", [NOTHING, *hidden], key="hidden") if hidden else NOTHING
     with left:
         _layers(image, pixels, marks, behind, hidden.get(behind))
     with strip:
@@ -103,7 +103,7 @@ def _picker(engine: Engine, files: dict[str, Path], sets: dict[str, Item]) -> st
     above = st.container()
     chosen = view.selectbox(
         st,
-        f"or by image id ({len(files):,} photographs, {len(captioned):,} of them captioned)",
+        f"Image ID ({len(files):,} photographs, {len(captioned):,} with captions)",
         order[:LISTED],
         key="photograph",
         missing="the photograph",
@@ -158,7 +158,7 @@ def _settings(
     """What each condition hides, why others hide nothing, and how pixels are filled."""
     st.markdown("**What is masked, and how**")
     if marks.empty:
-        note("That can be chosen where people or objects are marked on the photograph.")
+        note("Available if people or objects are marked on the photograph.")
         return *hidden_of(marks, pixels.shape[:2]), "grey"
     departures = {}
     if table:
@@ -174,8 +174,8 @@ def _settings(
         things,
         key="object",
         format_func=lambda name: _object_title(name, things, departures, attribute),
-        help="The conditions object and both hide it. The first is the one that goes most with a value of the "
-        "attribute in the human captions, as in the LIC paper.",
+        help="Hidden under the conditions object and both. First: the object most associated with a value of the "
+        "attribute in human captions, as in the LIC paper.",
     )
     fraction = st.slider(
         "Part of the person (condition part)",
@@ -193,16 +193,13 @@ def _settings(
 
 
 def _object_title(name: str, things: list[str], departures: dict[str, float], attribute: str) -> str:
-    return f"{name} (goes most with {attribute})" if name == things[0] and name in departures else name
+    return f"{name} (most associated with {attribute})" if name == things[0] and name in departures else name
 
 
 def _layers(image: str, pixels: np.ndarray, marks: pd.DataFrame, behind: str, hidden: np.ndarray | None) -> None:
     """The photograph, large, with its layers."""
     if marks.empty:
-        note(
-            "Nothing is marked on this photograph. "
-            "Load COCO instances on the Data page as “Outlines in the photographs”, or find people below."
-        )
+        note("Nothing is marked on this photograph. Load COCO instances on Data, or find people in the tab Prepare.")
     person = foreground(marks)
     there = {BOXES: len(marks), OUTLINES: "outline" in marks, FOREGROUND: person is not None}
     every = [name for name, is_there in there.items() if is_there]
@@ -268,8 +265,8 @@ def _strip(
     brought = [name for name, own in masked.items() if RUN not in own.details]
     if brought:
         note(
-            f"The captions of {', '.join(brought)} were made elsewhere: the pictures above them are masked here, and "
-            "may differ from what the captioner saw."
+            f"The captions of {', '.join(brought)} were imported. The masked images above were made here and may "
+            "differ from what the captioner saw."
         )
     if any(_has_map(engine, maps, item, image) for item in sets.values()):
         st.html(heat_legend())
@@ -289,12 +286,12 @@ def _cell_picture(condition: str, image: str, pictures: dict[str, np.ndarray], r
     if condition in pictures:
         st.image(reduced(pictures[condition], 2 * CELL), width="stretch", alt=f"{image}, {condition}")
     else:
-        note(f"No picture: {reasons.get(condition, 'somebody else masked it, and only the captions are here')}.")
+        note(f"No image: {reasons.get(condition, 'imported captions; no masked image')}.")
 
 
 def _cell_caption(condition: str, found: dict, judge, largest: float) -> None:
     if condition not in found:
-        note("No caption under this condition yet.")
+        note("No caption yet.")
         return
     caption, own = found[condition]
     if own is None:
@@ -345,7 +342,7 @@ def _score_button(
     first = sets.get(ORIGINAL) or next(iter(sets.values()))
     if first.images < ENOUGH:  # attackers learn from a larger set, and then read these captions
         first = max([first, *engine.workspace.items("captions", collection)], key=lambda item: item.images)
-    note(f"Captions have no bias score yet: attackers must read a whole set first, here {first.name}.")
+    note(f"No scores yet. They need a classifier trained on a whole set, here {first.name}.")
     request = Request(collection, (first.name,), table.name, attribute, ("LIC_M",), seeds=seeds, words=True)
     with errors():
         start_button(engine, collection, plan(engine.workspace, request), "Score captions", "score_captions")
@@ -366,15 +363,9 @@ def _what_scores(judge, image: str) -> None:
         return
     scores: CaptionScores = judge[0]
     own = scores.table[scores.table["image_id"] == image]
-    by = f"Bias score: the probability that {ATTACKER} attackers give their guess of the labelled value"
+    by = f"Percentages: probability of each value, by {ATTACKER} classifiers"
     if own.empty:
-        note(
-            f"{by}: the mean of all that were trained on the captions of {scores.run.spec.model}, since this image "
-            "has no label."
-        )
+        note(f"{by} trained on the captions of {scores.run.spec.model} (their mean, since this image has no label).")
         return
     label = scores.attribute.values[int(own.iloc[0]["label"])]
-    note(
-        f"Labelled {label}. {by}; trained on the captions of {scores.run.spec.model} without this image, and the "
-        "same for every condition."
-    )
+    note(f"Labelled {label}. {by} trained on other captions of {scores.run.spec.model}; the same for every condition.")

@@ -30,13 +30,13 @@ def revealing_words(engine: Engine, run: RunRow, own: CaptionScores, name: str, 
     """Chart or table at the left, the captions with the chosen word at the right. human: a set of human captions."""
     st.header("Most revealing words")
     attribute = own.attribute
-    smallest = view.number(st, "In at least this many captions", 1, None, 10, key="smallest")
+    smallest = view.number(st, "Minimum captions with the word", 1, None, 10, key="smallest")
     table = cached.words(engine.folder, run.run_id)
     table = table[(table["count"] >= smallest) & (table["word"] != attribute.mask_token)]
     human_name, human_id = (human[0], human[1].run_id) if human else ("", "")
     top, figure = _strongest(engine.folder, run.run_id, attribute, smallest, name, human_name, human_id)
     if top.empty:
-        note("No word is in so many captions.")
+        note("No word occurs in that many captions.")
         return
     if human:
         note(where_words_come_from(top, name, smallest))
@@ -56,8 +56,8 @@ def revealing_words(engine: Engine, run: RunRow, own: CaptionScores, name: str, 
         else:
             _chart(figure, f"word_chart_{run.run_id}_{len(top)}", name, human_name)
     note(
-        f"What a word adds to the logit of the captions with it, on average. A {FUNCTION} is an article, preposition, "
-        "pronoun, conjunction, auxiliary or numeral. Select a word to see its captions."
+        f"Average contribution of a word to the logit of captions with it. {FUNCTION}: article, preposition, pronoun, "
+        "conjunction, auxiliary or numeral. Select a word to see its captions."
     )
 
 
@@ -148,13 +148,8 @@ def _pick_bar(key: str) -> None:
 def _captions(engine: Engine, own: CaptionScores, name: str, word: str) -> None:
     """The captions to which a word adds most, that word coloured, and a way to list all of them in the table above."""
     count, lines = _lines_with(engine.folder, own.run.run_id, word)
-    st.button(
-        f"List {counted(count, 'caption')} above",
-        icon=":material/arrow_upward:",
-        key="list_word",
-        on_click=_list_word,
-        args=(word,),
-    )
+    if st.button(f"Read {counted(count, 'caption')}", icon=":material/notes:", key="list_word"):
+        view.go("pages/3_Captions.py", tab="Captions", word=word)
     st.html("".join(f'<div style="margin-bottom: .7rem">{line}</div>' for line in lines))
     if count > len(lines):
         note(f"The {len(lines)} of {count:,} captions of {name} to which it adds most.")
@@ -184,10 +179,3 @@ def _lines_with(folder: str, run_id: str, word: str) -> tuple[int, list[str]]:
             )
         )
     return count, lines
-
-
-def _list_word(word: str) -> None:
-    """Filter the table by a word; the captions listed are others, and so is the first image."""
-    view.choose("word", word)
-    view.choose("image", "")
-    view.choose("page", 1)

@@ -92,8 +92,8 @@ def score_now(engine: Engine, collection: str) -> bool:
     with left:
         name = todo[0].attribute["name"]
         scored = collection in engine.workspace.scored()
-        found = "is scored in part: what is missing" if scored else "has captions and labels: a first answer"
-        note(f"“{collection}” {found} about {name} takes {cost(engine, todo)}.")
+        what = "The missing scores" if scored else "A first answer"
+        note(f"{what} for “{collection}” ({name}) takes {cost(engine, todo)}.")
     if right.button("Score now", type="primary", width="stretch", key="score_now"):
         engine.submit(todo, collection)
         view.go("app.py", collection=collection)
@@ -125,11 +125,12 @@ def to_do(engine: Engine, specs: Sequence[RunSpec]) -> tuple[dict[str, RunRow], 
 
 
 def state_of(known: dict[str, RunRow], asked: int, todo: int) -> str:
-    """`3 runs: 1 done, 1 under way (see the bar above), 1 to do`"""
+    """`3 runs: 1 done, 1 running, 1 to do`; `All results are up to date` if nothing is left."""
     done = sum(run.status == "finished" for run in known.values())
-    going = asked - done - todo
-    bar = f"{going} under way (see the bar at the top), " if going else ""
-    return f"{counted(asked, 'run')}: {done} done, {bar}{todo} to do"
+    if done == asked:
+        return "All results are up to date"
+    running = asked - done - todo
+    return f"{counted(asked, 'run')}: {done} done, {f'{running} running, ' if running else ''}{todo} to do"
 
 
 @st.fragment(run_every=EVERY)
@@ -143,7 +144,5 @@ def _poll(engine: Engine, collection: str | None, to_come: Expected) -> None:
     first = ([run for run in active if run.status == "running"] or active)[-1]
     st.progress(
         share,
-        text=plain(
-            f"{counted(len(active), 'run')} to come, about {duration(left)} left · {first.spec.model}: {first.message}"
-        ),
+        text=plain(f"{counted(len(active), 'run')} left, about {duration(left)} · {first.spec.model}: {first.message}"),
     )

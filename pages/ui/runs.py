@@ -45,7 +45,7 @@ def _runs(engine: Engine) -> None:
     if active_runs(engine):
         st.fragment(_under_way, run_every=EVERY)(engine)
     else:
-        note("No run is under way.")
+        note("Nothing is running.")
     _repeat_all(engine)
     _all_runs(engine)
 
@@ -71,7 +71,7 @@ def _under_way(engine: Engine) -> None:
 
 def _cancel_all(engine: Engine, active: list[RunRow]) -> None:
     waiting = sum(run.status == "queued" for run in active)
-    told = f"{len(active)} runs: {len(active) - waiting} running, {waiting} waiting. Cancelled runs can be repeated."
+    told = f"{len(active)} runs: {len(active) - waiting} running, {waiting} waiting. Cancelled runs can be resumed."
     _of_all(told, f"Cancel all {len(active)}", "cancel_all", engine.cancel_all)
 
 
@@ -92,8 +92,8 @@ def _repeat_all(engine: Engine) -> None:
         return
     counts = Counter(run.status for run in runs)
     what = ", ".join(f"{count} {status}" for status, count in counts.items())
-    told = f"{len(runs)} runs did not finish ({what}). To repeat them takes {cost(engine, [run.spec for run in runs])}."
-    _of_all(told, f"Repeat all {len(runs)}", "repeat_all", engine.repeat_all)
+    told = f"{len(runs)} runs did not finish ({what}). Re-running takes {cost(engine, [run.spec for run in runs])}."
+    _of_all(told, f"Re-run all {len(runs)}", "repeat_all", engine.repeat_all)
 
 
 def elapsed(run: RunRow) -> str:
@@ -108,21 +108,21 @@ def _all_runs(engine: Engine) -> None:
     runs = engine.workspace.runs()
     table = pd.DataFrame(
         {
-            "what": [run_text(run.spec) for run in runs],
+            "run": [run_text(run.spec) for run in runs],
             "state": [_state(run) for run in runs],
             "took": [elapsed(run) for run in runs],
             "collection": [run.collection for run in runs],
-            "asked at": [pd.Timestamp(run.created, unit="s").floor("s") for run in runs],
-            "run": [run.run_id for run in runs],
+            "started at": [pd.Timestamp(run.created, unit="s").floor("s") for run in runs],
+            "ID": [run.run_id for run in runs],
         }
     )
-    ids = list(table["run"])
+    ids = list(table["ID"])
     key = f"runs_table {len(ids)} {runs[0].created}"  # another table once somebody else asked for a run
     draw_table(table, on_select=partial(_selected, key, ids), selection_mode="single-row", key=key, alt="Every run")
     titles = {run.run_id: f"{run_text(run.spec)} · {run.run_id[:6]}" for run in runs}
     chosen = view.selectbox(
         st,
-        "How a number was made",
+        "How a number was computed",
         ids,
         index=None,
         key="run",
@@ -153,11 +153,11 @@ def _details(engine: Engine, run: RunRow) -> None:
         note(f"{run_text(run.spec)} · {run.status}" + (f": {run.message}" if run.message != run.status else ""))
         caveats(run.notes)
     over = run.status not in (*ACTIVE, "finished")
-    if over and right.button("Repeat", type="primary", width="stretch", key="repeat"):
+    if over and right.button("Re-run", type="primary", width="stretch", key="repeat"):
         engine.submit([run.spec], run.collection)
         st.rerun()
     settings = _settings(spec)
-    draw_table(pd.DataFrame(settings.items(), columns=["setting", "value"]), alt="How it was made", row_height=None)
+    draw_table(pd.DataFrame(settings.items(), columns=["setting", "value"]), alt="How it was computed", row_height=None)
     results = engine.workspace.results(run_ids=[run.run_id])
     if len(results):
         shown = results[["metric", "value", "ci_low", "ci_high", "spread", "spread_kind", "n", "seeds", "method"]]

@@ -46,7 +46,7 @@ from capbias_core.present.sentence import (
 from capbias_core.present.table import first_columns, lettered, pair_table, scores_table, to_csv
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import PER_CAPTION, Request, left_out, plan, useful
-from capbias_core.types import counted, left_out_lines
+from capbias_core.types import left_out_lines
 from capbias_core.workspace.conditions import left_out_as_masked, originals
 from capbias_core.workspace.ingest import WARNINGS
 from capbias_core.workspace.labels import reads
@@ -60,7 +60,7 @@ from pages.ui.base import MASKED_TOO, attribute_names, captions_and_labels, cave
 from pages.ui.chart import draw_chart
 from pages.ui.lengths import lengths_view
 from pages.ui.options import OF_PAGE, option_controls
-from pages.ui.running import answer_box, cost, to_do
+from pages.ui.running import answer_box, cost, state_of, to_do
 from pages.ui.table import draw_table
 
 ON_FEWER = " (with references)"  # ends the names of columns on a part of the images
@@ -100,8 +100,8 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, st
         "Protocol",
         ["", *PROTOCOLS],
         key="protocol",
-        format_func=lambda name: PROTOCOLS[name].title if name else "Each measure's paper, fast attacker",
-        help="Sets attacker, seeds and split as a paper has them. Choose alignment below. Results name each deviation.",
+        format_func=lambda name: PROTOCOLS[name].title if name else "Default: each metric's paper, fast attacker",
+        help="Sets attacker, seeds and split as in a paper. Results list every deviation.",
     )
     settings = protocol_settings(protocol)
     suffix = f"_{protocol}" if protocol else ""
@@ -145,17 +145,17 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, st
     )
     words = view.checkbox(
         side,
-        "Scores and words of each caption",
+        "Score every caption",
         default=attacker_entry(attacker).in_process,
         key=f"words_{attacker}",
-        help=f"Trains {attacker_entry(attacker).folds} more attackers per set, so that every caption is scored by one "
-        "that did not train on its image.",
+        help=f"Shows scores and words on Captions. Trains {attacker_entry(attacker).folds} more attackers per set, so "
+        "that each caption is scored by one that did not train on its image.",
     )
     merge = view.checkbox(
         side,
         "Merge runs of masked words",
         key="merge",
-        help="Off: one mask a word, as in the papers. On: one mask for a run of masked words.",
+        help="Off: one mask per word, as in the papers. On: one mask for several masked words in a row.",
     )
     objects = list(object_sources(engine.workspace, collection, table))
     shown = ""
@@ -165,7 +165,7 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, st
             "Objects of the images",
             ["", *objects],
             key="objects",
-            format_func=lambda name: name or "where most images have some",
+            format_func=lambda name: name or "the source that covers most images",
         )
     measures = {measure_of(name) for group in metrics for name in GROUPS[group].metrics}
     measures |= {MEASURES[PER_CAPTION]} if words else set()
@@ -194,12 +194,10 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, st
 def _run(engine: Engine, collection: str, specs: list[RunSpec]) -> None:
     """What it will cost, and the button; while runs are under way, their progress."""
     rows, todo = to_do(engine, specs)
-    done = sum(1 for row in rows.values() if row.status == "finished")
-    active = sum(1 for row in rows.values() if row.status in ACTIVE)
     left, right = st.columns([4, 1])
     takes = f"; {cost(engine, todo)}" if todo else ""
     with left:
-        note(f"{counted(len(specs), 'run')}: {done} known, {active} under way, {len(todo)} to do{takes}.")
+        note(f"{state_of(rows, len(specs), len(todo))}{takes}.")
         for row in rows.values():
             if row.status in ("failed", "died"):
                 note(f"{row.spec.model} {row.status}: {row.message}")
@@ -282,7 +280,7 @@ def _by_value(engine: Engine, rows: pd.DataFrame) -> None:
     """Whose captions give most away, of the runs of LIC in view; drawn when it is opened."""
     if "LIC_M" not in set(rows["metric"]):
         return
-    box = st.expander("Whose captions give most away", key="by_value", on_change="rerun")
+    box = st.expander("Leakage by group", key="by_value", on_change="rerun")
     if not box.open:
         return
     measured = engine.workspace.runs_of(list(rows[rows["metric"] == "LIC_M"]["run_id"].unique()))
@@ -323,16 +321,16 @@ def _table(shown: pd.DataFrame, table: pd.DataFrame, letters: dict, metric: str,
     )
     share = ""
     if len(letters) > 1:
-        share = f" Captioners that share a letter are not told apart by {metric}: {best_text(metric)}, and a is lowest."
+        share = f" Same letter: no significant difference in {metric} ({best_text(metric)}; a is lowest)."
     note(
         f"Value ± standard deviation over attacker seeds [interval, {intervals_over(shown)}].{share} Select a row to "
         "read that captioner's captions."
-        + (f" Columns left out: {', '.join(left_out)}; choose them at the left." if left_out else "")
+        + (f" Hidden columns: {', '.join(left_out)} (choose them on the left)." if left_out else "")
     )
     if any(name.endswith(ON_FEWER) for name in names):
         note(
-            "With references: on the images that have human captions, which are a part of all labelled images; LIC is "
-            "that LIC_M minus LIC_D. For those of all labelled images, choose the columns at the left."
+            "“With references”: only images with human captions. LIC is LIC_M minus LIC_D on these images. Columns for "
+            "all labelled images can be chosen on the left."
         )
     if event.selection.rows:
         model = str(table.iloc[event.selection.rows[0]]["captioner"])
@@ -351,16 +349,16 @@ def _take_away(engine: Engine, collection: str, request: Request, rows: pd.DataF
     place.download_button("LaTeX", latex, f"{collection}.tex", "text/x-tex", key="tex", on_click="ignore")
     with place.popover("Bundle"):
         note(
-            "A zip with all that is behind these numbers: a report that opens without a server, rows, plan, versions "
-            "and figures. “capbias reproduce” makes the same numbers from it on another machine."
+            "A zip with a report, the rows, the plan, versions and figures. `capbias reproduce` recomputes the numbers "
+            "from it on another machine."
         )
         data = view.checkbox(
             st,
             "With the captions and labels",
             default=True,
             key="bundle_data",
-            help="Off: only their content hashes, for data that may not be passed on. Whoever has the files can still "
-            "reproduce the numbers.",
+            help="Off: only content hashes, for data that you may not share. Anyone with the files can still reproduce "
+            "the numbers.",
         )
         ids = tuple(rows["run_id"].unique())
         st.download_button(
@@ -401,7 +399,10 @@ def _chart(engine: Engine, rows: pd.DataFrame, once: Callable) -> None:
         legend=present.marks(bool(second), pairs.letters),
     )
     if pairs.pairs:
-        with st.expander(f"Pairs by {chosen}"):
+        with st.expander(f"Pairwise comparisons of {chosen}"):
             matrix = once("pairs", lambda: pair_table(pairs, decimals(metric, shown["scale"].iloc[0])))
             draw_table(matrix, alt="Each captioner minus each other")
-            note("Row minus column, p after Holm's correction, and which is higher if the two are told apart.")
+            note(
+                "Row minus column, p value after Holm's correction, and which is higher if the difference is "
+                "significant."
+            )

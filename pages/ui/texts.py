@@ -55,7 +55,7 @@ def plain_texts(engine: Engine) -> None:
         "Words before other texts",
         key="lead",
         placeholder="a {word} says:",
-        help="A text that names no value counts only with a label, or for the Gender Score with these words before it.",
+        help="A text that names no value needs a label or, for the Gender Score, these words in front of it.",
     )
     note(
         "Counts and ratios need no model. The Gender Score needs two models on this machine, a language model and a "
@@ -154,7 +154,7 @@ def _score(asked: tuple) -> TextRows | None:
 def _wait(future: Future) -> None:
     if future.done():
         st.rerun()
-    note("The Gender Score is under way in a worker, behind runs that were started before.")
+    note("The Gender Score is being computed, after runs that started earlier.")
 
 
 def _form(asked: tuple) -> None:

@@ -48,9 +48,9 @@ def what_if(engine: Engine, scores: CaptionScores, place: int, original: str, la
             with right:
                 _rescored("edited", after, before, scores.attribute, variant, largest)
             if after.tokens == before.tokens:
-                note("Nothing changes: the attacker reads the same, with every word that names the attribute masked.")
+                note("No change: the attacker reads the same text, because attribute words are masked.")
             if not is_edit(edited) and (unseen := models.unseen(after.tokens, scores.attribute)):
-                note(f"⚠ No attacker has seen {', '.join(unseen)}: only what it replaces counts.")
+                note(f"⚠ The classifier does not know {', '.join(unseen)}; only the removed words count.")
         if is_edit(edited):
             _everywhere(engine, scores, edited)
     except CapbiasError as error:

@@ -33,8 +33,8 @@ from capbias_core.workspace.vectors import (
     looked_up,
     offer_vectors,
 )
-from tests.collections_ import keep
 from tests.app import to_tab
+from tests.collections_ import keep
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = {"the": [0.5, -2, 3], "cat": [1, 0, 0.25], "naïve": [1, 1, 1]}

@@ -57,8 +57,8 @@ from capbias_core.types import Vectors, silent
 from capbias_core.workspace.models import model_option, model_path
 from capbias_core.workspace.store import Workspace
 from pages.ui.texts import WANTED
-from tests.collections_ import keep
 from tests.app import to_tab
+from tests.collections_ import keep
 
 pytestmark = pytest.mark.torch
 
