@@ -172,7 +172,8 @@ def top_words(table: pd.DataFrame, smallest_count: int, number: int) -> pd.DataF
     for place in range(pushes.shape[1]):
         push = pushes.iloc[:, place]
         own = push[push > 0].nlargest(number).index
-        found.append(common.loc[own].assign(toward=place, mean=means.iloc[:, min(place, means.shape[1] - 1)]))
+        mean = means.loc[own].iloc[:, min(place, means.shape[1] - 1)]  # assigned to no rows, a longer column adds them
+        found.append(common.loc[own].assign(toward=place, mean=mean))
     return pd.concat(found, ignore_index=True)
 
 

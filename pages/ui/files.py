@@ -137,7 +137,7 @@ def _load(engine: Engine) -> str:
     try:
         paths = held_paths(engine.folder, uploads) if uploads else held_from(engine.folder, _typed(typed))
         if said := drop_zone(engine, collection, paths):
-            view.choose("collection", collection)
+            view.choose_next("collection", collection)
             st.session_state["round"] += 1  # an empty drop zone
             made = derive_missing(engine.workspace, collection, get_attribute("gender"))
             labels = f" No labels are there: {made.line('the human captions')}." if made else ""

@@ -41,7 +41,7 @@ MOST_LETTERS = 5_000
 # What no option is.
 UNFIT: Any = object()
 _PAGE, _WRITTEN, _KEPT, _GONE, _DEFAULTS = "view_page", "view_written", "view_shared", "view_gone", "view_defaults"
-_PENDING, _TOLD = "view_pending", "view_told"
+_PENDING, _TOLD, _NEXT = "view_pending", "view_told", "view_next"
 
 # A choice replaces its page's step of the back button; only another page is a step. Before Streamlit goes where
 # a button leads, it gives the page that is left the query of the next one, without its own choices: they are put back.
@@ -74,6 +74,8 @@ def enter(title: str) -> None:
         for key in st.session_state.get(_WRITTEN, {}):
             st.session_state.pop(key, None)
         st.session_state.update({_PAGE: title, _WRITTEN: {}, _GONE: {}, _DEFAULTS: {}})
+    for key, value in st.session_state.pop(_NEXT, {}).items():
+        choose(key, value)
 
 
 @contextmanager
@@ -151,6 +153,11 @@ def choose(key: str, value: Any) -> None:
     st.session_state[key] = value
     if key in SHARED:
         _shared()[key] = value
+
+
+def choose_next(key: str, value: Any) -> None:
+    """`choose`, when a page is drawn the next time: the control is drawn already."""
+    st.session_state.setdefault(_NEXT, {})[key] = value
 
 
 def alike(options: Mapping[str, Mapping[str, Any]]) -> str:

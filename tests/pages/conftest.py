@@ -1,4 +1,4 @@
-"""Workspaces that several tests of pages read: an empty one, and one with a scored, an unscored, an unlabelled collection."""
+"""Workspaces of several tests: an empty one, and one with a scored, an unscored and an unlabelled collection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every page and tab in a workspace that is empty, has no labels or scores, is scored, lacks something, or is broken."""
+"""Every page and tab in a workspace that is empty, unlabelled, unscored, scored, lacks something, or is broken."""
 
 from __future__ import annotations
 

@@ -1,0 +1,253 @@
+"""The page Captions: two captions side by side, filters and their order, present mode, guesses."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capbias_core.analysis.encoder_view import plan_scores
+from capbias_core.analysis.read import caption_scores
+from capbias_core.load.published import read_human_scores
+from capbias_core.runs.plan import Request, plan
+from capbias_core.spreadsheets import csv_text
+from capbias_core.workspace.store import Workspace, bytes_frame, frame_bytes
+from tests import app
+from tests.app import chosen, html
+from tests.collections_ import keep
+from tests.pages.synthetic import score
+
+IMAGES = 120
+CUES, PLACES = ("umbrella", "skateboard"), ("street", "field", "room")
+
+
+def captions_of(model: str) -> list[str]:
+    """Images are Female and Male in turn. `first` names the cue of the label, `second` the other cue in two of ten
+    images. `first` names the wrong person in every tenth image."""
+    texts = []
+    for image in range(IMAGES):
+        label = image % 2
+        person = 1 - label if model == "first" and image % 10 == 3 else label
+        cue = CUES[1 - label if model == "second" and image % 10 in (2, 3) else label]
+        texts.append(f"a {('woman', 'man')[person]} with a {cue} in the {PLACES[image % 3]}")
+    return texts
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory) -> Workspace:
+    """Two captioners and two human captions per image, scored by ngram; `first` also by a network, as it seems."""
+    workspace = Workspace(tmp_path_factory.mktemp("captions"))
+    ids = [str(image) for image in range(IMAGES)]
+
+    def table(texts: list[str]) -> pd.DataFrame:
+        return pd.DataFrame({"image_id": ids, "caption": texts})
+
+    labels = pd.DataFrame(
+        {
+            "image_id": ids,
+            "gender": ["Female", "Male"] * (IMAGES // 2),
+            "skin": np.where(np.arange(IMAGES) < 30, "Dark", "Light"),
+            "objects": [f"{CUES[image % 2]}|{PLACES[image % 3]}" for image in range(IMAGES)],
+        }
+    )
+    human = [table([f"outdoors {text}" for text in captions_of("human")]), table(captions_of("human"))]
+    sets = {model: table(captions_of(model)) for model in ("first", "second")}
+    keep(workspace, labels=labels, attribute="gender", captions=sets, references=pd.concat(human))
+    score(workspace, metrics=())
+    run = next(run for run in workspace.runs() if run.spec.model == "first")
+    arrays = {name: workspace.array(run.run_id, name) for name in ("scores", "words", "corpus")}
+    arrays["scores"] = frame_bytes(bytes_frame(arrays["scores"]).assign(delta=0.0125))
+    workspace.add_finished(plan_scores(run.spec, "rnn"), "c", arrays, ())
+    return workspace
+
+
+@pytest.fixture
+def opened(workspace, monkeypatch):
+    monkeypatch.setenv("CAPBIAS_HOME", str(workspace.folder))
+
+    def open_tab(tab: str = "Captions", **query: str):
+        return app.opened(tab, **{"collection": "c", "captioner": "first", "measured_with": "ngram", **query})
+
+    return open_tab
+
+
+def shown_image(page) -> str:
+    (heading,) = [heading.value for heading in page.header if heading.value.startswith("Image ")]
+    return heading.removeprefix("Image ")
+
+
+def listed(page) -> pd.DataFrame:
+    return next(table.value for table in page.dataframe if "caption" in table.value)
+
+
+def lines(page) -> dict[str, str]:
+    """The first caption of each set, with the words that only it has in capitals."""
+    found = {}
+    for name, words in re.findall(r'<div><b>([^<]*)</b>.*?</div><div class="cb-words"[^>]*>(.*?)</div>', html(page)):
+        marked = re.findall(r'<span class="([^"]*)"[^>]*>([^<]*)</span>', words)
+        found.setdefault(name, " ".join(word.upper() if "cb-alone" in mark else word for mark, word in marked))
+    return found
+
+
+def test_two_captions_side_by_side(opened):
+    page = opened(image="3", against="human")
+    assert lines(page)["first"] == "a WOMAN with a skateboard in the street"
+    assert lines(page)["human (human)"] == "a MAN with a skateboard in the street", "the closest of two"
+    page.session_state["more_captions"] = True
+    (below,) = [box for box in page.run().expander if box.label == "Other captions of image 3"]
+    assert [re.search("<b>([^<]*)</b>", block.proto.body)[1] for block in below.get("html")] == [
+        "human (human)",
+        "second",
+    ]
+    assert lines(opened(image="3", against="second"))["second"] == "a MAN with a UMBRELLA in the street"
+    alone = opened(image="3", against="nobody")
+    assert lines(alone)["first"] == "a woman with a skateboard in the street"
+    assert alone.selectbox(key="kind").options == ["all", "wrong value named"]
+    human = opened(captioner="human", against="first", image="5", caption="1")
+    assert lines(human)["human (human)"] == "a man with a skateboard in the room"
+    human.selectbox(key="caption").select(0).run()
+    assert lines(human)["human (human)"].startswith("OUTDOORS a man")
+
+
+def test_next_and_previous_follow_the_filtered_order(opened):
+    choices = {"sort": "image id", "group": "Male"}
+    page, ids = opened(**choices), sorted(str(image) for image in range(1, IMAGES, 2))
+    assert shown_image(page) == ids[0] and page.button(key="step_Left").disabled
+    for key, place in (("Right", 1), ("Right", 2), ("Left", 1)):
+        page.button(key=f"step_{key}").click().run()
+        assert shown_image(page) == ids[place]
+    last = opened(**choices, image=ids[49])
+    last.button(key="step_Right").click().run()
+    assert last.number_input(key="page").value == 2 and listed(last)["image"].iloc[0] == ids[50] == shown_image(last)
+    hidden = opened(**choices, image="2")
+    assert shown_image(hidden) == "2"
+    assert shown_image(hidden.button(key="step_Right").click().run()) == "1"
+
+
+def ids(keep_image) -> list[str]:
+    return sorted(str(image) for image in range(IMAGES) if keep_image(image))
+
+
+@pytest.mark.parametrize(
+    ("choices", "images"),
+    [
+        ({"kind": "wrong"}, ids(lambda image: image % 10 == 3)),
+        ({"kind": "own", "against": "second"}, ids(lambda image: image % 10 in (2, 3))),
+        ({"column": "skin", "value": "Dark", "group": "Male"}, ids(lambda image: image < 30 and image % 2)),
+        ({"column": "objects", "value": "room"}, ids(lambda image: image % 3 == 2)),
+        ({"q": "^a woman .*skateboard", "pattern": "1"}, ids(lambda image: image % 10 == 3)),
+        ({"word": "umbrella"}, ids(lambda image: image % 2 == 0)[:50]),
+        ({"q": "zzz"}, None),
+        ({"image": "nowhere"}, sorted(map(str, range(IMAGES)))[:50]),
+    ],
+)
+def test_filters_of_a_link(opened, choices, images):
+    page = opened(sort="image id", **choices)
+    assert app.errors(page) == []
+    assert (list(listed(page)["image"]) if images else len(page.dataframe)) == (images or 0)
+
+
+def test_a_pattern_that_is_none_is_one_error(opened):
+    assert len(app.errors(opened(q="(", pattern="1"))) == 1
+
+
+@pytest.mark.parametrize("words_as", ["chart", "table"])
+def test_a_word_shows_its_captions(opened, words_as):
+    page = opened("Words", listed="umbrella", words_as=words_as)
+    of_word = re.findall(r'<div style="[^"]*">(.*?)</div></div>', html(page))
+    assert len(of_word) == 8 and all(text.count("cb-w ") == 1 and ">umbrella<" in text for text in of_word)
+    if words_as == "table":
+        table = next(own.value for own in page.dataframe if "pushes toward" in own.value).set_index("word")
+        assert table.at["umbrella", "pushes toward"] == "Female" and table.at["umbrella", "human mean"] > 0
+        assert table.at["with", "kind"] == "function" and table.at["umbrella", "kind"] == ""
+    page.button(key="list_word").click().run()
+    assert not page.exception and chosen(page, "tab") == "Captions" and chosen(page, "word") == "umbrella"
+    assert len(listed(page)) == 50 and listed(page)["caption"].str.contains("umbrella").all()
+
+
+def test_probabilities_and_sums_are_those_of_the_run(opened, workspace):
+    page = opened(image="3", against="second")
+    runs = {run.spec.model: run for run in workspace.runs() if run.spec.attacker == "ngram"}
+    rows = [caption_scores(workspace, runs[name]).table.set_index("image_id").loc["3"] for name in ("first", "second")]
+    for name, row in zip(("first", "second"), rows, strict=True):
+        female, male = (f"{row[key]:.0%}" for key in ("p0", "p1"))
+        assert f"<b>{name}</b> · Female\N{NO-BREAK SPACE}{female}, Male\N{NO-BREAK SPACE}{male}" in html(page)
+    page.session_state["adds_up"] = True
+    charts = [json.loads(chart.proto.spec) for chart in page.run().get("plotly_chart")]
+    sums = [numbers(chart["data"][0]["x"])[-1] for chart in charts if chart["data"][0]["type"] == "waterfall"]
+    assert sums == pytest.approx([row["logit0"] for row in rows], abs=1e-6)
+
+
+def numbers(given) -> np.ndarray:
+    """A list or, as Plotly writes arrays, bytes."""
+    return (
+        np.array(given) if isinstance(given, list) else np.frombuffer(base64.b64decode(given["bdata"]), given["dtype"])
+    )
+
+
+def test_an_attacker_can_be_chosen_or_asked_for(opened, workspace):
+    page = opened(image="3", against="human")
+    assert page.selectbox(key="measured_with").options == ["ngram", "rnn"]
+    attributions = [
+        {text.value for text in opened(image="3", measured_with=name).markdown if text.value.startswith("Colours")}
+        for name in ("ngram", "rnn")
+    ]
+    assert len(attributions[1]) == 1 and "0.013" in attributions[1].pop() and len(attributions[0]) == 1
+    assert not [button for button in page.button if button.key == "score_network"], "one has scored these captions"
+    page = opened(captioner="second", against="first")
+    assert page.selectbox(key="network").select("rnn").run().button(key="score_network").label == "Score with rnn"
+    spec = next(run.spec for run in workspace.runs() if run.spec.model == "second")
+    asked = Request("c", ("second",), "labels", "gender", (), attacker="rnn", words=True)
+    assert [plan_scores(spec, "rnn").run_id] == [own.run_id for own in plan(workspace, asked)]
+
+
+def test_present_mode_goes_through_the_captions_in_order(opened):
+    page = opened()
+    images = listed(page)["image"].tolist()
+    page.button(key="present_button").click().run()
+    assert chosen(page, "present") == "1" and not len(page.dataframe) and page.button(key="present_Left").disabled
+    for key in ("Right", "Right", "Left"):
+        page.button(key=f"present_{key}").click().run()
+    assert f"<h1>first, image {images[1]} (2 of " in html(page) and chosen(page, "at") == "2"
+    page.button(key="present_leave").click().run()
+    assert chosen(page, "present") == "0" and chosen(page, "image") == images[1] and len(page.dataframe)
+    assert f"image {images[2]} (3 of " in html(opened(image=images[2], present="1"))
+    assert opened(at="99999", present="1").button(key="present_Right").disabled
+
+
+def test_guesses_are_counted_undone_and_downloaded(opened, workspace, tmp_path, monkeypatch):
+    page = opened("Guess yourself")
+    files = sorted(path.stat().st_mtime_ns for path in workspace.folder.rglob("*"))
+    downloads = []
+    monkeypatch.setattr("pages.ui.guess.csv_text", lambda table: downloads.append(csv_text(table)) or downloads[-1])
+
+    def guess(at: int, place: int) -> None:
+        page.button(key=f"guess_{at}_{place}").click().run()
+
+    assert "&lt;gender&gt;" in html(page) and not re.search(r"\b(wo)?man\b", html(page))
+    guess(0, 0)
+    guess(1, 0)
+    page.button(key="undo_2").click().run()
+    for at in range(1, 20):
+        guess(at, 1)
+    (table,) = [own.value for own in page.dataframe]
+    right = int((table["label"] == table["you"]).sum())
+    assert table["you"].tolist() == ["Female"] + ["Male"] * 19 and right in (9, 11)
+    assert (table["label"] == table["attacker"]).all(), "the cue tells the label"
+    assert f"{5 * right}% [" in html(page) and " 100% [84, 100]." in html(page)
+    page.button(key="other_captions").click().run()
+    assert chosen(page, "draw") == "2"
+    page.button(key="guess_0_0").click().run()
+    page.segmented_control(key="tab").select("Captions").run()
+    page.segmented_control(key="tab").select("Guess yourself").run()
+    page.button(key="other_captions").click().run()
+    for at in range(1, 20):
+        guess(at, 0)
+    path = tmp_path / "human_guesses.csv"
+    path.write_text(downloads[-1], encoding="utf-8")
+    assert read_human_scores(path).to_dict() == {"first": 100 * (right + 10) / 40}, "both draws together"
+    assert sorted(path.stat().st_mtime_ns for path in workspace.folder.rglob("*")) == files, "guesses are not stored"

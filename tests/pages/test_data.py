@@ -1,0 +1,343 @@
+"""The page Data: what dropped files are, what blocks Save, what is stored and deleted; attributes; uploads on disk."""
+
+from __future__ import annotations
+
+import zipfile
+from io import BytesIO
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import streamlit as st
+
+from capbias_core.attributes import parse_attribute
+from capbias_core.workspace.custom_attributes import attribute_folder
+from capbias_core.workspace.store import Workspace
+from pages.ui import uploads
+from pages.ui.base import plain
+from tests.app import errors, html, opened
+from tests.collections_ import keep
+
+pytestmark = pytest.mark.long
+
+MODEL, HUMAN, LABELS = "Captions of a model", "Human captions", "Labels of images"
+IMAGES, WHO = range(60), ("woman", "man")
+LINES = {
+    "first.csv": [f"{image},a {WHO[image % 2]} with a {('cat', 'dog')[image % 2]}" for image in IMAGES],
+    "human captions.csv": [f"{image},a {WHO[image % 2]} stands {at}" for image in IMAGES for at in ("here", "there")],
+    "several.csv": [f"{image},a {WHO[image % 2]} walks {way}" for image in IMAGES for way in ("on", "off")],
+    "labels.csv": [f"{image},{('Female', 'Male')[image % 2]}" for image in IMAGES],
+    "one.csv": [f"{image},Male" for image in IMAGES],
+    "codes.csv": [f"{image},{image % 2}" for image in IMAGES],
+    "strange.csv": [f"{image},a dog and a cat" for image in range(500, 520)],
+    "elsewhere/first.csv": [f"{image},a dog and a cat" for image in IMAGES],
+    "odd.csv": [f"{image},a {WHO[image % 2]} plays {image},where {image} was" for image in range(10)],
+}
+HEADS = {"odd.csv": "number,uttered,place"} | dict.fromkeys(("labels.csv", "one.csv", "codes.csv"), "image_id,gender")
+
+
+@pytest.fixture
+def files(tmp_path) -> Path:
+    """A folder with captioners, human captions and labels of 60 images, and files that do not fit."""
+    (tmp_path / "elsewhere").mkdir()
+    for name, lines in LINES.items():
+        (tmp_path / name).write_text("\n".join([HEADS.get(name, "image_id,caption"), *lines]) + "\n")
+    return tmp_path
+
+
+class Table:
+    """Stands in for the editable table: its rows by file, and what a user changes in them."""
+
+    def __init__(self):
+        self.rows, self.changes = pd.DataFrame(), {}
+
+    def __call__(self, frame: pd.DataFrame, **_more) -> pd.DataFrame:
+        self.rows, edited = frame.set_index("File"), frame.copy()
+        for file, changed in self.changes.items():
+            for column, value in changed.items():
+                edited.loc[edited["File"] == file, column] = value
+        return edited
+
+    def column(self, name: str) -> dict:
+        return self.rows[name].to_dict()
+
+
+@pytest.fixture
+def table(monkeypatch) -> Table:
+    table = Table()
+    monkeypatch.setattr("streamlit.data_editor", table)
+    return table
+
+
+@pytest.fixture
+def dropped(files, table, workspace, monkeypatch):
+    """The page with files, as a zip on the server; nothing is scored."""
+    for name in ("start_cheap", "score_now"):
+        monkeypatch.setattr(f"pages.ui.files.{name}", lambda *_given: None)
+
+    def drop(*names: str | Path):
+        with zipfile.ZipFile(files / "all.zip", "w") as archive:
+            for name in names:
+                archive.write(files / name, name)
+        return run(opened("Files").text_input(key="path_0").set_value(str(files / "all.zip")))
+
+    return drop
+
+
+def run(control):
+    page = control.run()
+    assert not page.exception
+    return page
+
+
+def save(page):
+    (button,) = [button for button in page.button if button.label == "Save" and button.key != "save_weights"]
+    return button
+
+
+def select(page, label: str, value: str):
+    (box,) = [box for box in page.selectbox if box.label == label]
+    return run(box.select(value))
+
+
+def stored(workspace: Workspace) -> dict[str, str]:
+    return {item.name: item.kind for item in workspace.items()}
+
+
+# Files, what a user changes in the table, and the types that the page detects and what Save stores.
+@pytest.mark.parametrize(
+    ("names", "changes", "types", "items"),
+    [
+        (
+            ("first.csv", "several.csv", "human captions.csv", "labels.csv"),
+            {},
+            (MODEL, MODEL, HUMAN, LABELS),
+            {"first": "captions", "several": "captions", "human captions": "references", "labels": "attributes"},
+        ),
+        (
+            ("first.csv", "several.csv", "strange.csv", "labels.csv"),
+            {"several.csv": {"Type": HUMAN, "Name": "people"}, "strange.csv": {"Save": False}},
+            (MODEL, HUMAN, MODEL, LABELS),
+            {"first": "captions", "people": "references", "labels": "attributes"},
+        ),
+        (("first.csv", "labels.csv"), {"labels.csv": {"Type": MODEL}}, (MODEL, MODEL), {"first": "captions"}),
+    ],
+)
+def test_save_stores_what_the_table_says(dropped, table, workspace, names, changes, types, items):
+    table.changes = changes
+    page = dropped(*names)
+    assert tuple(table.column("Type").values()) == types
+    if not changes:
+        assert set(table.column("Images matched").values()) == {"60 of 60"} and table.rows["Save"].all()
+        asked = [file for file, text in table.column("Check").items() if "Human captions?" in text]
+        assert asked == ["several.csv", "human captions.csv"]
+    page = run(save(page).click())
+    assert len(page.success) == 1 and stored(workspace) == items
+    assert not list((workspace.folder / "uploads").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("names", "named"),
+    [
+        (("first.csv", "one.csv"), "one.csv"),
+        (("first.csv", "elsewhere/first.csv"), "first"),
+        (("strange.csv", "labels.csv"), "strange.csv"),
+    ],
+    ids=["labels of one value", "two files of one name", "other images"],
+)
+def test_what_blocks_save_is_named(dropped, workspace, names, named):
+    page = dropped(*names)
+    assert save(page).disabled and named in " ".join(box.value for box in page.warning)
+    if page.checkbox:  # the user may know better
+        assert not save(run(page.checkbox[0].check())).disabled
+    assert not stored(workspace)
+
+
+def test_a_set_is_replaced_only_if_the_user_says_so(dropped, files, workspace):
+    keep(workspace, "my captions", captions={"first": files / "first.csv"})
+    page = dropped("first.csv")
+    assert not page.checkbox and not save(page).disabled, "the same captions replace nothing"
+    page = dropped("elsewhere/first.csv")
+    assert save(page).disabled and "first" in page.checkbox[0].label
+    run(save(run(page.checkbox[0].check())).click())
+    (item,) = workspace.items("captions")
+    assert set(workspace.frame(item.hash)["caption"]) == {"a dog and a cat"}
+
+
+def test_unknown_columns_and_codes_are_chosen(dropped, table, workspace):
+    page = dropped("odd.csv")
+    assert table.rows["Rows"].isna().all()
+    for label, column in (("captions", "place"), ("image IDs", "number"), ("captions", "uttered")):
+        page = select(page, f"Column of {label}", column)
+    assert table.column("Type") == {"odd.csv": MODEL} and table.column("Rows") == {"odd.csv": 10}
+    run(save(page).click())
+    (item,) = workspace.items("captions")
+    assert workspace.frame(item.hash)["caption"][0] == "a woman plays 0"
+    page = dropped("first.csv", "codes.csv")
+    assert save(page).disabled and "codes.csv" in " ".join(box.value for box in page.warning)
+    if not any(box.label.startswith("0 (") for box in page.selectbox):
+        page = select(page, "Column gender is", "gender")
+    for code, value in (("0", "Female"), ("1", "Male")):
+        page = select(page, f"{code} (30 images)", value)
+    run(save(page).click())
+    details = workspace.item("attributes", "codes", "my captions").details["attributes"]
+    assert details["gender"]["mapping"] == {"0": "Female", "1": "Male"}
+
+
+def test_files_that_hold_several_sets(dropped, table, formats, files, workspace):
+    """Human captions beside a model's are a separate row, and name the images of a file without IDs."""
+    (samples,) = formats.glob("*_samples_*.jsonl")
+    for path in (samples, formats / "LLaVA_COCO_VAL.tsv"):
+        (files / path.name).write_bytes(path.read_bytes())
+    page = dropped("LLaVA_COCO_VAL.tsv", samples.name)
+    assert list(table.rows.index) == ["LLaVA_COCO_VAL.tsv", samples.name, f"{samples.name} (second part)"]
+    run(save(page).click())
+    rows = {(item.kind, item.name): item.rows for item in workspace.items()}
+    assert rows["references", samples.stem] == 200
+    assert rows["captions", samples.stem] == rows["captions", "LLaVA_COCO_VAL"] == 40
+
+
+def test_several_captions_of_an_image_are_sets_if_the_user_says_so(dropped, workspace):
+    page = dropped("several.csv")
+    run(save(run(page.radio[0].set_value("each"))).click())
+    assert stored(workspace) == {"several 1": "captions", "several 2": "captions"}
+
+
+def confirming(workspace: Workspace, name: str):
+    """The page with the row of an item selected, before its deletion is confirmed."""
+    page, items = opened("Files", collection="c"), workspace.items()[::-1]
+    row = [item.name for item in items].index(name)
+    page.session_state[f"kept {len(items)} {items[0].created}"] = {"selection": {"rows": [row], "columns": []}}
+    return run(page)
+
+
+def test_only_the_item_that_was_named_is_deleted(workspace):
+    def captions(name: str, text: str = "of") -> None:
+        keep(workspace, captions={name: pd.DataFrame({"image_id": [1, 2], "caption": [f"{name} {text}"] * 2})})
+
+    captions("victim"), captions("precious")
+    page = confirming(workspace, "victim")
+    captions("new")
+    page = run(page.button(key="delete").click())
+    assert stored(workspace).keys() == {"precious", "new"} and len(page.success) == 1
+    for text in (
+        "of",
+        "other words",
+    ):  # deleted and saved again since the page was drawn, with the same captions or not
+        page = confirming(workspace, "precious")
+        workspace.delete(workspace.item("captions", "precious", "c"))
+        captions("precious", text)
+        page = run(page.button(key="delete").click())
+        assert stored(workspace).keys() == {"precious", "new"} and len(errors(page)) == 1 and not page.success
+
+
+OWN = 'name = "mine"\nvalues = ["Female", "Male"]\nmask_token = "<m>"\n[words]\nFemale = ["woman"]\nMale = ["man"]\n'
+
+
+def test_an_attribute_is_checked_tried_saved_and_deleted(workspace):
+    keep(workspace, captions={"m": pd.DataFrame({"image_id": [1, 2, 3], "caption": ["a man", "a man", "a woman"]})})
+    page = opened("Attributes", pick="gender")
+
+    def check(text: str):
+        run(page.text_area[-1].set_value(text))
+        return run(page.button(key="check").click())
+
+    buttons = lambda: {button.key for button in page.button}  # noqa: E731
+    page = check(OWN.replace('"man"]', '"man"'))
+    assert len(errors(page)) == 1 and "line 6" in errors(page)[0] and "keep_attribute" not in buttons()
+    page = check(OWN.replace("mine", "gender"))
+    page = run(page.button(key="keep_attribute").click())
+    assert len(errors(page)) == 1 and not attribute_folder(workspace).exists(), "gender comes with capbias"
+    page = check(OWN)
+    assert "man 2" in html(page)
+    page = run(page.button(key="keep_attribute").click())
+    path = attribute_folder(workspace) / "mine.toml"
+    assert path.read_text() == OWN and len(page.success) == 1
+    path.write_text(OWN + "# by another visitor\n")
+    page = run(page.button(key="delete").click())
+    assert path.exists() and len(errors(page)) == 1
+    page = run(page.button(key="delete").click())
+    assert not path.exists() and len(page.success) == 1
+
+
+def test_form_and_toml_of_an_attribute_agree(workspace):
+    page = opened("Attributes", pick="a new one")
+
+    def field(label: str):
+        return next(own for own in (*page.text_input, *page.text_area) if own.label.startswith(label))
+
+    run(field("Name").set_value("smile"))
+    assert field("Title").value == "smile"
+    run(field("Values").set_value("smiling\nserious"))
+    run(field("Words that name smiling").set_value("smiling, smiles"))
+    text = page.text_area[-1].value
+    assert parse_attribute(text, "a").words == {"smiling": ("smiling", "smiles"), "serious": ()}
+    run(page.text_area[-1].set_value(text.replace("serious", "neutral")))
+    assert field("Words that name neutral").value == "" and field("Name").value == "smile"
+
+
+# Uploads on disk
+
+
+class Upload(BytesIO):
+    """A file as Streamlit's uploader gives it."""
+
+    def __init__(self, file_id: str, name: str, content: bytes):
+        super().__init__(content)
+        self.file_id, self.name = file_id, name
+
+
+@pytest.fixture
+def session(monkeypatch):
+    monkeypatch.setattr(st, "session_state", {})
+
+
+def test_uploads_stay_on_disk_while_they_are_in_the_drop_zone(session, tmp_path):
+    first, twin, last = Upload("1", "a.csv", b"one"), Upload("2", "a.csv", b"two"), Upload("3", "b.csv", b"three")
+    before = uploads.held_paths(str(tmp_path), [first, twin])
+    assert [path.read_bytes() for path in before] == [b"one", b"two"]
+    after = uploads.held_paths(str(tmp_path), [first, twin, last])
+    assert after[:2] == before and after[2].read_bytes() == b"three"
+    assert uploads.held_paths(str(tmp_path), [last, first]) == [after[2], after[0]]
+    assert not after[1].exists() and after[0].exists()
+    place = uploads.place_of(after[0])
+    after[0].unlink()  # by another process: it is written again, and what was chosen for it holds
+    first.seek(0)
+    (again,) = uploads.held_paths(str(tmp_path), [first])
+    assert again.read_bytes() == b"one" and uploads.place_of(again) == place
+    uploads.discard()
+    assert not again.exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["../../x.csv", "..", ".", "", "a/../../b.csv", "a\0b.csv", "x" * 300 + ".csv", "\u20ac" * 200]
+)
+def test_an_upload_stays_in_its_folder(session, tmp_path, name):
+    (path,) = uploads.held_paths(str(tmp_path), [Upload("1", name, b"one")])
+    assert path.is_relative_to(tmp_path / "uploads") and path.read_bytes() == b"one"
+    assert path.suffix == (".csv" if name.endswith(".csv") else "")
+    assert path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_only_files_in_its_folder_are_taken_from_an_archive(session, tmp_path, monkeypatch):
+    """Whatever the process that unpacks it answers, also by a link."""
+    secret = tmp_path / "secret.csv"
+    secret.write_text("secret")
+
+    def taken_over(_name, _read, _path, folder):
+        (folder / "link.csv").symlink_to(secret)
+        (folder / "fine.csv").write_text("fine")
+        return [secret, folder / "link.csv", folder / ".." / ".." / ".." / "secret.csv", folder / "fine.csv"]
+
+    monkeypatch.setattr(uploads, "within_limits", taken_over)
+    (path,) = uploads.held_paths(str(tmp_path / "home"), [Upload("1", "a.zip", b"PK")])
+    assert path.read_text() == "fine"
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [(name, name) for name in ("sat_masked_person", "non-binary (1,230 images)", "C+ a: b & c", "x > 3")]
+    + [("*a*", r"\*a\*"), ("_x_", r"\_x\_"), ("1. a", r"1\. a"), (":red[x]", r"\:red\[x\]"), ("&lt;", r"\&lt;")],
+)
+def test_labels_of_controls_show_markdown_as_written(name, label):
+    assert plain(name) == label
