@@ -44,7 +44,7 @@ from pages.ui.running import active_runs, nothing_scored, start_button
 from pages.ui.table import FOUR_LINES, draw_table, select_row, selected_row
 
 PAGE = 50
-DIFFERENCE_WIDTH, HEIGHT = 76, 540
+CAPTION_WIDTH, DIFFERENCE_WIDTH, HEIGHT = 240, 76, 540  # pixels
 NOBODY = "nobody"
 EVERYONE = "all"
 ATTACKER = "Word contributions are exact for ngram. For networks they are integrated gradients, an approximation."
@@ -310,7 +310,7 @@ def _table(
         alt=f"Captions of {name}",
         on_select=partial(_pick, key, part),
         column_config={
-            "caption": st.column_config.Column(width=None),
+            "caption": st.column_config.Column(width=CAPTION_WIDTH),
             "toward": st.column_config.ImageColumn(width=WIDTH + 16, help=_ends(own.attribute)),
             "difference": st.column_config.NumberColumn(
                 width=DIFFERENCE_WIDTH, help=f"Probability of the labelled value, {name} minus {against}."
