@@ -31,7 +31,7 @@ number of captions that say "person" and that name the wrong gender is a fixed s
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -199,8 +199,8 @@ SENTENCES = ("a {who}{activity} {place}", "a {who}{verb} {activity} {place}", "t
 @dataclass(frozen=True)
 class Demo:
     """The demo data. attributes: image_id, gender (raw labels). objects: image_id, objects (`person|cake`). references
-    and captioners: image_id, caption_index, caption. truth: for each captioner LIC_M, LIC_D, LIC (x100), ratio and error (%), on the images labelled Female
-    or Male. pictures: image_id -> the activity to draw.
+    and captioners: image_id, caption_index, caption. truth: for each captioner LIC_M, LIC_D, LIC (x100), ratio and
+    error (%), on the images labelled Female or Male. pictures: image_id -> the activity to draw.
     """
 
     attributes: pd.DataFrame
@@ -226,7 +226,7 @@ def generate(seed: int = 0, quotas: bool = True) -> Demo:
         references=references,
         captioners={name: frame.drop(columns="caption_index") for name, frame in captioners.items()},
         truth=truth(),
-        pictures=_pictured(images, [captioners[name] for name in DESIGN if MASKED not in name]),
+        pictures=_pictured(images, captioners),
     )
 
 
@@ -400,16 +400,22 @@ def _pick(rng: np.random.Generator, options: tuple[str, ...]) -> str:
     return options[rng.integers(len(options))]
 
 
-def _pictured(images: pd.DataFrame, captioners: Sequence[pd.DataFrame]) -> dict[str, str]:
-    """The first image of each activity, with the label and the place of its picture, of which all captioners say so."""
+def _pictured(images: pd.DataFrame, captioners: Mapping[str, pd.DataFrame]) -> dict[str, str]:
+    """An image of each activity, with the label and place of its picture, of which all captions of the unmasked
+    photograph name both; of these the first one of which most captions of the masked photograph name the activity."""
     found = {}
     for name, activity in ACTIVITIES.items():
         label, place = activity.pictured
         fits = (images["activity"] == name) & (images["gender"] == label) & (images["place"] == place)
         named = rf"\b(?:{'|'.join(noun for noun, _ in SUBJECTS[label])})\b"
-        for frame in captioners:
-            fits &= (frame["caption"].str.contains(name) & frame["caption"].str.contains(named)).to_numpy()
-        found[images.loc[fits, "image_id"].iloc[0]] = name
+        also = np.zeros(len(images), dtype=int)
+        for captioner, frame in captioners.items():
+            tells = frame["caption"].str.contains(name).to_numpy()
+            if MASKED in captioner:
+                also += tells
+            else:
+                fits &= tells & frame["caption"].str.contains(named).to_numpy()
+        found[images.loc[np.where(fits, also, -1).argmax(), "image_id"]] = name
     return found
 
 

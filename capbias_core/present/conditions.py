@@ -35,6 +35,7 @@ BY_STRENGTH = ("object", "part", "person", "segment", "box", "both")
 LEAKAGE = "LIC_M"
 COLOURS = (BLUE_MARK, ORANGE_MARK, "#2A9D8F", "#8C6BC8")
 SHAPES = ("circle", "square", "diamond", "triangle-up")
+PRINTED_SHAPES = ("diamond", "square", "triangle-up", "triangle-down", "hexagon", "star")
 A_ROW = 2
 PANEL = 250
 MOST_DIGITS = 4
@@ -192,7 +193,7 @@ def condition_chart(rows: pd.DataFrame, printed: pd.DataFrame):
         vertical_spacing=0.28 / height,
         horizontal_spacing=0.09,
     )
-    named: set[str] = set()
+    named: dict[str, int] = {}  # the lines of the legend, in order
     for place, key in enumerate(shown):
         at = {"row": place // A_ROW + 1, "col": place % A_ROW + 1}
         for number_of, attribute in enumerate(attributes):
@@ -256,7 +257,9 @@ def _neutrals(rows: pd.DataFrame, metric: str) -> list[float]:
     return [float(value) for value in found.unique()] if metric in METRICS else []
 
 
-def _add_line(figure, own: pd.DataFrame, conditions: list[str], place: int, named: set[str], at, printed: bool) -> None:
+def _add_line(
+    figure, own: pd.DataFrame, conditions: list[str], place: int, named: dict[str, int], at, printed: bool
+) -> None:
     import plotly.graph_objects as go
 
     own = own.sort_values("masked", key=lambda column: column.map(conditions.index))
@@ -268,6 +271,8 @@ def _add_line(figure, own: pd.DataFrame, conditions: list[str], place: int, name
         f"{escape(name)}, {row['masked']}: {number(row['value'], digits)}{_told(row, digits)}"
         for row in own.to_dict("records")
     ]
+    shown, number_of = name in named, named.setdefault(name, len(named))
+    shape = SHAPES[place % len(SHAPES)] if not printed else f"{PRINTED_SHAPES[number_of % len(PRINTED_SHAPES)]}-open"
     offset = 0.12 * (place - 0.5) + (0.06 if printed else 0.0)
     figure.add_trace(
         go.Scatter(
@@ -276,12 +281,12 @@ def _add_line(figure, own: pd.DataFrame, conditions: list[str], place: int, name
             mode="lines+markers",
             name=escape(name),
             legendgroup=name,
-            showlegend=name not in named,
+            showlegend=not shown,
             legendrank=2 if printed else 1,
             hovertext=hover,
             hoverinfo="text",
             line={"color": colour, "width": 1, "dash": "dot"},
-            marker={"size": 9, "color": colour, "symbol": SHAPES[place % len(SHAPES)] + ("-open" if printed else "")},
+            marker={"size": 9, "color": colour, "symbol": shape},
             error_y={
                 "type": "data",
                 "symmetric": False,
@@ -294,14 +299,13 @@ def _add_line(figure, own: pd.DataFrame, conditions: list[str], place: int, name
         ),
         **at,
     )
-    named.add(name)
 
 
 def _name(row: pd.Series, printed: bool) -> str:
     if not printed:
         return f"{row['captioner']}, {row['attribute']}"
     paper = {"lic": "LIC Table 4", "dbac": "DBAC Table 4"}.get(row["paper"], row["paper"])
-    return f"printed: {row['model']}, {row['attribute']} ({paper})"
+    return f"published: {row['model']}, {row['attribute']} ({paper})"
 
 
 def _ends(own: pd.DataFrame) -> tuple[pd.Series, pd.Series]:

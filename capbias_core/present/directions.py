@@ -162,33 +162,42 @@ def of_tasks(text: str, name: str) -> str:
 
 
 def directions_answer(frame: pd.DataFrame, rows: pd.DataFrame, name: str, attribute: str) -> Answer:
-    """In how many captioners each direction is above 0, and what that means.
+    """How many captioners reveal more than people in each direction, and what limits that.
 
-    rows: results that may say how much a constant attacker has of it.
+    rows: results, with those of the constant attacker if measured.
     """
-    above = {way: int((frame[f"{way}_low"] > 0).sum()) for way in (A_TO_T, T_TO_A)}
-    below = {way: int((frame[f"{way}_high"] < 0).sum()) for way in (A_TO_T, T_TO_A)}
-    besides = {way: [] for way in (A_TO_T, T_TO_A)}
-    for way, found in besides.items():
+    above, below = ({way: _clear(frame, way, sign) for way in (A_TO_T, T_TO_A)} for sign in (1, -1))
+    limits = []
+    for way in (A_TO_T, T_TO_A):
         if split := _split(frame, rows, name, way):
-            found.append(f"but another variant of the metric has the opposite sign for {len(split)}")
+            limits.append(f"Another variant of {name} has the opposite sign of {_arrow(way)} for {len(split)}.")
     if name in CONSTANT:
         added = [_others(rows, own, name)[CONSTANT[name][1]] for own in frame.to_dict("records")]
         if known := [row for row in added if row]:
             shown = sum((row["ci_low"] or 0) > 0 for row in known)
-            besides[A_TO_T].append(f"but beats the no-text baseline for only {shown}")
+            limits.append(f"A→T beats an attacker that reads no text for {shown} of {len(known)}.")
+    what = {A_TO_T: f"more {attribute}", T_TO_A: "more of the objects"}
     parts = [
-        f"{measure(name, way)} is above 0 for {above[way]} of {counted(len(frame), 'captioner')}"
-        + (f" and below for {below[way]}" if below[way] else "")
-        + "".join(f", {own}" for own in besides[way])
-        for way in (T_TO_A, A_TO_T)
+        f"{above[way]} of {counted(len(frame), 'captioner') if way == A_TO_T else len(frame)} "
+        f"{'reveals' if above[way] == 1 else 'reveal'} {what[way]} than people do ({measure(name, way)})"
+        + (f", {below[way]} less" if below[way] else "")
+        for way in (A_TO_T, T_TO_A)
     ]
     says = of_tasks((CAPTION_SAYS if name.startswith("DBAC") else LABELS_SAY).format(attribute=attribute), name)
     return Answer(
-        "; ".join(parts) + ".",
-        f"{says} Counts use 95% intervals. For a captioner not trained on these human captions, this is a difference, "
-        "not amplification.",
+        of_tasks("; ".join(parts) + ".", name),
+        " ".join([*limits, says, "Counts use 95% intervals."]),
+        details="For a captioner not trained on these human captions, this is a difference, not amplification.",
     )
+
+
+def _clear(frame: pd.DataFrame, way: str, sign: int) -> int:
+    """How many captioners have an interval of this direction above (1) or below 0 (-1)."""
+    return int(((frame[f"{way}_low"] > 0) if sign > 0 else (frame[f"{way}_high"] < 0)).sum())
+
+
+def _arrow(way: str) -> str:
+    return way.replace("->", "→")
 
 
 def _split(frame: pd.DataFrame, rows: pd.DataFrame, name: str, way: str) -> set[str]:
@@ -244,7 +253,7 @@ def explained(name: str) -> str:
 def _advice(found: dict[str, int], split: Collection[str]) -> str:
     """Which images to add. found: of `signs`. split: directions in which another variant has the other sign."""
     kinds = [text for way, text in ADVICE.items() if found[way] > 0 and way not in split]
-    unclear = [way.replace("->", "→") for way in ADVICE if not found[way] and way not in split]
+    unclear = [_arrow(way) for way in ADVICE if not found[way] and way not in split]
     if len(kinds) == len(ADVICE):
         return "both kinds"
     if len(unclear) == len(ADVICE):

@@ -55,16 +55,22 @@ def object_answer(table: pd.DataFrame, overall: Sequence[float], n: int, model: 
         said = f"no object has {ENOUGH} captions of the captioner and of people, so none can be compared"
         return Answer(f"{model}: {said}.", f"{other}{support}")
     departing = [_departing(table, place) for place in range(len(overall))]
-    parts = [_beside(row, place, value) for place, row, value in _there(departing, attribute)]
+    there = _there(departing, attribute)
+    parts = [
+        f"{f'When {model} mentions ' * (not number)}“{row['object']}”{', it says' if not number else ':'} {value} "
+        f"{percent(row[f'share{place}'])} of the time (people: {percent(row[f'human_share{place}'])})"
+        for number, (place, row, value) in enumerate(there)
+    ]
     objects = counted(len(_testable(table)), "object")
     tested = f"tested image by image, Holm over {objects} with {ENOUGH} captions on both sides"
     if parts:
-        shown = {place for place, _, _ in _there(departing, attribute)}
+        shown = {place for place, _, _ in there}
         rest = [value for place, value in enumerate(attribute.values) if place not in shown]
-        none = f"No object is shown to go more with {' or '.join(rest)} than in human captions. " if rest else ""
+        none = f"No object is clearly mentioned more with {' or '.join(rest)} than in human captions. " if rest else ""
+        counts = "; ".join(_beside(row, place, value) for place, row, value in there)
         return Answer(
-            f"{model}: {'; '.join(parts)}.",
-            f"Of the differences that are shown, the largest toward each value; {tested}. {none}{support}",
+            f"{'; '.join(parts)}.",
+            f"{counts}. The largest significant difference toward each value, {tested}. {none}{support}",
         )
     said = "no object is clearly mentioned with one value more than in human captions"
     return Answer(f"{model}: {said}.", f"Differences {tested}. {other}{support}")
@@ -84,7 +90,7 @@ def _most(table: pd.DataFrame, place: int, overall: float) -> pd.Series | None:
 
 def _told(row: pd.Series, place: int, value: str, overall: float) -> str:
     share = f"{_share(row, place)} of {row['captions']:,} captions"
-    return f"“{row['object']}” goes with {value} in {share}, all objects together in {percent(overall)}"
+    return f"“{row['object']}” is mentioned with {value} in {share} (all objects: {percent(overall)})"
 
 
 def comparable(table: pd.DataFrame) -> bool:
@@ -108,8 +114,8 @@ def _departing(table: pd.DataFrame, place: int) -> pd.Series | None:
 
 def _beside(row: pd.Series, place: int, value: str) -> str:
     return (
-        f"“{row['object']}” goes with {value} in {_share(row, place)} of {row['captions']:,} captions, in "
-        f"{_share(row, place, 'human_')} of {int(row['human_captions']):,} human ones"
+        f"“{row['object']}”, {value}: {_share(row, place)} of {row['captions']:,} captions, "
+        f"{_share(row, place, 'human_')} of {int(row['human_captions']):,} human captions"
     )
 
 

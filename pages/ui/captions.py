@@ -44,7 +44,7 @@ from pages.ui.running import active_runs, nothing_scored, start_button
 from pages.ui.table import FOUR_LINES, draw_table, select_row, selected_row
 
 PAGE = 50
-CAPTION_WIDTH, DIFFERENCE_WIDTH, HEIGHT = 155, 76, 540  # beside the image
+CAPTION_WIDTH, DIFFERENCE_WIDTH, HEIGHT = 240, 76, 540  # pixels
 NOBODY = "nobody"
 EVERYONE = "all"
 ATTACKER = "Word contributions are exact for ngram. For networks they are integrated gradients, an approximation."
@@ -239,7 +239,7 @@ def _read(
     human: set[str],
 ) -> None:
     """The table and, beside it, the image of the selected row; what else is known of that image below both."""
-    left, right = st.container(key="stacks").columns(2, gap="medium")
+    left, right = st.container(key="stacks").columns([3, 2], gap="medium")
     with left:
         part = _table(engine, chosen, rows, own, name, against)
     with right:

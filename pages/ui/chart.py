@@ -17,15 +17,24 @@ NO_BAR = {"displayModeBar": False}
 
 
 def draw_chart(
-    figure: Any, *, key: str, alt: str, notes: str = "", headline: str = "", legend: str = "", **selecting
+    figure: Any,
+    *,
+    key: str,
+    alt: str,
+    notes: str = "",
+    headline: str = "",
+    legend: str = "",
+    presented: tuple[int, int] = (1, 1),
+    **selecting,
 ) -> None:
     """A Plotly figure, what is to be known of it, and its downloads.
 
-    alt: what it shows, for people who do not see it; the files are called so. headline, legend: of the chart that
-    the page presents. selecting: what st.plotly_chart takes of a chart whose points can be selected.
+    alt: what it shows, for people who do not see it; the files are called so. headline, legend: of a chart that the
+    page presents; presented: its place among them, and their number. selecting: what st.plotly_chart takes of a chart
+    whose points can be selected.
     """
     if headline:
-        present.chart(figure, key, alt, headline, legend)
+        present.chart(figure, key, alt, headline, legend, *presented)
     lack = pictures_lack()
     camera = {
         "displayModeBar": True,

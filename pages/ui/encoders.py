@@ -217,7 +217,7 @@ def _scores(
     colours = "Colour: captioner. Shape: encoder. "
     notes = f"{colours}{lines}{printed}{METRICS[key[0]].explanation}"
     alt = f"{named(key)} of each captioner by each encoder"
-    draw_chart(figure, key="scores", alt=alt, notes=notes, headline=headline)
+    draw_chart(figure, key="scores", alt=alt, notes=notes, headline=headline, presented=(1, 3))
     table = once("scores table", lambda: encoders_table(shown, said))
     draw_table(table, alt="Every captioner by every encoder")
     note(
@@ -240,7 +240,8 @@ def _variation(
     colour = cvs if source == MEASURED else cvs.iloc[:0]
     if len(grey) or len(colour):
         figure = once("cv chart", lambda: cv_chart(colour, grey, looks))
-        draw_chart(figure, key="cvs", alt="Coefficient of variation across encoders")
+        alt = "Coefficient of variation across encoders"
+        draw_chart(figure, key="cvs", alt=alt, headline=alt, presented=(2, 3))
     table = once("cv table", lambda: cv_table(cvs))
     if len(table):
         draw_table(table, alt="Coefficients of variation with their intervals and noise floors")
@@ -278,7 +279,7 @@ def _ranks(
         note("Ranks need two captioners scored by every encoder. Remove encoders on the left, or run a sweep below.")
         return
     alt = f"Rank of each captioner by {name} for each encoder"
-    draw_chart(figure, key="ranks", alt=alt, notes=ranks_note(shown, values))
+    draw_chart(figure, key="ranks", alt=alt, notes=ranks_note(shown, values), headline=alt, presented=(3, 3))
 
 
 def _judges(engine: Engine, shown: pd.DataFrame, name: str) -> None:

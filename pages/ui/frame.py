@@ -36,7 +36,7 @@ def navigation() -> tuple[tuple[str, str, str], ...]:
 CSS = """<style>
 .block-container {padding: 3rem clamp(1rem, 3vw, 5rem) 6rem; max-width: 1500px}
 h1 {font-size: 2.1rem !important; padding-bottom: .4rem !important}
-h2 {font-size: 1.3rem !important; font-weight: 600 !important; padding: .4rem 0 .5rem !important}
+[data-testid="stMain"] h2 {font-size: 1.3rem !important; font-weight: 600 !important; padding: .4rem 0 .5rem !important}
 @media (min-width: 768px) and (max-width: 1000px) {
   [data-testid="stSidebar"][data-collapsed="false"] {width: 15rem !important}
 }

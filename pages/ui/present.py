@@ -26,9 +26,8 @@ from capbias_core.workspace.photographs import picture_path
 from pages.ui import cached, view
 
 SCORE = (
-    "Percentages: the attackers' probability of each value. They did not train on this image. Under a word "
-    "stands what it adds to the logit, which is {} without any word. Of a masked word the attackers see only "
-    "that it is there."
+    "Percentages: probability of each value, by classifiers that did not train on this image. Under each word: its "
+    "contribution to the logit, which is {} without any word. Masked words are hidden from the classifier."
 )
 # What lies below keeps its place and its state, but is neither seen nor reached.
 CSS = """<style>
@@ -38,16 +37,16 @@ CSS = """<style>
   padding: 1.5rem 2.5rem 1rem; background: light-dark(#FFFFFF, #12171E); justify-content: safe center;
   flex-wrap: nowrap}
 .st-key-presented h1 {font-size: clamp(26px, 2.2vw, 40px) !important; line-height: 1.3; padding: 0 !important}
-.st-key-presented [data-testid="stElementContainer"]:has([data-testid="stPlotlyChart"]) {flex: none;
-  height: calc(100vh - 13rem) !important; min-height: 22rem}
+.st-key-presented [data-testid="stElementContainer"]:has([data-testid="stPlotlyChart"]) {flex: 1 1 0 !important;
+  height: auto !important; min-height: 22rem}
 .st-key-presented .cb-rows, .st-key-presented .cb-axis, .st-key-presented .cb-rows .cb-small,
 .st-key-presented .cb-legend {font-size: 28px}
-.st-key-presented:has(.cb-legend) [data-testid="stElementContainer"]:has([data-testid="stPlotlyChart"]) {
-  height: calc(100vh - 19rem) !important}
 .st-key-presented > :has(.st-key-present_ways) {position: sticky; bottom: -1rem; flex: none;
   padding-bottom: 1rem; background: light-dark(#FFFFFF, #12171E)}
 .st-key-presented img {max-height: 60vh; width: auto !important; max-width: 100%}
 </style>"""
+HUMAN = 5  # human captions shown
+NUMBER = "chart_number"  # in the address: which of several charts is presented
 # Streamlit measures a chart as it lies on the screen, so that its type cannot be enlarged by a style.
 LARGER = 1.6
 
@@ -57,11 +56,16 @@ def on() -> bool:
     return view.state("present", False)
 
 
-def chart(figure, key: str, alt: str, headline: str, legend: str = "") -> None:
-    """The chart of a page, where it is presented. headline: what it shows, said above it. legend: what marks mean."""
-    if not _presenting():
+def chart(figure, key: str, alt: str, headline: str, legend: str = "", number: int = 1, of: int = 1) -> None:
+    """A chart of a page on the whole screen, if the page is presented and this chart is the chosen one.
+
+    headline: the text above it. legend: what marks mean. number, of: its place among the charts that the page presents;
+    the arrow keys go through them.
+    """
+    if not (_presenting() if number == 1 else on()) or number != min(view.state(NUMBER, 1), of):
         return
-    with _screen(headline):
+    before, after = ({NUMBER: to} if 1 <= to <= of else {} for to in (number - 1, number + 1))
+    with _screen(headline, (before, after) if of > 1 else None):
         st.plotly_chart(enlarged(figure, LARGER), key=key, height="stretch", config={"displayModeBar": False}, alt=alt)
         _legend(legend)
     view.stop()
@@ -79,8 +83,8 @@ def rows(html: str, headline: str, legend: str = "") -> None:
 
 def marks(second: bool, letters: Mapping[str, str]) -> str:
     """What hollow dots and letters of a chart of intervals mean, in a line; '' where it has neither."""
-    hollow = "Hollow: LIC_by_H, above 0 where the captioner amplifies." if second else ""
-    same = "Captioners that share a letter are not told apart." if any(letters.values()) else ""
+    hollow = "Hollow: LIC_by_H; above 0, the captioner amplifies." if second else ""
+    same = "Same letter: no significant difference." if any(letters.values()) else ""
     other = APART if any(own.isupper() for own in letters.values()) else ""
     return " ".join(filter(None, (hollow, same, other)))
 
@@ -113,8 +117,18 @@ def present_caption(engine: Engine, collection: str, own: CaptionScores, chosen:
             ends = toward(attribute, own.words[:0], int(row["predicted"]))[0]
             about = f"Labelled {escape(label)} {given}. {SCORE.format(escape(pushes(own.intercept(row), ends)))}"
             said = f'<div class="cb-said">{about}</div>'
-            st.html(LARGE + score + _words(engine, own, row) + said)
+            st.html(LARGE + score + _words(engine, own, row) + said + _human(engine, collection, own, row["image_id"]))
     view.stop()
+
+
+def _human(engine: Engine, collection: str, own: CaptionScores, image: str) -> str:
+    """HTML: the human captions of the image; '' for those of people themselves, or if there are none."""
+    sets = {item.hash for item in engine.workspace.items("references", collection)} - {own.run.spec.captions}
+    frames = [cached.captions(engine.folder, content) for content in sets]
+    lines = [line for frame in frames for line in frame["caption"][frame["image_id"] == image]]
+    if not lines:
+        return ""
+    return '<div class="cb-said"><b>People</b><br>' + "<br>".join(map(escape, lines[:HUMAN])) + "</div>"
 
 
 def _derived(engine: Engine, own: CaptionScores) -> bool:
@@ -139,13 +153,12 @@ def _position(chosen: pd.DataFrame) -> int:
     return min(max(at, 0), len(chosen) - 1)
 
 
-def _steps(chosen: pd.DataFrame, at: int) -> list[tuple[str, str, int | None, str]]:
-    """Buttons to the caption before and after: label, key, place and image; no place at an end."""
-    found = []
-    for label, key, to in (("Previous", "Left", at - 1), ("Next", "Right", at + 1)):
-        there = 0 <= to < len(chosen)
-        found.append((label, key, to + 1 if there else None, chosen["image_id"].iloc[to] if there else ""))
-    return found
+def _steps(chosen: pd.DataFrame, at: int) -> tuple[dict, dict]:
+    """The choices that show the caption before and the one after; none at an end."""
+    before, after = (
+        {"at": to + 1, "image": chosen["image_id"].iloc[to]} if 0 <= to < len(chosen) else {} for to in (at - 1, at + 1)
+    )
+    return before, after
 
 
 def _presenting() -> bool:
@@ -163,21 +176,24 @@ def _presenting() -> bool:
 
 
 @contextmanager
-def _screen(headline: str, steps: list[tuple[str, str, int | None, str]] | None = None) -> Iterator[None]:
-    """What is drawn within fills the window, with the ways on and out below it."""
+def _screen(headline: str, steps: tuple[dict, dict] | None = None) -> Iterator[None]:
+    """A layer over the window for what is drawn within, with buttons to leave it and to go on.
+
+    steps: the choices, by key of the address, of what comes before and after; an empty one at an end.
+    """
     st.html(CSS)
     with st.container(key="presented"):
         if headline:
             st.html(f"<h1>{escape(headline)}</h1>")
         yield
         with st.container(horizontal=True, key="present_ways"):
-            for label, key, to, image in steps or ():
+            for (label, key), step in zip((("Previous", "Left"), ("Next", "Right")), steps or (), strict=False):
                 st.button(
-                    label, key=f"present_{key}", shortcut=key, disabled=to is None, on_click=_step, args=(to, image)
+                    label, key=f"present_{key}", shortcut=key, disabled=not step, on_click=_choose_all, args=(step,)
                 )
             st.button("Leave", key="present_leave", shortcut="Escape", on_click=view.choose, args=("present", False))
 
 
-def _step(to: int, image: str) -> None:
-    view.choose("at", to)
-    view.choose("image", image)
+def _choose_all(choices: dict) -> None:
+    for key, value in choices.items():
+        view.choose(key, value)

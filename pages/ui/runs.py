@@ -23,6 +23,7 @@ from pages.ui.running import EVERY, active_runs, cost
 from pages.ui.table import draw_table
 
 OPEN = "runs"  # in the address while the dialog is open
+LISTED = 6  # active runs shown one by one
 
 
 def runs_dialog(engine: Engine) -> None:
@@ -59,7 +60,7 @@ def _under_way(engine: Engine) -> None:
     own = [run for run in active if engine.may_cancel(run)]
     if len(own) > 1:
         _cancel_all(engine, own)
-    for run in reversed(active):
+    for run in active[: -LISTED - 1 : -1]:
         left, right = st.columns([5, 1], vertical_alignment="center")
         with left:
             note(f"{run_text(run.spec)} · {run.status}, {elapsed(run)}: {run.message}")
@@ -67,6 +68,9 @@ def _under_way(engine: Engine) -> None:
         if run in own and right.button("Cancel", key=f"cancel_{run.run_id}", width="stretch"):
             engine.cancel(run.run_id)
             st.rerun()
+
+    if len(active) > LISTED:
+        note(f"{len(active) - LISTED} more are waiting.")
 
 
 def _cancel_all(engine: Engine, active: list[RunRow]) -> None:
