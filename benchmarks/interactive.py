@@ -116,16 +116,17 @@ def time_pages(running, home: Path, repeats: int) -> None:
         links = {
             "Data": "text=Your data",
             "Scores": ".js-plotly-plot .main-svg",
-            "Captions": "text=Most revealing words",
-            "Runs": "text=All runs",
-            "Answer": "text=Which words reveal",
+            "Captions": "text=What if",
+            "Images": "[role=radiogroup]",
+            "Published": ".js-plotly-plot .main-svg",
+            "Answer": ".cb-answer",
         }
         page.wait_for_timeout(READING)
         for attempt in range(repeats + 1):
             taken = {name: switch(page, name, sign) for name, sign in links.items()}
             kind = "first visit" if attempt == 0 else f"visit {attempt + 1}"
             print(f"page switch, {kind}: " + ", ".join(f"{name} {value:.2f} s" for name, value in taken.items()))
-        switch(page, "Captions", "text=Most revealing words")
+        switch(page, "Captions", "text=What if")
         settled(page)
         edits = [rescore(page, text) for text in ("a man with a tie", "a man with an umbrella", "a man with a horse")]
         print(f"what-if, key press to new score: {1000 * statistics.median(edits):.0f} ms (at most 100)")

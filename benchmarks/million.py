@@ -31,7 +31,6 @@ from capbias_core.runs.run import run_one
 from capbias_core.workspace.ingest import File, ingest, read_frame
 from capbias_core.workspace.store import Workspace
 
-ROOT = Path(__file__).resolve().parent.parent
 COLLECTION, PER_IMAGE, HUMAN = "million", 4, 2
 SEEDS = 10
 
@@ -66,15 +65,12 @@ def kept_runs(folder: Path) -> None:
     engine.close()
 
 
-def first_view(folder: Path, page: str) -> None:
-    """A page as the first one of a new server."""
-    from streamlit.testing.v1 import AppTest  # not in the memory of steps that draw nothing
+def first_view(folder: Path, view: str) -> None:
+    """A page or tab as the first one of a new server."""
+    from tests.app import opened  # not in the memory of steps that draw nothing
 
     os.environ["CAPBIAS_HOME"] = str(workspace(folder).folder)
-    shown = AppTest.from_file(str(ROOT / "app.py"), default_timeout=600)
-    shown.query_params["collection"] = COLLECTION
-    shown = (shown.switch_page(page) if page else shown).run()
-    assert not shown.exception
+    opened(view, collection=COLLECTION)
 
 
 STEPS = {
@@ -85,10 +81,7 @@ STEPS = {
     "BA, DBA_O": lambda folder: scored(folder, ("BA", "DBA_O"), "human"),
     "LIC": lambda folder: scored(folder, ("LIC",), "human"),
     "runs kept": kept_runs,
-    "Answer": partial(first_view, page=""),
-    "Scores": partial(first_view, page="pages/2_Scores.py"),
-    "Captions": partial(first_view, page="pages/3_Captions.py"),
-    "Objects": partial(first_view, page="pages/4_Objects.py"),
+    **{view: partial(first_view, view=view) for view in ("Answer", "Table", "Captions", "Words", "Objects")},
 }
 
 

@@ -28,7 +28,7 @@ from websockets.asyncio.client import connect
 from capbias_core.workspace.store import Workspace
 from tests.browser import server
 
-PAGES = ("", "Scores", "Captions", "Objects", "Encoders", "Runs")
+PAGES = ("", "Data", "Scores", "Captions", "Images", "Published")
 PAUSE = (2.0, 6.0)
 LONGEST = 120.0  # seconds after which a view counts as an error
 

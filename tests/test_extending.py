@@ -316,7 +316,7 @@ PAGE = """
 from pathlib import Path
 from streamlit.testing.v1 import AppTest
 
-page = AppTest.from_file(str(Path("app.py").resolve()), default_timeout=120).switch_page("pages/12_Bars.py").run()
+page = AppTest.from_file(str(Path("app.py").resolve()), default_timeout=120).switch_page("pages/6_Bars.py").run()
 assert not page.exception, page.exception
 assert "ratio" in page.selectbox(key="bars_metric").options
 page.selectbox(key="bars_metric").select("ratio").run()

@@ -1,0 +1,369 @@
+"""What a user does, in a real browser on a real server."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import psutil
+import pytest
+from PIL import Image
+from playwright.sync_api import expect
+
+from capbias_core.workspace.store import Workspace
+from tests.app import PAGES, TABS
+from tests.browser import choose, open_page, server, settled
+from tests.pages.synthetic import fill
+from tests.runs.test_engine import until
+
+pytestmark = [pytest.mark.browser, pytest.mark.long]
+
+HOSTILE = (
+    '<iframe srcdoc="<script>parent.pwned = 1</script>"></iframe> with a dog',
+    "![pixel](https://example.com/pixel.png) with a cat",
+    "<img src=x onerror='window.pwned = 1'> $\\frac{1}{2}$ **bold** [link](https://example.com)",
+)
+# Each page with its tabs.
+VIEWS = [(title, tab) for title in PAGES for tab in TABS.get(title, ("",))]
+
+
+@pytest.fixture(scope="module")
+def address(home):
+    with server(home) as (found, _):
+        yield found
+
+
+def query_of(window) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(window.url).query, keep_blank_values=True)
+
+
+def by_sidebar(window, title: str) -> None:
+    window.get_by_test_id("stSidebar").get_by_role("link", name=title).click()
+    arrived(window, title)
+
+
+def arrived(window, title: str) -> None:
+    """The page is drawn without a failure."""
+    window.wait_for_function("title => document.title.startsWith(title)", arg=title)
+    settled(window)
+    for failure in (window.get_by_test_id("stException"), window.locator(".cb-error")):
+        assert failure.count() == 0, failure.first.inner_text()
+
+
+def to_tab(window, tab: str) -> None:
+    window.get_by_role("radio", name=tab, exact=True).click()
+    window.wait_for_url(re.compile(f"tab={re.escape(tab).replace(chr(92) + ' ', '[+]')}"))
+    settled(window)
+
+
+def drop(window, *files: Path) -> None:
+    settled(window)
+    window.locator("input[type=file]").first.set_input_files([str(path) for path in files])
+    window.get_by_role("heading", name=re.compile("^2 · ")).or_(window.locator(".cb-error")).first.wait_for()
+    settled(window)
+
+
+def assert_harmless(window) -> None:
+    assert window.evaluate("window.pwned") is None
+    assert window.locator("iframe[srcdoc], img[src*='example.com'], img[src='x'], a[href*='example.com']").count() == 0
+
+
+def loads_torch(process) -> bool:
+    return "libtorch" in Path(f"/proc/{process.pid}/maps").read_text()
+
+
+def test_from_files_to_the_answer_and_its_words(window, tmp_path):
+    """Drop, Save, the link to the answer, a word, a caption. Captions with markup are only shown."""
+    who = ("a woman", "a man")
+    texts = {
+        "first.json": [f"{who[n % 2]} {HOSTILE[n % 3]} {('here', 'there')[n % 2]}" for n in range(60)],
+        "second.json": [f"{who[n % 2]} {HOSTILE[n % 3]}" for n in range(60)],
+        "human captions.json": [f"{who[n % 2]} stands {at}" for n in range(60) for at in ("up", "still")],
+    }
+    for name, captions in texts.items():
+        each = len(captions) // 60
+        rows = [{"image_id": place // each, "caption": text} for place, text in enumerate(captions)]
+        (tmp_path / name).write_text(json.dumps(rows))
+    labels = [f"{n},{('Female', 'Male')[n % 2]}" for n in range(60)]
+    (tmp_path / "labels.csv").write_text("\n".join(["image_id,gender", *labels]))
+    home = tmp_path / "home"
+    with server(home) as (address, process):
+        open_page(window, f"{address}/Data")
+        drop(window, *(tmp_path / name for name in (*texts, "labels.csv")))
+        assert_harmless(window)
+        window.get_by_role("button", name="Save", exact=True).click()
+        window.get_by_role("link", name=re.compile("see the answer", re.IGNORECASE)).click(timeout=60_000)
+        window.locator(".cb-rows a[href*='word=']").first.wait_for(timeout=120_000)
+        arrived(window, "Answer")
+        assert query_of(window)["collection"] == ["my captions"]
+        kinds = {item.name: item.kind for item in Workspace(home).items()}
+        captions = dict.fromkeys(("first", "second"), "captions")
+        assert kinds == {"labels": "attributes", "human captions": "references"} | captions
+        assert_harmless(window)
+        window.locator(".cb-rows a[href*='word=']").last.click()
+        arrived(window, "Captions")
+        (word,) = query_of(window)["word"]
+        expect(window.get_by_role("textbox", name="With the word")).to_have_value(word)
+        edit = window.get_by_role("textbox", name="Edit the caption")
+        for image in range(3):
+            open_page(window, f"{address}/Captions?collection=my+captions&captioner=second&image={image}")
+            expect(edit).to_have_value(f"{who[image % 2]} {HOSTILE[image]}")
+            edit.fill(HOSTILE[(image + 1) % 3])
+            edit.press("Enter")
+            window.get_by_text("against the original").wait_for()
+            assert_harmless(window)
+        assert not loads_torch(process)
+
+
+def test_collection_and_choices_stay_from_page_to_page(window, chrome, home, address):
+    """By the sidebar to every page; back; a reload; a second browser on the same link, also after data were added."""
+    open_page(window, f"{address}/?collection=without+labels")
+    for title in [*list(PAGES)[1:], "Answer"]:
+        by_sidebar(window, title)
+        assert query_of(window)["collection"] == ["without labels"], title
+    window.go_back()
+    arrived(window, "Published")
+    open_page(window, address)
+    assert query_of(window)["collection"] == ["scored"], "it opens on what has an answer"
+    by_sidebar(window, "Scores")
+    by_sidebar(window, "Captions")
+    choose(window, "Captioner", "second")
+    window.wait_for_url(re.compile("captioner=second"))
+    window.get_by_role("textbox", name="With the word").fill("f1")
+    window.keyboard.press("Enter")
+    window.wait_for_url(re.compile("word=f1"))
+    settled(window)
+    listed, link = window.get_by_text(re.compile(r"\d captions of second\.")), window.url
+    seen = listed.inner_text()
+    assert {"collection", "attribute", "captioner", "against", "sort", "group", "word", "tab"} <= set(query_of(window))
+    window.reload()
+    arrived(window, "Captions")
+    assert window.url == link and listed.inner_text() == seen
+    workspace = Workspace(home)
+    fill(workspace, "a newer one")
+    other = chrome.new_context(viewport={"width": 1280, "height": 1000})
+    try:
+        reader = other.new_page()
+        open_page(reader, link)
+        arrived(reader, "Captions")
+        assert reader.get_by_text(re.compile(r"\d captions of second\.")).inner_text() == seen
+        assert query_of(reader) == query_of(window)
+    finally:
+        other.close()
+        for item in workspace.items(collection="a newer one"):
+            workspace.delete(item)
+    to_tab(window, "Objects")
+    assert query_of(window)["captioner"] == ["second"] and "word" not in query_of(window)
+    by_sidebar(window, "Scores")
+    to_tab(window, "Alignment")
+    left = window.url
+    window.get_by_test_id("stMain").get_by_role("button", name=re.compile("word vectors")).click()
+    arrived(window, "Data")
+    assert query_of(window)["tab"] == ["Models and vectors"]
+    window.go_back()
+    arrived(window, "Scores")
+    assert window.url == left
+    open_page(window, f"{address}/Scores?collection=scored&sets=first&sets=nobody&attribute=hair")
+    for name in ("'nobody'", "'hair'"):
+        window.get_by_text(name).wait_for()
+    assert query_of(window)["sets"] == ["first"] and query_of(window)["attribute"] == ["gender"]
+
+
+def test_captions_by_arrow_keys_and_edited(window, home, address):
+    """An edit of a word goes along to other images and counts in all captions with the word; a rewritten caption waits
+    with its image."""
+    workspace = Workspace(home)
+    captions = workspace.frame(workspace.item("captions", "first", "scored").hash)["caption"]
+    number = sum("f1" in caption.split() for caption in captions)
+    page = f"{address}/Captions?collection=scored&captioner=first"
+    open_page(window, f"{page}&sort=image+id")
+    heading = window.get_by_role("heading", name=re.compile(r"^Image \d"))
+    edit = window.get_by_role("textbox", name="Edit the caption")
+    expect(window.get_by_role("button", name="Next")).to_be_enabled()
+    for key, image in (("ArrowRight", "1"), ("ArrowRight", "10"), ("ArrowLeft", "1")):
+        window.keyboard.press(key)
+        expect(heading).to_have_text(f"Image {image}", timeout=30_000)
+        settled(window)
+    edit.click()
+    window.keyboard.press("ArrowRight")
+    settled(window)
+    expect(heading).to_have_text("Image 1")
+    open_page(window, f"{page}&word=f1&edit=f1+%E2%86%92+f2+|+unheard")
+    everywhere = window.get_by_text(f"f1 → f2 in {number} captions of first")
+    everywhere.wait_for()
+    window.reload()
+    everywhere.wait_for()
+    assert query_of(window)["edit"] == ["f1 → f2 | unheard"]
+    image = window.get_by_role("textbox", name="Image shown")
+    without = str(next(place for place, caption in enumerate(captions) if "f1" not in caption.split()))
+
+    def show(name: str) -> None:
+        image.fill(name)
+        image.press("Enter")
+        expect(heading).to_have_text(f"Image {name}", timeout=30_000)
+
+    show(without)
+    everywhere.wait_for()
+    edit.fill("f2 f3")
+    edit.press("Enter")
+    window.get_by_text("against the original").wait_for()
+    show("7")
+    expect(edit).to_have_value(str(captions[7]), timeout=30_000)
+    show(without)
+    expect(edit).to_have_value("f2 f3", timeout=30_000)
+
+
+def worker_of(process) -> psutil.Process:
+    """The process below the server that has torch."""
+    below = psutil.Process(process.pid).children(recursive=True)
+    return next(child for child in below if "libtorch" in Path(f"/proc/{child.pid}/maps").read_text())
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_a_run_is_followed_cancelled_and_resumed_in_the_runs_dialog(window, tmp_path):
+    home = tmp_path / "home"
+    fill(Workspace(home))
+    workspace = Workspace(home)
+
+    def run():
+        return workspace.runs()[0]
+
+    with server(home) as (address, process):
+        open_page(
+            window, f"{address}/Scores?collection=c&attacker=lstm_bi&seeds=1&sets=first&references=none&metrics=LIC"
+        )
+        window.get_by_role("button", name="Run", exact=True).click()
+        until(lambda: workspace.runs() and "epoch" in run().message, 90)
+        window.get_by_test_id("stProgress").first.wait_for()
+        by_sidebar(window, "Data")  # the page stays usable meanwhile
+        window.get_by_role("button", name="Runs", exact=True).click()
+        dialog = window.get_by_role("dialog")
+        dialog.get_by_text(re.compile("epoch")).first.wait_for()
+        window.wait_for_url(re.compile("runs=1"))
+        window.reload()
+        dialog.get_by_text(re.compile("epoch")).first.wait_for()
+        assert run().status == "running"
+        dialog.get_by_role("button", name="Cancel").click()
+        until(lambda: run().status == "cancelled", 10)
+        worker = worker_of(process)
+        until(lambda: worker.cpu_percent(0.5) < 30, 10)
+        open_page(window, f"{address}/Data?runs=1&run={run().run_id}")
+        dialog.get_by_role("button", name="Repeat").click()
+        until(lambda: run().status == "running" and "epoch" in run().message, 60)
+        worker_of(process).kill()
+        until(lambda: run().status == "died", 20)
+        open_page(window, f"{address}/?runs=1&run={run().run_id}")
+        dialog.get_by_text(re.compile("died: ")).first.wait_for()
+        dialog.get_by_role("button", name="Repeat").wait_for()
+        assert workspace.results().empty and not loads_torch(process)
+
+
+class Exploit:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.system, (f"touch {self.path}",)
+
+
+def test_uploads_that_are_refused_leave_nothing(window, tmp_path, monkeypatch):
+    """Each has one error, Save is disabled, and the others are saved; what takes too long ends only its reading."""
+    home, ran = tmp_path / "home", tmp_path / "ran"
+    wrong = {
+        "broken.json": b'[{"image_id": 1, "caption": "a man"}, {"image',
+        "evil.pkl": pickle.dumps([Exploit(ran)]),
+        "columns.csv": b"colour,size\nred,2\nblue,3\n",
+    }
+    for name, content in wrong.items():
+        (tmp_path / name).write_bytes(content)
+    Image.new("RGB", (30, 20)).save(tmp_path / "1.png")
+    (tmp_path / "2.png").write_text("no picture")
+    (tmp_path / "first.csv").write_text("image_id,caption\n" + "".join(f"{n},a dog {n}\n" for n in range(60)))
+    error, save = window.locator(".cb-error"), window.get_by_role("button", name="Save", exact=True).first
+    with server(home) as (address, _):
+        for name in wrong:
+            open_page(window, f"{address}/Data")
+            drop(window, tmp_path / name)
+            expect(error).to_have_count(1)
+            assert "Traceback" not in error.inner_text()
+            expect(save).to_be_disabled()
+        assert Workspace(home).items() == [] and list((home / "data").iterdir()) == [] and not ran.exists()
+        left = [path.name for path in (home / "uploads").rglob("*.*")]
+        assert left == ["columns.csv"], "its columns can still be chosen"
+        open_page(window, f"{address}/Data")
+        drop(window, *(tmp_path / name for name in ("1.png", "2.png", "broken.json", "first.csv")))
+        expect(error.filter(has_text="2.png")).to_have_count(1)
+        expect(error.filter(has_text="broken.json")).to_have_count(1)
+        save.click()
+        until(lambda: len(Workspace(home).items()) == 2)
+    assert {item.kind: item.rows for item in Workspace(home).items()} == {"captions": 60, "images": 1}
+    monkeypatch.setenv("CAPBIAS_READ_SECONDS", "0.000001")
+    with server(tmp_path / "slow") as (address, process):
+        open_page(window, f"{address}/Data")
+        drop(window, tmp_path / "first.csv")
+        expect(error.filter(has_text="first.csv")).to_have_count(1)
+        open_page(window, f"{address}/Data")
+        assert process.poll() is None
+
+
+# Of the words beside a chart's marks: their text, and how bright they and the page are (WCAG 2, relative luminance).
+CHART_WORDS = """() => {
+  const lum = colour => colour.match(/[\\d.]+/g).slice(0, 3).map(part => part / 255)
+    .map(part => part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, part, place) => sum + part * [0.2126, 0.7152, 0.0722][place], 0);
+  const page = lum(getComputedStyle(document.querySelector('.stApp')).backgroundColor);
+  return [...document.querySelectorAll(
+    '.js-plotly-plot :is(.xtick, .ytick, .g-xtitle, .g-ytitle, .annotation, .legend) text')]
+    .map(text => [text.textContent, lum(getComputedStyle(text).fill), page]);
+}"""
+COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
+
+
+def test_no_page_or_tab_has_a_barrier_in_either_theme(window, address):
+    """By axe-core's rules, except those that Streamlit's file uploader breaks; and by the contrast of the words of
+    charts, which axe-core does not see. No page is wider than a narrow window."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found, charts = [], set()
+    for title, tab in VIEWS:
+        view = f"{title}, {tab}"
+        path, query = ("" if title == "Answer" else title), (f"&tab={tab.replace(' ', '+')}" if tab else "")
+        open_page(window, f"{address}/{path}?collection=scored{query}")
+        arrived(window, title)
+        for theme, rules in (("light", None), ("dark", COLOURS)):
+            window.emulate_media(color_scheme=theme)
+            settled(window)
+            for rule in Axe().run(window, options=rules).response["violations"]:
+                nodes = [node["html"] for node in rule["nodes"] if "stFileUploader" not in node["html"]]
+                found += [f"{view}, {theme}: {rule['id']}: {html[:200]}" for html in nodes]
+            for text, *bright in window.evaluate(CHART_WORDS):
+                contrast = (max(bright) + 0.05) / (min(bright) + 0.05)
+                found += [f"{view}, {theme}: {text!r} has a contrast of {contrast:.1f}"] if contrast < 4.5 else []
+                charts.add(view)
+        window.set_viewport_size({"width": 800, "height": 1000})
+        main = "(own => own.scrollWidth - own.clientWidth)(document.querySelector('[data-testid=stMain]'))"
+        found += [f"{view} is cut at 800 pixels"] if window.evaluate(main) > 0 else []
+        window.set_viewport_size({"width": 1280, "height": 1000})
+    assert {"Scores, Table", "Captions, Words", "Captions, Objects"} <= charts
+    assert not found, "\n".join(found)
+
+
+def test_two_servers_on_one_workspace_show_the_same(window, tmp_path):
+    home = tmp_path / "home"
+    fill(Workspace(home))
+    with server(home) as (one, _), server(home) as (two, _):
+        open_page(window, f"{one}/Scores?collection=c&seeds=2&metrics=LIC")
+        window.get_by_role("button", name="Run", exact=True).click()
+        window.get_by_test_id("stDataFrame").first.wait_for(timeout=60_000)
+        until(lambda: {run.status for run in Workspace(home).runs()} == {"finished"})
+        answer = window.locator(".cb-answer b")
+        open_page(window, f"{one}/Scores?collection=c&seeds=2&metrics=LIC")
+        seen = answer.first.inner_text()
+        open_page(window, f"{two}/Scores?collection=c&seeds=2&metrics=LIC")
+        assert answer.first.inner_text() == seen
+        expect(window.get_by_role("button", name="Run", exact=True)).to_be_disabled()

@@ -1,0 +1,394 @@
+"""Who may do what on a server: sign-in, uploads, host names; and the proxy of deploy/ before one server and two."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pandas as pd
+import pytest
+from joserfc import jwt
+from joserfc.jwk import RSAKey
+from playwright.sync_api import expect
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+from capbias_core.workspace import people
+from capbias_core.workspace.store import Workspace
+from tests.app import PAGES
+from tests.browser import FLAGS, ROOT, app, chromium, free_port, open_page, server, settled
+from tests.collections_ import keep
+from tests.pages.synthetic import fill, score
+from tests.runs.test_engine import until
+
+pytestmark = [pytest.mark.browser, pytest.mark.long]
+
+CLIENT, PEOPLE, NAME = "capbias", ("anna", "ben"), "capbias.test"
+LAB = "workspace=the+lab+(shared)&collection=c"
+PATHS = [("" if title == "Answer" else title) for title in PAGES]
+
+
+class Provider(BaseHTTPRequestHandler):
+    """An OpenID Connect provider that asks for a name and believes it."""
+
+    key = RSAKey.generate_key(2048, {"kid": "1"}, private=True)
+
+    def do_GET(self) -> None:
+        address = f"http://{self.headers['Host']}"
+        asked = parse_qs(urlsplit(self.path).query)
+        pages = {
+            "/.well-known/openid-configuration": {
+                "issuer": address,
+                "authorization_endpoint": f"{address}/authorize",
+                "token_endpoint": f"{address}/token",
+                "jwks_uri": f"{address}/keys",
+                "id_token_signing_alg_values_supported": ["RS256"],
+            },
+            "/keys": {"keys": [self.key.as_dict(private=False)]},
+        }
+        if (path := urlsplit(self.path).path) == "/authorize":
+            back, nonce, state = (asked.get(key, [""])[0] for key in ("redirect_uri", "nonce", "state"))
+            queries = {name: urlencode({"code": f"{name} {nonce}", "state": state}) for name in PEOPLE}
+            links = "".join(f'<a href="{back}?{query}">{name}</a> ' for name, query in queries.items())
+            self._answer(links.encode(), "text/html")
+        else:
+            self._answer(json.dumps(pages.get(path, {})).encode(), "application/json")
+
+    def do_POST(self) -> None:
+        sent = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        name, _, nonce = sent["code"][0].partition(" ")
+        now, address = int(time.time()), f"http://{self.headers['Host']}"
+        claims = {"iss": address, "sub": name, "aud": CLIENT, "iat": now, "exp": now + 600, "email": f"{name}@lab.test"}
+        token = jwt.encode({"alg": "RS256", "kid": "1"}, claims | ({"nonce": nonce} if nonce else {}), self.key)
+        answer = {"access_token": "none", "token_type": "Bearer", "expires_in": 600, "id_token": token}
+        self._answer(json.dumps(answer).encode(), "application/json")
+
+    def _answer(self, body: bytes, kind: str) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[str]:
+    """The address of the identity provider."""
+    running = ThreadingHTTPServer(("127.0.0.1", 0), Provider)
+    threading.Thread(target=running.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{running.server_port}"
+    running.shutdown()
+
+
+def write_secrets(provider: str, folder: Path, seen_as: str) -> None:
+    """Makes a server that is started in this folder ask people to sign in. seen_as: the address that people open."""
+    (folder / ".streamlit").mkdir(parents=True)
+    (folder / ".streamlit" / "secrets.toml").write_text(
+        f"""[auth]
+redirect_uri = "{seen_as}/oauth2callback"
+cookie_secret = "{"s" * 40}"
+client_id = "{CLIENT}"
+client_secret = "secret"
+server_metadata_url = "{provider}/.well-known/openid-configuration"
+"""
+    )
+
+
+@contextmanager
+def with_sign_in(provider: str, home: Path, folder: Path, port: int, seen_as: str = "") -> Iterator[str]:
+    """The address of a server that asks people to sign in. seen_as: the address that people open, if it is another."""
+    write_secrets(provider, folder, seen_as or f"http://127.0.0.1:{port}")
+    with server(home, port=port, folder=folder, hosts=urlsplit(seen_as).hostname or "") as (address, _):
+        yield address
+
+
+def sign_in(window, name: str) -> None:
+    window.get_by_role("button", name="Sign in").click()
+    window.get_by_role("link", name=name).click()
+    window.get_by_role("button", name="Sign out").wait_for()
+    settled(window)
+
+
+def test_each_person_has_a_workspace_and_all_share_some(chrome, provider, tmp_path):
+    home = tmp_path / "home"
+    fill(Workspace(home), "private")
+    with ExitStack() as stack:
+        address = stack.enter_context(with_sign_in(provider, home, tmp_path / "started", free_port()))
+
+        def visitor(path: str):
+            context = chrome.new_context(viewport={"width": 1280, "height": 1000})
+            stack.callback(context.close)
+            window = context.new_page()
+            open_page(window, f"{address}/{path}")
+            return window
+
+        nobody = visitor("")
+        for path in PATHS:
+            open_page(nobody, f"{address}/{path}?collection=private&captioner=first")
+            expect(nobody.get_by_role("button", name="Sign in")).to_be_visible()
+            assert nobody.get_by_role("combobox").count() == 0
+            assert "first" not in nobody.locator("body").inner_text()
+        assert not (home / "people").exists(), "nobody has a workspace"
+
+        anna, ben = visitor("Data?tab=Files"), visitor("")
+        sign_in(anna, "anna"), sign_in(ben, "ben")
+        assert re.search(r"/Data\?.*workspace=anna%40lab.test", anna.url), "the link that was opened first"
+        folders = {folder.name for folder in (home / "people").iterdir()}
+        assert len(folders) == 2 and not folders & set(PEOPLE)
+        anna.get_by_label("Name of a new shared workspace").fill("the lab")
+        anna.get_by_role("button", name="Make it").or_(anna.get_by_role("button", name="Create")).click()
+        expect(anna.get_by_role("combobox", name="Workspace")).to_have_value("the lab (shared)")
+        with people.acting("another person"):
+            keep(
+                Workspace(home / "shared" / "the lab"),
+                "other",
+                captions=pd.DataFrame({"image_id": [1], "caption": "a dog"}),
+            )
+        open_page(ben, f"{address}/Data?workspace=the+lab+(shared)&collection=other")
+        expect(ben.get_by_role("combobox", name="Workspace")).to_have_value("the lab (shared)")
+        ben.locator("[data-testid=stDataFrame] .dvn-scroller").first.click(position={"x": 15, "y": 52})
+        expect(ben.get_by_text(re.compile("only its owner", re.IGNORECASE))).to_be_visible()
+        assert ben.get_by_role("button", name="Delete").count() == 0
+        open_page(ben, f"{address}/Data?workspace=anna%40lab.test")
+        expect(ben.get_by_text("'anna@lab.test'")).to_be_visible()
+        ben.get_by_role("button", name="Sign out").click()
+        expect(ben.get_by_role("button", name="Sign in")).to_be_visible()
+
+
+@contextmanager
+def session(address: str, host: str = ""):
+    """The ID of a session of a client that is no browser, while it has the front page open."""
+    place = urlsplit(address)
+    raw, name = socket.create_connection((place.hostname, place.port)), host or place.netloc
+    stream = connect(
+        f"ws://{name}/_stcore/stream", sock=raw, origin=f"http://{name}", subprotocols=["streamlit"], max_size=None
+    )
+    with stream as opened:
+        message = BackMsg()
+        message.rerun_script.query_string = ""
+        opened.send(message.SerializeToString())
+        session_id = ""
+        for data in opened:
+            read = ForwardMsg()
+            read.ParseFromString(data)
+            session_id = read.new_session.initialize.session_id or session_id
+            if read.HasField("script_finished"):
+                break
+        yield session_id
+
+
+def upload(address: str, session_id: str, method: str = "PUT", path: str = "_stcore/upload_file") -> int:
+    """The status of an upload, with the token against other sites that everybody gets."""
+    connection = http.client.HTTPConnection(urlsplit(address).netloc)
+    connection.request("GET", "/_stcore/health")
+    answer = connection.getresponse()
+    answer.read()
+    token = (answer.headers.get("Set-Cookie") or "").partition("_streamlit_xsrf=")[2].partition(";")[0]
+    body = b'--x\r\nContent-Disposition: form-data; name="f"; filename="a.csv"\r\n\r\nimage_id\r\n--x--\r\n'
+    headers = {"Content-Type": "multipart/form-data; boundary=x", "X-Xsrftoken": token}
+    headers |= {"Cookie": f"_streamlit_xsrf={token}"}
+    connection.request(method, f"/{path}/{session_id}/{uuid.uuid4()}", body, headers)
+    return connection.getresponse().status
+
+
+def test_only_people_who_signed_in_upload(tmp_path):
+    """Also to a session that is open, and whatever the address of the upload looks like."""
+    started = with_sign_in("http://127.0.0.1:9", tmp_path / "home", tmp_path / "asking", free_port())
+    with started as address, session(address) as own:
+        assert own
+        for more in ({}, {"method": "DELETE"}, {"path": "/_stcore/upload_file"}):
+            assert upload(address, own, **more) == 403
+        assert upload(address, f"{own}/{own}") == upload(address, "nobody") == 403
+    with server(tmp_path / "open") as (address, _), session(address) as own:
+        assert upload(address, own) == 204 and upload(address, "nobody") == 400
+
+
+def test_a_server_opens_under_its_names_only(tmp_path):
+    write_secrets("http://127.0.0.1:9", tmp_path, f"https://{NAME}")
+    with app(tmp_path / "home", tmp_path) as (port, process):
+        address = f"http://127.0.0.1:{port}"
+        for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}", NAME):
+            with session(address, host) as own:
+                assert own, host
+        for host in (f"evil.test:{port}", f"127.0.0.1.evil.test:{port}", f"localhost.evil.test:{port}"):
+            with pytest.raises(InvalidStatus), session(address, host):
+                pass
+        with session(address):
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) in (0, -signal.SIGTERM), "a signal ends the server, also with a page open"
+
+
+needs_nginx = pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed")
+
+
+@contextmanager
+def nginx(folder: Path, port: int, *servers: int) -> Iterator[None]:
+    """The shipped configuration with another name, certificate, ports and servers.
+
+    The file `asked` of the folder has a line per request: the port of the server, the visitor, the path.
+    """
+    folder.mkdir(exist_ok=True)
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={NAME}"]
+        + ["-keyout", folder / "key", "-out", folder / "pem"],
+        check=True,
+        capture_output=True,
+    )
+    shipped = (ROOT / "deploy" / "nginx.conf").read_text()
+    for given, here in {
+        "capbias.example.org": NAME,
+        "/etc/ssl/capbias.pem": str(folder / "pem"),
+        "/etc/ssl/capbias.key": str(folder / "key"),
+        "listen 80": f"listen {free_port()}",
+        "listen 443": f"listen {port}",
+        "server 127.0.0.1:8501;": " ".join(f"server 127.0.0.1:{own};" for own in servers),
+    }.items():
+        assert given in shipped
+        shipped = shipped.replace(given, here)
+    log = f"log_format asked '$upstream_addr $cookie_capbias_visitor $uri'; access_log {folder}/asked asked;"
+    whole = f"pid {folder}/pid; error_log {folder}/log; daemon off;\nevents {{}}\nhttp {{ {log}\n{shipped}\n}}"
+    (folder / "conf").write_text(whole)
+    running = subprocess.Popen(["nginx", "-p", folder, "-c", folder / "conf"], stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
+        yield
+    finally:
+        running.terminate()
+        running.wait(10)
+
+
+@contextmanager
+def proxied_browser() -> Iterator:
+    """A browser that finds the proxy under its name."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        rules = f"--host-resolver-rules=MAP {NAME} 127.0.0.1"
+        running = playwright.chromium.launch(executable_path=chromium(), args=[*FLAGS, rules])
+        yield running
+        running.close()
+
+
+def request(port: int, method: str = "GET", name: str = NAME, length: int = 0) -> http.client.HTTPResponse:
+    """The answer to a request for this host name."""
+    connection = http.client.HTTPSConnection(name, port)
+    connection.sock = ssl._create_unverified_context().wrap_socket(
+        socket.create_connection(("127.0.0.1", port), 10), server_hostname=name
+    )
+    connection.request(method, "/_stcore/upload_file/a/b" if length else "/", headers={"Content-Length": str(length)})
+    return connection.getresponse()
+
+
+@needs_nginx
+def test_headers_and_limits_of_the_proxy_forbid_nothing_that_pages_do(provider, tmp_path):
+    home, port, inner = tmp_path / "home", free_port(), free_port()
+    lab = Workspace(home / "shared" / "the lab")
+    fill(lab)
+    score(lab, captioners=("first",), metrics=("ratio",))
+    start = f"https://{NAME}:{port}"
+    with with_sign_in(provider, home, tmp_path / "in", inner, start), nginx(tmp_path / "nginx", port, inner):
+        answer = request(port)
+        rules = answer.headers["Content-Security-Policy"]
+        assert answer.status == 200 and "default-src 'self'" in rules and "frame-ancestors 'none'" in rules
+        assert "http" not in rules and answer.headers["Strict-Transport-Security"]
+        assert answer.headers["X-Content-Type-Options"] == "nosniff" and answer.headers["X-Frame-Options"] == "DENY"
+        assert request(port, "PUT", length=201 * 1024 * 1024).status == 413
+        with pytest.raises(ssl.SSLError):
+            request(port, name="elsewhere.test")
+        with proxied_browser() as running:
+            window = running.new_context(ignore_https_errors=True).new_page()
+            lines: list[str] = []
+            window.on("console", lambda line: lines.append(line.text) if line.type == "error" else None)
+            open_page(window, f"{start}/")
+            sign_in(window, "anna")
+            for path in ("", "Scores", "Captions", "Data"):
+                open_page(window, f"{start}/{path}?{LAB}")
+                window.wait_for_timeout(300)  # charts and tables fetch their code
+                assert window.get_by_test_id("stException").count() == 0, path
+        assert not [line for line in lines if "Content Security Policy" in line], lines
+
+
+class Visitor:
+    """A person who signed in, in a separate browser."""
+
+    def __init__(self, running, start: str, name: str, log: Path):
+        self.start, self.log = start, log
+        self.context = running.new_context(ignore_https_errors=True, viewport={"width": 1280, "height": 1000})
+        self.window = self.context.new_page()
+        self.open("")
+        sign_in(self.window, name)
+
+    def open(self, path: str) -> None:
+        open_page(self.window, f"{self.start}/{path}")
+        assert self.window.get_by_test_id("stException").count() == 0, path
+
+    @property
+    def server(self) -> int:
+        """The port of the only server that answered."""
+        (own,) = [cookie["value"] for cookie in self.context.cookies() if cookie["name"] == "capbias_visitor"]
+        servers = defaultdict(set)
+        for line in self.log.read_text().splitlines():
+            upstream, visitor, _ = line.split(" ", 2)
+            if upstream != "-":
+                servers[visitor].add(int(upstream.rsplit(":", 1)[1]))
+        (found,) = servers[own]
+        return found
+
+
+@needs_nginx
+@pytest.mark.slow
+@pytest.mark.torch
+def test_visitors_of_two_servers_behind_the_proxy_share_runs(provider, tmp_path):
+    home, folder, port = tmp_path / "home", tmp_path / "nginx", free_port()
+    write_secrets(provider, folder, f"https://{NAME}:{port}")
+    fill(Workspace(home / "shared" / "the lab"))
+    with ExitStack() as stack:
+        processes = dict(stack.enter_context(app(home, folder)) for _ in range(2))
+        stack.enter_context(nginx(folder, port, *processes))
+        running = stack.enter_context(proxied_browser())
+        visitors: dict[int, Visitor] = {}
+        for number in range(12):  # 12 who all come to the same server: once in 2,048 times
+            if len(visitors) < 2:
+                visitor = Visitor(running, f"https://{NAME}:{port}", PEOPLE[number % 2], folder / "asked")
+                visitors.setdefault(visitor.server, visitor)
+        one, other = visitors.values()
+        one.open(f"Scores?{LAB}&seeds=10&attacker=lstm_bi&references=none")
+        one.window.get_by_role("button", name="Run", exact=True).click()
+        for visitor in (other, one):
+            visitor.open(f"Scores?{LAB}&runs=1")
+            epoch = visitor.window.get_by_role("dialog").get_by_text(re.compile("running, .*epoch")).first
+            expect(epoch).to_be_visible(timeout=90_000)
+        one.window.get_by_role("dialog").get_by_role("button", name=re.compile("^Cancel")).first.click()
+        workspace = Workspace(home / "shared" / "the lab")
+        until(lambda: {run.status for run in workspace.runs()} <= {"cancelled", "finished"}, 60)
+        expect(other.window.get_by_text(re.compile("epoch"))).to_have_count(0, timeout=30_000)
+        for number, visitor in enumerate(visitors.values()):
+            visitor.open(f"Data?{LAB}")
+            (tmp_path / f"mine{number}.csv").write_text("image_id,caption\n" + "1,a man\n2,a woman\n" * (number + 1))
+            visitor.window.locator("input[type=file]").first.set_input_files([str(tmp_path / f"mine{number}.csv")])
+            visitor.window.get_by_role("heading", name=re.compile("^2 · ")).wait_for()
+            for path in PATHS:
+                visitor.open(f"{path}?{LAB}")
+        assert [visitor.server for visitor in visitors.values()] == list(visitors), "each stayed with one server"
+        processes[one.server].kill()
+        one.open(f"Scores?{LAB}")
+        expect(one.window.get_by_role("button", name="Sign out")).to_be_attached()
