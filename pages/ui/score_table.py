@@ -201,7 +201,7 @@ def _run(engine: Engine, collection: str, specs: list[RunSpec]) -> None:
         for row in rows.values():
             if row.status in ("failed", "died"):
                 note(f"{row.spec.model} {row.status}: {row.message}")
-    if right.button("Run", type="primary", disabled=not todo, width="stretch", key="run"):
+    if right.button("Run", type="primary", disabled=not todo, width="stretch", key="run_scores"):
         engine.submit(todo, collection)
         st.rerun()
 

@@ -117,5 +117,5 @@ def test_every_view_of_a_broken_workspace_shows_what_is_there_or_one_error(tmp_p
                 assert shown(page) == before
         if harm == "full":
             page = opened("Table", seeds="5")
-            page = page.button(key="run").click().run()
+            page = page.button(key="run_scores").click().run()
             assert not page.exception and "no space left" in " ".join(errors(page))
