@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+import streamlit as st
 
 from capbias_core.runs.engine import Engine
 from capbias_core.workspace.store import Workspace
+from tests.app import html, opened
 from tests.runs.test_engine import fill, submit
 
-testing = pytest.importorskip("streamlit.testing.v1")
+pytestmark = pytest.mark.long
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("app.py", "pages/2_Scores.py", "pages/6_Encoders.py")
+VIEWS = ("Answer", "Table", "Encoder sensitivity")
 
 
-def shown(page: str) -> list[str]:
+def everything(view: str) -> list[str]:
     """The texts, tables and charts of a page, opened anew."""
-    opened = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    opened.query_params["seeds"] = "2"
-    opened = (opened if page == "app.py" else opened.switch_page(page)).run()
-    assert not opened.exception
-    texts = [own.proto.body for own in opened.get("html")]
-    charts = [own.proto.spec for own in opened.get("plotly_chart")]
-    return texts + [own.value.to_csv() for own in opened.dataframe] + charts
+    page = opened(view, seeds="2")
+    charts = [chart.proto.spec for chart in page.get("plotly_chart")]
+    return [html(page), *(table.value.to_csv() for table in page.dataframe), *charts]
 
 
 def test_pages_follow_what_runs_end_and_which_items_go(tmp_path, monkeypatch):
-    import streamlit as st
-
-    monkeypatch.chdir(ROOT)
     monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
     request, engine = fill(tmp_path, models=("m", "other")), Engine(tmp_path)
 
@@ -45,11 +38,11 @@ def test_pages_follow_what_runs_end_and_which_items_go(tmp_path, monkeypatch):
         workspace = Workspace(tmp_path)
         workspace.delete(workspace.item("captions", "other", "c"))
 
-    earlier = {page: shown(page) for page in PAGES}
+    earlier = {view: everything(view) for view in VIEWS}
     for change in (one_run, another_run, an_item_goes):
         change()
-        now = {page: shown(page) for page in PAGES}
-        assert {page: own != earlier[page] for page, own in now.items()} == dict.fromkeys(PAGES, True), change.__name__
+        now = {view: everything(view) for view in VIEWS}
+        assert {view: own != earlier[view] for view, own in now.items()} == dict.fromkeys(VIEWS, True), change.__name__
         st.cache_resource.clear()
-        assert now == {page: shown(page) for page in PAGES}
+        assert now == {view: everything(view) for view in VIEWS}
         earlier = now

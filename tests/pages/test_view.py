@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-testing = pytest.importorskip("streamlit.testing.v1")
-
+from tests.app import AppTest
 
 PAGE = Path(__file__).with_name("view_page.py")
 
 
 def opened(**query):
-    page = testing.AppTest.from_file(str(PAGE))
+    page = AppTest.from_file(str(PAGE))
     for key, value in query.items():
         page.query_params[key] = value
     return page.run()
@@ -70,20 +69,17 @@ def test_a_long_text_and_a_number_that_no_browser_has_fall_back():
     assert not page.exception and page.text_input(key="word").value == ""
 
 
-def test_what_is_not_here_is_named_by_the_label_of_its_control_where_no_other_name_is_given():
-    page = opened(way="zebra")
-    assert any("The link names way &#x27;zebra&#x27;, which is not here." in own.value for own in page.html)
+def test_a_control_is_set_when_the_page_is_drawn_the_next_time():
+    page = opened(captioner="c")
+    page.session_state["view_next"] = {"captioner": "b"}
+    page.run()
+    assert page.selectbox(key="captioner").value == "b" and shown(page)["captioner"] == ["b"]
 
 
 def test_what_has_no_control_is_read_from_the_address_too():
     page = opened(step="4")
     assert page.session_state["step"] == 4 and shown(page)["step"] == ["4"]
     assert shown(opened(step="four"))["step"] == ["1"]
-
-
-def test_a_former_name_of_a_key_is_read():
-    assert opened(set="b").selectbox(key="captioner").value == "b"
-    assert "set" not in opened(set="b").query_params
 
 
 @pytest.mark.parametrize(
