@@ -299,7 +299,7 @@ def _bars(go, own: pd.DataFrame, name: str, colours, hatch: str):
         orientation="h",
         name=name,
         marker={"color": colours, "pattern": {"shape": hatch, "fillmode": "replace", "size": 6, "solidity": 0.5}},
-        text=[f"{value:.2f}" for value in own["value"]],
+        text=[f"{value:.2f}{' (bar cut)' if value > LARGEST_BAR else ''}" for value in own["value"]],
         textposition="outside",
         cliponaxis=False,
         offsetgroup=name,

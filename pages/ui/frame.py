@@ -38,7 +38,7 @@ CSS = """<style>
 h1 {font-size: 2.1rem !important; padding-bottom: .4rem !important}
 [data-testid="stMain"] h2 {font-size: 1.3rem !important; font-weight: 600 !important; padding: .4rem 0 .5rem !important}
 @media (min-width: 768px) and (max-width: 1000px) {
-  [data-testid="stSidebar"][data-collapsed="false"] {width: 15rem !important}
+  [data-testid="stSidebar"][data-collapsed="false"] {width: 13rem !important}
 }
 @media (max-width: 1000px) {
   [class*="st-key-stacks"] [data-testid="stHorizontalBlock"] {flex-wrap: wrap}
