@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 import numpy as np
 
 from capbias_core.language.files import ModelFiles
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress
 
 # How networks here attribute a logit to words.
@@ -92,9 +93,7 @@ class Corpus:
     """
 
     def __init__(self, captions: Sequence[str]):
-        places = {caption: place for place, caption in enumerate(dict.fromkeys(captions))}
-        self.distinct = list(places)
-        self.place = np.fromiter(map(places.__getitem__, captions), dtype=np.int64, count=len(captions))
+        self.distinct, self.place = Tokens.read(captions).distinct()
 
 
 Text = TypeVar("Text", contravariant=True)

@@ -19,7 +19,6 @@ from scipy.sparse import csr_array
 
 from capbias_core.attackers.base import AttackerEntry, Corpus, Seconds, Setup
 from capbias_core.attackers.logistic import TOLERANCE, fit_columns
-from capbias_core.prepare.ngrams import Ngrams, ngrams_of
 from capbias_core.threads import one_thread
 from capbias_core.types import Contributions, Progress
 
@@ -33,7 +32,7 @@ class NgramCorpus(Corpus):
 
     def __init__(self, captions: Sequence[str]):
         super().__init__(captions)
-        self.ngrams: Ngrams = ngrams_of(self.distinct, pairs=True)
+        self.ngrams = self.distinct.ngrams()
 
     @property
     def columns(self) -> dict[str, int]:

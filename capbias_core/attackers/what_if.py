@@ -12,7 +12,7 @@ import numpy as np
 from capbias_core.attackers.base import probabilities
 from capbias_core.attackers.ngram import word_contributions
 from capbias_core.errors import CapbiasError
-from capbias_core.prepare import mask_tokens, tokenize
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attribute
 
 ARROWS = ("->", "→")
@@ -57,7 +57,7 @@ class StoredAttackers:
         fold: the fold that held the caption's image out; only that attacker is used, so the score stays out of
         fold. None (a caption of no image): the mean logit over all attackers.
         """
-        tokens = mask_tokens(tokenize(caption), attribute, merge)
+        tokens = Tokens.of([caption]).masked(attribute, merge)[0].split()
         weights = self.weights.mean(axis=0) if fold is None else self.weights[fold]
         baseline = self.intercepts.mean(axis=0) if fold is None else self.intercepts[fold]
         words = word_contributions(tokens, self.columns, weights)

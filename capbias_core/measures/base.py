@@ -22,8 +22,7 @@ from capbias_core.errors import NotMeasurable, taken_twice
 from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
 from capbias_core.measures.protocols import protocol_text
 from capbias_core.metrics.share import gap, share
-from capbias_core.prepare import masked_captions
-from capbias_core.prepare.tasks import Encoded
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attribute, Progress, Result, left_out_lines
 from capbias_core.workspace.objects import objects_in
 from capbias_core.workspace.photographs import photograph_files
@@ -322,13 +321,13 @@ class Job:
     table: pd.DataFrame
     progress: Progress
 
-    def tokens(self, frame: pd.DataFrame) -> Encoded:
+    def tokens(self, frame: pd.DataFrame) -> Tokens:
         """The tokens of some rows of `frame`."""
-        return kept_tokens(self.workspace, self.spec.captions).of(frame.index.to_numpy())
+        return kept_tokens(self.workspace, self.spec.captions).rows(frame.index.to_numpy())
 
-    def reference_tokens(self, frame: pd.DataFrame) -> Encoded:
+    def reference_tokens(self, frame: pd.DataFrame) -> Tokens:
         """The tokens of some rows of `references()`."""
-        return kept_tokens(self.workspace, self.spec.references).of(frame.index.to_numpy())
+        return kept_tokens(self.workspace, self.spec.references).rows(frame.index.to_numpy())
 
     def references(self) -> pd.DataFrame:
         """The human captions of labelled images, their index that of the set as kept."""
@@ -344,9 +343,9 @@ class Job:
         """The file of each photograph by image id. Raises CapbiasError where they are gone, or are others now."""
         return photograph_files(self.workspace, self.options.photographs)
 
-    def masked(self, captions: Iterable[str]) -> list[str]:
+    def masked(self, tokens: Tokens) -> Tokens:
         """Captions with the words of the attribute masked."""
-        return masked_captions(captions, self.attribute, self.spec.merge_masks)
+        return tokens.masked(self.attribute, self.spec.merge_masks)
 
     def codes(self, images: Sequence[str]) -> np.ndarray:
         """The labels of these images as places of the attribute's values."""

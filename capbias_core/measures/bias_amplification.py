@@ -177,7 +177,7 @@ def _ba(sides: Sequence[CaptionSide]) -> tuple[Tables, str]:
     human, attribute = sides[0], sides[0].attribute
     least = least_captions(human)
     words = content_words(human.encoded, attribute.masked_words)
-    pairs = human.values[human.only_one].T @ human.encoded.with_words(words)[human.only_one]
+    pairs = human.values[human.only_one].T @ human.with_words(words)[human.only_one]
     have = [place for place, own in enumerate(attribute.value_words) if own]
     often = (pairs.toarray()[have] >= least).all(axis=0)
     words = [word for word, kept in zip(words, often, strict=True) if kept]
@@ -186,7 +186,7 @@ def _ba(sides: Sequence[CaptionSide]) -> tuple[Tables, str]:
             f"No word of the human captions stands beside each value of {attribute.name} {least} times or more.",
             "Load more human captions.",
         )
-    found = cooccurrence(sides, lambda side: (side.values, side.encoded.with_words(words), side.only_one))
+    found = cooccurrence(sides, lambda side: (side.values, side.with_words(words), side.only_one))
     return found, (
         f"{len(words)} nouns, verbs, adjectives and adverbs among the 1,000 commonest words, that stand beside each "
         f"value in {least} human captions or more ({LEAST} where there are {OF_CAPTIONS:,}).{of_no_value(*sides)}"

@@ -359,7 +359,7 @@ def named_most(side: CaptionSide) -> np.ndarray:
     The authors' code takes P(a) of T->A from this, so a caption that names both genders alike counts as one that names
     none.
     """
-    words = [side.encoded.with_words(list(own)) for own in side.attribute.value_words]
+    words = [side.with_words(own) for own in side.attribute.value_words]
     counts = np.column_stack([np.asarray(own.sum(axis=1)).ravel() for own in words])
     return counts == counts.max(axis=1, keepdims=True)
 

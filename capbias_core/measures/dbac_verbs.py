@@ -55,11 +55,11 @@ class Verbs:
         return own, which
 
     def patterns(self, side: CaptionSide) -> csr_array:
-        return named_verbs(list(side.frame["caption"]), self.left_out)[1]
+        return named_verbs(side.encoded, self.left_out)[1]
 
     def of_images(self, sides: Sequence[CaptionSide]) -> OfImages:
         human = sides[1]
-        every, named = named_verbs(list(human.frame["caption"]), self.left_out)
+        every, named = named_verbs(human.encoded, self.left_out)
         there = on_images(human, named)
         kept = np.flatnonzero(there.sum(axis=0) >= max(1, LEAST_SHARE * len(human.images)))
         if not len(kept):
@@ -73,7 +73,7 @@ class Verbs:
 
     def _of_captions(self, side: CaptionSide, names: Sequence[str]) -> csr_array:
         """(n, len(names)) booleans: the caption has the verb."""
-        every, named = named_verbs(list(side.frame["caption"]), self.left_out)
+        every, named = named_verbs(side.encoded, self.left_out)
         place = pd.Index(every).get_indexer(pd.Index(names))
         having = np.flatnonzero(place >= 0)
         of_name = csr_array((np.ones(len(having)), (place[having], having)), (len(every), len(names)))

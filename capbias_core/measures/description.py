@@ -72,16 +72,16 @@ METRICS = with_gaps(
 def run(job: Job) -> Outcome:
     """Words, different words, modifiers and their ratings, of the captions of labelled images."""
     encoded = job.tokens(job.frame)
-    tags = [tag for _, tag in lemmas(encoded.vocabulary)]
+    tags = [tag for _, tag in lemmas(encoded.words)]
     modifiers = np.array([tag.startswith(MODIFIER) for tag in tags])
-    rating = modifiers * np.array([valences().get(word, 0.0) for word in encoded.vocabulary])
+    rating = modifiers * np.array([valences().get(word, 0.0) for word in encoded.words])
 
     def of_words(numbers: ArrayLike) -> np.ndarray:
         """Numbers of the words of the vocabulary, summed over the words of each caption: (n,)."""
         own = np.asarray(numbers, dtype=float)[encoded.codes]
-        return np.bincount(encoded.caption, weights=own, minlength=encoded.n)
+        return np.bincount(encoded.caption, weights=own, minlength=len(encoded))
 
-    words, label, in_group = encoded.words(), job.codes(job.frame["image_id"]), np.zeros(encoded.n)
+    words, label, in_group = encoded.matrix(), job.codes(job.frame["image_id"]), np.zeros(len(encoded))
     for value in np.unique(label):
         in_group[label == value] = shares_of_ten(words[label == value])
     found = {

@@ -14,15 +14,19 @@ from capbias_core.aggregate.verdict import verdict_of
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name, estimates_of
-from capbias_core.measures.guesses import HUMAN, MODEL, Guesses, amplification, score
 from capbias_core.measures.options import Aligned, Attacked, Seeded
 from capbias_core.measures.training import (
+    HUMAN,
     HUMAN_BY_MODEL,
+    MODEL,
     MODEL_BY_HUMAN,
     AttackerTrainer,
     CaptionList,
+    Guesses,
+    amplification,
     attacker_of,
     caption_lists,
+    score,
 )
 from capbias_core.metrics.lic import lic_of_naming, right_predictions
 from capbias_core.prepare import balanced_split
@@ -145,7 +149,9 @@ def run(job: Job) -> Outcome:
     images = tuple(sorted(known))
     y, k = job.codes(images), len(job.attribute.values)
     splits = [balanced_split(y, k, seed, job.options.test_share, images) for seed in job.spec.seeds]
-    lists = [caption_lists(frame, images, y, k, job.masked) for frame in (job.frame, human) if frame is not None]
+    lists = [caption_lists(job.frame, job.masked(job.tokens(job.frame)), images, y, k)]
+    if human is not None:
+        lists.append(caption_lists(human, job.masked(job.reference_tokens(human)), images, y, k))
     align = aligner(job.workspace, job.options.alignment)
     fits = len(splits) * sum(map(len, lists))
     trainer = AttackerTrainer(attacker_of(job), k, y, images, job.progress, fits, align=align)

@@ -19,7 +19,8 @@ from capbias_core.measures.base import (
     of_images,
     with_gaps,
 )
-from capbias_core.prepare.tasks import NOUN, VERB, Encoded, encode, lemmas, rows_by_image
+from capbias_core.prepare.tasks import NOUN, VERB, lemmas, rows_by_image
+from capbias_core.prepare.tokens import Tokens
 
 
 def _recall(name: str, kind: str) -> Metric:
@@ -56,10 +57,10 @@ def covered(frame: pd.DataFrame, human: pd.DataFrame, left_out: frozenset[str] =
 
     frame, human: image_id and caption. left_out: words that do not count.
     """
-    encoded = encode([*frame["caption"], *human["caption"]])
-    known = lemmas(encoded.vocabulary)
+    encoded = Tokens.of([*frame["caption"], *human["caption"]])
+    known = lemmas(encoded.words)
     names, lemma = np.unique([own for own, _ in known], return_inverse=True)
-    counts = np.array([word not in left_out for word in encoded.vocabulary]) & (names[lemma] != "")
+    counts = np.array([word not in left_out for word in encoded.words]) & (names[lemma] != "")
     n = len(frame)
     image, images = pd.factorize(pd.concat([frame["image_id"], human["image_id"]]))
     said = _with_lemmas(encoded, counts, lemma, len(names))[:n]
@@ -73,11 +74,11 @@ def covered(frame: pd.DataFrame, human: pd.DataFrame, left_out: frozenset[str] =
     return found
 
 
-def _with_lemmas(encoded: Encoded, kept: np.ndarray, lemma: np.ndarray, n_lemmas: int) -> csr_array:
+def _with_lemmas(encoded: Tokens, kept: np.ndarray, lemma: np.ndarray, n_lemmas: int) -> csr_array:
     """(n, n_lemmas) booleans: the caption has a word of the lemma that is kept. kept, lemma: of the vocabulary."""
     place = np.flatnonzero(kept)
     of_word = csr_array((np.ones(len(place)), (place, lemma[place])), (len(kept), n_lemmas))
-    return (encoded.words() @ of_word > 0).astype(float)
+    return (encoded.matrix() @ of_word > 0).astype(float)
 
 
 MEASURE = Measure(

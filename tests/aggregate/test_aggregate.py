@@ -11,7 +11,7 @@ from capbias_core.aggregate import Counts, Estimate, rank
 from capbias_core.aggregate.bootstrap import DRAWS, percentiles, resampled_sums
 from capbias_core.aggregate.estimate import intervals, quotient
 from capbias_core.aggregate.ranking import LEAST_SHARED, holm
-from capbias_core.measures.guesses import Guesses
+from capbias_core.measures.training import Guesses
 from capbias_core.metrics.share import difference, share
 from capbias_core.present.sentence import told_apart
 

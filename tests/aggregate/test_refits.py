@@ -9,7 +9,7 @@ import pytest
 from capbias_core.aggregate import IMAGES, REFITS, Counts, Estimate, rank
 from capbias_core.aggregate.ranking import BY_BOOTSTRAP, BY_SEED, compact_letters
 from capbias_core.aggregate.refits import refit_interval, refit_p
-from capbias_core.measures.guesses import Guesses
+from capbias_core.measures.training import Guesses
 from capbias_core.metrics.share import difference, share
 
 # 2, 4 and 9: mean 5, variance (9 + 1 + 16) / 2 = 13. With a tenth of the images held out the test is a ninth of the

@@ -5,10 +5,10 @@ import io
 import numpy as np
 import pytest
 
-from capbias_core.aggregate.word_table import corpus_table
 from capbias_core.attackers.what_if import StoredAttackers, apply_edit, parse_edit
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
+from capbias_core.measures.caption_scores import corpus_table
 from capbias_core.workspace.limited import within_limits
 
 GENDER = get_attribute("gender")

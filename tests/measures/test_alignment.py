@@ -18,7 +18,8 @@ from capbias_core.load.published import published_results
 from capbias_core.load.vectors import read_vectors
 from capbias_core.measures import alignment as measure
 from capbias_core.metrics.caption_quality import has_java
-from capbias_core.prepare.align import Alignment, neighbours, vocabulary
+from capbias_core.prepare.align import Alignment, neighbours
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.present.alignment import constant_sentence, side_by_side
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import estimates, run_one
@@ -171,9 +172,9 @@ def test_the_distance_must_be_below_delta():
 def test_captions_after_alignment_by_hand():
     near = neighbours({"seat", "sofa"}, frozenset(["chair", "table"]), at_angles(ANGLES)).within(0.15)
     own = Alignment(frozenset(["a", "on", "chair", "table"]), near)
-    captions = ["a <gender> on a seat", "sofa <unk> seat", ""]
+    captions = Tokens.read(["a <gender> on a seat", "sofa <unk> seat", ""])
     # sofa is 0.201 from table, which is not below 0.15; special tokens stay although the captioner has none.
-    assert own.captions(captions) == ["a <gender> on a chair", "<unk> <unk> chair", ""]
+    assert list(own.captions(captions)) == ["a <gender> on a chair", "<unk> <unk> chair", ""]
     assert own.counts(captions).tolist() == [[5, 1, 0], [3, 1, 1], [0, 0, 0]]
 
 
@@ -298,11 +299,11 @@ def test_a_run_says_how_it_aligned_and_needs_the_large_file_no_more(tools):
 def test_aligned_captions_for_other_measures(tools):
     workspace, _, path = tools
     option, known = alignment_option(kept(workspace, path)), frozenset(["someone", "wrench", "spoon"])
-    captions = ["someone spanner zzz <mask>"]
-    assert aligner(workspace, option)(vocabulary(captions), known).captions(captions) == ["someone wrench <unk> <mask>"]
-    assert aligner(workspace, None)(vocabulary(captions), known).captions(captions) == ["someone <unk> <unk> <mask>"]
+    captions = Tokens.read(["someone spanner zzz <mask>"])
+    assert list(aligner(workspace, option)(captions.words, known).captions(captions)) == ["someone wrench <unk> <mask>"]
+    assert list(aligner(workspace, None)(captions.words, known).captions(captions)) == ["someone <unk> <unk> <mask>"]
     with pytest.raises(CapbiasError, match="'ocarina', were not looked up in glove"):
-        aligner(workspace, option)(vocabulary(["someone ocarina"]), known)
+        aligner(workspace, option)(["someone", "ocarina"], known)
 
 
 # what is kept
@@ -400,7 +401,7 @@ def test_meteor_of_the_sweep(tools):
     """Java starts once. Half of the captions have spanner, which METEOR knows as a synonym of wrench; whisk is none of
     spoon. Expected: METEOR of each pair of captions by itself."""
     workspace, _, path = tools
-    human = ["someone spanner zzz"] * 3 + ["someone whisk zzz", "someone here"]
+    human = Tokens.read(["someone spanner zzz"] * 3 + ["someone whisk zzz", "someone here"])
     known = frozenset(["someone", "here", "wrench", "spoon"])
     near = neighbours({"spanner", "whisk"}, known, read_vectors(path, ANGLES_OF_SET))
     found = measure.sweep(pd.Series(list("abcde")), unlabelled, human, known, near, [0.4], silent)

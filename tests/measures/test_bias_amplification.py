@@ -17,7 +17,7 @@ from capbias_core.measures.base import estimates_of
 from capbias_core.measures.bias_amplification import METRICS, counts_of_frames, of_tables
 from capbias_core.metrics import bias_amplification as ba
 from capbias_core.metrics import dba_g, dba_o
-from capbias_core.prepare.tasks import content_words, encode, function_words, named_objects, object_names, pair_counts
+from capbias_core.prepare.tasks import pair_counts
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.workspace.labels import suggested_details
@@ -119,47 +119,6 @@ def test_a_metric_of_runs_is_the_public_function(name):
 
 
 # task words
-
-
-def names_of(caption: str) -> set[str]:
-    table = object_names()
-    found = named_objects(encode([caption]), table).toarray()[0]
-    return {name for name, here in zip(table, found, strict=True) if here}
-
-
-@pytest.mark.parametrize(
-    ("caption", "named"),
-    [
-        ("a woman with two Cell Phones", {"cell phone"}),
-        ("a man eats a hot dog", {"hot dog"}),
-        ("a dog beside hot dogs", {"dog", "hot dog"}),
-        ("a teddy bear on a sofa", {"teddy bear", "couch"}),
-        ("buses, benches and puppies", {"bus", "bench", "dog"}),
-        ("people with knives and a person", {"knife"}),
-        ("a cellar", set()),
-        ("", set()),
-    ],
-)
-def test_objects_that_a_caption_names(caption, named):
-    assert names_of(caption) == named
-
-
-def test_a_phrase_ends_with_its_caption():
-    table = object_names()
-    found = named_objects(encode(["it is hot", "dog days"]), table).toarray()
-    assert found[0].sum() == 0 and found[1].sum() == 1
-
-
-def test_function_words_are_those_of_the_closed_classes():
-    words = ["to", "a", "with", "is", "her", "and", "two", "held", "fire", "top", "giraffe", "quickly", "<unk>", "'s"]
-    assert function_words(words) == {"to", "a", "with", "is", "her", "and", "two"}
-
-
-def test_content_words_are_the_common_ones_of_the_right_kind():
-    encoded = encode(["a red kitchen is in the house"] * 3 + ["a man slowly cooks with the cake"] * 2)
-    words = content_words(encoded, {"man"})
-    assert set(words) == {"red", "kitchen", "house", "slowly", "cooks", "cake"}
-    assert set(words[:3]) == {"red", "kitchen", "house"}
 
 
 def test_counts_of_an_image_are_over_its_captions():

@@ -28,7 +28,8 @@ from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.metrics import chair_i, chair_s, object_recall, vocabulary_10
 from capbias_core.metrics.naming import wrong_names
 from capbias_core.metrics.vocabulary import shares_of_ten
-from capbias_core.prepare.tasks import encode, object_names
+from capbias_core.prepare.tasks import object_names
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.present.gaps import GAPS, READING, gap_table
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, left_out, plan, useful
@@ -122,7 +123,7 @@ def test_objects_of_50_real_captions_equal_a_count_by_hand(coco_bias):
     read = [(str(image), own) for counted in BY_HAND.values() for image, own in counted.items()]
     texts = [text for file, counted in BY_HAND.items() for text in captions_of(coco_bias / f"{file}.json", counted)]
     assert len(texts) == 50
-    names, mentions = list(object_names()), mentions_of(encode(texts)).toarray()
+    names, mentions = list(object_names()), mentions_of(Tokens.of(texts)).toarray()
     found = [sorted(names[place] for place in range(len(names)) for _ in range(row[place])) for row in mentions]
     assert found == [sorted(own) for _, own in read]
 
@@ -183,8 +184,8 @@ def test_a_groups_vocabulary_is_that_of_its_captions_alone():
     of_group = [[text for text, own in zip(texts, label, strict=True) if own == value] for value in range(3)]
     in_group = np.zeros(60)
     for value, own in enumerate(of_group):
-        in_group[label == value] = shares_of_ten(encode(own).words())
-    columns = {"variety": shares_of_ten(encode(texts).words()), "variety in group": in_group}
+        in_group[label == value] = shares_of_ten(Tokens.of(own).words())
+    columns = {"variety": shares_of_ten(Tokens.of(texts).words()), "variety in group": in_group}
     image_id = pd.Series([f"{place // 2:02}" for place in range(60)])
     found = Counts.of_captions(image_id, lambda images: np.array([int(own) % 3 for own in images]), columns)
     alone = [vocabulary_10(own) for own in of_group]

@@ -76,7 +76,7 @@ def test_dbac_is_the_normalised_difference():
 
 
 def test_object_phrases_become_one_token_the_longest_first():
-    captions = ["A hot dog on a dining table", "two dogs", "a dogma"]
+    captions = ["a hot dog on a dining table", "two dogs", "a dogma"]
     assert mask_objects(captions, object_names()) == ["a <object> on a <object>", "two <object>", "a dogma"]
 
 

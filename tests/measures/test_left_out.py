@@ -85,12 +85,17 @@ def test_captions_beyond_the_last_index_are_counted():
         [(image, index, "a dog") for image, n in rows for index in range(n)],
         columns=["image_id", "caption_index", "caption"],
     )
-    lists = caption_lists(frame, ["1", "2", "3", "4"], np.array([0, 1, 0, 1]), 2, list)
+    lists = caption_lists(frame, frame["caption"], ["1", "2", "3", "4"], np.array([0, 1, 0, 1]), 2)
     assert [len(own.masked) for own in lists] == [4, 3] and [own.unread for own in lists] == [0, 2]
     (note,) = unread_notes("the human captions", lists)
     assert "2 of 9" in note
     whole = frame[frame["caption_index"] < 2]
-    assert unread_notes("captions", caption_lists(whole, ["1", "2", "3", "4"], np.array([0, 1, 0, 1]), 2, list)) == []
+    assert (
+        unread_notes(
+            "captions", caption_lists(whole, whole["caption"], ["1", "2", "3", "4"], np.array([0, 1, 0, 1]), 2)
+        )
+        == []
+    )
 
 
 def test_objects_that_a_detector_is_unsure_of_are_counted():

@@ -14,7 +14,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load import parse
 from capbias_core.load.labels import labels as read_labels
 from capbias_core.load.tables import captions
-from capbias_core.prepare import derive_labels, masked_captions
+from capbias_core.prepare import Tokens, derive_labels
 from capbias_core.workspace import derived
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Workspace
@@ -56,7 +56,7 @@ def test_emotion_has_nine_labels_and_masks_forms_of_their_names_only():
     for value, words in emotion.words.items():
         assert words == () or value in words
         assert all(word.startswith(stems.get(value, value)) for word in words)
-    assert masked_captions(["The ANGRY sea amuses me"], emotion) == ["the <emotion> sea <emotion> me"]
+    assert list(Tokens.of(["The ANGRY sea amuses me"]).masked(emotion)) == ["the <emotion> sea <emotion> me"]
 
 
 def test_the_rule_is_not_in_what_is_kept_with_a_run():

@@ -13,7 +13,7 @@ from capbias_core.analysis import read
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.measures import ratio_error, training
+from capbias_core.measures import ratio_error
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.prepare import align
@@ -437,13 +437,13 @@ def test_scores_are_out_of_fold(workspace, monkeypatch):
 
 def test_references_are_aligned_to_the_training_words_of_the_model(workspace, monkeypatch):
     seen = []
-    original = align.aligned_lists
+    original = align.Alignment.captions
 
-    def note(captions, alignments):
-        seen.extend(own.known for own in alignments)
-        return original(captions, alignments)
+    def note(self, captions):
+        seen.append(self.known)
+        return original(self, captions)
 
-    monkeypatch.setattr(training, "aligned_lists", note)
+    monkeypatch.setattr(align.Alignment, "captions", note)
     labels = labels_of(40, 45)
     human = {image: [f"number{image} extra"] * 2 for image in labels}
     request = replace(fill(workspace, labels, {"m": by_heart(labels)}, human), seeds=3)

@@ -1,100 +1,15 @@
-"""From captions as written to what an attacker reads, and which images it reads."""
+"""Splits of images: sizes of the papers, balance, and seeds."""
 
 import numpy as np
 import pytest
 
-from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.prepare import (
-    align_captions,
-    balanced_folds,
-    balanced_split,
-    child_seed,
-    mask_tokens,
-    masked_captions,
-    tokenize,
-    tokens_with_spans,
-    vocabulary,
-)
+from capbias_core.prepare import balanced_folds, balanced_split, child_seed
 from capbias_core.prepare.split import BOOTSTRAP, FIT, FOLDS, SPLIT
-
-GENDER = get_attribute("gender")
 
 # Images of the two values, and the sizes that LIC, section 5, prints (gender) and METRICS gives (race).
 GENDER_COUNTS, GENDER_SIZES = (3314, 7466), (5966, 662)
 RACE_COUNTS, RACE_SIZES = (1096, 9873), (1972, 220)
-
-CAPTIONS = {
-    "A man, riding a wave.": ["a", "man", "riding", "a", "wave"],
-    "the woman's dog": ["the", "woman", "'s", "dog"],
-    "the woman’s dog": ["the", "woman", "'s", "dog"],
-    "THE WOMAN’S dogs'": ["the", "woman", "'s", "dogs"],
-    "they're here, I'll go": ["they", "'re", "here", "i", "'ll", "go"],
-    "a 'sunny' day": ["a", "sunny", "day"],
-    "a T-shirt/jacket (red)": ["a", "t", "shirt", "jacket", "red"],
-    "sitting on a <unk> .": ["sitting", "on", "a", "<unk>"],
-    "a <gender> and <UNK>": ["a", "<gender>", "and", "<unk>"],
-    "snow_board": ["snow", "board"],
-    "un café à l'été": ["un", "café", "à", "l", "été"],
-    "eine Straße, 2 Züge": ["eine", "straße", "2", "züge"],
-    "человек на доске": ["человек", "на", "доске"],
-    "男人 骑 自行车": ["男人", "骑", "自行车"],
-    "  tabs\tand\nlines  ": ["tabs", "and", "lines"],
-    "😀 ... !!!": [],
-    "": [],
-}
-
-
-@pytest.mark.parametrize(("caption", "tokens"), CAPTIONS.items())
-def test_tokens_of_a_caption(caption, tokens):
-    assert tokenize(caption) == tokens
-
-
-@pytest.mark.parametrize("caption", [*CAPTIONS, "İstanbul man\u0303ana", "ﬁre ẞ"])
-def test_spans_point_at_the_tokens_of_the_caption(caption):
-    spans = tokens_with_spans(caption)
-    assert [token for token, _, _ in spans] == tokenize(caption)
-    assert all(caption[start:end].strip() == caption[start:end] != "" for _, start, end in spans)
-    assert [span for span in spans if span[1] >= span[2]] == []
-
-
-def test_letters_with_separate_accents_are_one_word():
-    assert tokenize("man\u0303ana cafe\u0301") == tokenize("ma\u00f1ana caf\u00e9") == ["mañana", "café"]
-
-
-@pytest.mark.parametrize(
-    ("caption", "masked"),
-    [
-        ("A man and two women", "a <gender> and two <gender>"),
-        ("a woman's phone", "a <gender> 's phone"),
-        ("The Ladies’ umbrella", "the <gender> umbrella"),
-        ("he's with his wife, herself pregnant", "<gender> 's with <gender> <gender> <gender> <gender>"),
-        ("a policeman on mandarin", "a policeman on mandarin"),
-        ("a <gender> there", "a <gender> there"),
-        ("...", ""),
-    ],
-)
-def test_every_attribute_word_becomes_a_mask(caption, masked):
-    assert masked_captions([caption], GENDER) == [masked]
-
-
-def test_a_run_of_masks_is_one_mask_when_asked():
-    tokens = ["she", "her", "dog", "and", "a", "man"]
-    assert mask_tokens(tokens, GENDER) == ["<gender>", "<gender>", "dog", "and", "a", "<gender>"]
-    assert mask_tokens(tokens, GENDER, merge_runs=True) == ["<gender>", "dog", "and", "a", "<gender>"]
-
-
-def test_no_word_is_masked_for_an_attribute_without_words():
-    assert masked_captions(["A man and his dog."], get_attribute("race")) == ["a man and his dog"]
-
-
-def test_alignment_hides_words_that_the_model_never_uses():
-    known = vocabulary(["a <gender> with a dog", "a cat"])
-    assert known == {"a", "<gender>", "with", "dog", "cat"}
-    assert align_captions(["a <gender> walks a dog", "", "owl"], known) == ["a <gender> <unk> a dog", "", "<unk>"]
-
-
-# splits
 
 
 def labels(*counts: int) -> np.ndarray:
