@@ -1,4 +1,4 @@
-"""Every measure, found by itself: a module of this package with a MEASURE. Nothing here names one."""
+"""All measures: those that the modules of this package define as MEASURE, or as MEASURES if they are several."""
 
 from __future__ import annotations
 
@@ -23,14 +23,12 @@ def _found() -> dict[str, Measure]:
         for own in pkgutil.iter_modules(package.__path__)
         if own.name != "registry"
     ]
-    modules = [module for module in modules if hasattr(module, "MEASURE")]
+    measures = []
     for module in modules:
-        if module.__name__ != f"{package.__name__}.{module.MEASURE.name}":
-            raise CapbiasError(
-                f"The measure {module.MEASURE.name!r} is in {module.__name__.rpartition('.')[2]}.py.",
-                "A measure has the name of its file: rename one of them.",
-            )
-    measures = [module.MEASURE for module in modules]
+        measures += getattr(module, "MEASURES", None) or ([module.MEASURE] if hasattr(module, "MEASURE") else [])
+    names = [own.name for own in measures]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise taken_twice("measure", twice[0], ["measures/"])
     check(measures)
     return {own.name: own for own in sorted(measures, key=lambda own: (own.place, own.name))}
 

@@ -13,7 +13,7 @@ from capbias_core.attackers import load_attacker
 from capbias_core.attributes import get_attribute
 from capbias_core.measures import dbac as measure
 from capbias_core.measures.caption_side import CaptionSide, one_hot
-from capbias_core.metrics.dbac import accuracy, dbac, inverse_cross_entropy, pair_weight, pattern_weight
+from capbias_core.metrics.dbac import accuracy, dbac, inverse_cross_entropy, pair_weight, pattern_weight, side_weight
 from capbias_core.prepare.tasks import mask_objects, named_at_spaces, object_names
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
@@ -233,16 +233,16 @@ def test_the_ratio_of_patterns_by_hand():
     """Four captions of four images; patterns bed, bed, none, tie, values F F M M: bed 2/4 over F 2/4 = 1, none 1/4 over
     M 2/4 = 1/2, tie the same; the other way round the inverse. All guessed with probability 1."""
     tasks = csr_array(np.array([[1, 0], [1, 0], [0, 0], [0, 1]]))
-    label, patterns = one_hot(np.array([0, 0, 1, 1]), 2), measure._patterns(tasks)
+    label, patterns = one_hot(np.array([0, 0, 1, 1]), 2), measure.different_rows(tasks)
     truth = np.zeros((4, 1)), np.ones((4, 1)), np.ones(4)
 
     def sums_of(groups) -> dict[str, np.ndarray]:
         of_all = {"with task": tasks, "with value": label, "with pattern": patterns.T, "with group": groups}
-        columns = measure._guessed(tasks, label, patterns, groups, truth) | of_all
+        columns = measure.held_out_columns(tasks, label, patterns, groups, *truth) | of_all
         return {name: np.asarray(own.sum(axis=0)).ravel() for name, own in columns.items()}
 
     def weight(sums, inverse: bool, variant: str = "DBAC", constant: bool = False) -> float:
-        return float(measure.weight_of(sums, inverse, variant, constant))
+        return float(side_weight(sums, inverse, variant, constant))
 
     sums = sums_of(label)
     assert weight(sums, False) == pytest.approx((1 + 1 + 0.5 + 0.5) / 4)
@@ -284,14 +284,14 @@ def test_patterns_are_those_of_the_rows():
     """Patterns were told apart by a sum of random numbers, one per word, rounded to nine digits."""
     rng = np.random.default_rng(3)
     tasks = (rng.random((400, 12)) < 0.2).astype(int)
-    found = measure._patterns(csr_array(tasks)).toarray()
+    found = measure.different_rows(csr_array(tasks)).toarray()
     assert found.sum(axis=0).tolist() == [1] * 400 and len(found) == len(np.unique(tasks, axis=0))
     assert all(len(np.unique(tasks[own > 0], axis=0)) == 1 for own in found)
     numbers = np.round(np.random.default_rng(0).random(20_000), 9)
     known, words = np.unique(numbers, return_counts=True)
     alike = np.flatnonzero(numbers == known[words.argmax()])
     assert len(alike) == 2, "two of 20,000 words have the same number"
-    assert measure._patterns(csr_array((np.ones(2), ([0, 1], alike)), shape=(2, 20_000))).shape[0] == 2
+    assert measure.different_rows(csr_array((np.ones(2), ([0, 1], alike)), shape=(2, 20_000))).shape[0] == 2
 
 
 def test_the_value_that_a_caption_names_is_the_one_of_most_words():
