@@ -18,13 +18,12 @@ from capbias_core.aggregate import Counts
 from capbias_core.api import leading
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.measures import description, named_values
 from capbias_core.measures.base import estimates_of, of_groups
 from capbias_core.measures.hallucination import mentions_of
 from capbias_core.measures.image_objects import categories_of
-from capbias_core.measures.ratio_error import names_in
-from capbias_core.measures.reference_words import covered
+from capbias_core.measures.naming import BY_GROUP, names_in
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
+from capbias_core.measures.wording import DESCRIPTION, shared_words
 from capbias_core.metrics import chair_i, chair_s, object_recall, vocabulary_10
 from capbias_core.metrics.naming import wrong_names
 from capbias_core.metrics.vocabulary import shares_of_ten
@@ -167,10 +166,10 @@ def test_nouns_and_verbs_of_the_human_captions_by_hand():
     frame = pd.DataFrame({"image_id": ["1", "2"], "caption": ["the dogs chasing a woman", "a cat"]})
     texts = ["a dog chases the ball", "women playing with a dog on grass", "a cat"]
     human = pd.DataFrame({"image_id": ["1", "1", "2"], "caption": texts})
-    found = covered(frame, human, GENDER.masked_words)
+    found = shared_words(frame, human, GENDER.masked_words)
     assert found["nouns in both"].tolist() == [2, 1] and found["nouns"].tolist() == [4, 1]
     assert found["verbs in both"].tolist() == [1, 0] and found["verbs"].tolist() == [2, 0]
-    assert covered(frame, human)["nouns"].tolist() == [5, 1]
+    assert shared_words(frame, human)["nouns"].tolist() == [5, 1]
 
 
 # groups
@@ -189,9 +188,9 @@ def test_a_groups_vocabulary_is_that_of_its_captions_alone():
     image_id = pd.Series([f"{place // 2:02}" for place in range(60)])
     found = Counts.of_captions(image_id, lambda images: np.array([int(own) % 3 for own in images]), columns)
     alone = [vocabulary_10(own) for own in of_group]
-    whole, gap = estimates_of(description.METRICS[2:4], found, "xyz").values()
+    whole, gap = estimates_of(DESCRIPTION[2:4], found, "xyz").values()
     assert whole.value == pytest.approx(vocabulary_10(texts)) and gap.value == pytest.approx(max(alone) - min(alone))
-    within = of_groups(description.METRICS[2], found.reading(description.METRICS[2].reads), "xyz")
+    within = of_groups(DESCRIPTION[2], found.reading(DESCRIPTION[2].reads), "xyz")
     assert [within.of_images(np.flatnonzero(found.label == own)).value for own in range(3)] == pytest.approx(alone)
 
 
@@ -227,7 +226,7 @@ def test_values_named_wrongly_by_group_make_up_the_papers_error(coco_bias):
         lambda images: labels[images].map(GENDER.values.index).to_numpy(),
         {"misnamed": wrong, "unnamed": ~names.any(axis=1)},
     )
-    found = {name: own.value for (name, _), own in estimates_of(named_values.METRICS, counts, GENDER.values).items()}
+    found = {name: own.value for (name, _), own in estimates_of(BY_GROUP, counts, GENDER.values).items()}
     assert round(found["misnamed"], 2) == 14.25
     words = [set(text.split()) for text in frame["caption"]]
     named = {value: [not own.isdisjoint(GENDER.words[value]) for own in words] for value in GENDER.values}

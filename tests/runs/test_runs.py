@@ -13,7 +13,7 @@ from capbias_core.analysis import read
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.measures import ratio_error
+from capbias_core.measures import naming
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.prepare import align
@@ -809,8 +809,8 @@ def test_a_ratio_to_nothing_is_not_defined(workspace):
 
 
 def test_a_value_beyond_the_range_of_its_metric_is_an_error(workspace, monkeypatch):
-    ratio, error = ratio_error.METRICS
-    monkeypatch.setattr(ratio_error, "METRICS", (ratio, replace(error, range=(0, 40))))
+    ratio, error = naming.METRICS
+    monkeypatch.setattr(naming, "METRICS", (ratio, replace(error, range=(0, 40))))
     labels = {"1": "Female", "2": "Male"}
     captions = {"m": {"1": ["a man"], "2": ["a man"]}}
     request = fill(workspace, labels, captions, attribute=get_attribute("gender"))
