@@ -397,28 +397,23 @@ class Job:
         limits = intervals(found)
         size = counts.size() if n is None else n
 
-        def add(metric: Metric, own: Estimate, about: str, which: str, n: int, interval=None, **more: str) -> None:
-            rows.append(
-                self.result(metric, own, n, f"{about}; {own.interval_method}", which, interval, **more, **columns)
-            )
+        def add(metric: Metric, estimate: Estimate, n: int, about: str, interval=None, **more: str) -> None:
+            about = f"{about}; {estimate.interval_method}"
+            rows.append(self.result(metric, estimate, n, about, which, interval, **more, **columns))
 
-        for (name, which), own in found.items():
-            metric, gap_name = known[name], f"{name}_gap"
+        for (name, which), estimate in found.items():
+            metric = known[name]
+            about = method if isinstance(method, str) else method(metric.gap_of or name)
             if metric.gap_of:
-                continue
-            about = method if isinstance(method, str) else method(name)
-            add(metric, own, about, which, size, limits[name, which])
-            if gap_name in known:
-                whole = of_groups(metric, counts.reading(metric.reads), values)
+                one = known[metric.gap_of]
+                of_group = of_groups(one, counts.reading(one.reads), values)
                 for place, value in enumerate(values):
                     if captions := int(counts.columns["captions"][counts.label == place].sum()):
-                        part = whole.of_images(np.flatnonzero(counts.label == place))
-                        add(metric, part, about, which, captions, group=value)
-                what = (
-                    f"{values[1]} minus {values[0]}" if len(values) == 2 else "largest minus smallest value of a group"
-                )
-                gap_key = gap_name, which
-                add(known[gap_name], found[gap_key], f"{what}; {about}", which, size, limits[gap_key])
+                        part = of_group.of_images(np.flatnonzero(counts.label == place))
+                        add(one, part, captions, about, group=value)
+                two = f"{values[1]} minus {values[0]}" if len(values) == 2 else ""
+                about = f"{two or 'largest minus smallest value of a group'}; {about}"
+            add(metric, estimate, size, about, limits[name, which])
         return rows
 
     def outcome(
@@ -436,10 +431,9 @@ class Job:
 
     def sizes(self, counts: Counts) -> str:
         """How many captions were counted of each value: `Female 788, Male 1,662 captions`."""
-        each = [counts.columns["captions"][counts.label == place].sum() for place in range(len(self.attribute.values))]
-        return (
-            ", ".join(f"{value} {int(n):,}" for value, n in zip(self.attribute.values, each, strict=True)) + " captions"
-        )
+        captions, values = counts.columns["captions"], enumerate(self.attribute.values)
+        sizes = (f"{value} {int(captions[counts.label == place].sum()):,}" for place, value in values)
+        return f"{', '.join(sizes)} captions"
 
 
 @dataclass(frozen=True)

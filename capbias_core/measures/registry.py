@@ -33,62 +33,56 @@ def _found() -> dict[str, Measure]:
     return {own.name: own for own in sorted(measures, key=lambda own: (own.place, own.name))}
 
 
+# Columns of tables of scores, whose names no metric can have.
+COLUMNS = {*RESULT_COLUMNS, *INPUTS, "captioner", "encoders", "letters", "name"}
+
+
 def check(measures: list[Measure]) -> None:
-    """Raises CapbiasError for what two measures both claim, and for what means nothing."""
+    """Raises CapbiasError for a name that two measures claim, and for facts that mean nothing."""
     metrics: dict[str, str] = {}
     groups: dict[str, str] = {}
     flags: dict[str, tuple[str, str]] = {}
-    for own in measures:
-        _check_options(own)
-        for row in own.metrics:
-            _check_metric(own.name, row)
-            if (other := metrics.setdefault(row.name.lower(), own.name)) != own.name:
-                raise taken_twice("metric", row.name, (other, own.name))
-        for name, about in own.options.about().items():
-            # A measure that makes an item has a command of its own, with flags of its own.
-            if about.flag and not own.makes and (other := flags.setdefault(about.flag, (name, own.name)))[0] != name:
+    for measure in measures:
+        if "__dataclass_fields__" not in vars(measure.options):
+            message = f"{measure.options.__name__}, the options of {measure.name}, is no dataclass."
+            raise CapbiasError(message, "Write @dataclass(frozen=True) above it.")
+        for metric in measure.metrics:
+            where = f"{metric.name} in {measure.name}"
+            if metric.name.lower() in COLUMNS:
+                raise CapbiasError(f"The metric {where} is called like a column of tables of scores.", "Rename it.")
+            for name, value, known in (
+                ("better", metric.better, BETTER),
+                ("words", metric.needs.words, get_args(WORDS)),
+            ):
+                if value not in known:
+                    raise unknown_name(f"{name} of {where}", value, known)
+            if not callable(metric.neutral):
                 raise CapbiasError(
-                    f"The flag {about.flag} is for {other[0]} in {other[1]} and for {name} in {own.name}.",
+                    f"neutral={metric.neutral!r} of {where} is no function.",
+                    "Give a function of the number of values, such as zero or no_neutral.",
+                )
+            if (other := metrics.setdefault(metric.name.lower(), measure.name)) != measure.name:
+                raise taken_twice("metric", metric.name, (other, measure.name))
+        for name, about in measure.options.about().items():
+            # A measure that makes an item has a command with flags of its own.
+            if not about.flag or measure.makes:
+                continue
+            known, other = flags.setdefault(about.flag, (name, measure.name))
+            if known != name:
+                raise CapbiasError(
+                    f"The flag {about.flag} is for {known} in {other} and for {name} in {measure.name}.",
                     "Rename the new one.",
                 )
-    for own in measures:
-        for group in own.groups:
-            if lost := sorted(set(group.metrics) - {row.name for row in own.metrics}):
-                raise unknown_name(f"metric of the group {group.name} in {own.name}", lost[0], metrics)
+    for measure in measures:
+        for group in measure.groups:
+            if lost := sorted(set(group.metrics) - {metric.name for metric in measure.metrics}):
+                raise unknown_name(f"metric of the group {group.name} in {measure.name}", lost[0], metrics)
             # A group may be called as its first metric: that name then asks for all of the group.
             name = group.name.lower()
             hidden = metrics.get(name) if name != group.metrics[0].lower() else None
             if other := hidden or groups.get(name):
-                raise taken_twice("group", group.name, (other, own.name))
-            groups[name] = own.name
-
-
-def _check_options(own: Measure) -> None:
-    if "__dataclass_fields__" not in vars(own.options):
-        raise CapbiasError(
-            f"{own.options.__name__}, the options of {own.name}, is no dataclass.",
-            "Write @dataclass(frozen=True) above it.",
-        )
-
-
-# Columns of tables of scores, which no metric can be called as.
-COLUMNS = {*RESULT_COLUMNS, *INPUTS, "captioner", "encoders", "letters", "name"}
-
-
-def _check_metric(measure: str, row: Metric) -> None:
-    if row.name.lower() in COLUMNS:
-        raise CapbiasError(
-            f"The metric {row.name!r} in {measure} is called like a column of tables of scores.", "Rename it."
-        )
-    given = {"better": (row.better, BETTER), "words": (row.needs.words, get_args(WORDS))}
-    for name, (value, known) in given.items():
-        if value not in known:
-            raise unknown_name(f"{name} of {row.name} in {measure}", value, known)
-    if not callable(row.neutral):
-        raise CapbiasError(
-            f"neutral={row.neutral!r} of {row.name} in {measure} is no function.",
-            "Give a function of the number of values, such as zero or no_neutral.",
-        )
+                raise taken_twice("group", group.name, (other, measure.name))
+            groups[name] = measure.name
 
 
 # Name -> measure, in the order in which they are shown.
