@@ -73,17 +73,6 @@ def test_every_image_is_held_out_exactly_once(images, folds):
         assert len(split.train) == k * min(size - np.sum(y[split.test] == v) for v, size in enumerate(images))
 
 
-def test_folds_hold_out_each_value_evenly():
-    y = labels(50, 100)
-    assert [counts(y, split.test) for split in balanced_folds(y, 2, 0, 10)] == [[5, 10]] * 10
-
-
-def test_folds_follow_the_seed():
-    y = labels(50, 100)
-    first, again, other = (balanced_folds(y, 2, seed, 5)[0] for seed in (0, 0, 1))
-    assert np.array_equal(first.train, again.train) and not np.array_equal(first.test, other.test)
-
-
 def test_child_seeds_differ_by_purpose_and_are_of_32_bits():
     purposes = [(SPLIT,), (FOLDS,), (BOOTSTRAP,), *((FIT, index) for index in range(10))]
     made = [child_seed(seed, *purpose) for seed in range(50) for purpose in purposes]
