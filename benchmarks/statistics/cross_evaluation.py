@@ -23,7 +23,7 @@ import pandas as pd
 
 from benchmarks.statistics.made import LABELS, MAKERS, World
 from benchmarks.statistics.synthetic import Design, draw
-from capbias_core.aggregate.refits import OF_LEVEL, refit_interval
+from capbias_core.aggregate.resampling import OF_LEVEL, refit_interval
 from capbias_core.attackers.base import probabilities
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute

@@ -13,9 +13,17 @@ from scipy.sparse import coo_array, csr_array, hstack, issparse
 from scipy.sparse.csgraph import connected_components
 from scipy.special import stdtr
 
-from capbias_core.aggregate.bootstrap import NO_WIDTH, percentiles, resampled_sums
-from capbias_core.aggregate.estimate import BOOTSTRAP_SEED, REFITS, Estimate
-from capbias_core.aggregate.refits import OF_DIFFERENCE, OF_LEVEL, refit_interval, refit_p
+from capbias_core.aggregate.estimate import REFITS, Estimate
+from capbias_core.aggregate.resampling import (
+    BOOTSTRAP_SEED,
+    NO_WIDTH,
+    OF_DIFFERENCE,
+    OF_LEVEL,
+    percentiles,
+    refit_interval,
+    refit_p,
+    resampled_sums,
+)
 
 ALPHA = 0.05
 ALIKE = 0.8  # training images over training images
@@ -71,9 +79,9 @@ def rank(estimates: dict[str, Estimate]) -> Ranking:
     """Captioners compared in pairs, each on the images that both have; p values are Holm-corrected (Holm 1979).
 
     With attackers of several seeds each pair's difference is taken within each seed, on the images that both hold out,
-    and tested by the corrected resampled variance (refits.py). Otherwise it is bootstrapped over images, with p values
-    as in `_p_value`. Two that share fewer than LEAST_SHARED images are not compared, nor two whose attackers learned
-    from much different numbers of images (ALIKE): that by itself makes them differ.
+    and tested by the corrected resampled variance (resampling.py). Otherwise it is bootstrapped over images, with p
+    values as in `_p_value`. Two that share fewer than LEAST_SHARED images are not compared, nor two whose attackers
+    learned from much different numbers of images (ALIKE): that by itself makes them differ.
     """
     names, own = list(estimates), list(estimates.values())
     refitted = all(item.interval_over == REFITS for item in own)

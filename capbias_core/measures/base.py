@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from capbias_core.aggregate import Counts, Estimate, intervals
-from capbias_core.aggregate.refits import UNBOUNDED
+from capbias_core.aggregate.resampling import UNBOUNDED
 from capbias_core.attackers import attacker_entry
 from capbias_core.errors import NotMeasurable, taken_twice
 from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
@@ -137,12 +137,17 @@ class Metric:
         part_of_all = self.interval == "share" or (
             self.interval == "" and self.of is share and self.range == (0, self.scale)
         )
-        span = UNBOUNDED if self.interval == "free" else self.range
-        more = (span, part_of_all, self.level, self.no_interval, counts.constants.get(f"{self.name} unsure", 0.0))
+        facts = {
+            "span": UNBOUNDED if self.interval == "free" else self.range,
+            "share": part_of_all,
+            "level": self.level,
+            "no_interval": self.no_interval,
+            "unsure": counts.constants.get(f"{self.name} unsure", 0.0),
+        }
         if not self.by_value:
-            return {direction: Estimate.read(counts, of, self.scale, *more)}
+            return {direction: Estimate.read(counts, of, self.scale, **facts)}
         return {
-            name: Estimate.read(counts, lambda *sums, place=place: of(*sums)[..., place], self.scale, *more)
+            name: Estimate.read(counts, lambda *sums, place=place: of(*sums)[..., place], self.scale, **facts)
             for place, name in zip(range(of(*counts.totals).shape[-1]), (*values, NEUTRAL), strict=False)
         }
 

@@ -12,7 +12,7 @@ from pandas.api.extensions import ExtensionArray
 from scipy.sparse import csr_array, hstack
 
 from capbias_core.aggregate import IMAGES, Counts, intervals, unlabelled
-from capbias_core.aggregate.columns import column_intervals
+from capbias_core.aggregate.resampling import column_intervals
 from capbias_core.attributes import need_words
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import NEUTRAL, NOTHING_MORE, Job, Metric, Needs, Outcome, estimates_of, zero

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Counts
-from capbias_core.aggregate.verdict import verdict_of
+from capbias_core.aggregate.estimate import verdict_of
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name, estimates_of

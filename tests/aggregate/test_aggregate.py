@@ -8,9 +8,9 @@ import pytest
 from scipy.stats import binomtest
 
 from capbias_core.aggregate import Counts, Estimate, rank
-from capbias_core.aggregate.bootstrap import resampled_sums
 from capbias_core.aggregate.estimate import intervals, quotient
 from capbias_core.aggregate.ranking import LEAST_SHARED, holm
+from capbias_core.aggregate.resampling import resampled_sums
 from capbias_core.measures.training import Guesses
 from capbias_core.metrics.share import difference, share
 from capbias_core.present.sentence import told_apart
@@ -108,7 +108,7 @@ def test_drawing_patterns_is_drawing_images():
 def test_draws_do_not_depend_on_the_size_of_a_chunk(monkeypatch, copies):
     columns = np.repeat(np.random.default_rng(0).random((50 // copies, 2)), copies, axis=0)
     whole = resampled_sums(columns, 7, 40)
-    monkeypatch.setattr("capbias_core.aggregate.bootstrap.CHUNK", 150)
+    monkeypatch.setattr("capbias_core.aggregate.resampling.CHUNK", 150)
     assert resampled_sums(columns, 7, 40) == pytest.approx(whole)
     assert np.all(whole.std(axis=0) > 0)
 

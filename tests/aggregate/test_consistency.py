@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
-from capbias_core.aggregate.consistency import coefficient_of_variation, conflict_score, pearson
+from capbias_core.aggregate.comparison import coefficient_of_variation, conflict_score, pearson
 from capbias_core.analysis.consistency import agreement, alignment, consistency, variation
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results, read_results

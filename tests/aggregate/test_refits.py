@@ -8,7 +8,7 @@ import pytest
 
 from capbias_core.aggregate import REFITS, Counts, Estimate, rank
 from capbias_core.aggregate.ranking import BY_SEED, compact_letters
-from capbias_core.aggregate.refits import refit_interval, refit_p
+from capbias_core.aggregate.resampling import refit_interval, refit_p
 from capbias_core.measures.training import Guesses
 from capbias_core.metrics.share import difference, share
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from capbias_core.aggregate import Counts, Estimate, cross_fitting
-from capbias_core.aggregate.estimate import BOOTSTRAP_SEED
+from capbias_core.aggregate.resampling import BOOTSTRAP_SEED
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import estimates_of
