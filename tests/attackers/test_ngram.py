@@ -8,7 +8,7 @@ import pytest
 from capbias_core.attackers import ATTACKERS, PRETRAINED, attacker_entry, load_attacker, logistic
 from capbias_core.attackers.base import probabilities, task_probabilities
 from capbias_core.attackers.logistic import fit_columns
-from capbias_core.attackers.ngram import NgramAttacker, word_contributions
+from capbias_core.attackers.ngram import LinearModel, NgramAttacker
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.types import silent
 
@@ -210,15 +210,13 @@ def test_held_out_captions_teach_nothing():
 
 
 def test_contributions_share_each_gram_among_its_words_and_places():
-    columns = {"a": 0, "dog": 1, "a dog": 2, "dog a": 3, "unseen": 4}
-    weights = np.array([[1.0], [10.0], [0.2], [4.0], [99.0]])
-    shares = word_contributions(["a", "dog", "a", "dog"], columns, weights)
+    corpus = NgramAttacker().corpus(["", "a dog a dog", ""])
+    assert corpus.ngrams.terms == ["<>", "a", "a dog", "dog", "dog a"]
+    model = LinearModel(np.array([[99.0], [1.0], [0.2], [10.0], [4.0]]), np.zeros(1))
+    empty, shares = model.contributions(corpus, np.array([2, 1])).words
     # a: 1 over two places; dog: 10 over two; "a dog": 0.2 over two places of two words; "dog a": 4 over two words.
-    first_a, second_a = 0.5 + 0.05, 0.5 + 0.05 + 2
-    first_dog, second_dog = 5 + 0.05 + 2, 5 + 0.05
-    assert shares[:, 0] == pytest.approx([first_a, first_dog, second_a, second_dog])
-    assert shares.sum() == pytest.approx(1 + 10 + 0.2 + 4)
-    assert word_contributions([], columns, weights).shape == (0, 1)
+    assert shares[:, 0] == pytest.approx([0.5 + 0.05, 5 + 0.05 + 2, 0.5 + 0.05 + 2, 5 + 0.05])
+    assert shares.sum() == pytest.approx(1 + 10 + 0.2 + 4) and empty.shape == (0, 1)
 
 
 @pytest.mark.parametrize("n_values", [2, 3])
