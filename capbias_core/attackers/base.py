@@ -163,10 +163,10 @@ def fit_many(
 
 
 def probabilities(logits: np.ndarray) -> np.ndarray:
-    """(n, C) logits to (n, K) probabilities: logistic for C = 1, softmax for C = K. Raises ValueError for logits that
-    are no finite numbers, which would pass for a guess at random."""
+    """(n, C) logits to (n, K) probabilities: logistic for C = 1, softmax for C = K. Raises ValueError for non-finite
+    logits, which would pass for a guess at random."""
     if not np.isfinite(logits).all():
-        raise ValueError("logits that are no finite numbers")
+        raise ValueError("non-finite logits")
     if logits.shape[1] == 1:
         logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
     shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
