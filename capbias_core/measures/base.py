@@ -159,21 +159,21 @@ class Metric:
 
 def with_gaps(*metrics: Metric, source: str = LOTUS) -> tuple[Metric, ...]:
     """Metrics of captions, each with the gap between the groups of the attribute after it. source: of the gaps."""
-    return tuple(own for metric in metrics for own in (metric, gap_metric(metric, source)))
+    return tuple(row for metric in metrics for row in (metric, gap_metric(metric, source)))
 
 
 def gap_metric(whole: Metric, source: str) -> Metric:
     """The difference of a metric between the groups of the attribute."""
-    own, top = whole.short, whole.range[1] - whole.range[0]
+    short, top = whole.short, whole.range[1] - whole.range[0]
     return Metric(
         f"{whole.name}_gap",
-        f"difference in {own} between groups",
+        f"difference in {short} between groups",
         whole.scale,
         zero,
         "neutral",
         (-top, top),
         source,
-        f"{own[0].upper()}{own[1:]} on the images of the second value minus {own} on those of the first; of more "
+        f"{short[0].upper()}{short[1:]} on the images of the second value minus {short} on those of the first; of more "
         "values the largest minus the smallest, which is above 0 by chance alone. The images of the groups differ too.",
         digits=whole.digits,
         needs=whole.needs,
@@ -222,7 +222,7 @@ class Group:
 
 def group_of(name: str, title: str, metrics: Iterable[Metric], default: bool = False) -> Group:
     """These metrics under one name."""
-    return Group(name, title, tuple(own.name for own in metrics), default)
+    return Group(name, title, tuple(metric.name for metric in metrics), default)
 
 
 AnyMetric = TypeVar("AnyMetric", bound=Metric)
@@ -231,9 +231,9 @@ AnyMetric = TypeVar("AnyMetric", bound=Metric)
 def by_name(*metrics: AnyMetric) -> dict[str, AnyMetric]:
     """Metrics by name, in order. Raises CapbiasError for a name that comes twice."""
     found: dict[str, AnyMetric] = {}
-    for own in metrics:
-        if found.setdefault(own.name, own) is not own:
-            raise taken_twice("metric", own.name, ["one measure"])
+    for metric in metrics:
+        if found.setdefault(metric.name, metric) is not metric:
+            raise taken_twice("metric", metric.name, ["one measure"])
     return found
 
 

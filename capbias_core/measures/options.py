@@ -74,7 +74,7 @@ class Options:
     @classmethod
     def about(cls) -> dict[str, Option]:
         """Every choice by name, in order."""
-        return {own.name: own.metadata["option"] for own in fields(cls)}
+        return {choice.name: choice.metadata["option"] for choice in fields(cls)}
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
@@ -87,11 +87,11 @@ class Options:
 
     def to_dict(self) -> dict[str, Any]:
         """The choices in a run's key: those that differ from their default, and those that are always in it."""
-        chosen = ((own, getattr(self, own.name)) for own in fields(self))
+        chosen = ((choice, getattr(self, choice.name)) for choice in fields(self))
         return {
-            own.name: list(value) if isinstance(value, tuple) else value
-            for own, value in chosen
-            if own.metadata["option"].kept or value != own.default
+            choice.name: list(value) if isinstance(value, tuple) else value
+            for choice, value in chosen
+            if choice.metadata["option"].kept or value != choice.default
         }
 
     def with_(self, **changed: Any) -> Self:

@@ -19,18 +19,18 @@ from capbias_core.types import RESULT_COLUMNS
 
 def _found() -> dict[str, Measure]:
     modules = [
-        import_module(f"{package.__name__}.{own.name}")
-        for own in pkgutil.iter_modules(package.__path__)
-        if own.name != "registry"
+        import_module(f"{package.__name__}.{found.name}")
+        for found in pkgutil.iter_modules(package.__path__)
+        if found.name != "registry"
     ]
     measures = []
     for module in modules:
         measures += getattr(module, "MEASURES", None) or ([module.MEASURE] if hasattr(module, "MEASURE") else [])
-    names = [own.name for own in measures]
+    names = [measure.name for measure in measures]
     if twice := [name for name in names if names.count(name) > 1]:
         raise taken_twice("measure", twice[0], ["measures/"])
     check(measures)
-    return {own.name: own for own in sorted(measures, key=lambda own: (own.place, own.name))}
+    return {measure.name: measure for measure in sorted(measures, key=lambda one: (one.place, one.name))}
 
 
 # Columns of tables of scores, whose names no metric can have.
@@ -88,11 +88,11 @@ def check(measures: list[Measure]) -> None:
 # Name -> measure, in the order in which they are shown.
 MEASURES: dict[str, Measure] = _found()
 # Name -> metric, in the same order.
-METRICS: dict[str, Metric] = {row.name: row for own in MEASURES.values() for row in own.metrics}
+METRICS: dict[str, Metric] = {row.name: row for measure in MEASURES.values() for row in measure.metrics}
 # What a user asks for by one name.
-GROUPS: dict[str, Group] = {group.name: group for own in MEASURES.values() for group in own.groups}
+GROUPS: dict[str, Group] = {group.name: group for measure in MEASURES.values() for group in measure.groups}
 DEFAULT_GROUPS = tuple(name for name, group in GROUPS.items() if group.default)
-_MEASURE_OF = {row.name: own for own in MEASURES.values() for row in own.metrics}
+_MEASURE_OF = {row.name: measure for measure in MEASURES.values() for row in measure.metrics}
 
 # Names in lower case, by which users ask for metrics. A group that is called as its first metric takes that name.
 _BY_NAME = {name.lower(): row for name, row in METRICS.items()}
