@@ -62,7 +62,7 @@ from capbias_core.measures.alignment import DELTAS, NO_JAVA, of_same_images, swe
 from capbias_core.measures.options import Attacked
 from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics
 from capbias_core.metrics.caption_quality import has_java
-from capbias_core.prepare import masked_captions, tokenize, vocabulary
+from capbias_core.prepare import Tokens
 from capbias_core.prepare.align import neighbours
 from capbias_core.prepare.shorten import cut_text
 from capbias_core.present.cells import BEYOND, BY_VALUE, beyond_table, by_value_table, no_beyond
@@ -415,11 +415,10 @@ def align(
         labelled = labels_for(table, masked, details["column"], details["mapping"]).values.index
         frames = [frame[frame["image_id"].isin(labelled)] for frame in frames]
     human = of_same_images(*frames)
-    texts, model_texts = (
-        masked_captions(frame["caption"], masked) if masked else [" ".join(tokenize(text)) for text in frame["caption"]]
-        for frame in (human, frames[1])
-    )
-    words, known = vocabulary(texts), vocabulary(model_texts)
+    texts, model_texts = (Tokens.of(frame["caption"]) for frame in (human, frames[1]))
+    if masked:
+        texts, model_texts = texts.masked(masked), model_texts.masked(masked)
+    words, known = frozenset(texts.words), frozenset(model_texts.words)
     near = neighbours(words, known, read_vectors(Path(vectors), words | known))
     if not has_java():
         say(f"note: {NO_JAVA}")

@@ -13,9 +13,17 @@ from capbias_core.aggregate import Counts
 from capbias_core.attackers.base import Attacker
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Job, Metric, Outcome
-from capbias_core.measures.guesses import HUMAN, MODEL, amplification, score
 from capbias_core.measures.options import Photographed, Split80, Trained, option
-from capbias_core.measures.training import AttackerTrainer, CaptionList, caption_lists, unread_notes
+from capbias_core.measures.training import (
+    HUMAN,
+    MODEL,
+    AttackerTrainer,
+    CaptionList,
+    amplification,
+    caption_lists,
+    score,
+    unread_notes,
+)
 from capbias_core.prepare import balanced_split
 from capbias_core.prepare.split import SPLIT, child_seed, random_order
 from capbias_core.types import Split
@@ -130,8 +138,11 @@ def judge_inputs(job: Job, files: dict[str, Path], mask: Callable, broken: dict[
     """
     images = [image for image in files if image not in broken]
     y, k = job.codes(images), len(job.attribute.values)
-    frames = [job.frame, *([job.references()] if job.spec.references else [])]
-    model, *human = [caption_lists(frame, images, y, k, mask) for frame in frames]
+    model = caption_lists(job.frame, mask(job.tokens(job.frame)), images, y, k)
+    human = []
+    if job.spec.references:
+        frame = job.references()
+        human = [caption_lists(frame, mask(job.reference_tokens(frame)), images, y, k)]
     notes = (
         *_left_out(len(_captioned(job)), len(files), broken),
         *unread_notes("the model's captions", model),

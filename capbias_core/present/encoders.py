@@ -12,8 +12,15 @@ from html import escape
 
 import pandas as pd
 
-from capbias_core.aggregate.consistency import name_key
-from capbias_core.aggregate.sensitivity import ABOVE, BELOW, LEAST_ENCODERS, OPEN, Sensitivity, ranks_by_encoder
+from capbias_core.aggregate.comparison import (
+    ABOVE,
+    BELOW,
+    LEAST_ENCODERS,
+    OPEN,
+    Sensitivity,
+    name_key,
+    ranks_by_encoder,
+)
 from capbias_core.analysis.consistency import CLEAR
 from capbias_core.analysis.encoders import Series
 from capbias_core.errors import need

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from capbias_core.prepare.tasks import Encoded, encode_rows
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.whole_files import whole_file
 from capbias_core.workspace.store import Workspace
 
@@ -22,17 +22,17 @@ FORM = 1  # to be raised where `tokenize` gives other tokens, or the file has an
 COLUMN = "tokens"
 
 
-def kept_tokens(workspace: Workspace, digest: str) -> Encoded:
-    """The captions of a kept set, all of them in their order, as `encode` gives them. Raises CapbiasError where they
+def kept_tokens(workspace: Workspace, digest: str) -> Tokens:
+    """The captions of a kept set, all of them in their order, as `Tokens.of` gives them. Raises CapbiasError where they
     are gone."""
     with suppress(OSError, pa.ArrowException, KeyError):
         return _read(_file(workspace, digest))
     return keep_tokens(workspace, digest, workspace.frame(digest))
 
 
-def keep_tokens(workspace: Workspace, digest: str, frame: pd.DataFrame) -> Encoded:
+def keep_tokens(workspace: Workspace, digest: str, frame: pd.DataFrame) -> Tokens:
     """Make the tokens of a kept set, and keep them where that can be done. frame: the set."""
-    found = encode_rows(frame)
+    found = Tokens.of(frame["caption"])
     with suppress(OSError):
         _write(_file(workspace, digest), found)
     return found
@@ -42,17 +42,16 @@ def _file(workspace: Workspace, digest: str) -> Path:
     return workspace.beside(digest, f"tokens-{FORM}.arrow")
 
 
-def _write(path: Path, encoded: Encoded) -> None:
-    words = pa.DictionaryArray.from_arrays(pa.array(encoded.codes), pa.array(list(encoded.vocabulary), pa.string()))
-    table = pa.table({COLUMN: pa.LargeListArray.from_arrays(pa.array(encoded.start), words)})
+def _write(path: Path, tokens: Tokens) -> None:
+    words = pa.DictionaryArray.from_arrays(pa.array(tokens.codes), pa.array(tokens.words, pa.string()))
+    table = pa.table({COLUMN: pa.LargeListArray.from_arrays(pa.array(tokens.start), words)})
     with whole_file(path) as own, pa.OSFile(str(own), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
 
 
-def _read(path: Path) -> Encoded:
+def _read(path: Path) -> Tokens:
     """Nothing of the lists is copied: they stay in the file, and only what is read of them is in memory."""
     lists = pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)[COLUMN]
     words = lists.values
-    tokens = words.dictionary.to_pylist()
     codes, start = (own.to_numpy(zero_copy_only=True) for own in (words.indices, lists.offsets))
-    return Encoded(codes, start.astype(np.int64, copy=False), dict(zip(tokens, range(len(tokens)), strict=True)))
+    return Tokens(codes, start.astype(np.int64, copy=False), words.dictionary.to_pylist())

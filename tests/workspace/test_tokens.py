@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capbias_core.prepare.tasks import Encoded, encode
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.workspace import tokens
 from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.tokens import FORM, kept_tokens
@@ -22,12 +22,9 @@ def kept(folder, captions=CAPTIONS):
     return workspace, workspace.keep("captions", "m", frame, "c", "s")
 
 
-def said(encoded: Encoded) -> list[list[str]]:
-    words = list(encoded.vocabulary)
-    assert list(encoded.vocabulary.values()) == list(range(len(words)))
-    return [
-        [words[code] for code in encoded.codes[a:b]] for a, b in zip(encoded.start[:-1], encoded.start[1:], strict=True)
-    ]
+def said(encoded: Tokens) -> list[list[str]]:
+    assert list(encoded.vocabulary.values()) == list(range(len(encoded.words)))
+    return [caption.split() for caption in encoded]
 
 
 TOKENS = [
@@ -42,21 +39,21 @@ TOKENS = [
 def test_what_is_kept_is_what_the_captions_say(tmp_path, monkeypatch):
     workspace, item = kept(tmp_path)
     assert said(kept_tokens(workspace, item.hash)) == TOKENS
-    monkeypatch.setattr(tokens, "encode_rows", None)  # the second time nothing is made
+    monkeypatch.setattr(tokens, "keep_tokens", None)  # the second time nothing is made
     again = kept_tokens(workspace, item.hash)
-    assert said(again) == TOKENS and again.vocabulary == encode(CAPTIONS).vocabulary
-    assert again.n == 5 and again.caption.tolist() == encode(CAPTIONS).caption.tolist()
+    assert said(again) == TOKENS and again.words == Tokens.of(CAPTIONS).words
+    assert len(again) == 5 and again.caption.tolist() == Tokens.of(CAPTIONS).caption.tolist()
 
 
 @pytest.mark.parametrize("places", [[0, 2, 4], [4, 0], [1], [], [0, 1, 2, 3, 4]])
 def test_some_of_the_captions_are_as_if_they_were_all(tmp_path, places):
     workspace, item = kept(tmp_path)
     some, alone = (
-        kept_tokens(workspace, item.hash).of(np.array(places, dtype=int)),
-        encode([CAPTIONS[own] for own in places]),
+        kept_tokens(workspace, item.hash).rows(np.array(places, dtype=int)),
+        Tokens.of([CAPTIONS[own] for own in places]),
     )
     assert some.codes.tolist() == alone.codes.tolist() and some.start.tolist() == alone.start.tolist()
-    assert list(some.vocabulary.items()) == list(alone.vocabulary.items())
+    assert some.words == alone.words
 
 
 @pytest.mark.parametrize("left", [b"", b"no Arrow", None])
