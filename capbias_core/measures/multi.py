@@ -94,7 +94,7 @@ def _annotated(sides: Sequence[CaptionSide], job: Job) -> tuple[tuple[csr_array,
     objects = job.objects()
     need_words(job.attribute)
     if objects is None:
-        raise NotMeasurable("The objects of the images are not known.", "Load them with --objects.")
+        raise NotMeasurable("The objects of the images are not known.", "Load them.", "objects")
     images = sides[0].images
     table, on_image = objects_of(images, objects)
     names, combined = combinations(table, [on_image[side.image] for side in sides], _least(sides))

@@ -100,13 +100,12 @@ def checked(name: str, value: Any, about: Option) -> Any:
         return value
     if about.several or isinstance(value, list | tuple):
         return tuple(value)
-    shown = about.flag or name.replace("_", " ")
     if about.known and value not in about.known:
-        raise unknown_name(shown.removeprefix("--"), value, about.known)
+        raise unknown_name(name.replace("_", " "), value, about.known)
     if bounds := bounds_text(about):
         number = value if isinstance(value, int | float) and not isinstance(value, bool) else None
         if number is None or not _within(number, about):
-            raise CapbiasError(f"{shown} must be {bounds}, not {value}.", "Give another number, or leave it out.")
+            raise CapbiasError(f"{name} must be {bounds}, not {value}.", "Give another number, or leave it out.", name)
     return value
 
 
