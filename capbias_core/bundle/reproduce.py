@@ -236,7 +236,7 @@ def _keep(workspace: Workspace, bundle: Bundle, frames: dict[str, pd.DataFrame])
         hidden = sorted({item["kind"] for item in missing} - set(FROM_FILES))
         hint = f"Ask for a bundle with its data: no file is {' or '.join(hidden)}." if hidden else ""
         raise CapbiasError(
-            f"The bundle lacks {named}.", hint or "Name the unchanged files that these were read from, with --data."
+            f"The bundle lacks {named}.", hint or "Name the unchanged files that these were read from.", "data"
         )
     for item in bundle.items:
         if item["content"] and (column := table_fault(item, frames[item["content"]])):

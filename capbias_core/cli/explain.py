@@ -14,8 +14,7 @@ from capbias_core.analysis.read import caption_scores, stored_attackers, words_t
 from capbias_core.api import Asked
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.what_if import apply_edit, parse_edit
-from capbias_core.cli.flags import ANSWER, WHAT, Flags, Positive, choices_of, command, flag, given
-from capbias_core.cli.flags import ATTACKERS as ATTACKER_FLAGS
+from capbias_core.cli.flags import ANSWER, UNTRAINED, WHAT, Flags, Positive, Training, command, flag, given
 from capbias_core.cli.inputs import InputFlags, inputs
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.terminal import DONE, say, show
@@ -46,11 +45,6 @@ to the logit.""",
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training(choices_of(Attacked, "attacker", "device", "deterministic", "merge_masks", group=ATTACKER_FLAGS)):
-    """Choices of attackers."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Question:
     """What to explain: the whole set, one image or any caption."""
 
@@ -77,7 +71,7 @@ def explain(
     *,
     flags: Annotated[InputFlags, Flags],
     question: Annotated[Question, Flags] = Question(),
-    training: Annotated[Training, Flags] = Training(),
+    training: Annotated[Training, Flags] = UNTRAINED,
 ) -> int:
     """Show the words that carry the bias, and the effect of edits."""
     chosen = given(training, Attacked)

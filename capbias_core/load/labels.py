@@ -63,7 +63,8 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
     if image_id is None or not labelled:
         raise CapbiasError(
             f"{file} has no column of image IDs beside columns of labels; its columns are {listed(names)}.",
-            "Name the column of image IDs with --image-id-column, or on the Data page.",
+            "Name the column of image IDs.",
+            "image_id_column",
         )
     who = annotator_column(name for name in names if name != image_id)
     if who and who not in labelled:

@@ -286,7 +286,7 @@ def _multi_annotated(sides: Sequence[CaptionSide], objects: pd.Series | None) ->
     """T->A: objects on images, and values that captions name."""
     need_words(sides[0].attribute)
     if objects is None:
-        raise NotMeasurable("The objects of the images are not known.", "Load them with --objects.")
+        raise NotMeasurable("The objects of the images are not known.", "Load them.", "objects")
     images = sides[0].images
     _, on_image = objects_of(images, objects)
     combined, note = combinations([on_image[side.image] for side in sides], sides[0])

@@ -167,7 +167,7 @@ def _value_named(job: Job, sides: Sequence[CaptionSide], drawn: list[np.ndarray]
     images, objects = sides[0].images, job.objects()
     need_words(job.attribute)
     if objects is None:
-        raise NotMeasurable("The objects of the images are not known.", "Load them with --objects.")
+        raise NotMeasurable("The objects of the images are not known.", "Load them.", "objects")
     _, on_image = objects_of(images, objects)
     features = on_image[:, common_objects(on_image)].toarray().astype(float)
     model, human = (side.values[own].toarray() for side, own in zip(sides, drawn, strict=True))

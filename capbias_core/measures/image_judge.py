@@ -178,7 +178,8 @@ def splits_of(job: Job, images: Sequence[str], trained: bool) -> list[Split]:
         raise CapbiasError(
             f"A judge needs {LEAST_TO_TRAIN} labelled photographs with captions of each value to train on, but of the "
             f"{len(images):,} there are {each}.",
-            "Load more photographs, or use a pretrained captioner, which is not trained: --judge FOLDER.",
+            "Load more photographs, or use a pretrained captioner, which is not trained.",
+            "judge",
         )
     return [balanced_split(y, k, seed, job.options.test_share, images) for seed in job.spec.seeds]
 
@@ -273,7 +274,7 @@ def _notes(job: Job, split: Split, images: int) -> tuple[str, ...]:
     if photographs_shown(job) == UNMASKED:
         notes.append(
             f"The photographs are not masked: they show the person, so the judge sees {job.attribute.name} itself. The "
-            "paper masks them; mask photographs first, and name them with --photographs."
+            "paper masks them. Mask photographs first, and name the masked ones."
         )
     if train:
         notes.append(

@@ -109,13 +109,12 @@ def checked(name: str, value: Any, about: Option) -> Any:
         return value
     if about.several or isinstance(value, list | tuple):
         return tuple(value)
-    shown = about.flag or name.replace("_", " ")
     if about.known and value not in about.known:
-        raise unknown_name(shown.removeprefix("--"), value, about.known)
+        raise unknown_name(name.replace("_", " "), value, about.known)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if about.limits and not (number and all(test(value, bound) for _, bound, test in about.limits)):
         raise CapbiasError(
-            f"{shown} must be {bounds_text(about)}, not {value}.", "Give another number, or leave it out."
+            f"{name} must be {bounds_text(about)}, not {value}.", "Give another number, or leave it out.", name
         )
     return value
 

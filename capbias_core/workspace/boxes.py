@@ -52,9 +52,7 @@ def weights_option(
     if isinstance(name, dict):
         return name
     if not name:
-        raise CapbiasError(
-            "No detector is named.", "Name a file of weights, or one that ultralytics knows, with --weights."
-        )
+        raise CapbiasError("No detector is named.", "Name a file of weights, or one that ultralytics knows.", "weights")
     found = find_weights(name, folder or workspace.folder / WEIGHTS)
     return register_model(workspace, found.name, found.path, found.digest)
 

@@ -373,12 +373,12 @@ def caption_sets(part: Part) -> dict[str, pd.DataFrame]:
     name, sets, frame, table = part.file.item_name, part.file.sets, part.frame, part.reading.table
     assert frame is not None and table is not None
     if sets not in SETS:
-        raise unknown_name("--sets", sets, SETS)
+        raise unknown_name("choice of sets", sets, SETS)
     if part.kind != CAPTIONS or sets == SAMPLES:
         return {name: frame}
     if sets == BY_PROMPT and not table.prompts:
         raise CapbiasError(
-            f"{part.file.title} has no column with two or more prompts.", "Use --sets samples or --sets each."
+            f"{part.file.title} has no column with two or more prompts.", "Choose samples or each.", "sets"
         )
     number = frame["caption_index"].to_numpy() if sets == EACH else pd.factorize(pd.Series(table.prompts))[0]
     stem = name if sets == EACH else f"{name} prompt"
@@ -406,7 +406,7 @@ def frames_of(part: Part) -> list[tuple[str, pd.DataFrame, dict]]:
         ]
     if not file.mapping:
         raise CapbiasError(
-            f"No column of {file.title} is mapped to a protected attribute.", "Name one with --attribute NAME=COLUMN."
+            f"No column of {file.title} is mapped to a protected attribute.", "Name one, as NAME=COLUMN.", "attribute"
         )
     # Several columns of one attribute are labels by several annotators: a table each, so that they can be compared.
     counts = Counter(own["attribute"]["name"] for own in file.mapping)

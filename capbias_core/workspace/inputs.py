@@ -56,7 +56,8 @@ Tell = Callable[[str], None]
 CONSTANT, CONTEXTUAL = "constant", "contextual"
 ALIGNMENTS = (CONSTANT, CONTEXTUAL)
 UNNAMED = "captions"  # the captioner of a table or list without a name
-FLAGS = {CAPTIONS: "--captions", REFERENCES: "--references", LABELS: "--labels", OBJECTS: "--objects"}
+# The argument of `capbias.score` that takes a kind of file.
+ARGUMENTS = {CAPTIONS: "captions", REFERENCES: "references", LABELS: "labels", OBJECTS: "objects"}
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def caption_files(given: Any, **more: Any) -> list[File]:
     ['mine']
     """
     if given is None or (isinstance(given, Mapping | Sequence) and not len(given)):
-        raise CapbiasError("No captions were given.", "Name one or more caption files (--captions).")
+        raise CapbiasError("No captions were given.", "Name one or more caption files.", "captions")
     if isinstance(given, Mapping) and "annotations" not in given:
         return [source_file(own, CAPTIONS, checked_name(str(name)), **more) for name, own in given.items()]
     many = isinstance(given, Sequence) and not isinstance(given, str)
@@ -166,7 +167,10 @@ def resolve(
     if not captions:
         raise CapbiasError(
             f"No file holds captions of a model ({'; '.join(map(describe, parts))}).",
-            "Name it with --captions, and its columns with --image-id-column and --caption-column if needed.",
+            "Name it, and its columns if needed.",
+            "captions",
+            "image_id_column",
+            "caption_column",
         )
     references = _references(parts, tell)
     objects = _one(parts, OBJECTS)
@@ -177,14 +181,15 @@ def resolve(
             raise CapbiasError(
                 f"No image of {part.file.title} is in {labels.file.title} "
                 f"({part.reading.near or f'{_examples(part.images)} here, {_examples(labels.images)} there'}).",
-                "Check that the files belong together, or name the column of image IDs (--image-id-column).",
+                "Check that the files belong together, or name the column of image IDs.",
+                "image_id_column",
             )
     if references:
         for part in captions:
             if _several(part) and not _several(references):
                 tell(
                     f"warning: {part.file.title} has several captions per image and {references.file.title} has one. "
-                    "If they are swapped, swap --captions and --references."
+                    "Are captions and references swapped?"
                 )
     items = store(workspace, collection, chosen)
     names = {kind: [item.name for item in items if item.kind == kind] for kind in (CAPTIONS, REFERENCES, OBJECTS)}
@@ -247,7 +252,7 @@ def _by_name(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -
     human = [item.name for item in items if item.kind == REFERENCES]
     if not names.get(REFERENCES) and len(human) > 1:
         raise CapbiasError(
-            f"{collection} has {len(human)} sets of references: {', '.join(human)}.", "Name one with --references."
+            f"{collection} has {len(human)} sets of references: {', '.join(human)}.", "Name one.", "references"
         )
     wanted = set(names.get(CAPTIONS) or sets)
     for item in items:
@@ -275,7 +280,7 @@ def _one(parts: Sequence[Part], kind: str) -> Part | None:
     named = [part for part in among if part.file.kind] or among
     if len(named) > 1:
         files = ", ".join(part.file.title for part in among)
-        raise CapbiasError(f"Several files hold {TITLES[kind]}: {files}.", f"Name the one to use with {FLAGS[kind]}.")
+        raise CapbiasError(f"Several files hold {TITLES[kind]}: {files}.", "Name the one to use.", ARGUMENTS[kind])
     return named[0] if named else None
 
 
@@ -291,7 +296,7 @@ def _references(parts: Sequence[Part], tell: Tell) -> Part | None:
         if part.kind == CAPTIONS and not part.file.kind and part.reading.hint:
             tell(
                 f"note: {part.file.title} is taken as captions of a model. If people wrote them "
-                f"({part.reading.hint}), name it with --references."
+                f"({part.reading.hint}), name it as references."
             )
     return None
 
@@ -304,22 +309,28 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
     having = [part for part in tables if part.frame is not None and _has_column(part.frame, given)]
     if len(having) > 1:
         files = ", ".join(part.file.title for part in having)
-        raise CapbiasError(f"Several tables have labels of {given.attribute}: {files}.", "Name one with --labels.")
+        raise CapbiasError(f"Several tables have labels of {given.attribute}: {files}.", "Name one.", "labels")
     if not having and rule and not given.attribute_column:
         if error := next(filter(None, (_misplaced(part, parts) for part in tables)), None):
             raise error
         if not any(part.kind == REFERENCES for part in parts):
             raise CapbiasError(
                 f"There are no labels of {rule.name}, and no human captions to derive them from.",
-                "Name a table with --labels or human captions with --references.",
+                "Name a table of labels, or human captions.",
+                "labels",
+                "references",
             )
         if given.values:
-            raise CapbiasError(f"{rule.name} has its own values.", "Leave --values out.")
+            raise CapbiasError(
+                f"Only labels of a column can be chosen; {rule.name} has fixed values.",
+                "Leave the choice out.",
+                "values",
+            )
         for part in tables:
             tell(f"no column of {part.file.title} is called {' or '.join(rule.columns or (rule.name,))}")
         return None
     if not tables:
-        raise CapbiasError("There are no labels.", "Name a table with one row per image (--labels).")
+        raise CapbiasError("There are no labels.", "Name a table with one row per image.", "labels")
     table = having[0] if having else tables[0]
     assert table.frame is not None
     try:
@@ -332,7 +343,7 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
         raise
     table = replace(table, file=replace(table.file, mapping=(details,)))
     others = [] if given.attribute_column else also_holding(table.frame, details)
-    also = f"; not used: {', '.join(others)} (choose with --attribute-column)" if others else ""
+    also = f"; not used: {', '.join(others)}" if others else ""
     name = details["attribute"]["name"]
     tell(f"labels: {name} from the column {details['column']} of {table.file.title}{also}")
     for line in [*compared_lines(table.frame, details, folder), dropped_line(table.frame, details)]:
@@ -375,10 +386,14 @@ def _misplaced(part: Part, parts: Sequence[Part]) -> CapbiasError | None:
     for other in parts:
         if other is not part and other.file.kind == holds and other.reading.guess == role:
             return CapbiasError(
-                f"{part.file.title} and {other.file.title} are swapped.", f"Swap {FLAGS[role]} and {FLAGS[holds]}."
+                f"{part.file.title} and {other.file.title} are swapped.",
+                "Swap them.",
+                ARGUMENTS[role],
+                ARGUMENTS[holds],
             )
-    hint = f"Name it with {FLAGS[holds]}." if holds in FLAGS else ""
-    return CapbiasError(f"{part.file.title} holds {TITLES[holds]}, not {TITLES[role]}.", hint)
+    named = [ARGUMENTS[holds]] if holds in ARGUMENTS else []
+    hint = "Name it as such." if named else ""
+    return CapbiasError(f"{part.file.title} holds {TITLES[holds]}, not {TITLES[role]}.", hint, *named)
 
 
 def warn(reports: Iterable[ImportReport], tell: Tell) -> None:
@@ -410,7 +425,9 @@ def keep_people(workspace: Workspace, source: Source, collection: str, tell: Tel
 def _detect_objects(workspace: Workspace, collection: str, given: Inputs, tell: Tell, progress: Progress) -> str:
     """Store the boxes and the objects that a detector finds on the photographs; the name of the objects."""
     if any(file.kind == OBJECTS for file in given.files) or not given.photographs:
-        raise CapbiasError("--weights needs --photographs, and --objects replaces it.", "Leave one out.")
+        raise CapbiasError(
+            "A detector finds objects on photographs, unless they are given.", "Leave one out.", "weights", "objects"
+        )
     option = weights_option(workspace, given.weights, default_folder() / WEIGHTS)  # a download outlives this workspace
     folder = checked_path(given.photographs)
     pictures = find_pictures(folder)
@@ -449,17 +466,19 @@ def _check_alignment(given: Inputs) -> None:
         raise unknown_name("alignment", given.alignment, ALIGNMENTS)
     if given.delta is not None:
         check_delta(given.delta)
-    stray = [f"--{name}" for name in ("vectors", "delta") if getattr(given, name) is not None]
+    stray = [name for name in ("vectors", "delta") if getattr(given, name) is not None]
     if stray and given.alignment == CONSTANT:
-        raise CapbiasError(f"{' and '.join(stray)} needs contextual alignment.", "Add --alignment contextual.")
+        raise CapbiasError(
+            f"Contextual alignment alone reads {' and '.join(stray)}.", "Ask for it.", "alignment", *stray
+        )
     if given.alignment == CONTEXTUAL and not given.vectors and given.names is None:
-        raise CapbiasError("Contextual alignment needs word vectors.", "Name a file with --vectors.")
+        raise CapbiasError("Contextual alignment needs word vectors.", "Name a file.", "vectors")
 
 
 def check_delta(delta: float) -> None:
     """Raises CapbiasError for a number that is no cosine distance."""
     if not 0 <= delta <= 2:
-        raise CapbiasError(f"--delta {delta:g} is not a cosine distance (0 to 2).", f"The paper on DBAC uses {DELTA}.")
+        raise CapbiasError(f"{delta:g} is not a cosine distance (0 to 2).", f"The paper on DBAC uses {DELTA}.", "delta")
 
 
 def _alignment(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -> dict[str, Any]:
@@ -471,7 +490,8 @@ def _alignment(workspace: Workspace, collection: str, given: Inputs, tell: Tell)
         if not given.vectors and len(names) != 1:
             raise CapbiasError(
                 f"{collection} has {len(names)} files of word vectors ({', '.join(names) or 'none'}).",
-                "Name one with --vectors, or import one: capbias import --kind vectors FILE.",
+                "Name one, or import one: capbias import --kind vectors FILE.",
+                "vectors",
             )
         item = workspace.item(VECTORS, str(given.vectors or names[0]), collection)
     else:

@@ -149,7 +149,7 @@ def resolve_attribute(
         attribute = _column_attribute(name, column, tuple(dict.fromkeys(values)) or values_among(counts[column]))
     elif values:
         raise CapbiasError(
-            f"--values chooses labels of a column, and {name} has its own values.", "Leave --values out."
+            f"Only labels of a column can be chosen; {name} has fixed values.", "Leave the choice out.", "values"
         )
     else:
         attribute = defined
@@ -247,7 +247,8 @@ def _no_column(attribute: Attribute, columns: Iterable[str]) -> CapbiasError:
     labels = f", and none holds labels such as {', '.join(attribute.values)}" if attribute.names_values else ""
     return CapbiasError(
         f"No column is called {names}{labels}; the columns are {', '.join(columns)}.",
-        "Name the column with --attribute-column, or choose it on the Data page.",
+        "Name the column.",
+        "attribute_column",
     )
 
 
@@ -256,7 +257,8 @@ def _column_attribute(name: str, column: str, values: tuple[str, ...]) -> Attrib
     if not 2 <= len(values) <= MOST_LABELS:
         raise CapbiasError(
             f"The column {column} has {counted(len(values), 'label')} to compare, not 2 to {MOST_LABELS}.",
-            "Choose labels with --values." if len(values) > 1 else "Name another column, or more of its labels.",
+            "Choose labels." if len(values) > 1 else "Name another column, or more of its labels.",
+            "values",
         )
     return plain_attribute(name, values)
 

@@ -56,9 +56,7 @@ def captioner_option(workspace: Workspace, name: str | ModelReference | None) ->
     if isinstance(name, dict):
         return name
     if not name:
-        raise CapbiasError(
-            "No captioner is named.", f"Give a folder, or one of {', '.join(PRESETS)}, with --captioner."
-        )
+        raise CapbiasError("No captioner is named.", f"Give a folder, or one of {', '.join(PRESETS)}.", "captioner")
     files = find_captioner(name)
     return register_model(workspace, files.name, files.path, files.digest)
 
@@ -84,9 +82,7 @@ def vectors_option(workspace: Workspace, file: str | ModelReference | None) -> M
     if isinstance(file, dict):
         return file
     if not file:
-        raise CapbiasError(
-            "No word vectors are named.", "Give a file (GloVe, word2vec or fastText) with --word-vectors."
-        )
+        raise CapbiasError("No word vectors are named.", "Give a file (GloVe, word2vec or fastText).", "word_vectors")
     path = Path(file)
     lower = path.stem.lower().replace("-", "_")
     name = next((known for known in ("gn_glove", *KNOWN) if known in lower), lower)

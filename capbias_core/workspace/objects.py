@@ -65,7 +65,8 @@ def chosen_objects(workspace: Workspace, collection: str, table: Item, asked: st
     if len(files) > 1:
         raise CapbiasError(
             f"{collection} has {len(files)} files of objects ({', '.join(files)}).",
-            "Choose one on the Scores page, or with --objects in a terminal; or delete the others.",
+            "Choose one, or delete the others.",
+            "objects",
         )
     name = _fullest(workspace, sources, table)
     return sources[name] if name else ""

@@ -32,7 +32,8 @@ def resolve_person_regions(
     if not found:
         raise CapbiasError(
             f"Where people are on the photographs of {collection!r} is not known.",
-            "Load outlines with import --kind segments, or find people with images detect; --people names files.",
+            "Load outlines (`capbias import --kind segments`), or detect people (`capbias images detect`).",
+            "people",
         )
     if name and name not in {item.name for item in found}:
         raise unknown_name("outlines or boxes", name, [item.name for item in found])
@@ -40,7 +41,7 @@ def resolve_person_regions(
     if len(chosen) > 1 and not name:
         names = ", ".join(own.name for own in chosen)
         raise CapbiasError(
-            f"{collection} has {len(chosen)} sets of {KINDS[chosen[0].kind]} ({names}).", "Name one with --people."
+            f"{collection} has {len(chosen)} sets of {KINDS[chosen[0].kind]} ({names}).", "Name one.", "people"
         )
     return PeopleReference(name=chosen[0].name, kind=chosen[0].kind, item=chosen[0].hash)
 

@@ -81,7 +81,8 @@ def frozen_photographs(
     if not photograph_sets(workspace, collection):
         raise CapbiasError(
             f"The photographs of the collection {collection!r} are not known.",
-            "Name their folder on the Data page, or with import --kind images; beside files with --photographs.",
+            "Name their folder, or load it (`capbias import FOLDER`).",
+            "photographs",
         )
     item = workspace.item(KIND, name or ORIGINALS, collection)
     folder = item.details["folder"]
@@ -102,7 +103,8 @@ def masked_so(workspace: Workspace, collection: str, condition: str | None) -> s
     folders = f"several folders ({', '.join(found)})" if found else "no folder"
     raise CapbiasError(
         f"{collection!r} has {folders} of photographs for captions of the condition {condition!r}.",
-        "Name one with --photographs; mask photographs with images mask, or name a folder with import --kind images.",
+        "Name one, mask photographs (`capbias images mask`), or load a folder (`capbias import FOLDER`).",
+        "photographs",
     )
 
 
@@ -117,7 +119,8 @@ def made_from(workspace: Workspace, collection: str, option: PhotographsReferenc
             return name
     raise CapbiasError(
         f"The photographs {option['name']!r} of these captions are no longer in {collection!r}, or have changed.",
-        "Caption the photographs again, or name those to read with --photographs.",
+        "Caption the photographs again, or name those to read.",
+        "photographs",
     )
 
 
