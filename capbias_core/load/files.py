@@ -73,7 +73,7 @@ def head_text(path: Path, head: bytes) -> str:
 
 
 @contextmanager
-def text_lines(path: Path) -> Iterator[io.TextIOBase]:
+def open_text(path: Path) -> Iterator[io.TextIOBase]:
     """The file as text, line by line with their ends as written. Raises CapbiasError if it is no text."""
     skip, encoding = encoding_of(read_head(path))
     with readable(path), path.open("rb") as raw:
@@ -86,7 +86,7 @@ def text_lines(path: Path) -> Iterator[io.TextIOBase]:
 
 def whole_text(path: Path) -> str:
     """The file as one text. Raises CapbiasError if it is none."""
-    with text_lines(path) as handle:
+    with open_text(path) as handle:
         return handle.read()
 
 

@@ -16,28 +16,12 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load import (
-    BOXES,
-    CAPTIONS,
-    LABELS,
-    OBJECTS,
-    REFERENCES,
-    SEGMENTS,
-    TITLES,
-    ImportReport,
-    Reading,
-    read_file,
-    read_records,
-    report_attributes,
-    report_boxes,
-    report_captions,
-    report_objects,
-    report_segments,
-    unknown_format,
-)
 from capbias_core.load.archives import unpacked
 from capbias_core.load.joining import join_ids, joined
+from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.places import checked_path
+from capbias_core.load.read import TITLES, Reading, read_file, read_records, unknown_format
+from capbias_core.load.report import PHOTOGRAPHS, ImportReport, report_table
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.types import Table, counted
 from capbias_core.workspace.conditions import condition_details
@@ -307,23 +291,10 @@ def _renamed(table: Table | None, mapping: Mapping[str, str], how: str) -> Table
 
 def _part(file: File, reading: Reading, held: Held, known: Mapping[str, set[str]]) -> Part:
     """A reading with its report."""
-    table, kind, name = reading.table, reading.kind, file.title
-    if table is None:
+    if reading.table is None:
         return Part(file, reading)
-    of = {other: images for other, images in known.items() if images}
-    if kind in (CAPTIONS, REFERENCES):
-        human = None if kind == REFERENCES else of.get(REFERENCES)
-        written = "reference" if kind == REFERENCES else "generated"
-        report = report_captions(table, name, of.get(LABELS), human, written)
-    elif kind == LABELS:
-        report = report_attributes(table, name, of.get(CAPTIONS))
-    elif kind == SEGMENTS:
-        report = report_segments(table, name, held.images.get("images"))
-    elif kind == BOXES:
-        report = report_boxes(table, name)
-    else:
-        report = report_objects(table, name, of.get(LABELS))
-    return Part(file, reading, report)
+    others = {**known, PHOTOGRAPHS: held.images.get(PHOTOGRAPHS, ())}
+    return Part(file, reading, report_table(reading.table, reading.kind, file.title, others))
 
 
 def _shared(part: Part, parts: Sequence[Part], held: Held) -> int | None:

@@ -17,9 +17,11 @@ import pandas as pd
 
 from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, TITLES, ImportReport
+from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import find_pictures
 from capbias_core.load.places import checked_path
+from capbias_core.load.read import TITLES
+from capbias_core.load.report import ImportReport
 from capbias_core.prepare.align import DELTA
 from capbias_core.types import Progress, silent
 from capbias_core.workspace.boxes import (

@@ -108,7 +108,7 @@ def register_model(workspace: Workspace, name: str, path: str, digest: str) -> M
     """What a run says of files on this machine: their name and digest; the workspace notes where they are."""
     place = workspace.folder / FOLDER / digest[:DIGITS]
     if not place.is_file() or place.read_text(encoding="utf-8") != path:
-        with workspace.usable():
+        with workspace.translate_errors():
             private_folder(place.parent)
             write_whole(place, path.encode())
     return {"name": name, "digest": digest[:DIGITS]}

@@ -39,7 +39,7 @@ def keep_tokens(workspace: Workspace, digest: str, frame: pd.DataFrame) -> Encod
 
 
 def _file(workspace: Workspace, digest: str) -> Path:
-    return workspace.beside(digest, f"tokens-{FORM}.arrow")
+    return workspace.sidecar_path(digest, f"tokens-{FORM}.arrow")
 
 
 def _write(path: Path, encoded: Encoded) -> None:

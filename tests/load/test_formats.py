@@ -42,7 +42,8 @@ def rows(table):
 def read(path, columns=None):
     """Format, kind and rows of a file."""
     parsed = parse(path)
-    kind = guess_kind(parsed, columns or {}).kind
+    guess = guess_kind(parsed, columns or {})
+    kind = guess.suggests if guess.suggests and not guess.certain else guess.guess
     return parsed.format, kind, rows(READ[kind](parsed, columns or {}))
 
 
@@ -366,7 +367,7 @@ def test_a_column_that_is_named_is_taken(tmp_path):
     parsed = parse(written(tmp_path, "a.json", content))
     for human in (False, True):
         assert rows(captions(parsed, {"caption": "reference_strs"}, human=human))[0] == ("6dd", "a bike")
-    assert guess_kind(parsed, {"caption": "caption_id"}).references_beside == ""
+    assert guess_kind(parsed, {"caption": "caption_id"}).human_column == ""
     parsed = parse(written(tmp_path, "a.csv", "pic,words,caption\n785,a man,not this\n"))
     assert rows(captions(parsed, {"image_id": "pic", "caption": "words"})) == [("785", "a man")]
     assert rows(captions(parsed, {"image_id": "pic"})) == [("785", "not this")]
@@ -497,7 +498,7 @@ def test_human_captions_beside_those_of_a_model(formats):
         (samples, [(str(own["image_id"]), human) for own in values for human in own["answer"]]),
         (table, [(f"row {own['index']}", human) for own in answers for human in ast.literal_eval(own["answer"])]),
     ):
-        assert guess_kind(parse(path)).references_beside == "references"
+        assert guess_kind(parse(path)).human_column == "references"
         assert rows(captions(parse(path), human=True)) == expected and len(expected) >= 200
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from capbias_core.attributes import parse_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.load import columnar, parse, tabular
+from capbias_core.load import columnar, tabular
+from capbias_core.load.parse import parse
 from capbias_core.load.parsed import MOST_CHARACTERS, MOST_COLUMNS, MOST_ROWS
 from capbias_core.load.vectors import read_vectors
 from capbias_core.workspace.ingest import read_part

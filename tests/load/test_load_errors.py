@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load import parse
+from capbias_core.load.parse import parse
 from capbias_core.load.tables import captions
 
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load import lic_release, parse
+from capbias_core.load import lic_release
 from capbias_core.load.labels import labels
+from capbias_core.load.parse import parse
 from capbias_core.load.tables import captions
 
 ROW = {"img_id": 785, "pred": "a man", "bb_gender": "Male"}

@@ -139,8 +139,8 @@ def test_a_digest_is_that_of_the_bytes(tmp_path, folder):
 
 def test_a_file_of_digests_that_is_none_is_named(tmp_path, folder):
     workspace = Workspace(tmp_path / "home")
-    (workspace.folder / "pictures.sqlite").write_text("something else, long enough to be read as a header" * 20)
-    with pytest.raises(CapbiasError, match=r"pictures\.sqlite, .*cannot be used .*Delete it"):
+    (workspace.folder / "cache.sqlite").write_text("something else, long enough to be read as a header" * 20)
+    with pytest.raises(CapbiasError, match=r"cache\.sqlite, .*cannot be used .*Delete it"):
         file_digests(workspace, sorted(folder.iterdir()))
 
 

@@ -8,7 +8,6 @@ from pycocotools import mask
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.load.parse import parse
-from capbias_core.load.report import report_segments
 from capbias_core.load.segments import outline_fault, run_lengths
 from capbias_core.load.tables import segments
 from capbias_core.types import SEGMENT_COLUMNS
@@ -165,18 +164,6 @@ def test_real_outlines(coco_bias):
     assert outlines == [record["segmentation"] for record in content["annotations"]]
 
 
-def test_the_report(tmp_path):
-    rows = [annotation(), annotation(iscrowd=1), annotation(2, 18), annotation(3, outline=None)]
-    report = report_segments(segment_table(written(tmp_path, rows)), "f.json", {"1", "2", "8", "9"})
-    lines = dict(report.lines())
-    assert lines["Outlines"] == "3 (1 of a crowd)" and lines["Images"] == "2 (1 with a person)"
-    assert lines["People"] == "2" and lines["Photographs with outlines"] == "50.0%"
-    assert report.warnings == (
-        "1 problem in 4 rows: these rows are left out. The first is at record 4: there is no outline (segmentation).",
-        "The file does not give the size of 1 image: whether outlines fit is checked when they are used.",
-    )
-
-
 def test_of_a_large_file_only_images_of_the_collection_are_kept(tmp_path, monkeypatch):
     workspace = Workspace(tmp_path / "home")
     (tmp_path / "pictures").mkdir()
@@ -186,7 +173,7 @@ def test_of_a_large_file_only_images_of_the_collection_are_kept(tmp_path, monkey
     assert len(read_part(path, "segments").frame) == 2
     monkeypatch.setattr(ingest, "LARGE_FILE", 10)
     (part,) = preview([File(path, "segments")], held_by(workspace, "c"))
-    assert list(part.frame["image_id"]) == ["2"] and part.report["others"] == 1
+    assert list(part.frame["image_id"]) == ["2"] and part.reading.table.others == 1
     (item,) = store(workspace, "c", [part])
     assert workspace.frame(item.hash).equals(part.frame)
 

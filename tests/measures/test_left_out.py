@@ -15,7 +15,7 @@ from capbias_core.measures.gender_score_common import ObjectChoices, gendered
 from capbias_core.measures.training import caption_lists, unread_notes
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
-from capbias_core.workspace.faults import Unavailable
+from capbias_core.workspace.catalogue import Unavailable
 from capbias_core.workspace.ingest import DEMO, load_demo
 from capbias_core.workspace.store import Workspace
 

@@ -16,7 +16,8 @@ from capbias_core.analysis.read import first_request
 from capbias_core.attributes import get_attribute
 from capbias_core.cli.inputs import InputFlags, inputs
 from capbias_core.errors import CapbiasError
-from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, read_file
+from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
+from capbias_core.load.read import read_file
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.plan_file import keep_plan, read_plan
 from capbias_core.workspace.derived import derive_missing

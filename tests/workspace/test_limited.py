@@ -21,8 +21,8 @@ import pyarrow.parquet
 import pytest
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load import read_file
 from capbias_core.load.archives import unpacked
+from capbias_core.load.read import read_file
 from capbias_core.types import Problem, Table
 from capbias_core.workspace.limited import (
     _HELPER,
@@ -31,7 +31,7 @@ from capbias_core.workspace.limited import (
     LENGTH,
     SECONDS,
     _Helper,
-    _parts,
+    _message,
     _receive,
     all_taken,
     make_ready,
@@ -70,7 +70,7 @@ VALUES = {
 
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
 def test_a_value_comes_back_as_it_was(value):
-    fine, found = _receive(io.BytesIO(b"".join(_parts(True, value))), 1e6)
+    fine, found = _receive(io.BytesIO(b"".join(_message(True, value))), 1e6)
     assert fine and type(found) is type(value)
     if isinstance(value, pd.DataFrame | pd.Series):
         assert found.equals(value)
@@ -88,22 +88,20 @@ class Code:
 
 
 def answer(found: object, *blobs: bytes) -> bytes:
-    head = json.dumps({"fine": True, "found": found, "sizes": [len(blob) for blob in blobs]}).encode()
+    head = json.dumps({"fine": True, "answer": found, "sizes": [len(blob) for blob in blobs]}).encode()
     return b"".join([LENGTH.pack(len(head)), head, *blobs])
 
 
 HOSTILE = {
     "pickle": pickle.dumps(Code()),
     "pickle as JSON": LENGTH.pack(len(pickle.dumps(Code()))) + pickle.dumps(Code()),
-    "a class of another package": answer({"type": "object", "class": "subprocess:Popen", "items": {"args": "id"}}),
-    "a class that is no dataclass": answer(
-        {"type": "object", "class": "capbias_core.workspace.store:Workspace", "items": {}}
-    ),
-    "a module within one": answer({"type": "object", "class": "capbias_core.workspace.limited:os.system", "items": {}}),
-    "an array of objects": answer({"type": "array", "dtype": "|O", "shape": [1], "blob": 0}, b"12345678"),
-    "no Arrow": answer({"type": "frame", "blob": 0}, b"12345678"),
-    "no such blob": answer({"type": "bytes", "blob": 7}),
-    "no such type": answer({"type": "code", "text": "1"}),
+    "a class of another package": answer({"object": ["subprocess:Popen", {"args": "id"}]}),
+    "a class that is no dataclass": answer({"object": ["capbias_core.workspace.store:Workspace", {}]}),
+    "a module within one": answer({"object": ["capbias_core.workspace.limited:os.system", {}]}),
+    "an array of objects": answer({"array": ["|O", [1], 0]}, b"12345678"),
+    "no Arrow": answer({"frame": 0}, b"12345678"),
+    "no such blob": answer({"bytes": 7}),
+    "no such type": answer({"code": "1"}),
     "more than there may be": LENGTH.pack(2**63),
     "more blobs than there may be": answer(1, b"0" * 600, b"0" * 600),
     "an end that comes early": answer("x")[:-3],

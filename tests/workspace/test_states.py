@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from capbias_core.errors import CapbiasError
+from capbias_core.workspace import store
 from capbias_core.workspace.store import Workspace
 from tests.disks import small_disk
 from tests.workspace.test_store import finished, frame, result, spec
@@ -166,7 +167,7 @@ def test_a_replaced_item_stays_where_the_new_one_cannot_be_kept(tmp_path, monkey
     def broken(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(workspace, "_write", broken)
+    monkeypatch.setattr(store, "write_whole", broken)
     with pytest.raises(CapbiasError, match="no space left"):
         workspace.keep("captions", "m", frame("new"), "c", "s")
     assert str(read(workspace)) == str(before)

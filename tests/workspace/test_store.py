@@ -14,12 +14,13 @@ import pandas as pd
 import pytest
 
 from capbias_core.cli.terminal import write_output
-from capbias_core.databases import kept_in, to_write
+from capbias_core.databases import to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import from_npy, npy, npz
 from capbias_core.types import RESULT_COLUMNS, Result
 from capbias_core.workspace import store
 from capbias_core.workspace.models import resolve_model
+from capbias_core.workspace.photographs import workspace_cache
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import (
     SILENCE,
@@ -554,7 +555,7 @@ def test_a_workspace_is_its_owners_alone(tmp_path, monkeypatch):
             workspace = Workspace(folder)
             item = workspace.keep("captions", "sat", frame("a dog"), "c", "test")
             keep_tokens(workspace, item.hash, frame("a dog"))
-            with kept_in(folder / "pictures.sqlite", "CREATE TABLE a (b)", "pictures", "they are read again"):
+            with workspace_cache(workspace):
                 pass
             with to_write(workspace.database) as db:
                 db.execute("BEGIN IMMEDIATE")
@@ -573,7 +574,7 @@ def test_a_workspace_is_its_owners_alone(tmp_path, monkeypatch):
 def test_only_a_hash_becomes_the_name_of_a_file(tmp_path, digest):
     workspace = Workspace(tmp_path / "w")
     with pytest.raises(CapbiasError, match="not a content hash"):
-        workspace.beside(digest, "parquet")
+        workspace.sidecar_path(digest, "parquet")
     if digest:
         with pytest.raises(CapbiasError, match="not a content hash"):
             workspace.keep("vectors", "a", frame("a dog"), "c", "test", digest=digest)

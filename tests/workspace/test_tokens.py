@@ -62,10 +62,10 @@ def test_some_of_the_captions_are_as_if_they_were_all(tmp_path, places):
 @pytest.mark.parametrize("left", [b"", b"no Arrow", None])
 def test_a_file_that_is_damaged_or_of_another_form_is_made_anew(tmp_path, left):
     workspace, item = kept(tmp_path)
-    file = workspace.beside(item.hash, f"tokens-{FORM}.arrow")
+    file = workspace.sidecar_path(item.hash, f"tokens-{FORM}.arrow")
     kept_tokens(workspace, item.hash)
     if left is None:
-        file.rename(workspace.beside(item.hash, f"tokens-{FORM - 1}.arrow"))
+        file.rename(workspace.sidecar_path(item.hash, f"tokens-{FORM - 1}.arrow"))
     else:
         file.write_bytes(left)
     assert said(kept_tokens(workspace, item.hash)) == TOKENS
@@ -84,7 +84,7 @@ def test_where_nothing_can_be_written_they_are_made_each_time(tmp_path, state):
 def test_they_come_with_an_import_and_go_with_the_last_item(tmp_path):
     workspace = Workspace(tmp_path / "home")
     item = keep(workspace, captions=[{"image_id": 1, "caption": "a dog"}, {"image_id": 2, "caption": "a cat"}])["m"]
-    file = workspace.beside(item.hash, f"tokens-{FORM}.arrow")
+    file = workspace.sidecar_path(item.hash, f"tokens-{FORM}.arrow")
     assert file.exists()
     twin = workspace.keep("captions", "twin", workspace.frame(item.hash), "c", "s")
     workspace.delete(item)
