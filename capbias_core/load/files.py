@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import hashlib
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,6 +57,14 @@ def readable(path: Path) -> Iterator[None]:
         raise CapbiasError(f"{path.name} cannot be read ({reason}).", "Check its permissions.") from None
 
 
+def file_digest(path: Path) -> str:
+    """The SHA-256 digest of a file's bytes. Raises CapbiasError if it cannot be read."""
+    if path.is_dir():
+        raise CapbiasError(f"{path.name} is a folder, not a file.", "Choose one file in it.")
+    with readable(path), path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
 def encoding_of(head: bytes) -> tuple[int, str]:
     """Length of the byte order mark and the encoding that it names; (0, "utf-8") without one."""
     return next(((len(mark), name) for mark, name in MARKS if head.startswith(mark)), (0, "utf-8"))
@@ -73,7 +82,7 @@ def head_text(path: Path, head: bytes) -> str:
 
 
 @contextmanager
-def open_text(path: Path) -> Iterator[io.TextIOBase]:
+def text_lines(path: Path) -> Iterator[io.TextIOBase]:
     """The file as text, line by line with their ends as written. Raises CapbiasError if it is no text."""
     skip, encoding = encoding_of(read_head(path))
     with readable(path), path.open("rb") as raw:
@@ -86,7 +95,7 @@ def open_text(path: Path) -> Iterator[io.TextIOBase]:
 
 def whole_text(path: Path) -> str:
     """The file as one text. Raises CapbiasError if it is none."""
-    with open_text(path) as handle:
+    with text_lines(path) as handle:
         return handle.read()
 
 

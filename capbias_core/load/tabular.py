@@ -13,7 +13,7 @@ from pathlib import Path
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.archives import most_bytes
-from capbias_core.load.files import head_text, is_workbook, open_text, read_head
+from capbias_core.load.files import head_text, is_workbook, read_head, text_lines
 from capbias_core.load.ids import short
 from capbias_core.load.parsed import Head, Parsed, Reader, RowErrors, check_rows, checked_names, is_sentence
 from capbias_core.types import counted
@@ -78,7 +78,7 @@ def _parse_delimited(path: Path) -> Parsed:
     faults, rows, numbers = RowErrors(path.name, "line"), [], []
     broken: list[tuple[int, int]] = []  # first line and further lines of rows that hold line breaks
     header_seen = False
-    with open_text(path) as lines:
+    with text_lines(path) as lines:
         reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting, skipinitialspace=spaced)
         while True:
             number = reader.line_num + 1
@@ -160,7 +160,7 @@ def _delimiter(text: str) -> str:
 def _parse_headerless(path: Path) -> Parsed:
     delimiter = _delimiter(head_text(path, read_head(path)).lstrip())
     faults, numbers, pairs = RowErrors(path.name, "line"), [], []
-    with open_text(path) as lines:
+    with text_lines(path) as lines:
         for number, pair in _pairs(lines, delimiter):
             if isinstance(pair, str):
                 faults.add(number, pair)

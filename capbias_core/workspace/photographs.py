@@ -15,7 +15,8 @@ import pandas as pd
 
 from capbias_core.databases import ByteCache, byte_cache
 from capbias_core.errors import CapbiasError
-from capbias_core.load.photographs import find_pictures, photograph_digest, picture_files
+from capbias_core.load.files import file_digest
+from capbias_core.load.photographs import find_pictures, picture_files
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.models import register_model, resolve_model
 from capbias_core.workspace.spec import ModelReference, PhotographsReference
@@ -153,7 +154,7 @@ def file_digests(workspace: Workspace, files: Sequence[Path]) -> list[str]:
 
     def digest(file: Path) -> bytes:
         with suppress(CapbiasError):
-            return photograph_digest(file).encode()
+            return file_digest(file)[:32].encode()
         return b""
 
     with workspace_cache(workspace) as cache:

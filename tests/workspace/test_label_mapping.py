@@ -11,7 +11,6 @@ from capbias_core.errors import CapbiasError
 from capbias_core.workspace.labels import (
     attribute_from,
     compared_lines,
-    dropped_labels,
     holds,
     labels_for,
     mapping_overrides,
@@ -46,7 +45,7 @@ def test_labels_are_understood(column, first, second):
     assert (name, details["column"]) == ("gender", column)
     found = labels_for(frame, attribute_from(details["attribute"]), column, details["mapping"])
     assert found.values.value_counts().to_dict() == {"Female": 6, "Male": 4}
-    assert dropped_labels(frame, details) == {"Both": 1, "-": 1, "N/A": 1, "": 1}
+    assert found.dropped == {"Both": 1, "-": 1, "N/A": 1, "": 1}
     assert compared_lines(frame, details) == [f"labels read: Female from {first}; Male from {second}"]
     assert compared_lines(frame, details | {"mapping": {"FEMALE": "Female", "male ": "Male", "": None}}) == []
 
