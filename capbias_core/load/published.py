@@ -21,7 +21,9 @@ NUMBERS = ("value", "spread", "scale", "ci_low", "ci_high")
 COUNTS = ("seeds", "training", "n")
 
 
-_bundled = cache(lambda: read_results(PUBLISHED_FILE))
+@cache
+def _bundled() -> pd.DataFrame:
+    return read_results(PUBLISHED_FILE)
 
 
 def published_results() -> pd.DataFrame:

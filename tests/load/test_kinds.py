@@ -57,13 +57,6 @@ def test_human_captions_beside_those_of_a_model_and_a_column_that_is_named(tmp_p
     assert guess_kind(parse(tmp_path / "a.csv"), {"caption": "gender"}).kind == CAPTIONS
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_instances_are_told_from_captions_in_any_encoding(tmp_path, encoding):
-    (tmp_path / "a.json").write_text(json.dumps(INSTANCES), encoding=encoding)
-    (tmp_path / "b.json").write_text(json.dumps(COCO | {"info": 'no \\"category_id\\" here'}), encoding=encoding)
-    assert [guess_kind(parse(tmp_path / name)).kind for name in ("a.json", "b.json")] == [OBJECTS, REFERENCES]
-
-
 def test_the_files_of_a_zip_by_their_names_alone(tmp_path):
     """Names that lead out of the folder stay in it; hidden files and those of macOS are left out."""
     names = ("results/sat.json", "other/sat.json", "../../out.csv", "/abs.csv", "__MACOSX/sat.json", "a/.hidden")

@@ -80,20 +80,6 @@ def test_weights_elsewhere_are_not_read(folders):
         find_weights(str(folders[1] / "weights.pt"), folders[0])
 
 
-@pytest.mark.parametrize("opens", [True, False])
-def test_the_data_page_asks_for_paths_where_it_may(folders, tmp_path, monkeypatch, opens):
-    testing = pytest.importorskip("streamlit.testing.v1")
-    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "w"))
-    if not opens:
-        monkeypatch.delenv(places.ROOTS)
-    page = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).switch_page("pages/1_Data.py").run()
-    typed = [field for field in page.text_input if field.label == "or a path on the server"]
-    assert len(typed) == opens and not page.exception
-    if opens:
-        typed[0].set_value(str(folders[1] / "captions.csv")).run()
-        assert "by visitors of this server" in " ".join(own.proto.body for own in page.get("html"))
-
-
 def test_of_a_source_elsewhere_a_server_says_the_file_alone(folders):
     opened, secret = folders
     far, near = f"{secret}/captions.csv", f"{opened}/captions.csv"

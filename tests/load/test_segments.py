@@ -5,7 +5,6 @@ import json
 import pytest
 from pycocotools import mask
 
-from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.load.parse import parse
 from capbias_core.load.segments import outline_fault, run_lengths
@@ -146,11 +145,6 @@ def test_compressed_run_lengths_are_those_of_pycocotools(runs):
     assert run_lengths(to_npz) == runs
 
 
-@pytest.mark.parametrize("text", ["P", "1 3", "é", "PPPPPPPPPP1"])
-def test_compressed_run_lengths_that_are_none(text):
-    assert run_lengths(text) is None
-
-
 def test_runs_for_fewer_pixels_never_reach_pycocotools():
     # It would hand over whatever lay in memory for the pixels that are missing.
     assert "run lengths for 1 pixels" in outline_fault({"size": [2, 2], "counts": "1"}, 2, 2)
@@ -176,13 +170,3 @@ def test_of_a_large_file_only_images_of_the_collection_are_kept(tmp_path, monkey
     assert list(part.frame["image_id"]) == ["2"] and part.reading.table.others == 1
     (item,) = store(workspace, "c", [part])
     assert workspace.frame(item.hash).equals(part.frame)
-
-
-def test_import_from_a_terminal(tmp_path, capsys):
-    path = written(tmp_path, [annotation(), annotation(outline=None)])
-    home = ["--workspace", str(tmp_path / "home")]
-    assert main(["import", str(path), "--kind", "segments", *home]) == 0
-    said = capsys.readouterr()
-    assert "segments instances" in said.out and "there is no outline" in said.out and "1 problem" in said.err
-    (item,) = Workspace(tmp_path / "home").items()
-    assert (item.kind, item.rows) == ("segments", 1)

@@ -6,11 +6,9 @@ import os
 import pickle
 import signal
 import subprocess
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -46,13 +44,6 @@ def captions(tmp_path):
     path = tmp_path / "sat.csv"
     path.write_text("image_id,caption\n1,a dog\n2,a man\n")
     return path
-
-
-def test_a_usual_file_is_read_as_it_is_here(captions):
-    (here,), (there,) = read_file(captions), within_limits("sat.csv", read_file, captions)
-    assert here.table.frame["caption"].to_list() == ["a dog", "a man"]
-    assert there.table.frame.equals(here.table.frame)
-    assert replace(there, table=None) == replace(here, table=None)
 
 
 VALUES = {
@@ -196,13 +187,8 @@ def test_a_child_or_the_helper_that_is_killed(captions):
     assert within_limits("sat.csv", unpacked, captions, captions) == [captions], "another takes its place"
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_the_helper_and_its_children_end_with_the_server(threads):
-    """Of one thread it is a fork, of several a new interpreter."""
-    helper, gate = _Helper(), threading.Event()
-    others = [threading.Thread(target=gate.wait, daemon=True) for _ in range(threads - 1)]
-    for thread in others:
-        thread.start()
+def test_the_helper_and_its_children_end_with_the_server():
+    helper = _Helper()
     child = helper.child()
     with child.makefile("rwb") as stream:
         stream.write(pickle.dumps((1.0, 60.0, "/", partial(time.sleep, 60))))
@@ -211,12 +197,6 @@ def test_the_helper_and_its_children_end_with_the_server(threads):
         with suppress(ConnectionResetError):
             assert stream.read() == b"", "the child ended"
     assert os.waitstatus_to_exitcode(os.waitpid(helper.process.pid, 0)[1]) == -signal.SIGKILL
-    gate.set()
-
-
-def test_make_ready_starts_the_helper():
-    make_ready()
-    os.kill(_HELPER.process.pid, 0)
 
 
 @pytest.mark.parametrize("limit", ["none", "0", "-1", "nan"])

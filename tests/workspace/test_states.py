@@ -82,16 +82,6 @@ def test_on_a_read_only_disk_all_can_be_read_and_writing_is_one_sentence(disk, f
     assert str(read(filled)) == str(before)
 
 
-def test_what_a_killed_process_left_in_the_log_is_read_on_a_read_only_disk(disk, filled):
-    with closing(sqlite3.connect(filled.database)) as other:
-        other.execute("SELECT count(*) FROM runs").fetchone()
-        filled.enqueue(spec(run_id="r2"), "c", "t")
-        for part in ("", "-wal", "-shm"):
-            shutil.copy(f"{filled.database}{part}", disk.folder / f"capbias.sqlite{part}")
-    disk.read_only()
-    assert {run.run_id for run in Workspace(disk.folder).runs()} == {"r1", "r2"}
-
-
 def test_no_workspace_can_be_made_on_a_full_or_read_only_disk(disk):
     disk.fill()
     with pytest.raises(CapbiasError, match="no space left"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -46,17 +45,6 @@ def test_what_is_kept_is_what_the_captions_say(tmp_path, monkeypatch):
     again = kept_tokens(workspace, item.hash)
     assert said(again) == TOKENS and again.vocabulary == encode(CAPTIONS).vocabulary
     assert again.n == 5 and again.caption.tolist() == encode(CAPTIONS).caption.tolist()
-
-
-@pytest.mark.parametrize("places", [[0, 2, 4], [4, 0], [1], [], [0, 1, 2, 3, 4]])
-def test_some_of_the_captions_are_as_if_they_were_all(tmp_path, places):
-    workspace, item = kept(tmp_path)
-    some, alone = (
-        kept_tokens(workspace, item.hash).of(np.array(places, dtype=int)),
-        encode([CAPTIONS[own] for own in places]),
-    )
-    assert some.codes.tolist() == alone.codes.tolist() and some.start.tolist() == alone.start.tolist()
-    assert list(some.vocabulary.items()) == list(alone.vocabulary.items())
 
 
 @pytest.mark.parametrize("left", [b"", b"no Arrow", None])
