@@ -180,7 +180,7 @@ def name_taken(name: str, source: str) -> CapbiasError:
 
 def known_attributes(folder: Path | None = None) -> dict[str, Attribute]:
     """The attributes that ship with capbias, and those in a folder, by name."""
-    return {own.name: own.attribute for own in attribute_files(folder) if own.attribute}
+    return {file.name: file.attribute for file in attribute_files(folder) if file.attribute}
 
 
 def get_attribute(name: str, folder: Path | None = None) -> Attribute:

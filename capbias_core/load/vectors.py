@@ -59,7 +59,7 @@ def read_vectors(path: Path, wanted: Collection[str], dimension: int | None = No
     asked = {word.encode() for word in wanted}
     rows: dict[bytes, np.ndarray] = {}
     with _opened(path) as handle:
-        all_rows = _binary_rows if binary and expected is not None else _text_rows
+        all_rows = _binary_rows if binary else _text_rows
         for number, word, raw in all_rows(handle, path.name, size, expected):
             if word not in asked or word in rows:
                 continue
@@ -114,11 +114,11 @@ def _text_rows(handle: BinaryIO, file: str, size: int, expected: int | None) -> 
         raise _cut_off(file, rows, expected)
 
 
-def _binary_rows(handle: BinaryIO, file: str, size: int, expected: int) -> Iterator[tuple[int, bytes, bytes]]:
+def _binary_rows(handle: BinaryIO, file: str, size: int, expected: int | None) -> Iterator[tuple[int, bytes, bytes]]:
     """(row, word, its numbers as little-endian 32-bit floats) of all rows."""
     handle.readline()
     pending, start, size = b"", 0, 4 * size
-    for row in range(1, expected + 1):
+    for row in range(1, (expected or 0) + 1):
         while (end := pending.find(b" ", start)) < 0 or len(pending) < end + 1 + size:
             chunk = handle.read(CHUNK)
             if not chunk or (end < 0 and len(pending) - start > CHUNK):
@@ -128,7 +128,7 @@ def _binary_rows(handle: BinaryIO, file: str, size: int, expected: int) -> Itera
         start = end + 1 + size
 
 
-def _cut_off(file: str, rows: int, expected: int) -> CapbiasError:
+def _cut_off(file: str, rows: int, expected: int | None) -> CapbiasError:
     return CapbiasError(f"{file} has {rows:,} rows; its first line says {expected:,}.", "Download it again.")
 
 

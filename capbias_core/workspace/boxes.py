@@ -1,7 +1,4 @@
-"""Boxes of photographs by a detector: computed once for a photograph and its weights, and kept as items.
-
-Detections are cached by file content: a photograph that was renamed or copied is not looked at again.
-"""
+"""Boxes of photographs by a detector: cached by the content of photograph and weights, and stored as items."""
 
 from __future__ import annotations
 
@@ -37,10 +34,10 @@ PICTURES_A_STEP, PIXELS_A_STEP = 16, 64_000_000
 def weights_option(
     workspace: Workspace, name: str | ModelReference | None, folder: Path | None = None
 ) -> ModelReference:
-    """What a run says of a detector: the name of its weights and the digest of the file; a reference is that already.
+    """The reference of a run to a detector: the name of its weights and the digest of the file.
 
-    name: a file, or a name that ultralytics knows; it is downloaded into `folder`, the workspace's `weights` unless
-    said. Raises CapbiasError if none is named, or it cannot be had.
+    name: a file, a name that ultralytics knows, which is downloaded into `folder` (by default the workspace's
+    `weights`), or a reference, which is returned. Raises CapbiasError if none is named or available.
     """
     if isinstance(name, dict):
         return name
@@ -48,13 +45,13 @@ def weights_option(
         raise CapbiasError(
             "No detector is named.", "Name a file of weights, or one that ultralytics knows, with --weights."
         )
-    found = find_weights(name, folder or workspace.folder / WEIGHTS)
-    return register_model(workspace, found.name, found.path, found.digest)
+    weights = find_weights(name, folder or workspace.folder / WEIGHTS)
+    return register_model(workspace, weights.name, weights.path, weights.digest)
 
 
 def weights_of(workspace: Workspace, option: ModelReference) -> Weights:
-    """The weights of a run. Raises CapbiasError if they are gone, or are others now."""
-    path = resolve_model(workspace, option, lambda place: file_digest(Path(place)))
+    """The weights of a run. Raises CapbiasError if they are missing or have changed."""
+    path = resolve_model(workspace, option, lambda path: file_digest(Path(path)))
     return Weights(option["name"], path, option["digest"])
 
 
@@ -133,21 +130,23 @@ def keep_boxes(
     name: str,
     details: dict | None = None,
 ) -> Item:
-    """Keep boxes as an item, with `weights`, `digest`, `confidence` and `bare` (the images that were looked at and have
-    no box) among its details. option: what `weights_option` gave."""
+    """Store boxes as an item, with `weights`, `digest`, `confidence` and `bare` (images without a box) in its details.
+
+    option: from `weights_option`.
+    """
     bare = sorted(set(found.read) - set(found.frame["image_id"]))
-    own = {"weights": option["name"], "digest": option["digest"], "confidence": confidence, BARE: bare}
+    used = {"weights": option["name"], "digest": option["digest"], "confidence": confidence, BARE: bare}
     source = f"{option['name']}, confidence {confidence:g} and more"
-    return workspace.keep(BOXES, name, found.frame, collection, source, own | (details or {}))
+    return workspace.keep(BOXES, name, found.frame, collection, source, used | (details or {}))
 
 
 def images_of(workspace: Workspace, boxes: Item) -> list[str]:
-    """The images that were looked at for kept boxes, those without a box too."""
+    """The images that a detector processed for stored boxes, also those without a box."""
     return [*dict.fromkeys(workspace.frame(boxes.hash)["image_id"]), *boxes.details[BARE]]
 
 
 def keep_objects_of(workspace: Workspace, boxes: Item, name: str = "") -> Item:
-    """Keep what boxes show as the objects of images, with the detector's confidence, under the name of the boxes.
+    """Store the objects that boxes show, with the detector's confidence, under the name of the boxes.
 
     Objects that people annotated are never replaced. Raises CapbiasError if no photograph shows anything.
     """
@@ -166,14 +165,14 @@ def keep_objects_of(workspace: Workspace, boxes: Item, name: str = "") -> Item:
 
 
 def forget_objects_of(workspace: Workspace, boxes: Item) -> None:
-    """Forget the objects that earlier boxes of this name showed."""
+    """Delete the objects that earlier boxes of this name showed."""
     for item in workspace.items(OBJECTS, boxes.collection):
         if item.details.get(FOUND_BY) == boxes.name:
             workspace.delete(item)
 
 
 def agreement_of(workspace: Workspace, boxes: Item, segments: Item, name: str = PERSON) -> Agreement:
-    """How far kept boxes agree with kept outlines of the same photographs on objects of one class.
+    """The agreement of stored boxes with stored outlines of the same photographs on objects of one class.
 
     Raises CapbiasError if they have no photograph in common.
     """

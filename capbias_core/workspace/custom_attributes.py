@@ -34,7 +34,7 @@ def check(text: str) -> Attribute:
             f"The name {attribute.name[:80]!r} cannot be used." if named else "The attribute has no name.",
             'Use 1 to 60 letters, digits, spaces or . _ -, for example name = "my gender".',
         )
-    if attribute.name.lower() in {own.name.lower() for own in shipped_files()}:
+    if attribute.name.lower() in {file.name.lower() for file in shipped_files()}:
         raise name_taken(attribute.name, SOURCE)
     return attribute
 

@@ -276,11 +276,11 @@ def _join_images(parts: list[Part], held: Held) -> list[Part]:
         reading, table = part.reading, part.reading.table
         # File names decide even if some IDs are equal: numbers of two files may be equal by chance.
         if table is not None and (reading.image_names or names or images.isdisjoint(part.images)):
-            found = join_ids(table.frame["image_id"], images, reading.image_names, names)
-            if found.mapping:
-                column = table.frame["image_id"].map(lambda image, to=found.mapping: to.get(image, image))
-                table = replace(table, frame=table.frame.assign(image_id=column), notes=(*table.notes, found.how))
-            part = Part(part.file, replace(reading, table=table, near="" if found.mapping else found.near))
+            joint = join_ids(table.frame["image_id"], images, reading.image_names, names)
+            if joint.mapping:
+                column = table.frame["image_id"].map(lambda image, to=joint.mapping: to.get(image, image))
+                table = replace(table, frame=table.frame.assign(image_id=column), notes=(*table.notes, joint.how))
+            part = Part(part.file, replace(reading, table=table, near="" if joint.mapping else joint.near))
         result.append(part)
     return result
 
@@ -297,7 +297,7 @@ def with_mapping(
     """A table of labels with the mapping of its columns; any other part as it is.
 
     asked: attributes as NAME or NAME=COLUMN, by default those that are recognised. overrides: attribute -> {raw label:
-    value, or None to drop it}. folder: the user's own attributes. Raises CapbiasError if a column cannot be mapped.
+    value, or None to drop it}. folder: of users' attributes. Raises CapbiasError if a column cannot be mapped.
     """
     if part.kind != LABELS or part.frame is None or part.file.mapping:
         return part

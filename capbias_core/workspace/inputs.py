@@ -118,10 +118,10 @@ def caption_files(given: Any, **more: Any) -> list[File]:
     if given is None or (isinstance(given, Mapping | Sequence) and not len(given)):
         raise CapbiasError("No captions were given.", "Name one or more caption files (--captions).")
     if isinstance(given, Mapping) and "annotations" not in given:
-        return [source_file(own, CAPTIONS, checked_name(str(name)), **more) for name, own in given.items()]
+        return [source_file(source, CAPTIONS, checked_name(str(name)), **more) for name, source in given.items()]
     many = isinstance(given, Sequence) and not isinstance(given, str)
-    paths = many and all(isinstance(own, str | os.PathLike) for own in given)
-    return [source_file(own, CAPTIONS, **more) for own in (given if paths else [given])]
+    paths = many and all(isinstance(source, str | os.PathLike) for source in given)
+    return [source_file(source, CAPTIONS, **more) for source in (given if paths else [given])]
 
 
 @contextmanager
@@ -183,8 +183,8 @@ def resolve(
                 f"({part.reading.near or f'{here} here, {there} there'}).",
                 "Check that the files belong together, or name the column of image IDs (--image-id-column).",
             )
-    for part in captions if references and references.report and not references.report.several else ():
-        if part.report and part.report.several:
+    for part in captions:
+        if references and references.report and part.report and part.report.several > references.report.several == 0:
             tell(
                 f"warning: {part.file.title} has several captions per image and {references.file.title} has one. "
                 "If they are swapped, swap --captions and --references."
@@ -250,7 +250,7 @@ def _by_name(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -
     for item in items:
         for warning in item.details.get(WARNINGS, ()) if item.kind == CAPTIONS and item.name in wanted else ():
             tell(f"warning: {item.name}: {warning}")
-    options = {role: str(own) for role in ("photographs", "people") if (own := getattr(given, role))}
+    options = {role: str(name) for role in ("photographs", "people") if (name := getattr(given, role))}
     options |= _alignment(workspace, collection, given, tell)
     references, objects = str(names.get(REFERENCES) or "".join(human)), str(names.get(OBJECTS) or "")
     return ResolvedInputs(
@@ -272,7 +272,7 @@ def _one(parts: Sequence[Part], kind: str) -> Part | None:
 
 
 def _references(parts: Sequence[Part], tell: Tell) -> Part | None:
-    """The human captions: those of a file of their own, else those beside a model's captions."""
+    """The human captions: a separate file, else those beside a model's captions."""
     if alone := _one(parts, REFERENCES):
         return alone
     beside = sorted((part for part in parts if part.kind == REFERENCES), key=lambda part: not part.wanted)

@@ -28,17 +28,18 @@ def resolve_person_regions(
     """
     if isinstance(name, dict):
         return name
-    found = people_sources(workspace, collection)
-    if not found:
+    sources = people_sources(workspace, collection)
+    if not sources:
         raise CapbiasError(
             f"Where people are on the photographs of {collection!r} is not known.",
             "Load outlines with import --kind segments, or find people with images detect; --people names files.",
         )
-    if name and name not in {item.name for item in found}:
-        raise unknown_name("outlines or boxes", name, [item.name for item in found])
-    chosen = [item for item in found if item.name == name] or [item for item in found if item.kind == found[0].kind]
+    if name and name not in {item.name for item in sources}:
+        raise unknown_name("outlines or boxes", name, [item.name for item in sources])
+    chosen = [item for item in sources if item.name == name]
+    chosen = chosen or [item for item in sources if item.kind == sources[0].kind]
     if len(chosen) > 1 and not name:
-        names = ", ".join(own.name for own in chosen)
+        names = ", ".join(item.name for item in chosen)
         raise CapbiasError(
             f"{collection} has {len(chosen)} sets of {KINDS[chosen[0].kind]} ({names}).", "Name one with --people."
         )

@@ -85,8 +85,8 @@ def frozen_photographs(
         )
     item = workspace.item(KIND, name or ORIGINALS, collection)
     folder = item.details["folder"]
-    found = register_model(workspace, item.name, folder, _contents(workspace, Path(folder), item.hash))
-    return PhotographsReference(**found, item=item.hash)
+    reference = register_model(workspace, item.name, folder, _contents(workspace, Path(folder), item.hash))
+    return PhotographsReference(**reference, item=item.hash)
 
 
 def masked_so(workspace: Workspace, collection: str, condition: str | None) -> str:
@@ -96,10 +96,10 @@ def masked_so(workspace: Workspace, collection: str, condition: str | None) -> s
     """
     if condition in (None, CONDITIONS[0]):
         return ""
-    found = [item.name for item in photograph_sets(workspace, collection) if item.details.get("condition") == condition]
-    if len(found) == 1:
-        return found[0]
-    folders = f"several folders ({', '.join(found)})" if found else "no folder"
+    names = [item.name for item in photograph_sets(workspace, collection) if item.details.get("condition") == condition]
+    if len(names) == 1:
+        return names[0]
+    folders = f"several folders ({', '.join(names)})" if names else "no folder"
     raise CapbiasError(
         f"{collection!r} has {folders} of photographs for captions of the condition {condition!r}.",
         "Name one with --photographs; mask photographs with images mask, or name a folder with import --kind images.",

@@ -497,8 +497,15 @@ class Workspace:
             _log(db, run_id, "finished")
         return True
 
-    def add_finished(self, spec: RunSpec, collection: str, arrays: Mapping[str, bytes], notes: Sequence[str]) -> None:
-        """Store a run that finished elsewhere and left only arrays, unless it is stored already.
+    def add_finished(
+        self,
+        spec: RunSpec,
+        collection: str,
+        arrays: Mapping[str, bytes],
+        notes: Sequence[str],
+        results: Sequence[Result] = (),
+    ) -> None:
+        """Store a run that finished elsewhere, unless it is stored already.
 
         It has no start, so no estimate of durations uses it.
         """
@@ -507,7 +514,9 @@ class Workspace:
             if db.execute("SELECT 1 FROM runs WHERE run_id=?", (run_id,)).fetchone():
                 return
             end = {"progress": 1, "message": "finished", "notes": json.dumps(list(notes)), "finished": time.time()}
+            end["metrics"] = json.dumps(sorted({result.metric for result in results}))
             _insert_run(db, spec, collection, status="finished", token="", process="", **end)
+            _insert(db, "results", [{**result.row(), "run_id": run_id} for result in results])
             _insert(db, "arrays", [{"run_id": run_id, "name": name, "data": data} for name, data in arrays.items()])
             _log(db, run_id, "imported; it was computed elsewhere")
 

@@ -80,12 +80,6 @@ def test_other_modes_become_rgb(tmp_path, mode):
     assert pixels.shape == (2, 3, 3) and (pixels == 255).all()
 
 
-def test_the_first_frame_of_an_animated_file(tmp_path):
-    frames = [Image.new("RGB", (3, 2), colour) for colour in (RED, BLUE)]
-    frames[0].save(tmp_path / "a.webp", save_all=True, append_images=frames[1:], lossless=True)
-    assert (read_photograph(tmp_path / "a.webp") == RED).all()
-
-
 def test_a_file_that_is_cut_short_or_no_picture(tmp_path):
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     data = io.BytesIO()
@@ -119,14 +113,6 @@ def test_a_run_names_the_contents(tmp_path, folder):
     assert frozen_photographs(workspace, "mine")["digest"] != frozen["digest"]
     with pytest.raises(CapbiasError, match="or have changed"):
         photograph_files(workspace, frozen)
-
-
-def test_a_digest_is_that_of_the_bytes(tmp_path, folder):
-    workspace = Workspace(tmp_path / "home")
-    files = [*sorted(folder.iterdir()), folder / "gone.png"]
-    first, second, gone = file_digests(workspace, files)
-    assert first != second and gone == ""
-    assert file_digests(workspace, files) == [first, second, ""]
 
 
 def test_a_file_of_digests_that_is_none_is_named(tmp_path, folder):

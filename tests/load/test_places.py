@@ -32,10 +32,6 @@ def folders(tmp_path, monkeypatch) -> tuple[Path, Path]:
     return opened, secret
 
 
-def test_a_terminal_names_any_file(folders):
-    assert places.named(folders[1] / "captions.csv").is_file()
-
-
 def test_a_server_names_what_is_listed_and_nothing_else(folders):
     opened, secret = folders
     places.serve()
@@ -47,13 +43,6 @@ def test_a_server_names_what_is_listed_and_nothing_else(folders):
         said.add(str(error.value).replace(repr(str(path)), "PATH"))
     assert len(said) == 1, "what is there and what is not are refused in the same words"
     assert [path.name for path in picture_files(opened)] == ["1.jpg"]
-
-
-def test_where_nothing_is_listed_a_server_names_nothing(folders, monkeypatch):
-    monkeypatch.delenv(places.ROOTS)
-    places.serve()
-    with pytest.raises(CapbiasError, match="by visitors of this server"):
-        places.named(folders[0] / "captions.csv")
 
 
 def test_models_and_weights_are_named_in_the_same_way(folders, tmp_path):

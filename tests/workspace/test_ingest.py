@@ -13,14 +13,12 @@ import pytest
 import capbias_core as capbias
 from capbias_core import cli
 from capbias_core.analysis.read import first_request
-from capbias_core.attributes import get_attribute
 from capbias_core.cli.inputs import InputFlags, inputs
 from capbias_core.errors import CapbiasError
-from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
+from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.read import read_file
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.plan_file import keep_plan, read_plan
-from capbias_core.workspace.derived import derive_missing
 from capbias_core.workspace.ingest import File, expand, held_by, ingest, preview, replaced_items, store, with_mapping
 from capbias_core.workspace.inputs import Inputs, resolve, source_file
 from capbias_core.workspace.store import Workspace
@@ -96,33 +94,6 @@ def stored(workspace: Workspace, collection: str = "c") -> list[tuple[str, str]]
 # detect
 
 
-DETECTED = {
-    "strong.json": [(CAPTIONS, True, "")],
-    "llava-human-aligned.json": [(CAPTIONS, True, "")],
-    "references.csv": [(CAPTIONS, True, "")],
-    "several.csv": [(CAPTIONS, True, "")],
-    "human several.csv": [(CAPTIONS, True, REFERENCES)],
-    "numbered.csv": [(CAPTIONS, False, REFERENCES)],
-    "captions.json": [(REFERENCES, True, "")],
-    "without ids.json": [(CAPTIONS, False, REFERENCES)],
-    "labels.csv": [(LABELS, True, "")],
-    "objects.csv": [(OBJECTS, True, "")],
-    "boxes.csv": [(OBJECTS, True, "")],
-    "instances.json": [(OBJECTS, True, ""), (SEGMENTS, True, "")],
-    "bare.json": [(OBJECTS, True, "")],
-    "beside.csv": [(CAPTIONS, True, ""), (REFERENCES, True, "")],
-}
-
-
-@pytest.mark.parametrize("name", DETECTED)
-def test_what_a_file_holds(files, name):
-    """kind, whether the content alone says so, and what a page preselects for the user to confirm."""
-    readings = read_file(files / name)
-    assert [(own.kind, own.certain, own.suggests) for own in readings] == DETECTED[name]
-    assert [own.second for own in readings] == [False, True][: len(readings)]
-    assert all(own.table is not None and len(own.table.frame) for own in readings)
-
-
 def test_a_file_is_read_as_the_user_says_whatever_it_looks_like(files):
     (wrong,) = preview([File(files / "weak.csv", LABELS)], read=read_file)
     assert (wrong.kind, wrong.reading.guess, wrong.frame.columns.to_list()) == (
@@ -142,11 +113,6 @@ def test_images_that_files_share_with_each_other_and_with_a_collection(files, wo
     keep(workspace, labels=files / "labels.csv", attribute="gender")
     (alone,) = preview([File(files / "strong.json")], held_by(workspace, "c"), read_file)
     assert alone.known == 4
-
-
-def test_a_column_that_no_file_has_is_an_error(files):
-    with pytest.raises(CapbiasError, match="'said'.*--caption-column"):
-        preview([File(files / "strong.json", columns={"caption": "said"})], read=read_file)
 
 
 # decide: roles
@@ -207,16 +173,6 @@ def test_swapped_files_are_an_error_that_names_both(files, workspace):
     with pytest.raises(CapbiasError, match=r"(?s)labels.csv.*strong.json.*--captions|strong.json.*labels.csv"):
         resolve(workspace, "c", Inputs("gender", given), [].append)
     assert not workspace.items()
-
-
-def test_labels_are_derived_only_where_there_are_none(files, workspace):
-    gender = get_attribute("gender")
-    keep(workspace, references=files / "captions.json")
-    assert derive_missing(workspace, "c", gender) is None, "there are no captions to score"
-    keep(workspace, captions=files / "strong.json", labels=files / "moods.csv", attribute="mood")
-    assert derive_missing(workspace, "c", gender) is None, "there are labels, though of another attribute"
-    workspace.delete(workspace.item(LABELS, "labels", "c"))
-    assert derive_missing(workspace, "c", gender).counts == {"Female": 2, "Male": 2}
 
 
 # store

@@ -143,13 +143,6 @@ def test_a_damaged_catalogue_is_said_whatever_of_it_is_damaged(tmp_path, with_):
     assert str(read(workspace)) == before
 
 
-def test_what_a_killed_import_left_goes_with_the_next(tmp_path):
-    workspace = Workspace(tmp_path)
-    (tmp_path / "data" / ".0123.tmp").write_bytes(b"half")
-    item = workspace.keep("captions", "m", frame("x"), "c", "s")
-    assert names(workspace) == {f"{item.hash}.parquet"}
-
-
 def test_a_replaced_item_stays_where_the_new_one_cannot_be_kept(tmp_path, monkeypatch):
     workspace = fill(Workspace(tmp_path))
     before = read(workspace)

@@ -91,16 +91,6 @@ def test_names_that_could_be_markup_or_paths_are_refused(workspace, name):
     assert workspace.items() == [] and list((workspace.folder / "data").iterdir()) == []
 
 
-def test_the_same_name_replaces_and_forgets_results(workspace):
-    old = workspace.keep("captions", "m", frame("old"), "c", "s")
-    finished(workspace, own=spec(old.hash))
-    new = workspace.keep("captions", "m", frame("new"), "c", "s")
-    assert workspace.items() == [new] and workspace.frame(new.hash)["caption"].tolist() == ["new"]
-    assert workspace.run("r1") is None and len(workspace.results()) == 0
-    with pytest.raises(CapbiasError, match="missing"):
-        workspace.frame(old.hash)
-
-
 def test_deletion_takes_results_arrays_log_and_file_and_nothing_else(workspace):
     gone = workspace.keep("captions", "gone", frame("x"), "c", "s")
     stays = workspace.keep("captions", "stays", frame("y"), "c", "s")
@@ -114,13 +104,6 @@ def test_deletion_takes_results_arrays_log_and_file_and_nothing_else(workspace):
     with pytest.raises(CapbiasError, match="'r1' was deleted"):
         workspace.there("r1")
     assert counts(workspace) == {"results": 1, "arrays": 1}
-
-
-@pytest.mark.parametrize("role", ["captions", "references", "table"])
-def test_deletion_finds_runs_by_every_input(workspace, role):
-    item = workspace.keep("captions", "m", frame("x"), "c", "s")
-    finished(workspace, own=spec(**{role: item.hash}))
-    assert workspace.delete(item) == 1 and workspace.run("r1") is None
 
 
 def test_the_hash_tells_cells_order_and_columns_apart():
@@ -150,12 +133,6 @@ def test_a_damaged_data_file_is_an_error_in_words(workspace):
 
 
 # runs
-
-
-def test_a_finished_run_is_never_queued_again(workspace):
-    finished(workspace)
-    assert not workspace.enqueue(spec(), "c", "other")
-    assert workspace.run("r1").status == "finished" and len(workspace.results()) == 1
 
 
 def test_a_run_under_way_is_not_queued_twice(workspace):
@@ -231,25 +208,6 @@ def test_no_clock_says_whether_a_run_lives(workspace, monkeypatch, hours):
     assert workspace.run("r1").status == "died"
 
 
-def test_a_run_on_another_host_died_when_nothing_was_heard_of_it_for_long(workspace, monkeypatch):
-    """By the clock of whoever looks; beats of another host are only told apart."""
-    passed = [0.0]
-    monkeypatch.setattr(store.time, "monotonic", lambda: passed[0])
-    workspace.enqueue(spec(), "c", "t")
-    give(workspace, ELSEWHERE)
-
-    def after(seconds: float) -> str:
-        passed[0] += seconds
-        return workspace.run("r1").status
-
-    assert [after(0), after(SILENCE - 1), after(2)] == ["queued", "queued", "died"]
-    now = time.time() - 10_000
-    monkeypatch.setattr(time, "time", lambda: now)
-    workspace.heartbeat({"r1": "t"})
-    assert [after(0), after(SILENCE - 1), after(2)] == ["queued", "queued", "died"]
-    assert workspace.enqueue(spec(), "c", "new")
-
-
 def test_the_version_changes_with_what_pages_show(workspace, monkeypatch):
     versions = [workspace.version()]
     item = workspace.keep("captions", "m", frame("x"), "c", "s")
@@ -286,6 +244,25 @@ def test_one_reading_asks_once_and_sees_its_own_changes_alone(workspace):
         assert names() == ["a", "b", "own"] and workspace.version() != version
         elsewhere("d")
     assert names() == ["a", "b", "own", "d"]
+
+
+def test_a_run_on_another_host_died_when_nothing_was_heard_of_it_for_long(workspace, monkeypatch):
+    """By the clock of whoever looks; beats of another host are only told apart."""
+    passed = [0.0]
+    monkeypatch.setattr(store.time, "monotonic", lambda: passed[0])
+    workspace.enqueue(spec(), "c", "t")
+    give(workspace, ELSEWHERE)
+
+    def after(seconds: float) -> str:
+        passed[0] += seconds
+        return workspace.run("r1").status
+
+    assert [after(0), after(SILENCE - 1), after(2)] == ["queued", "queued", "died"]
+    now = time.time() - 10_000
+    monkeypatch.setattr(time, "time", lambda: now)
+    workspace.heartbeat({"r1": "t"})
+    assert [after(0), after(SILENCE - 1), after(2)] == ["queued", "queued", "died"]
+    assert workspace.enqueue(spec(), "c", "new")
 
 
 def test_in_one_reading_what_a_run_took_meanwhile_cannot_be_deleted(workspace):

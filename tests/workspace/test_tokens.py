@@ -10,7 +10,6 @@ from capbias_core.workspace import tokens
 from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.tokens import FORM, kept_tokens
 from tests.collections_ import keep
-from tests.disks import small_disk
 
 CAPTIONS = ["A dog, a cat.", "", "the café's <unk> dog", "a  man\twith a T-shirt", "Café"]
 
@@ -58,15 +57,6 @@ def test_a_file_that_is_damaged_or_of_another_form_is_made_anew(tmp_path, left):
         file.write_bytes(left)
     assert said(kept_tokens(workspace, item.hash)) == TOKENS
     assert file.stat().st_size > 100
-
-
-@pytest.mark.parametrize("state", ["fill", "read_only"])
-def test_where_nothing_can_be_written_they_are_made_each_time(tmp_path, state):
-    with small_disk(tmp_path / "disk") as disk:
-        workspace, item = kept(disk.folder / "home")
-        getattr(disk, state)()
-        assert said(kept_tokens(workspace, item.hash)) == TOKENS
-        assert [path.suffix for path in (disk.folder / "home" / "data").iterdir()] == [".parquet"]
 
 
 def test_they_come_with_an_import_and_go_with_the_last_item(tmp_path):
