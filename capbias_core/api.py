@@ -19,7 +19,7 @@ from capbias_core.analysis.encoders import plan_sweep
 from capbias_core.analysis.read import attribute_of_run, object_rows, ranking, words_table
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES
+from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.measures.options import Option, checked
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings
 from capbias_core.measures.registry import (

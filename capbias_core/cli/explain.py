@@ -19,7 +19,7 @@ from capbias_core.cli.inputs import InputFlags, inputs
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load import normalise_image_id
+from capbias_core.load.ids import normalise_image_id
 from capbias_core.measures.options import Attacked
 from capbias_core.present.attention import attention_data, attention_text
 from capbias_core.present.table import caption_text, corpus_text, edit_text

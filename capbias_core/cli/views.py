@@ -45,7 +45,7 @@ from capbias_core.cli.inputs import known_collection, opened, own_folder
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, show_table, ticking, write_table
 from capbias_core.errors import CapbiasError
-from capbias_core.load import CAPTIONS, LABELS, REFERENCES
+from capbias_core.load.parsed import CAPTIONS, LABELS, REFERENCES
 from capbias_core.load.published import published_results, read_human_scores, read_results
 from capbias_core.load.read import read_texts
 from capbias_core.load.vectors import read_vectors

@@ -19,7 +19,7 @@ from capbias_core.load.parsed import (
     guess_columns,
     listed,
     merged,
-    place_and_message,
+    row_and_message,
 )
 from capbias_core.types import Table, counted
 
@@ -84,7 +84,7 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
             faults.add(number, str(error))
     problems, count = merged(parsed.faults, faults)
     if not images:
-        first = f" The first problem is at {': '.join(place_and_message(problems[0]))}." if problems else ""
+        first = f" The first problem is at {': '.join(row_and_message(problems[0]))}." if problems else ""
         raise CapbiasError(f"No row of {file} has an image ID and a label ({parsed.rows:,} rows).{first}")
     notes = [f"{counted(rejected, 'rejected answer')} left out"] if rejected else []
     if any(len(set(rows)) > 1 for rows in images.values()):

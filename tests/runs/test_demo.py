@@ -15,8 +15,9 @@ from capbias_core.analysis.read import caption_scores
 from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import probabilities
 from capbias_core.attributes import get_attribute
-from capbias_core.load import parse, tables
+from capbias_core.load import tables
 from capbias_core.load.labels import labels as read_labels
+from capbias_core.load.parse import parse
 from capbias_core.prepare import Alignment, Tokens, balanced_split, tokenize
 from capbias_core.runs import demo as runs_demo
 from capbias_core.runs.demo import SCORED, add_finished, demo_request, demo_runs, load
