@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from capbias_core.load import CAPTIONS, LABELS, REFERENCES
+from capbias_core.load.parsed import CAPTIONS, LABELS, REFERENCES
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.ingest import File, ingest

@@ -34,7 +34,7 @@ from capbias_core.attackers.base import probabilities  # noqa: E402
 from capbias_core.attackers.device import DEVICES, choose_device  # noqa: E402
 from capbias_core.attackers.networks.scratch import LSTM_BI  # noqa: E402
 from capbias_core.attributes import get_attribute  # noqa: E402
-from capbias_core.prepare import balanced_split, masked_captions  # noqa: E402
+from capbias_core.prepare import Tokens, balanced_split  # noqa: E402
 from capbias_core.types import (
     Split,  # noqa: E402
     silent,  # noqa: E402
@@ -111,7 +111,7 @@ def read(name: str, options: argparse.Namespace) -> Captioner:
     ids = sorted(image for image in caption_of if labels.get(image) in attribute.values)[: options.images]
     y = np.array([attribute.values.index(labels[image]) for image in ids])
     splits = [balanced_split(y, len(attribute.values), seed, ids=ids) for seed in range(options.seeds)]
-    return Captioner(name, masked_captions([caption_of[image] for image in ids], attribute), y, splits)
+    return Captioner(name, list(Tokens.of([caption_of[image] for image in ids]).masked(attribute)), y, splits)
 
 
 def lic(logits: np.ndarray, labels: np.ndarray) -> float:

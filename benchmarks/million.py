@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.attributes import get_attribute
-from capbias_core.load import CAPTIONS, LABELS, REFERENCES
+from capbias_core.load.parsed import CAPTIONS, LABELS, REFERENCES
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -20,7 +19,7 @@ from capbias_core.analysis.encoders import plan_sweep
 from capbias_core.analysis.read import attribute_of_run, object_rows, ranking, words_table
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES
+from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.measures.options import Option, checked
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings
 from capbias_core.measures.registry import (
@@ -38,7 +37,8 @@ from capbias_core.present.headline import ANSWERING, headline
 from capbias_core.present.sentence import interval, measure, named_notes, told_apart
 from capbias_core.present.table import lettered, scores_table, to_text
 from capbias_core.runs.engine import Engine, execute
-from capbias_core.runs.plan import PER_CAPTION, Lack, Request, plan, useful
+from capbias_core.runs.plan import PER_CAPTION, Request, plan, useful
+from capbias_core.runs.plan import left_out as left_out_of_request
 from capbias_core.types import A_TO_T, T_TO_A, counted, left_out_lines
 from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, SAMPLES
@@ -102,10 +102,6 @@ def _value(row: dict[str, Any]) -> Value:
     return Value(**named, interval=bounds, over=row["interval"], verdict=row["verdict"], spread=spread, row=row)
 
 
-def _no_words() -> pd.DataFrame:
-    return pd.DataFrame()
-
-
 @dataclass(frozen=True)
 class Report:
     """Scores of captions.
@@ -131,7 +127,7 @@ class Report:
     ranking: Ranking | None = None
     ranked_by: tuple[str, str] = ("", "")
     ranked_runs: tuple[str, ...] = ()
-    compute_words: Callable[[], pd.DataFrame] = field(default=_no_words, repr=False)
+    compute_words: Callable[[], pd.DataFrame] = field(default=pd.DataFrame, repr=False)
 
     @cached_property
     def words(self) -> pd.DataFrame:
@@ -302,38 +298,36 @@ def score(
         protocol=protocol,
         choices=choices,
         per_object=per_object,
-        rank_by=(rank_by, "") if isinstance(rank_by, str) else _pair(rank_by),
+        rank_by=(rank_by, "") if isinstance(rank_by, str) else tuple(own or "" for own in rank_by),
     )
-    with _in_python():
-        own_attributes = attribute_folder(Path(workspace)) if workspace else None
-        common = {"photographs": photographs, "people": people, "alignment": alignment, "vectors": vectors}
-        common |= {"delta": delta, "own_attributes": own_attributes}
-        if names:
-            named = {CAPTIONS: _several(captions or ()), REFERENCES: references, OBJECTS: objects}
-            given = Inputs(_named(attribute), names=named, **common)
-        else:
-            columns = {role: own for role, own in (("image_id", image_id_column), ("caption", caption_column)) if own}
-            files = caption_files(captions, columns=columns, sets=sets)
-            for source, kind in ((labels, LABELS), (references, REFERENCES), (objects, OBJECTS)):
-                files += [source_file(source, kind, columns=columns, several=several)] if source is not None else []
-            overrides = {_named(attribute): dict(mapping)} if mapping else {}
-            given = Inputs(
-                _named(attribute),
-                files,
-                attribute_column=attribute_column,
-                values=tuple(values),
-                overrides=overrides,
-                **common,
-            )
-        place = str(collection or DEFAULT_COLLECTION)
-        return _reported(given, asked, place, workspace, run_on_workers if workers else run_here, words)
-
-
-def _pair(rank_by: Any) -> Any:
-    """A metric and its direction as a tuple; what is none as it is, which `Asked.check` refuses."""
-    if isinstance(rank_by, list | tuple) and len(rank_by) == 2:
-        return tuple("" if own is None else own for own in rank_by)
-    return rank_by
+    common = {
+        "photographs": photographs,
+        "people": people,
+        "alignment": alignment,
+        "vectors": vectors,
+        "delta": delta,
+        "own_attributes": attribute_folder(Path(workspace)) if workspace else None,
+    }
+    if not attribute:
+        raise CapbiasError("No attribute is given.", "Name a protected attribute, such as gender.")
+    if names:
+        named = {CAPTIONS: _several(captions or ()), REFERENCES: references, OBJECTS: objects}
+        given = Inputs(attribute, names=named, **common)
+    else:
+        columns = {role: name for role, name in (("image_id", image_id_column), ("caption", caption_column)) if name}
+        files = caption_files(captions, columns=columns, sets=sets)
+        for source, kind in ((labels, LABELS), (references, REFERENCES), (objects, OBJECTS)):
+            files += [source_file(source, kind, columns=columns, several=several)] if source is not None else []
+        given = Inputs(
+            attribute,
+            files,
+            attribute_column=attribute_column,
+            values=tuple(values),
+            overrides={attribute: dict(mapping)} if mapping else {},
+            **common,
+        )
+    compute = run_on_workers if workers else run_here
+    return _reported(given, asked, str(collection or DEFAULT_COLLECTION), workspace, compute, words)
 
 
 def compare(
@@ -386,39 +380,6 @@ def _several(given: str | os.PathLike | Iterable) -> tuple:
     return (given,) if isinstance(given, str | os.PathLike) else tuple(given)
 
 
-def _named(attribute: str) -> str:
-    if not attribute:
-        raise CapbiasError("No attribute is given.", "Name a protected attribute, such as gender.")
-    return attribute
-
-
-@contextmanager
-def _in_python() -> Iterator[None]:
-    """Errors that name flags of the command line name the arguments in their place."""
-    try:
-        yield
-    except CapbiasError as error:
-        parts = [as_argument(error.message), as_argument(error.hint)]
-        if parts == [error.message, error.hint]:
-            raise
-        raise CapbiasError(*parts) from None
-
-
-def as_argument(text: str) -> str:
-    """A text for a terminal as one for Python. What stands in backticks is a command and stays.
-
-    >>> as_argument("human captions are needed (--references)")
-    'human captions are needed (references=)'
-    >>> as_argument("--seeds 0; run `hf download NAME --local-dir FOLDER`")
-    'seeds=0; run `hf download NAME --local-dir FOLDER`'
-    """
-    return re.sub(
-        r"`[^`]*`|--([a-z][a-z-]*)(?: (?=[\d'\"]|True|False|None))?",
-        lambda found: found[1].replace("-", "_") + "=" if found[1] else found[0],
-        text,
-    )
-
-
 # how it is measured; the command line comes here too
 
 
@@ -433,7 +394,7 @@ class Asked:
     protocol: str = ""
     choices: Mapping[str, Any] = field(default_factory=dict)
     per_object: bool = False
-    rank_by: tuple[str, str] = ("", "")
+    rank_by: tuple[str, ...] = ("", "")
 
     def __post_init__(self) -> None:
         settings = protocol_settings(self.protocol)
@@ -450,28 +411,20 @@ class Asked:
 
     def check(self) -> None:
         """Raises CapbiasError for a metric or choice that is not known or not allowed, before anything is read."""
-        expand_metrics(self.metrics)
+        metrics, about = expand_metrics(self.metrics), known_options()
         if not isinstance(self.seeds, int | None):
-            raise CapbiasError(f"--seeds must be a whole number, not {self.seeds!r}.")
-        about = known_options()
+            raise CapbiasError(f"seeds must be a whole number, not {self.seeds!r}.")
         seeds = {} if self.seeds is None else {"seeds": self.seeds}
         for name, value in {**seeds, **self.choices}.items():
             if name not in about:
                 raise unknown_name("option", name, about)
             checked(name, value, about[name])
-        self._check_rank_by()
-
-    def _check_rank_by(self) -> None:
-        if not (
-            isinstance(self.rank_by, tuple)
-            and len(self.rank_by) == 2
-            and all(isinstance(own, str) for own in self.rank_by)
-        ):
-            raise CapbiasError(f"rank_by= must be a metric, or a metric and its direction, not {self.rank_by!r}.")
+        if len(self.rank_by) != 2 or not all(isinstance(part, str) for part in self.rank_by):
+            raise CapbiasError(f"rank_by must be a metric, or a metric and its direction, not {self.rank_by!r}.")
         name, direction = self.rank_by
-        if name and metric_named(name).name not in expand_metrics(self.metrics):
+        if name and metric_named(name).name not in metrics:
             asked = ", ".join(map(str, self.metrics))
-            raise CapbiasError(f"rank_by names {name}, but metrics= asks for {asked} only.", f"Add {name} to metrics=.")
+            raise CapbiasError(f"rank_by names {name}, but metrics asks for {asked} only.", f"Add {name} to metrics.")
         if name and not metric_named(name).reads:
             raise CapbiasError(
                 f"Captioners cannot be ranked by {name}, which is no mean over images and has no p.",
@@ -518,12 +471,13 @@ def measured(
     sweep = plan_sweep(workspace, request, asked.attackers)
     refused = [f"{name} left out: {error}" for name, error in sweep.refused.items()]
     specs, reasons = useful(sweep.specs, request)
-    left_out = {name: _reason(lack) for lack, names in reasons.items() for name in names}
-    for line in (*refused, *left_out_lines(left_out)):
+    left_out = {name: lack.text for lack, names in reasons.items() for name in names}
+    for line in (*refused, *left_out_of_request(reasons)):
         tell(f"warning: {line}")
     rows = compute(workspace, specs, kept.collection)
     frame = workspace.results([spec.run_id for spec in specs])
-    whole = pd.concat([frame, *_objects(workspace, rows)], ignore_index=True) if asked.per_object else frame
+    by_object = [object_rows(workspace, row) for row in rows if row.status == FINISHED] if asked.per_object else []
+    whole = pd.concat([frame, *(table for table in by_object if len(table))], ignore_index=True)
     encoders = list(dict.fromkeys(spec.attacker for spec in sweep.specs))
     table = ordered(whole, request.captions, request.metrics, encoders)
     lost = _without_value(table, request.metrics, left_out, rows)
@@ -538,22 +492,19 @@ def measured(
         failed=tuple(failed),
         notes=(
             *protocol_notes([(spec.measure, spec.options) for spec in specs], asked.protocol),
-            *named_notes([(row.spec.model, _notes_of(row)) for row in rows if row.status == FINISHED]),
+            *named_notes(
+                [  # without what left_out says
+                    (row.spec.model, tuple(note for note in row.notes if note not in left_out_lines(row.lacking)))
+                    for row in rows
+                    if row.status == FINISHED
+                ]
+            ),
         ),
     )
     if table.empty:
         return report
     about, sentence = _sentence(workspace, frame, table, kept, first)
     return _ranked(workspace, replace(report, sentence=sentence, about=about), asked.rank_by, first)
-
-
-def _reason(lack: Lack) -> str:
-    return f"{lack.text} ({lack.flag})" if lack.flag else lack.text
-
-
-def _objects(workspace: Workspace, rows: Sequence[RunRow]) -> list[pd.DataFrame]:
-    tables = [object_rows(workspace, row) for row in rows if row.status == FINISHED]
-    return [table for table in tables if len(table)]
 
 
 def failures(rows: Sequence[RunRow]) -> list[str]:
@@ -563,11 +514,6 @@ def failures(rows: Sequence[RunRow]) -> list[str]:
         for row in rows
         if row.status != FINISHED
     ]
-
-
-def _notes_of(run: RunRow) -> tuple[str, ...]:
-    """The notes of a run, without those that `left_out` of a report says."""
-    return tuple(note for note in run.notes if note not in left_out_lines(run.lacking))
 
 
 def _without_value(
@@ -608,7 +554,7 @@ def _ranked_rows(rows: pd.DataFrame, metric: str, direction: str, encoder: str =
     return own.drop_duplicates("model")
 
 
-def _ranked(workspace: Workspace, report: Report, rank_by: tuple[str, str], encoder: str) -> Report:
+def _ranked(workspace: Workspace, report: Report, rank_by: tuple[str, ...], encoder: str) -> Report:
     """The report with its captioners ranked, if there are several."""
     there = list(dict.fromkeys(report.table["metric"]))
     asked, direction = rank_by
@@ -642,16 +588,12 @@ def _sentence(
 def _by_others(frame: pd.DataFrame, model: str, encoder: str) -> str:
     """What further attackers say of the captioner that answers: ` By rnn: LIC 5.2 [3.1, 7.2], inconclusive.`"""
     metric = leading(list(dict.fromkeys(frame.loc[frame["metric"].isin(ANSWERING), "metric"])))
-    own = frame[(frame["metric"] == metric) & (frame["model"] == model) & (frame["encoder"] != encoder)]
-    rows = own.drop_duplicates("encoder").to_dict("records")
-    said = (
-        f" By {row['encoder']}: {', '.join(filter(None, (f'{metric} {_shown(row)}', row['verdict'])))}." for row in rows
-    )
-    return "".join(said)
-
-
-def _shown(row: dict[str, Any]) -> str:
-    return interval(pd.Series(row))
+    others = frame[(frame["metric"] == metric) & (frame["model"] == model) & (frame["encoder"] != encoder)]
+    parts = [
+        (row["encoder"], f"{metric} {interval(row)}", row["verdict"])
+        for _, row in others.drop_duplicates("encoder").iterrows()
+    ]
+    return "".join(f" By {name}: {', '.join(filter(None, answer))}." for name, *answer in parts)
 
 
 def leading(names: Sequence[str]) -> str:
@@ -728,11 +670,7 @@ def _reported(
         report = measured(workspace, kept, asked, compute)
         if report.table.empty:
             raise nothing_measured(report)
-        report = replace(
-            report,
-            notes=(*said, *report.notes),
-            left_out={name: as_argument(reason) for name, reason in report.left_out.items()},
-        )
+        report = replace(report, notes=(*said, *report.notes))
         later = partial(words_of, kept=kept, asked=asked, compute=compute)
         if words:
             return replace(report, compute_words=partial(pd.DataFrame, later(workspace)))
@@ -761,7 +699,7 @@ def _held(workspace: Workspace, kept: ResolvedInputs) -> list[tuple[Item, pd.Dat
 def _computed_again(
     held: Sequence[tuple[Item, pd.DataFrame]], compute: Callable[[Workspace], pd.DataFrame]
 ) -> pd.DataFrame:
-    with _in_python(), temporary_workspace() as workspace:
+    with temporary_workspace() as workspace:
         for item, frame in held:
             workspace.keep(item.kind, item.name, frame, item.collection, item.source, item.details)
         return compute(workspace)

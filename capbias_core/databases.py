@@ -1,30 +1,33 @@
-"""SQLite files that several processes open at once."""
+"""SQLite files that several processes open at once, and a cache of bytes by key in one."""
 
 from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from capbias_core.errors import CapbiasError
 from capbias_core.whole_files import private_file, private_folder
 
 PATIENCE = 30.0  # seconds
 PAUSE = 0.02
-# How SQLite says that it cannot make or write the files beside a database that its log needs, even to read.
+KEYS_PER_QUERY = 400
+# SQLite's codes if it cannot make or write the files beside a database that its log needs, even to read.
 UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL}
+CACHE = "CREATE TABLE IF NOT EXISTS cache (key PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;"
 
 
 def code_of(error: BaseException) -> int:
-    """SQLite's primary code of an error; 0 of one without."""
+    """SQLite's primary code of an error; 0 without one."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 @contextmanager
 def to_write(file: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a file that is there. A statement is a transaction of its own, unless BEGIN comes before it."""
+    """A connection to an existing file. Each statement is a transaction unless BEGIN comes before it."""
     with closing(_connected(file, "mode=rw")) as db:
         db.execute("PRAGMA synchronous=NORMAL")
         yield db
@@ -32,7 +35,7 @@ def to_write(file: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def to_read(file: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a file that is there. It also reads where nothing can be written, as on a full disk."""
+    """A connection to an existing file. It also reads if nothing can be written, as on a full disk."""
     db = _connected(file, "mode=rw")
     try:
         try:
@@ -41,7 +44,10 @@ def to_read(file: Path) -> Iterator[sqlite3.Connection]:
             if code_of(error) not in UNWRITABLE:
                 raise
             db.close()
-            db = _connected(file, "mode=ro" if _has_log(file) else "mode=ro&immutable=1")
+            # Part of a database is only in its log if a process has it open or was killed.
+            log = file.with_name(f"{file.name}-wal")
+            in_log = log.exists() and log.stat().st_size > 0
+            db = _connected(file, "mode=ro" if in_log else "mode=ro&immutable=1")
         yield db
     finally:
         db.close()
@@ -51,17 +57,10 @@ def _connected(file: Path, how: str) -> sqlite3.Connection:
     return sqlite3.connect(f"{file.absolute().as_uri()}?{how}", PATIENCE, isolation_level=None, uri=True)
 
 
-def _has_log(file: Path) -> bool:
-    """Whether some of a database is in its write-ahead log alone, because a process has it open or was killed."""
-    log = file.with_name(f"{file.name}-wal")
-    return log.exists() and log.stat().st_size > 0
-
-
 def prepare(db: sqlite3.Connection, schema: str) -> None:
-    """Set the write-ahead log and make the tables of a file that may be new.
+    """Set the write-ahead log and make the tables of a file that may be new. Raises sqlite3.Error.
 
-    SQLite waits for a lock with its timeout, but not for this one: where two processes make the same file at once, the
-    second hears at once that it is locked. It tries again, for half a minute. Raises sqlite3.Error.
+    SQLite's timeout does not cover this lock: if two processes make the same file, the second fails at once.
     """
     end = time.monotonic() + PATIENCE
     while True:
@@ -75,32 +74,49 @@ def prepare(db: sqlite3.Connection, schema: str) -> None:
             time.sleep(PAUSE)
 
 
-@contextmanager
-def kept_in(file: Path, schema: str, what: str, lost: str, patience: float = PATIENCE) -> Iterator[sqlite3.Connection]:
-    """A connection to a file of what can be computed again; file and folder are made where they are not there.
+class ByteCache:
+    """Bytes by key, in a file of values that can be computed again; see `byte_cache`."""
 
-    A statement is a transaction of its own, unless BEGIN comes before it. what: is in the file, for messages. lost:
-    what happens where it is deleted. patience: seconds to wait for another process. Raises CapbiasError where the file
-    cannot be used.
+    def __init__(self, db: sqlite3.Connection):
+        self.db = db
+
+    def get(self, keys: Iterable) -> dict[Any, bytes]:
+        """The values of those keys that are stored."""
+        result, keys = {}, list(keys)
+        for start in range(0, len(keys), KEYS_PER_QUERY):
+            part = keys[start : start + KEYS_PER_QUERY]
+            marks = ", ".join("?" * len(part))
+            result |= dict(self.db.execute(f"SELECT key, value FROM cache WHERE key IN ({marks})", part).fetchall())
+        return result
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One transaction, in which no other process writes."""
+        with self.db:
+            self.db.execute("BEGIN IMMEDIATE")
+            yield
+
+    def put(self, values: Mapping[Any, bytes]) -> None:
+        """Store values, all or none if called in `locked`."""
+        self.db.executemany("INSERT OR REPLACE INTO cache VALUES (?, ?)", values.items())
+
+
+@contextmanager
+def byte_cache(file: Path, content: str, lost: str, patience: float = PATIENCE) -> Iterator[ByteCache]:
+    """The cache in a file; file and folder are made if missing.
+
+    content: for messages. lost: what happens if the file is deleted. patience: seconds to wait for another process.
+    Raises CapbiasError if the file cannot be used.
     """
     try:
-        with _opened(file, schema, patience) as db:
-            yield db
+        try:
+            private_folder(file.parent)
+            private_file(file)
+        except OSError as error:
+            raise sqlite3.OperationalError(str(error)) from None
+        with closing(sqlite3.connect(file, timeout=patience, isolation_level=None)) as db:
+            db.execute("PRAGMA synchronous=NORMAL")
+            prepare(db, CACHE)
+            yield ByteCache(db)
     except sqlite3.Error as error:
-        raise CapbiasError(f"{file}, the file of {what}, cannot be used ({error}).", f"Delete it: {lost}.") from None
-
-
-@contextmanager
-def _opened(file: Path, schema: str, patience: float) -> Iterator[sqlite3.Connection]:
-    try:
-        private_folder(file.parent)
-        private_file(file)
-    except OSError as error:  # one of the body is none of this file
-        raise sqlite3.OperationalError(str(error)) from None
-    db = sqlite3.connect(file, timeout=patience, isolation_level=None)
-    try:
-        db.execute("PRAGMA synchronous=NORMAL")
-        prepare(db, schema)
-        yield db
-    finally:
-        db.close()
+        raise CapbiasError(f"{file}, the file of {content}, cannot be used ({error}).", f"Delete it: {lost}.") from None

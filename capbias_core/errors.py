@@ -11,12 +11,15 @@ from importlib.util import find_spec
 class CapbiasError(Exception):
     """One sentence that says what is wrong, and a hint if there is a way out.
 
-    message and hint are whole sentences. Pages show both; the command line prints them and exits with 2.
+    message and hint are whole sentences. Pages show both; the command line prints them and exits with 2. arguments: of
+    `capbias.score` that the hint is about; the command line names them as flags.
     """
 
-    def __init__(self, message: str, hint: str = ""):
-        super().__init__(message, hint)
-        self.message, self.hint = message, hint
+    def __init__(self, message: str, hint: str = "", *arguments: str):
+        super().__init__(message, hint, *arguments)
+        self.message, self.hint, self.arguments = message, hint, arguments
+        if arguments:
+            self.add_note(f"Arguments: {', '.join(arguments)}")
 
     def __str__(self) -> str:
         return f"{self.message} {self.hint}".strip()

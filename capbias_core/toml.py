@@ -29,8 +29,8 @@ def read_toml(text: str) -> dict[str, Any]:
         if line.count(".") > MOST_DOTS:
             raise ValueError(f"line {number:,} has more than {MOST_DOTS} dots, so its keys may be nested too deeply")
     try:
-        found = tomllib.loads(text)
-        repr(found)  # a number in hexadecimal may be too long to be written anywhere
-        return found
+        tables = tomllib.loads(text)
+        repr(tables)  # a number in hexadecimal may be too long to be written anywhere
+        return tables
     except RecursionError:
         raise ValueError("it is nested too deeply") from None

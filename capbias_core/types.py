@@ -262,9 +262,9 @@ class Result:
     Columns as in `assets/published`; value as shown (scale already applied). spread is the standard deviation
     over attacker seeds (ddof 1). training: images that each attacker was trained on, 0 for metrics without. ci_low,
     ci_high: the 95% interval. interval: what that is over: 'refits' (other images and attackers trained on them; see
-    aggregate/refits.py), 'images' (a bootstrap; of an attacker's metric, given the trained attackers), '' if there is
-    none. Of an attacker's metric only 'refits' may carry a claim. verdict: of LIC, 'amplifies',
-    'inconclusive' or 'reduces' (aggregate/verdict.py); '' of others.
+    aggregate/resampling.py), 'images' (a bootstrap; of an attacker's metric, given the trained attackers), '' if there
+    is none. Of an attacker's metric only 'refits' may carry a claim. verdict: of LIC, 'amplifies',
+    'inconclusive' or 'reduces' (aggregate/estimate.py); '' of others.
     """
 
     attribute: str

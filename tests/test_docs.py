@@ -66,7 +66,7 @@ def test_commands_flags_and_metrics_exist(page):
         if program == "python":
             file = f"{words[0].replace('.', '/')}.py" if name == "-m" else name
             wrong += [] if (ROOT / file).exists() else [file]
-        elif name not in cli.NAMES:
+        elif name not in cli.COMMANDS:
             wrong += [] if name in ("COMMAND", "--help") else [name]
         else:
             _, apps, words = app.parse_commands(cli.with_view([name, *words]))

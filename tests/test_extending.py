@@ -294,7 +294,7 @@ def test_a_format_is_recognised_and_read(followed):
 OTHERS = """
 from pathlib import Path
 import pandas as pd
-from capbias_core.load import parse
+from capbias_core.load.parse import parse
 
 frame = pd.DataFrame({"image_id": [1, 2], "caption": ["a boy", "a man"]})
 frame.to_parquet("other.parquet")

@@ -23,10 +23,9 @@ from benchmarks.statistics.synthetic import Design, draw
 from capbias_core.aggregate import Counts, Estimate, rank
 from capbias_core.attackers import load_attacker
 from capbias_core.measures.base import estimates_of
-from capbias_core.measures.guesses import Guesses
 from capbias_core.measures.lic import METRICS
-from capbias_core.measures.training import AttackerTrainer, CaptionList
-from capbias_core.prepare import balanced_split
+from capbias_core.measures.training import AttackerTrainer, CaptionList, Guesses
+from capbias_core.prepare import Tokens, balanced_split
 from capbias_core.types import silent
 
 ASKED = ("LIC", "LIC_M", "LIC_D")
@@ -80,7 +79,7 @@ class _Set:
 
 
 def _lists(captions: Iterable[list[str]]) -> list[CaptionList]:
-    return [CaptionList(np.arange(len(own)), list(own), np.arange(len(own))) for own in captions]
+    return [CaptionList(np.arange(len(own)), Tokens.read(list(own)), np.arange(len(own))) for own in captions]
 
 
 def one_set(setting: Setting, number: int) -> Found:

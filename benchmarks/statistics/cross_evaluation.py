@@ -23,13 +23,12 @@ import pandas as pd
 
 from benchmarks.statistics.made import LABELS, MAKERS, World
 from benchmarks.statistics.synthetic import Design, draw
-from capbias_core.aggregate.refits import OF_LEVEL, refit_interval
+from capbias_core.aggregate.resampling import OF_LEVEL, refit_interval
 from capbias_core.attackers.base import probabilities
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute
 from capbias_core.metrics.lic import lic_scores
-from capbias_core.prepare import balanced_split, masked_captions
-from capbias_core.prepare.align import Alignment, aligned_lists, vocabulary
+from capbias_core.prepare import Alignment, Tokens, balanced_split
 from capbias_core.types import silent
 
 # Best possible LIC 0. Swapped captions give the label away as before, and are wrong about their images. Mistaken ones
@@ -57,22 +56,19 @@ WAYS = ("apart", "logits", "joined")
 
 
 def numbers(
-    model: list[str], humans: list[list[str]], y: np.ndarray, images: tuple[str, ...], seeds: int, ways=WAYS
+    model: Tokens, humans: list[Tokens], y: np.ndarray, images: tuple[str, ...], seeds: int, ways=WAYS
 ) -> dict[str, np.ndarray]:
     """By way the (4, seeds) mean scores: human attackers on human captions and on the model's, the model's on both.
 
     model, humans[j]: a masked caption of every image. y: (n,) 0 or 1.
     """
     splits = [balanced_split(y, 2, seed, 0.1, images) for seed in range(seeds)]
-    known = [vocabulary(model[row] for row in split.train) for split in splits]
-    texts, start = list(model), []
-    for human in humans:
-        for version in aligned_lists(human, [Alignment(own) for own in known]):
-            start.append(len(texts))
-            texts += version
+    known = [frozenset(model.rows(split.train).words) for split in splits]
+    texts = [model, *(Alignment(words).captions(human) for human in humans for words in known)]
+    start = np.cumsum([len(part) for part in texts])[:-1]
     attacker = NgramAttacker()
-    corpus = attacker.corpus(texts)
-    begin = np.array(start).reshape(len(humans), seeds)  # (R, S) where each version starts
+    corpus = attacker.corpus(Tokens.join(texts))
+    begin = start.reshape(len(humans), seeds)  # (R, S) where each version starts
 
     def fitted(places: np.ndarray) -> list:
         """An attacker for each seed. places: (r, S) where its captions start, r for an image."""
@@ -119,10 +115,10 @@ def made(data: Path, attribute: str, images: int, sets: range) -> Iterator[tuple
     for number in sets:
         world = World(data, attribute, images, number)
         y = np.array([world.second[image] for image in world.ids]).astype(int)
-        humans = [masked_captions(own, of) for own in world.references]
+        humans = [Tokens.of(own).masked(of) for own in world.references]
         for name, make in MAKERS.items():
             captions = make(world)
-            model = masked_captions([" ".join(captions[image]) for image in world.ids], of)
+            model = Tokens.of(" ".join(captions[image]) for image in world.ids).masked(of)
             yield name, number, model, humans, y, tuple(map(str, world.ids))
 
 

@@ -21,7 +21,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from capbias_core.aggregate.estimate import BOOTSTRAP_SEED
+from capbias_core.aggregate.resampling import BOOTSTRAP_SEED
 from capbias_core.metrics.cooccurrence import Table
 
 HALVINGS = 10

@@ -9,14 +9,24 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from capbias_core.aggregate.bootstrap import percentiles, resampled_sums, share_interval
 from capbias_core.aggregate.counts import Counts
-from capbias_core.aggregate.refits import OF_DIFFERENCE, OF_LEVEL, UNBOUNDED, Span, refit_interval
-from capbias_core.metrics.share import share as part_over_whole
+from capbias_core.aggregate.resampling import (
+    BOOTSTRAP_SEED,
+    OF_DIFFERENCE,
+    OF_LEVEL,
+    UNBOUNDED,
+    Span,
+    percentiles,
+    refit_interval,
+    resampled_sums,
+    share_interval,
+)
+from capbias_core.metrics.share import share as share_of
 
-BOOTSTRAP_SEED = 20220619
 # What an interval says: other images and attackers trained on them, or other images given what was trained.
 REFITS, IMAGES = "refits", "images"
+AMPLIFIES, INCONCLUSIVE, REDUCES = "amplifies", "inconclusive", "reduces"
+VERDICTS = (AMPLIFIES, INCONCLUSIVE, REDUCES)
 
 
 def provisional(row: Mapping[str, Any]) -> bool:
@@ -50,19 +60,14 @@ class Estimate:
 
     @classmethod
     def read(
-        cls,
-        counts: Counts,
-        of: Callable[..., np.ndarray],
-        scale: float,
-        span: Span = UNBOUNDED,
-        share: bool = False,
-        level: bool = True,
-        no_interval: str = "",
-        unsure: float = 0.0,
+        cls, counts: Counts, of: Callable[..., np.ndarray], scale: float, span: Span = UNBOUNDED, **facts: Any
     ) -> Estimate:
-        """What a formula makes of all columns of some counts. of: summed columns, (...) or (..., W) each, to (...)."""
+        """What a formula makes of all columns of some counts.
+
+        of: summed columns, (...) or (..., W) each, to (...). facts: further fields.
+        """
         counts, widths = counts.taking_part, counts.widths.values()
-        if of is part_over_whole and tuple(widths) == (0, 0):
+        if of is share_of and tuple(widths) == (0, 0):
             formula = quotient
         else:
             ends = np.cumsum([max(1, width) for width in widths])[:-1]
@@ -72,8 +77,8 @@ class Estimate:
                 return of(*(part if width else part[..., 0] for part, width in parts))
 
         values = scale * formula(counts.seed_sums) if counts.seeds else np.zeros(0)
-        more = (counts if counts.training else None, level, span, share, unsure, no_interval)
-        return cls(counts.images, counts.sums, values, scale, formula, *more)
+        refits = counts if counts.training else None
+        return cls(counts.images, counts.sums, values, scale, formula, refits, span=span, **facts)
 
     def of_images(self, kept: np.ndarray) -> Estimate:
         """The same on some of its images, their indices; of a metric without seeds."""
@@ -124,39 +129,36 @@ class Estimate:
         how += f", widened by {self.unsure:.2f} for unsure signs" if self.unsure else ""
         return how + (", given this one attacker" if self.refits is not None else "")
 
-    def interval(self) -> tuple[float, float] | tuple[None, None]:
+    @property
+    def needs_draws(self) -> bool:
+        """Whether the interval takes a bootstrap."""
+        return not (self.no_interval or self.interval_over == REFITS or (self.share and self.of is quotient))
+
+    def interval(self, draws: np.ndarray | None = None) -> tuple[float, float] | tuple[None, None]:
         """95%: over REFITS the corrected resampled variance; over IMAGES Wilson's of a share, else a percentile
         bootstrap with 1,000 draws.
 
-        Never beyond span. Nothing with a reason in no_interval, if a draw or a seed's value is not defined, or if all
-        draws or seeds agree.
+        draws: (draws, M) sums of a bootstrap, if they are known already. Never beyond span. Nothing with a reason in
+        no_interval, if a draw or a seed's value is not defined, or if all draws or seeds agree; but where all draws
+        agree on an end of span, it is that of a share of none or of all.
         """
         if self.no_interval:
             return None, None
         if self.refits is not None and self.interval_over == REFITS:
             times = OF_LEVEL if self.level else OF_DIFFERENCE
             return refit_interval(self.seed_values, self.refits.test_over_train, times, self.span)
-        if self.share and self.of is quotient:
-            return self._score_interval(float(self.shown(self.sums.sum(axis=0))), self._quotient_error(), 0, self.scale)
-        return self.of_draws(resampled_sums(self.sums, BOOTSTRAP_SEED))
-
-    def of_draws(self, sums: np.ndarray) -> tuple[float, float] | tuple[None, None]:
-        """The 95% interval over images from (draws, M) sums of a bootstrap.
-
-        Where all draws agree on an end of span, it is that of a share of none or of all.
-        """
-        shown = self.shown(sums)
+        whole = self.sums.sum(axis=0)
+        if not self.needs_draws:
+            return self._score_interval(float(self.shown(whole)), self._quotient_error(), 0, self.scale)
+        shown = self.shown(resampled_sums(self.sums, BOOTSTRAP_SEED) if draws is None else draws)
         if not np.isfinite(shown).all():
             return None, None
         if self.share:
-            error = self._quotient_error() if self.of is quotient else float(np.std(shown))
-            return self._score_interval(float(self.shown(self.sums.sum(axis=0))), error, 0, self.scale)
+            return self._score_interval(float(self.shown(whole)), float(np.std(shown)), 0, self.scale)
         low, high = percentiles(shown)
         if low is not None and high is not None:
             return low - self.unsure, high + self.unsure
-        if not np.isfinite(self.span).all():
-            return None, None
-        return self._score_interval(shown[0], 0.0, *self.span)
+        return self._score_interval(shown[0], 0.0, *self.span) if np.isfinite(self.span).all() else (None, None)
 
     @property
     def n_images(self) -> int:
@@ -204,17 +206,29 @@ Name = TypeVar("Name", bound=Hashable)
 
 def intervals(estimates: Mapping[Name, Estimate]) -> dict[Name, tuple[float, float] | tuple[None, None]]:
     """The interval of each estimate; those over images of the same sums share one bootstrap."""
-    found, draws = {}, {}
-    for name, own in estimates.items():
-        if own.no_interval or own.interval_over == REFITS or (own.share and own.of is quotient):
-            found[name] = own.interval()
-        else:
-            if id(own.sums) not in draws:
-                draws[id(own.sums)] = resampled_sums(own.sums, BOOTSTRAP_SEED)
-            found[name] = own.of_draws(draws[id(own.sums)])
-    return found
+    draws = {id(own.sums): own.sums for own in estimates.values() if own.needs_draws}
+    draws = {key: resampled_sums(sums, BOOTSTRAP_SEED) for key, sums in draws.items()}
+    return {name: own.interval(draws.get(id(own.sums))) for name, own in estimates.items()}
 
 
 def quotient(sums: np.ndarray) -> np.ndarray:
     """(..., 2) sums to (...) values: numerator / denominator."""
-    return part_over_whole(sums[..., 0], sums[..., 1])
+    return share_of(sums[..., 0], sums[..., 1])
+
+
+def verdict_of(by_human: Estimate, by_model: Estimate) -> str:
+    """The verdict from LIC_by_H and LIC_by_M: nothing follows from a single attacker, whose interval has no refits."""
+    if by_human.interval_over != REFITS:
+        return INCONCLUSIVE
+    return verdict(by_human.interval()[0], by_model.interval()[1])
+
+
+def verdict(by_human_low: float | None, by_model_high: float | None) -> str:
+    """The verdict from the lower limit of LIC_by_H and the upper limit of LIC_by_M, None for no interval.
+
+    >>> verdict(0.3, 2.1), verdict(-0.2, 2.1), verdict(-2.1, -0.3), verdict(0.3, -0.3)
+    ('amplifies', 'inconclusive', 'reduces', 'inconclusive')
+    """
+    more = by_human_low is not None and by_human_low > 0
+    less = by_model_high is not None and by_model_high < 0
+    return INCONCLUSIVE if more == less else AMPLIFIES if more else REDUCES

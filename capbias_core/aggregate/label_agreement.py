@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from capbias_core.aggregate.bootstrap import wilson
+from capbias_core.aggregate.resampling import wilson
 
 NO_LABEL = "no label"
 

@@ -13,9 +13,17 @@ from scipy.sparse import coo_array, csr_array, hstack, issparse
 from scipy.sparse.csgraph import connected_components
 from scipy.special import stdtr
 
-from capbias_core.aggregate.bootstrap import NO_WIDTH, percentiles, resampled_sums
-from capbias_core.aggregate.estimate import BOOTSTRAP_SEED, REFITS, Estimate
-from capbias_core.aggregate.refits import OF_DIFFERENCE, OF_LEVEL, refit_interval, refit_p
+from capbias_core.aggregate.estimate import REFITS, Estimate
+from capbias_core.aggregate.resampling import (
+    BOOTSTRAP_SEED,
+    NO_WIDTH,
+    OF_DIFFERENCE,
+    OF_LEVEL,
+    percentiles,
+    refit_interval,
+    refit_p,
+    resampled_sums,
+)
 
 ALPHA = 0.05
 ALIKE = 0.8  # training images over training images
@@ -71,15 +79,15 @@ def rank(estimates: dict[str, Estimate]) -> Ranking:
     """Captioners compared in pairs, each on the images that both have; p values are Holm-corrected (Holm 1979).
 
     With attackers of several seeds each pair's difference is taken within each seed, on the images that both hold out,
-    and tested by the corrected resampled variance (refits.py). Otherwise it is bootstrapped over images, with p values
-    as in `_p_value`. Two that share fewer than LEAST_SHARED images are not compared, nor two whose attackers learned
-    from much different numbers of images (ALIKE): that by itself makes them differ.
+    and tested by the corrected resampled variance (resampling.py). Otherwise it is bootstrapped over images, with p
+    values as in `_p_value`. Two that share fewer than LEAST_SHARED images are not compared, nor two whose attackers
+    learned from much different numbers of images (ALIKE): that by itself makes them differ.
     """
-    names, own = list(estimates), list(estimates.values())
-    refitted = all(item.interval_over == REFITS for item in own)
+    names, captioners = list(estimates), list(estimates.values())
+    refitted = all(item.interval_over == REFITS for item in captioners)
     found: dict[tuple[int, int], tuple[tuple[float, float], float | None, float | None, float]] = {}
-    for places, pairs in _comparable(own):
-        values, compare = (_by_seed if refitted else _by_bootstrap)([own[place] for place in places])
+    for places, pairs in _comparable(captioners):
+        values, compare = (_by_seed if refitted else _by_bootstrap)([captioners[place] for place in places])
         for i, j in pairs:
             first, second = places.index(i), places.index(j)
             found[i, j] = ((float(values[first]), float(values[second])), *compare(first, second))
@@ -95,28 +103,28 @@ def rank(estimates: dict[str, Estimate]) -> Ranking:
     ordered = sorted(names, key=lambda name: estimates[name].value)
     found_letters = _letters(ordered, pairs)
     letters = {name: found_letters[name] for name in names}
-    trained = any(item.refits is not None for item in own)
+    trained = any(item.refits is not None for item in captioners)
     method = BY_SEED if refitted else BY_BOOTSTRAP
     values = {name: float(item.value) for name, item in estimates.items()}
     return Ranking(letters, pairs, values, method, provisional=trained and not refitted)
 
 
-def _comparable(own: list[Estimate]) -> Iterator[tuple[list[int], list[tuple[int, int]]]]:
+def _comparable(captioners: list[Estimate]) -> Iterator[tuple[list[int], list[tuple[int, int]]]]:
     """Captioners by their places, with the pairs of them to compare on the images that these captioners share.
 
     Captioners with the same images are worked on together.
     """
     alike: dict[tuple[str, ...], list[int]] = {}
-    for place, item in enumerate(own):
+    for place, item in enumerate(captioners):
         alike.setdefault(item.images, []).append(place)
     groups = list(alike.values())
     for group in groups:
-        pairs = [(i, j) for i, j in combinations(group, 2) if _trained_alike(own[i], own[j])]
-        if pairs and len(own[group[0]].images) >= LEAST_SHARED:
+        pairs = [(i, j) for i, j in combinations(group, 2) if _trained_alike(captioners[i], captioners[j])]
+        if pairs and len(captioners[group[0]].images) >= LEAST_SHARED:
             yield group, pairs
     for one, other in combinations(groups, 2):
-        pairs = [(min(i, j), max(i, j)) for i in one for j in other if _trained_alike(own[i], own[j])]
-        if pairs and len(set(own[one[0]].images) & set(own[other[0]].images)) >= LEAST_SHARED:
+        pairs = [(min(i, j), max(i, j)) for i in one for j in other if _trained_alike(captioners[i], captioners[j])]
+        if pairs and len(set(captioners[one[0]].images) & set(captioners[other[0]].images)) >= LEAST_SHARED:
             yield [*one, *other], pairs
 
 
@@ -128,39 +136,39 @@ def _trained_alike(one: Estimate, other: Estimate) -> bool:
     return fewer >= ALIKE * more
 
 
-def _by_seed(own: list[Estimate]):
+def _by_seed(captioners: list[Estimate]):
     """Values of captioners over the seeds that all have, and what compares two of them: interval and p."""
-    refits = [item.refits for item in own if item.refits is not None]
+    refits = [item.refits for item in captioners if item.refits is not None]
     seeds = sorted(set.intersection(*(set(item.seeds) for item in refits)))
     places = [[item.seeds.index(seed) for seed in seeds] for item in refits]
-    _, columns = _shared_places(own)
+    _, columns = _shared_places(captioners)
     both = np.logical_and.reduce(
         [item.held_out[np.ix_(rows, images)] for item, rows, images in zip(refits, places, columns, strict=True)]
     )
     by_seed = []
-    for item, refit, rows, images in zip(own, refits, places, columns, strict=True):
+    for item, refit, rows, images in zip(captioners, refits, places, columns, strict=True):
         kept = np.zeros_like(refit.held_out)
         kept[np.ix_(rows, images)] = both
         by_seed.append(item.shown(refit.by_seed(kept)[rows]))
     ratio = float(np.mean([refit.test_over_train for refit in refits]))
-    widest = max(item.span[1] - item.span[0] for item in own)
+    widest = max(item.span[1] - item.span[0] for item in captioners)
 
     def compare(i: int, j: int) -> tuple[float | None, float | None, float]:
         difference = by_seed[i] - by_seed[j]
         # Trained on other images, what these do to both does not cancel.
-        times = OF_DIFFERENCE if own[i].images == own[j].images else OF_LEVEL
+        times = OF_DIFFERENCE if captioners[i].images == captioners[j].images else OF_LEVEL
         low, high = refit_interval(difference, ratio, times, (-widest, widest))
         return low, high, refit_p(difference, ratio, times)
 
     return np.array([values.mean() for values in by_seed]), compare
 
 
-def _by_bootstrap(own: list[Estimate]):
+def _by_bootstrap(captioners: list[Estimate]):
     """The same from draws of images, the same ones for all captioners."""
-    _, places = _shared_places(own)
-    sums = [item.sums[rows] for item, rows in zip(own, places, strict=True)]
-    draws = _paired_draws(own, sums)
-    values = np.array([float(item.shown(part.sum(axis=0))) for item, part in zip(own, sums, strict=True)])
+    _, places = _shared_places(captioners)
+    sums = [item.sums[rows] for item, rows in zip(captioners, places, strict=True)]
+    draws = _paired_draws(captioners, sums)
+    values = np.array([float(item.shown(part.sum(axis=0))) for item, part in zip(captioners, sums, strict=True)])
 
     def compare(i: int, j: int) -> tuple[float | None, float | None, float]:
         with np.errstate(invalid="ignore"):  # of two infinite values; percentiles() then gives none
@@ -172,10 +180,10 @@ def _by_bootstrap(own: list[Estimate]):
     return values, compare
 
 
-def _shared_places(own: list[Estimate]) -> tuple[list[str], list[list[int]]]:
+def _shared_places(captioners: list[Estimate]) -> tuple[list[str], list[list[int]]]:
     """The images that all have, and for each captioner their places."""
-    shared = sorted(set.intersection(*(set(item.images) for item in own)))
-    positions = [{image: place for place, image in enumerate(item.images)} for item in own]
+    shared = sorted(set.intersection(*(set(item.images) for item in captioners)))
+    positions = [{image: place for place, image in enumerate(item.images)} for item in captioners]
     return shared, [[position[image] for image in shared] for position in positions]
 
 
@@ -209,16 +217,18 @@ def _letters(names: list[str], pairs: Sequence[Pair]) -> dict[str, str]:
     """
     places = {name: place for place, name in enumerate(names)}
     linked = coo_array(
-        (np.ones(len(pairs)), ([places[own.first] for own in pairs], [places[own.second] for own in pairs])),
+        (np.ones(len(pairs)), ([places[pair.first] for pair in pairs], [places[pair.second] for pair in pairs])),
         shape=(len(names), len(names)),
     )
-    _, group = connected_components(linked, directed=False)
-    groups = [[name for name, one in zip(names, group, strict=True) if one == own] for own in dict.fromkeys(group)]
+    _, component = connected_components(linked, directed=False)
+    groups = [
+        [name for name, one in zip(names, component, strict=True) if one == number] for number in np.unique(component)
+    ]
     found = dict.fromkeys(names, "")
-    several = sorted((own for own in groups if len(own) > 1), key=len, reverse=True)
-    for number, own in enumerate(several):
-        apart = [(pair.first, pair.second) for pair in pairs if pair.apart and pair.first in own]
-        found |= compact_letters(own, apart, ascii_uppercase if number else ascii_lowercase, "*" * max(0, number - 1))
+    several = sorted((group for group in groups if len(group) > 1), key=len, reverse=True)
+    for number, group in enumerate(several):
+        apart = [(pair.first, pair.second) for pair in pairs if pair.apart and pair.first in group]
+        found |= compact_letters(group, apart, ascii_uppercase if number else ascii_lowercase, "*" * max(0, number - 1))
     return found
 
 
@@ -235,13 +245,13 @@ def compact_letters(
     """
     groups = [frozenset(names)]
     for pair in apart:
-        split = [own - {name} if own.issuperset(pair) else own for own in groups for name in pair]
-        groups = [own for own in dict.fromkeys(split) if not any(own < other for other in split)]
+        split = [group - {name} if group.issuperset(pair) else group for group in groups for name in pair]
+        groups = [group for group in dict.fromkeys(split) if not any(group < other for other in split)]
     place = {name: number for number, name in enumerate(names)}
-    groups.sort(key=lambda own: sorted(place[name] for name in own))
+    groups.sort(key=lambda group: sorted(place[name] for name in group))
 
     def letter(number: int) -> str:  # a to z, then a' and so on
         turn, place = divmod(number, len(alphabet))
         return alphabet[place] + "'" * turn + mark
 
-    return {name: "".join(letter(number) for number, own in enumerate(groups) if name in own) for name in names}
+    return {name: "".join(letter(number) for number, group in enumerate(groups) if name in group) for name in names}

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from capbias_core.aggregate import Counts
 from capbias_core.measures.alignment import METRICS, of_same_images
 from capbias_core.measures.base import estimates_of
-from capbias_core.prepare import vocabulary
 from capbias_core.prepare.align import Alignment
 from capbias_core.runs.run import job_of
 from capbias_core.types import silent
@@ -37,7 +36,8 @@ def constant_alignment(workspace: Workspace, spec: RunSpec) -> ConstantAlignment
     def compute() -> dict:
         job = job_of(workspace, spec, silent)
         human = of_same_images(job.references(), job.frame)
-        known, masked = vocabulary(job.masked(job.frame["caption"])), job.masked(human["caption"])
+        known = frozenset(job.masked(job.tokens(job.frame)).words)
+        masked = job.masked(job.reference_tokens(human))
         words, _, unknown = Alignment(known).counts(masked).T
         counts = Counts.of_captions(human["image_id"], job.codes, {"words": words, "unknown": unknown})
         (found,) = estimates_of(METRICS.values(), counts, job.attribute.values).values()

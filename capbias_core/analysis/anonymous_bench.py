@@ -14,7 +14,7 @@ from capbias_core.aggregate import Counts, Estimate, unlabelled
 from capbias_core.analysis.consistency import alignment
 from capbias_core.attributes import need_words
 from capbias_core.metrics.share import share
-from capbias_core.prepare.tasks import encode
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import RESULT_COLUMNS, Attribute, Result
 
 PROXY = "human_guess_proxy"
@@ -32,7 +32,7 @@ def proxy_scores(sets: Mapping[str, pd.DataFrame], attribute: Attribute) -> pd.D
 
 
 def _row(name: str, frame: pd.DataFrame, attribute: Attribute) -> dict:
-    named = encode(frame["caption"]).with_any(attribute.value_words).toarray() > 0
+    named = Tokens.of(frame["caption"]).with_any(attribute.value_words).toarray() > 0
     counts = Counts.of_captions(frame["image_id"], unlabelled, {"named": named.any(axis=1)}, sort=False)
     found = Estimate.read(counts.reading(("named", "captions")), share, SCALE, (0, SCALE), share=True)
     method = f"{METHOD}; {found.interval_method}"

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from capbias_core.analysis.read import CaptionScores
 from capbias_core.load.tables import BETWEEN
-from capbias_core.measures.ratio_error import names_in
+from capbias_core.measures.naming import names_in
 from capbias_core.metrics.naming import wrong_names
 from capbias_core.prepare.text import matching
 from capbias_core.types import Attribute

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from capbias_core.aggregate import Counts, Estimate
-from capbias_core.aggregate.refits import OF_LEVEL, refit_interval
+from capbias_core.aggregate.resampling import OF_LEVEL, refit_interval
 from capbias_core.analysis.read import current_runs, references_read, runs_against, runs_with, tables_read
 from capbias_core.measures.base import counts_of
 from capbias_core.metrics.share import share

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import REFITS
-from capbias_core.aggregate.consistency import conflict_score, name_key, pearson
-from capbias_core.aggregate.verdict import AMPLIFIES, INCONCLUSIVE, REDUCES
+from capbias_core.aggregate.comparison import conflict_score, name_key, pearson
+from capbias_core.aggregate.estimate import AMPLIFIES, INCONCLUSIVE, REDUCES
 from capbias_core.workspace.spec import WITH_REFERENCES
 from capbias_core.workspace.vectors import CONSTANT
 

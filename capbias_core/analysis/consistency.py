@@ -10,18 +10,18 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import REFITS
-from capbias_core.aggregate.consistency import (
+from capbias_core.aggregate.comparison import (
     LEAST_CAPTIONERS,
     coefficient_of_variation,
     conflict_score,
     interval_errors,
+    learned,
     name_key,
     noise_floor,
     pearson,
     variation_interval,
 )
-from capbias_core.aggregate.learned import learned
-from capbias_core.aggregate.refits import UNBOUNDED
+from capbias_core.aggregate.resampling import UNBOUNDED
 from capbias_core.attributes import known_attributes
 from capbias_core.measures.registry import METRICS, measure_of, variants_of
 from capbias_core.types import RESULT_COLUMNS, Result
@@ -58,7 +58,7 @@ def consistency(frame: pd.DataFrame, human: pd.Series | None = None) -> pd.DataF
 def variation(frame: pd.DataFrame) -> pd.DataFrame:
     """cv of each captioner across the encoders of its (paper, table, attribute, metric, direction, condition).
 
-    Its spread is the noise floor, and its interval that of the CV without noise (aggregate/consistency.py), if every
+    Its spread is the noise floor, and its interval that of the CV without noise (aggregate/comparison.py), if every
     encoder has an interval with refits. Blank, with the reason, where there are fewer than two encoders. Metrics
     without encoders have no row.
     """

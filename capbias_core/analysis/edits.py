@@ -22,7 +22,7 @@ EXAMPLES = 3
 def strongest_words(scores: CaptionScores, table: pd.DataFrame, smallest_count: int, number: int) -> dict:
     """The words that push most toward each value, `number` each; special tokens left out.
 
-    table: as aggregate/word_table.py makes it. mean: of two values positive toward the second.
+    table: as measures/caption_scores.py makes it. mean: of two values positive toward the second.
     """
     values = scores.attribute.values
     words = [

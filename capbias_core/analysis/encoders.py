@@ -8,9 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate.consistency import name_key
-from capbias_core.aggregate.learned import learned
-from capbias_core.aggregate.sensitivity import LEAST_ENCODERS, Order, Sensitivity, order_by_value, order_of, sensitivity
+from capbias_core.aggregate.comparison import (
+    LEAST_ENCODERS,
+    Order,
+    Sensitivity,
+    learned,
+    name_key,
+    order_by_value,
+    order_of,
+    sensitivity,
+)
 from capbias_core.analysis.read import Comparison, ranking
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import METRICS, variants_of

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate.bootstrap import wilson
+from capbias_core.aggregate.resampling import wilson
 from capbias_core.analysis.read import CaptionScores
 from capbias_core.prepare import child_seed
 from capbias_core.prepare.split import random_order

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Counts, Estimate, unlabelled
-from capbias_core.attackers.labels import guess_labels
 from capbias_core.attributes import get_attribute
-from capbias_core.measures.ratio_error import names_in
+from capbias_core.measures.dpa import guess_labels
+from capbias_core.measures.naming import names_in
 from capbias_core.measures.registry import MEASURES, measure_of
 from capbias_core.metrics.naming import named_alone
 from capbias_core.metrics.share import share as part_of

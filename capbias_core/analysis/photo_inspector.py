@@ -12,7 +12,7 @@ import pandas as pd
 from capbias_core.analysis.read import CaptionScores
 from capbias_core.attackers.what_if import Rescored, StoredAttackers
 from capbias_core.errors import CapbiasError
-from capbias_core.load import normalise_image_id
+from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.photographs import PICTURES, check_photograph
 from capbias_core.types import CONDITIONS
 from capbias_core.vision.mask_regions import OF_OUTLINES, MaskRule, NothingToMask, hidden_pixels

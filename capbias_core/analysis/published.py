@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from capbias_core.aggregate.consistency import name_key
+from capbias_core.aggregate.comparison import name_key
 from capbias_core.analysis.printed import ONE_JUDGE, as_measured, no_counterpart, other_protocol, printed_objects
 from capbias_core.analysis.read import (
     current_runs,

@@ -145,7 +145,7 @@ def caption_scores(workspace: Workspace, run: RunRow) -> CaptionScores:
 
 
 def words_table(workspace: Workspace, run: RunRow) -> pd.DataFrame:
-    """The corpus table of a finished run of the measure `caption_scores` (see aggregate/word_table.py)."""
+    """The corpus table of a finished run of the measure `caption_scores` (see measures/caption_scores.py)."""
     return bytes_frame(workspace.array(run.run_id, "corpus"))
 
 

@@ -29,7 +29,8 @@ from capbias_core.measures.gender_score_common import (
     set_rows,
 )
 from capbias_core.measures.registry import MEASURES, METRICS, measure_of
-from capbias_core.prepare.tasks import content_words, encode
+from capbias_core.prepare.tasks import content_words
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.prepare.variants import WORD
 from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, silent
 
@@ -83,7 +84,7 @@ def keywords(texts: Sequence[str], attribute: Attribute, most: int) -> list[str]
     model.
     """
     neutral = set() if attribute.unnamed_values else {row[-1] for row in word_forms(attribute)}
-    return content_words(encode(texts), attribute.masked_words | neutral)[:most]
+    return content_words(Tokens.of(texts), attribute.masked_words | neutral)[:most]
 
 
 def metrics_of_texts() -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate.consistency import name_key
+from capbias_core.aggregate.comparison import name_key
 from capbias_core.workspace.vectors import CONSTANT
 
 PAPER, TABLE, ATTRIBUTE = "lic", "1", "gender"

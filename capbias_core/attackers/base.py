@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 import numpy as np
 
 from capbias_core.language.files import ModelFiles
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress
 
 # How networks here attribute a logit to words.
@@ -92,9 +93,7 @@ class Corpus:
     """
 
     def __init__(self, captions: Sequence[str]):
-        places = {caption: place for place, caption in enumerate(dict.fromkeys(captions))}
-        self.distinct = list(places)
-        self.place = np.fromiter(map(places.__getitem__, captions), dtype=np.int64, count=len(captions))
+        self.distinct, self.place = Tokens.read(captions).distinct()
 
 
 Text = TypeVar("Text", contravariant=True)
@@ -164,10 +163,10 @@ def fit_many(
 
 
 def probabilities(logits: np.ndarray) -> np.ndarray:
-    """(n, C) logits to (n, K) probabilities: logistic for C = 1, softmax for C = K. Raises ValueError for logits that
-    are no finite numbers, which would pass for a guess at random."""
+    """(n, C) logits to (n, K) probabilities: logistic for C = 1, softmax for C = K. Raises ValueError for non-finite
+    logits, which would pass for a guess at random."""
     if not np.isfinite(logits).all():
-        raise ValueError("logits that are no finite numbers")
+        raise ValueError("non-finite logits")
     if logits.shape[1] == 1:
         logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
     shifted = np.exp(logits - logits.max(axis=1, keepdims=True))

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from capbias_core.attackers.base import probabilities
-from capbias_core.attackers.ngram import word_contributions
+from capbias_core.attackers.ngram import LinearModel, NgramCorpus
 from capbias_core.errors import CapbiasError
-from capbias_core.prepare import mask_tokens, tokenize
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attribute
 
 ARROWS = ("->", "→")
@@ -57,12 +57,14 @@ class StoredAttackers:
         fold: the fold that held the caption's image out; only that attacker is used, so the score stays out of
         fold. None (a caption of no image): the mean logit over all attackers.
         """
-        tokens = mask_tokens(tokenize(caption), attribute, merge)
+        corpus = NgramCorpus(Tokens.of([caption]).masked(attribute, merge))
         weights = self.weights.mean(axis=0) if fold is None else self.weights[fold]
         baseline = self.intercepts.mean(axis=0) if fold is None else self.intercepts[fold]
-        words = word_contributions(tokens, self.columns, weights)
+        zero = np.zeros_like(baseline)
+        own = np.array([weights[self.columns[term]] if term in self.columns else zero for term in corpus.ngrams.terms])
+        (words,) = LinearModel(own, baseline).contributions(corpus, np.array([0])).words
         logit = baseline + words.sum(axis=0)
-        return Rescored(tokens, words, baseline, logit, probabilities(logit[None])[0])
+        return Rescored(corpus.distinct[0].split(), words, baseline, logit, probabilities(logit[None])[0])
 
     def unseen(self, tokens: Iterable[str], attribute: Attribute) -> list[str]:
         """Tokens that no attacker has seen, each once; words of the attribute are seen as its mask."""

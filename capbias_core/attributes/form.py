@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from capbias_core.attributes import KEYS, unreadable
@@ -76,34 +76,30 @@ def with_fields(text: str, fields: Fields) -> str:
     old = _texts(data.get("values"))
     now = renamed(old, fields.values)
     another = fields.name != str(data.get("name", ""))
-    found = data | {
+    result = data | {
         "name": fields.name,
         "title": fields.name if another and fields.title == str(data.get("title", "")) else fields.title,
         "values": list(fields.values),
         "mask_token": fields.mask_token,
         "columns": list(fields.columns),
         "note": fields.note,
-        "words": {value: list(own) for value, own in zip(fields.values, fields.words, strict=True) if own},
+        "words": {value: list(words) for value, words in zip(fields.values, fields.words, strict=True) if words},
     }
     if "aliases" in data:
-        found["aliases"] = {now[value]: labels for value, labels in data["aliases"].items() if value in now}
+        result["aliases"] = {now[value]: labels for value, labels in data["aliases"].items() if value in now}
     if "forms" in data and set(now.values()) != set(fields.values):
-        del found["forms"]
+        del result["forms"]
     if "derived" in data:
-        rule = {key: said for key, said in data["derived"].items() if not (another and key in ("title", "note"))}
+        rule = {key: part for key, part in data["derived"].items() if not (another and key in ("title", "note"))}
         order = [now.get(str(value), "") for value in rule.get("precedence", ())]
         if all(fields.words) and sorted(order) in ([], sorted(fields.values)):
-            found["derived"] = rule | ({"precedence": order} if order else {})
+            result["derived"] = rule | ({"precedence": order} if order else {})
         else:
-            del found["derived"]
-    return _written(found)
-
-
-def _written(data: Mapping) -> str:
-    lines = [f"{key} = {_value(data[key])}" for key in PLAIN if key in data]
+            del result["derived"]
+    lines = [f"{key} = {_value(result[key])}" for key in PLAIN if key in result]
     for table in TABLES:
-        if table in data:
-            lines += ["", f"[{table}]", *(f"{_quoted(key)} = {_value(own)}" for key, own in data[table].items())]
+        if table in result:
+            lines += ["", f"[{table}]", *(f"{_quoted(key)} = {_value(part)}" for key, part in result[table].items())]
     return "\n".join(lines) + "\n"
 
 

@@ -101,36 +101,36 @@ HELD = {"string": "text", "bytes": "bytes"} | dict.fromkeys(("integer", "floatin
 
 
 def manifest_fault(manifest: Any, rows: Any) -> str:
-    """What of a manifest and its rows is not as it has to be, such as `manifest.items[2].hash`; '' for nothing."""
-    if place := _misfit(manifest, WHOLE, "manifest") or _misfit(rows, [ROW], "rows"):
-        return place
+    """The first part of a manifest and its rows that is wrong, such as `manifest.items[2].hash`; '' for none."""
+    if path := _misfit(manifest, WHOLE, "manifest") or _misfit(rows, [ROW], "rows"):
+        return path
     if not rows or len(rows) != manifest["rows"]:
         return "rows"
     names = set()
     for number, item in enumerate(manifest["items"]):
-        place, of_table = f"manifest.items[{number}]", bool(item["content"])
+        path, of_table = f"manifest.items[{number}]", bool(item["content"])
         if (item["kind"], item["name"]) in names:
-            return f"{place}.name"
+            return f"{path}.name"
         names.add((item["kind"], item["name"]))
         if item["file"] and not of_table or of_table and item["kind"] not in TABLES:
-            return f"{place}.kind"
+            return f"{path}.kind"
         # Vectors are named by the file that they are an excerpt of, everything else by its content.
         if of_table and item["kind"] != "vectors" and item["hash"] != item["content"]:
-            return f"{place}.hash"
+            return f"{path}.hash"
         entries = item["details"].get("attributes", {})
         if item["kind"] == "attributes" and not entries or DERIVED in item["details"] and len(entries) != 1:
-            return f"{place}.details"
+            return f"{path}.details"
         for name, entry in entries.items():
             values = entry["attribute"]["values"]
             held = {*entry["mapping"].values(), *entry["attribute"]["words"], *entry["attribute"]["aliases"].values()}
             wrong = len(values) < 2 or len({*values}) < len(values) or not held - {None} <= {*values}
             if wrong or entry["attribute"].keys() > ATTRIBUTE.keys():
-                return f"{place}.details.attributes.{name}"
+                return f"{path}.details.attributes.{name}"
     return ""
 
 
 def options_fault(requests: Sequence[Any]) -> str:
-    """The first option of a plan's requests that is not as it has to be; '' for none."""
+    """The first option of a plan's requests that is wrong; '' for none."""
     faults = (_misfit(request.options, {str: OPTION}, "options") for request in requests)
     return next(filter(None, faults), "")
 
@@ -150,30 +150,30 @@ def table_fault(item: dict[str, Any], frame: pd.DataFrame) -> str:
     return ""
 
 
-def _misfit(value: Any, shape: Any, place: str) -> str:
-    """Where a value is not of a shape; '' if it is. place: where the value is."""
-    parts = []  # value, shape and place
+def _misfit(value: Any, shape: Any, path: str) -> str:
+    """The path of the first part of a value that is not of a shape; '' if all are. path: of the value."""
+    parts = []  # value, shape and path
     if isinstance(shape, dict | list) and type(value) is not type(shape):
-        return place
+        return path
     if isinstance(shape, list):
-        parts = [(part, shape[0], f"{place}[{number}]") for number, part in enumerate(value)]
+        parts = [(part, shape[0], f"{path}[{number}]") for number, part in enumerate(value)]
     elif isinstance(shape, dict) and str in shape and isinstance(value, dict):
-        parts = [(part, shape[str], f"{place}.{key}") for key, part in value.items()]
+        parts = [(part, shape[str], f"{path}.{key}") for key, part in value.items()]
     elif isinstance(shape, dict):
         for key, part in shape.items():
             name = key.removesuffix("?")
             if name in value:
-                parts.append((value[name], part, f"{place}.{name}"))
+                parts.append((value[name], part, f"{path}.{name}"))
             elif key == name:
-                return f"{place}.{name}"
+                return f"{path}.{name}"
     elif isinstance(shape, tuple):
-        return "" if any(not _misfit(value, one, "x") for one in shape) else place
+        return "" if any(not _misfit(value, one, "x") for one in shape) else path
     elif isinstance(shape, re.Pattern):
-        return "" if isinstance(value, str) and shape.fullmatch(value) else place
+        return "" if isinstance(value, str) and shape.fullmatch(value) else path
     elif isinstance(shape, type):
-        return "" if type(value) is shape else place
+        return "" if type(value) is shape else path
     elif callable(shape):
-        return "" if shape(value) else place
+        return "" if shape(value) else path
     else:
-        return "" if type(value) is type(shape) and value == shape else place
+        return "" if type(value) is type(shape) and value == shape else path
     return next((fault for part in parts if (fault := _misfit(*part))), "")

@@ -24,7 +24,7 @@ from typing import Any
 import pandas as pd
 
 from capbias_core import __version__
-from capbias_core.aggregate.learned import unlearned_note
+from capbias_core.aggregate.comparison import unlearned_note
 from capbias_core.analysis.read import Comparison, attribute_of_run, comparisons, ranking, with_inputs, with_letters
 from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLACES, PLAN, ROWS, TABLES
 from capbias_core.errors import CapbiasError

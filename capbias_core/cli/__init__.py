@@ -1,8 +1,7 @@
 """The command line: parses, calls the functions that the pages call, prints.
 
-Numbers, tables and JSON go to stdout; warnings, progress and notes to stderr.
-
-Only what `capbias --help` needs is imported here; each command is imported when it is used.
+Numbers, tables and JSON go to stdout; warnings, progress and notes to stderr. Only what `capbias --help` needs is
+imported here; each command is imported when it is used.
 """
 
 from __future__ import annotations
@@ -16,48 +15,36 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter
 
 from capbias_core import __version__
-from capbias_core.cli.terminal import BAD_INPUT, DONE, STOPPED, TERMINATED, Terminated, say
+from capbias_core.cli.terminal import BAD_INPUT, DONE, STOPPED, TERMINATED, Terminated, error_text, say
 from capbias_core.errors import CapbiasError, nearest, unknown_name
 
 ABOUT = """Societal bias in image captions, from a terminal.
 
 `capbias COMMAND --help` shows the flags of a command, with examples.
 
+To start: `capbias demo`, or `capbias score captions.json labels.csv --attribute gender`.
+
 Exit codes: 0 done; 1 a run failed, was cancelled or died; 2 bad input or workspace; 130 stopped with Ctrl-C; 143 \
 ended by SIGTERM."""
 
-# Name of a command -> what it does. Its module in this package has the App `app`.
+# Command -> module, and what it does.
 COMMANDS = {
-    "score": "Score captions: LIC, leakage, ratio, error and more; --view NAME gives further tables",
-    "explain": "Show the words that carry the bias, and the effect of edits",
-    "metrics": "List the metrics, their meaning and their inputs",
-    "import": "Read files, report on them, and store them in the workspace",
-    "list": "List the stored files and the runs of the workspace",
-    "export": "Write the results of a collection as CSV, LaTeX, JSON or a bundle",
-    "run": "Run a plan, a TOML file; list, cancel and resume runs",
-    "reproduce": "Recompute the numbers of a bundle, and list the differences",
-    "labels": "Derive, cross, compare and check labels",
-    "images": "Detect, mask and caption photographs",
-    "demo": "Load and score the bundled demo, and print the true LIC next to the measured one",
-    "app": "Start the dashboard",
+    "score": ("score", "Score captions: LIC, leakage, ratio, error and more; --view NAME gives further tables"),
+    "explain": ("explain", "Show the words that carry the bias, and the effect of edits"),
+    "metrics": ("metrics", "List the metrics, their meaning and their inputs"),
+    "import": ("importing", "Read files, report on them, and store them in the workspace"),
+    "list": ("run:list_app", "List the stored files and the runs of the workspace"),
+    "export": ("export", "Write the results of a collection as CSV, LaTeX, JSON or a bundle"),
+    "run": ("run", "Run a plan, a TOML file; list, cancel and resume runs"),
+    "reproduce": ("export:reproduce_app", "Recompute the numbers of a bundle, and list the differences"),
+    "labels": ("labels", "Derive, cross, compare and check labels"),
+    "images": ("images", "Detect, mask and caption photographs"),
+    "demo": ("run:demo_app", "Load and score the bundled demo, and print the true LIC next to the measured one"),
+    "app": ("app", "Start the dashboard"),
 }
-NAMES = tuple(COMMANDS)
 VIEWS = (
     "by-value", "conditions", "lengths", "consistency", "anonymous-bench", "known-answer", "align", "text"
 )  # fmt: skip
-# Names of earlier versions -> how to call the command now.
-RENAMED = {
-    **{name: f"score --view {name}" for name in VIEWS},
-    **{name: f"images {name}" for name in ("detect", "mask", "caption")},
-    "agreement": "labels compare",
-    "attributes": "labels check",
-    "cross": "labels cross",
-    "runs": "run status",
-    "cancel": "run cancel",
-    "resume": "run resume",
-}
-# Commands whose module has another name, because theirs is a word of Python.
-MODULES = {"import": "importing", "list": "kept"}
 
 
 def _app() -> App:
@@ -75,8 +62,9 @@ def _app() -> App:
         suppress_keyboard_interrupt=False,
         result_action="return_value",
     )
-    for order, (name, about) in enumerate(COMMANDS.items()):
-        app.command(f"{__name__}.{MODULES.get(name, name)}:app", name=name, help=about, sort_key=order)
+    for order, (name, (module, about)) in enumerate(COMMANDS.items()):
+        path = f"{__name__}.{module}" if ":" in module else f"{__name__}.{module}:app"
+        app.command(path, name=name, help=about, sort_key=order)
     app["--help"].show = app["--version"].show = False
     return app
 
@@ -91,10 +79,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code or DONE
     except CycloptsError as error:
         text = " ".join(str(error).split())
-        say(f"error: {text}{'' if text.endswith(('.', '?')) else '.'} See {_prog(given)} --help.")
+        known = _app().parse_commands(with_view(given))[0] if given and given[0] in COMMANDS else ()
+        see = " ".join(["capbias", *known])
+        say(f"error: {text}{'' if text.endswith(('.', '?')) else '.'} See {see} --help.")
         return BAD_INPUT
     except CapbiasError as error:
-        say(f"error: {error}")
+        say(f"error: {error_text(error)}")
         return BAD_INPUT
     except KeyboardInterrupt as stop:
         say("cancelled")
@@ -109,12 +99,12 @@ def command() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    signal.signal(signal.SIGTERM, _terminated)
+
+    def terminated(*_signal: object) -> None:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, terminated)
     sys.exit(main())
-
-
-def _terminated(*_signal: object) -> None:
-    raise Terminated
 
 
 def with_view(given: Sequence[str]) -> list[str]:
@@ -133,24 +123,11 @@ def with_view(given: Sequence[str]) -> list[str]:
     return ["score", f"--view {view}", *words[1:index], *words[index + 2 :]]
 
 
-# wrong usage
-
-
-def _prog(given: Sequence[str]) -> str:
-    """`capbias score --view text`: the command and its subcommand, as far as they are known."""
-    if not given or given[0] not in NAMES:
-        return "capbias"
-    return " ".join(["capbias", *_app().parse_commands(with_view(given))[0]])
-
-
 def _check_command(given: Sequence[str]) -> None:
     """Raises CycloptsError without a command, or for an unknown one; cyclopts would import all to suggest one."""
+    known = f"Expected one of: {', '.join(COMMANDS)}."
     if not given:
-        raise CycloptsError("Got no command. Expected one of: " + ", ".join(NAMES) + ".")
-    name = given[0]
-    if name.startswith("-") or name in NAMES:
-        return
-    if name in RENAMED:
-        raise CycloptsError(f"The command is now: capbias {RENAMED[name]}.")
-    meant = f" Did you mean {near[0]}?" if (near := nearest(name, NAMES, most=1)) else ""
-    raise CycloptsError(f"Got the command {name!r}.{meant} Expected one of: {', '.join(NAMES)}.")
+        raise CycloptsError(f"Got no command. {known}")
+    if not given[0].startswith("-") and given[0] not in COMMANDS:
+        meant = f" Did you mean {near[0]}?" if (near := nearest(given[0], COMMANDS, most=1)) else ""
+        raise CycloptsError(f"Got the command {given[0]!r}.{meant} {known}")

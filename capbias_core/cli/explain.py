@@ -14,13 +14,12 @@ from capbias_core.analysis.read import caption_scores, stored_attackers, words_t
 from capbias_core.api import Asked
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.what_if import apply_edit, parse_edit
-from capbias_core.cli.flags import ANSWER, WHAT, Flags, Positive, choices_of, command, flag, given
-from capbias_core.cli.flags import ATTACKERS as ATTACKER_FLAGS
+from capbias_core.cli.flags import ANSWER, UNTRAINED, WHAT, Flags, Positive, Training, command, flag, given
 from capbias_core.cli.inputs import InputFlags, inputs
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load import normalise_image_id
+from capbias_core.load.ids import normalise_image_id
 from capbias_core.measures.options import Attacked
 from capbias_core.present.attention import attention_data, attention_text
 from capbias_core.present.table import caption_text, corpus_text, edit_text
@@ -43,11 +42,6 @@ app = command(
 An attacker that did not train on the image scores each caption. The contributions of the words and the intercept sum
 to the logit.""",
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Training(choices_of(Attacked, "attacker", "device", "deterministic", "merge_masks", group=ATTACKER_FLAGS)):
-    """Choices of attackers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +71,7 @@ def explain(
     *,
     flags: Annotated[InputFlags, Flags],
     question: Annotated[Question, Flags] = Question(),
-    training: Annotated[Training, Flags] = Training(),
+    training: Annotated[Training, Flags] = UNTRAINED,
 ) -> int:
     """Show the words that carry the bias, and the effect of edits."""
     chosen = given(training, Attacked)

@@ -1,7 +1,11 @@
-"""`export`: the results of a collection as CSV, LaTeX or JSON, or all of it as a bundle."""
+"""`export`: the results of a collection, or all of it as a bundle; `reproduce`: the numbers of a bundle again."""
 
 from __future__ import annotations
 
+import tempfile
+import time
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Annotated
 
 from capbias_core.analysis.read import (
@@ -15,14 +19,19 @@ from capbias_core.analysis.read import (
     with_letters,
 )
 from capbias_core.api import ordered
+from capbias_core.bundle.reproduce import TOLERANCE, find_data, read_bundle, reproduce
 from capbias_core.bundle.write import write_bundle
-from capbias_core.cli.flags import ANSWER, WHAT, CollectionFlag, WorkspaceFlag, command, flag
+from capbias_core.cli.flags import ANSWER, INPUTS, WHAT, CollectionFlag, WorkspaceFlag, command, flag
 from capbias_core.cli.inputs import known_collection, opened
-from capbias_core.cli.terminal import DONE, checked_output, write_file, write_output
+from capbias_core.cli.running import run_all
+from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, say, show, show_table, write_file, write_output
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.present.latex import to_latex
 from capbias_core.present.table import to_csv, to_json
+from capbias_core.types import counted
+from capbias_core.workspace.inputs import checked_path, temporary_workspace
+from capbias_core.workspace.store import Workspace
 
 FORMATS = {"csv": to_csv, "latex": to_latex, "json": to_json}
 BUNDLE = "bundle"
@@ -36,6 +45,16 @@ app = command(
 A bundle is a zip with the rows, the data, the plan, figures and an HTML report; `capbias reproduce bundle.zip`
 recomputes the numbers on another machine.""",
 )
+reproduce_app = command(
+    "reproduce",
+    f"""\
+  capbias reproduce bundle.zip
+  capbias reproduce bundle.zip --data results/ annotations/
+
+Checks the content of the data, runs the plan in an empty workspace without a network, and compares each number. On the
+same machine and versions all digits are equal. Other processors sum in another order: numbers are equal within
+{TOLERANCE:g}, and the largest difference is printed. The exit code is 1 if any row differs.""",
+)
 
 
 @app.default
@@ -44,7 +63,7 @@ def export(
     collection: CollectionFlag,
     workspace: WorkspaceFlag = None,
     metric: Annotated[list[str] | None, flag("only these (default: all)", "NAME", WHAT)] = None,
-    format: Annotated[str, flag("(default: csv)", "|".join((*FORMATS, BUNDLE)), ANSWER)] = "csv",
+    format: Annotated[str, flag("what to write (default: csv)", "|".join((*FORMATS, BUNDLE)), ANSWER)] = "csv",
     without_data: Annotated[bool, flag("a bundle with hashes of the data instead of the data", group=ANSWER)] = False,
     output: Annotated[str | None, flag("where to write it (default: stdout)", "FILE", ANSWER)] = None,
 ) -> int:
@@ -60,9 +79,9 @@ def export(
         raise CapbiasError("--format bundle needs --output.", "Name a file such as bundle.zip.")
     with opened(workspace) as store:
         runs = current_runs(store, known_collection(store, collection))
-        ids = [run.run_id for run in runs]
         if format == BUNDLE and path:
-            write_file(write_bundle(store, collection, ids, not without_data, wanted), path)
+            bundle = write_bundle(store, collection, [run.run_id for run in runs], not without_data, wanted)
+            write_file(bundle, path)
             return DONE
         if format == "latex":  # a cell has one number
             human = references_read(store, collection)
@@ -77,3 +96,45 @@ def export(
         )
     write_output(FORMATS[format](frame), path)
     return DONE
+
+
+@reproduce_app.default
+def run(
+    bundle: Annotated[str, flag("a bundle, from the page Scores or from export", "FILE", INPUTS)],
+    /,
+    *,
+    data: Annotated[
+        list[str] | None, flag("files or folders with the data, for a bundle without data", "FILE", INPUTS)
+    ] = None,
+    workspace: Annotated[
+        str | None, flag("an empty folder in which to run and keep it (default: a temporary one)", "FOLDER", INPUTS)
+    ] = None,
+    tolerance: Annotated[
+        float, flag(f"largest difference of equal numbers (default: {TOLERANCE:g})", "NUMBER", WHAT)
+    ] = TOLERANCE,
+) -> int:
+    """Recompute the numbers of a bundle, and list the differences."""
+    if not tolerance >= 0:
+        raise CapbiasError(f"--tolerance is {tolerance:g}, which is below 0.", "Give another, or leave it out.")
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="capbias-") as folder:
+        read = read_bundle(checked_path(bundle), Path(folder) / "bundle")
+        frames = find_data(read, map(checked_path, data or ()), say)
+        say(f"{counted(len(read.items), 'input')} with the content that the bundle names")
+        with nullcontext(Workspace(workspace)) if workspace else temporary_workspace() as store:
+            compared = reproduce(store, read, frames, run_all, tolerance)
+    for reason in compared.reasons:
+        say(f"error: {reason}")
+    for name, (before, here) in compared.versions.items():
+        say(f"note: {name} {before} made the bundle, {here} is here")
+    equal = compared.same + compared.near
+    show(f"rows         {compared.rows:,}\nrows equal   {equal:,}")
+    if compared.near:
+        show(f"             {compared.same:,} to the last digit, {compared.near:,} within {tolerance:g}")
+    elif compared.same:
+        show("             to the last digit")
+    show(f"rows differ  {compared.rows - equal:,}")
+    show(f"largest difference {compared.largest:.3g}, {time.monotonic() - began:.0f} s")
+    if equal < compared.rows:
+        show_table(compared.differ, before="\n")
+    return DONE if equal == compared.rows else RUN_FAILED

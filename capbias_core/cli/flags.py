@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field, make_dataclass
+from dataclasses import dataclass, field, make_dataclass
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from cyclopts import App, Group, Parameter
 
 from capbias_core.measures.base import Measure
-from capbias_core.measures.options import Option, Options, Seeded, bounds_text, checked
+from capbias_core.measures.options import Attacked, Option, Options, Seeded, bounds_text, checked
 
 INPUTS = Group("Inputs", sort_key=1)
 WHAT = Group("What to measure", sort_key=2)
@@ -117,6 +117,13 @@ def measure_choices(measures: Iterable[Measure], inputs: Iterable[str] = (), lef
         flags.append((name, users[0].options, group or Group(f"For {names}", sort_key=10 + users[0].place)))
     return _choices(flags)
 
+
+@dataclass(frozen=True, kw_only=True)
+class Training(choices_of(Attacked, "attacker", "device", "deterministic", "merge_masks", group=ATTACKERS)):
+    """The flags of one attacker."""
+
+
+UNTRAINED = Training()  # as if none of its flags was given
 
 # The flag of commands that draw seeds and are no measure themselves.
 SeedsFlag = Annotated[int | None, option_flag("seeds", Seeded, ATTACKERS)]

@@ -18,9 +18,10 @@ from capbias_core.cli.inputs import FILES, known_collection, opened, own_folder
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, show_table, ticking, write_output
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load import BOXES, REFERENCES, SEGMENTS, normalise_image_id, parse
 from capbias_core.load.files import readable
-from capbias_core.load.parsed import place_and_message
+from capbias_core.load.ids import normalise_image_id
+from capbias_core.load.parse import parse
+from capbias_core.load.parsed import BOXES, REFERENCES, SEGMENTS, row_and_message
 from capbias_core.load.photographs import find_pictures
 from capbias_core.load.tables import kept_name
 from capbias_core.load.tables import regions as regions_of
@@ -46,16 +47,40 @@ from capbias_core.workspace.store import Item, Workspace
 
 LABELLED = "labelled"  # the name of the boxes of labelled people in a workspace of files
 COLUMNS = ("image", "class", *BOX_COLUMNS[2:])
-PICTURES = flag("photographs, named by image ID, or folders of them", "PHOTOGRAPH", INPUTS)
-SetFlag = Annotated[str, flag("with --collection: its photographs (default: the originals)", "NAME", INPUTS)]
+PhotographArgs = Annotated[str, flag("photographs, named by image ID, or folders of them", "PHOTOGRAPH", INPUTS)]
 
 app = command(
     "images",
     """\
   capbias images detect photos/ --weights yolov8n.tflite --output boxes.csv
   capbias images mask photos/ --boxes boxes.csv --condition box --output out/
-  capbias images caption out/ --captioner blip --output captions.json""",
+  capbias images caption out/ --captioner blip --output captions.json
+
+Photographs of a collection are read, and results stored, with --collection:
+
+  capbias import val2014/ --collection coco
+  capbias images detect --collection coco --weights yolov8n
+  capbias images mask --collection coco --condition object \\
+    --references human --attribute gender
+  capbias images caption --collection coco --captioner blip --condition object""",
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageFlags:
+    """Where photographs are, and where results go."""
+
+    collection: Annotated[
+        str | None, flag("read the photographs of this collection, and store the results in it", "NAME", INPUTS)
+    ] = None
+    photographs: Annotated[
+        str, flag("with --collection: which of its photographs (default: the originals)", "NAME", INPUTS)
+    ] = ""
+    workspace: WorkspaceFlag = None
+    name: Annotated[
+        str, flag("with --collection: name of the results (default: by what made them)", "NAME", ANSWER)
+    ] = ""
+    output: Annotated[str | None, flag("where to write the results (default: stdout)", "FILE", ANSWER)] = None
 
 
 def named_files(paths: Iterable[str]) -> dict[str, Path]:
@@ -93,16 +118,16 @@ def _store_photographs(workspace: Workspace, paths: Iterable[str]) -> Item:
     return workspace.keep(KIND, ORIGINALS, frame, FILES, str(root), {"folder": str(root)})
 
 
-def _check_source(name: str, images: Sequence[str], flags, *of_collection: str) -> None:
+def _check_source(command: str, images: Sequence[str], flags: ImageFlags, *of_collection: str) -> None:
     """Raises CapbiasError for photographs with --collection or neither, and for its flags without it."""
     if bool(images) == bool(flags.collection):
         raise CapbiasError(
-            f"images {name} takes either photographs or --collection.", f"See capbias images {name} --help."
+            f"images {command} takes either photographs or --collection.", f"See capbias images {command} --help."
         )
     _check_stray(flags, *of_collection)
 
 
-def _check_stray(flags, *of_collection: str) -> None:
+def _check_stray(flags: ImageFlags, *of_collection: str) -> None:
     stray = [f"--{name}" for name in of_collection if getattr(flags, name)]
     if stray and not flags.collection:
         raise CapbiasError(f"{', '.join(stray)} needs --collection.")
@@ -117,8 +142,8 @@ class Detection(choices_of(DetectOptions, "weights", "confidence", group=HOW)):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DetectFlags:
-    """Where photographs are, and where their boxes go."""
+class DetectFlags(ImageFlags):
+    """The flags of `detect`."""
 
     classes: Annotated[
         list[str] | None, flag("only these classes, such as person (default: all)", "NAME", HOW, name="--class")
@@ -126,15 +151,6 @@ class DetectFlags:
     instances: Annotated[
         str | None, flag("COCO instances of the same photographs: compare the boxes with them", "FILE", HOW)
     ] = None
-    collection: Annotated[
-        str | None, flag("the photographs of a collection; store the boxes in it", "NAME", INPUTS)
-    ] = None
-    photographs: SetFlag = ""
-    workspace: WorkspaceFlag = None
-    name: Annotated[
-        str | None, flag("with --collection: name of the boxes (default: by the weights' name)", "NAME", ANSWER)
-    ] = None
-    output: Annotated[str | None, flag("where to write the CSV (default: stdout)", "FILE", ANSWER)] = None
 
 
 @command(
@@ -151,7 +167,7 @@ photograph and in all. --collection also stores the objects in the boxes, for th
     app,
 ).default
 def detect(
-    *images: Annotated[str, PICTURES],
+    *images: PhotographArgs,
     flags: Annotated[DetectFlags, Flags] = DetectFlags(),
     choices: Annotated[Detection, Flags] = Detection(),
 ) -> int:
@@ -217,22 +233,17 @@ class Captioning(choices_of(CaptionOptions, "captioner", "beams", "length", "bat
 
 
 @dataclass(frozen=True, kw_only=True)
-class CaptionFlags:
-    """Where photographs are, and where their captions go."""
+class CaptionFlags(ImageFlags):
+    """The flags of `caption`."""
 
-    collection: Annotated[
-        str | None, flag("caption photographs of this collection, and store the set", "NAME", INPUTS)
-    ] = None
-    photographs: SetFlag = ""
     condition: Annotated[
         str | None,
-        flag(f"photographs masked by one of: {', '.join(CONDITIONS)} (default: original)", "CONDITION", INPUTS),
+        flag(
+            f"with --collection: photographs masked by one of {', '.join(CONDITIONS)} (default: original)",
+            "CONDITION",
+            INPUTS,
+        ),
     ] = None
-    workspace: WorkspaceFlag = None
-    name: Annotated[str, flag("name of the set (default: by captioner and photographs)", "NAME", ANSWER)] = ""
-    output: Annotated[str | None, flag("where to write COCO results (default: stdout, for files)", "FILE", ANSWER)] = (
-        None
-    )
 
 
 @command(
@@ -247,7 +258,7 @@ listed.""",
     app,
 ).default
 def caption(
-    *images: Annotated[str, PICTURES],
+    *images: PhotographArgs,
     flags: Annotated[CaptionFlags, Flags] = CaptionFlags(),
     choices: Annotated[Captioning, Flags] = Captioning(),
 ) -> int:
@@ -289,27 +300,32 @@ class Masking(choices_of(MaskOptions, "fill", "fraction", "whose", "labelled", "
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaskFlags:
-    """What is masked, by which files or names, and where it goes."""
+class MaskFlags(ImageFlags):
+    """The flags of `mask`: what is masked, by which files or names."""
 
     instances: Annotated[str | None, flag("COCO instances, with outlines", "FILE", INPUTS)] = None
     boxes: Annotated[str | None, flag("boxes from images detect (for box, object, both)", "FILE", INPUTS)] = None
-    references: Annotated[str | None, flag("human captions; with --collection, their name", "FILE", INPUTS)] = None
-    attribute: Annotated[str | None, flag("the attribute whose objects to hide, such as gender", "NAME", INPUTS)] = None
-    regions: Annotated[str | None, flag("a table image_id, x1, y1, x2, y2: list those to drop", "FILE", INPUTS)] = None
-    collection: Annotated[
-        str | None, flag("mask photographs of this collection, and store them in it", "NAME", INPUTS)
+    people: Annotated[
+        str, flag("with --collection: its outlines or boxes (default: the only ones)", "NAME", INPUTS)
+    ] = ""
+    references: Annotated[
+        str | None,
+        flag("object, both: human captions that rank the objects; with --collection, their name", "FILE", INPUTS),
     ] = None
-    photographs: SetFlag = ""
-    people: Annotated[str, flag("its outlines or boxes (default: the only ones)", "NAME", INPUTS)] = ""
-    workspace: WorkspaceFlag = None
+    attribute: Annotated[
+        str | None, flag("object, both: the attribute, such as gender, by which objects are ranked", "NAME", INPUTS)
+    ] = None
+    regions: Annotated[
+        str | None, flag("print which regions of this table (image_id, x1, y1, x2, y2) to drop", "FILE", INPUTS)
+    ] = None
+    output: Annotated[
+        str | None, flag("folder for the masked photographs (with --regions: a file)", "FOLDER", ANSWER)
+    ] = None
     condition: Annotated[
         list[str],
         flag(f"one or more of: {', '.join(MASKED)}; with several, --output gets a folder for each", "CONDITION", HOW),
     ]
-    object: Annotated[list[str] | None, flag("objects to hide, in order of preference", "NAME", HOW)] = None
-    name: Annotated[str, flag("name of the masked photographs (default: by condition)", "NAME", ANSWER)] = ""
-    output: Annotated[str | None, flag("where masked photographs go (with --regions: a file)", "FOLDER", ANSWER)] = None
+    object: Annotated[list[str] | None, flag("objects to hide, the preferred one first", "NAME", HOW)] = None
 
     @property
     def conditions(self) -> list[str]:
@@ -342,9 +358,7 @@ appendix A.3).""",
     app,
 ).default
 def mask(
-    *images: Annotated[str, PICTURES],
-    flags: Annotated[MaskFlags, Flags],
-    choices: Annotated[Masking, Flags] = Masking(),
+    *images: PhotographArgs, flags: Annotated[MaskFlags, Flags], choices: Annotated[Masking, Flags] = Masking()
 ) -> int:
     """Hide people or objects, or list the regions to drop."""
     options = MaskOptions.read(given(choices, MaskOptions) | {"name": flags.name})
@@ -505,7 +519,7 @@ def _print_regions(workspace: Workspace, collection: str, flags: MaskFlags, opti
     output, path = checked_output(flags.output), Path(flags.regions or "")
     table = within_limits(path.name, _read_regions, path)
     if table.problem_count:
-        first = ": ".join(place_and_message(table.problems[0]))
+        first = ": ".join(row_and_message(table.problems[0]))
         say(f"warning: {table.problems[0].file}: {counted(table.problem_count, 'row')} left out; the first at {first}")
     people = workspace.frame(resolve_person_regions(workspace, collection, options.people)["item"])
     by_image, chosen = dict(list(people.groupby("image_id"))), {}

@@ -14,7 +14,7 @@ from capbias_core.cli.flags import HOW, INPUTS, Flags, WorkspaceFlag, command, f
 from capbias_core.cli.inputs import MAP_FLAG, SETS_FLAG, SEVERAL_FLAG, CaptionFlag, ImageIdFlag, opened, own_folder
 from capbias_core.cli.terminal import DONE, say, show, show_table
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
+from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import find_pictures, picture_files
 from capbias_core.load.places import checked_path
 from capbias_core.types import CONDITIONS

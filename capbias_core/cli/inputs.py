@@ -14,8 +14,8 @@ from capbias_core.attributes import known_attributes
 from capbias_core.cli.flags import INPUTS, WorkspaceFlag, flag
 from capbias_core.cli.terminal import say, ticking
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.labels import RULES
+from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.derived import derivable
 from capbias_core.workspace.ingest import SAMPLES, SETS, File, expand

@@ -13,7 +13,7 @@ from capbias_core.cli.flags import HOW, INPUTS, CollectionFlag, WorkspaceFlag, c
 from capbias_core.cli.inputs import known_collection, opened, own_folder
 from capbias_core.cli.terminal import DONE, say, show, show_table
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load import LABELS, REFERENCES
+from capbias_core.load.parsed import LABELS, REFERENCES
 from capbias_core.prepare import with_rule
 from capbias_core.present.attribute import attribute_lines, examples_table, trial_row, words_text
 from capbias_core.present.label_agreement import OTHERS, agreement_line, counts_table

@@ -1,71 +1,245 @@
-"""`run`: a plan in a file, run in a workspace."""
+"""`run`: a plan in a file, and the runs of a workspace; `list`: its files and runs; `demo`: the bundled data."""
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Sequence
 from typing import Annotated
 
+import pandas as pd
+
 from capbias_core.api import ordered
-from capbias_core.cli import cancel, resume, runs
 from capbias_core.cli.flags import ANSWER, INPUTS, OutputFlag, WorkspaceFlag, command, flag
+from capbias_core.cli.inputs import known_collection, opened
 from capbias_core.cli.running import outcome, run_all
-from capbias_core.cli.terminal import DONE, checked_output, on_terminal, say, show, write_output
-from capbias_core.errors import CapbiasError
+from capbias_core.cli.terminal import DONE, checked_output, say, show, show_table, write_table
+from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import expand_metrics
-from capbias_core.present.table import scores_table, to_csv, to_text
+from capbias_core.present.sentence import run_text
+from capbias_core.present.table import scores_table, to_csv
+from capbias_core.resources import DEMO_FOLDER
+from capbias_core.runs import demo
+from capbias_core.runs.engine import Engine, unfinished
 from capbias_core.runs.plan import left_out, plan, useful
 from capbias_core.runs.plan_file import keep_plan, read_plan
-from capbias_core.workspace.inputs import checked_path, workspace_at
+from capbias_core.workspace.ingest import DEMO
+from capbias_core.workspace.inputs import checked_path
 from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.store import ACTIVE, STATUSES, RunRow, Workspace
 
 app = command(
     "run",
     """\
   capbias run plan.toml
   capbias run plan.toml --check
+  capbias run status
+  capbias run resume --all
 
 A plan names files, relative to itself, and what to measure; a bundle holds one (plan.toml), and the guide shows how to
-write one. Files are kept in the workspace, so the dashboard shows the results, and a run that was made before is not
-made again. Ctrl-C cancels what was started; `capbias run resume --all` continues.""",
+write one. Files are stored in the workspace, so the dashboard shows the results, and a finished run is not repeated.
+Ctrl-C cancels what was started; `capbias run resume --all` continues.""",
 )
+list_app = command("list", "  capbias list\n  capbias list --collection demo --json")
+demo_app = command("demo", "  capbias demo\n  capbias demo --if-empty\n  capbias app")
 
-
-for part in (runs, cancel, resume):
-    app.command(part.app)
+JsonFlag = Annotated[bool, flag("as JSON", group=ANSWER, name="--json")]
+RunIds = Annotated[str, flag("runs, from `capbias run status`; the beginning is enough", "ID", INPUTS)]
 
 
 @app.default
 def run(
     plan_file: Annotated[str, flag("the plan, a TOML file", "FILE", INPUTS)],
+    /,
     *,
-    check: Annotated[bool, flag("read the plan and say which runs it makes, and stop", group=ANSWER)] = False,
+    check: Annotated[bool, flag("read the plan, list the runs that it makes, and stop", group=ANSWER)] = False,
     workspace: WorkspaceFlag = None,
     output: OutputFlag = None,
 ) -> int:
     """Run a plan."""
     path, file = checked_output(output), checked_path(plan_file)
     read = read_plan(file)
-    with workspace_at(workspace, make=True) as place:
-        requests = keep_plan(place, read, file.resolve().parent, say)
+    with opened(workspace, make=True) as store:
+        requests = keep_plan(store, read, file.resolve().parent, say)
         specs: dict[str, RunSpec] = {}
         for request in requests:
-            found, reasons = useful(plan(place, request), request)
-            specs |= {spec.run_id: spec for spec in found}
+            able, reasons = useful(plan(store, request), request)
+            specs |= {spec.run_id: spec for spec in able}
             for line in left_out(reasons):
                 say(f"warning: {line}")
         if check:
             for spec in specs.values():
-                show(f"{spec.run_id}  {spec.model}: {spec.measure}{f', {spec.attacker}' if spec.attacker else ''}")
+                show(f"{spec.run_id}  {run_text(spec)}")
             return DONE
-        rows = run_all(place, list(specs.values()), read.collection)
+        rows = run_all(store, list(specs.values()), read.collection)
         code = outcome(rows)
-        frame = place.results(list(specs))
+        frame = store.results(list(specs))
     wanted = dict.fromkeys(name for request in requests for name in expand_metrics(request.metrics))
     # In the order of the plan, whichever run ended first.
     frame = ordered(frame, [spec.model for spec in specs.values()], list(wanted))
     if frame.empty:
         raise CapbiasError("No run of the plan gave a number.", "See: capbias run status")
-    if path or not on_terminal():
-        write_output(to_csv(frame), path)
+    write_table(frame, path, to_csv=to_csv, for_reader=scores_table)
+    return code
+
+
+@command("status", "  capbias run status\n  capbias run status --status running queued --json", app).default
+def status(
+    *,
+    status: Annotated[list[str] | None, flag(f"only these: {', '.join(STATUSES)} (default: all)", "STATUS")] = None,
+    json_: JsonFlag = False,
+    workspace: WorkspaceFlag = None,
+) -> int:
+    """List the runs, newest first, with status, progress and seconds."""
+    for name in status or ():
+        if name not in STATUSES:
+            raise unknown_name("--status", name, STATUSES)
+    with opened(workspace) as store:
+        runs = [run for run in store.runs() if run.status in (status or STATUSES)]
+    if json_:
+        show(json.dumps([_run_details(run) for run in runs], indent=2))
     else:
-        show(to_text(scores_table(frame)).rstrip("\n"))
+        _show_runs(runs) if runs else show("No runs.")
+    return DONE
+
+
+@list_app.default
+def list_stored(
+    *,
+    collection: Annotated[str, flag("only this collection (default: all)", "NAME", INPUTS)] = "",
+    json_: JsonFlag = False,
+    workspace: WorkspaceFlag = None,
+) -> int:
+    """List the stored files and the runs."""
+    with opened(workspace) as store:
+        only = known_collection(store, collection) if collection else None
+        items = [
+            {key: getattr(item, key) for key in ("collection", "kind", "name", "rows", "images", "hash")}
+            | {"attributes": list(item.details.get("attributes", {}))}
+            for item in store.items(collection=only)
+        ]
+        runs = store.runs(only)
+    if json_:
+        show(json.dumps({"items": items, "runs": [_run_details(run) for run in runs]}, indent=2))
+        return DONE
+    if items:
+        shown = [row | {"attributes": ", ".join(row["attributes"]), "hash": row["hash"][:12]} for row in items]
+        show_table(pd.DataFrame(shown))
+    else:
+        show("The workspace is empty.")
+    if runs:
+        show("")
+        _show_runs(runs)
+    return DONE
+
+
+def _run_details(run: RunRow) -> dict:
+    """All that a listing says of a run."""
+    passed = max(0.0, (run.finished or time.time()) - run.started) if run.started else 0.0
+    return {
+        "run_id": run.run_id,
+        "what": run_text(run.spec),
+        "status": run.status,
+        "progress": round(run.progress, 3),
+        "seconds": round(passed, 1),
+        "message": "" if run.status == "finished" else run.message,
+        "collection": run.collection,
+        "captioner": run.spec.model,
+        "measure": run.spec.measure,
+        "attribute": run.spec.attribute.get("name", ""),
+        "attacker": run.spec.attacker,
+        "seeds": len(run.spec.seeds),
+        "coverage": " ".join(filter(None, (run.spec.coverage, "shared_images" if run.spec.shared_with else ""))),
+        "notes": list(run.notes),
+    }
+
+
+def _show_runs(runs: Sequence[RunRow]) -> None:
+    frame = pd.DataFrame([_run_details(run) for run in runs])
+    frame = frame[["run_id", "collection", "what", "status", "progress", "seconds", "message"]]
+    show_table(frame.assign(progress=frame["progress"].map("{:.0%}".format)))
+
+
+def _chosen(store: Workspace, ids: Sequence[str], all_: bool, candidates: Sequence[RunRow]) -> list[RunRow]:
+    """The runs named by the beginning of their ids, or all candidates with `--all`.
+
+    Raises CapbiasError for neither or both, and for an id that no run or more than one begins with.
+    """
+    if bool(ids) == all_:
+        raise CapbiasError("Name runs by their ids, or all with --all.", "`capbias run status` lists them.")
+    chosen = {run.run_id: run for run in candidates} if all_ else {}
+    for name in ids:
+        matches = [run for run in store.runs() if name and run.run_id.startswith(name)]
+        if not matches:
+            raise unknown_name("run", name, [run.run_id for run in candidates])
+        if len(matches) > 1:
+            several = ", ".join(run.run_id for run in matches[:3])
+            raise CapbiasError(f"{len(matches)} runs have an id that begins with {name!r}.", f"Write more: {several}.")
+        chosen[matches[0].run_id] = matches[0]
+    return list(chosen.values())
+
+
+@command("cancel", "  capbias run cancel 3f2a\n  capbias run cancel --all", app).default
+def cancel(
+    *ids: RunIds,
+    all_: Annotated[bool, flag("all that are queued or running", group=INPUTS, name="--all")] = False,
+    workspace: WorkspaceFlag = None,
+) -> int:
+    """Stop runs that are queued or running; a running one stops at its next report, in a second or two."""
+    with opened(workspace) as store:
+        chosen = _chosen(store, ids, all_, [run for run in store.runs() if run.status in ACTIVE])
+        engine = Engine(store.folder)
+        ended = [run for run in chosen if not engine.cancel(run.run_id)]
+    for run in chosen:
+        if run in ended:
+            say(f"{run.run_id} is {run.status}: nothing to cancel")
+        else:
+            show(f"{run.run_id} cancelled: {run_text(run.spec)}")
+    if chosen and len(ended) == len(chosen):
+        raise CapbiasError("No run was cancelled, because none is queued or running.", "See: capbias run status")
+    return DONE
+
+
+@command("resume", "  capbias run resume 3f2a\n  capbias run resume --all", app).default
+def resume(
+    *ids: RunIds,
+    all_: Annotated[bool, flag("all that failed, died or were cancelled", group=INPUTS, name="--all")] = False,
+    workspace: WorkspaceFlag = None,
+) -> int:
+    """Start runs again that failed, died or were cancelled, and wait for them."""
+    code = DONE
+    with opened(workspace) as store:
+        resumable = unfinished(store)
+        chosen = _chosen(store, ids, all_, resumable)
+        for run in chosen:
+            if run not in resumable:
+                why = "still under way" if run.status in ACTIVE else "finished, or of an earlier version"
+                raise CapbiasError(f"The run {run.run_id} is {why}, so it cannot resume.", "See: capbias run status")
+        if not chosen:
+            say("no run failed, died or was cancelled")
+        for collection in dict.fromkeys(run.collection for run in chosen):
+            specs = [run.spec for run in chosen if run.collection == collection]
+            code = max(code, outcome(run_all(store, specs, collection)))
+    return code
+
+
+@demo_app.default
+def load_demo(
+    *,
+    if_empty: Annotated[bool, flag("do nothing if the workspace is not empty", group=INPUTS)] = False,
+    workspace: WorkspaceFlag = None,
+) -> int:
+    """Load and score the bundled demo, and print the true LIC next to the measured one."""
+    with opened(workspace, make=True) as store:
+        if if_empty and store.items():
+            say("the workspace is not empty; the demo was not loaded")
+            return DONE
+        demo.load(store)
+        rows = run_all(store, demo.demo_runs(store), DEMO)
+        code = outcome(rows)
+        frame = store.results([row.run_id for row in rows])
+    table = scores_table(frame, metrics=["LIC"])
+    truth = json.loads((DEMO_FOLDER / "truth.json").read_text(encoding="utf-8"))["truth"]
+    table["true LIC"] = [f"{truth[name]['LIC']:.2f}" for name in table["captioner"]]
+    show_table(table)
     return code

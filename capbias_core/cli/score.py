@@ -151,7 +151,10 @@ def score(
         per_object=per_object,
     )
     asked.check()
-    path, written = checked_output(output), _format(format, output)
+    if format and format not in FORMATS:
+        raise unknown_name("--format", format, FORMATS)
+    by_name = "json" if output and Path(output).suffix.lower() == ".json" else "csv"
+    path, written = checked_output(output), format or ("table" if on_terminal() and not output else by_name)
     more = {name: value for name, value in chosen.items() if name in OF_INPUTS}
     more |= vars(further)
     lines, stops = list[str](), list[KeyboardInterrupt]()
@@ -176,16 +179,6 @@ def score(
     if answered and (further_command := _next_command(flags, files, resolved.table, report)):
         show(f"Next: {further_command}")
     return RUN_FAILED if report.failed or report.table.empty else DONE
-
-
-def _format(format: str | None, output: str | None) -> str:
-    if format and format not in FORMATS:
-        raise unknown_name("--format", format, FORMATS)
-    if format:
-        return format
-    if output:
-        return "json" if Path(output).suffix.lower() == ".json" else "csv"
-    return "table" if on_terminal() else "csv"
 
 
 def _show(report: Report, asked: Sequence[str]) -> None:

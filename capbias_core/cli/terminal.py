@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,11 +40,10 @@ def show(text: str) -> None:
     print(readable(text))
 
 
-def show_table(frame: pd.DataFrame, before: str = "") -> None:
-    """A table in columns, to stdout."""
-    from capbias_core.present.table import to_text  # imports pandas, which `capbias --help` does without
-
-    show(before + to_text(frame).rstrip("\n"))
+def error_text(error: CapbiasError) -> str:
+    """An error with the flags that its hint is about: `There are no labels. Name a table. (--labels)`."""
+    flags = ", ".join(f"--{name.replace('_', '-')}" for name in error.arguments)
+    return f"{error} ({flags})" if flags else str(error)
 
 
 def on_terminal() -> bool:
@@ -71,17 +71,33 @@ def write_output(text: str, path: Path | None) -> None:
         write_file(text.encode("utf-8"), path)
 
 
-def write_rows(frame: pd.DataFrame, path: Path | None, defined: bool = False) -> None:
-    """Rows in RESULT_COLUMNS as CSV to a file or a pipe; on a terminal, one line per number.
+def show_table(frame: pd.DataFrame, before: str = "") -> None:
+    """A table in columns, to stdout."""
+    from capbias_core.present.table import to_text  # imports pandas, which `capbias --help` does without
 
-    defined: leave out rows without a value there.
+    show(before + to_text(frame).rstrip("\n"))
+
+
+def write_table(
+    frame: pd.DataFrame,
+    path: Path | None = None,
+    format: str = "",
+    to_csv: Callable[[pd.DataFrame], str] | None = None,
+    for_reader: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
+) -> None:
+    """A table: columns on a terminal, CSV with all digits to a file or a pipe, or the format that is asked for.
+
+    to_csv: how it becomes CSV. for_reader: what a reader sees of it (default: all).
     """
-    from capbias_core.present.table import row_table, to_csv  # imports pandas, as above
+    from capbias_core.spreadsheets import csv_text
 
-    if path or not on_terminal():
-        write_output(to_csv(frame), path)
+    format = format or ("table" if path is None and on_terminal() else "csv")
+    if format == "json":
+        write_output(json.dumps(frame.to_dict("records"), indent=2, ensure_ascii=False) + "\n", path)
+    elif format == "csv":
+        write_output((to_csv or csv_text)(frame), path)
     else:
-        show_table(row_table(frame.dropna(subset=["value"]) if defined else frame))
+        show_table(for_reader(frame) if for_reader else frame)
 
 
 def write_file(data: bytes, path: Path) -> None:

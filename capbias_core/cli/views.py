@@ -24,17 +24,17 @@ from capbias_core.analysis.texts import text_results
 from capbias_core.api import ordered
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attributes import get_attribute, known_attributes
-from capbias_core.cli.flags import ATTACKERS as ATTACKER_FLAGS
 from capbias_core.cli.flags import (
     INPUTS,
+    UNTRAINED,
     WHAT,
     CollectionFlag,
     Flags,
     OutputFlag,
     Positive,
     SeedsFlag,
+    Training,
     WorkspaceFlag,
-    choices_of,
     command,
     drawn,
     flag,
@@ -43,18 +43,9 @@ from capbias_core.cli.flags import (
 )
 from capbias_core.cli.inputs import known_collection, opened, own_folder
 from capbias_core.cli.running import outcome, run_all
-from capbias_core.cli.terminal import (
-    DONE,
-    checked_output,
-    on_terminal,
-    say,
-    show_table,
-    ticking,
-    write_output,
-    write_rows,
-)
+from capbias_core.cli.terminal import DONE, checked_output, say, show_table, ticking, write_table
 from capbias_core.errors import CapbiasError
-from capbias_core.load import CAPTIONS, LABELS, REFERENCES
+from capbias_core.load.parsed import CAPTIONS, LABELS, REFERENCES
 from capbias_core.load.published import published_results, read_human_scores, read_results
 from capbias_core.load.read import read_texts
 from capbias_core.load.vectors import read_vectors
@@ -62,13 +53,13 @@ from capbias_core.measures.alignment import DELTAS, NO_JAVA, of_same_images, swe
 from capbias_core.measures.options import Attacked
 from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics
 from capbias_core.metrics.caption_quality import has_java
-from capbias_core.prepare import masked_captions, tokenize, vocabulary
+from capbias_core.prepare import Tokens
 from capbias_core.prepare.align import neighbours
 from capbias_core.prepare.shorten import cut_text
 from capbias_core.present.cells import BEYOND, BY_VALUE, beyond_table, by_value_table, no_beyond
+from capbias_core.present.table import row_table, to_csv
 from capbias_core.runs.condition_runs import AGAINST_CONDITION, plan_conditions
 from capbias_core.runs.plan import Request, plan
-from capbias_core.spreadsheets import csv_text
 from capbias_core.types import counted, left_out_lines
 from capbias_core.workspace.conditions import condition_sets, taken_of_several
 from capbias_core.workspace.ingest import read_frame
@@ -85,6 +76,11 @@ HumanScores = Annotated[str | None, flag("human scores: a CSV with the columns m
 def _read(read, path: str):
     """A results table or human scores, within the limits of memory."""
     return within_limits(Path(path).name, read, Path(path))
+
+
+def _write_rows(rows: pd.DataFrame, path: Path | None) -> None:
+    """Rows in RESULT_COLUMNS: CSV, or on a terminal one line per number."""
+    write_table(rows, path, to_csv=to_csv, for_reader=row_table)
 
 
 # finished runs of a collection
@@ -126,11 +122,6 @@ def by_value(
     return DONE
 
 
-@dataclass(frozen=True, kw_only=True)
-class Training(choices_of(Attacked, "attacker", "device", "deterministic", group=ATTACKER_FLAGS)):
-    """Choices of attackers."""
-
-
 @command(
     "--view conditions",
     """\
@@ -164,7 +155,7 @@ def conditions(
         flag(f"one or more of: {', '.join(AGAINST_CONDITION)} (default: all that the collection allows)", "NAME", WHAT),
     ] = None,
     measured: Annotated[bool, flag("print finished results, and run nothing", group=WHAT)] = False,
-    training: Annotated[Training, Flags] = Training(),
+    training: Annotated[Training, Flags] = UNTRAINED,
     seeds: SeedsFlag = None,
     output: OutputFlag = None,
 ) -> int:
@@ -175,7 +166,7 @@ def conditions(
     with opened(workspace) as store:
         known_collection(store, collection)
         known = condition_sets(store, collection)
-        captioners = captioner or [name for name, own in known.items() if len(own) > 1]
+        captioners = captioner or [name for name, sets_of in known.items() if len(sets_of) > 1]
         if not captioners:
             raise CapbiasError(
                 f"No captioner of {collection} has captions of masked photographs.",
@@ -203,7 +194,7 @@ def conditions(
         ]
     frame = pd.concat(parts, ignore_index=True)
     if len(frame):
-        write_output(csv_text(frame[list(COLUMNS)]), path)
+        write_table(frame[list(COLUMNS)], path, "csv")
     elif code == DONE:
         raise CapbiasError(
             "No number is measured already." if measured else "No captioner has numbers under two conditions.",
@@ -250,7 +241,7 @@ def lengths(
         more = {"attacker": attacker, "seeds": drawn(seeds)}
         specs = plan(store, Request(collection, (*captioner, *sets), table, attribute, ("lic",), references, **more))
         runs = run_all(store, specs, collection)
-        write_output(csv_text(by_length(store, collection, store.results({spec.run_id for spec in specs}))), path)
+        write_table(by_length(store, collection, store.results({spec.run_id for spec in specs})), path, "csv")
     return outcome(runs) if runs else DONE
 
 
@@ -296,9 +287,8 @@ def consistency(
             "Score with two attackers, or add --human.",
         )
     if blank := int(rows["value"].isna().sum()):
-        where = "the column method says why" if path or not on_terminal() else "the CSV says why"
-        say(f"note: {counted(blank, 'value')} of {len(rows):,} left blank; {where}")
-    write_rows(rows, path, defined=True)
+        say(f"note: {counted(blank, 'value')} of {len(rows):,} left blank; the column method of the CSV says why")
+    write_table(rows, path, to_csv=to_csv, for_reader=lambda rows: row_table(rows.dropna(subset=["value"])))
     return DONE
 
 
@@ -345,7 +335,7 @@ def anonymous_bench(
         people = _read(read_human_scores, human)
         parts += [alignment(table, people) for table in (scores, *measured)]
     say("note: human_guess_proxy is a proxy for people's guesses; AnonymousBench asks people.")
-    write_rows(pd.concat([part for part in parts if len(part)], ignore_index=True), path)
+    _write_rows(pd.concat([part for part in parts if len(part)], ignore_index=True), path)
     return DONE
 
 
@@ -367,7 +357,7 @@ def known_answer(
 ) -> int:
     """Metrics of caption sets with a known answer: which metrics see a bias in the language alone."""
     path = checked_output(output)
-    write_rows(known_answers(times, drawn(seeds), lambda share, name: say(f"{name} ({share:.0%} done)")), path)
+    _write_rows(known_answers(times, drawn(seeds), lambda share, name: say(f"{name} ({share:.0%} done)")), path)
     return DONE
 
 
@@ -415,17 +405,16 @@ def align(
         labelled = labels_for(table, masked, details["column"], details["mapping"]).values.index
         frames = [frame[frame["image_id"].isin(labelled)] for frame in frames]
     human = of_same_images(*frames)
-    texts, model_texts = (
-        masked_captions(frame["caption"], masked) if masked else [" ".join(tokenize(text)) for text in frame["caption"]]
-        for frame in (human, frames[1])
-    )
-    words, known = vocabulary(texts), vocabulary(model_texts)
+    texts, model_texts = (Tokens.of(frame["caption"]) for frame in (human, frames[1]))
+    if masked:
+        texts, model_texts = texts.masked(masked), model_texts.masked(masked)
+    words, known = frozenset(texts.words), frozenset(model_texts.words)
     near = neighbours(words, known, read_vectors(Path(vectors), words | known))
     if not has_java():
         say(f"note: {NO_JAVA}")
     with ticking() as tick:
         rows = sweep(human["image_id"], unlabelled, texts, known, near, tuple(delta or DELTAS), tick)
-    write_output(csv_text(sweep_table(rows, sweep_numbers(rows))), path)
+    write_table(sweep_table(rows, sweep_numbers(rows)), path, "csv")
     return DONE
 
 
@@ -483,19 +472,15 @@ def text(
         options["object_words"] = [*options.get("object_words", ()), *words]
     results = text_results(texts, name, of, wanted, options, values, lead)
     say(f"note: {results.note}")
-    missing = {}
-    for lacking in [lacking for lacking in wanted if lacking not in set(results.rows["metric"])]:
-        model = METRICS[lacking].needs.model
-        missing[lacking] = (
-            f"a {model.replace('_', ' ')} is needed (--{model.replace('_', '-')})"
-            if model
-            else "no text gives it a value"
-        )
+    missing = {name: "no text gives it a value" for name in wanted if name not in set(results.rows["metric"])}
+    for lacking in missing:
+        if model := METRICS[lacking].needs.model:
+            missing[lacking] = f"a {model.replace('_', ' ')} is needed (--{model.replace('_', '-')})"
     lines = left_out_lines(missing)
     if len(missing) == len(wanted):
         raise CapbiasError(f"These texts give none of the metrics: {'; '.join(lines)}.", "Ask for another metric.")
     for line in lines:
         say(f"warning: {line}")
     rows = ordered(results.rows, [name], wanted)
-    write_rows(pd.concat([rows, ordered(results.by_object, [name], wanted)]) if per_object else rows, path)
+    _write_rows(pd.concat([rows, ordered(results.by_object, [name], wanted)]) if per_object else rows, path)
     return DONE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import hashlib
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,6 +55,14 @@ def readable(path: Path) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise CapbiasError(f"{path.name} cannot be read ({reason}).", "Check its permissions.") from None
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 digest of a file's bytes. Raises CapbiasError if it cannot be read."""
+    if path.is_dir():
+        raise CapbiasError(f"{path.name} is a folder, not a file.", "Choose one file in it.")
+    with readable(path), path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def encoding_of(head: bytes) -> tuple[int, str]:

@@ -67,7 +67,11 @@ def join_ids(
         if len(shared) < least or any(len(group[name]) > 1 for name in shared for group in groups):
             return {}
         pairs = {groups[0][name][0]: groups[1][name][0] for name in shared}
-        return {} if any(map(_other_split, pairs, pairs.values())) else pairs
+        for here, there in pairs.items():  # such as train/7.jpg and val/7.jpg
+            splits = [{name.lower()[:3] for name in SPLIT.findall(image)} for image in (here, there)]
+            if all(splits) and splits[0].isdisjoint(splits[1]):
+                return {}
+        return pairs
 
     def joined_by(pairs: dict[str, str], how: str, more: dict[str, str]) -> Joined:
         mapping = {image: other for image, other in pairs.items() if image != other}
@@ -89,28 +93,22 @@ def join_ids(
     for how, key in (("the last part of their path", last_part), ("their file name without its ending", stem)):
         if pairs := pairs_by(key):
             return joined_by(pairs, how, {})
+
+    def number_at_end(image: str) -> str:
+        match = NUMBER_AT_END.search(stem(image))
+        return match[1].lstrip("0") if match else ""
+
     near = images[0], min(known)
-    for key in (_number_at_end, stem):  # rather two IDs with one stem, else with one number at their end
+    for key in (number_at_end, stem):  # rather two IDs with one stem, else with one number at their end
         by_key = {name: image for image in reversed(known) if (name := key(image))}
         near = next(((image, by_key[name]) for image in images if (name := key(image)) in by_key), near)
     return Joined(near=f"{_end(near[0])} here, {_end(near[1])} there")
-
-
-def _other_split(image: str, other: str) -> bool:
-    """Whether two images are of different splits, such as `train/7.jpg` and `val/7.jpg`."""
-    here, there = ({name.lower()[:3] for name in SPLIT.findall(text)} for text in (image, other))
-    return bool(here and there and here.isdisjoint(there))
 
 
 def _end(image: str) -> str:
     """An image ID for a message: the end of a long one, by which IDs differ."""
     line = printable(" ".join(image.split()))
     return line if len(line) <= SHOWN else f"…{line[-SHOWN:]}"
-
-
-def _number_at_end(image: str) -> str:
-    match = NUMBER_AT_END.search(stem(image))
-    return match[1].lstrip("0") if match else ""
 
 
 def joined(table: Table, human: pd.DataFrame, known: pd.DataFrame, file: str) -> Table:

@@ -19,7 +19,7 @@ from capbias_core.load.parsed import (
     guess_columns,
     listed,
     merged,
-    place_and_message,
+    row_and_message,
 )
 from capbias_core.types import Table, counted
 
@@ -63,7 +63,8 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
     if image_id is None or not labelled:
         raise CapbiasError(
             f"{file} has no column of image IDs beside columns of labels; its columns are {listed(names)}.",
-            "Name the column of image IDs with --image-id-column, or on the Data page.",
+            "Name the column of image IDs.",
+            "image_id_column",
         )
     who = annotator_column(name for name in names if name != image_id)
     if who and who not in labelled:
@@ -83,7 +84,7 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
             faults.add(number, str(error))
     problems, count = merged(parsed.faults, faults)
     if not images:
-        first = f" The first problem is at {': '.join(place_and_message(problems[0]))}." if problems else ""
+        first = f" The first problem is at {': '.join(row_and_message(problems[0]))}." if problems else ""
         raise CapbiasError(f"No row of {file} has an image ID and a label ({parsed.rows:,} rows).{first}")
     notes = [f"{counted(rejected, 'rejected answer')} left out"] if rejected else []
     if any(len(set(rows)) > 1 for rows in images.values()):

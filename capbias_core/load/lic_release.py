@@ -53,8 +53,7 @@ def read_pickle(path: Path) -> list:
         raise _refused(path, f"that is broken ({reason})") from None
     if not isinstance(value, (list, tuple)) or not any(isinstance(record, dict) for record in value):
         raise _refused(path, f"that holds a {type(value).__name__} without records")
-    _check_types(path, value)
-    _check_unfolded(path, [record for record in value if isinstance(record, dict)])
+    _check_values(path, value)
     return list(value)
 
 
@@ -87,8 +86,9 @@ def _check_opcodes(path: Path, data: bytes) -> None:
         raise _refused(path, f"that ends at byte {last} of {len(data)}")
 
 
-def _check_types(path: Path, value: object) -> None:
-    """Check the types in each container once; keys of records must be text."""
+def _check_values(path: Path, value: list | tuple) -> None:
+    """Check the types in each container once, and refuse a small file whose records share containers so often that its
+    rows would fill the memory. A value that is not shared takes at least a byte of the file."""
     waiting: list[Any] = [value]
     seen = {id(value)}
     while waiting:
@@ -101,24 +101,17 @@ def _check_types(path: Path, value: object) -> None:
             if isinstance(item, (list, tuple, dict)) and id(item) not in seen:
                 seen.add(id(item))
                 waiting.append(item)
-
-
-def _check_unfolded(path: Path, records: list[dict]) -> None:
-    """Refuse a small file whose records share containers so often that its rows would fill the memory.
-
-    A value takes at least a byte of the file if it is not shared, so honest files hold no more values than bytes.
-    """
     size, values, text = path.stat().st_size, 0, 0
     sizes: dict[int, tuple[int, int]] = {}  # list -> its items, and the characters of the text in it
-    for record in records:
-        values += len(record)
-        for value in record.values():
-            if not isinstance(value, (list, tuple)):
-                text += len(value) if isinstance(value, str) else 0
+    for record in value:
+        for cell in record.values() if isinstance(record, dict) else ():
+            values += 1
+            if not isinstance(cell, (list, tuple)):
+                text += len(cell) if isinstance(cell, str) else 0
                 continue
-            if id(value) not in sizes:
-                sizes[id(value)] = len(value), sum(len(item) for item in value if isinstance(item, str))
-            values, text = values + sizes[id(value)][0], text + sizes[id(value)][1]
+            if id(cell) not in sizes:
+                sizes[id(cell)] = len(cell), sum(len(item) for item in cell if isinstance(item, str))
+            values, text = values + sizes[id(cell)][0], text + sizes[id(cell)][1]
         if values > size or text > MOST_TEXT:
             raise _refused(path, "that unfolds to far more than its size")
 

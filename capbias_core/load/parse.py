@@ -48,7 +48,11 @@ def parse(path: Path) -> Parsed:
         return refined(_reader_of(path).parse(path))
     with TemporaryDirectory(prefix="capbias-") as folder:
         inside = unpacked(path, Path(folder) / "files")
-        known = inside if len(inside) == 1 else [file for file in inside if _is_known(file)]
+        known = inside if len(inside) == 1 else []
+        for file in inside if len(inside) > 1 else ():
+            with suppress(CapbiasError):
+                _reader_of(file)
+                known.append(file)
         if len(known) != 1:
             names = listed([file.name for file in known or inside])
             number = f"{len(known)} files" if known else "no file"
@@ -74,12 +78,6 @@ def _reader_of(path: Path) -> Reader:
         f"Save it as one of: {', '.join(titles)}; for example as CSV whose first line names the columns, one of them "
         "image_id.",
     )
-
-
-def _is_known(path: Path) -> bool:
-    with suppress(CapbiasError):
-        return bool(_reader_of(path))
-    return False
 
 
 def parse_table(table: Any, name: str) -> Parsed:

@@ -165,7 +165,7 @@ def merged(*faults: RowErrors) -> tuple[tuple[Problem, ...], int]:
     return tuple(together[:KEPT_PROBLEMS]), sum(errors.count for errors in faults)
 
 
-def place_and_message(problem: Problem) -> tuple[str, str]:
+def row_and_message(problem: Problem) -> tuple[str, str]:
     """("line 7", message), or ("record 7", message) for a message that begins with its record."""
     record = f"record {problem.line}: "
     if problem.message.startswith(record):
@@ -175,7 +175,7 @@ def place_and_message(problem: Problem) -> tuple[str, str]:
 
 def nothing_usable(file: str, rows: int, problems: tuple[Problem, ...], note: str = "") -> CapbiasError:
     """The error for a file without a usable row."""
-    first = "the first problem is at " + ": ".join(place_and_message(problems[0])) if problems else ""
+    first = "the first problem is at " + ": ".join(row_and_message(problems[0])) if problems else ""
     reason = "; ".join(part for part in (note, first) if part)
     return CapbiasError(
         f"{file} has {rows:,} rows and none that can be used{f' ({reason})' if reason else ''}.",

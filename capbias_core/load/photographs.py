@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from pathlib import Path
 
@@ -99,9 +98,3 @@ def _too_large(path: Path, size: str) -> CapbiasError:
 def check_photograph(path: Path) -> None:
     """Raises CapbiasError for a file that `read_photograph` cannot read."""
     read_photograph(path)
-
-
-def photograph_digest(path: Path) -> str:
-    """A digest of the file's bytes. Raises CapbiasError if it cannot be read."""
-    with readable(Path(path)), Path(path).open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()[:32]

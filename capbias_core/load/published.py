@@ -11,7 +11,7 @@ import pandas as pd
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import short
 from capbias_core.load.parse import parse
-from capbias_core.load.parsed import place_and_message
+from capbias_core.load.parsed import row_and_message
 from capbias_core.resources import PUBLISHED_FILE
 from capbias_core.spreadsheets import unquoted
 from capbias_core.types import PUBLISHED_COLUMNS, RESULT_COLUMNS
@@ -21,7 +21,9 @@ NUMBERS = ("value", "spread", "scale", "ci_low", "ci_high")
 COUNTS = ("seeds", "training", "n")
 
 
-_bundled = cache(lambda: read_results(PUBLISHED_FILE))
+@cache
+def _bundled() -> pd.DataFrame:
+    return read_results(PUBLISHED_FILE)
 
 
 def published_results() -> pd.DataFrame:
@@ -67,7 +69,7 @@ def _cells(path: Path, needed: tuple[str, ...]) -> tuple[pd.DataFrame, list[int]
     if missing := [name for name in needed if name not in parsed.columns]:
         raise CapbiasError(f"{path.name} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}.", HINT)
     if parsed.faults.count:
-        line, message = place_and_message(parsed.faults.first[0])
+        line, message = row_and_message(parsed.faults.first[0])
         raise CapbiasError(f"{path.name}, {line}: {message}.", "Correct that line.")
     if not parsed.rows:
         raise CapbiasError(f"{path.name} holds no row.", HINT)

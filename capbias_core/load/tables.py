@@ -103,7 +103,7 @@ def captions(parsed: Parsed, columns: Mapping[str, str] = {}, human: bool = Fals
     """
     beside = column_beside(parsed.columns, USUAL_REFERENCES) if human else None
     given = {**({"caption": beside} if beside else {}), **columns}
-    hint = "Choose the columns on the Data page, or with --image-id-column and --caption-column."
+    hint = "Choose the columns of image IDs and captions."
     if "category_id" in parsed.columns:
         hint = "It lists the objects on images: load it as objects, or as outlines."
     image_column, caption_column = _columns_of(parsed, given, {"caption": USUAL_NAMES["caption"]}, hint)

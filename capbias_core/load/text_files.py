@@ -10,7 +10,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.archives import TEXTS
 from capbias_core.load.files import whole_text
 from capbias_core.load.ids import short
-from capbias_core.load.parsed import BOXES, Head, Parsed, Reader, RowErrors, check_rows
+from capbias_core.load.parsed import BOXES, Parsed, Reader, RowErrors, check_rows
 from capbias_core.load.places import nameable
 from capbias_core.resources import OBJECTS_FILE
 
@@ -89,17 +89,19 @@ def _boxes(path: Path, texts: dict[Path, str]) -> Parsed:
     return Parsed(path, "yolo", "Boxes of YOLO (text)", columns, numbers, total, faults, notes, BOXES)
 
 
-def _is_folder(head: Head) -> bool:
-    return head.path.is_dir() and bool(_texts(head.path))
-
-
-def _is_box_file(head: Head) -> bool:
-    return head.ending == ".txt" and _are_boxes(head.text)
-
-
 READERS = (
-    Reader("text_files", "Folder with one text per image", _is_folder, _parse_folder, order=1.5),
     Reader(
-        "yolo", "Boxes of YOLO (text)", _is_box_file, lambda path: _boxes(path, {path: whole_text(path)}), order=9.2
+        "text_files",
+        "Folder with one text per image",
+        lambda head: head.path.is_dir() and bool(_texts(head.path)),
+        _parse_folder,
+        order=1.5,
+    ),
+    Reader(
+        "yolo",
+        "Boxes of YOLO (text)",
+        lambda head: head.ending == ".txt" and _are_boxes(head.text),
+        lambda path: _boxes(path, {path: whole_text(path)}),
+        order=9.2,
     ),
 )

@@ -10,7 +10,6 @@ import re
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -29,43 +28,48 @@ MOST_NUMBERS = 20_000
 DAMAGED = "Check how the file was written, or download it again."
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """How a file is written. dimension: numbers per word. rows: as its first line says, None without such a line."""
-
-    file: str
-    binary: bool
-    dimension: int
-    rows: int | None
-
-
 def read_vectors(path: Path, wanted: Collection[str], dimension: int | None = None) -> Vectors:
     """The vectors of the wanted words that the file has, in file order; the first row of a word counts.
 
-    dimension: that of vectors to be used with these, if any. Each row must have as many numbers as the first; numbers
-    are only read for the wanted words. Raises CapbiasError with the line (binary: the row) for a file without vectors,
-    of another dimension, cut off, or with none of the words.
+    dimension: of vectors that these are used with, if any. Each row must have as many numbers as the first; numbers are
+    only read for the wanted words. Raises CapbiasError with the line (binary: the row) for a file without vectors, of
+    another dimension, cut off, or with none of the words.
     """
     path = Path(path)
-    layout = _layout(path)
-    if dimension not in (None, layout.dimension):
+    if path.is_dir():
+        raise CapbiasError(f"{path.name} is a folder.", "Choose a file of word vectors in it.")
+    with _opened(path) as handle:
+        first, head = handle.readline(CHUNK), handle.read(CHUNK)
+    header, binary = HEADER.fullmatch(first), NOT_TEXT.search(head) is not None
+    if header and 0 < int(header[2]) <= MOST_NUMBERS:
+        size, expected = int(header[2]), int(header[1])
+    else:
+        numbers, expected = first.split()[1:], None
+        size = len(numbers)
+        if header or binary or not 0 < size <= MOST_NUMBERS or not all(map(_is_number, numbers)):
+            raise CapbiasError(
+                f"{path.name} is not a vector file.",
+                "Use word vectors as GloVe, word2vec or fastText write them, plain or .gz; of fastText the .vec.",
+            )
+    if dimension not in (None, size):
         raise CapbiasError(
-            f"The vectors of {path.name} have {layout.dimension} numbers, those in the collection {dimension}.",
+            f"The vectors of {path.name} have {size} numbers, those in the collection {dimension}.",
             "Use the same file, or one of the same dimension.",
         )
     asked = {word.encode() for word in wanted}
     rows: dict[bytes, np.ndarray] = {}
     with _opened(path) as handle:
-        for number, word, raw in (_binary_rows if layout.binary else _text_rows)(handle, layout):
+        all_rows = _binary_rows if binary else _text_rows
+        for number, word, raw in all_rows(handle, path.name, size, expected):
             if word not in asked or word in rows:
                 continue
-            texts = [] if layout.binary else raw.split()[-layout.dimension :]
+            texts = [] if binary else raw.split()[-size:]
             if wrong := next((text for text in texts if not _is_number(text)), b""):
                 shown = short(wrong.decode("utf-8", "replace"))
-                raise CapbiasError(f"{layout.file}, line {number}: not a number ({shown}).", DAMAGED)
-            values = np.frombuffer(raw, dtype="<f4") if layout.binary else np.array([*map(float, texts)])
+                raise CapbiasError(f"{path.name}, line {number}: not a number ({shown}).", DAMAGED)
+            values = np.frombuffer(raw, dtype="<f4") if binary else np.array([*map(float, texts)])
             if not np.isfinite(values).all():
-                raise CapbiasError(f"{layout.file}, row {number}: not a number.", DAMAGED)
+                raise CapbiasError(f"{path.name}, row {number}: not a number.", DAMAGED)
             rows[word] = values.astype(np.float32)
     if not rows:
         raise CapbiasError(
@@ -87,64 +91,45 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         raise CapbiasError(f"{path.name} is a gzip archive that is cut off or damaged.", "Download it again.") from None
 
 
-def _layout(path: Path) -> _Layout:
-    """The layout by the first bytes. Raises CapbiasError for another file."""
-    if path.is_dir():
-        raise CapbiasError(f"{path.name} is a folder.", "Choose a file of word vectors in it.")
-    with _opened(path) as handle:
-        first, head = handle.readline(CHUNK), handle.read(CHUNK)
-    header, binary = HEADER.fullmatch(first), NOT_TEXT.search(head) is not None
-    if header and 0 < int(header[2]) <= MOST_NUMBERS:
-        return _Layout(path.name, binary, int(header[2]), int(header[1]))
-    numbers = first.split()[1:]
-    if header or binary or not 0 < len(numbers) <= MOST_NUMBERS or not all(map(_is_number, numbers)):
-        raise CapbiasError(
-            f"{path.name} is not a vector file.",
-            "Use word vectors as GloVe, word2vec or fastText write them, plain or .gz; of fastText the .vec.",
-        )
-    return _Layout(path.name, False, len(numbers), None)
-
-
-def _text_rows(handle: BinaryIO, layout: _Layout) -> Iterator[tuple[int, bytes, bytes]]:
+def _text_rows(handle: BinaryIO, file: str, size: int, expected: int | None) -> Iterator[tuple[int, bytes, bytes]]:
     """(line, word, its row as written) of all rows. A word with spaces in it, which no caption has, is skipped."""
     rows, line = 0, 0
     while text := handle.readline(CHUNK):
         line += 1
         text = text.rstrip()
-        if (line == 1 and layout.rows is not None) or not text:
+        if (line == 1 and expected is not None) or not text:
             continue
         rows += 1
-        if text.count(b" ") != layout.dimension:  # tabs, a word with spaces, or another dimension
+        if text.count(b" ") != size:  # tabs, a word with spaces, or another dimension
             numbers = text.split()[1:]
-            if len(numbers) < layout.dimension or (len(numbers) > layout.dimension and _is_number(numbers[0])):
+            if len(numbers) < size or (len(numbers) > size and _is_number(numbers[0])):
                 raise CapbiasError(
-                    f"{layout.file}, line {line}: a row of another dimension, with {len(numbers)} numbers where the "
-                    f"rows before have {layout.dimension}.",
+                    f"{file}, line {line}: a row of another dimension, with {len(numbers)} numbers instead of {size}.",
                     DAMAGED,
                 )
-            if len(numbers) > layout.dimension:
+            if len(numbers) > size:
                 continue
         yield line, text.split(None, 1)[0], text
-    if layout.rows not in (None, rows):
-        raise _cut_off(layout, rows)
+    if expected not in (None, rows):
+        raise _cut_off(file, rows, expected)
 
 
-def _binary_rows(handle: BinaryIO, layout: _Layout) -> Iterator[tuple[int, bytes, bytes]]:
+def _binary_rows(handle: BinaryIO, file: str, size: int, expected: int | None) -> Iterator[tuple[int, bytes, bytes]]:
     """(row, word, its numbers as little-endian 32-bit floats) of all rows."""
     handle.readline()
-    pending, start, size = b"", 0, 4 * layout.dimension
-    for row in range(1, (layout.rows or 0) + 1):
+    pending, start, size = b"", 0, 4 * size
+    for row in range(1, (expected or 0) + 1):
         while (end := pending.find(b" ", start)) < 0 or len(pending) < end + 1 + size:
             chunk = handle.read(CHUNK)
             if not chunk or (end < 0 and len(pending) - start > CHUNK):
-                raise _cut_off(layout, row - 1)
+                raise _cut_off(file, row - 1, expected)
             pending, start = pending[start:] + chunk, 0
         yield row, pending[start:end].lstrip(b"\n"), pending[end + 1 : end + 1 + size]
         start = end + 1 + size
 
 
-def _cut_off(layout: _Layout, rows: int) -> CapbiasError:
-    return CapbiasError(f"{layout.file} has {rows:,} rows; its first line says {layout.rows:,}.", "Download it again.")
+def _cut_off(file: str, rows: int, expected: int | None) -> CapbiasError:
+    return CapbiasError(f"{file} has {rows:,} rows; its first line says {expected:,}.", "Download it again.")
 
 
 def _is_number(text: bytes) -> bool:

@@ -28,9 +28,9 @@ from capbias_core.measures.base import (
 )
 from capbias_core.measures.options import Aligned
 from capbias_core.metrics.caption_quality import has_java, meteor_scores
-from capbias_core.prepare import vocabulary
 from capbias_core.prepare.align import Alignment, Neighbours
 from capbias_core.prepare.java import NO_JAVA
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress
 from capbias_core.workspace.store import frame_bytes, images_in
 from capbias_core.workspace.vectors import CONSTANT, alignment_name, neighbours_of
@@ -87,9 +87,9 @@ def run(job: Job) -> Outcome:
             "Alignment at several distances needs word vectors.", "Choose contextual alignment and a file of vectors."
         )
     human = of_same_images(job.references(), job.frame)
-    known = vocabulary(job.masked(job.frame["caption"]))
-    masked = job.masked(human["caption"])
-    near = neighbours_of(job.workspace, option, vocabulary(masked), known)
+    known = frozenset(job.masked(job.tokens(job.frame)).words)
+    masked = job.masked(job.reference_tokens(human))
+    near = neighbours_of(job.workspace, option, masked.words, known)
     deltas = {*DELTAS, option["delta"]}
     found = sweep(human["image_id"], job.codes, masked, known, near, deltas, job.progress)
     method, rows = f"{len(known):,} words of the model's captions known", []
@@ -117,7 +117,7 @@ def of_same_images(human: pd.DataFrame, model: pd.DataFrame) -> pd.DataFrame:
 def sweep(
     image_id: pd.Series,
     codes: Callable[[Sequence[str]], np.ndarray],
-    masked: list[str],
+    masked: Tokens,
     known: frozenset[str],
     near: Neighbours,
     deltas: Iterable[float],

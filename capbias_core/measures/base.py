@@ -16,14 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from capbias_core.aggregate import Counts, Estimate, intervals
-from capbias_core.aggregate.refits import UNBOUNDED
+from capbias_core.aggregate.resampling import UNBOUNDED
 from capbias_core.attackers import attacker_entry
 from capbias_core.errors import NotMeasurable, taken_twice
 from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
 from capbias_core.measures.protocols import protocol_text
 from capbias_core.metrics.share import gap, share
-from capbias_core.prepare import masked_captions
-from capbias_core.prepare.tasks import Encoded
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attribute, Progress, Result, left_out_lines
 from capbias_core.workspace.objects import objects_in
 from capbias_core.workspace.photographs import photograph_files
@@ -138,12 +137,17 @@ class Metric:
         part_of_all = self.interval == "share" or (
             self.interval == "" and self.of is share and self.range == (0, self.scale)
         )
-        span = UNBOUNDED if self.interval == "free" else self.range
-        more = (span, part_of_all, self.level, self.no_interval, counts.constants.get(f"{self.name} unsure", 0.0))
+        facts = {
+            "span": UNBOUNDED if self.interval == "free" else self.range,
+            "share": part_of_all,
+            "level": self.level,
+            "no_interval": self.no_interval,
+            "unsure": counts.constants.get(f"{self.name} unsure", 0.0),
+        }
         if not self.by_value:
-            return {direction: Estimate.read(counts, of, self.scale, *more)}
+            return {direction: Estimate.read(counts, of, self.scale, **facts)}
         return {
-            name: Estimate.read(counts, lambda *sums, place=place: of(*sums)[..., place], self.scale, *more)
+            name: Estimate.read(counts, lambda *sums, place=place: of(*sums)[..., place], self.scale, **facts)
             for place, name in zip(range(of(*counts.totals).shape[-1]), (*values, NEUTRAL), strict=False)
         }
 
@@ -155,21 +159,21 @@ class Metric:
 
 def with_gaps(*metrics: Metric, source: str = LOTUS) -> tuple[Metric, ...]:
     """Metrics of captions, each with the gap between the groups of the attribute after it. source: of the gaps."""
-    return tuple(own for metric in metrics for own in (metric, gap_metric(metric, source)))
+    return tuple(row for metric in metrics for row in (metric, gap_metric(metric, source)))
 
 
 def gap_metric(whole: Metric, source: str) -> Metric:
     """The difference of a metric between the groups of the attribute."""
-    own, top = whole.short, whole.range[1] - whole.range[0]
+    short, top = whole.short, whole.range[1] - whole.range[0]
     return Metric(
         f"{whole.name}_gap",
-        f"difference in {own} between groups",
+        f"difference in {short} between groups",
         whole.scale,
         zero,
         "neutral",
         (-top, top),
         source,
-        f"{own[0].upper()}{own[1:]} on the images of the second value minus {own} on those of the first; of more "
+        f"{short[0].upper()}{short[1:]} on the images of the second value minus {short} on those of the first; of more "
         "values the largest minus the smallest, which is above 0 by chance alone. The images of the groups differ too.",
         digits=whole.digits,
         needs=whole.needs,
@@ -218,7 +222,7 @@ class Group:
 
 def group_of(name: str, title: str, metrics: Iterable[Metric], default: bool = False) -> Group:
     """These metrics under one name."""
-    return Group(name, title, tuple(own.name for own in metrics), default)
+    return Group(name, title, tuple(metric.name for metric in metrics), default)
 
 
 AnyMetric = TypeVar("AnyMetric", bound=Metric)
@@ -227,9 +231,9 @@ AnyMetric = TypeVar("AnyMetric", bound=Metric)
 def by_name(*metrics: AnyMetric) -> dict[str, AnyMetric]:
     """Metrics by name, in order. Raises CapbiasError for a name that comes twice."""
     found: dict[str, AnyMetric] = {}
-    for own in metrics:
-        if found.setdefault(own.name, own) is not own:
-            raise taken_twice("metric", own.name, ["one measure"])
+    for metric in metrics:
+        if found.setdefault(metric.name, metric) is not metric:
+            raise taken_twice("metric", metric.name, ["one measure"])
     return found
 
 
@@ -322,13 +326,13 @@ class Job:
     table: pd.DataFrame
     progress: Progress
 
-    def tokens(self, frame: pd.DataFrame) -> Encoded:
+    def tokens(self, frame: pd.DataFrame) -> Tokens:
         """The tokens of some rows of `frame`."""
-        return kept_tokens(self.workspace, self.spec.captions).of(frame.index.to_numpy())
+        return kept_tokens(self.workspace, self.spec.captions).rows(frame.index.to_numpy())
 
-    def reference_tokens(self, frame: pd.DataFrame) -> Encoded:
+    def reference_tokens(self, frame: pd.DataFrame) -> Tokens:
         """The tokens of some rows of `references()`."""
-        return kept_tokens(self.workspace, self.spec.references).of(frame.index.to_numpy())
+        return kept_tokens(self.workspace, self.spec.references).rows(frame.index.to_numpy())
 
     def references(self) -> pd.DataFrame:
         """The human captions of labelled images, their index that of the set as kept."""
@@ -344,9 +348,9 @@ class Job:
         """The file of each photograph by image id. Raises CapbiasError where they are gone, or are others now."""
         return photograph_files(self.workspace, self.options.photographs)
 
-    def masked(self, captions: Iterable[str]) -> list[str]:
+    def masked(self, tokens: Tokens) -> Tokens:
         """Captions with the words of the attribute masked."""
-        return masked_captions(captions, self.attribute, self.spec.merge_masks)
+        return tokens.masked(self.attribute, self.spec.merge_masks)
 
     def codes(self, images: Sequence[str]) -> np.ndarray:
         """The labels of these images as places of the attribute's values."""
@@ -398,28 +402,23 @@ class Job:
         limits = intervals(found)
         size = counts.size() if n is None else n
 
-        def add(metric: Metric, own: Estimate, about: str, which: str, n: int, interval=None, **more: str) -> None:
-            rows.append(
-                self.result(metric, own, n, f"{about}; {own.interval_method}", which, interval, **more, **columns)
-            )
+        def add(metric: Metric, estimate: Estimate, n: int, about: str, interval=None, **more: str) -> None:
+            about = f"{about}; {estimate.interval_method}"
+            rows.append(self.result(metric, estimate, n, about, which, interval, **more, **columns))
 
-        for (name, which), own in found.items():
-            metric, gap_name = known[name], f"{name}_gap"
+        for (name, which), estimate in found.items():
+            metric = known[name]
+            about = method if isinstance(method, str) else method(metric.gap_of or name)
             if metric.gap_of:
-                continue
-            about = method if isinstance(method, str) else method(name)
-            add(metric, own, about, which, size, limits[name, which])
-            if gap_name in known:
-                whole = of_groups(metric, counts.reading(metric.reads), values)
+                one = known[metric.gap_of]
+                of_group = of_groups(one, counts.reading(one.reads), values)
                 for place, value in enumerate(values):
                     if captions := int(counts.columns["captions"][counts.label == place].sum()):
-                        part = whole.of_images(np.flatnonzero(counts.label == place))
-                        add(metric, part, about, which, captions, group=value)
-                what = (
-                    f"{values[1]} minus {values[0]}" if len(values) == 2 else "largest minus smallest value of a group"
-                )
-                gap_key = gap_name, which
-                add(known[gap_name], found[gap_key], f"{what}; {about}", which, size, limits[gap_key])
+                        part = of_group.of_images(np.flatnonzero(counts.label == place))
+                        add(one, part, captions, about, group=value)
+                two = f"{values[1]} minus {values[0]}" if len(values) == 2 else ""
+                about = f"{two or 'largest minus smallest value of a group'}; {about}"
+            add(metric, estimate, size, about, limits[name, which])
         return rows
 
     def outcome(
@@ -437,10 +436,9 @@ class Job:
 
     def sizes(self, counts: Counts) -> str:
         """How many captions were counted of each value: `Female 788, Male 1,662 captions`."""
-        each = [counts.columns["captions"][counts.label == place].sum() for place in range(len(self.attribute.values))]
-        return (
-            ", ".join(f"{value} {int(n):,}" for value, n in zip(self.attribute.values, each, strict=True)) + " captions"
-        )
+        captions, values = counts.columns["captions"], enumerate(self.attribute.values)
+        sizes = (f"{value} {int(captions[counts.label == place].sum()):,}" for place, value in values)
+        return f"{', '.join(sizes)} captions"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""BA and DBA: counts of values beside words and objects, human captions against the model's."""
+"""BA, DBA and Multi: values beside words and objects, human captions against the model's."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack, triu
 
 from capbias_core.aggregate import Counts
 from capbias_core.aggregate.cross_fitting import HALVINGS, cross_fitted
+from capbias_core.attributes import need_words
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import (
     DIFFERENCE,
@@ -22,6 +23,7 @@ from capbias_core.measures.base import (
     Outcome,
     by_name,
     run_available,
+    zero,
 )
 from capbias_core.measures.caption_side import (
     LEAST,
@@ -37,15 +39,18 @@ from capbias_core.measures.image_objects import annotated, objects_of
 from capbias_core.metrics.cooccurrence import (
     Table,
     goes_together,
+    mean_change,
     object_to_value,
     preferred,
     signed_change,
     value_to_object,
+    variance_of_change,
     word_to_value,
 )
 from capbias_core.prepare.tasks import content_words, object_names
-from capbias_core.types import Attribute
+from capbias_core.types import A_TO_T, T_TO_A, Attribute, left_out_lines
 
+FEWEST = 5  # human captions with a combination of objects: of rarer ones, draws of a bootstrap often have none
 _LIC = "Hirota et al., CVPR 2022"
 _DIRECTIONAL = f"Wang & Russakovsky, ICML 2021; {_LIC}, appendix A.2"
 
@@ -119,6 +124,36 @@ METRICS = by_name(
 )
 
 
+MULTI = (
+    Metric(
+        "Multi",
+        "Multi, change of combinations of objects",
+        100,
+        zero,
+        "lower",
+        (0, 100),
+        "Zhao et al., ICML 2023 (Multi->), Eq. 3-4",
+        "Mean size of the change from the human captions, over values and objects or pairs of objects. It does not "
+        "tell more bias from less, and chance alone keeps it above 0.",
+        digits=2,
+        **comparing("human", "model", mean_change, directed=True),
+    ),
+    Metric(
+        "Multi_variance",
+        "Multi_variance, whether few pairs carry the change",
+        10_000,
+        zero,
+        "lower",
+        (0, 10_000),
+        "Zhao et al., ICML 2023 (Multi->)",
+        "Variance of the changes, each with its sign: high where few values and objects carry them.",
+        digits=2,
+        no_interval="a bootstrap adds noise to a variance",
+        **comparing("human", "model", variance_of_change, directed=True),
+    ),
+)
+
+
 def run(job: Job) -> Outcome:
     """Counts of both sides on the images that both have."""
     counts, notes, lacking = counts_of_sides(both_sides(job)[::-1], job.objects())
@@ -177,7 +212,7 @@ def _ba(sides: Sequence[CaptionSide]) -> tuple[Tables, str]:
     human, attribute = sides[0], sides[0].attribute
     least = least_captions(human)
     words = content_words(human.encoded, attribute.masked_words)
-    pairs = human.values[human.only_one].T @ human.encoded.with_words(words)[human.only_one]
+    pairs = human.values[human.only_one].T @ human.with_words(words)[human.only_one]
     have = [place for place, own in enumerate(attribute.value_words) if own]
     often = (pairs.toarray()[have] >= least).all(axis=0)
     words = [word for word, kept in zip(words, often, strict=True) if kept]
@@ -186,7 +221,7 @@ def _ba(sides: Sequence[CaptionSide]) -> tuple[Tables, str]:
             f"No word of the human captions stands beside each value of {attribute.name} {least} times or more.",
             "Load more human captions.",
         )
-    found = cooccurrence(sides, lambda side: (side.values, side.encoded.with_words(words), side.only_one))
+    found = cooccurrence(sides, lambda side: (side.values, side.with_words(words), side.only_one))
     return found, (
         f"{len(words)} nouns, verbs, adjectives and adverbs among the 1,000 commonest words, that stand beside each "
         f"value in {least} human captions or more ({LEAST} where there are {OF_CAPTIONS:,}).{of_no_value(*sides)}"
@@ -228,16 +263,83 @@ def _common(human: CaptionSide, objects: csr_array) -> tuple[np.ndarray, int]:
     return kept, least
 
 
-MEASURE = Measure(
-    name="bias_amplification",
-    title="BA and DBA",
-    place=3,
-    metrics=tuple(METRICS.values()),
-    groups=(
-        Group("ba", "BA", ("BA", "BA_crossfit")),
-        Group("dba", "DBA_G and DBA_O", ("DBA_G", "DBA_G_crossfit", "DBA_O", "DBA_O_crossfit")),
+def run_multi(job: Job) -> Outcome:
+    """Objects and pairs of objects beside values, in each direction that the inputs allow."""
+    sides = both_sides(job)[::-1]
+    found, notes, reasons = run_available(
+        {A_TO_T: lambda: _multi_named(sides), T_TO_A: lambda: _multi_annotated(sides, job.objects())}, "Multi "
+    )
+    method, rows, counts = "objects and pairs of objects; captions of the images that both sides have", [], {}
+    for direction, (human, model) in found.items():
+        counts[direction] = Counts.by_image(sides[0].images, sides[0].y, {"human": human, "model": model})
+        rows += job.rows(MULTI, counts[direction], method, direction, int(model[:, 0].sum()))
+    return Outcome(rows, {}, (*notes, *left_out_lines(reasons)), counts=counts)
+
+
+def _multi_named(sides: Sequence[CaptionSide]) -> tuple[Tables, str]:
+    """A->T: labelled values, and objects that captions name."""
+    combined, note = combinations([side.objects for side in sides], sides[0])
+    return cooccurrence(sides, lambda side: (side.labelled, combined[sides.index(side)], slice(None))), note
+
+
+def _multi_annotated(sides: Sequence[CaptionSide], objects: pd.Series | None) -> tuple[Tables, str]:
+    """T->A: objects on images, and values that captions name."""
+    need_words(sides[0].attribute)
+    if objects is None:
+        raise NotMeasurable("The objects of the images are not known.", "Load them.", "objects")
+    images = sides[0].images
+    _, on_image = objects_of(images, objects)
+    combined, note = combinations([on_image[side.image] for side in sides], sides[0])
+    known = annotated(images, objects)
+    found = cooccurrence(
+        sides, lambda side: (side.values, combined[sides.index(side)], side.only_one & known[side.image])
+    )
+    return found, note + of_no_value(*sides)
+
+
+def combinations(sides: Sequence[csr_array], human: CaptionSide | int) -> tuple[list[csr_array], str]:
+    """(n, M) 0 or 1 of each side for the objects and pairs of objects in enough human captions, and a note.
+
+    sides: (n, L) 0 or 1 of each, people first. human: what decides how many captions are enough, or that number.
+    """
+    least = human if isinstance(human, int) else max(FEWEST, least_captions(human))
+    counts = (sides[0].T @ sides[0]).toarray()
+    single = np.flatnonzero(counts.diagonal() >= least)
+    first, second = np.nonzero(triu(counts, k=1).toarray() >= least)
+    if not len(single):
+        raise NotMeasurable(
+            f"No object goes with {least} human captions or more.",
+            "Load more human captions, or objects of these images.",
+        )
+    note = (
+        f"{len(single)} objects and {len(first)} pairs of objects, in {least} human captions or more. Chance alone "
+        "keeps Multi above 0; how far depends on the number of captions, so compare captioners on the same images only."
+    )
+    return [csr_array(hstack([side[:, single], side[:, first].multiply(side[:, second])])) for side in sides], note
+
+
+MEASURES = (
+    Measure(
+        name="bias_amplification",
+        title="BA and DBA",
+        place=3,
+        metrics=tuple(METRICS.values()),
+        groups=(
+            Group("ba", "BA", ("BA", "BA_crossfit")),
+            Group("dba", "DBA_G and DBA_O", ("DBA_G", "DBA_G_crossfit", "DBA_O", "DBA_O_crossfit")),
+        ),
+        needs=Needs(references="required", objects="optional"),
+        version=4,
+        run=run,
     ),
-    needs=Needs(references="required", objects="optional"),
-    version=4,
-    run=run,
+    Measure(
+        name="multi",
+        title="Multi",
+        place=6,
+        metrics=MULTI,
+        groups=(Group("multi", "Multi", ("Multi", "Multi_variance")),),
+        needs=Needs(references="required", objects="optional"),
+        version=3,
+        run=run_multi,
+    ),
 )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate.word_table import corpus_table
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import probabilities
 from capbias_core.measures.base import Job, Measure, Outcome, npy, npz
@@ -13,6 +14,7 @@ from capbias_core.measures.options import Attacked
 from capbias_core.measures.training import AttackerTrainer, CaptionList, Case, attacker_of, caption_lists
 from capbias_core.prepare import balanced_folds, child_seed
 from capbias_core.prepare.split import FIT
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.workspace.store import frame_bytes, images_in
 
 
@@ -22,7 +24,7 @@ def run(job: Job) -> Outcome:
     images = sorted(images_in(job.frame))
     y = job.codes(images)
     k, folds = len(job.attribute.values), attacker_entry(attacker).folds
-    lists = caption_lists(job.frame, images, y, k, job.masked)
+    lists = caption_lists(job.frame, job.masked(job.tokens(job.frame)), images, y, k)
     splits = balanced_folds(y, k, seed, folds)
     trainer = AttackerTrainer(attacker_of(job), k, y, tuple(images), job.progress, folds * len(lists))
     trainer.note_unread("captions", lists)
@@ -80,6 +82,26 @@ def _linear_models(corpus, models) -> bytes:
         weights=np.stack([fitted.weights for fitted in models]),
         intercepts=np.stack([fitted.intercept for fitted in models]),
     )
+
+
+def corpus_table(masked: Sequence[str], words: list[np.ndarray], labels: np.ndarray, n_values: int) -> pd.DataFrame:
+    """One row a word, over all captions of a set.
+
+    masked: n masked captions; words: for each, its contributions (T, C); labels: (n,) integers.
+    Columns: word; mean0.. (mean over the captions that contain the word of what it adds to the logit: for two
+    values positive pushes toward the second); count (captions that contain it); share0.. (share of the captions of
+    each labelled value that contain it, 0 to 1). Sorted by count.
+    """
+    tokens = Tokens.read(masked)
+    matrix, values = tokens.matrix(), np.concatenate(words) if words else np.zeros((0, 1))
+    count = np.bincount(matrix.indices, minlength=len(tokens.words))
+    table = pd.DataFrame({"word": tokens.words})
+    for column, added in enumerate(values.T):
+        table[f"mean{column}"] = np.bincount(tokens.codes, added, len(tokens.words)) / count
+    table["count"] = count
+    for value in range(n_values):
+        table[f"share{value}"] = matrix.T @ (labels == value).astype(float) / max(1, int((labels == value).sum()))
+    return table.sort_values(["count", "word"], ascending=[False, True], ignore_index=True)
 
 
 MEASURE = Measure(

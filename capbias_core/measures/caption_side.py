@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,8 @@ from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import Job, label_codes
 from capbias_core.measures.training import CaptionList, caption_lists
 from capbias_core.metrics.cooccurrence import Table
-from capbias_core.prepare.tasks import Encoded, encode_rows, named_objects, object_names, pair_counts
+from capbias_core.prepare.tasks import named_objects, object_names, pair_counts
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attribute
 from capbias_core.workspace.store import images_in
 
@@ -38,7 +39,7 @@ class CaptionSide:
         images: list[str],
         attribute: Attribute,
         labels: pd.Series | None = None,
-        tokens: Callable[[pd.DataFrame], Encoded] = encode_rows,
+        tokens: Callable[[pd.DataFrame], Tokens] = lambda frame: Tokens.of(frame["caption"]),
     ):
         image = pd.Index(images).get_indexer(frame["image_id"])
         self.images, self.frame, self.image = images, frame[image >= 0], image[image >= 0]
@@ -50,8 +51,12 @@ class CaptionSide:
         return CaptionSide(self.frame, images, self.attribute, self.labels, self.tokens)
 
     @cached_property
-    def encoded(self) -> Encoded:
+    def encoded(self) -> Tokens:
         return self.tokens(self.frame)
+
+    def with_words(self, words: Sequence[str]) -> csr_array:
+        """(n, len(words)) 0 or 1: the caption has the word."""
+        return self.encoded.with_any([[word] for word in words])
 
     @cached_property
     def values(self) -> csr_array:
@@ -84,9 +89,9 @@ class CaptionSide:
         _, first = np.unique(self.image[order], return_index=True)
         return order[first]
 
-    def lists(self, mask: Callable[[Iterable[str]], list[str]]) -> list[CaptionList]:
+    def lists(self, mask: Callable[[Tokens], Sequence[str]]) -> list[CaptionList]:
         """Masked captions, one list for each caption index."""
-        return caption_lists(self.frame, self.images, self.y, self.k, mask)
+        return caption_lists(self.frame, mask(self.encoded), self.images, self.y, self.k)
 
     def rows(self, captions: CaptionList, images: np.ndarray) -> np.ndarray:
         """(len(images),) places of the captions of these images in one of the lists."""
@@ -111,7 +116,7 @@ def one_hot(codes: np.ndarray, k: int) -> csr_array:
 
 def least_captions(human: CaptionSide) -> int:
     """In how many human captions a word must stand to count: 100 of COCO's, in proportion less of fewer."""
-    return max(1, round(LEAST * human.encoded.n / OF_CAPTIONS))
+    return max(1, round(LEAST * len(human.encoded) / OF_CAPTIONS))
 
 
 def of_no_value(human: CaptionSide, model: CaptionSide) -> str:

@@ -1,15 +1,13 @@
-"""DBAC: attackers that guess the value (A->T), and attackers that guess task words (T->A).
+"""DBAC: attackers that guess the value (A->T), and attackers that guess task words (T->A): objects, or verbs.
 
-The metrics are read from sums over held-out captions, image by image, so that one function gives every variant. Task
-words are objects here; `TaskWords` says what others need (dbac_verbs.py).
+The metrics are read from sums over held-out captions, image by image, so that one function gives every variant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -22,7 +20,6 @@ from capbias_core.attackers.base import Attacker, ReadsBatches, probabilities, t
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import (
-    DIFFERENCE,
     Group,
     Job,
     Measure,
@@ -37,22 +34,91 @@ from capbias_core.measures.base import (
 from capbias_core.measures.caption_side import CaptionSide, both_sides, one_hot
 from capbias_core.measures.image_objects import LEAST_SHARE, annotated, common_objects, objects_of
 from capbias_core.measures.options import Aligned, Attacked, Split80
-from capbias_core.measures.training import AttackerTrainer, CaptionList, attacker_of
-from capbias_core.metrics.dbac import accuracy, inverse_cross_entropy, normalised, pair_weight, pattern_weight
-from capbias_core.prepare import held_out_count, image_split
-from capbias_core.prepare.tasks import mask_objects, named_at_spaces, object_names, phrases, rows_by_image
-from capbias_core.types import A_TO_T, T_TO_A, Result, left_out_lines
+from capbias_core.measures.training import AttackerTrainer, attacker_of
+from capbias_core.metrics.dbac import CAPTIONS, HELD_OUT, normalised, side_weight
+from capbias_core.prepare.split import held_out_count, image_split
+from capbias_core.prepare.tasks import (
+    mask_objects,
+    mask_verbs,
+    named_at_spaces,
+    named_verbs,
+    object_names,
+    phrases,
+    rows_by_image,
+)
+from capbias_core.prepare.tokens import Tokens
+from capbias_core.types import A_TO_T, T_TO_A, left_out_lines
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.vectors import aligner, alignment_method
 
 SMALLEST = 1e-12
-# Training images of the protocol, for which its batches are meant; fewer are read in smaller ones.
+# Training images of the protocol, for which its batches are meant; fewer images are read in smaller batches.
 FULL_TRAINING = 8_624
 SMALLEST_BATCH = 16
-# From fewer images than these a network learns less of the objects.
-ENOUGH = 5000
+ENOUGH = 5000  # images, below which a network learns less of the task words
 
+# What of DBAC an attacker gives that has read no caption, and what reading captions adds.
+CONSTANT, ADDED = "DBAC_constant", "DBAC_added"
 SOURCE = "DBAC (directional bias amplification in captioning), Eq. 5-8, after Wang & Russakovsky, ICML 2021"
+COLUMNS = tuple(f"{side} {name}" for side in ("model", "human") for name in (*HELD_OUT, *CAPTIONS))
+# w of the model's and of the human side, given a variant and whether the attacker is constant, to the value
+Formula = Callable[[Callable[..., np.ndarray], Callable[..., np.ndarray]], np.ndarray]
+
+
+def _metric(name: str, title: str, explanation: str, formula: Formula, side="", bound: float = 100, source=SOURCE):
+    """A metric that reads the columns of both sides. side: of a weight, whose it is. bound: of its range."""
+
+    def of(*sums: np.ndarray, inverse: bool) -> np.ndarray:
+        names, half = (*HELD_OUT, *CAPTIONS), len(COLUMNS) // 2
+        sides = (dict(zip(names, part, strict=True)) for part in (sums[:half], sums[half:]))
+        return formula(*(partial(side_weight, columns, inverse) for columns in sides))
+
+    facts = (1, no_neutral, "lower", (0, float("inf"))) if side else (100, zero, "lower", (-bound, bound))
+    return Metric(
+        *(name, title, *facts, source, explanation),
+        side=side,
+        level=bool(side),
+        reads=COLUMNS,
+        of=of,
+        fix=lambda counts, k, direction: {"inverse": direction == T_TO_A},
+    )
+
+
+def _weights(name: str, title: str, variant: str) -> Iterator[Metric]:
+    """w of both sides. name, title: of the variant."""
+    yield _metric(f"{name}_M", f"w_M of {title}", "w of the model's captions.", lambda m, h: m(variant), "model")
+    yield _metric(f"{name}_H", f"w_H of {title}", "w of the human captions.", lambda m, h: h(variant), "human")
+
+
+def _beside_constant(name: str, title: str, variant: str) -> Iterator[Metric]:
+    """The variant of an attacker that reads nothing, and what reading adds."""
+    source = "capbias 2026, docs/statistics.md"
+
+    def constant(model, human) -> np.ndarray:
+        return normalised(model(variant, True), human(variant, True))
+
+    yield _metric(
+        f"{name}_constant",
+        f"{title} of a constant attacker",
+        f"{title} by an attacker that reads nothing and gives every answer the same probability: the part that depends "
+        "only on how often words and values occur.",
+        constant,
+        source=source,
+    )
+    yield _metric(
+        f"{name}_added",
+        f"{title} beyond a constant attacker",
+        f"{title} minus that of a constant attacker: what reading the captions adds.",
+        lambda model, human: normalised(model(variant), human(variant)) - constant(model, human),
+        bound=200,
+        source=source,
+    )
+
+
+def _amplification(name: str, title: str, explanation: str, variant: str) -> Metric:
+    return _metric(name, title, explanation, lambda model, human: normalised(model(variant), human(variant)))
+
+
 # The paper leaves open how w of many captions becomes one number: name -> title, explanation.
 VARIANTS = {
     "DBAC": (
@@ -68,99 +134,22 @@ VARIANTS = {
     ),
     "DBAC_accuracy": ("DBAC, its equations, Q = accuracy", "The paper's equations with Q = accuracy."),
 }
-
-
-# What of DBAC an attacker gives that has read no caption, and what one that has adds.
-CONSTANT, ADDED = "DBAC_constant", "DBAC_added"
-
-
-# Columns of one side; L task words, K values, P patterns of task words, G groups. Of captions held out, by seed: losses
-# and right guesses by task word, pairs of value and task word (K * L), summed probabilities of the truth by group and
-# pattern (G * P), how many captions these are, captions. Of all captions of the side: with each task word, value,
-# pattern and group. A caption's group is what the authors' code takes for its attribute: of A->T the labelled value, of
-# T->A the value that the caption names (`named_most`).
-GUESSED = ("losses", "right", "pairs", "chances", "seen", "held out")
-SAID = ("with task", "with value", "with pattern", "with group")
-COLUMNS = tuple(f"{side} {name}" for side in ("model", "human") for name in (*GUESSED, *SAID))
-Side = Callable[..., np.ndarray]  # a variant, and whether the attacker is constant, to w of one side
-
-
-def _reading(formula: Callable[[Side, Side], np.ndarray]) -> dict[str, Any]:
-    """Fields of a metric that reads the columns of both sides. formula: w of the model's and of the human side."""
-
-    def of(*sums: np.ndarray, inverse: bool) -> np.ndarray:
-        half = len(COLUMNS) // 2
-        model, human = (
-            dict[str, np.ndarray](zip((*GUESSED, *SAID), own, strict=True)) for own in (sums[:half], sums[half:])
-        )
-        return formula(partial(weight_of, model, inverse), partial(weight_of, human, inverse))
-
-    return {"reads": COLUMNS, "of": of, "fix": lambda counts, k, direction: {"inverse": direction == T_TO_A}}
-
-
-def amplification(name: str, title: str, explanation: str, variant: str) -> Metric:
-    """DBAC itself by one variant."""
-    facts = (name, title, *DIFFERENCE, SOURCE, explanation)
-    return Metric(*facts, level=False, **_reading(lambda model, human: normalised(model(variant), human(variant))))
-
-
-def weights(name: str, title: str, variant: str) -> tuple[Metric, Metric]:
-    """w of both sides. name, title: of the variant."""
-    facts = (1, no_neutral, "lower", (0, float("inf")), SOURCE)
-    return (
-        Metric(
-            *(f"{name}_M", f"w_M of {title}", *facts, "w of the model's captions."),
-            side="model",
-            **_reading(lambda model, human: model(variant)),
-        ),
-        Metric(
-            *(f"{name}_H", f"w_H of {title}", *facts, "w of the human captions."),
-            side="human",
-            **_reading(lambda model, human: human(variant)),
-        ),
-    )
-
-
-def beside_constant(constant: str, added: str, title: str, variant: str) -> tuple[Metric, Metric]:
-    """DBAC of an attacker that reads nothing, and what reading adds. constant, added: their names."""
-    source = "capbias 2026, docs/statistics.md"
-
-    def of_constant(model: Side, human: Side) -> np.ndarray:
-        return normalised(model(variant, True), human(variant, True))
-
-    def of_added(model: Side, human: Side) -> np.ndarray:
-        return normalised(model(variant), human(variant)) - of_constant(model, human)
-
-    return (
-        Metric(
-            constant,
-            f"{title} of a constant attacker",
-            *DIFFERENCE,
-            source,
-            f"{title} by an attacker that reads nothing and gives every answer the same probability: the part that "
-            "depends only on how often words and values occur.",
-            level=False,
-            **_reading(of_constant),
-        ),
-        Metric(
-            added,
-            f"{title} beyond a constant attacker",
-            100,
-            zero,
-            "lower",
-            (-200, 200),
-            source,
-            f"{title} minus that of a constant attacker: what reading the captions adds.",
-            level=False,
-            **_reading(of_added),
-        ),
-    )
-
-
 METRICS = by_name(
-    *(amplification(name, *said, name) for name, said in VARIANTS.items()),
-    *(row for name, (title, _) in VARIANTS.items() for row in weights(name, title, name)),
-    *beside_constant(CONSTANT, ADDED, "DBAC", "DBAC"),
+    *(_amplification(name, *about, name) for name, about in VARIANTS.items()),
+    *(row for name, (title, _) in VARIANTS.items() for row in _weights(name, title, name)),
+    *_beside_constant("DBAC", "DBAC", "DBAC"),
+)
+VERBS = "DBAC of verbs"
+VERB_METRICS = by_name(
+    _amplification(
+        "DBAC_verbs",
+        f"{VERBS}, its equations, Q = 1 / cross-entropy",
+        "The paper's equations with the verbs of captions as task words: above 0, the model's captions tie value and "
+        "verbs together more than the human ones do.",
+        "DBAC_equations",
+    ),
+    *_weights("DBAC_verbs", VERBS, "DBAC_equations"),
+    *_beside_constant("DBAC_verbs", VERBS, "DBAC_equations"),
 )
 
 
@@ -169,66 +158,34 @@ class DBACOptions(Attacked, Split80, Aligned):
     """Choices of DBAC."""
 
 
-class TaskWords(Protocol):
-    """What counts as task words, and how an attacker reads captions without them."""
-
-    def known(self, images: list[str]) -> list[str]:
-        """Of these images those whose task words are known, for T->A."""
-        ...
-
-    def of_captions(self, sides: Sequence[CaptionSide], who: Sequence[str]) -> tuple[list[csr_array], str]:
-        """(n, L) booleans of each side, which captions have them, and what they are, in words. who: whose captions each
-        side has. Raises NotMeasurable where captions have none."""
-        ...
-
-    def patterns(self, side: CaptionSide) -> csr_array:
-        """(n, ...) booleans whose different rows are the patterns of task words of A->T, as the authors' code reads
-        them."""
-        ...
-
-    def of_images(self, sides: Sequence[CaptionSide]) -> OfImages:
-        """What T->A guesses. Raises NotMeasurable where there is nothing."""
-        ...
-
-
-class OfImages(NamedTuple):
-    """Names and (n_images, L) booleans, which images have each; captions as written to captions without any task word;
-    and in words, which these are."""
-
-    names: list[str]
-    there: csr_array
-    hide: Callable[[Iterable[str]], list[str]]
-    which: str
-
-
 @dataclass(frozen=True)
 class Objects:
-    """Objects as task words. annotated: text such as `cat|dog` by image id, None where nobody annotated images."""
+    """Objects as task words. annotated: text such as `cat|dog` by image id, None if nobody annotated the images."""
 
     annotated: pd.Series | None
 
     def known(self, images: list[str]) -> list[str]:
+        """Those of these images whose task words are known, for T->A."""
         if self.annotated is None or annotated(images, self.annotated).all():
             return images
         return list(self.annotated.index.intersection(images))
 
-    def of_captions(self, sides: Sequence[CaptionSide], who: Sequence[str]) -> tuple[list[csr_array], str]:
-        every = list(object_names())
-        for side, whose in zip(sides, who, strict=True):
+    def of_captions(self, sides: Sequence[CaptionSide], model: str) -> tuple[list[csr_array], list[csr_array], str]:
+        """Of each side (n, L) which captions have a task word, and (n, ...) whose different rows are the patterns of
+        the authors' code; and in words what they are. Raises NotMeasurable if captions have none."""
+        for side, whose in zip(sides, (model, "people"), strict=True):
             if not side.objects.sum():
                 raise NotMeasurable(
-                    f"The captions of {whose} name no object such as {', '.join(every[:3])}.",
+                    f"The captions of {whose} name no object such as {', '.join(list(object_names())[:3])}.",
                     "Check that they are in English.",
                 )
         kept = np.flatnonzero(sum(side.objects.sum(axis=0) for side in sides))
-        named = [side.objects[:, kept] for side in sides]
-        return named, f"{len(kept)} objects that captions name"
+        patterned = [named_at_spaces(side.frame["caption"]) for side in sides]
+        return [side.objects[:, kept] for side in sides], patterned, f"{len(kept)} objects that captions name"
 
-    def patterns(self, side: CaptionSide) -> csr_array:
-        return named_at_spaces(side.frame["caption"])
-
-    def of_images(self, sides: Sequence[CaptionSide]) -> OfImages:
-        human = sides[1]
+    def of_images(self, human: CaptionSide) -> tuple[csr_array, Callable[[Tokens], list[str]], str]:
+        """(n_images, L) which images have a task word; captions to captions without task words; and in words what they
+        are. Raises NotMeasurable if there are none."""
         if self.annotated is not None:
             names, there = objects_of(human.images, self.annotated)
             origin = "annotated on the images"
@@ -237,69 +194,88 @@ class Objects:
             origin = "that the human captions of an image name"
         kept = common_objects(there)
         which = f"{len(kept)} objects {origin}, each on {LEAST_SHARE:.0%} of the images or more"
-        # Whatever the annotation calls an object must not be left in the captions that are to tell it.
+        # No name that the annotation gives an object may stay in the captions that are to tell it.
         table = object_names() | phrases(names)
-        kept_names = [names[place] for place in kept]
-        return OfImages(kept_names, csr_array(there[:, kept]), lambda captions: mask_objects(captions, table), which)
+        return csr_array(there[:, kept]), lambda captions: mask_objects(captions, table), which
+
+
+@dataclass(frozen=True)
+class Verbs:
+    """Verbs as task words, whatever their form; methods as of Objects. left_out: words that name the attribute."""
+
+    left_out: frozenset[str]
+
+    def known(self, images: list[str]) -> list[str]:
+        return images
+
+    def of_captions(self, sides: Sequence[CaptionSide], model: str) -> tuple[list[csr_array], list[csr_array], str]:
+        names, kept, _, which = self._common(sides[1])
+        tasks, patterned = [], []
+        for side, whose in zip(sides, (model, "people"), strict=True):
+            verbs, named = named_verbs(side.encoded, self.left_out)
+            place = pd.Index(names[kept]).get_indexer(pd.Index(verbs))
+            having = np.flatnonzero(place >= 0)
+            of_name = csr_array((np.ones(len(having)), (having, place[having])), (len(verbs), len(kept)))
+            tasks.append(csr_array(named @ of_name))
+            patterned.append(named)
+            if not tasks[-1].sum():
+                raise NotMeasurable(
+                    f"The captions of {whose} have none of the verbs that the human captions have, such as "
+                    f"{', '.join(names[kept][:3])}.",
+                    "Check that they are in English.",
+                )
+        return tasks, patterned, which
+
+    def of_images(self, human: CaptionSide) -> tuple[csr_array, Callable[[Tokens], list[str]], str]:
+        _, kept, there, which = self._common(human)
+        return csr_array(there[:, kept]), partial(mask_verbs, left_out=self.left_out), which
+
+    def _common(self, human: CaptionSide) -> tuple[np.ndarray, np.ndarray, csr_array, str]:
+        """Verbs, the places of those on enough images, (n_images, all) which images have each, and in words."""
+        names, named = named_verbs(human.encoded, self.left_out)
+        there = on_images(human, named)
+        kept = np.flatnonzero(there.sum(axis=0) >= max(1, LEAST_SHARE * len(human.images)))
+        if not len(kept):
+            raise NotMeasurable(
+                f"The human captions have no verb on {LEAST_SHARE:.0%} of the {len(human.images):,} images or more.",
+                "Check that they are in English.",
+            )
+        which = f"{len(kept)} verbs that the human captions of {LEAST_SHARE:.0%} of the images or more have"
+        return np.array(names, dtype=object), kept, there, which
 
 
 def on_images(side: CaptionSide, named: csr_array) -> csr_array:
-    """(n_images, L) booleans: a caption of the image has it. named: (n, L) of captions of one side."""
+    """(n_images, L) 0 or 1: a caption of the image has it. named: (n, L) of captions of one side."""
     found = csr_array(rows_by_image(side.image, len(side.images)) @ named)
     found.data[:] = 1
     return found
 
 
-@dataclass(frozen=True)
-class DBAC:
-    """DBAC of one kind of task words: how it runs, and what it gives.
-
-    name: as notes call it. metrics: by name. words: a run to its task words.
-    """
-
-    name: str
-    metrics: Mapping[str, Metric]
-    words: Callable[[Job], TaskWords]
-
-    def run(self, job: Job) -> Outcome:
-        """Both directions, if the inputs allow them, on the images that both sides have."""
-        both, words = both_sides(job), self.words(job)
-        images = both[0].images
-        known = words.known(images)
-        directions = {A_TO_T: (_guess_value, images), T_TO_A: (_guess_tasks, known)}
-
-        def guess(place: int, way: Callable[..., tuple[Counts, str]], own: list[str]) -> tuple[Counts, str]:
-            same = own is images
-            sides = both if same else [side.on(own) for side in both]
-            return way(job, words, sides, _part(job, place, len(directions)))
-
-        counts, notes, reasons = run_available(
-            {name: partial(guess, place, *own) for place, (name, own) in enumerate(directions.items())}, f"{self.name} "
+def _run(job: Job, title: str, metrics: Iterable[Metric], words: Objects | Verbs) -> Outcome:
+    """Both directions, if the inputs allow them, on the images that both sides have."""
+    sides, options, attacker = both_sides(job), job.options, attacker_of(job)
+    images = sides[0].images
+    known = words.known(images)
+    sides_of = {A_TO_T: sides, T_TO_A: sides if known is images else [side.on(known) for side in sides]}
+    counts, notes, reasons = run_available(
+        {way: partial(_count, job, attacker, words, sides_of[way], way) for way in sides_of}, f"{title} "
+    )
+    if not attacker_entry(options.attacker).in_process and len(images) < ENOUGH:
+        notes.append(
+            f"Only {len(images):,} images: a network learns less of the task words from them, and T->A stays "
+            "closer to 0. The paper has 10,780; compare with ngram."
         )
-        if not attacker_entry(job.options.attacker).in_process and len(images) < ENOUGH:
-            notes.append(
-                f"Only {len(images):,} images: a network learns less of the task words from them, and T->A stays "
-                "closer to 0. The paper has 10,780; compare with ngram."
-            )
-        rows = [row for direction, own in counts.items() for row in self._rows(job, direction, own)]
-        return Outcome(rows, {}, (*notes, *left_out_lines(reasons)), counts=counts)
-
-    def _rows(self, job: Job, direction: str, counts: Counts) -> list[Result]:
-        options = job.options
-        n = held_out_count(len(counts.images), options.test_share)
-        attacker, batches = _attacker(job, counts.images)
-        device = device_of(attacker)
+    rows, device = [], device_of(attacker)
+    for direction, found in counts.items():
+        n = held_out_count(len(found.images), options.test_share)
+        training = len(found.images) - n
         method = (
-            f"{len(counts.images) - n}/{n} images, not balanced; {alignment_method(options.alignment)}; std over "
-            f"seeds{trained_on(attacker, options.deterministic)}{batches}"
+            f"{training}/{n} images, not balanced; {alignment_method(options.alignment)}; std over "
+            f"seeds{trained_on(attacker, options.deterministic)}{small_batches(attacker, training)[1]}"
             f"{encoded_by(options.encoder)}"
         )
-        return job.rows(self.metrics.values(), counts, method, direction, n, device=device)
-
-
-def _part(job: Job, place: int, parts: int) -> Callable[[float, str], None]:
-    """The progress of one of several parts as that of the run."""
-    return lambda share, text: job.progress((place + share) / parts, text)
+        rows += job.rows(metrics, found, method, direction, n, device=device)
+    return Outcome(rows, {}, (*notes, *left_out_lines(reasons)), counts=counts)
 
 
 def small_batches(attacker: Attacker, training: int) -> tuple[Attacker, str]:
@@ -317,184 +293,134 @@ def small_batches(attacker: Attacker, training: int) -> tuple[Attacker, str]:
     return attacker.with_batch(batch), f"; batches of {batch}, {full} for {FULL_TRAINING} training images"
 
 
-def _guess_value(job: Job, words: TaskWords, sides: Sequence[CaptionSide], progress) -> tuple[Counts, str]:
-    """A->T: the value guessed from captions whose attribute words are masked."""
-    named, which = words.of_captions(sides, (job.spec.model, "people"))
-    y = sides[0].y
-
-    def truth(test: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        shares = probabilities(logits)
-        chance = np.clip(shares[np.arange(len(test)), y[test]], SMALLEST, 1)
-        return -np.log(chance)[:, None], (shares.argmax(axis=1) == y[test])[:, None], chance
-
-    lists = [side.lists(job.masked) for side in sides]
-    trainer = _trainer(job, sides, y, progress)
-    groups = [side.labelled for side in sides]
-    patterns = [words.patterns(side) for side in sides]
-    counts = _counts(trainer, job, sides, lists, named, patterns, groups, truth)
-    return counts, " ".join([f"{which}; {_sizes(job, sides)}", *trainer.notes])
-
-
-def _guess_tasks(job: Job, words: TaskWords, sides: Sequence[CaptionSide], progress) -> tuple[Counts, str]:
-    """T->A: task words of the image guessed from captions in which they are masked."""
-    _, on_image, hide, which = words.of_images(sides)
-    there = on_image.toarray().astype(bool)
-
-    def truth(test: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        shares = np.clip(task_probabilities(logits), SMALLEST, 1 - SMALLEST)
-        chance = np.exp(np.where(there[test], np.log(shares), np.log1p(-shares)).sum(axis=1))
-        return -np.log(shares), shares > 0.5, chance
-
-    lists = [side.lists(hide) for side in sides]
-    tasks = [on_image[side.image] for side in sides]
-    trainer = _trainer(job, sides, there, progress)
-    groups = [csr_array(_patterns(csr_array(named_most(side))).T) for side in sides]
-    counts = _counts(trainer, job, sides, lists, tasks, tasks, groups, truth)
-    return counts, " ".join([f"{which}; {_sizes(job, sides)}", *trainer.notes])
-
-
 def named_most(side: CaptionSide) -> np.ndarray:
-    """(n, K) booleans: the values of which each caption has the most words, all of them where it has none.
+    """(n, K) booleans: the values of which each caption has the most words, all of them if it has none.
 
-    The authors' code takes P(a) of T->A from this, so a caption that names both genders alike counts as one that names
-    none.
+    The authors' code takes P(a) of T->A from this, so a caption that names both genders equally often counts as one
+    that names neither.
     """
-    words = [side.encoded.with_words(list(own)) for own in side.attribute.value_words]
-    counts = np.column_stack([np.asarray(own.sum(axis=1)).ravel() for own in words])
-    return counts == counts.max(axis=1, keepdims=True)
+    counts = [side.with_words(words).sum(axis=1) for words in side.attribute.value_words]
+    return np.column_stack(counts) == np.max(counts, axis=0)[:, None]
 
 
-def _trainer(job: Job, sides: Sequence[CaptionSide], y: np.ndarray, progress) -> AttackerTrainer:
-    """What trains the attackers of one direction. y: what they guess, by image."""
-    images, align = sides[0].images, aligner(job.workspace, job.options.alignment)
-    attacker, _ = _attacker(job, images)
-    return AttackerTrainer(attacker, sides[0].k, y, tuple(images), progress, 1, balanced=False, align=align)
+def _count(
+    job: Job, attacker: Attacker, words: Objects | Verbs, sides: Sequence[CaptionSide], direction: str
+) -> tuple[Counts, str]:
+    """Held-out guesses of attackers on both sides, and what all captions have; and a note.
 
-
-def _attacker(job: Job, images: Sequence[str]) -> tuple[Attacker, str]:
-    """The attacker of a run, as `small_batches` gives it."""
-    return small_batches(attacker_of(job), len(images) - held_out_count(len(images), job.options.test_share))
-
-
-def _sizes(job: Job, sides: Sequence[CaptionSide]) -> str:
-    images = len(sides[0].images)
-    test = held_out_count(images, job.options.test_share)
-    return f"{images - test:,} training and {test:,} test images per seed, not balanced."
-
-
-def _counts(
-    trainer: AttackerTrainer,
-    job: Job,
-    sides: Sequence[CaptionSide],
-    lists: list[list[CaptionList]],
-    tasks: list[csr_array],
-    patterned: list[csr_array],
-    groups: list[csr_array],
-    truth: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]],
-) -> Counts:
-    """Held-out guesses of attackers on both sides, and what all captions have.
-
-    tasks: (n, L) booleans of each side, which task words belong to a caption. patterned: (n, ...) booleans of each side
-    whose different rows are patterns. groups: (n, G), its group (`COLUMNS`). truth: of test images and logits, losses
-    and right guesses, (n, 1) or (n, L), and the probability of the whole truth (n,).
+    A->T: the value, guessed from captions whose attribute words are masked. T->A: the task words of the image, guessed
+    from captions in which they are masked. A caption's group is what the authors' code takes for its attribute: of A->T
+    the labelled value, of T->A the value that the caption names.
     """
-    images, y, k, parts = trainer.images, sides[0].y, sides[0].k, []
+    y, k, images = sides[0].y, sides[0].k, sides[0].images
+    if direction == A_TO_T:
+        tasks, patterned, which = words.of_captions(sides, job.spec.model)
+        truth, mask, groups = y, job.masked, [side.labelled for side in sides]
+    else:
+        on_image, mask, which = words.of_images(sides[1])
+        truth = on_image.toarray().astype(bool)
+        tasks = patterned = [on_image[side.image] for side in sides]
+        groups = [csr_array(different_rows(csr_array(named_most(side))).T) for side in sides]
+    lists = [side.lists(mask) for side in sides]
     splits = [image_split(y, k, seed, job.options.test_share, images) for seed in job.spec.seeds]
-    training = len(images) - len(splits[0].test)
-    trainer.fits = len(splits) * sum(map(len, lists))
+    training, test_size = len(images) - len(splits[0].test), len(splits[0].test)
+    trainer = AttackerTrainer(
+        small_batches(attacker, training)[0],
+        k,
+        truth,
+        tuple(images),
+        lambda share, text: job.progress(((direction == T_TO_A) + share) / 2, text),
+        len(splits) * sum(map(len, lists)),
+        balanced=False,
+        align=aligner(job.workspace, job.options.alignment),
+    )
+    parts, every = [], np.full(len(images), EVERY_SEED)
     read = (("model", "the model's captions", None), ("human", "the human captions", lists[0]))
     for place, (name, what, align_to) in enumerate(read):
-        side, own, group, patterns = sides[place], tasks[place], groups[place], _patterns(patterned[place])
+        side, task, group, patterns = sides[place], tasks[place], groups[place], different_rows(patterned[place])
         of_image = rows_by_image(side.image, len(images))
-        said = {"with task": own, "with value": side.labelled, "with pattern": patterns.T, "with group": group}
-        columns = {f"{name} {column}": csr_array(of_image @ of_caption) for column, of_caption in said.items()}
-        every = np.full(len(images), EVERY_SEED)
-        parts.append(Counts(images, y, columns, np.arange(len(images)), every, training))
+        columns = (of_image @ of_caption for of_caption in (task, side.labelled, patterns.T, group))
+        named = {f"{name} {column}": csr_array(sums) for column, sums in zip(CAPTIONS, columns, strict=True)}
+        parts.append(Counts(trainer.images, y, named, np.arange(len(images)), every, training))
         by_seed: dict[int, dict[str, csr_array]] = {split.seed: {} for split in splits}
         for index, split, test, logits in trainer.logits(lists[place], splits, what, align_to):
-            rows, label, seen = side.rows(lists[place][index], test), one_hot(y[test], k), by_seed[split.seed]
-            found = _guessed(own[rows], label, patterns[:, rows], group[rows], truth(test, logits))
-            for column, of_caption in found.items():
+            rows, seen = side.rows(lists[place][index], test), by_seed[split.seed]
+            columns = held_out_columns(
+                task[rows], one_hot(y[test], k), patterns[:, rows], group[rows], *_right(truth[test], logits)
+            )
+            for column, of_caption in columns.items():
                 seen[column] = seen.get(column, 0) + rows_by_image(test, len(images)) @ of_caption
         for split in splits:
-            columns = {f"{name} {column}": csr_array(sums)[split.test] for column, sums in by_seed[split.seed].items()}
-            parts.append(Counts(images, y, columns, split.test, np.full(len(split.test), split.seed), training))
-    return Counts.merge(parts)
+            named = {f"{name} {column}": csr_array(sums)[split.test] for column, sums in by_seed[split.seed].items()}
+            parts.append(Counts(trainer.images, y, named, split.test, np.full(test_size, split.seed), training))
+    sizes = f"{training:,} training and {test_size:,} test images per seed, not balanced."
+    return Counts.merge(parts), " ".join([f"{which}; {sizes}", *trainer.notes])
 
 
-def _patterns(tasks: csr_array) -> csr_array:
-    """(P, n) booleans: which captions have each of the patterns of task words that occur."""
+def _right(truth: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Losses and right guesses of n captions, (n, 1) or (n, L), and the probability of the whole truth (n,).
+
+    truth: (n,) places of values, or (n, L) booleans, which task words are there.
+    """
+    if truth.ndim == 1:
+        shares = probabilities(logits)
+        chance = np.clip(shares[np.arange(len(truth)), truth], SMALLEST, 1)
+        return -np.log(chance)[:, None], (shares.argmax(axis=1) == truth)[:, None], chance
+    shares = np.clip(task_probabilities(logits), SMALLEST, 1 - SMALLEST)
+    chance = np.exp(np.where(truth, np.log(shares), np.log1p(-shares)).sum(axis=1))
+    return -np.log(shares), shares > 0.5, chance
+
+
+def different_rows(tasks: csr_array) -> csr_array:
+    """(P, n) 0 or 1: which captions have each of the P different rows of (n, ...)."""
     rows = csr_array(tasks).sorted_indices()
     rows.eliminate_zeros()
     words = np.split(rows.indices, rows.indptr[1:-1])
-    which, patterns = pd.factorize(np.array([own.tobytes() for own in words], dtype=object))
+    which, patterns = pd.factorize(np.array([row.tobytes() for row in words], dtype=object))
     return csr_array((np.ones(len(which)), (which, np.arange(len(which)))), shape=(len(patterns), len(which)))
 
 
-def _guessed(
-    tasks: csr_array, label: csr_array, patterns: csr_array, groups: csr_array, truth: tuple
+def held_out_columns(
+    tasks: csr_array, label: csr_array, patterns: csr_array, groups: csr_array, losses, right, chance
 ) -> dict[str, csr_array]:
-    """(n, W) of captions held out, by the names of GUESSED."""
-    losses, right, chance = truth
+    """(n, W) of captions held out, by the names of HELD_OUT."""
 
     def by_pattern(weights: csr_array) -> csr_array:
         return hstack([patterns.T.multiply(weights[:, [group]]) for group in range(groups.shape[1])])
 
-    return {
-        "losses": tasks.multiply(losses),
-        "right": tasks.multiply(right),
-        "pairs": hstack([tasks.multiply(label[:, [value]]) for value in range(label.shape[1])]),
-        "chances": by_pattern(groups.multiply(chance[:, None]).tocsc()),
-        "seen": by_pattern(groups.tocsc()),
-        "held out": csr_array(np.ones((len(chance), 1))),
-    }
+    pairs = hstack([tasks.multiply(label[:, [value]]) for value in range(label.shape[1])])
+    chances, seen = by_pattern(groups.multiply(chance[:, None]).tocsc()), by_pattern(groups.tocsc())
+    columns = tasks.multiply(losses), tasks.multiply(right), pairs, chances, seen, csr_array(np.ones((len(chance), 1)))
+    return dict(zip(HELD_OUT, columns, strict=True))
 
 
-def weight_of(sums: Mapping[str, np.ndarray], inverse: bool, variant: str, constant: bool = False) -> np.ndarray:
-    """w of one side by a variant, (...). Frequencies are those of the same sums.
-
-    sums: (..., W) by the names of GUESSED and SAID. inverse: P(a) / P(t) (T->A) in place of P(t) / P(a). constant: of
-    an attacker that always gives the same, up to a factor that both sides share. Its quality is the same for every task
-    word, so it is left out.
-    """
-    if variant == "DBAC":
-        ratio = _ratio(sums["with pattern"], sums["with group"], inverse)
-        chances = sums["seen" if constant else "chances"].reshape(ratio.shape)
-        return pattern_weight((chances * ratio).sum(axis=(-2, -1)), sums["held out"][..., 0])
-    ratio = _ratio(sums["with task"], sums["with value"], inverse)
-    pairs = sums["pairs"].reshape(ratio.shape)
-    captions = pairs.sum(axis=-2)
-    if constant:
-        quality = np.ones_like(captions)
-    elif variant == "DBAC_accuracy":
-        quality = accuracy(sums["right"], captions)
-    else:
-        quality = inverse_cross_entropy(sums["losses"], captions)
-    return pair_weight(quality, pairs, ratio)
-
-
-def _ratio(tasks: np.ndarray, values: np.ndarray, inverse: bool) -> np.ndarray:
-    """(..., L) and (..., K) captions to (..., K, L) P(t) / P(a), or its inverse; 0 if a task word never occurs."""
-    tasks, values = tasks[..., None, :], values[..., :, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.nan_to_num(values / tasks if inverse else tasks / values, nan=0.0, posinf=0.0)
-
-
-OBJECTS = DBAC("DBAC", METRICS, lambda job: Objects(job.objects()))
-
-MEASURE = Measure(
-    name="dbac",
-    title="DBAC",
-    place=4,
-    metrics=tuple(METRICS.values()),
-    groups=(
-        Group("dbac", "DBAC", ("DBAC", "DBAC_M", "DBAC_H", CONSTANT, ADDED)),
-        Group("dbac_equations", "DBAC, its equations", ("DBAC_equations", "DBAC_equations_M", "DBAC_equations_H")),
-        Group("dbac_accuracy", "DBAC, Q = accuracy", ("DBAC_accuracy", "DBAC_accuracy_M", "DBAC_accuracy_H")),
+MEASURES = (
+    Measure(
+        name="dbac",
+        title="DBAC",
+        place=4,
+        metrics=tuple(METRICS.values()),
+        groups=(
+            Group("dbac", "DBAC", ("DBAC", "DBAC_M", "DBAC_H", CONSTANT, ADDED)),
+            Group("dbac_equations", "DBAC, its equations", ("DBAC_equations", "DBAC_equations_M", "DBAC_equations_H")),
+            Group("dbac_accuracy", "DBAC, Q = accuracy", ("DBAC_accuracy", "DBAC_accuracy_M", "DBAC_accuracy_H")),
+        ),
+        options=DBACOptions,
+        needs=Needs(references="required", objects="optional"),
+        version=7,
+        seconds=0.6,
+        run=lambda job: _run(job, "DBAC", METRICS.values(), Objects(job.objects())),
     ),
-    options=DBACOptions,
-    needs=Needs(references="required", objects="optional"),
-    version=7,
-    seconds=0.6,
-    run=OBJECTS.run,
+    Measure(
+        name="dbac_verbs",
+        title=VERBS,
+        place=4,
+        metrics=tuple(VERB_METRICS.values()),
+        groups=(Group("dbac_verbs", VERBS, tuple(VERB_METRICS)),),
+        options=DBACOptions,
+        needs=Needs(references="required"),
+        version=4,
+        seconds=0.6,
+        run=lambda job: _run(job, VERBS, VERB_METRICS.values(), Verbs(job.attribute.masked_words)),
+    ),
 )

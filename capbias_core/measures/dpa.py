@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Counts
-from capbias_core.attackers.labels import guess_labels
 from capbias_core.attributes import need_words
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import (
@@ -34,6 +33,7 @@ from capbias_core.metrics.predictability import amplification, as_unlike, cross_
 from capbias_core.metrics.share import share
 from capbias_core.prepare import child_seed, image_split
 from capbias_core.prepare.split import BOOTSTRAP, SMALLEST_GROUP
+from capbias_core.threads import one_thread
 from capbias_core.types import A_TO_T, T_TO_A, left_out_lines
 
 _TOKAS = "Tokas et al., NeurIPS 2025"
@@ -110,7 +110,12 @@ def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess],
         features, model, human, kept = guess(job, sides, [own.one_per_image(rng) for own in sides])
         split = image_split(side.y, side.k, seed, job.options.test_share, side.images)
         train, test = (own[kept[own]] for own in (split.train, split.test))
-        _check_size(len(train), len(test))
+        if min(len(train), len(test)) < SMALLEST_GROUP:
+            raise NotMeasurable(
+                f"Only {len(train)} training and {len(test)} test images take part, and {SMALLEST_GROUP} of each are "
+                "needed.",
+                "Load captions and objects of more images.",
+            )
         human[kept] = as_unlike(human[kept], model[kept], rng)
         found = {
             name: cross_entropy(guess_labels(features[train], truth[train], features[test]), truth[test]).mean(axis=1)
@@ -127,12 +132,21 @@ def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess],
     return Counts(tuple(side.images), side.y, table, image, seed, training), note
 
 
-def _check_size(train: int, test: int) -> None:
-    if min(train, test) < SMALLEST_GROUP:
-        raise NotMeasurable(
-            f"Only {train} training and {test} test images take part, and {SMALLEST_GROUP} of each are needed.",
-            "Load captions and objects of more images.",
-        )
+def guess_labels(train: np.ndarray, truth: np.ndarray, test: np.ndarray) -> np.ndarray:
+    """Probabilities (m, L) of labels for test (m, M), by logistic regressions on train (n, M) and truth (n, L), 0 or 1.
+
+    L2 penalty with C = 1. A label that is always or never there in training gets its smoothed share.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    shares = np.empty((len(test), truth.shape[1]))
+    with one_thread():
+        for column, label in enumerate(truth.T):
+            if label.min() == label.max():
+                shares[:, column] = (label.sum() + 0.5) / (len(label) + 1)
+            else:
+                shares[:, column] = LogisticRegression().fit(train, label).predict_proba(test)[:, 1]
+    return shares
 
 
 def _objects_named(job: Job, sides: Sequence[CaptionSide], drawn: list[np.ndarray]) -> Guess:
@@ -153,7 +167,7 @@ def _value_named(job: Job, sides: Sequence[CaptionSide], drawn: list[np.ndarray]
     images, objects = sides[0].images, job.objects()
     need_words(job.attribute)
     if objects is None:
-        raise NotMeasurable("The objects of the images are not known.", "Load them with --objects.")
+        raise NotMeasurable("The objects of the images are not known.", "Load them.", "objects")
     _, on_image = objects_of(images, objects)
     features = on_image[:, common_objects(on_image)].toarray().astype(float)
     model, human = (side.values[own].toarray() for side, own in zip(sides, drawn, strict=True))

@@ -37,7 +37,7 @@ def run(job: Job) -> Outcome:
     images = sorted(images_in(job.frame))
     y, k = job.codes(images), len(job.attribute.values)
     split = split_around(y, k, job.spec.seeds[0], _places(job, images))
-    lists = caption_lists(job.frame, images, y, k, job.masked)
+    lists = caption_lists(job.frame, job.masked(job.tokens(job.frame)), images, y, k)
     # The split is balanced; where few have a further caption index, AttackerTrainer evens what is left.
     trainer = AttackerTrainer(attacker_of(job), k, y, tuple(images), job.progress, len(lists))
     trainer.note_unread("captions", lists)

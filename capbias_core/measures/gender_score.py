@@ -156,11 +156,12 @@ def freeze(
     if options.object_votes > 1 + len(sources):
         raise CapbiasError(
             f"{options.object_votes} votes are asked for, and {1 + len(sources)} sources name objects.",
-            "Name more tables with --object-sources, or ask for fewer votes.",
+            "Name more tables, or ask for fewer votes.",
+            "object_sources",
         )
     if sources and options.objects_from == CAPTION:
         raise CapbiasError(
-            "Objects that captions name have no further sources.", "Leave out --objects-from or --object-sources."
+            "Objects that captions name have no further sources.", "Leave one out.", "objects_from", "object_sources"
         )
     kinds = ["language_model", "sentence_encoder"] + (["masked_model"] if options.masked_model else [])
     models = {kind: model_option(workspace, kind, getattr(options, kind)) for kind in kinds}
@@ -301,7 +302,7 @@ def _similar(data: Gendered, texts: Texts, cosines: np.ndarray, least: float) ->
     kept = cosines[np.arange(len(caption)), data.named[caption]] >= least  # -1, no value named: the neutral version
     if not kept.any():
         raise CapbiasError(
-            f"No object has a cosine of {least:g} or more with its caption.", "Lower --least-similarity."
+            f"No object has a cosine of {least:g} or more with its caption.", "Lower it.", "least_similarity"
         )
     left = csr_array((confidence[kept], (caption[kept], column[kept])), shape=data.confidence.shape)
     having = np.diff(left.indptr) > 0

@@ -12,14 +12,15 @@ from pandas.api.extensions import ExtensionArray
 from scipy.sparse import csr_array, hstack
 
 from capbias_core.aggregate import IMAGES, Counts, intervals, unlabelled
-from capbias_core.aggregate.columns import column_intervals
+from capbias_core.aggregate.resampling import column_intervals
 from capbias_core.attributes import need_words
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import NEUTRAL, NOTHING_MORE, Job, Metric, Needs, Outcome, estimates_of, zero
 from capbias_core.measures.options import Options, option
 from capbias_core.measures.protocols import protocol_text
 from capbias_core.metrics.gender_score import bias_ratio
-from capbias_core.prepare.tasks import Encoded, encode_rows, named_objects, object_names, phrases
+from capbias_core.prepare.tasks import named_objects, object_names, phrases
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, Result
 from capbias_core.workspace.store import frame_bytes
 
@@ -113,7 +114,7 @@ def gendered(
     keep_all: bool = False,
     others: Sequence[pd.Series] = (),
     votes: int = 1,
-    tokens: Callable[[pd.DataFrame], Encoded] = encode_rows,
+    tokens: Callable[[pd.DataFrame], Tokens] = lambda frame: Tokens.of(frame["caption"]),
 ) -> Gendered:
     """Captions (image_id, caption) that name one value, with the objects of the image or those that they name.
 
@@ -174,7 +175,7 @@ def _source(objects: pd.Series | None, choices: ObjectChoices, usual: str) -> st
     return source
 
 
-def _of_captions(encoded: Encoded, table: dict, sure: float) -> tuple[tuple[str, ...], csr_array]:
+def _of_captions(encoded: Tokens, table: dict, sure: float) -> tuple[tuple[str, ...], csr_array]:
     return tuple(table), csr_array(named_objects(encoded, table).astype(float) * sure)
 
 

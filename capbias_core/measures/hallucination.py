@@ -20,7 +20,8 @@ from capbias_core.measures.base import (
 )
 from capbias_core.measures.image_objects import annotated, categories_of
 from capbias_core.metrics.hallucination import object_counts
-from capbias_core.prepare.tasks import Encoded, object_mentions, object_names, phrases
+from capbias_core.prepare.tasks import object_mentions, object_names, phrases
+from capbias_core.prepare.tokens import Tokens
 
 _CHAIR = "Rohrbach et al., EMNLP 2018"
 _PEOPLE = "`person` does not count: every labelled image shows one."
@@ -95,18 +96,18 @@ def run(job: Job) -> Outcome:
     return job.outcome(METRICS, counts, method, notes)
 
 
-def mentions_of(encoded: Encoded) -> csr_array:
+def mentions_of(tokens: Tokens) -> csr_array:
     """(n, 79): how often each caption names each of COCO's objects but person, in the order of `object_names`.
 
     >>> names = list(object_names())
-    >>> from capbias_core.prepare.tasks import encode
+    >>> from capbias_core.prepare.tokens import Tokens
     >>> caption = "A baseball player with a bat, a ball and a laptop computer. A red bat. A game of football."
-    >>> found = mentions_of(encode([caption])).toarray()[0]
+    >>> found = mentions_of(Tokens.of([caption])).toarray()[0]
     >>> {names[place]: int(n) for place, n in enumerate(found) if n}
     {'sports ball': 1, 'baseball bat': 2, 'laptop': 1}
     """
     known = object_names()
-    return object_mentions(encoded, known | phrases(NO_OBJECTS))[:, : len(known)]
+    return object_mentions(tokens, known | phrases(NO_OBJECTS))[:, : len(known)]
 
 
 MEASURE = Measure(

@@ -13,9 +13,17 @@ from capbias_core.aggregate import Counts
 from capbias_core.attackers.base import Attacker
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Job, Metric, Outcome
-from capbias_core.measures.guesses import HUMAN, MODEL, amplification, score
 from capbias_core.measures.options import Photographed, Split80, Trained, option
-from capbias_core.measures.training import AttackerTrainer, CaptionList, caption_lists, unread_notes
+from capbias_core.measures.training import (
+    HUMAN,
+    MODEL,
+    AttackerTrainer,
+    CaptionList,
+    amplification,
+    caption_lists,
+    score,
+    unread_notes,
+)
 from capbias_core.prepare import balanced_split
 from capbias_core.prepare.split import SPLIT, child_seed, random_order
 from capbias_core.types import Split
@@ -130,8 +138,11 @@ def judge_inputs(job: Job, files: dict[str, Path], mask: Callable, broken: dict[
     """
     images = [image for image in files if image not in broken]
     y, k = job.codes(images), len(job.attribute.values)
-    frames = [job.frame, *([job.references()] if job.spec.references else [])]
-    model, *human = [caption_lists(frame, images, y, k, mask) for frame in frames]
+    model = caption_lists(job.frame, mask(job.tokens(job.frame)), images, y, k)
+    human = []
+    if job.spec.references:
+        frame = job.references()
+        human = [caption_lists(frame, mask(job.reference_tokens(frame)), images, y, k)]
     notes = (
         *_left_out(len(_captioned(job)), len(files), broken),
         *unread_notes("the model's captions", model),
@@ -167,7 +178,8 @@ def splits_of(job: Job, images: Sequence[str], trained: bool) -> list[Split]:
         raise CapbiasError(
             f"A judge needs {LEAST_TO_TRAIN} labelled photographs with captions of each value to train on, but of the "
             f"{len(images):,} there are {each}.",
-            "Load more photographs, or use a pretrained captioner, which is not trained: --judge FOLDER.",
+            "Load more photographs, or use a pretrained captioner, which is not trained.",
+            "judge",
         )
     return [balanced_split(y, k, seed, job.options.test_share, images) for seed in job.spec.seeds]
 
@@ -262,7 +274,7 @@ def _notes(job: Job, split: Split, images: int) -> tuple[str, ...]:
     if photographs_shown(job) == UNMASKED:
         notes.append(
             f"The photographs are not masked: they show the person, so the judge sees {job.attribute.name} itself. The "
-            "paper masks them; mask photographs first, and name them with --photographs."
+            "paper masks them. Mask photographs first, and name the masked ones."
         )
     if train:
         notes.append(

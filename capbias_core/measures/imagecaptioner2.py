@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,6 +20,7 @@ from capbias_core.measures.image_judge import (
     three_metrics,
 )
 from capbias_core.measures.options import option
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attribute
 from capbias_core.vision.presets import PRESETS
 from capbias_core.vision.prompts import PROMPTS, STATEMENT, prompted
@@ -114,8 +114,8 @@ def _trained(job: Job) -> Outcome:
     return outcome(job, METRICS, found, splits, counts, method, **columns)
 
 
-def _prompted(job: Job, captions: Iterable[str]) -> list[str]:
-    return [prompted(caption, job.attribute, job.options.prompt) for caption in job.masked(captions)]
+def _prompted(job: Job, tokens: Tokens) -> list[str]:
+    return [prompted(caption, job.attribute, job.options.prompt) for caption in job.masked(tokens)]
 
 
 def _unusual(prompt: str) -> str:

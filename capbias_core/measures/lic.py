@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -10,19 +10,23 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Counts
-from capbias_core.aggregate.verdict import verdict_of
+from capbias_core.aggregate.estimate import verdict_of
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name, estimates_of
-from capbias_core.measures.guesses import HUMAN, MODEL, Guesses, amplification, score
 from capbias_core.measures.options import Aligned, Attacked, Seeded
 from capbias_core.measures.training import (
+    HUMAN,
     HUMAN_BY_MODEL,
+    MODEL,
     MODEL_BY_HUMAN,
     AttackerTrainer,
     CaptionList,
+    Guesses,
+    amplification,
     attacker_of,
     caption_lists,
+    score,
 )
 from capbias_core.metrics.lic import lic_of_naming, right_predictions
 from capbias_core.prepare import balanced_split
@@ -137,92 +141,38 @@ class LICOptions(Attacked, Seeded, Aligned):
 
 
 def run(job: Job) -> Outcome:
-    """Attackers on the model's captions, and on the human ones where there are references; each reads both sides."""
-    known, human = images_in(job.frame), None
-    if job.spec.references:
-        human = job.references()
+    """Attackers on the model's captions and, with references, on the human ones; each then reads both sides."""
+    attribute, options = job.attribute, job.options
+    known, human = images_in(job.frame), job.references() if job.spec.references else None
+    if human is not None:
         known &= images_in(human)
     images = tuple(sorted(known))
-    y, k = job.codes(images), len(job.attribute.values)
-    splits = [balanced_split(y, k, seed, job.options.test_share, images) for seed in job.spec.seeds]
-    lists = [caption_lists(frame, images, y, k, job.masked) for frame in (job.frame, human) if frame is not None]
-    align = aligner(job.workspace, job.options.alignment)
-    fits = len(splits) * sum(map(len, lists))
-    trainer = AttackerTrainer(attacker_of(job), k, y, images, job.progress, fits, align=align)
+    y, k = job.codes(images), len(attribute.values)
+    splits = [balanced_split(y, k, seed, options.test_share, images) for seed in job.spec.seeds]
+    lists = [caption_lists(job.frame, job.masked(job.tokens(job.frame)), images, y, k)]
+    if human is not None:
+        lists.append(caption_lists(human, job.masked(job.reference_tokens(human)), images, y, k))
+    attacker, align = attacker_of(job), aligner(job.workspace, options.alignment)
+    trainer = AttackerTrainer(attacker, k, y, images, job.progress, len(splits) * sum(map(len, lists)), align=align)
     if human is None:
         sides = {MODEL: trainer.held_out(lists[0], splits, "the model's captions")}
     else:
-        sides = trainer.crossed(lists[0], lists[1], splits)
-    outcome = _outcome(job, sides, splits)
-    copied = tuple(_copied(job.frame, human)) if human is not None else ()
-    shares = [_naming_shares(own, y, k, job.attribute.mask_token) for own in lists]
-    named, longer = tuple(_named(shares, job.attribute, outcome.results)), tuple(_longer(*lists))
-    notes = (*_nothing_masked(shares, job.attribute), *copied, *named, *longer, *outcome.notes, *trainer.notes)
-    return replace(outcome, notes=notes)
-
-
-def _nothing_masked(shares: list[np.ndarray], attribute: Attribute) -> Iterator[str]:
-    """A remark on sides whose captions name no value. shares: as of `_named`."""
-    for side, share in zip(("caption", "human caption"), shares, strict=False):
-        if attribute.masked_words and not share.any():
-            yield f"No {side} names a value of {attribute.name}, so nothing was masked."
-
-
-def _copied(frame: pd.DataFrame, human: pd.DataFrame) -> Iterator[str]:
-    """A remark on captions that are the human ones."""
-    theirs = set(_pairs(human))
-    known = {image for image, _ in theirs}
-    own = [pair in theirs for pair in _pairs(frame) if pair[0] in known]
-    if own and (share := sum(own) / len(own)) >= COPIED:
-        yield (
-            f"{share:.0%} of the captions are, word for word, human captions of the same image: LIC compares people's "
-            "captions with themselves."
-        )
-
-
-def _named(shares: list[np.ndarray], attribute: Attribute, rows: Iterable[Result]) -> Iterator[str]:
-    """A remark where much of LIC, or of LIC_M above chance, comes from which captions name a value, whichever it is.
-
-    shares: `_naming_shares` of the model's captions and, where there are any, of the human ones.
-    """
-    metric = "LIC" if len(shares) > 1 else "LIC_M"
-    row = next(own for own in rows if own.metric == metric)
-    nothing = METRICS[metric].neutral(len(attribute.values))
-    alone = 100 * (lic_of_naming(shares[0]) - sum(lic_of_naming(own) for own in shares[1:]))
-    lowest = row.value if row.ci_low is None else row.ci_low
-    if lowest <= nothing or alone - nothing < MUCH * (row.value - nothing):
-        return
-    own, *people = (
-        " and ".join(f"{share:.0%} of {value}" for share, value in zip(side, attribute.values, strict=True))
-        for side in shares
-    )
-    of_people = f"; of the human captions {people[0]}" if people else ""
-    yield (
-        f"Whether a caption names any {attribute.name} tells much by itself. Captions that do, by label: {own}"
-        f"{of_people}. An attacker that reads only this has {metric} {alone:.1f}; the one that reads all words has "
-        f"{row.value:.1f}."
-    )
-
-
-def _naming_shares(lists: list[CaptionList], y: np.ndarray, k: int, token: str) -> np.ndarray:
-    """(K,) share of the captions of each labelled value that name a value."""
-    label = np.concatenate([y[own.images] for own in lists])
-    named = np.array([token in caption for own in lists for caption in own.masked], dtype=float)
-    return np.bincount(label, weights=named, minlength=k) / np.maximum(np.bincount(label, minlength=k), 1)
-
-
-def _pairs(frame: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    return zip(*(frame[name].to_numpy(dtype=object) for name in ("image_id", "caption")), strict=True)
-
-
-def _longer(model: list[CaptionList], human: Sequence[CaptionList] = ()) -> Iterator[str]:
-    """A remark on captions that are much longer than the human ones."""
-    lengths = [np.mean([len(text.split()) for own in side for text in own.masked]) for side in (model, human) if side]
-    if len(lengths) > 1 and lengths[0] > LONGER * lengths[1]:
-        yield (
-            f"The captions have {lengths[0]:.0f} words, the human ones {lengths[1]:.0f}: longer captions can tell "
-            "more, so part of LIC may be length. Control for length: Scores, or capbias score --view lengths."
-        )
+        sides = trainer.crossed(*lists, splits)
+    counts = Counts.merge([found.counts(name, _named_parts(attribute, found)) for name, found in sides.items()])
+    train, test = len(splits[0].train), len(splits[0].test)
+    method = f"{train}/{test} balanced images; std over seeds"
+    if human is not None:
+        method += f"; {alignment_method(options.alignment)}"
+    if options.merge_masks:
+        method += "; runs of masks merged"
+    method += trained_on(attacker, options.deterministic) + encoded_by(options.encoder)
+    rows = job.rows(METRICS.values(), counts, method, n=test, device=device_of(attacker))
+    if human is not None:
+        found = estimates_of([METRICS["LIC_by_H"], METRICS["LIC_by_M"]], counts, attribute.values)
+        verdict = verdict_of(found["LIC_by_H", ""], found["LIC_by_M", ""])
+        rows = [replace(row, verdict=verdict) if row.metric == "LIC" else row for row in rows]
+    notes = (*_remarks(job, human, lists, y, rows), *_sizes(job, train, test, len(images)), *trainer.notes)
+    return Outcome(rows, {}, notes, counts={"": counts})
 
 
 def _named_parts(attribute: Attribute, guesses: Guesses) -> dict[str, np.ndarray]:
@@ -231,52 +181,85 @@ def _named_parts(attribute: Attribute, guesses: Guesses) -> dict[str, np.ndarray
     names, pairs = parts_of(attribute.name), cells_of(attribute.values)
     found = {}
     for number, name in enumerate(names if names and pairs else ()):
-        values = [pair[number] for pair in pairs]
-        place = np.array([list(dict.fromkeys(values)).index(value) for value in values])
-        shares = np.stack([guesses.probabilities[:, place == own].sum(axis=1) for own in range(place.max() + 1)], 1)
+        place, _ = pd.factorize(np.array([pair[number] for pair in pairs], dtype=object))
+        shares = np.stack([guesses.probabilities[:, place == part].sum(axis=1) for part in range(place.max() + 1)], 1)
         found[f"right {name}"] = right_predictions(shares, place[guesses.label])
     return found
 
 
-def _outcome(job: Job, sides: Mapping[str, Guesses], splits) -> Outcome:
-    train, test = len(splits[0].train), len(splits[0].test)
-    parts = [own.counts(name, _named_parts(job.attribute, own)) for name, own in sides.items()]
-    counts, metrics = Counts.merge(parts), METRICS.values()
-    method = f"{train}/{test} balanced images; std over seeds"
-    if HUMAN in sides:
-        method += f"; {alignment_method(job.options.alignment)}"
-    if job.options.merge_masks:
-        method += "; runs of masks merged"
-    attacker = attacker_of(job)
-    method += trained_on(attacker, job.options.deterministic) + encoded_by(job.options.encoder)
-    rows = job.rows(metrics, counts, method, n=test, device=device_of(attacker))
-    if HUMAN in sides:
-        found = estimates_of([METRICS["LIC_by_H"], METRICS["LIC_by_M"]], counts, job.attribute.values)
-        verdict = verdict_of(found["LIC_by_H", ""], found["LIC_by_M", ""])
-        rows = [replace(row, verdict=verdict) if row.metric == "LIC" else row for row in rows]
-    return Outcome(rows, {}, tuple(_notes(job, train, test, len(sides[MODEL].images))), counts={"": counts})
+def _remarks(
+    job: Job, human: pd.DataFrame | None, lists: Sequence[list[CaptionList]], y: np.ndarray, rows: Sequence[Result]
+) -> Iterator[str]:
+    """Remarks on captions that LIC does not measure well. lists: of the model and, with references, of people."""
+    attribute, k, shares, lengths = job.attribute, len(job.attribute.values), [], []
+    for whose, side in zip(("caption", "human caption"), lists, strict=False):
+        label = np.concatenate([y[captions.images] for captions in side])
+        named = np.concatenate(
+            [captions.masked.with_any([[attribute.mask_token]]).toarray().ravel() for captions in side]
+        )
+        # (K,) of the captions of each labelled value those that name a value
+        shares.append(np.bincount(label, named, k) / np.maximum(np.bincount(label, minlength=k), 1))
+        lengths.append(np.mean(np.concatenate([captions.masked.lengths for captions in side])))
+        if attribute.masked_words and not shares[-1].any():
+            yield f"No {whose} names a value of {attribute.name}, so nothing was masked."
+
+    if human is not None:
+        pairs = [
+            list(zip(frame["image_id"].to_numpy(object), frame["caption"].to_numpy(object), strict=True))
+            for frame in (job.frame, human)
+        ]
+        written, known = set(pairs[1]), {image for image, _ in pairs[1]}
+        copied = [pair in written for pair in pairs[0] if pair[0] in known]
+        if copied and (share := sum(copied) / len(copied)) >= COPIED:
+            yield (
+                f"{share:.0%} of the captions are, word for word, human captions of the same image: LIC compares "
+                "people's captions with themselves."
+            )
+
+    # Much of LIC, or of LIC_M above chance, may come from which captions name a value, whichever it is.
+    metric = "LIC" if human is not None else "LIC_M"
+    row = next(row for row in rows if row.metric == metric)
+    neutral = METRICS[metric].neutral(k)
+    alone = 100 * (lic_of_naming(shares[0]) - sum(lic_of_naming(share) for share in shares[1:]))
+    lowest = row.value if row.ci_low is None else row.ci_low
+    if lowest > neutral and alone - neutral >= MUCH * (row.value - neutral):
+        model, *people = (
+            " and ".join(f"{part:.0%} of {value}" for part, value in zip(share, attribute.values, strict=True))
+            for share in shares
+        )
+        of_people = f"; of the human captions {people[0]}" if people else ""
+        yield (
+            f"Whether a caption names any {attribute.name} tells much by itself. Captions that do, by label: {model}"
+            f"{of_people}. An attacker that reads only this has {metric} {alone:.1f}; the one that reads all words has "
+            f"{row.value:.1f}."
+        )
+    if len(lengths) > 1 and lengths[0] > LONGER * lengths[1]:
+        yield (
+            f"The captions have {lengths[0]:.0f} words, the human ones {lengths[1]:.0f}: longer captions can tell "
+            "more, so part of LIC may be length. Control for length: Scores, or capbias score --view lengths."
+        )
 
 
-def _notes(job: Job, train: int, test: int, images: int) -> list[str]:
+def _sizes(job: Job, train: int, test: int, images: int) -> Iterator[str]:
+    """How many images each number rests on, and how human words were aligned."""
     chance = job.attribute.chance
     digits = 1 if round(chance, 1) == chance else 2  # 25.0, and 6.25 of four values
-    notes = [
+    yield (
         f"{train:,} training and {test:,} test images per seed, balanced; chance for LIC_M and LIC_D is "
         f"{chance:.{digits}f}."
-    ]
+    )
     if job.spec.coverage == WITH_REFERENCES:
-        notes.append(
+        yield (
             f"Only {images:,} of the {len(job.labels):,} labelled images have both captions and references: LIC_D and "
             f"LIC rest on {train + test:,} balanced images, {test:,} held out per seed."
         )
     if option := job.options.alignment:
-        notes.append(
+        yield (
             f"Contextual alignment: human words that the model never uses became its nearest word by {option['name']} "
             f"where the cosine distance is below {option['delta']:g}, else <unk>."
         )
     if train + test < FEW_IMAGES:
-        notes.append(f"Few images: {train + test:,} after balancing. Expect wide intervals and weaker attackers.")
-    return notes
+        yield f"Few images: {train + test:,} after balancing. Expect wide intervals and weaker attackers."
 
 
 MEASURE = Measure(

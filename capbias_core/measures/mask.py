@@ -72,7 +72,10 @@ def freeze(workspace: Workspace, collection: str, options: MaskOptions, attribut
     if options.condition in OF_OBJECTS and not options.departures:
         raise CapbiasError(
             f"The condition {options.condition} does not say which objects to mask.",
-            "Name --references and --attribute, from which they follow, or --object.",
+            "Name human captions and an attribute, from which they follow, or the objects.",
+            "references",
+            "attribute",
+            "object",
         )
     people = resolve_person_regions(workspace, collection, options.people)
     if people["kind"] == BOXES and options.condition in OF_OUTLINES:

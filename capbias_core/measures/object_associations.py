@@ -38,7 +38,8 @@ def departures(human: pd.DataFrame, attribute: Attribute, labels: pd.Series | No
     if not len(places):
         raise CapbiasError(
             f"No object is named {least} times beside one value of {attribute.name} in the human captions.",
-            "Load more human captions, or name the objects with --object.",
+            "Load more human captions, or name the objects.",
+            "object",
         )
     pairs = counts.pair[:, places]
     departs = np.abs(pairs / pairs.sum(axis=0) - (counts.value / counts.value.sum())[:, None]).max(axis=0)

@@ -8,8 +8,9 @@ share one inherit it from one class.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field, fields, replace
+from operator import ge, gt, le, lt
+from typing import Any, Self
 
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.device import AUTO, DEVICES
@@ -48,6 +49,18 @@ class Option:
         """The choices, () for any."""
         return self.choices() if callable(self.choices) else self.choices
 
+    @property
+    def limits(self) -> list[tuple[str, float, Callable[[float, float], bool]]]:
+        """Each bound in words, as a number, and as a test of a value against it."""
+        words = (
+            ("above", "above", gt),
+            ("at_least", "at least", ge),
+            ("below", "below", lt),
+            ("at_most", "at most", le),
+        )
+        bounds = ((word, getattr(self, name), test) for name, word, test in words)
+        return [(word, bound, test) for word, bound, test in bounds if bound is not None]
+
 
 def option(default: Any, help: str, **about: Any) -> Any:
     """A field of Options; `about` as in Option."""
@@ -61,7 +74,7 @@ class Options:
     @classmethod
     def about(cls) -> dict[str, Option]:
         """Every choice by name, in order."""
-        return {own.name: own.metadata["option"] for own in fields(cls)}
+        return {choice.name: choice.metadata["option"] for choice in fields(cls)}
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
@@ -73,13 +86,13 @@ class Options:
         return cls(**{name: checked(name, value, known[name]) for name, value in given.items() if name in known})
 
     def to_dict(self) -> dict[str, Any]:
-        """What stands in a run's key: choices that differ from their default, and those that are always kept."""
-        found = {}
-        for own in fields(self):
-            value = getattr(self, own.name)
-            if own.metadata["option"].kept or value != _default(own):
-                found[own.name] = list(value) if isinstance(value, tuple) else value
-        return found
+        """The choices in a run's key: those that differ from their default, and those that are always in it."""
+        chosen = ((choice, getattr(self, choice.name)) for choice in fields(self))
+        return {
+            choice.name: list(value) if isinstance(value, tuple) else value
+            for choice, value in chosen
+            if choice.metadata["option"].kept or value != choice.default
+        }
 
     def with_(self, **changed: Any) -> Self:
         """A copy with other choices."""
@@ -90,33 +103,20 @@ class Options:
         return self
 
 
-def _default(own) -> Any:
-    return own.default if own.default is not MISSING else own.default_factory()
-
-
 def checked(name: str, value: Any, about: Option) -> Any:
-    """A choice, as Options hold it. Raises CapbiasError if it is not allowed."""
+    """A choice as Options hold it. Raises CapbiasError if it is not allowed."""
     if value is None or isinstance(value, dict):
         return value
     if about.several or isinstance(value, list | tuple):
         return tuple(value)
-    shown = about.flag or name.replace("_", " ")
     if about.known and value not in about.known:
-        raise unknown_name(shown.removeprefix("--"), value, about.known)
-    if bounds := bounds_text(about):
-        number = value if isinstance(value, int | float) and not isinstance(value, bool) else None
-        if number is None or not _within(number, about):
-            raise CapbiasError(f"{shown} must be {bounds}, not {value}.", "Give another number, or leave it out.")
+        raise unknown_name(name.replace("_", " "), value, about.known)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if about.limits and not (number and all(test(value, bound) for _, bound, test in about.limits)):
+        raise CapbiasError(
+            f"{name} must be {bounds_text(about)}, not {value}.", "Give another number, or leave it out.", name
+        )
     return value
-
-
-def _within(value: float, about: Option) -> bool:
-    return (
-        (about.above is None or value > about.above)
-        and (about.below is None or value < about.below)
-        and (about.at_least is None or value >= about.at_least)
-        and (about.at_most is None or value <= about.at_most)
-    )
 
 
 def bounds_text(about: Option) -> str:
@@ -125,9 +125,8 @@ def bounds_text(about: Option) -> str:
     >>> bounds_text(Option("share", above=0, at_most=1))
     'a number above 0 and at most 1'
     """
-    named = {"above": about.above, "at least": about.at_least, "below": about.below, "at most": about.at_most}
-    found = [f"{word} {bound:g}" for word, bound in named.items() if bound is not None]
-    return f"a number {' and '.join(found)}" if found else ""
+    words = " and ".join(f"{word} {bound:g}" for word, bound, _ in about.limits)
+    return f"a number {words}" if words else ""
 
 
 MOST_SEEDS = 50
@@ -183,19 +182,12 @@ class Trained(OnDevice):
         False, "on CUDA: use only algorithms that give the same numbers each time; slower", flag="--deterministic"
     )
 
-    light: ClassVar[bool] = False
-
     def effective(self) -> Self:
         """Without determinism on a CPU, which a CPU has anyway; a light attacker has no device."""
-        changed: dict[str, Any] = {}
-        if self._light() or self.device == "cpu" or not self.deterministic:
-            changed["deterministic"] = False
-        if self._light():
-            changed["device"] = AUTO
-        return replace(self, **changed)
-
-    def _light(self) -> bool:
-        return False
+        attacker = getattr(self, "attacker", "")
+        if attacker and attacker_entry(attacker).in_process:
+            return replace(self, deterministic=False, device=AUTO)
+        return replace(self, deterministic=False) if self.device == "cpu" else self
 
 
 @dataclass(frozen=True)
@@ -214,9 +206,6 @@ class Attacked(Trained):
     merge_masks: bool = option(
         False, "one mask for a run of masked words; the papers have one per word", flag="--merge-masks"
     )
-
-    def _light(self) -> bool:
-        return attacker_entry(self.attacker).in_process
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Every measure, found by itself: a module of this package with a MEASURE. Nothing here names one."""
+"""All measures: those that the modules of this package define as MEASURE, or as MEASURES if they are several."""
 
 from __future__ import annotations
 
@@ -19,88 +19,80 @@ from capbias_core.types import RESULT_COLUMNS
 
 def _found() -> dict[str, Measure]:
     modules = [
-        import_module(f"{package.__name__}.{own.name}")
-        for own in pkgutil.iter_modules(package.__path__)
-        if own.name != "registry"
+        import_module(f"{package.__name__}.{found.name}")
+        for found in pkgutil.iter_modules(package.__path__)
+        if found.name != "registry"
     ]
-    modules = [module for module in modules if hasattr(module, "MEASURE")]
+    measures = []
     for module in modules:
-        if module.__name__ != f"{package.__name__}.{module.MEASURE.name}":
-            raise CapbiasError(
-                f"The measure {module.MEASURE.name!r} is in {module.__name__.rpartition('.')[2]}.py.",
-                "A measure has the name of its file: rename one of them.",
-            )
-    measures = [module.MEASURE for module in modules]
+        measures += getattr(module, "MEASURES", None) or ([module.MEASURE] if hasattr(module, "MEASURE") else [])
+    names = [measure.name for measure in measures]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise taken_twice("measure", twice[0], ["measures/"])
     check(measures)
-    return {own.name: own for own in sorted(measures, key=lambda own: (own.place, own.name))}
+    return {measure.name: measure for measure in sorted(measures, key=lambda one: (one.place, one.name))}
+
+
+# Columns of tables of scores, whose names no metric can have.
+COLUMNS = {*RESULT_COLUMNS, *INPUTS, "captioner", "encoders", "letters", "name"}
 
 
 def check(measures: list[Measure]) -> None:
-    """Raises CapbiasError for what two measures both claim, and for what means nothing."""
+    """Raises CapbiasError for a name that two measures claim, and for facts that mean nothing."""
     metrics: dict[str, str] = {}
     groups: dict[str, str] = {}
     flags: dict[str, tuple[str, str]] = {}
-    for own in measures:
-        _check_options(own)
-        for row in own.metrics:
-            _check_metric(own.name, row)
-            if (other := metrics.setdefault(row.name.lower(), own.name)) != own.name:
-                raise taken_twice("metric", row.name, (other, own.name))
-        for name, about in own.options.about().items():
-            # A measure that makes an item has a command of its own, with flags of its own.
-            if about.flag and not own.makes and (other := flags.setdefault(about.flag, (name, own.name)))[0] != name:
+    for measure in measures:
+        if "__dataclass_fields__" not in vars(measure.options):
+            message = f"{measure.options.__name__}, the options of {measure.name}, is no dataclass."
+            raise CapbiasError(message, "Write @dataclass(frozen=True) above it.")
+        for metric in measure.metrics:
+            where = f"{metric.name} in {measure.name}"
+            if metric.name.lower() in COLUMNS:
+                raise CapbiasError(f"The metric {where} is called like a column of tables of scores.", "Rename it.")
+            for name, value, known in (
+                ("better", metric.better, BETTER),
+                ("words", metric.needs.words, get_args(WORDS)),
+            ):
+                if value not in known:
+                    raise unknown_name(f"{name} of {where}", value, known)
+            if not callable(metric.neutral):
                 raise CapbiasError(
-                    f"The flag {about.flag} is for {other[0]} in {other[1]} and for {name} in {own.name}.",
+                    f"neutral={metric.neutral!r} of {where} is no function.",
+                    "Give a function of the number of values, such as zero or no_neutral.",
+                )
+            if (other := metrics.setdefault(metric.name.lower(), measure.name)) != measure.name:
+                raise taken_twice("metric", metric.name, (other, measure.name))
+        for name, about in measure.options.about().items():
+            # A measure that makes an item has a command with flags of its own.
+            if not about.flag or measure.makes:
+                continue
+            known, other = flags.setdefault(about.flag, (name, measure.name))
+            if known != name:
+                raise CapbiasError(
+                    f"The flag {about.flag} is for {known} in {other} and for {name} in {measure.name}.",
                     "Rename the new one.",
                 )
-    for own in measures:
-        for group in own.groups:
-            if lost := sorted(set(group.metrics) - {row.name for row in own.metrics}):
-                raise unknown_name(f"metric of the group {group.name} in {own.name}", lost[0], metrics)
+    for measure in measures:
+        for group in measure.groups:
+            if lost := sorted(set(group.metrics) - {metric.name for metric in measure.metrics}):
+                raise unknown_name(f"metric of the group {group.name} in {measure.name}", lost[0], metrics)
             # A group may be called as its first metric: that name then asks for all of the group.
             name = group.name.lower()
             hidden = metrics.get(name) if name != group.metrics[0].lower() else None
             if other := hidden or groups.get(name):
-                raise taken_twice("group", group.name, (other, own.name))
-            groups[name] = own.name
-
-
-def _check_options(own: Measure) -> None:
-    if "__dataclass_fields__" not in vars(own.options):
-        raise CapbiasError(
-            f"{own.options.__name__}, the options of {own.name}, is no dataclass.",
-            "Write @dataclass(frozen=True) above it.",
-        )
-
-
-# Columns of tables of scores, which no metric can be called as.
-COLUMNS = {*RESULT_COLUMNS, *INPUTS, "captioner", "encoders", "letters", "name"}
-
-
-def _check_metric(measure: str, row: Metric) -> None:
-    if row.name.lower() in COLUMNS:
-        raise CapbiasError(
-            f"The metric {row.name!r} in {measure} is called like a column of tables of scores.", "Rename it."
-        )
-    given = {"better": (row.better, BETTER), "words": (row.needs.words, get_args(WORDS))}
-    for name, (value, known) in given.items():
-        if value not in known:
-            raise unknown_name(f"{name} of {row.name} in {measure}", value, known)
-    if not callable(row.neutral):
-        raise CapbiasError(
-            f"neutral={row.neutral!r} of {row.name} in {measure} is no function.",
-            "Give a function of the number of values, such as zero or no_neutral.",
-        )
+                raise taken_twice("group", group.name, (other, measure.name))
+            groups[name] = measure.name
 
 
 # Name -> measure, in the order in which they are shown.
 MEASURES: dict[str, Measure] = _found()
 # Name -> metric, in the same order.
-METRICS: dict[str, Metric] = {row.name: row for own in MEASURES.values() for row in own.metrics}
+METRICS: dict[str, Metric] = {row.name: row for measure in MEASURES.values() for row in measure.metrics}
 # What a user asks for by one name.
-GROUPS: dict[str, Group] = {group.name: group for own in MEASURES.values() for group in own.groups}
+GROUPS: dict[str, Group] = {group.name: group for measure in MEASURES.values() for group in measure.groups}
 DEFAULT_GROUPS = tuple(name for name, group in GROUPS.items() if group.default)
-_MEASURE_OF = {row.name: own for own in MEASURES.values() for row in own.metrics}
+_MEASURE_OF = {row.name: measure for measure in MEASURES.values() for row in measure.metrics}
 
 # Names in lower case, by which users ask for metrics. A group that is called as its first metric takes that name.
 _BY_NAME = {name.lower(): row for name, row in METRICS.items()}

@@ -1,96 +1,163 @@
-"""Training attackers on one set: a list of captions for each caption index, a fit for each split."""
+"""Attackers trained for one run, and what they guess on captions that they did not train on."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
+from capbias_core.aggregate import Counts
 from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import Attacker, CutsCaptions, fit_many, probabilities
 from capbias_core.language.files import ModelFiles
-from capbias_core.measures.base import Job
-from capbias_core.measures.guesses import HUMAN, MODEL, Guesses
-from capbias_core.prepare import child_seed, vocabulary
-from capbias_core.prepare.align import Aligner, aligned_lists, constant
-from capbias_core.prepare.ngrams import ngrams_of
-from capbias_core.prepare.split import FIT, random_order
+from capbias_core.measures.base import DIFFERENCE, NOTHING_MORE, Job, Metric, Needs
+from capbias_core.metrics.lic import label_probabilities, lic_scores, right_predictions
+from capbias_core.metrics.share import difference
+from capbias_core.prepare.align import Aligner, constant
+from capbias_core.prepare.split import FIT, child_seed, random_order
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress, Split, counted
 from capbias_core.workspace.models import embeddings_folder, model_path
 
-# Whose captions are read, and by attackers trained on whose if on the other side's; `AttackerTrainer.crossed`.
-MODEL_BY_HUMAN, HUMAN_BY_MODEL = "model_by_human", "human_by_model"
+# Whose captions are read, by attackers trained on the same side or, in the last two, on the other side.
+MODEL, HUMAN, MODEL_BY_HUMAN, HUMAN_BY_MODEL = "model", "human", "model_by_human", "human_by_model"
+WITH_HUMAN = Needs(references="required")
+CHANCE = {"sure": lambda k: 100 / k**2, "right": lambda k: 100 / k, "truth": lambda k: 100 / k}
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """Guesses of attackers on images held out, a row for each seed and caption.
+
+    seed, image, label: (n,) integers; image is an index of `images`. probabilities: (n, K), rows sum to 1. training:
+    how many images each attacker was trained on, 0 if none was trained.
+    """
+
+    images: tuple[str, ...]
+    seed: np.ndarray
+    image: np.ndarray
+    label: np.ndarray
+    probabilities: np.ndarray
+    training: int = 0
+
+    def counts(self, side: str, more: Mapping[str, np.ndarray] | None = None) -> Counts:
+        """By seed and image: `SIDE captions`, `SIDE right` (right guesses), `SIDE sure` (their confidence, LIC's score)
+        and `SIDE truth` (the probability of the label). more: other numbers of rows, (n,), by name."""
+        own = self.probabilities, self.label
+        found = {
+            "captions": np.ones(len(self.label)),
+            "right": right_predictions(*own),
+            "sure": lic_scores(*own),
+            "truth": label_probabilities(*own),
+            **(more or {}),
+        }
+        seeds, place = np.unique(self.seed, return_inverse=True)
+        n_images = len(self.images)
+        rows, row = np.unique(place * n_images + self.image, return_inverse=True)
+        columns = {f"{side} {name}": np.bincount(row, values, len(rows)) for name, values in found.items()}
+        label = np.full(n_images, -1)
+        label[self.image] = self.label
+        return Counts(self.images, label, columns, rows % n_images, seeds[rows // n_images], self.training)
+
+
+def score(name: str, title: str, source: str, explanation: str, column: str, side: str = MODEL) -> Metric:
+    """The mean over the captions of one side. column: of `Guesses.counts`."""
+    return Metric(
+        *(name, title, 100, CHANCE[column], "lower", (0, 100), source, explanation),
+        guessed=True,
+        side=side if side in (MODEL, HUMAN) else "",
+        needs=NOTHING_MORE if side == MODEL else WITH_HUMAN,
+        reads=(f"{side} {column}", f"{side} captions"),
+    )
+
+
+def amplification(
+    name: str,
+    title: str,
+    source: str,
+    explanation: str,
+    column: str,
+    model: str = MODEL,
+    human: str = HUMAN,
+    level: bool = False,
+) -> Metric:
+    """The mean of one side minus that of the other."""
+    reads = (f"{model} {column}", f"{model} captions", f"{human} {column}", f"{human} captions")
+    facts = (name, title, *DIFFERENCE, source, explanation)
+    return Metric(*facts, needs=WITH_HUMAN, reads=reads, of=difference, level=level)
 
 
 @dataclass(frozen=True)
 class CaptionList:
-    """One caption index of one set on the labelled images: row of each image (-1 where it has none), and texts.
+    """One caption index of one set on the labelled images.
 
-    kept_at: where each caption stands in the set as kept. unread: of the last index, how many captions have a further
-    one, so that they are in no list.
+    row_of_image: (n_images,) the row of each image in masked, -1 for none. masked: what an attacker reads. kept_at:
+    (n,) where each caption stands in the stored set. unread: of the last list, how many captions are in no list.
     """
 
     row_of_image: np.ndarray
-    masked: list[str]
+    masked: Tokens
     kept_at: np.ndarray
     unread: int = 0
 
     def rows(self, images: np.ndarray) -> np.ndarray:
+        """The rows of these images, without those that have none."""
         rows = self.row_of_image[images]
         return rows[rows >= 0]
 
     def having(self, images: np.ndarray) -> np.ndarray:
+        """Those of these images that have a caption here."""
         return images[self.row_of_image[images] >= 0]
 
     @property
     def images(self) -> np.ndarray:
         """(n,) place of each caption's image."""
-        found, having = np.zeros(len(self.masked), dtype=int), np.flatnonzero(self.row_of_image >= 0)
-        found[self.row_of_image[having]] = having
-        return found
+        places, having = np.zeros(len(self.masked), dtype=int), np.flatnonzero(self.row_of_image >= 0)
+        places[self.row_of_image[having]] = having
+        return places
 
 
 def caption_lists(
-    frame: pd.DataFrame, images: Sequence[str], y: np.ndarray, k: int, mask: Callable[[Iterable[str]], list[str]]
+    frame: pd.DataFrame, masked: Sequence[str], images: Sequence[str], y: np.ndarray, k: int
 ) -> list[CaptionList]:
-    """A set as one list of masked captions for each caption index, as LIC trains one attacker an index.
+    """A set as one list for each caption index, as LIC trains one attacker for each.
 
-    mask: captions as written to what an attacker reads. An index is used where at least half of the images of every
-    value have it; the captions beyond are counted as `unread`. Captions stand in the order of their images, whatever
-    the order of a file.
+    masked: (len(frame),) what an attacker reads. A list is used if at least half of the images of every value are in
+    it; the captions beyond are counted as `unread`. Captions stand in the order of their images, whatever the order of
+    a file.
     """
     image = pd.Index(images, dtype=object).get_indexer(frame["image_id"].to_numpy(dtype=object))
-    number, captions = frame["caption_index"].to_numpy(), frame["caption"].to_numpy(dtype=object)
-    lists = []
-    for own in np.unique(number[image >= 0]):
-        part = np.flatnonzero((number == own) & (image >= 0))
+    number, tokens = frame["caption_index"].to_numpy(), Tokens.read(masked)
+    lists: list[CaptionList] = []
+    for index in np.unique(number[image >= 0]):
+        part = np.flatnonzero((number == index) & (image >= 0))
         part = part[np.argsort(image[part], kind="stable")]
         having = image[part]
         if lists and (2 * np.bincount(y[having], minlength=k) < np.bincount(y, minlength=k)).any():
-            lists[-1] = replace(lists[-1], unread=int((image >= 0).sum()) - sum(len(known.masked) for known in lists))
+            lists[-1] = replace(lists[-1], unread=int((image >= 0).sum()) - sum(len(read.masked) for read in lists))
             break
         row_of_image = np.full(len(images), -1)
         row_of_image[having] = np.arange(len(part))
-        lists.append(CaptionList(row_of_image, mask(captions[part].tolist()), frame.index.to_numpy()[part]))
+        lists.append(CaptionList(row_of_image, tokens.rows(part), frame.index.to_numpy()[part]))
     return lists
 
 
 def unread_notes(what: str, lists: Sequence[CaptionList]) -> list[str]:
-    """A note on the captions of a set that are in none of its lists, if any. what: whose captions."""
-    unread = sum(own.unread for own in lists)
+    """A note if captions of a set are in none of its lists. what: whose captions."""
+    unread = sum(read.unread for read in lists)
     if not unread:
         return []
     return [
-        f"{what[:1].upper()}{what[1:]}: {unread:,} of {unread + sum(len(own.masked) for own in lists):,} are not read, "
-        f"since fewer than half of the images of some value have more than {counted(len(lists), 'caption')}."
+        f"{what[:1].upper()}{what[1:]}: {unread:,} of {unread + sum(len(read.masked) for read in lists):,} are not "
+        f"read, since fewer than half of the images of some value have more than {counted(len(lists), 'caption')}."
     ]
 
 
 def attacker_of(job: Job) -> Attacker[str]:
-    """The attacker of a run, on the device that was asked for. Raises CapbiasError where its encoder is gone."""
+    """The attacker of a run, on the device of its options. Raises CapbiasError if its encoder is missing."""
     options, model = job.options, None
     if option := options.encoder:
         model = ModelFiles(option["name"], model_path(job.workspace, option), option["digest"])
@@ -99,7 +166,7 @@ def attacker_of(job: Job) -> Attacker[str]:
 
 @dataclass(frozen=True)
 class Case:
-    """One attacker to train: on which captions, which start at a place of the corpus, and on which images."""
+    """An attacker to train: on which captions, which begin at `start` of the corpus, and on which images."""
 
     captions: CaptionList
     split: Split
@@ -113,11 +180,11 @@ class Case:
 
 
 class AttackerTrainer:
-    """Trains the attackers of one run and counts how many are done. notes: what its reader must know.
+    """Trains the attackers of one run and reports how many are done. notes: for the reader of the run.
 
     y: (n_images,) places of the values to guess, k of them; or (n_images, L) booleans, which of L task words are there
-    (k is then not read). balanced: read equally many captions of every value. align: how human words become the
-    model's; see workspace.vectors.aligner.
+    (k is then not read). fits: how many attackers the run trains. balanced: read equally many captions of every value.
+    align: see workspace.vectors.aligner.
     """
 
     def __init__(
@@ -138,10 +205,10 @@ class AttackerTrainer:
         self.notes: list[str] = []
 
     def note_unread(self, what: str, lists: Sequence[CaptionList]) -> None:
-        """Notes of captions how many the attacker does not read, or not to their end, if any."""
+        """Notes on captions that the attacker does not read, or not to their end."""
         self.notes += unread_notes(what, lists)
         if isinstance(self.attacker, CutsCaptions):
-            captions = [caption for own in lists for caption in own.masked]
+            captions = [caption for read in lists for caption in read.masked]
             self.notes += [f"{what[:1].upper()}{what[1:]}: {note}" for note in self.attacker.cut(captions)]
 
     def fit(self, corpus, cases: Sequence[Case], what: str) -> Iterator:
@@ -150,22 +217,20 @@ class AttackerTrainer:
 
         def tick(share: float, text: str) -> None:
             done = share * len(cases)
-            own = f"attackers {before + 1} to {before + len(cases)}"
+            several = f"attackers {before + 1} to {before + len(cases)}"
             one = f"attacker {before + max(1, math.ceil(round(done, 6)))}"
-            where = f"{what}, {own if together else one} of {self.fits}"
+            where = f"{what}, {several if together else one} of {self.fits}"
             self.progress((before + done) / self.fits, f"{where}, {text}" if text else where)
 
         images = [self.even(case.captions.having(case.split.train)) for case in cases]
-        rows = [case.rows(own) for case, own in zip(cases, images, strict=True)]
+        rows = [case.rows(read) for case, read in zip(cases, images, strict=True)]
         seeds = [case.seed for case in cases]
-        yield from fit_many(self.attacker, corpus, rows, [self.y[own] for own in images], self.k, seeds, tick)
+        yield from fit_many(self.attacker, corpus, rows, [self.y[read] for read in images], self.k, seeds, tick)
         self.done += len(cases)
 
     def even(self, images: np.ndarray) -> np.ndarray:
-        """Equally many of these images of every value: how many captions an image has must not tell its value.
-
-        All of them, where the protocol does not balance.
-        """
+        """Equally many of these images of every value, since how many captions an image has must not tell its value;
+        all of them if the protocol does not balance."""
         if not self.balanced:
             return np.sort(images)
         images = images[np.argsort(self.place[images])]
@@ -174,19 +239,23 @@ class AttackerTrainer:
         return np.sort(np.concatenate([group[:size] for group in groups]))
 
     def held_out(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> Guesses:
-        """Predictions on the test images of every split; see `logits`."""
-        parts = ((split, test, logits) for _, split, test, logits in self.logits(lists, splits, what, align_to))
-        return self._guesses(parts)
+        """Guesses on the test images of every split; see `logits`."""
+        return self._guesses(found[1:] for found in self.logits(lists, splits, what, align_to))
 
-    def _guesses(self, parts: Iterable[tuple[Split, np.ndarray, np.ndarray]]) -> Guesses:
-        """Predictions from parts: a split, images held out in it, their logits (n, C)."""
-        splits, images, logits = zip(*parts, strict=True)
-        seed = np.repeat([split.seed for split in splits], [len(own) for own in images])
-        image, scores = np.concatenate(images), np.concatenate([*map(probabilities, logits)])
-        return Guesses(self.images, seed, image, self.y[image], scores, len(splits[0].train))
+    def logits(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> Iterator[tuple]:
+        """One attacker for each caption index and split: (index, split, images held out, their logits (n, C)).
+
+        align_to: the model's captions, to whose training vocabulary the words are aligned before training.
+        """
+        self.note_unread(what, lists)
+        texts, cases = self._cases(lists, splits, align_to)
+        corpus = self.attacker.corpus(texts)
+        for case, fitted in zip(cases, self.fit(corpus, cases, what), strict=True):
+            test = self.even(case.captions.having(case.split.test))
+            yield case.index, case.split, test, fitted.logits(corpus, case.rows(test))
 
     def crossed(self, model: list[CaptionList], human: list[CaptionList], splits: list[Split]) -> dict[str, Guesses]:
-        """Predictions on the test images of every split, by attackers that each read both sides.
+        """Guesses on the test images of every split, by attackers that each read both sides.
 
         The keys name the captions that are read, and who reads them: MODEL and HUMAN by attackers trained on the same
         side, MODEL_BY_HUMAN and HUMAN_BY_MODEL by those of the other. Human captions are aligned to the words of the
@@ -198,54 +267,44 @@ class AttackerTrainer:
         texts, of_human = self._cases(human, splits, model)
         more, of_model = self._cases(model, splits, None)
         of_model = [replace(case, start=case.start + len(texts)) for case in of_model]
-        corpus = self.attacker.corpus([*texts, *more])
+        corpus = self.attacker.corpus(Tokens.join([texts, more]))
         parts: dict[str, list] = {name: [] for name in (MODEL, HUMAN, MODEL_BY_HUMAN, HUMAN_BY_MODEL)}
-        for what, cases, others, own, other in (
-            ("the model's captions", of_model, of_human, MODEL, HUMAN_BY_MODEL),
-            ("the human captions", of_human, of_model, HUMAN, MODEL_BY_HUMAN),
+        for what, cases, others, same, other in zip(
+            sides,
+            (of_model, of_human),
+            (of_human, of_model),
+            (MODEL, HUMAN),
+            (HUMAN_BY_MODEL, MODEL_BY_HUMAN),
+            strict=True,
         ):
             for case, fitted in zip(cases, self.fit(corpus, cases, what), strict=True):
-                read = [(own, case), *((other, one) for one in others if one.split.seed == case.split.seed)]
+                read = [(same, case), *((other, one) for one in others if one.split.seed == case.split.seed)]
                 for name, one in read:
                     test = self.even(one.captions.having(one.split.test))
                     parts[name].append((one.split, test, fitted.logits(corpus, one.rows(test))))
         return {name: self._guesses(found) for name, found in parts.items()}
 
-    def logits(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> Iterator[tuple]:
-        """One attacker a caption index and split: (index, split, images held out, their logits (n, C)).
+    def _guesses(self, parts: Iterable[tuple[Split, np.ndarray, np.ndarray]]) -> Guesses:
+        """Guesses from parts: a split, images held out in it, their logits (n, C)."""
+        splits, images, logits = zip(*parts, strict=True)
+        seed = np.repeat([split.seed for split in splits], [len(test) for test in images])
+        image, scores = np.concatenate(images), np.concatenate([*map(probabilities, logits)])
+        return Guesses(self.images, seed, image, self.y[image], scores, len(splits[0].train))
 
-        align_to: the model's captions, to whose training vocabulary the words are aligned before training.
-        """
-        self.note_unread(what, lists)
-        texts, cases = self._cases(lists, splits, align_to)
-        corpus = self.attacker.corpus(texts)
-        for case, fitted in zip(cases, self.fit(corpus, cases, what), strict=True):
-            test = self.even(case.captions.having(case.split.test))
-            yield case.index, case.split, test, fitted.logits(corpus, case.rows(test))
-
-    def _cases(self, lists: list[CaptionList], splits: list[Split], align_to) -> tuple[Sequence[object], list[Case]]:
-        """Every caption index and split as a case, and the texts of all of them, which are aligned for each split."""
-        texts, cases = [], []
-        alignments = self._alignments(lists, splits, align_to) if align_to else []
+    def _cases(self, lists: list[CaptionList], splits: list[Split], align_to) -> tuple[Tokens, list[Case]]:
+        """Every caption index and split as a case, and the captions of all of them, aligned for each split."""
+        alignments = []
+        if align_to:  # to the words of the model's training captions
+            words = frozenset(word for captions in lists for word in captions.masked.words)
+            for split in splits:
+                read = (captions.masked.rows(captions.rows(split.train)).words for captions in align_to)
+                alignments.append(self.align(words, frozenset().union(*read)))
+        texts, cases, start = [], [], 0
         for index, captions in enumerate(lists):
-            versions = aligned_lists(captions.masked, alignments) if align_to else [captions.masked]
-            starts = []
-            for version in versions:
-                starts.append(len(texts))
-                texts += version
-            for split, start in zip(splits, starts if align_to else starts * len(splits), strict=True):
-                cases.append(Case(captions, split, child_seed(split.seed, FIT, index), start, index))
-        return texts, cases
-
-    def _alignments(self, lists: list[CaptionList], splits: list[Split], align_to: list[CaptionList]):
-        """For each split, the Alignment of the words of these captions to those of the model's training captions."""
-        words = vocabulary(text for own in lists for text in own.masked)
-        known = [set() for _ in splits]
-        for own in align_to:
-            found = ngrams_of(own.masked, pairs=False)
-            terms = np.array(found.terms, dtype=object)
-            for split, theirs in zip(splits, known, strict=True):
-                trained = np.zeros(len(own.masked))
-                trained[own.rows(split.train)] = 1
-                theirs.update(terms[found.matrix.T @ trained > 0])
-        return [self.align(words, frozenset(own)) for own in known]
+            n = len(captions.masked)
+            texts += [alignment.captions(captions.masked) for alignment in alignments] or [captions.masked]
+            for number, split in enumerate(splits):
+                begin = start + (n * number if alignments else 0)
+                cases.append(Case(captions, split, child_seed(split.seed, FIT, index), begin, index))
+            start += n * max(1, len(alignments))
+        return Tokens.join(texts), cases

@@ -26,20 +26,28 @@ def numbers(
 ) -> np.ndarray:
     """Finite numbers from low to high, one or more. shape: the names of the axes, None for any. near: by how much they
     may pass an end."""
-    array = _array(given)
-    found = _numeric(array)
-    axes = f" of shape ({', '.join(shape)}{',' * (len(shape) == 1)})" if shape else ""
-    what = f"numbers{axes}{_range(low, high)}"
-    if found is None:
-        raise _refused(name, what, f"holds {_some(array)}" if array.size else "is empty")
-    if shape is not None and found.ndim != len(shape):
-        raise _refused(name, what, f"has shape {found.shape}")
-    if not found.size:
-        raise _refused(name, what, "is empty")
-    fits = np.isfinite(found) & (found >= low - near) & (found <= high + near)
-    if not fits.all():
-        raise _refused(name, what, f"holds {_some(found[~fits])}")
-    return found
+    try:
+        array = np.asarray(given)
+        if array.dtype == object and not any(isinstance(item, str) for item in array.ravel()):
+            array = array.astype(float)  # columns of several kinds, such as those of a table
+    except (TypeError, ValueError):  # rows of several lengths, or objects that are no numbers
+        array = np.asarray(None)
+    wrong = ""
+    if not array.size:
+        wrong = "is empty"
+    elif not (np.issubdtype(array.dtype, np.number) or array.dtype == bool):
+        wrong = f"holds {_some(array)}"
+    elif shape is not None and array.ndim != len(shape):
+        wrong = f"has shape {array.shape}"
+    else:
+        fits = np.isfinite(array) & (array >= low - near) & (array <= high + near)
+        if not fits.all():
+            wrong = f"holds {_some(array[~fits])}"
+    if wrong:
+        axes = f" of shape ({', '.join(shape)}{',' * (len(shape) == 1)})" if shape else ""
+        ends = f" from {low:g} to {high:g}" if np.isfinite(high) else f", {low:g} or more" if np.isfinite(low) else ""
+        raise _refused(name, f"numbers{axes}{ends}", wrong)
+    return array
 
 
 def counts(name: str, given: ArrayLike, shape: tuple[str, ...] | None = None) -> np.ndarray:
@@ -58,30 +66,22 @@ def booleans(name: str, given: ArrayLike, columns: str = "K") -> np.ndarray:
     return found.astype(bool)
 
 
-def shares(probabilities: ArrayLike) -> np.ndarray:
-    """(n, K) probabilities whose rows sum to 1."""
+def guesses(probabilities: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """(n, K) probabilities whose rows sum to 1, and (n,) places of values."""
     found = numbers("probabilities", probabilities, 0, 1, ("n", "K"), ROUNDED).astype(float)
     if (abs(found.sum(axis=1) - 1) > ROUNDED).any():
         raise CapbiasError(
             "The probabilities of each caption must sum to 1.", "Give the softmax of the attacker's logits."
         )
-    return found
-
-
-def guesses(probabilities: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """(n, K) probabilities whose rows sum to 1, and (n,) places of values."""
-    found = shares(probabilities)
     return found, places(labels, found)
 
 
 def places(labels: ArrayLike, rows: np.ndarray) -> np.ndarray:
     """(n,) places of values, whole numbers from 0 to K - 1, one for each of the (n, K) rows."""
-    array, (n, k) = _array(labels), rows.shape
-    found, what = _numeric(array), f"{n:,} whole numbers from 0 to {k - 1}, a value's place for each row"
-    if array.shape != (n,):
-        raise _refused("labels", what, f"has shape {array.shape}")
-    if found is None or not np.isin(found, range(k)).all():
-        raise _refused("labels", what, f"holds {_some(array)}")
+    found, (n, k) = counts("labels", labels, ("n",)), rows.shape
+    if len(found) != n or found.max() >= k:
+        what = f"{n:,} whole numbers from 0 to {k - 1}, a value's place for each row"
+        raise _refused("labels", what, f"has {len(found):,} numbers up to {found.max():g}")
     return found.astype(int)
 
 
@@ -144,29 +144,6 @@ def references_of(references: Sequence[Sequence[str]], candidates: Sequence[str]
 
 def _refused(name: str, what: str, but: str) -> CapbiasError:
     return CapbiasError(f"{name} must be {what}, but it {but}.")
-
-
-def _range(low: float, high: float) -> str:
-    if np.isfinite(low) and np.isfinite(high):
-        return f" from {low:g} to {high:g}"
-    return f", {low:g} or more" if np.isfinite(low) else ""
-
-
-def _array(given: ArrayLike) -> np.ndarray:
-    try:
-        return np.asarray(given)
-    except ValueError:  # rows of several lengths
-        return np.asarray(None)
-
-
-def _numeric(found: np.ndarray) -> np.ndarray | None:
-    """None where some are none. Columns of several kinds, such as those of a table, are objects that may be numbers."""
-    if found.dtype != object:
-        return found if np.issubdtype(found.dtype, np.number) or found.dtype == bool else None
-    try:
-        return None if any(isinstance(own, str) for own in found.ravel()) else found.astype(float)
-    except (TypeError, ValueError):
-        return None
 
 
 def _some(found: np.ndarray) -> str:

@@ -31,6 +31,7 @@ The paper leaves open how w of many pairs becomes one number. Both variants are 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -40,6 +41,11 @@ from capbias_core.metrics.arguments import alike, numbers
 
 Weight = TypeVar("Weight", float, np.ndarray)
 EPSILON = 1e-12
+# Columns of one side; L task words, K values, P patterns of task words, G groups. Of captions held out, by seed: losses
+# and right guesses by task word, pairs of value and task word (K * L), summed probabilities of the truth by group and
+# pattern (G * P), how many captions these are, captions. Of all captions: with each task word, value, pattern, group.
+HELD_OUT = ("losses", "right", "pairs", "chances", "seen", "held out")
+CAPTIONS = ("with task", "with value", "with pattern", "with group")
 
 
 def dbac(model: Weight, human: Weight) -> Weight:
@@ -92,3 +98,31 @@ def pattern_weight(weighted: ArrayLike, captions: ArrayLike) -> np.ndarray:
     """w by the authors' code: (...) sums over captions of probability times ratio, and captions, to (...)."""
     with np.errstate(invalid="ignore"):
         return np.asarray(weighted) / np.asarray(captions)
+
+
+def side_weight(
+    sums: Mapping[str, np.ndarray], inverse: bool, variant: str = "DBAC", constant: bool = False
+) -> np.ndarray:
+    """w of one side by a variant (DBAC, DBAC_equations or DBAC_accuracy), (...).
+
+    sums: (..., W) by the names of HELD_OUT and CAPTIONS; shares are of the same sums. inverse: P(a) / P(t) (T->A) in
+    place of P(t) / P(a). constant: of an attacker that always gives the same, up to a factor that both sides share:
+    its quality is the same for every task word, so it is left out.
+    """
+    of_code = variant == "DBAC"
+    tasks, values = (sums[f"with {name}"] for name in (("pattern", "group") if of_code else ("task", "value")))
+    tasks, values = tasks[..., None, :], values[..., :, None]  # (..., 1, L) and (..., K, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.nan_to_num(values / tasks if inverse else tasks / values, nan=0.0, posinf=0.0)
+    if of_code:
+        chances = sums["seen" if constant else "chances"].reshape(ratio.shape)
+        return pattern_weight((chances * ratio).sum(axis=(-2, -1)), sums["held out"][..., 0])
+    pairs = sums["pairs"].reshape(ratio.shape)
+    captions = pairs.sum(axis=-2)
+    if constant:
+        quality = np.ones_like(captions)
+    elif variant == "DBAC_accuracy":
+        quality = accuracy(sums["right"], captions)
+    else:
+        quality = inverse_cross_entropy(sums["losses"], captions)
+    return pair_weight(quality, pairs, ratio)

@@ -24,20 +24,19 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from capbias_core.metrics.arguments import captions as texts
-from capbias_core.prepare import tokenize
-from capbias_core.prepare.tasks import encode
+from capbias_core.prepare.tokens import Tokens
 
 DRAWN = 10
 
 
 def vocabulary(captions: Iterable[str]) -> int:
     """How many different words these captions have."""
-    return len({word for caption in texts("captions", captions) for word in tokenize(caption)})
+    return len(Tokens.of(texts("captions", captions)).words)
 
 
 def vocabulary_10(captions: Iterable[str]) -> float:
     """Different words in ten of these captions, on average over all draws; nan for fewer than ten captions."""
-    shares = shares_of_ten(encode(texts("captions", captions)).words())
+    shares = shares_of_ten(Tokens.of(texts("captions", captions)).matrix())
     return float(shares.mean()) if len(shares) else float("nan")
 
 

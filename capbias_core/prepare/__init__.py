@@ -1,8 +1,7 @@
 """Pure and seeded: from captions as written to what an attacker reads, and which images it reads."""
 
-from capbias_core.prepare.align import align_captions, vocabulary
+from capbias_core.prepare.align import Alignment
 from capbias_core.prepare.derive import derive_labels, with_rule
-from capbias_core.prepare.mask import mask_tokens, masked_captions
 from capbias_core.prepare.split import (
     balanced_folds,
     balanced_split,
@@ -12,9 +11,11 @@ from capbias_core.prepare.split import (
     split_around,
 )
 from capbias_core.prepare.text import tokenize, tokens_with_spans
+from capbias_core.prepare.tokens import Tokens
 
 __all__ = [
-    "align_captions",
+    "Alignment",
+    "Tokens",
     "balanced_folds",
     "balanced_split",
     "child_seed",
@@ -22,10 +23,7 @@ __all__ = [
     "held_out_count",
     "image_split",
     "split_around",
-    "mask_tokens",
-    "masked_captions",
     "tokenize",
     "tokens_with_spans",
-    "vocabulary",
     "with_rule",
 ]

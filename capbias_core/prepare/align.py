@@ -6,12 +6,12 @@ the captioner uses, where its cosine distance is below delta, else `<unk>`. Spec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from itertools import chain
 
 import numpy as np
 
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import UNKNOWN_TOKEN, Vectors
 
 DELTA = 0.4
@@ -19,22 +19,46 @@ DELTA = 0.4
 ROWS = 4096
 
 
-def vocabulary(captions: Iterable[str]) -> frozenset[str]:
-    """The words of masked captions (tokens joined by a space)."""
-    return frozenset(" ".join(captions).split())
+@dataclass(frozen=True)
+class Alignment:
+    """How human words become the captioner's: words in `known` and special tokens stay, those in `near` become the
+    nearest known word, the others `<unk>`.
 
-
-def align_captions(captions: Iterable[str], known: frozenset[str], near: Mapping[str, str] | None = None) -> list[str]:
-    """Masked captions in which every word outside `known` is the word that `near` has for it, or `<unk>`.
-
-    near: empty for constant alignment. Special tokens stay.
-
-    >>> align_captions(["a <gender> with an ocarina"], frozenset("a an <gender> with".split()))
-    ['a <gender> with an <unk>']
-    >>> align_captions(["a <gender> on a seat"], frozenset("a on chair".split()), {"seat": "chair"})
-    ['a <gender> on a chair']
+    >>> alignment = Alignment(frozenset(["a", "on", "chair"]), {"seat": "chair"})
+    >>> alignment.captions(Tokens.of(["a <gender> on a red seat"]))[0]
+    'a <gender> on a <unk> chair'
     """
-    return Alignment(known, dict(near or {})).captions(captions)
+
+    known: frozenset[str]
+    near: dict[str, str] = field(default_factory=dict)
+
+    def word(self, word: str) -> str:
+        """What becomes of a word."""
+        return word if word in self.known or word.startswith("<") else self.near.get(word, UNKNOWN_TOKEN)
+
+    def captions(self, captions: Tokens) -> Tokens:
+        """Masked captions after alignment."""
+        return captions.mapped(map(self.word, captions.words))
+
+    def counts(self, captions: Tokens) -> np.ndarray:
+        """(n, 3) integers: the words of each masked caption, those that became a known word, those that became
+        `<unk>`."""
+        outside = np.array([word not in self.known and not word.startswith("<") for word in captions.words], dtype=bool)
+        near = np.array([word in self.near for word in captions.words], dtype=bool)
+        columns = (
+            np.bincount(captions.caption, chosen[captions.codes], len(captions))
+            for chosen in (np.ones(len(outside)), outside & near, outside & ~near)
+        )
+        return np.column_stack(list(columns)).astype(int)
+
+
+# (human words, known words) -> Alignment
+Aligner = Callable[[Collection[str], frozenset[str]], Alignment]
+
+
+def constant(words: Collection[str], known: frozenset[str]) -> Alignment:
+    """Each human word that is not known becomes `<unk>`."""
+    return Alignment(known)
 
 
 @dataclass(frozen=True)
@@ -83,69 +107,3 @@ def _unit(matrix: np.ndarray) -> np.ndarray:
     """(n, d) rows of length 1; a row of length 0 stays."""
     length = np.linalg.norm(matrix, axis=1, keepdims=True)
     return np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0)
-
-
-@dataclass(frozen=True)
-class Alignment:
-    """How the human words become the captioner's: words of `known` stay, those of `near` are substituted by a word,
-    the others become `<unk>`."""
-
-    known: frozenset[str]
-    near: dict[str, str] = field(default_factory=dict)
-
-    def captions(self, captions: Iterable[str]) -> list[str]:
-        """Masked captions after alignment."""
-        return next(aligned_lists(list(captions), [self]))
-
-    def word(self, word: str) -> str:
-        """What becomes of a word."""
-        return word if word in self.known or word.startswith("<") else self.near.get(word, UNKNOWN_TOKEN)
-
-    def counts(self, captions: Iterable[str]) -> np.ndarray:
-        """(n, 3) integers: the words of each masked caption, those substituted by a word, those that became `<unk>`."""
-        return np.array([self._counted(caption.split()) for caption in captions], dtype=int).reshape(-1, 3)
-
-    def _counted(self, words: list[str]) -> tuple[int, int, int]:
-        outside = [word for word in words if word not in self.known and not word.startswith("<")]
-        substituted = sum(word in self.near for word in outside)
-        return len(words), substituted, len(outside) - substituted
-
-
-def aligned_lists(captions: Sequence[str], alignments: Sequence[Alignment]) -> Iterator[list[str]]:
-    """Masked captions after each of some alignments, one list for each.
-
-    Alignments to the words of nearly the same captions treat nearly all words alike. So each caption is read once, and
-    then only those with a word that another alignment treats otherwise than the first.
-    """
-    split = [caption.split() for caption in captions]
-    words = frozenset(chain.from_iterable(split))
-    first, *others = alignments
-    table = {word: first.word(word) for word in words}
-    changed = {word for word, other in table.items() if other != word}
-    found = [
-        caption if changed.isdisjoint(own) else " ".join([table[word] for word in own])
-        for caption, own in zip(captions, split, strict=True)
-    ]
-    yield found
-    unsure = words.difference(frozenset.intersection(*(own.known for own in alignments)))  # the others all leave alone
-    if not any(own.near for own in alignments):  # and of these, what none knows is <unk> by all
-        unsure = unsure.intersection(chain.from_iterable(own.known for own in alignments))
-    rows_with: dict[str, list[int]] = {word: [] for word in unsure}
-    for row, own in enumerate(split) if others else ():
-        for word in unsure.intersection(own):
-            rows_with[word].append(row)
-    for other in others:
-        moved = {word: become for word in unsure if (become := other.word(word)) != table[word]}
-        theirs, own_table = found.copy(), table | moved
-        for row in set(chain.from_iterable(rows_with[word] for word in moved)):
-            theirs[row] = " ".join([own_table[word] for word in split[row]])
-        yield theirs
-
-
-# (human words, known words) -> Alignment
-Aligner = Callable[[Collection[str], frozenset[str]], Alignment]
-
-
-def constant(words: Collection[str], known: frozenset[str]) -> Alignment:
-    """Every human word outside the known ones becomes `<unk>`."""
-    return Alignment(known)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from capbias_core.prepare.mask import masked_captions
-from capbias_core.prepare.tasks import Encoded, encode
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attribute
 
 SHOWN_WORDS = 20
@@ -29,8 +28,8 @@ class Trial:
     examples: tuple[tuple[str, str], ...]
 
 
-def try_attribute(captions: Sequence[str], attribute: Attribute, encoded: Encoded | None = None) -> Trial:
-    """Count what the words of an attribute find in captions as written. encoded: their tokens, where they are kept.
+def try_attribute(captions: Sequence[str], attribute: Attribute, tokens: Tokens | None = None) -> Trial:
+    """Count what the words of an attribute find in captions as written. tokens: of the captions, if they are stored.
 
     >>> gender = Attribute("gender", "gender", ("Female", "Male"), {"Female": ("woman",), "Male": ("man",)}, "<g>")
     >>> trial = try_attribute(["A man.", "a woman and a man", "a dog"], gender)
@@ -39,11 +38,11 @@ def try_attribute(captions: Sequence[str], attribute: Attribute, encoded: Encode
     >>> trial.examples
     (('A man.', 'a <g>'), ('a woman and a man', 'a <g> and a <g>'))
     """
-    encoded = encoded or encode(captions)
-    by_value = encoded.with_any(attribute.value_words)
+    tokens = Tokens.of(captions) if tokens is None else tokens
+    by_value = tokens.with_any(attribute.value_words)
     values = np.asarray(by_value.sum(axis=1)).ravel()
-    words = sorted(attribute.masked_words & encoded.vocabulary.keys())
-    has_word = encoded.with_words(words).tocsc()
+    words = sorted(attribute.masked_words & tokens.vocabulary.keys())
+    has_word = tokens.with_any([[word] for word in words]).tocsc()
     counts = np.asarray(has_word.sum(axis=0)).ravel()
     order = np.argsort(-counts, kind="stable")[:SHOWN_WORDS]
     shown = dict.fromkeys(_first_with(has_word, place) for place in order[:SHOWN_EXAMPLES])
@@ -54,7 +53,7 @@ def try_attribute(captions: Sequence[str], attribute: Attribute, encoded: Encode
         several=int((values > 1).sum()),
         none=int((values == 0).sum()),
         words={words[place]: int(counts[place]) for place in order},
-        examples=tuple(zip(written, masked_captions(written, attribute), strict=True)),
+        examples=tuple(zip(written, Tokens.of(written).masked(attribute), strict=True)),
     )
 
 

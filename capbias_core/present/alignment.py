@@ -7,7 +7,7 @@ from html import escape
 
 import pandas as pd
 
-from capbias_core.aggregate.consistency import name_key
+from capbias_core.aggregate.comparison import name_key
 from capbias_core.analysis.alignment import ConstantAlignment
 from capbias_core.errors import need
 from capbias_core.present.colour import GREY, MEASURED

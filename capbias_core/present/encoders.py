@@ -12,8 +12,15 @@ from html import escape
 
 import pandas as pd
 
-from capbias_core.aggregate.consistency import name_key
-from capbias_core.aggregate.sensitivity import ABOVE, BELOW, LEAST_ENCODERS, OPEN, Sensitivity, ranks_by_encoder
+from capbias_core.aggregate.comparison import (
+    ABOVE,
+    BELOW,
+    LEAST_ENCODERS,
+    OPEN,
+    Sensitivity,
+    name_key,
+    ranks_by_encoder,
+)
 from capbias_core.analysis.consistency import CLEAR
 from capbias_core.analysis.encoders import Series
 from capbias_core.errors import need
@@ -299,7 +306,7 @@ def _bars(go, own: pd.DataFrame, name: str, colours, hatch: str):
         orientation="h",
         name=name,
         marker={"color": colours, "pattern": {"shape": hatch, "fillmode": "replace", "size": 6, "solidity": 0.5}},
-        text=[f"{value:.2f}" for value in own["value"]],
+        text=[f"{value:.2f}{' (bar cut)' if value > LARGEST_BAR else ''}" for value in own["value"]],
         textposition="outside",
         cliponaxis=False,
         offsetgroup=name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from capbias_core.aggregate.verdict import AMPLIFIES
+from capbias_core.aggregate.estimate import AMPLIFIES
 from capbias_core.analysis.read import attribute_of_run
 from capbias_core.attackers import attacker_entry
 from capbias_core.present.sentence import Answer, answer

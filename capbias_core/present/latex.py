@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from capbias_core.aggregate.estimate import VERDICTS
 from capbias_core.aggregate.variants import variants
-from capbias_core.aggregate.verdict import VERDICTS
 from capbias_core.present.sentence import intervals_over
 from capbias_core.present.table import LETTERS, scores_table, shown_letters
 from capbias_core.types import counted

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import erfc
 
-from capbias_core.aggregate.bootstrap import NORMAL
 from capbias_core.aggregate.ranking import ALPHA, holm
+from capbias_core.aggregate.resampling import NORMAL
 from capbias_core.analysis.objects import Ratios, beside_people, ratios
 from capbias_core.errors import need
 from capbias_core.measures import gender_score, object_cooccurrence

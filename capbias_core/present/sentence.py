@@ -11,10 +11,10 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.aggregate import IMAGES, REFITS, Ranking, provisional
-from capbias_core.aggregate.bootstrap import NO_WIDTH
+from capbias_core.aggregate.estimate import AMPLIFIES, INCONCLUSIVE, REDUCES
 from capbias_core.aggregate.ranking import LEAST_SHARED
+from capbias_core.aggregate.resampling import NO_WIDTH
 from capbias_core.aggregate.variants import variants
-from capbias_core.aggregate.verdict import AMPLIFIES, INCONCLUSIVE, REDUCES
 from capbias_core.attackers import AttackerEntry
 from capbias_core.measures import dbac
 from capbias_core.measures.registry import MEASURES, METRICS

@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate.trend import Trend, trend
+from capbias_core.aggregate.comparison import Trend, trend
 from capbias_core.analysis.tradeoff import PRINTED_R_SQUARED
 from capbias_core.errors import need
 from capbias_core.present.colour import GREY, MEASURED

@@ -87,7 +87,8 @@ def _check_free(workspace: Workspace, kind: str, name: str, collection: str) -> 
         what = "Captions loaded from" if kind == "captions" else "The photographs in"
         raise CapbiasError(
             f"{what} {shown(taken[name].source)} have the name {name!r} in {collection!r}.",
-            "Choose another name (--name)" + (", or delete those." if kind == "captions" else "."),
+            "Choose another name" + (", or delete those." if kind == "captions" else "."),
+            "name",
         )
 
 
@@ -98,7 +99,8 @@ def apart(specs: Sequence[RunSpec]) -> list[RunSpec]:
     if twice := [name for (_, name), count in counts.items() if count > 1]:
         raise CapbiasError(
             f"Several runs would make {', '.join(map(repr, twice))} and replace each other's.",
-            "Ask for one of them, or in a terminal name each (--name).",
+            "Ask for one of them, or name each.",
+            "name",
         )
     return list(specs)
 

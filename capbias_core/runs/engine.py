@@ -21,7 +21,7 @@ from capbias_core.errors import CapbiasError, need
 from capbias_core.runs.durations import expected
 from capbias_core.runs.local_workers import LocalWorkers, light_environments, light_slots, torch_environments
 from capbias_core.runs.run import add_later_metrics, execute, is_current, needs_workers
-from capbias_core.workspace.faults import WorkspaceError
+from capbias_core.workspace.catalogue import WorkspaceError
 from capbias_core.workspace.people import check_own, may_change
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES
+from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.places import checked_path
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings
 from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, METRICS, expand_metrics, measure_of

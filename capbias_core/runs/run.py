@@ -20,7 +20,7 @@ from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.measures.base import Job, Outcome, counts_of, estimates_of, of_images
 from capbias_core.measures.registry import MEASURES, METRICS
 from capbias_core.types import Attribute, Progress, silent
-from capbias_core.workspace.faults import Unavailable, WorkspaceError
+from capbias_core.workspace.catalogue import Unavailable, WorkspaceError
 from capbias_core.workspace.labels import labels_for
 from capbias_core.workspace.people import acting
 from capbias_core.workspace.spec import WITH_REFERENCES, RunSpec, attribute_from

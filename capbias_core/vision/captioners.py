@@ -95,7 +95,8 @@ class Captioner:
         if tried == 1:
             raise CapbiasError(
                 f"The memory of {self.device.type} is too small for this captioner, even for one photograph at a time.",
-                "Use fewer beams, a smaller captioner, or the CPU (--device cpu).",
+                "Use fewer beams, a smaller captioner, or the CPU.",
+                "device",
             )
         self.fits = tried // 2
         if self.device.type == "cuda":

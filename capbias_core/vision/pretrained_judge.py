@@ -81,7 +81,8 @@ class AskedJudge:
             if not np.isfinite(loss):
                 raise CapbiasError(
                     f"The captioner's loss is {loss} after {epoch + 1} epochs of training.",
-                    "Use it untrained (without --judge-epochs), or another one.",
+                    "Use it untrained, or another one.",
+                    "judge_epochs",
                 )
             if loss < lowest:
                 lowest, weights = loss, deepcopy(captioner.model.state_dict())

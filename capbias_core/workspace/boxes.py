@@ -1,21 +1,16 @@
-"""Boxes of photographs by a detector: computed once for a photograph and its weights, and kept as items.
-
-Detections are cached by file content: a photograph that was renamed or copied is not looked at again.
-"""
+"""Boxes of photographs by a detector: cached by the content of photograph and weights, and stored as items."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate.detection_agreement import Agreement, agreement
-from capbias_core.databases import kept_in
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
 from capbias_core.load.tables import object_texts
@@ -24,7 +19,7 @@ from capbias_core.vision.overlap import PERSON
 from capbias_core.vision.weights import Weights, file_digest, find_weights
 from capbias_core.workspace.models import register_model, resolve_model
 from capbias_core.workspace.objects import FOUND_BY, OBJECTS
-from capbias_core.workspace.photographs import file_digests
+from capbias_core.workspace.photographs import file_digests, workspace_cache
 from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Item, Workspace
 
@@ -32,43 +27,36 @@ BOXES = "boxes"  # the kind of item
 WEIGHTS = "weights"  # the folder of a workspace with weights that were downloaded
 BARE = "bare"  # the key in an item's details
 CONFIDENCE = 0.2  # boxes that a detector is less sure of are left out, as objects of the Gender Score are
-WAY = "square, floor 0.05"  # how photographs are read; changed when the boxes would be others
+VERSION = "square, floor 0.05"  # how photographs are read; changed when boxes would differ
 PICTURES_A_STEP, PIXELS_A_STEP = 16, 64_000_000
-ASKED_AT_ONCE = 400
-SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS boxes (picture TEXT, weights TEXT, way TEXT, boxes TEXT NOT NULL,"
-    " PRIMARY KEY (picture, weights, way)) WITHOUT ROWID"
-)
 
 
 def weights_option(
     workspace: Workspace, name: str | ModelReference | None, folder: Path | None = None
 ) -> ModelReference:
-    """What a run says of a detector: the name of its weights and the digest of the file; a reference is that already.
+    """The reference of a run to a detector: the name of its weights and the digest of the file.
 
-    name: a file, or a name that ultralytics knows; it is downloaded into `folder`, the workspace's `weights` unless
-    said. Raises CapbiasError if none is named, or it cannot be had.
+    name: a file, a name that ultralytics knows, which is downloaded into `folder` (by default the workspace's
+    `weights`), or a reference, which is returned. Raises CapbiasError if none is named or available.
     """
     if isinstance(name, dict):
         return name
     if not name:
-        raise CapbiasError(
-            "No detector is named.", "Name a file of weights, or one that ultralytics knows, with --weights."
-        )
-    found = find_weights(name, folder or workspace.folder / WEIGHTS)
-    return register_model(workspace, found.name, found.path, found.digest)
+        raise CapbiasError("No detector is named.", "Name a file of weights, or one that ultralytics knows.", "weights")
+    weights = find_weights(name, folder or workspace.folder / WEIGHTS)
+    return register_model(workspace, weights.name, weights.path, weights.digest)
 
 
 def weights_of(workspace: Workspace, option: ModelReference) -> Weights:
-    """The weights of a run. Raises CapbiasError if they are gone, or are others now."""
-    path = resolve_model(workspace, option, lambda place: file_digest(Path(place)))
+    """The weights of a run. Raises CapbiasError if they are missing or have changed."""
+    path = resolve_model(workspace, option, lambda path: file_digest(Path(path)))
     return Weights(option["name"], path, option["digest"])
 
 
 @dataclass(frozen=True)
 class Found:
-    """frame: boxes in BOX_COLUMNS, those of an image together, the surest first. read: the images that could be read.
-    refused: what is wrong with each of the others, by image. computed: images that the detector looked at just now."""
+    """Boxes of photographs. frame: in BOX_COLUMNS, by image, the surest first. read: the images that could be read.
+    refused: why the others could not, by image. computed: images that the detector processed just now."""
 
     frame: pd.DataFrame
     read: tuple[str, ...]
@@ -83,84 +71,52 @@ def boxes_of(
     confidence: float = CONFIDENCE,
     progress: Progress = silent,
 ) -> Found:
-    """The boxes of photographs by image, from what the workspace has and from the detector.
+    """The boxes of photographs by image, from the workspace's cache and from the detector.
 
     A photograph that cannot be read is left out, with the reason. progress is called before each step, which it may
-    stop by raising; what was found until then is kept. Raises CapbiasError for weights that cannot be loaded.
+    stop by raising; earlier steps stay in the cache. Raises CapbiasError for weights that cannot be loaded.
     """
-    work = _Work(workspace, weights, progress)
     digests = dict(zip(files, file_digests(workspace, list(files.values())), strict=True))
-    known = work.known(digests.values())
-    missing = {image: path for image, path in files.items() if digests[image] not in known}
+    keys = {image: f"boxes {digest} {weights.digest} {VERSION}" for image, digest in digests.items()}
+    with workspace_cache(workspace) as cache:
+        known = cache.get(key for image, key in keys.items() if digests[image])
+    missing = {image: path for image, path in files.items() if keys[image] not in known}
     refused: dict[str, CapbiasError] = {}
+    detector = None
     for pictures in _steps(missing, refused, progress):
-        boxes = dict(zip(pictures, work.detector.boxes(list(pictures.values())), strict=True))
-        fresh = {digests[image]: json.dumps(own.to_numpy().tolist()) for image, own in boxes.items()}
-        work.keep(fresh)
+        if detector is None:
+            from capbias_core.vision.detect import Detector
+
+            progress(0.0, f"loading {weights.name}")
+            detector = Detector(weights.path)
+        boxes = dict(zip(pictures, detector.boxes(list(pictures.values())), strict=True))
+        fresh = {keys[image]: json.dumps(frame.to_numpy().tolist()).encode() for image, frame in boxes.items()}
+        with workspace_cache(workspace) as cache, cache.locked():
+            cache.put(fresh)
         known |= fresh
     read = tuple(image for image in files if image not in refused)
-    rows = [(image, *row) for image in read for row in json.loads(known[digests[image]]) if row[1] >= confidence]
-    return Found(_frame(rows), read, refused, len(missing) - len(refused))
-
-
-def _frame(rows: Sequence[tuple]) -> pd.DataFrame:
+    rows = [(image, *row) for image in read for row in json.loads(known[keys[image]]) if row[1] >= confidence]
     frame = pd.DataFrame(rows, columns=list(BOX_COLUMNS))
-    return frame.astype({"image_id": "str", "object": "str"} | dict.fromkeys(BOX_COLUMNS[2:], float))
+    frame = frame.astype({"image_id": "str", "object": "str"} | dict.fromkeys(BOX_COLUMNS[2:], float))
+    return Found(frame, read, refused, len(missing) - len(refused))
 
 
 def _steps(files: Mapping[str, Path], refused: dict, progress: Progress) -> Iterator[dict[str, np.ndarray]]:
-    """Photographs read, a few at a time: 16 at most, fewer large ones. Those that cannot be read go to `refused`."""
+    """Photographs, a few at a time: 16 at most, fewer large ones. Unreadable ones go to `refused`."""
     pictures: dict[str, np.ndarray] = {}
-    for place, (image, path) in enumerate(files.items()):
-        progress(place / len(files), f"finding objects, {place:,} of {len(files):,} photographs")
+    for index, (image, path) in enumerate(files.items()):
+        progress(index / len(files), f"finding objects, {index:,} of {len(files):,} photographs")
         try:
             pictures[image] = read_photograph(path)
         except MissingExtra:
             raise
         except CapbiasError as error:
             refused[image] = error
-        if len(pictures) == PICTURES_A_STEP or sum(own.size for own in pictures.values()) // 3 >= PIXELS_A_STEP:
+        if len(pictures) == PICTURES_A_STEP or sum(each.size for each in pictures.values()) // 3 >= PIXELS_A_STEP:
             yield pictures
             pictures = {}
     if pictures:
         yield pictures
-
-
-class _Work:
-    """The boxes that the workspace has of these weights, and the detector, loaded when it is needed."""
-
-    def __init__(self, workspace: Workspace, weights: Weights, progress: Progress):
-        self.file, self.weights, self.progress = workspace.folder / "boxes.sqlite", weights, progress
-
-    @cached_property
-    def detector(self):
-        from capbias_core.vision.detect import Detector
-
-        self.progress(0.0, f"loading {self.weights.name}")
-        return Detector(self.weights.path)
-
-    def known(self, pictures) -> dict[str, str]:
-        """Boxes as JSON by the digest of their photograph."""
-        asked, found = sorted(set(pictures) - {""}), {}
-        with self._connection() as db:
-            for start in range(0, len(asked), ASKED_AT_ONCE):
-                part = asked[start : start + ASKED_AT_ONCE]
-                query = f"SELECT picture, boxes FROM boxes WHERE weights=? AND way=? AND picture IN ({_marks(part)})"
-                found |= dict(db.execute(query, (self.weights.digest, WAY, *part)).fetchall())
-        return found
-
-    def keep(self, boxes: dict[str, str]) -> None:
-        with self._connection() as db, db:
-            db.execute("BEGIN IMMEDIATE")
-            rows = [(picture, self.weights.digest, WAY, text) for picture, text in boxes.items()]
-            db.executemany("INSERT OR REPLACE INTO boxes VALUES (?, ?, ?, ?)", rows)
-
-    def _connection(self):
-        return kept_in(self.file, SCHEMA, "boxes", "its photographs are then looked at again")
-
-
-def _marks(values: Sequence) -> str:
-    return ", ".join("?" * len(values))
 
 
 def keep_boxes(
@@ -172,21 +128,23 @@ def keep_boxes(
     name: str,
     details: dict | None = None,
 ) -> Item:
-    """Keep boxes as an item, with `weights`, `digest`, `confidence` and `bare` (the images that were looked at and have
-    no box) among its details. option: what `weights_option` gave."""
+    """Store boxes as an item, with `weights`, `digest`, `confidence` and `bare` (images without a box) in its details.
+
+    option: from `weights_option`.
+    """
     bare = sorted(set(found.read) - set(found.frame["image_id"]))
-    own = {"weights": option["name"], "digest": option["digest"], "confidence": confidence, BARE: bare}
+    used = {"weights": option["name"], "digest": option["digest"], "confidence": confidence, BARE: bare}
     source = f"{option['name']}, confidence {confidence:g} and more"
-    return workspace.keep(BOXES, name, found.frame, collection, source, own | (details or {}))
+    return workspace.keep(BOXES, name, found.frame, collection, source, used | (details or {}))
 
 
 def images_of(workspace: Workspace, boxes: Item) -> list[str]:
-    """The images that were looked at for kept boxes, those without a box too."""
+    """The images that a detector processed for stored boxes, also those without a box."""
     return [*dict.fromkeys(workspace.frame(boxes.hash)["image_id"]), *boxes.details[BARE]]
 
 
 def keep_objects_of(workspace: Workspace, boxes: Item, name: str = "") -> Item:
-    """Keep what boxes show as the objects of images, with the detector's confidence, under the name of the boxes.
+    """Store the objects that boxes show, with the detector's confidence, under the name of the boxes.
 
     Objects that people annotated are never replaced. Raises CapbiasError if no photograph shows anything.
     """
@@ -205,14 +163,14 @@ def keep_objects_of(workspace: Workspace, boxes: Item, name: str = "") -> Item:
 
 
 def forget_objects_of(workspace: Workspace, boxes: Item) -> None:
-    """Forget the objects that earlier boxes of this name showed."""
+    """Delete the objects that earlier boxes of this name showed."""
     for item in workspace.items(OBJECTS, boxes.collection):
         if item.details.get(FOUND_BY) == boxes.name:
             workspace.delete(item)
 
 
 def agreement_of(workspace: Workspace, boxes: Item, segments: Item, name: str = PERSON) -> Agreement:
-    """How far kept boxes agree with kept outlines of the same photographs on objects of one class.
+    """The agreement of stored boxes with stored outlines of the same photographs on objects of one class.
 
     Raises CapbiasError if they have no photograph in common.
     """

@@ -1,20 +1,18 @@
-"""The tables of a workspace's catalogue, and the check that a file has them.
-
-SQLite's user_version holds the version of the tables. A file of another version is refused, and stays as it is.
-"""
+"""The SQLite file of a workspace: its tables, the check of their version, and its errors as sentences."""
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 from contextlib import closing
-from functools import cache
 from pathlib import Path
 
-from capbias_core.databases import prepare, to_read
+from capbias_core.databases import UNWRITABLE, code_of, prepare, to_read
 from capbias_core.errors import CapbiasError
 from capbias_core.whole_files import private_file
 
-VERSION = 5
+VERSION = 5  # of the tables, stored as SQLite's user_version
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS items (
   collection TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, hash TEXT NOT NULL, rows INTEGER NOT NULL,
@@ -37,55 +35,66 @@ CREATE TABLE IF NOT EXISTS derived (key TEXT PRIMARY KEY, data TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS arrays (
   run_id TEXT NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (run_id, name));
 """
+ANOTHER = "set CAPBIAS_HOME to another folder"
+SPACE_TO_OPEN = 2**16  # bytes that SQLite needs for the files beside a catalogue
+
+
+class WorkspaceError(CapbiasError):
+    """The workspace cannot be read or written."""
+
+
+class Unavailable(WorkspaceError):
+    """The disk is full, or another process keeps the workspace locked; later it may work."""
 
 
 def open_catalogue(file: Path) -> None:
-    """Make a catalogue that is not there yet, and check one that is, which is only read.
+    """Make a catalogue that does not exist, and check the version of an existing one, which is only read.
 
-    Raises CapbiasError for a file of another version or with other tables, sqlite3.Error and OSError where it cannot be
-    used.
+    Raises CapbiasError for a file of another version or program, sqlite3.Error and OSError if it cannot be used.
     """
-    if not file.exists():
-        _make(file)
-    with to_read(file) as db:
-        db.execute("BEGIN")  # one state of the file, while another process makes its tables
-        version, tables = db.execute("PRAGMA user_version").fetchone()[0], _tables(db)
-    if not tables:  # the process that made the file ended before it had any
-        _make(file)
-        return
-    wanted = _wanted()
-    faults = [f"no table {name}" for name in wanted if name not in tables]
-    for name in wanted.keys() & tables.keys():
-        faults += [f"no column {column} in {name}" for column in sorted(wanted[name] - tables[name])]
-        faults += [f"an unknown column {column} in {name}" for column in sorted(tables[name] - wanted[name])]
-    if version != VERSION and "items" in tables:
-        raise CapbiasError(
-            f"Another capbias wrote the workspace {file.parent} (tables {version}; this one reads {VERSION}).",
-            "Set CAPBIAS_HOME to another folder and import your files again, or use that version.",
-        )
-    if faults:
-        raise CapbiasError(
-            f"{file} is not a catalogue of capbias: it has {', '.join(faults)}.",
-            "Put back a copy of the file, or set CAPBIAS_HOME to another folder.",
-        )
-
-
-def _make(file: Path) -> None:
+    if file.exists():
+        with to_read(file) as db:
+            db.execute("BEGIN")  # one state of the file, while another process makes its tables
+            (version,) = db.execute("PRAGMA user_version").fetchone()
+            (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if tables and version != VERSION:
+            raise CapbiasError(
+                f"Another capbias, or another program, wrote {file} (version {version}; this one reads {VERSION}).",
+                f"Use that version, or {ANOTHER} and import your files again.",
+            )
+        if tables:
+            return
     with closing(sqlite3.connect(private_file(file), isolation_level=None)) as db:
         prepare(db, f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version={VERSION}; COMMIT;")
 
 
-def _tables(db: sqlite3.Connection) -> dict[str, set[str]]:
-    """The columns of each table."""
-    names = db.execute("SELECT name FROM sqlite_master WHERE type='table' AND name NOT LIKE 'sqlite%'").fetchall()
-    return {
-        name: {column for (column,) in db.execute("SELECT name FROM pragma_table_info(?)", (name,))}
-        for (name,) in names
-    }
-
-
-@cache
-def _wanted() -> dict[str, set[str]]:
-    with closing(sqlite3.connect(":memory:")) as db:
-        db.executescript(SCHEMA)
-        return _tables(db)
+def workspace_fault(database: Path, error: Exception, opened: bool) -> WorkspaceError:
+    """An error of SQLite or the system as a sentence. opened: the catalogue could be used before."""
+    folder, code = database.parent, code_of(error)
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return Unavailable(
+            f"Another process has kept the workspace {folder} locked for half a minute.",
+            "Repeat this; if that does not help, end the other process.",
+        )
+    full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or code == sqlite3.SQLITE_FULL
+    if not full and code in UNWRITABLE and folder.exists():  # SQLite does not always say that the disk is full
+        disk = os.statvfs(folder)
+        full = disk.f_bavail * disk.f_frsize < SPACE_TO_OPEN
+    if full:
+        return Unavailable(
+            f"The disk of the workspace {folder} has no space left.",
+            "Free some space and repeat this. What was stored before can be read.",
+        )
+    if opened and not database.exists():
+        return WorkspaceError(
+            f"The catalogue {database.name} of the workspace {folder} is gone.",
+            f"Put it back; or {ANOTHER} and start again.",
+        )
+    if code in UNWRITABLE or isinstance(error, OSError):
+        return WorkspaceError(
+            f"The workspace folder {folder} cannot be written ({error}).",
+            f"Allow writing, or {ANOTHER}. What is stored in it can be read.",
+        )
+    return WorkspaceError(
+        f"The catalogue {database} cannot be used ({error}).", f"Put back a copy of it, or {ANOTHER}."
+    )

@@ -1,4 +1,4 @@
-"""Which caption set was written under which condition: what was masked on the photographs, and by which captioner."""
+"""The captioner and condition (what was masked on the photographs) of each caption set."""
 
 from __future__ import annotations
 
@@ -25,30 +25,28 @@ SPELLED = {
     "object": "object",
     "both": "both",
 }
-
 _WHAT = "|".join(SPELLED).replace(" ", "[ _-]")
-
 _MASKED = re.compile(rf"(?:masked[ _-]+({_WHAT})|({_WHAT})[ _-]+masked)(?![a-z])", re.IGNORECASE)
 
 
 def suggested_condition(name: str) -> tuple[str, str]:
-    """Captioner and condition as the name of a file or set tells them; the whole name and `original` where it does not.
+    """Captioner and condition by the name of a file or set; the whole name and `original` if it says nothing.
 
     >>> suggested_condition("sat_masked_person"), suggested_condition("BLIP 2 (bounding box masked)")
     (('sat', 'person'), ('BLIP 2', 'box'))
     >>> suggested_condition("segment-masked_git"), suggested_condition("unmasked_both")
     (('git', 'segment'), ('unmasked_both', 'original'))
     """
-    found = _MASKED.search(name)
-    if not found or (found.start() and name[found.start() - 1].isalnum()):
+    match = _MASKED.search(name)
+    if not match or (match.start() and name[match.start() - 1].isalnum()):
         return name, ORIGINAL
-    captioner = " ".join(filter(None, (part.strip(" _-()[].,:") for part in name.split(found[0], 1))))
-    spelled = re.sub(r"[_-]", " ", (found[1] or found[2]).lower())
+    captioner = " ".join(filter(None, (part.strip(" _-()[].,:") for part in name.split(match[0], 1))))
+    spelled = re.sub(r"[_-]", " ", (match[1] or match[2]).lower())
     return captioner or name, SPELLED[spelled]
 
 
 def condition_details(name: str, captioner: str = "", condition: str = "") -> dict[str, str]:
-    """What is kept with a caption set: as named, else as its name suggests. Raises CapbiasError for an unknown one."""
+    """Details of a caption set: as given, else as its name suggests. Raises CapbiasError for an unknown condition."""
     suggested = suggested_condition(name)
     if condition and condition not in CONDITIONS:
         raise unknown_name("condition", condition, CONDITIONS)
@@ -56,59 +54,50 @@ def condition_details(name: str, captioner: str = "", condition: str = "") -> di
 
 
 def condition_of(item: Item) -> tuple[str, str]:
-    """Captioner and condition of a kept caption set."""
+    """Captioner and condition of a stored caption set."""
     return item.details.get(CAPTIONER, item.name), item.details.get(CONDITION, ORIGINAL)
 
 
-def left_out_as_masked(sets: Sequence[Item]) -> list[str]:
-    """Names of the caption sets of masked photographs, where `originals` leaves them out."""
-    whole = originals(sets)
-    return [item.name for item in sets if item.name not in whole and CUT not in item.details]
-
-
 def originals(sets: Sequence[Item]) -> list[str]:
-    """Names of the caption sets that nobody cut, of photographs that nothing is masked on, as captioners are compared
-    by; of all where all are of masked ones."""
+    """Names of the uncut caption sets of unmasked photographs, by which captioners are compared; of all uncut sets if
+    all are of masked photographs."""
     whole = [item for item in sets if CUT not in item.details]
     return [item.name for item in whole if condition_of(item)[1] == ORIGINAL] or [item.name for item in whole]
 
 
+def left_out_as_masked(sets: Sequence[Item]) -> list[str]:
+    """Names of the caption sets of masked photographs that `originals` leaves out."""
+    whole = originals(sets)
+    return [item.name for item in sets if item.name not in whole and CUT not in item.details]
+
+
 def describe(workspace: Workspace, item: Item, captioner: str, condition: str) -> Item:
-    """Say anew which captioner wrote a kept set, and under which condition. What was measured of it stays."""
+    """Store another captioner or condition with a caption set. What was measured of it stays."""
     details = item.details | condition_details(item.name, captioner, condition)
     frame = workspace.frame(item.hash)
     return workspace.keep(item.kind, item.name, frame, item.collection, item.source, details)
 
 
 def all_sets(workspace: Workspace, collection: str) -> dict[str, dict[str, list[Item]]]:
-    """Every set of each captioner by condition, the newest first, in the order of CONDITIONS; captioners with most
+    """The sets of each captioner by condition, the newest first, in the order of CONDITIONS; captioners with most
     conditions first."""
-    found: dict[str, dict[str, list[Item]]] = {}
+    by_captioner: dict[str, dict[str, list[Item]]] = {}
     for item in workspace.items("captions", collection):
-        if CUT in item.details:
-            continue
-        captioner, condition = condition_of(item)
-        found.setdefault(captioner, {}).setdefault(condition, []).insert(0, item)
-    ordered = {name: {key: own[key] for key in CONDITIONS if key in own} for name, own in found.items()}
+        if CUT not in item.details:
+            captioner, condition = condition_of(item)
+            by_captioner.setdefault(captioner, {}).setdefault(condition, []).insert(0, item)
+    ordered = {name: {key: sets[key] for key in CONDITIONS if key in sets} for name, sets in by_captioner.items()}
     return dict(sorted(ordered.items(), key=lambda pair: -len(pair[1])))
 
 
 def condition_sets(workspace: Workspace, collection: str, chosen: Sequence[str] = ()) -> dict[str, dict[str, Item]]:
     """One set of each captioner and condition, in the order of `all_sets`.
 
-    chosen: names of sets that count where a captioner has several of one condition; where none is chosen the newest
-    does. Raises CapbiasError for a name that no set has, and for two of one captioner and condition.
+    chosen: names of sets to use if a captioner has several of one condition, by default the newest. Raises CapbiasError
+    for an unknown name, and for two of one captioner and condition.
     """
-    every = all_sets(workspace, collection)
-    _check_chosen(every, chosen)
-    return {
-        captioner: {key: next((own for own in items if own.name in chosen), items[0]) for key, items in sets.items()}
-        for captioner, sets in every.items()
-    }
-
-
-def _check_chosen(every: dict[str, dict[str, list[Item]]], chosen: Sequence[str]) -> None:
-    groups = [[item.name for item in items] for sets in every.values() for items in sets.values()]
+    by_captioner = all_sets(workspace, collection)
+    groups = [[item.name for item in items] for sets in by_captioner.values() for items in sets.values()]
     known = [name for group in groups for name in group]
     for name in chosen:
         if name not in known:
@@ -118,27 +107,28 @@ def _check_chosen(every: dict[str, dict[str, list[Item]]], chosen: Sequence[str]
             raise CapbiasError(
                 f"The sets {' and '.join(both)} are of the same captioner and condition.", "Leave all but one out."
             )
+    return {
+        captioner: {key: next((item for item in items if item.name in chosen), items[0]) for key, items in sets.items()}
+        for captioner, sets in by_captioner.items()
+    }
 
 
 def sets_of(workspace: Workspace, collection: str, captioner: str, chosen: Sequence[str] = ()) -> dict[str, Item]:
-    """One set of a captioner by condition, as `condition_sets` says. Raises CapbiasError for an unknown captioner."""
-    found = condition_sets(workspace, collection, chosen)
-    if captioner not in found:
-        raise unknown_name("captioner", captioner, found)
-    return found[captioner]
+    """One set of a captioner by condition, as in `condition_sets`. Raises CapbiasError for an unknown captioner."""
+    sets = condition_sets(workspace, collection, chosen)
+    if captioner not in sets:
+        raise unknown_name("captioner", captioner, sets)
+    return sets[captioner]
 
 
 def taken_of_several(
     workspace: Workspace, collection: str, captioner: str, chosen: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """A line on each condition of which a captioner has several sets: which one counts, and which do not.
-
-    `segment: sat_blurred is taken, not sat_grey`
-    """
+    """A line on each condition of which a captioner has several sets: `segment: sat_blurred is taken, not sat_grey`."""
     taken = sets_of(workspace, collection, captioner, chosen)
-    return tuple(
-        f"{condition}: {taken[condition].name} is taken, not "
-        + " or ".join(item.name for item in items if item.name != taken[condition].name)
-        for condition, items in all_sets(workspace, collection)[captioner].items()
-        if len(items) > 1
-    )
+    lines = []
+    for condition, items in all_sets(workspace, collection)[captioner].items():
+        others = [item.name for item in items if item.name != taken[condition].name]
+        if others:
+            lines.append(f"{condition}: {taken[condition].name} is taken, not {' or '.join(others)}")
+    return tuple(lines)

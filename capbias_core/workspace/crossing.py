@@ -1,4 +1,4 @@
-"""Groups that cross: the labels of two attributes of a collection as one table of cells."""
+"""Combined attributes: the labels of two attributes of a collection as one table of cells."""
 
 from __future__ import annotations
 
@@ -6,18 +6,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from capbias_core.errors import unknown_name
 from capbias_core.prepare.cross import LEAST, cells, cross_labels, crossed, crossed_name
 from capbias_core.types import Attribute
 from capbias_core.workspace.ingest import LONGEST_NAME
-from capbias_core.workspace.labels import (
-    attributes_in,
-    keep_attributes,
-    labels_in,
-    mapping_details,
-    table_with,
-    tables_with,
-)
+from capbias_core.workspace.labels import keep_attributes, labels_in, mapping_details, table_with, tables_with
 from capbias_core.workspace.store import Item, Workspace
 
 
@@ -48,34 +40,27 @@ class Crossing:
 
 
 def cross(workspace: Workspace, collection: str, first: str, second: str, table: str = "") -> Crossing:
-    """Two attributes that tables of a collection hold, each by the named table, else by `table_with`. Nothing is kept.
+    """Two attributes of a collection, each by the named table of labels, else by `table_with`. Nothing is stored.
 
-    Raises CapbiasError where no table holds one of them.
+    Raises CapbiasError if no table holds one of them.
     """
     tables = workspace.items("attributes", collection)
-    chosen = [_table(tables, name, table) for name in (first, second)]
+    chosen = [
+        next((item for item in tables_with(tables, name) if item.name == table), None) or table_with(tables, name)
+        for name in (first, second)
+    ]
     one, other = (labels_in(workspace, item, name) for item, name in zip(chosen, (first, second), strict=True))
     both = cross_labels(one.values, other.values)
-    counted = both.value_counts().to_dict()
-    counts = {cell: int(counted.get(cell, 0)) for cell in cells(one.attribute, other.attribute)}
-    name = crossed_name(first, second)
-    frame = pd.DataFrame({"image_id": both.index.to_numpy(dtype=object), name: both.to_numpy(dtype=object)})
-    return Crossing(
-        (one.attribute, other.attribute), frame, counts, f"{first} of {chosen[0].name} x {second} of {chosen[1].name}"
-    )
-
-
-def _table(tables: list[Item], name: str, table: str) -> Item:
-    """The table of an attribute's labels."""
-    holding = tables_with(tables, name)
-    if not holding:
-        raise unknown_name("attribute", name, attributes_in(tables))
-    return next((item for item in holding if item.name == table), None) or table_with(holding, name)
+    images = both.value_counts().to_dict()
+    counts = {cell: int(images.get(cell, 0)) for cell in cells(one.attribute, other.attribute)}
+    frame = {"image_id": both.index.to_numpy(dtype=object), crossed_name(first, second): both.to_numpy(dtype=object)}
+    source = f"{first} of {chosen[0].name} x {second} of {chosen[1].name}"
+    return Crossing((one.attribute, other.attribute), pd.DataFrame(frame), counts, source)
 
 
 def keep_crossed(workspace: Workspace, collection: str, crossing: Crossing) -> Item:
-    """Keep the cells as a table of labels; images of cells that are left out have no label. Raises CapbiasError where
-    fewer than two cells are large enough."""
+    """Store the cells as a table of labels, without the cells that are left out. Raises CapbiasError if fewer than two
+    cells are large enough."""
     attribute = crossed(*crossing.sides, crossing.counts)
     mapping = {cell: cell if cell in attribute.values else None for cell, count in crossing.counts.items() if count}
     details = {attribute.name: mapping_details(attribute, attribute.name, mapping)}

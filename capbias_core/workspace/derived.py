@@ -44,7 +44,7 @@ class Derived:
 
 
 def derivable(name: str, folder: Path | None = None) -> Attribute | None:
-    """The attribute of this name if human captions can give its labels. folder: the user's own attributes."""
+    """The attribute of this name if human captions can give its labels. folder: of attributes that users defined."""
     attribute = get_attribute(name, folder) if name in known_attributes(folder) or name.endswith(".toml") else None
     return attribute if attribute and attribute.derived else None
 

@@ -1,4 +1,4 @@
-"""The one way in: files become parts of a collection. Detect, parse, report, decide, store.
+"""Files become parts of a collection: detect, parse, report, decide, store.
 
 Pages, commands, the Python API, plans and bundles all call `preview` and `store`, or `ingest`, which does both.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,35 +16,19 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load import (
-    BOXES,
-    CAPTIONS,
-    LABELS,
-    OBJECTS,
-    REFERENCES,
-    SEGMENTS,
-    TITLES,
-    ImportReport,
-    Reading,
-    read_file,
-    read_records,
-    report_attributes,
-    report_boxes,
-    report_captions,
-    report_objects,
-    report_segments,
-    unknown_format,
-)
 from capbias_core.load.archives import unpacked
 from capbias_core.load.joining import join_ids, joined
+from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.places import checked_path
+from capbias_core.load.read import TITLES, Reading, read_file, read_records, unknown_format
+from capbias_core.load.report import PHOTOGRAPHS, ImportReport, report_table
 from capbias_core.resources import DEMO_FOLDER
-from capbias_core.types import Table, counted
+from capbias_core.types import counted
 from capbias_core.workspace.conditions import condition_details
 from capbias_core.workspace.labels import keep_attributes, resolve_attributes
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.photographs import keep_images
-from capbias_core.workspace.store import Item, Workspace, checked_name, content_hash, suggested_name
+from capbias_core.workspace.store import Item, Workspace, checked_name, content_hash, images_in, suggested_name
 from capbias_core.workspace.tokens import keep_tokens
 from capbias_core.workspace.vectors import look_up_new_words
 
@@ -67,7 +51,7 @@ COMPARED_WITH = {
 
 @dataclass(frozen=True)
 class File:
-    """A file, table or list that a user brings, with what they say about it.
+    """A file, table or list that a user brings, with their choices.
 
     source: a path, or a table, list or dict of Python. kind: what it holds, '' to detect it. name: of the item, '' for
     the file's name. columns: names for "image_id" and "caption". sets: what several captions of an image are, one of
@@ -89,7 +73,7 @@ class File:
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return self.source.name if isinstance(self.source, Path) else f"the {self.name or self.kind or 'table'}"
 
     @property
@@ -144,7 +128,8 @@ class Part:
 def ingest(workspace: Workspace, collection: str, files: Sequence[File], folder: Path | None = None) -> list[Item]:
     """Read files and store them in a collection. Labels without a mapping get the attributes that are recognised.
 
-    folder: the user's own attributes. Raises CapbiasError, and stores nothing, if a file cannot be read or stored.
+    folder: of attributes that users defined. Raises CapbiasError, and stores nothing, if a file cannot be read or
+    stored.
     """
     parts = preview(files, held_by(workspace, collection))
     for part in parts:
@@ -182,8 +167,8 @@ def read_limited(path: Path, *given: Any) -> list[Reading]:
 def expand(given: Sequence[str | os.PathLike], folder: Path, tell: Callable[[str], None]) -> list[Path]:
     """Paths with the files of archives in their place, unpacked into an empty folder.
 
-    A file of an archive in no known format, such as a readme, is left out and told. Raises CapbiasError for an archive
-    with nothing else in it.
+    A file of an archive in no known format, such as a readme, is left out, and `tell` gets a line about it. Raises
+    CapbiasError for an archive with nothing else in it.
     """
     result: list[Path] = []
     for number, path in enumerate(map(checked_path, given)):
@@ -191,12 +176,12 @@ def expand(given: Sequence[str | os.PathLike], folder: Path, tell: Callable[[str
         if inside == [path]:
             result.append(path)
             continue
-        errors = {own: error for own in inside if (error := within_limits(own.name, unknown_format, own))}
+        errors = {file: error for file in inside if (error := within_limits(file.name, unknown_format, file))}
         if len(errors) == len(inside):
             raise errors[inside[0]]
-        result += [own for own in inside if own not in errors]
+        result += [file for file in inside if file not in errors]
         if errors:
-            tell(f"{path.name}: left out {', '.join(own.name for own in errors)}, in no known format")
+            tell(f"{path.name}: left out {', '.join(file.name for file in errors)}, in no known format")
     return result
 
 
@@ -206,27 +191,43 @@ def preview(files: Sequence[File], held: Held | None = None, read: Read = read_l
     read: reads a path; pages pass one that remembers. Raises CapbiasError for a column that no file has.
     """
     held = held or Held()
-    readings = [(file, own) for file in files for own in _readings(file, held, read)]
+    parts = [Part(file, reading) for file in files for reading in _read(file, held, read)]
     for role, column in {pair for file in files for pair in file.columns.items()}:
-        if not any(column in own.columns for _, own in readings) and not all(own.error for _, own in readings):
-            names = ", ".join(dict.fromkeys(name for _, own in readings for name in own.columns))
+        readable = not all(part.reading.error for part in parts)
+        if readable and not any(column in part.reading.columns for part in parts):
+            names = ", ".join(dict.fromkeys(name for part in parts for name in part.reading.columns))
             flag = f"--{role.replace('_', '-')}-column"
             raise CapbiasError(f"No file has the column {column!r} ({flag}).", f"Known: {names}.")
-    readings = _join_images(_join_rows(readings, held), held)
+    parts = _join_images(_join_rows(parts, held), held)
     known = {kind: set(images) for kind, images in held.images.items()}
-    for _, own in readings:
-        if own.table is not None:
-            known.setdefault(own.kind, set()).update(own.table.frame["image_id"])
-    parts = [_part(file, own, held, known) for file, own in readings]
-    return _choose_references([replace(part, known=_shared(part, parts, held)) for part in parts], held)
+    for part in parts:
+        known.setdefault(part.kind, set()).update(part.images)
+    # Human captions beside a model's are wanted only for images that have none elsewhere.
+    captioned = set(held.images.get(REFERENCES, ()))
+    captioned = captioned.union(*(part.images for part in parts if part.kind == REFERENCES and not part.reading.second))
+    result = []
+    for part in parts:
+        report, wanted = None, True
+        if part.reading.table is not None:
+            others = {**known, PHOTOGRAPHS: held.images.get(PHOTOGRAPHS, ())}
+            report = report_table(part.reading.table, part.kind, part.file.title, others)
+        if part.reading.second and part.kind == REFERENCES:
+            wanted = not part.images <= captioned
+            captioned |= part.images
+        kinds = COMPARED_WITH.get(part.kind, ())
+        sides = [other.images for other in parts if other is not part and other.kind in kinds and other.images]
+        sides += [held.images[kind] for kind in kinds if held.images.get(kind)]
+        shared = len(part.images.intersection(set().union(*sides))) if sides and part.images else None
+        result.append(replace(part, report=report, wanted=wanted, known=shared))
+    return result
 
 
-def _readings(file: File, held: Held, read: Read) -> list[Reading]:
-    """What one file holds. One that cannot be read is a reading with the error in it."""
+def _read(file: File, held: Held, read: Read) -> list[Reading]:
+    """What one file holds. If it cannot be read, a reading with the error."""
     try:
         if not isinstance(file.source, Path):
             return read_records(file.source, file.title, file.kind, file.columns, file.several)
-        wanted = next((held.images[kind] for kind in ("images", LABELS, CAPTIONS) if held.images.get(kind)), None)
+        wanted = next((held.images[kind] for kind in (PHOTOGRAPHS, LABELS, CAPTIONS) if held.images.get(kind)), None)
         path = checked_path(file.source)
         large = path.is_file() and path.stat().st_size > LARGE_FILE
         return read(path, file.kind, dict(file.columns), file.several, sorted(wanted) if large and wanted else None)
@@ -234,119 +235,57 @@ def _readings(file: File, held: Held, read: Read) -> list[Reading]:
         return [Reading(file.kind, error=error)]
 
 
-def _join_rows(readings: list[tuple[File, Reading]], held: Held) -> list[tuple[File, Reading]]:
-    """Captions known only by their row get the image ids of human captions at hand with the same text."""
-    human = [own.table.frame for _, own in readings if own.kind == REFERENCES and own.table and not own.by_rows]
-    human += [held.references] if held.references is not None else []
-    if not human:
-        return readings
-    beside = {id(file): own.table for file, own in readings if own.kind == REFERENCES and own.by_rows and own.table}
-    result = []
-    for file, own in readings:
-        if own.by_rows and own.kind == CAPTIONS and own.table and id(file) in beside:
+def _join_rows(parts: list[Part], held: Held) -> list[Part]:
+    """Captions known only by their row get the image IDs of human captions with the same text, from other files and
+    the collection; human captions by row are then left out."""
+    human = [part.frame for part in parts if part.kind == REFERENCES and not part.reading.by_rows]
+    human = [frame for frame in [*human, held.references] if frame is not None]
+    beside = {id(part.file): part for part in parts if part.kind == REFERENCES and part.reading.by_rows and part.images}
+    if not human or not beside:
+        return parts
+    result, with_ids = [], set()
+    for part in parts:
+        rows, table = beside.get(id(part.file)), part.reading.table
+        if rows is not None and rows.frame is not None and part.kind == CAPTIONS and table and part.reading.by_rows:
             try:
-                table = joined(own.table, beside[id(file)].frame, pd.concat(human), file.title)
-                own = replace(own, table=table)
+                table = joined(table, rows.frame, pd.concat(human), part.file.title)
+                part = Part(part.file, replace(part.reading, table=table))
             except CapbiasError as error:
-                own = replace(own, table=None, error=error)
-        result.append((file, own))
-    # Human captions by row are not needed beside captions that got ids from others.
-    with_ids = {
-        id(file)
-        for file, own in result
-        if own.kind == CAPTIONS
-        and own.table
-        and id(file) in beside
-        and not set(own.table.frame["image_id"]) & set(beside[id(file)].frame["image_id"])
-    }
+                part = Part(part.file, replace(part.reading, table=None, error=error))
+            if part.images and not part.images & rows.images:
+                with_ids.add(id(part.file))
+        result.append(part)
     return [
-        (file, own) for file, own in result if not (own.by_rows and own.kind == REFERENCES and id(file) in with_ids)
+        part for part in result if not (part.reading.by_rows and part.kind == REFERENCES and id(part.file) in with_ids)
     ]
 
 
-def _join_images(readings: list[tuple[File, Reading]], held: Held) -> list[tuple[File, Reading]]:
-    """Ids that name the same images in another way become those of the collection, labels or references."""
-    anchor, names = _anchor(readings, held)
-    if not anchor:
-        return readings
+def _join_images(parts: list[Part], held: Held) -> list[Part]:
+    """IDs that name the same images in another way become the IDs of the collection, labels or references."""
+    kinds = (LABELS, REFERENCES, CAPTIONS)
+    images: frozenset[str] = frozenset().union(*(held.images.get(kind, ()) for kind in kinds))
+    images = images or next(
+        (part.images for kind in kinds for part in parts if part.kind == kind and part.images), images
+    )
+    if not images:
+        return parts
+    same = [part for part in parts if part.frame is not None and part.images <= images]
+    names = {image: name for part in same for image, name in part.reading.image_names.items()}
     result = []
-    for file, own in readings:
-        images = dict.fromkeys(own.table.frame["image_id"]) if own.table is not None else {}
-        # File names decide even if some ids are equal: numbers of two files may be equal by chance.
-        if images and (own.image_names or names or anchor.isdisjoint(images)):
-            joined_ids = join_ids(images, anchor, own.image_names, names)
-            if joined_ids.mapping:
-                own = replace(own, table=_renamed(own.table, joined_ids.mapping, joined_ids.how))
-            elif joined_ids.near:
-                own = replace(own, near=joined_ids.near)
-        result.append((file, own))
+    for part in parts:
+        reading, table = part.reading, part.reading.table
+        # File names decide even if some IDs are equal: numbers of two files may be equal by chance.
+        if table is not None and (reading.image_names or names or images.isdisjoint(part.images)):
+            joint = join_ids(table.frame["image_id"], images, reading.image_names, names)
+            if joint.mapping:
+                column = table.frame["image_id"].map(lambda image, to=joint.mapping: to.get(image, image))
+                table = replace(table, frame=table.frame.assign(image_id=column), notes=(*table.notes, joint.how))
+            part = Part(part.file, replace(reading, table=table, near="" if joint.mapping else joint.near))
+        result.append(part)
     return result
 
 
-def _anchor(readings: Iterable[tuple[File, Reading]], held: Held) -> tuple[set[str], dict[str, str]]:
-    """The image ids that others are joined to, and their file names, if a file with the same ids lists them."""
-    images = set().union(*(held.images.get(kind, ()) for kind in (LABELS, REFERENCES, CAPTIONS)))
-    tables = [(own.kind, own) for _, own in readings if own.table is not None]
-    if not images:
-        for kind in (LABELS, REFERENCES, CAPTIONS):
-            images = next((set(own.table.frame["image_id"]) for of, own in tables if of == kind and own.table), set())
-            if images:
-                break
-    same = [own for _, own in tables if own.table is not None and images.issuperset(own.table.frame["image_id"])]
-    return images, {image: name for own in same for image, name in own.image_names.items()}
-
-
-def _renamed(table: Table | None, mapping: Mapping[str, str], how: str) -> Table:
-    assert table is not None
-    frame = table.frame.assign(image_id=table.frame["image_id"].map(lambda image: mapping.get(image, image)))
-    return replace(table, frame=frame, notes=(*table.notes, how))
-
-
-# report
-
-
-def _part(file: File, reading: Reading, held: Held, known: Mapping[str, set[str]]) -> Part:
-    """A reading with its report."""
-    table, kind, name = reading.table, reading.kind, file.title
-    if table is None:
-        return Part(file, reading)
-    of = {other: images for other, images in known.items() if images}
-    if kind in (CAPTIONS, REFERENCES):
-        human = None if kind == REFERENCES else of.get(REFERENCES)
-        written = "reference" if kind == REFERENCES else "generated"
-        report = report_captions(table, name, of.get(LABELS), human, written)
-    elif kind == LABELS:
-        report = report_attributes(table, name, of.get(CAPTIONS))
-    elif kind == SEGMENTS:
-        report = report_segments(table, name, held.images.get("images"))
-    elif kind == BOXES:
-        report = report_boxes(table, name)
-    else:
-        report = report_objects(table, name, of.get(LABELS))
-    return Part(file, reading, report)
-
-
-def _shared(part: Part, parts: Sequence[Part], held: Held) -> int | None:
-    kinds = COMPARED_WITH.get(part.kind, ())
-    known = [other.images for other in parts if other is not part and other.kind in kinds and other.images]
-    known += [held.images[kind] for kind in kinds if held.images.get(kind)]
-    return len(part.images.intersection(set().union(*known))) if known and part.images else None
-
-
 # decide
-
-
-def _choose_references(parts: Sequence[Part], held: Held) -> list[Part]:
-    """Human captions beside a model's are wanted only for images that have none elsewhere."""
-    known = set(held.images.get(REFERENCES, ()))
-    known = known.union(*(part.images for part in parts if part.kind == REFERENCES and not part.reading.second))
-    chosen = []
-    for part in parts:
-        if part.reading.second and part.kind == REFERENCES:
-            part = replace(part, wanted=not part.images <= known)
-            known |= part.images
-        chosen.append(part)
-    return chosen
 
 
 def with_mapping(
@@ -358,7 +297,7 @@ def with_mapping(
     """A table of labels with the mapping of its columns; any other part as it is.
 
     asked: attributes as NAME or NAME=COLUMN, by default those that are recognised. overrides: attribute -> {raw label:
-    value, or None to drop it}. folder: the user's own attributes. Raises CapbiasError if a column cannot be mapped.
+    value, or None to drop it}. folder: of users' attributes. Raises CapbiasError if a column cannot be mapped.
     """
     if part.kind != LABELS or part.frame is None or part.file.mapping:
         return part
@@ -373,12 +312,12 @@ def caption_sets(part: Part) -> dict[str, pd.DataFrame]:
     name, sets, frame, table = part.file.item_name, part.file.sets, part.frame, part.reading.table
     assert frame is not None and table is not None
     if sets not in SETS:
-        raise unknown_name("--sets", sets, SETS)
+        raise unknown_name("choice of sets", sets, SETS)
     if part.kind != CAPTIONS or sets == SAMPLES:
         return {name: frame}
     if sets == BY_PROMPT and not table.prompts:
         raise CapbiasError(
-            f"{part.file.title} has no column with two or more prompts.", "Use --sets samples or --sets each."
+            f"{part.file.title} has no column with two or more prompts.", "Choose samples or each.", "sets"
         )
     number = frame["caption_index"].to_numpy() if sets == EACH else pd.factorize(pd.Series(table.prompts))[0]
     stem = name if sets == EACH else f"{name} prompt"
@@ -392,46 +331,47 @@ def caption_sets(part: Part) -> dict[str, pd.DataFrame]:
 
 def frames_of(part: Part) -> list[tuple[str, pd.DataFrame, dict]]:
     """What a part is stored as: name, frame and details of each item."""
-    assert part.frame is not None
-    file, frame = part.file, part.frame
-    if part.kind != LABELS:
-        warnings = part.reading.table.warnings if part.reading.table else ()
-        details: dict[str, Any] = {WARNINGS: list(warnings)} if warnings else {}
-        if part.kind != CAPTIONS:
-            return [(file.item_name, frame, details)]
-        details["trained_on_references"] = file.trained
-        return [
-            (name, own, details | condition_details(name, file.captioner, file.condition))
-            for name, own in caption_sets(part).items()
-        ]
-    if not file.mapping:
-        raise CapbiasError(
-            f"No column of {file.title} is mapped to a protected attribute.", "Name one with --attribute NAME=COLUMN."
-        )
-    # Several columns of one attribute are labels by several annotators: a table each, so that they can be compared.
-    counts = Counter(own["attribute"]["name"] for own in file.mapping)
-    alone = {own["attribute"]["name"]: own for own in file.mapping if counts[own["attribute"]["name"]] == 1}
-    tables = [(file.item_name, frame, {"attributes": alone})] if alone else []
-    for own in file.mapping:
-        if counts[attribute := own["attribute"]["name"]] > 1:
-            name = f"{file.item_name} {own['column']}"[:LONGEST_NAME].strip()
-            tables.append((name, frame, {"attributes": {attribute: own}}))
-    return tables
+    file, frame, table = part.file, part.frame, part.reading.table
+    assert frame is not None and table is not None
+    if part.kind == LABELS:
+        if not file.mapping:
+            raise CapbiasError(
+                f"No column of {file.title} is mapped to a protected attribute.",
+                "Name one, as NAME=COLUMN.",
+                "attribute",
+            )
+        # Several columns of one attribute are labels by several annotators: a table each, so that they can be compared.
+        counts = Counter(entry["attribute"]["name"] for entry in file.mapping)
+        alone, tables = {}, []
+        for entry in file.mapping:
+            attribute = entry["attribute"]["name"]
+            if counts[attribute] == 1:
+                alone[attribute] = entry
+            else:
+                name = f"{file.item_name} {entry['column']}"[:LONGEST_NAME].strip()
+                tables.append((name, frame, {"attributes": {attribute: entry}}))
+        return [*([(file.item_name, frame, {"attributes": alone})] if alone else []), *tables]
+    details: dict[str, Any] = {WARNINGS: list(table.warnings)} if table.warnings else {}
+    if part.kind != CAPTIONS:
+        return [(file.item_name, frame, details)]
+    details["trained_on_references"] = file.trained
+    return [
+        (name, rows, details | condition_details(name, file.captioner, file.condition))
+        for name, rows in caption_sets(part).items()
+    ]
 
 
 def name_conflicts(parts: Sequence[Part]) -> list[str]:
     """Names that several parts of one kind would have, so that the last would replace the others."""
-    names = Counter((part.kind, name) for part in parts if part.frame is not None for name in caption_sets(part))
+    names = Counter((part.kind, name) for part in parts if part.images for name in caption_sets(part))
     return [name for (_, name), count in names.items() if count > 1]
 
 
 def replaced_items(workspace: Workspace, collection: str, parts: Sequence[Part]) -> list[Item]:
     """Items of other content that parts would replace, so that their results would go."""
     items = {(item.kind, item.name): item for item in workspace.items(collection=collection)}
-    new = {
-        (part.kind, name): own for part in parts if part.frame is not None for name, own in caption_sets(part).items()
-    }
-    return [items[key] for key, own in new.items() if key in items and items[key].hash != content_hash(own)]
+    new = {(part.kind, name): rows for part in parts if part.images for name, rows in caption_sets(part).items()}
+    return [items[key] for key, rows in new.items() if key in items and items[key].hash != content_hash(rows)]
 
 
 # store
@@ -457,8 +397,8 @@ def store(workspace: Workspace, collection: str, parts: Sequence[Part], source: 
             items.append(keep_attributes(workspace, frame, name, collection, origin, details["attributes"]))
             continue
         held = {item.name: item for item in workspace.items(part.kind, collection)}.get(name)
-        said = part.file.trained is not None or part.file.captioner or part.file.condition
-        if held and held.hash == content_hash(frame) and not said:
+        given = part.file.trained is not None or part.file.captioner or part.file.condition
+        if held and held.hash == content_hash(frame) and not given:
             items.append(held)
             continue
         items.append(workspace.keep(part.kind, name, frame, collection, origin, details))
@@ -471,17 +411,11 @@ def store(workspace: Workspace, collection: str, parts: Sequence[Part], source: 
 def held_by(workspace: Workspace, collection: str) -> Held:
     """What a collection holds that new files are compared with."""
     images: dict[str, frozenset[str]] = {}
-    for kind in (CAPTIONS, REFERENCES, LABELS, "images"):
-        if ids := image_ids(workspace, kind, collection):
-            images[kind] = frozenset(ids)
+    for item in workspace.items(collection=collection):
+        if item.kind in (CAPTIONS, REFERENCES, LABELS, PHOTOGRAPHS):
+            images[item.kind] = images.get(item.kind, frozenset()) | images_in(workspace.frame(item.hash))
     human = [workspace.frame(item.hash) for item in workspace.items(REFERENCES, collection)]
     return Held(images, pd.concat(human) if human else None)
-
-
-def image_ids(workspace: Workspace, kind: str, collection: str) -> set[str] | None:
-    """The image ids of all items of a kind, None if there is no item."""
-    items = workspace.items(kind, collection)
-    return {image for item in items for image in workspace.frame(item.hash)["image_id"]} if items else None
 
 
 def describe(part: Part) -> str:

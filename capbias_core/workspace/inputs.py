@@ -17,9 +17,11 @@ import pandas as pd
 
 from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, TITLES, ImportReport
+from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import find_pictures
 from capbias_core.load.places import checked_path
+from capbias_core.load.read import TITLES
+from capbias_core.load.report import ImportReport
 from capbias_core.prepare.align import DELTA
 from capbias_core.types import Progress, silent
 from capbias_core.workspace.boxes import (
@@ -47,16 +49,17 @@ from capbias_core.workspace.labels import (
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Item, Workspace, checked_name, default_folder, suggested_name
-from capbias_core.workspace.vectors import VECTORS, alignment_option, keep_vectors, offer_vectors
+from capbias_core.workspace.vectors import CONSTANT, VECTORS, alignment_option, check_delta, keep_vectors, offer_vectors
 
 # A table; records, one per row; or COCO's JSON once parsed.
 Source = str | os.PathLike | pd.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 Tell = Callable[[str], None]
 
-CONSTANT, CONTEXTUAL = "constant", "contextual"
+CONTEXTUAL = "contextual"
 ALIGNMENTS = (CONSTANT, CONTEXTUAL)
 UNNAMED = "captions"  # the captioner of a table or list without a name
-FLAGS = {CAPTIONS: "--captions", REFERENCES: "--references", LABELS: "--labels", OBJECTS: "--objects"}
+# The argument of `capbias.score` that takes a kind of file.
+ARGUMENTS = {CAPTIONS: "captions", REFERENCES: "references", LABELS: "labels", OBJECTS: "objects"}
 
 
 @dataclass(frozen=True)
@@ -114,12 +117,12 @@ def caption_files(given: Any, **more: Any) -> list[File]:
     ['mine']
     """
     if given is None or (isinstance(given, Mapping | Sequence) and not len(given)):
-        raise CapbiasError("No captions were given.", "Name one or more caption files (--captions).")
+        raise CapbiasError("No captions were given.", "Name one or more caption files.", "captions")
     if isinstance(given, Mapping) and "annotations" not in given:
-        return [source_file(own, CAPTIONS, checked_name(str(name)), **more) for name, own in given.items()]
+        return [source_file(source, CAPTIONS, checked_name(str(name)), **more) for name, source in given.items()]
     many = isinstance(given, Sequence) and not isinstance(given, str)
-    paths = many and all(isinstance(own, str | os.PathLike) for own in given)
-    return [source_file(own, CAPTIONS, **more) for own in (given if paths else [given])]
+    paths = many and all(isinstance(source, str | os.PathLike) for source in given)
+    return [source_file(source, CAPTIONS, **more) for source in (given if paths else [given])]
 
 
 @contextmanager
@@ -143,21 +146,27 @@ def temporary_workspace() -> Iterator[Workspace]:
 def resolve(
     workspace: Workspace, collection: str, given: Inputs, tell: Tell, progress: Progress = silent
 ) -> ResolvedInputs:
-    """Store the files that a user brings, or look up what they name. tell: receives each line for the user.
+    """Store the files that a user brings, or look up the items that they name. tell: receives each line for the user.
 
-    Raises CapbiasError for whatever cannot be read or does not belong together.
+    Raises CapbiasError for anything that cannot be read or does not belong together.
     """
-    _check_alignment(given)
+    if given.alignment not in ALIGNMENTS:
+        raise unknown_name("alignment", given.alignment, ALIGNMENTS)
+    if given.delta is not None:
+        check_delta(given.delta)
+    unused = [name for name in ("vectors", "delta") if getattr(given, name) is not None]
+    if unused and given.alignment == CONSTANT:
+        raise CapbiasError(
+            f"Contextual alignment alone reads {' and '.join(unused)}.", "Ask for it.", "alignment", *unused
+        )
+    if given.alignment == CONTEXTUAL and not given.vectors and given.names is None:
+        raise CapbiasError("Contextual alignment needs word vectors.", "Name a file.", "vectors")
     if given.names is not None:
         return _by_name(workspace, collection, given, tell)
     parts = [part for part in preview(given.files) if part.kind != SEGMENTS]
-    # First of all: what each file is taken for.
-    if any(not file.kind for file in given.files):
-        tell(
-            "; ".join(
-                f"{part.file.title}: {TITLES.get(part.kind, 'not read')}" for part in parts if not part.reading.second
-            )
-        )
+    if any(not file.kind for file in given.files):  # first of all: what each file is taken for
+        kinds = [(part.file.title, TITLES.get(part.kind, "not read")) for part in parts if not part.reading.second]
+        tell("; ".join(map(": ".join, kinds)))
     for part in parts:
         if part.reading.error:
             raise _misplaced(part, parts) or part.reading.error
@@ -166,41 +175,43 @@ def resolve(
     if not captions:
         raise CapbiasError(
             f"No file holds captions of a model ({'; '.join(map(describe, parts))}).",
-            "Name it with --captions, and its columns with --image-id-column and --caption-column if needed.",
+            "Name it, and its columns if needed.",
+            "captions",
+            "image_id_column",
+            "caption_column",
         )
-    references = _references(parts, tell)
-    objects = _one(parts, OBJECTS)
-    labels = _labels(given, parts, tell)
-    chosen = [part for part in (labels, references, objects, *captions) if part]
+    references, objects, labels = _references(parts, tell), _one(parts, OBJECTS), _labels(given, parts, tell)
     for part in (*captions, *((objects,) if objects else ())):
         if part.report and labels and not part.images & labels.images:
+            here, there = (", ".join(sorted(images)[:2]) for images in (part.images, labels.images))
             raise CapbiasError(
                 f"No image of {part.file.title} is in {labels.file.title} "
-                f"({part.reading.near or f'{_examples(part.images)} here, {_examples(labels.images)} there'}).",
-                "Check that the files belong together, or name the column of image IDs (--image-id-column).",
+                f"({part.reading.near or f'{here} here, {there} there'}).",
+                "Check that the files belong together, or name the column of image IDs.",
+                "image_id_column",
             )
-    if references:
-        for part in captions:
-            if _several(part) and not _several(references):
-                tell(
-                    f"warning: {part.file.title} has several captions per image and {references.file.title} has one. "
-                    "If they are swapped, swap --captions and --references."
-                )
-    items = store(workspace, collection, chosen)
+    for part in captions:
+        if references and references.report and part.report and part.report.several > references.report.several == 0:
+            tell(
+                f"warning: {part.file.title} has several captions per image and {references.file.title} has one. "
+                "Are captions and references swapped?"
+            )
+    items = store(workspace, collection, [part for part in (labels, references, objects, *captions) if part])
     names = {kind: [item.name for item in items if item.kind == kind] for kind in (CAPTIONS, REFERENCES, OBJECTS)}
     if labels:
-        table, attribute = _table_of(items, labels)
+        attribute = labels.file.mapping[0]["attribute"]["name"]
+        tables = (item for item in items if item.kind == LABELS and attribute in item.details["attributes"])
+        table = next(tables).name
     else:
-        assert references is not None
         rule = derivable(given.attribute, given.own_attributes)
-        assert rule is not None
+        assert references is not None and rule is not None
         derived = derive(workspace, workspace.item(REFERENCES, names[REFERENCES][0], collection), rule)
         tell(derived.line(references.file.title))
         table, attribute = keep_derived(workspace, derived).name, rule.name
     options: dict[str, Any] = {}
     if given.photographs:
         folder = checked_path(given.photographs)
-        # Named as the folder is, so that results say which masked photographs a judge saw.
+        # Named as the folder is, so that results name the masked photographs that a judge saw.
         options["photographs"] = suggested_name(folder.expanduser().resolve().name)
         keep_images(workspace, folder, collection, options["photographs"])
     if given.people is not None:
@@ -208,15 +219,8 @@ def resolve(
     if given.weights:
         names[OBJECTS] = [_detect_objects(workspace, collection, given, tell, progress)]
     options |= _alignment(workspace, collection, given, tell)
-    return ResolvedInputs(
-        collection,
-        tuple(names[CAPTIONS]),
-        table,
-        attribute,
-        "".join(names[REFERENCES][:1]),
-        "".join(names[OBJECTS][:1]),
-        options,
-    )
+    human, objects_name = ("".join(names[kind][:1]) for kind in (REFERENCES, OBJECTS))
+    return ResolvedInputs(collection, tuple(names[CAPTIONS]), table, attribute, human, objects_name, options)
 
 
 # names of items
@@ -247,22 +251,17 @@ def _by_name(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -
     human = [item.name for item in items if item.kind == REFERENCES]
     if not names.get(REFERENCES) and len(human) > 1:
         raise CapbiasError(
-            f"{collection} has {len(human)} sets of references: {', '.join(human)}.", "Name one with --references."
+            f"{collection} has {len(human)} sets of references: {', '.join(human)}.", "Name one.", "references"
         )
     wanted = set(names.get(CAPTIONS) or sets)
     for item in items:
         for warning in item.details.get(WARNINGS, ()) if item.kind == CAPTIONS and item.name in wanted else ():
             tell(f"warning: {item.name}: {warning}")
-    options = {role: str(own) for role in ("photographs", "people") if (own := getattr(given, role))}
+    options = {role: str(name) for role in ("photographs", "people") if (name := getattr(given, role))}
     options |= _alignment(workspace, collection, given, tell)
+    references, objects = str(names.get(REFERENCES) or "".join(human)), str(names.get(OBJECTS) or "")
     return ResolvedInputs(
-        collection,
-        tuple(names.get(CAPTIONS) or sets),
-        table,
-        attribute,
-        str(names.get(REFERENCES) or "".join(human)),
-        str(names.get(OBJECTS) or ""),
-        options,
+        collection, tuple(names.get(CAPTIONS) or sets), table, attribute, references, objects, options
     )
 
 
@@ -275,12 +274,12 @@ def _one(parts: Sequence[Part], kind: str) -> Part | None:
     named = [part for part in among if part.file.kind] or among
     if len(named) > 1:
         files = ", ".join(part.file.title for part in among)
-        raise CapbiasError(f"Several files hold {TITLES[kind]}: {files}.", f"Name the one to use with {FLAGS[kind]}.")
+        raise CapbiasError(f"Several files hold {TITLES[kind]}: {files}.", "Name the one to use.", ARGUMENTS[kind])
     return named[0] if named else None
 
 
 def _references(parts: Sequence[Part], tell: Tell) -> Part | None:
-    """The human captions: those of a file of their own, else those beside a model's captions."""
+    """The human captions: a separate file, else those beside a model's captions."""
     if alone := _one(parts, REFERENCES):
         return alone
     beside = sorted((part for part in parts if part.kind == REFERENCES), key=lambda part: not part.wanted)
@@ -291,7 +290,7 @@ def _references(parts: Sequence[Part], tell: Tell) -> Part | None:
         if part.kind == CAPTIONS and not part.file.kind and part.reading.hint:
             tell(
                 f"note: {part.file.title} is taken as captions of a model. If people wrote them "
-                f"({part.reading.hint}), name it with --references."
+                f"({part.reading.hint}), name it as references."
             )
     return None
 
@@ -301,25 +300,40 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
     folder, rule = given.own_attributes, derivable(given.attribute, given.own_attributes)
     tables = [part for part in parts if part.kind == LABELS]
     tables = [part for part in tables if part.file.kind] or tables
-    having = [part for part in tables if part.frame is not None and _has_column(part.frame, given)]
+    defined = given.attribute in known_attributes(folder) or given.attribute.endswith(".toml")
+
+    def has_column(frame: pd.DataFrame) -> bool:
+        """Whether a table has a column for the attribute, by its name or by its labels."""
+        if defined and not given.attribute_column:
+            return holds(frame, get_attribute(given.attribute, folder))
+        columns = {name.strip().lower() for name in frame.columns if name != "image_id"}
+        return (given.attribute_column or given.attribute).strip().lower() in columns
+
+    having = [part for part in tables if part.frame is not None and has_column(part.frame)]
     if len(having) > 1:
         files = ", ".join(part.file.title for part in having)
-        raise CapbiasError(f"Several tables have labels of {given.attribute}: {files}.", "Name one with --labels.")
+        raise CapbiasError(f"Several tables have labels of {given.attribute}: {files}.", "Name one.", "labels")
     if not having and rule and not given.attribute_column:
         if error := next(filter(None, (_misplaced(part, parts) for part in tables)), None):
             raise error
         if not any(part.kind == REFERENCES for part in parts):
             raise CapbiasError(
                 f"There are no labels of {rule.name}, and no human captions to derive them from.",
-                "Name a table with --labels or human captions with --references.",
+                "Name a table of labels, or human captions.",
+                "labels",
+                "references",
             )
         if given.values:
-            raise CapbiasError(f"{rule.name} has its own values.", "Leave --values out.")
+            raise CapbiasError(
+                f"Only labels of a column can be chosen; {rule.name} has fixed values.",
+                "Leave the choice out.",
+                "values",
+            )
         for part in tables:
             tell(f"no column of {part.file.title} is called {' or '.join(rule.columns or (rule.name,))}")
         return None
     if not tables:
-        raise CapbiasError("There are no labels.", "Name a table with one row per image (--labels).")
+        raise CapbiasError("There are no labels.", "Name a table with one row per image.", "labels")
     table = having[0] if having else tables[0]
     assert table.frame is not None
     try:
@@ -332,7 +346,7 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
         raise
     table = replace(table, file=replace(table.file, mapping=(details,)))
     others = [] if given.attribute_column else also_holding(table.frame, details)
-    also = f"; not used: {', '.join(others)} (choose with --attribute-column)" if others else ""
+    also = f"; not used: {', '.join(others)}" if others else ""
     name = details["attribute"]["name"]
     tell(f"labels: {name} from the column {details['column']} of {table.file.title}{also}")
     for line in [*compared_lines(table.frame, details, folder), dropped_line(table.frame, details)]:
@@ -340,31 +354,6 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
     if left_out := [part.file.title for part in tables if part.key != table.key]:
         tell(f"not used: {', '.join(left_out)}, without a column for {given.attribute}")
     return table
-
-
-def _has_column(frame: pd.DataFrame, given: Inputs) -> bool:
-    """Whether a table has a column for the attribute, by its name or by its labels."""
-    columns = {name.strip().lower() for name in frame.columns if name != "image_id"}
-    if given.attribute_column:
-        return given.attribute_column.strip().lower() in columns
-    name, folder = given.attribute, given.own_attributes
-    if name not in known_attributes(folder) and not name.endswith(".toml"):
-        return name.strip().lower() in columns
-    return holds(frame, get_attribute(name, folder))
-
-
-def _table_of(items: Sequence[Item], labels: Part) -> tuple[str, str]:
-    details = labels.file.mapping[0]
-    name = details["attribute"]["name"]
-    return next(item.name for item in items if item.kind == LABELS and name in item.details["attributes"]), name
-
-
-def _several(part: Part) -> bool:
-    return part.frame is not None and len(part.frame) > len(part.images)
-
-
-def _examples(images: Iterable[str]) -> str:
-    return ", ".join(sorted(images)[:2])
 
 
 def _misplaced(part: Part, parts: Sequence[Part]) -> CapbiasError | None:
@@ -375,21 +364,23 @@ def _misplaced(part: Part, parts: Sequence[Part]) -> CapbiasError | None:
     for other in parts:
         if other is not part and other.file.kind == holds and other.reading.guess == role:
             return CapbiasError(
-                f"{part.file.title} and {other.file.title} are swapped.", f"Swap {FLAGS[role]} and {FLAGS[holds]}."
+                f"{part.file.title} and {other.file.title} are swapped.",
+                "Swap them.",
+                ARGUMENTS[role],
+                ARGUMENTS[holds],
             )
-    hint = f"Name it with {FLAGS[holds]}." if holds in FLAGS else ""
-    return CapbiasError(f"{part.file.title} holds {TITLES[holds]}, not {TITLES[role]}.", hint)
+    named = [ARGUMENTS[holds]] if holds in ARGUMENTS else []
+    hint = "Name it as such." if named else ""
+    return CapbiasError(f"{part.file.title} holds {TITLES[holds]}, not {TITLES[role]}.", hint, *named)
 
 
 def warn(reports: Iterable[ImportReport], tell: Tell) -> None:
     """Tell each warning and note of some reports once, with the files that it is about."""
     files: dict[str, dict[str, None]] = {}
     for report in reports:
-        for line in (
-            *(f"warning: {{}}: {text}" for text in report.warnings),
-            *(f"note: {{}}: {text}" for text in report.notes),
-        ):
-            files.setdefault(line, {})[report.file] = None
+        for name, texts in (("warning", report.warnings), ("note", report.notes)):
+            for text in texts:
+                files.setdefault(f"{name}: {{}}: {text}", {})[report.file] = None
     for line, names in files.items():
         tell(line.replace("{}", ", ".join(names), 1))
 
@@ -410,7 +401,9 @@ def keep_people(workspace: Workspace, source: Source, collection: str, tell: Tel
 def _detect_objects(workspace: Workspace, collection: str, given: Inputs, tell: Tell, progress: Progress) -> str:
     """Store the boxes and the objects that a detector finds on the photographs; the name of the objects."""
     if any(file.kind == OBJECTS for file in given.files) or not given.photographs:
-        raise CapbiasError("--weights needs --photographs, and --objects replaces it.", "Leave one out.")
+        raise CapbiasError(
+            "A detector finds objects on photographs, unless they are given.", "Leave one out.", "weights", "objects"
+        )
     option = weights_option(workspace, given.weights, default_folder() / WEIGHTS)  # a download outlives this workspace
     folder = checked_path(given.photographs)
     pictures = find_pictures(folder)
@@ -443,25 +436,6 @@ def looked_at(
 # alignment
 
 
-def _check_alignment(given: Inputs) -> None:
-    """Raises CapbiasError if the choices of alignment do not fit together, before anything is read."""
-    if given.alignment not in ALIGNMENTS:
-        raise unknown_name("alignment", given.alignment, ALIGNMENTS)
-    if given.delta is not None:
-        check_delta(given.delta)
-    stray = [f"--{name}" for name in ("vectors", "delta") if getattr(given, name) is not None]
-    if stray and given.alignment == CONSTANT:
-        raise CapbiasError(f"{' and '.join(stray)} needs contextual alignment.", "Add --alignment contextual.")
-    if given.alignment == CONTEXTUAL and not given.vectors and given.names is None:
-        raise CapbiasError("Contextual alignment needs word vectors.", "Name a file with --vectors.")
-
-
-def check_delta(delta: float) -> None:
-    """Raises CapbiasError for a number that is no cosine distance."""
-    if not 0 <= delta <= 2:
-        raise CapbiasError(f"--delta {delta:g} is not a cosine distance (0 to 2).", f"The paper on DBAC uses {DELTA}.")
-
-
 def _alignment(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -> dict[str, Any]:
     """The choice `alignment` of measures. The words of the stored captions are looked up in the vectors first."""
     if given.alignment == CONSTANT:
@@ -471,7 +445,8 @@ def _alignment(workspace: Workspace, collection: str, given: Inputs, tell: Tell)
         if not given.vectors and len(names) != 1:
             raise CapbiasError(
                 f"{collection} has {len(names)} files of word vectors ({', '.join(names) or 'none'}).",
-                "Name one with --vectors, or import one: capbias import --kind vectors FILE.",
+                "Name one, or import one: capbias import --kind vectors FILE.",
+                "vectors",
             )
         item = workspace.item(VECTORS, str(given.vectors or names[0]), collection)
     else:

@@ -1,4 +1,4 @@
-"""Labels of images: a protected attribute beside the column and mapping that give its values."""
+"""Labels of images: a protected attribute with the column and mapping that give its values."""
 
 from __future__ import annotations
 
@@ -49,10 +49,12 @@ def keep_attributes(
 
     Those of the same table that were stored before, under the same name, stay.
     """
-    details: dict = {}
-    for item in workspace.items("attributes", collection):
-        if item.name == name and item.hash == content_hash(frame):
-            details = item.details
+    same = {
+        item.name: item.details
+        for item in workspace.items("attributes", collection)
+        if item.hash == content_hash(frame)
+    }
+    details = same.get(name, {})
     details = {**details, "attributes": details.get("attributes", {}) | attributes}
     return workspace.keep("attributes", name, frame, collection, source, details)
 
@@ -83,33 +85,32 @@ def table_with(tables: Iterable[Item], attribute: str) -> Item:
     annotators, which are a table each, it is the first. Raises CapbiasError if none has it.
     """
     tables = list(tables)
-    having = tables_with(tables, attribute)
-    if not having:
+    matching = tables_with(tables, attribute)
+    if not matching:
         raise unknown_name("attribute", attribute, attributes_in(tables))
-    given = [own for own in having if not is_derived(own)] or having
-    return next(own for own in given if own.hash == given[-1].hash)
+    given = [table for table in matching if not is_derived(table)] or matching
+    return next(table for table in given if table.hash == given[-1].hash)
 
 
 def is_derived(table: Item | None) -> bool:
-    """Whether labels were made from the words of human captions."""
+    """Whether labels were derived from the words of human captions."""
     return table is not None and DERIVED in table.details
 
 
 def attributes_in(tables: Iterable[Item]) -> list[str]:
-    """Every attribute of some tables of labels, each once."""
+    """The attributes of some tables of labels, each once."""
     return list(dict.fromkeys(name for table in tables for name in table.details["attributes"]))
 
 
 def tables_with(tables: Iterable[Item], attribute: str) -> list[Item]:
     """The tables of labels that have an attribute."""
-    return [own for own in tables if attribute in own.details.get("attributes", {})]
+    return [table for table in tables if attribute in table.details.get("attributes", {})]
 
 
 def table_of(tables: Iterable[Item], attribute: str, where: Mapping) -> Item | None:
-    """The table that a run read, of those that have its attribute; None where it is gone. where: RunSpec.labels."""
-    having = tables_with(tables, attribute)
-    alike = [own for own in having if own.hash == where["table"]]
-    return next((own for own in alike if own.details["attributes"][attribute]["column"] == where["column"]), None)
+    """The table that a run read, None if it was deleted. where: RunSpec.labels."""
+    same = [table for table in tables_with(tables, attribute) if table.hash == where["table"]]
+    return next((table for table in same if table.details["attributes"][attribute]["column"] == where["column"]), None)
 
 
 def reads(where: Mapping, attribute: str, table: Item) -> bool:
@@ -128,11 +129,11 @@ def resolve_attribute(
     overrides: Overrides | None = None,
     folder: Path | None = None,
 ) -> tuple[str, dict]:
-    """The name of the attribute meant, and its mapping as it is kept with the table (`mapping_details`).
+    """The name of the attribute meant, and its mapping as stored with the table (`mapping_details`).
 
-    name: an attribute (shipped or in the folder), a TOML file, or a column. column: where its labels are, '' to find
-    them. values: the labels to compare, if the attribute is a column. overrides: attribute -> {raw label: value or
-    None}, in place of what is suggested. folder: attributes of the user's own.
+    name: an attribute (shipped or in the folder), a TOML file, or a column. column: of its labels, '' to detect it.
+    values: the labels to compare, if the attribute is a column. overrides: attribute -> {raw label: value or None}, in
+    place of what is suggested. folder: of attributes that users defined.
 
     Raises CapbiasError if no column holds its labels. If one should by its name and no label in it is understood, the
     message lists the labels, and the hint says how to map them.
@@ -141,23 +142,39 @@ def resolve_attribute(
     if column and column not in counts:
         raise unknown_name("column", column, counts)
     known = known_attributes(folder)
-    defined = known[name] if name in known else read_attribute(Path(name)) if name.endswith(".toml") else None
-    if defined is None:
+    attribute = known[name] if name in known else read_attribute(Path(name)) if name.endswith(".toml") else None
+    if attribute is None:
         column = column or name
         if column not in counts:
             raise unknown_name("attribute or column", name, {*known, *counts})
-        attribute = _column_attribute(name, column, tuple(dict.fromkeys(values)) or values_among(counts[column]))
+        values = tuple(dict.fromkeys(values)) or values_among(counts[column])
+        if not 2 <= len(values) <= MOST_LABELS:  # such as a column of free text
+            raise CapbiasError(
+                f"The column {column} has {counted(len(values), 'label')} to compare, not 2 to {MOST_LABELS}.",
+                "Choose labels." if len(values) > 1 else "Name another column, or more of its labels.",
+                "values",
+            )
+        attribute = plain_attribute(name, values)
     elif values:
         raise CapbiasError(
-            f"--values chooses labels of a column, and {name} has its own values.", "Leave --values out."
+            f"Only labels of a column can be chosen; {name} has fixed values.", "Leave the choice out.", "values"
         )
     else:
-        attribute = defined
         column = column or next(iter([*label_columns(attribute, counts), *named_columns(attribute, counts)]), "")
         if not column:
-            raise _no_column(attribute, counts)
+            names = " or ".join(dict.fromkeys((*attribute.columns, attribute.name)))
+            none = f", and none holds labels such as {', '.join(attribute.values)}" if attribute.names_values else ""
+            raise CapbiasError(
+                f"No column is called {names}{none}; the columns are {', '.join(counts)}.",
+                "Name the column.",
+                "attribute_column",
+            )
     chosen = dict((overrides or {}).get(attribute.name, {}))
-    _check_overrides(chosen, attribute, column, counts[column])
+    for raw, value in chosen.items():
+        if value is not None and value not in attribute.values:
+            raise unknown_name(f"value of {attribute.name}", value, attribute.values)
+        if raw not in counts[column]:
+            raise unknown_name(f"label in the column {column}", raw, (label or "(empty)" for label in counts[column]))
     mapping = suggest_mapping(attribute, counts[column]) | chosen
     return attribute.name, mapping_details(attribute, column, mapping, counts[column])
 
@@ -165,9 +182,9 @@ def resolve_attribute(
 def resolve_attributes(
     frame: pd.DataFrame, asked: Sequence[str] = (), overrides: Overrides | None = None, folder: Path | None = None
 ) -> list[dict]:
-    """The mappings of several attributes of a table, each `NAME` or `NAME=COLUMN`. Of a table for which none is asked,
-    those that its columns hold: several columns of one attribute are labels by several annotators. Columns in which no
-    label is understood are left out beside others (see `unread_columns`).
+    """The mappings of several attributes of a table, each `NAME` or `NAME=COLUMN`, by default those that its columns
+    hold. Several columns of one attribute are labels by several annotators. Columns in which no label is understood are
+    left out beside others (see `unread_columns`).
 
     Raises CapbiasError if there is none, or if overrides name another attribute.
     """
@@ -182,7 +199,8 @@ def resolve_attributes(
         if not pairs:
             raise CapbiasError(
                 f"No column holds labels of {' or '.join(known)}; the columns are {', '.join(labels)}.",
-                "Name an attribute with --attribute NAME or --attribute NAME=COLUMN.",
+                "Name an attribute, as NAME or NAME=COLUMN.",
+                "attribute",
             )
     resolved = [resolve_attribute(frame, name, column, (), overrides, folder) for name, column in pairs]
     names = [name for name, _ in resolved]
@@ -192,7 +210,7 @@ def resolve_attributes(
 
 
 def unread_columns(frame: pd.DataFrame, resolved: Sequence[Mapping] = ()) -> list[CapbiasError]:
-    """Why columns that are called as a shipped attribute are no labels of it, beside those that were resolved."""
+    """Why columns with the name of a shipped attribute are no labels of it, beside those that were resolved."""
     errors, taken = [], {details["column"] for details in resolved}
     for column, attribute in guess_attributes(known_attributes().values(), _labels_of(frame)).items():
         try:
@@ -209,7 +227,7 @@ def _labels_of(frame: pd.DataFrame) -> dict[str, Sequence[str]]:
 
 
 def mapping_overrides(pairs: Sequence[str]) -> dict[str, dict[str, str | None]]:
-    """What `--map` says, for `resolve_attribute`; an empty value drops the label.
+    """The values of `--map`, for `resolve_attribute`; an empty value drops the label.
 
     >>> mapping_overrides(["gender:0=Female", "gender:1=Male", "age:?="])
     {'gender': {'0': 'Female', '1': 'Male'}, 'age': {'?': None}}
@@ -220,74 +238,41 @@ def mapping_overrides(pairs: Sequence[str]) -> dict[str, dict[str, str | None]]:
         raw, equals, value = rest.rpartition("=")
         if not (attribute and equals):
             raise CapbiasError(
-                f"--map {pair} does not have the form ATTRIBUTE:LABEL=VALUE.",
-                "Write for example --map gender:f=Female.",
+                f"--map {pair} does not have the form ATTRIBUTE:LABEL=VALUE.", "An example is --map gender:f=Female."
             )
         overrides.setdefault(attribute, {})[raw] = value or None
     return overrides
 
 
 def holds(frame: pd.DataFrame, attribute: Attribute) -> bool:
-    """Whether a table has a column with labels of the attribute, or one whose name says so although no label in it is
-    understood. Labels of such a table must not be derived from captions."""
+    """Whether a table has a column with labels of the attribute, or with its name although no label is understood.
+    Labels of such a table must not be derived from captions."""
     labels = _labels_of(frame)
     return bool(label_columns(attribute, labels) or named_columns(attribute, labels))
 
 
 def also_holding(frame: pd.DataFrame, details: Mapping) -> list[str]:
-    """Columns beside the one that is read which hold labels of the same attribute, as by another annotator."""
-    others = [column for column in frame.columns if column not in ("image_id", details["column"])]
-    return columns_by_labels(
-        attribute_from(details["attribute"]), {column: frame[column].unique() for column in others}
-    )
-
-
-def _no_column(attribute: Attribute, columns: Iterable[str]) -> CapbiasError:
-    names = " or ".join(dict.fromkeys((*attribute.columns, attribute.name)))
-    labels = f", and none holds labels such as {', '.join(attribute.values)}" if attribute.names_values else ""
-    return CapbiasError(
-        f"No column is called {names}{labels}; the columns are {', '.join(columns)}.",
-        "Name the column with --attribute-column, or choose it on the Data page.",
-    )
-
-
-def _column_attribute(name: str, column: str, values: tuple[str, ...]) -> Attribute:
-    """An attribute that is labels of a column. No column of free text is taken for one."""
-    if not 2 <= len(values) <= MOST_LABELS:
-        raise CapbiasError(
-            f"The column {column} has {counted(len(values), 'label')} to compare, not 2 to {MOST_LABELS}.",
-            "Choose labels with --values." if len(values) > 1 else "Name another column, or more of its labels.",
-        )
-    return plain_attribute(name, values)
-
-
-def _check_overrides(
-    chosen: Mapping[str, str | None], attribute: Attribute, column: str, labels: Iterable[str]
-) -> None:
-    for raw, value in chosen.items():
-        if value is not None and value not in attribute.values:
-            raise unknown_name(f"value of {attribute.name}", value, attribute.values)
-        if raw not in labels:
-            raise unknown_name(f"label in the column {column}", raw, (label or "(empty)" for label in labels))
+    """Further columns with labels of the same attribute, as by another annotator."""
+    labels = {column: values for column, values in _labels_of(frame).items() if column != details["column"]}
+    return columns_by_labels(attribute_from(details["attribute"]), labels)
 
 
 def mapping_details(
     attribute: Attribute, column: str, mapping: dict[str, str | None], counts: Mapping[str, int] | None = None
 ) -> dict:
-    """What is kept with an attribute table for one mapped attribute.
+    """What is stored with a table of labels for one mapped attribute.
 
     counts: raw label -> images, for the message of the CapbiasError if the mapping leaves out a value.
     """
     if len(attribute.values) < 2:
         raise CapbiasError(
-            f"The column {column} has {counted(len(attribute.values), 'different label')}, but an attribute has two or "
-            "more values.",
-            "Choose another column.",
+            f"The column {column} has {counted(len(attribute.values), 'different label')}.",
+            "Choose another column: an attribute has two or more values.",
         )
     missing = [value for value in attribute.values if value not in mapping.values()]
     if missing:
-        listed = sorted(mapping, key=lambda raw: -(counts or {}).get(raw, 0))
-        labels = [f"{raw or '(empty)'} ({counts[raw]:,})" if counts else raw or "(empty)" for raw in listed]
+        by_count = sorted(mapping, key=lambda raw: -(counts or {}).get(raw, 0))
+        labels = [f"{raw or '(empty)'} ({counts[raw]:,})" if counts else raw or "(empty)" for raw in by_count]
         shown = ", ".join(labels[:SHOWN_LABELS]) + (", …" if len(labels) > SHOWN_LABELS else "")
         raise CapbiasError(
             f"No label of the column {column} is read as {' or '.join(missing)}; it holds {shown}.",
@@ -311,12 +296,12 @@ def _map_hint(attribute: Attribute, column: str, mapping: Mapping[str, str | Non
     return f"If {meaning}, add {flags}. On the Data page, choose what each label means."
 
 
-# what is said of a mapping
+# lines about a mapping
 
 
 def compared_lines(frame: pd.DataFrame, details: dict, folder: Path | None = None) -> list[str]:
-    """Which labels are compared, as `score` says it. Of a known attribute: what its labels are read as,
-    if they are not written as its values are. Of a column: its labels, and the attribute that usually reads them."""
+    """The labels that are compared, for `score`. Of a known attribute: how its labels are read, unless they are spelled
+    as its values. Of a column: its labels, and the attribute that usually reads them."""
     name, column = details["attribute"]["name"], details["column"]
     known = known_attributes(folder)
     if name in known:
@@ -324,15 +309,14 @@ def compared_lines(frame: pd.DataFrame, details: dict, folder: Path | None = Non
         same = all(raw.strip().casefold() == value.casefold() for raw, value in mapping if value is not None)
         return [] if same else [f"labels read: {mapping_line(details)}"]
     counts = frame[column].value_counts()
-    values = [value for value in details["attribute"]["values"] if value in counts]
-    shown = ", ".join(f"{value} {counts[value]:,}" for value in values)
+    shown = ", ".join(f"{value} {counts[value]:,}" for value in details["attribute"]["values"] if value in counts)
     usual = [each for each in known.values() if column in guess_attributes([each], {column: counts.index})]
+    hints = [
+        f"{each.name} ({', '.join(each.values)}) reads the column {column}: --attribute {each.name}" for each in usual
+    ]
     return [
         f"compared: {shown} (labels of the column {column}; --values chooses)",
-        *(
-            f"hint: {each.name} ({', '.join(each.values)}) reads the column {column}: --attribute {each.name}"
-            for each in usual
-        ),
+        *(f"hint: {hint}" for hint in hints),
     ]
 
 
@@ -347,36 +331,32 @@ def mapping_line(details: Mapping) -> str:
 
 def dropped_line(frame: pd.DataFrame, details: Mapping) -> str:
     """`dropped: Both 813, Unsure 3,410, empty 759`"""
-    dropped = sorted(dropped_labels(frame, details).items(), key=lambda pair: (not pair[0], pair[0]))
+    attribute = attribute_from(details["attribute"])
+    labels = labels_for(frame, attribute, details["column"], details["mapping"]).dropped
+    dropped = sorted(labels.items(), key=lambda pair: (not pair[0], pair[0]))
     shown = ", ".join(f"{label or 'empty'} {count:,}" for label, count in dropped[:SHOWN_LABELS])
     more = len(dropped) - SHOWN_LABELS
     return f"dropped: {shown or 'none'}" + (f" and {more:,} more labels" if more > 0 else "")
-
-
-def dropped_labels(frame: pd.DataFrame, details: Mapping) -> dict[str, int]:
-    """Raw labels that a mapping drops, with the number of images of each ('' for empty)."""
-    attribute = attribute_from(details["attribute"])
-    return labels_for(frame, attribute, details["column"], details["mapping"]).dropped
 
 
 # the labels of images
 
 
 def labels_in(workspace: Workspace, table: Item, name: str) -> Labels:
-    """The labels that a kept table has of an attribute. Raises CapbiasError where it has none."""
+    """The labels that a stored table has of an attribute. Raises CapbiasError if it has none."""
     attribute, where = attribute_of(table, name)
     return labels_for(workspace.frame(table.hash), attribute, where["column"], where["mapping"])
 
 
 def suggested_details(name: str, frame: pd.DataFrame, column: str = "") -> dict:
-    """A mapping that names and spellings suggest, as `resolve_attribute` finds it."""
+    """The mapping that names and spellings suggest, by `resolve_attribute`."""
     return resolve_attribute(frame, name, column)[1]
 
 
 def labels_for(frame: pd.DataFrame, attribute: Attribute, column: str, mapping: dict) -> Labels:
-    """Labels of images from a raw attribute table; raw labels mapped to nothing are dropped, and counted."""
+    """Labels of images from a raw table; raw labels that are mapped to nothing are dropped, and counted."""
     values = frame[column].map(mapping)
-    kept = values.isin(attribute.values)
-    dropped = frame.loc[~kept, column].value_counts().to_dict()
-    series = pd.Series(values[kept].to_numpy(dtype=object), index=frame.loc[kept, "image_id"].to_numpy(dtype=object))
-    return Labels(attribute, series, dropped)
+    labelled = values.isin(attribute.values)
+    dropped = frame.loc[~labelled, column].value_counts().to_dict()
+    images = frame.loc[labelled, "image_id"].to_numpy(dtype=object)
+    return Labels(attribute, pd.Series(values[labelled].to_numpy(dtype=object), index=images), dropped)

@@ -1,10 +1,8 @@
-"""Files of strangers are read in a process of its own, with limits of memory and time.
+"""Files of strangers are read in a child process with limits on memory and time, only so many at once.
 
-Only so many are read at a time; the next ones wait, and are refused if none of those ends.
-
-A helper starts with the first reading and ends with this process. It has imported what readers need, and forks a child
-for each reading: that takes milliseconds, a new interpreter seconds. The child answers in JSON and Arrow, of which only
-values are made here: no code of a child's choice runs in this process.
+A helper process starts with the first file and ends with this process. It has imported what readers need and forks a
+child for each file, which takes milliseconds. The child answers in JSON and Arrow, from which only values are made: no
+code of a child's choice runs in this process.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import is_dataclass
 from functools import partial
@@ -36,16 +34,16 @@ import pyarrow as pa
 from capbias_core.errors import CapbiasError
 
 GIGABYTES, SECONDS, AT_ONCE = "CAPBIAS_READ_MEMORY", "CAPBIAS_READ_SECONDS", "CAPBIAS_READ_AT_ONCE"
-USUAL = {GIGABYTES: 2.0, SECONDS: 60.0, AT_ONCE: 4.0}
-LATER = 10  # seconds after which a child that does not end in time is given up
+DEFAULTS = {GIGABYTES: 2.0, SECONDS: 60.0, AT_ONCE: 4.0}
+GRACE = 10  # seconds after which a child that does not end in time is given up
 LENGTH = struct.Struct(">Q")
 
 Given = ParamSpec("Given")
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 _limited = False  # whether this process is a child with limits
 
 
-def within_limits(name: str, read: Callable[Given, Found], *given: Given.args, **more: Given.kwargs) -> Found:
+def within_limits(name: str, read: Callable[Given, Answer], *given: Given.args, **more: Given.kwargs) -> Answer:
     """What `read` returns, from a child process with limits. name: of the file, for errors.
 
     read: a function of a module. It may return plain values, lists, tuples, dicts, sets, paths, bytes, arrays, frames,
@@ -56,24 +54,24 @@ def within_limits(name: str, read: Callable[Given, Found], *given: Given.args, *
     return _within(_limit(SECONDS), f"Use a smaller file, or raise {SECONDS}.", name, partial(read, *given, **more))
 
 
-def within_seconds(seconds: float, name: str, work: Callable[Given, Found], *given: Given.args, **more: Given.kwargs):
+def within_seconds(seconds: float, name: str, work: Callable[Given, Answer], *given: Given.args, **more: Given.kwargs):
     """What `work` returns, as `within_limits` but for its time. name: of the work, as the subject of a sentence."""
     return _within(seconds, "Try a simpler one.", name, partial(work, *given, **more))
 
 
-def _within(seconds: float, hint: str, name: str, work: Callable[[], Found]) -> Found:
+def _within(seconds: float, hint: str, name: str, work: Callable[[], Answer]) -> Answer:
     if _limited:
         return work()
     gigabytes = _limit(GIGABYTES)
     task = pickle.dumps((gigabytes, seconds, os.getcwd(), work))
-    with _PLACES.one(name, _limit(AT_ONCE), seconds), _HELPER.child() as child:
+    with _slot(name, _limit(AT_ONCE), seconds), _HELPER.child() as child:
         began = time.monotonic()
-        child.settimeout(seconds + LATER)
+        child.settimeout(seconds + GRACE)
         try:
             with child.makefile("rwb") as stream:
                 stream.write(task)
                 stream.flush()
-                fine, found = _receive(stream, gigabytes * 1e9)
+                fine, answer = _receive(stream, gigabytes * 1e9)
         except (EOFError, OSError):
             if time.monotonic() - began >= seconds:
                 raise CapbiasError(f"{name} takes longer than {seconds:g} seconds.", hint) from None
@@ -82,67 +80,59 @@ def _within(seconds: float, hint: str, name: str, work: Callable[[], Found]) -> 
         except Exception as error:  # whatever a child writes that was taken over
             raise CapbiasError(f"{name} has an unusable result ({type(error).__name__}).") from None
     if fine:
-        return found
-    if found is None:
+        return answer
+    if answer is None:
         raise CapbiasError(
             f"{name} takes more than {gigabytes:g} GB of memory.", f"Use a smaller file, or raise {GIGABYTES} (GB)."
         )
-    if isinstance(found, str):
-        raise CapbiasError(f"{name} cannot be read ({found}).", "The file may be damaged, or in no supported format.")
-    raise found
-
-
-def all_taken() -> bool:
-    """Whether as many files are being read as may be, so that the next one waits."""
-    return _PLACES.taken >= _limit(AT_ONCE)
+    if isinstance(answer, str):
+        raise CapbiasError(f"{name} cannot be read ({answer}).", "The file may be damaged, or in no supported format.")
+    raise answer
 
 
 def make_ready() -> None:
-    """Start the helper, so that the first reading need not wait for it. Returns at once."""
+    """Start the helper, so that the first file need not wait for it. Returns at once."""
     _HELPER.child().close()
 
 
 def _limit(name: str) -> float:
-    text = os.environ.get(name) or str(USUAL[name])
+    text = os.environ.get(name) or str(DEFAULTS[name])
+    with suppress(ValueError):
+        if 0 < float(text) < math.inf:
+            return float(text)
+    raise CapbiasError(f"{name} is {text}, which is not a number above 0.")
+
+
+_active = 0  # files that this process reads now
+_active_changed = threading.Condition()
+
+
+def all_taken() -> bool:
+    """Whether as many files are being read as may be, so that the next one waits."""
+    return _active >= _limit(AT_ONCE)
+
+
+@contextmanager
+def _slot(name: str, most: float, seconds: float) -> Iterator[None]:
+    """Counts a file that is read, once fewer than `most` are. Raises CapbiasError if that takes too many seconds."""
+    global _active
+    with _active_changed:
+        if not _active_changed.wait_for(lambda: _active < most, seconds):
+            raise CapbiasError(
+                f"{name} was not read, because {most:g} other files were being read for {seconds:g} seconds.",
+                f"Try again in a minute, or raise {AT_ONCE}.",
+            )
+        _active += 1
     try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < math.inf:
-        raise CapbiasError(f"{name} is {text}, which is not a number above 0.")
-    return number
-
-
-class _Places:
-    """How many files this process reads at the moment."""
-
-    def __init__(self) -> None:
-        self.taken = 0
-        self.changed = threading.Condition()
-
-    @contextmanager
-    def one(self, name: str, most: float, seconds: float) -> Iterator[None]:
-        """A place for a file, when one is free. Raises CapbiasError where none is for so many seconds."""
-        with self.changed:
-            if not self.changed.wait_for(lambda: self.taken < most, seconds):
-                raise CapbiasError(
-                    f"{name} was not read, because {most:g} other files were being read for {seconds:g} seconds.",
-                    f"Try again in a minute, or raise {AT_ONCE}.",
-                )
-            self.taken += 1
-        try:
-            yield
-        finally:
-            with self.changed:
-                self.taken -= 1
-                self.changed.notify()
-
-
-_PLACES = _Places()
+        yield
+    finally:
+        with _active_changed:
+            _active -= 1
+            _active_changed.notify()
 
 
 class _Helper:
-    """The process that forks children, and the socket through which it gets their ends of a connection."""
+    """The process that forks children, and the socket that sends it their ends of a connection."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -154,28 +144,20 @@ class _Helper:
         near, far = socket.socketpair()
         with self.lock, far:
             try:
-                self._hand(far)
-            except OSError:  # it is not there yet, or was ended
-                self._start()
-                self._hand(far)
+                if self.control is None:
+                    raise BrokenPipeError
+                socket.send_fds(self.control, [b"."], [far.fileno()])
+            except OSError:  # the helper was not started, or has ended
+                if self.control:
+                    self.control.close()
+                self.control, other = socket.socketpair()
+                command = [sys.executable, "-m", "capbias_core.workspace.limited"]
+                with other:  # a new interpreter: a fork of this process would share the locks of its threads
+                    self.process = subprocess.Popen(
+                        command, stdin=other.fileno(), env={**os.environ, "OMP_NUM_THREADS": "1"}
+                    )
+                socket.send_fds(self.control, [b"."], [far.fileno()])
         return near
-
-    def _hand(self, far: socket.socket) -> None:
-        if self.control is None:
-            raise BrokenPipeError
-        socket.send_fds(self.control, [b"."], [far.fileno()])
-
-    def _start(self) -> None:
-        """A new interpreter: a fork of this process would share the locks of threads that libraries started."""
-        if self.control:
-            self.control.close()
-        self.control, other = socket.socketpair()
-        with other:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "capbias_core.workspace.limited"],
-                stdin=other.fileno(),
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
-            )
 
 
 _HELPER = _Helper()
@@ -202,7 +184,7 @@ def _serve(control: socket.socket) -> None:
 
 
 def _answer(connection: socket.socket) -> None:
-    """The child: whether it went well, and what was found or raised, None for too little memory."""
+    """The child: whether the work succeeded, and its result or error; None for too little memory."""
     global _limited
     _limited = True
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -210,154 +192,156 @@ def _answer(connection: socket.socket) -> None:
         try:
             gigabytes, seconds, folder, work = pickle.load(stream)
             os.chdir(folder)  # the helper may have started in another
-            _limit_this_process(gigabytes, seconds)
-            parts = _parts(True, work())
+            for what, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_DATA, int(gigabytes * 1e9))):
+                resource.setrlimit(what, (most, most))
+            signal.setitimer(signal.ITIMER_REAL, seconds)  # its signal ends the process
+            message = _message(True, work())
         except MemoryError:
-            parts = _parts(False, None)
+            message = _message(False, None)
         except CapbiasError as error:
-            parts = _parts(False, error)
+            message = _message(False, error)
         except Exception as error:
-            parts = _parts(False, f"{type(error).__name__}: {str(error).split(chr(10))[0][:200]}".strip(": ."))
-        for part in parts:
+            message = _message(False, f"{type(error).__name__}: {str(error).split(chr(10))[0][:200]}".strip(": ."))
+        for part in message:
             stream.write(part)
 
 
-def _limit_this_process(gigabytes: float, seconds: float) -> None:
-    for what, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_DATA, int(gigabytes * 1e9))):
-        resource.setrlimit(what, (most, most))
-    signal.setitimer(signal.ITIMER_REAL, seconds)  # its signal ends the process, whatever it does
+# the message of a child: lengths, a tree of values in JSON, and the bytes that it refers to by number
 
 
-# what a child answers: lengths, a tree of values in JSON, and the bytes that it names by number
-
-
-def _parts(fine: bool, found: object) -> list[bytes]:
+def _message(fine: bool, answer: object) -> list[bytes]:
     blobs: list[bytes] = []
-    tree = _tree(found, blobs)
-    head = json.dumps({"fine": fine, "found": tree, "sizes": [len(blob) for blob in blobs]}).encode()
+    tree = _encode(answer, blobs)
+    head = json.dumps({"fine": fine, "answer": tree, "sizes": [len(blob) for blob in blobs]}).encode()
     return [LENGTH.pack(len(head)), head, *blobs]
 
 
 def _receive(stream: io.BufferedIOBase, most: float) -> tuple[bool, Any]:
-    """The answer of a child. Raises EOFError if it ends early, and ValueError for what no child of ours sends."""
-    (length,) = LENGTH.unpack(_exactly(stream, LENGTH.size, LENGTH.size))
-    head = json.loads(_exactly(stream, length, most))
-    blobs = []
-    for size in head["sizes"]:
-        blobs.append(_exactly(stream, size, most))
+    """The message of a child. Raises EOFError if it ends early, and ValueError for anything but `_message`."""
+
+    def exactly(size: int) -> bytes:
+        nonlocal most
+        if not 0 <= size <= most:
+            raise ValueError(f"{size} bytes")
         most -= size
-    return bool(head["fine"]), _value(head["found"], blobs)
+        data = stream.read(size)
+        if len(data) < size:
+            raise EOFError
+        return data
+
+    head = json.loads(exactly(*LENGTH.unpack(exactly(LENGTH.size))))
+    return bool(head["fine"]), _decode(head["answer"], [exactly(size) for size in head["sizes"]])
 
 
-def _exactly(stream: io.BufferedIOBase, size: int, most: float) -> bytes:
-    if not 0 <= size <= most:
-        raise ValueError(f"{size} bytes")
-    data = stream.read(size)
-    if len(data) < size:
-        raise EOFError
-    return data
+def _encode(value: Any, blobs: list[bytes]) -> Any:
+    """A value as JSON: plain values and lists as they are, any other as an object with its type as the key."""
 
+    def each(values: Iterable) -> list:
+        return [_encode(item, blobs) for item in values]
 
-def _tree(value: Any, blobs: list[bytes]) -> Any:
-    """A value as JSON: plain ones and lists as they are, any other as an object with its type and content."""
-    if value is None or type(value) in (str, int, float, bool):
-        return value
-    if type(value) is list:
-        return [_tree(item, blobs) for item in value]
-    if isinstance(value, tuple | set | frozenset):
-        name = "tuple" if isinstance(value, tuple) else type(value).__name__
-        return {"type": name, "items": [_tree(item, blobs) for item in value]}
-    if isinstance(value, dict):
-        return {"type": "dict", "items": [[_tree(key, blobs), _tree(item, blobs)] for key, item in value.items()]}
-    if isinstance(value, Path):
-        return {"type": "path", "text": str(value)}
-    if isinstance(value, CapbiasError):
-        return {"type": "error", "message": value.message, "hint": value.hint}
-    if isinstance(value, np.generic):
-        return value.item()
+    def blob(data: bytes) -> int:
+        blobs.append(data)
+        return len(blobs) - 1
+
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case np.generic():
+            return value.item()
+        case list():
+            return each(value)
+        case tuple():
+            return {"tuple": each(value)}
+        case set() | frozenset():
+            return {type(value).__name__: each(value)}
+        case dict():
+            return {"dict": [each(pair) for pair in value.items()]}
+        case Path():
+            return {"path": str(value)}
+        case CapbiasError():
+            return {"error": [value.message, value.hint]}
+        case bytes():
+            return {"bytes": blob(value)}
+        case np.ndarray() if value.dtype.kind in "biuf":
+            return {"array": [value.dtype.str, list(value.shape), blob(value.tobytes())]}
+        case pd.DataFrame() | pd.Series():
+            name = "frame" if isinstance(value, pd.DataFrame) else "series"
+            table = pa.Table.from_pandas(value if name == "frame" else pd.DataFrame({"values": value}))
+            with pa.BufferOutputStream() as sink:
+                with pa.ipc.new_stream(sink, table.schema) as writer:
+                    writer.write_table(table)
+                return {name: blob(sink.getvalue().to_pybytes())}
     if is_dataclass(value) and not isinstance(value, type):
-        kept = vars(value)
-        items = {key: _tree(kept[key], blobs) for key in _names(type(value)) if key in kept}
-        return {"type": "object", "class": f"{type(value).__module__}:{type(value).__qualname__}", "items": items}
-    blobs.append(b"")
-    entry, number = {"type": "", "blob": len(blobs) - 1}, len(blobs) - 1
-    if isinstance(value, bytes):
-        entry["type"], blobs[number] = "bytes", value
-    elif isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-        entry |= {"type": "array", "dtype": value.dtype.str, "shape": list(value.shape)}
-        blobs[number] = value.tobytes()
-    elif isinstance(value, pd.DataFrame | pd.Series):
-        entry["type"] = "frame" if isinstance(value, pd.DataFrame) else "series"
-        table = pa.Table.from_pandas(pd.DataFrame({"values": value}) if isinstance(value, pd.Series) else value)
-        with pa.BufferOutputStream() as sink:
-            with pa.ipc.new_stream(sink, table.schema) as writer:
-                writer.write_table(table)
-            blobs[number] = sink.getvalue().to_pybytes()
-    else:
-        raise TypeError(f"{type(value).__name__} cannot be answered")
-    return entry
+        fields = {key: _encode(vars(value)[key], blobs) for key in _names(type(value)) if key in vars(value)}
+        return {"object": [f"{type(value).__module__}:{type(value).__qualname__}", fields]}
+    raise TypeError(f"{type(value).__name__} cannot be answered")
 
 
-def _value(tree: Any, blobs: list[bytes]) -> Any:
-    """The value of `_tree`; whatever a child writes there, it is a value of one of these types."""
-    if isinstance(tree, list):
-        return [_value(item, blobs) for item in tree]
-    if not isinstance(tree, dict):
-        return tree
-    match tree["type"]:
-        case "tuple" | "set" | "frozenset" as name:
-            make = {"tuple": tuple, "set": set, "frozenset": frozenset}[name]
-            return make(_value(item, blobs) for item in tree["items"])
-        case "dict":
-            return {_value(key, blobs): _value(item, blobs) for key, item in tree["items"]}
-        case "path":
-            return Path(tree["text"])
-        case "error":
-            return CapbiasError(str(tree["message"]), str(tree["hint"]))
-        case "bytes":
-            return blobs[tree["blob"]]
-        case "array":
-            dtype = np.dtype(tree["dtype"])
-            if dtype.kind not in "biuf":
-                raise ValueError(f"an array of {dtype}")
-            return np.frombuffer(blobs[tree["blob"]], dtype).reshape(tree["shape"]).copy()
-        case "frame" | "series" as name:
-            table = pa.ipc.open_stream(blobs[tree["blob"]]).read_all()
+def _decode(tree: Any, blobs: list[bytes]) -> Any:
+    """The value of `_encode`. Whatever a child writes, the result has one of these types."""
+
+    def each(items: list) -> list:
+        return [_decode(item, blobs) for item in items]
+
+    match tree:
+        case list():
+            return each(tree)
+        case {"tuple": items}:
+            return tuple(each(items))
+        case {"set": items}:
+            return set(each(items))
+        case {"frozenset": items}:
+            return frozenset(each(items))
+        case {"dict": items}:
+            return dict(map(each, items))
+        case {"path": text}:
+            return Path(text)
+        case {"error": [message, hint]}:
+            return CapbiasError(str(message), str(hint))
+        case {"bytes": number}:
+            return blobs[number]
+        case {"array": [kind, shape, number]} if (dtype := np.dtype(kind)).kind in "biuf":
+            return np.frombuffer(blobs[number], dtype).reshape(shape).copy()
+        case {"frame": number} | {"series": number}:
+            table = pa.ipc.open_stream(blobs[number]).read_all()
             table.validate(full=True)
             frame = table.to_pandas(split_blocks=True)
-            return frame if name == "frame" else frame["values"].rename(None)
-        case "object":
-            kind = _class(tree["class"])
-            made = object.__new__(kind)  # no code of the class runs
-            for key in _names(kind) & tree["items"].keys():
-                object.__setattr__(made, key, _value(tree["items"][key], blobs))
-            return made
-    raise ValueError(f"the type {tree['type']!r}")
+            return frame if "frame" in tree else frame["values"].rename(None)
+        case {"object": [name, fields]}:
+            kind = _dataclass(name)
+            value = object.__new__(kind)  # no code of the class runs
+            for key in _names(kind) & fields.keys():
+                object.__setattr__(value, key, _decode(fields[key], blobs))
+            return value
+        case dict():
+            raise ValueError(f"the type {list(tree)[:1]!r}")
+    return tree
 
 
 def _names(kind: type) -> set[str]:
-    """The fields of a dataclass, those too that only its making gets."""
+    """The fields of a dataclass, also those that only `__init__` gets."""
     return {name for base in kind.__mro__ for name in base.__dict__.get("__annotations__", ())}
 
 
-def _class(name: str) -> type:
+def _dataclass(name: str) -> type:
     """A dataclass of capbias that is imported already. Raises ValueError for any other."""
     module, _, qualname = name.partition(":")
-    found = getattr(sys.modules.get(module), qualname, None) if module.startswith("capbias_core.") else None
-    if not (isinstance(found, type) and is_dataclass(found) and found.__module__ == module):
+    kind = getattr(sys.modules.get(module), qualname, None) if module.startswith("capbias_core.") else None
+    if not (isinstance(kind, type) and is_dataclass(kind) and kind.__module__ == module):
         raise ValueError(f"the class {name!r}")
-    return found
+    return kind
 
 
 if __name__ == "__main__":
     import pyarrow.parquet  # noqa: F401
 
-    import capbias_core.load  # noqa: F401  # here, so that no child needs to
+    # here, so that no child needs to import them
+    from capbias_core.load import read, report  # noqa: F401
 
     with suppress(ImportError):
         import PIL.Image  # noqa: F401
-    # The module that children answer by is the one that readers import, not __main__.
+    # Children answer by the module that readers import, not by __main__.
     from capbias_core.workspace import limited
 
-    with socket.socket(fileno=sys.stdin.fileno()) as found:
-        limited._serve(found)
+    with socket.socket(fileno=sys.stdin.fileno()) as control:
+        limited._serve(control)

@@ -1,9 +1,7 @@
-"""Pretrained models and word vectors of runs: a run names them by the digest of their files; the workspace remembers
-where they are."""
+"""Pretrained models and word vectors of runs, named by the digest of their files; the workspace stores their paths."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +9,7 @@ from pathlib import Path
 from capbias_core.attackers import AttackerEntry, encoder_files
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import find_model, model_digest
-from capbias_core.load.files import readable
+from capbias_core.load.files import file_digest
 from capbias_core.load.places import named
 from capbias_core.vision.presets import PRESETS, find_captioner
 from capbias_core.whole_files import private_folder, write_whole
@@ -56,9 +54,7 @@ def captioner_option(workspace: Workspace, name: str | ModelReference | None) ->
     if isinstance(name, dict):
         return name
     if not name:
-        raise CapbiasError(
-            "No captioner is named.", f"Give a folder, or one of {', '.join(PRESETS)}, with --captioner."
-        )
+        raise CapbiasError("No captioner is named.", f"Give a folder, or one of {', '.join(PRESETS)}.", "captioner")
     files = find_captioner(name)
     return register_model(workspace, files.name, files.path, files.digest)
 
@@ -84,9 +80,7 @@ def vectors_option(workspace: Workspace, file: str | ModelReference | None) -> M
     if isinstance(file, dict):
         return file
     if not file:
-        raise CapbiasError(
-            "No word vectors are named.", "Give a file (GloVe, word2vec or fastText) with --word-vectors."
-        )
+        raise CapbiasError("No word vectors are named.", "Give a file (GloVe, word2vec or fastText).", "word_vectors")
     path = Path(file)
     lower = path.stem.lower().replace("-", "_")
     name = next((known for known in ("gn_glove", *KNOWN) if known in lower), lower)
@@ -96,39 +90,32 @@ def vectors_option(workspace: Workspace, file: str | ModelReference | None) -> M
 def file_option(workspace: Workspace, name: str, path: Path) -> ModelReference:
     """What a run says of a file, such as weights. Raises CapbiasError where it is not there."""
     path = named(path).resolve()
-    return register_model(workspace, name, str(path), _file_digest(path))
+    return register_model(workspace, name, str(path), file_digest(path))
 
 
 def file_path(workspace: Workspace, option: ModelReference) -> Path:
     """The file of `file_option`. Raises CapbiasError where it is gone or is another now."""
-    return Path(resolve_model(workspace, option, lambda path: _file_digest(Path(path))))
+    return Path(resolve_model(workspace, option, lambda path: file_digest(Path(path))))
 
 
 def register_model(workspace: Workspace, name: str, path: str, digest: str) -> ModelReference:
     """What a run says of files on this machine: their name and digest; the workspace notes where they are."""
-    place = workspace.folder / FOLDER / digest[:DIGITS]
-    if not place.is_file() or place.read_text(encoding="utf-8") != path:
-        with workspace.usable():
-            private_folder(place.parent)
-            write_whole(place, path.encode())
+    note = workspace.folder / FOLDER / digest[:DIGITS]
+    if not note.is_file() or note.read_text(encoding="utf-8") != path:
+        with workspace.translate_errors():
+            private_folder(note.parent)
+            write_whole(note, path.encode())
     return {"name": name, "digest": digest[:DIGITS]}
 
 
 def resolve_model(workspace: Workspace, option: ModelReference, digest: Callable[[str], str]) -> str:
     """Where the files of a run are. Raises CapbiasError where they are gone, or `digest` of the path is another now."""
-    place = workspace.folder / FOLDER / option["digest"]
-    known = HASH.fullmatch(option["digest"]) and place.is_file()
-    path = place.read_text(encoding="utf-8") if known else ""
+    note = workspace.folder / FOLDER / option["digest"]
+    known = HASH.fullmatch(option["digest"]) and note.is_file()
+    path = note.read_text(encoding="utf-8") if known else ""
     if not path or not Path(path).exists() or digest(path)[:DIGITS] != option["digest"]:
         raise CapbiasError(
             f"The files of {option['name']!r} are no longer in {path or 'a known place'}, or have changed.",
             "Put them back, or ask for the run again and name where they are.",
         )
     return path
-
-
-def _file_digest(path: Path) -> str:
-    if path.is_dir():
-        raise CapbiasError(f"{path.name} is a folder, not a file.", "Choose one file in it.")
-    with readable(path), path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()

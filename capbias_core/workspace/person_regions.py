@@ -28,19 +28,21 @@ def resolve_person_regions(
     """
     if isinstance(name, dict):
         return name
-    found = people_sources(workspace, collection)
-    if not found:
+    sources = people_sources(workspace, collection)
+    if not sources:
         raise CapbiasError(
             f"Where people are on the photographs of {collection!r} is not known.",
-            "Load outlines with import --kind segments, or find people with images detect; --people names files.",
+            "Load outlines (`capbias import --kind segments`), or detect people (`capbias images detect`).",
+            "people",
         )
-    if name and name not in {item.name for item in found}:
-        raise unknown_name("outlines or boxes", name, [item.name for item in found])
-    chosen = [item for item in found if item.name == name] or [item for item in found if item.kind == found[0].kind]
+    if name and name not in {item.name for item in sources}:
+        raise unknown_name("outlines or boxes", name, [item.name for item in sources])
+    chosen = [item for item in sources if item.name == name]
+    chosen = chosen or [item for item in sources if item.kind == sources[0].kind]
     if len(chosen) > 1 and not name:
-        names = ", ".join(own.name for own in chosen)
+        names = ", ".join(item.name for item in chosen)
         raise CapbiasError(
-            f"{collection} has {len(chosen)} sets of {KINDS[chosen[0].kind]} ({names}).", "Name one with --people."
+            f"{collection} has {len(chosen)} sets of {KINDS[chosen[0].kind]} ({names}).", "Name one.", "people"
         )
     return PeopleReference(name=chosen[0].name, kind=chosen[0].kind, item=chosen[0].hash)
 
@@ -49,7 +51,7 @@ class People:
     """Where people are, photograph by photograph. option: what `resolve_person_regions` gave. rows: by image id."""
 
     def __init__(self, workspace: Workspace, option: PeopleReference):
-        self.part = _outline if option["kind"] == SEGMENTS else _box
+        self.outlines = option["kind"] == SEGMENTS
         frame = workspace.frame(option["item"])
         self.rows = dict(list(people_of(frame).groupby("image_id")))
 
@@ -58,18 +60,16 @@ class People:
 
         Raises CapbiasError for outlines of a photograph of another size.
         """
-        return np.any([self.part(row, height, width) for row in self.rows[image].to_dict("records")], axis=0)
 
+        def part(row: dict) -> np.ndarray:
+            if not self.outlines:
+                return box_mask([row[name] for name in ("x1", "y1", "x2", "y2")], height, width)
+            known = row["height"], row["width"]
+            if known not in ((0, 0), (height, width)):
+                raise CapbiasError(
+                    f"The outline is of {known[1]} x {known[0]} pixels, the photograph of {width} x {height}.",
+                    "Check that the outlines belong to these photographs.",
+                )
+            return outline_mask(row["outline"], height, width)
 
-def _outline(row: dict, height: int, width: int) -> np.ndarray:
-    known = row["height"], row["width"]
-    if known not in ((0, 0), (height, width)):
-        raise CapbiasError(
-            f"The outline is of {known[1]} x {known[0]} pixels, the photograph of {width} x {height}.",
-            "Check that the outlines belong to these photographs.",
-        )
-    return outline_mask(row["outline"], height, width)
-
-
-def _box(row: dict, height: int, width: int) -> np.ndarray:
-    return box_mask([row[name] for name in ("x1", "y1", "x2", "y2")], height, width)
+        return np.any([part(row) for row in self.rows[image].to_dict("records")], axis=0)

@@ -6,16 +6,17 @@ The digest of a file is kept with its size and the time of its last change, so t
 from __future__ import annotations
 
 import hashlib
-import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import pandas as pd
 
-from capbias_core.databases import kept_in
+from capbias_core.databases import ByteCache, byte_cache
 from capbias_core.errors import CapbiasError
-from capbias_core.load.photographs import find_pictures, photograph_digest, picture_files
+from capbias_core.load.files import file_digest
+from capbias_core.load.photographs import find_pictures, picture_files
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.models import register_model, resolve_model
 from capbias_core.workspace.spec import ModelReference, PhotographsReference
@@ -26,7 +27,6 @@ MADE_BY = "made_by"
 KIND = "images"
 ORIGINALS = "photographs"
 TWINS = "twins"  # the key in the details for how many files are left out because another has the same image id
-SCHEMA = "CREATE TABLE IF NOT EXISTS digests (file TEXT PRIMARY KEY, size INTEGER, changed INTEGER, digest TEXT)"
 READERS = 8
 
 
@@ -81,12 +81,13 @@ def frozen_photographs(
     if not photograph_sets(workspace, collection):
         raise CapbiasError(
             f"The photographs of the collection {collection!r} are not known.",
-            "Name their folder on the Data page, or with import --kind images; beside files with --photographs.",
+            "Name their folder, or load it (`capbias import FOLDER`).",
+            "photographs",
         )
     item = workspace.item(KIND, name or ORIGINALS, collection)
     folder = item.details["folder"]
-    found = register_model(workspace, item.name, folder, _contents(workspace, Path(folder), item.hash))
-    return PhotographsReference(**found, item=item.hash)
+    reference = register_model(workspace, item.name, folder, _contents(workspace, Path(folder), item.hash))
+    return PhotographsReference(**reference, item=item.hash)
 
 
 def masked_so(workspace: Workspace, collection: str, condition: str | None) -> str:
@@ -96,13 +97,14 @@ def masked_so(workspace: Workspace, collection: str, condition: str | None) -> s
     """
     if condition in (None, CONDITIONS[0]):
         return ""
-    found = [item.name for item in photograph_sets(workspace, collection) if item.details.get("condition") == condition]
-    if len(found) == 1:
-        return found[0]
-    folders = f"several folders ({', '.join(found)})" if found else "no folder"
+    names = [item.name for item in photograph_sets(workspace, collection) if item.details.get("condition") == condition]
+    if len(names) == 1:
+        return names[0]
+    folders = f"several folders ({', '.join(names)})" if names else "no folder"
     raise CapbiasError(
         f"{collection!r} has {folders} of photographs for captions of the condition {condition!r}.",
-        "Name one with --photographs; mask photographs with images mask, or name a folder with import --kind images.",
+        "Name one, mask photographs (`capbias images mask`), or load a folder (`capbias import FOLDER`).",
+        "photographs",
     )
 
 
@@ -117,7 +119,8 @@ def made_from(workspace: Workspace, collection: str, option: PhotographsReferenc
             return name
     raise CapbiasError(
         f"The photographs {option['name']!r} of these captions are no longer in {collection!r}, or have changed.",
-        "Caption the photographs again, or name those to read with --photographs.",
+        "Caption the photographs again, or name those to read.",
+        "photographs",
     )
 
 
@@ -139,53 +142,42 @@ def photograph_files(workspace: Workspace, option: PhotographsReference) -> dict
     return _files(Path(folder), workspace.frame(option["item"]))
 
 
+def workspace_cache(workspace: Workspace) -> AbstractContextManager[ByteCache]:
+    """The workspace's cache of what follows from the bytes of files."""
+    return byte_cache(workspace.folder / "cache.sqlite", "digests and boxes of photographs", "they are computed again")
+
+
 def file_digests(workspace: Workspace, files: Sequence[Path]) -> list[str]:
-    """The digest of each file's bytes, '' for one that cannot be read; read once as long as a file stays the same."""
-    stamps = {str(file): _stamp(file) for file in files}
-    place = workspace.folder / "pictures.sqlite"
-    with kept_in(place, SCHEMA, "digests of photographs", "they are then read again") as db:
-        known = {file: found for file, stamp in stamps.items() if (found := _known(db, file, stamp))}
-        missing = [file for file, stamp in stamps.items() if stamp and file not in known]
+    """The digest of each file's bytes, '' if it cannot be read; read once as long as size and time stay the same."""
+    keys: dict[Path, str] = {}
+    for file in files:
+        with suppress(OSError):
+            status = file.stat()
+            keys[file] = f"digest {file} {status.st_size} {status.st_mtime_ns}"
+
+    def digest(file: Path) -> bytes:
+        with suppress(CapbiasError):
+            return file_digest(file)[:32].encode()
+        return b""
+
+    with workspace_cache(workspace) as cache:
+        known = cache.get(keys.values())
+        missing = [file for file, key in keys.items() if key not in known]
         with ThreadPoolExecutor(READERS) as pool:
-            found = dict(zip(missing, pool.map(_digest, missing), strict=True))
-        with db:
-            db.execute("BEGIN IMMEDIATE")
-            rows = [(file, *stamp, found[file]) for file, stamp in stamps.items() if stamp and found.get(file)]
-            db.executemany("INSERT OR REPLACE INTO digests VALUES (?, ?, ?, ?)", rows)
-    return [known.get(str(file)) or found.get(str(file), "") for file in files]
+            fresh = {keys[file]: each for file, each in zip(missing, pool.map(digest, missing), strict=True) if each}
+        with cache.locked():
+            cache.put(fresh)
+    known |= fresh
+    return [known.get(keys.get(file, ""), b"").decode() for file in files]
 
 
 def _contents(workspace: Workspace, folder: Path, index: str) -> str:
+    """A digest of the contents of the listed files."""
     files = _files(folder, workspace.frame(index))
-    return _together(dict(zip(files, file_digests(workspace, list(files.values())), strict=True)))
-
-
-def _together(digests: Mapping[str, str]) -> str:
+    digests = dict(zip(files, file_digests(workspace, list(files.values())), strict=True))
     text = "".join(f"{image}\x1f{digest}\x1e" for image, digest in sorted(digests.items()))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _files(folder: Path, index: pd.DataFrame) -> dict[str, Path]:
     return {image: folder / name for image, name in zip(index["image_id"], index["file"], strict=True)}
-
-
-def _stamp(file: Path) -> tuple[int, int] | None:
-    try:
-        status = file.stat()
-    except OSError:
-        return None
-    return status.st_size, status.st_mtime_ns
-
-
-def _digest(file: str) -> str:
-    try:
-        return photograph_digest(Path(file))
-    except CapbiasError:
-        return ""
-
-
-def _known(db: sqlite3.Connection, file: str, stamp: tuple[int, int] | None) -> str | None:
-    if stamp is None:
-        return None
-    row = db.execute("SELECT digest FROM digests WHERE file = ? AND size = ? AND changed = ?", (file, *stamp))
-    return next((digest for (digest,) in row), None)

@@ -1,4 +1,4 @@
-"""Which process a run belongs to, and whether that process lives. No clock is read for it."""
+"""The name of this process, and whether the process of a name lives. It reads no clock."""
 
 from __future__ import annotations
 
@@ -11,28 +11,8 @@ PROC = Path("/proc")
 
 
 def this_process() -> str:
-    """The name of this process, which no other ever has: host, boot, pid namespace, pid, start. '' outside Linux."""
+    """A unique name of this process: host, boot, pid namespace, pid, start. '' outside Linux."""
     return _named(os.getpid())
-
-
-def lives(process: str) -> bool | None:
-    """Whether the process of this name lives; None where that cannot be seen from here.
-
-    It cannot be seen of a process on another host, in another container, or that the system hides.
-    """
-    here = _here()
-    if not process or not here:
-        return None
-    host, boot, space, pid, start = process.split()
-    own_host, own_boot, own_space = here.split()
-    if host == own_host and boot != own_boot:
-        return False  # this machine was started anew since
-    if (host, space) != (own_host, own_space):
-        return None
-    now = _start(int(pid))
-    if not now and _hidden(int(pid)):
-        return None
-    return now == start
 
 
 @cache
@@ -41,9 +21,32 @@ def _named(pid: int) -> str:
     return f"{here} {pid} {start}" if here and start else ""
 
 
+def lives(process: str) -> bool | None:
+    """Whether the process of this name lives; None if that cannot be seen: on another host, in another container, or if
+    the system hides it."""
+    here = _here()
+    if not process or not here:
+        return None
+    host, boot, space, pid, start = process.split()
+    own_host, own_boot, own_space = here.split()
+    if host == own_host and boot != own_boot:
+        return False  # this machine was restarted since
+    if (host, space) != (own_host, own_space):
+        return None
+    now = _start(int(pid))
+    if not now:
+        try:
+            os.kill(int(pid), 0)
+        except PermissionError:  # a process of another account, which /proc may hide
+            return None
+        except OSError:
+            pass
+    return now == start
+
+
 @cache
 def _here() -> str:
-    """Host, boot and pid namespace: two containers on one machine have pids of their own."""
+    """Host, boot and pid namespace; two containers on one machine have different namespaces."""
     try:
         machine = Path("/etc/machine-id").read_text().strip()
     except OSError:
@@ -58,7 +61,7 @@ def _here() -> str:
 
 
 def _start(pid: int) -> str:
-    """When a living process started, in ticks since the machine did; '' of one that ended."""
+    """When a living process started, in ticks since the machine did; '' if it ended."""
     try:
         text = (PROC / str(pid) / "stat").read_text()
     except OSError:
@@ -66,14 +69,3 @@ def _start(pid: int) -> str:
     # The name of the program, in brackets, may hold anything. Behind it: state, and as the 20th field the start.
     state, *fields = text.rpartition(")")[2].split()
     return "" if state in "ZX" else fields[18]
-
-
-def _hidden(pid: int) -> bool:
-    """Whether this may be a process of another account, which /proc does not show to this one."""
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except OSError:
-        pass
-    return False

@@ -104,8 +104,10 @@ class RunSpec:
 
     def inputs(self) -> set[str]:
         """Content hashes of the kept items that the run reads."""
-        given = [own for option in self.options.values() for own in (option if isinstance(option, list) else [option])]
-        items = {own["item"] for own in given if isinstance(own, dict) and "item" in own}
+        options = [
+            part for option in self.options.values() for part in (option if isinstance(option, list) else [option])
+        ]
+        items = {part["item"] for part in options if isinstance(part, dict) and "item" in part}
         tables = {self.labels.get("table", ""), self.objects.get("table", "")}
         return {self.captions, self.references, self.shared_with, *tables, *items} - {""}
 

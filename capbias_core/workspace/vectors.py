@@ -1,4 +1,4 @@
-"""Word vectors of a collection: the place of a large file, and once the vectors of the words that captions need.
+"""Word vectors of a collection: the path of a large file, and the vectors of the words in captions.
 
 A run never reads the large file, and a worker need not see it. An item of the kind `vectors` has the hash of the large
 file's content, by which runs name it: looking up more words in the same file changes no number.
@@ -6,7 +6,6 @@ file's content, by which runs name it: looking up more words in the same file ch
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.files import readable
+from capbias_core.load.files import file_digest
 from capbias_core.load.vectors import read_vectors
 from capbias_core.prepare import tokenize
 from capbias_core.prepare.align import DELTA, Aligner, Alignment, Neighbours, constant, neighbours
@@ -64,7 +63,7 @@ def offer_vectors(workspace: Workspace, path: Path, collection: str) -> OfferedV
             f"The collection {collection!r} has no captions whose words could be looked up.",
             "Load captions first, then the vectors.",
         )
-    digest = _file_hash(path)
+    digest = file_digest(path)[:16]
     earlier = [item for item in workspace.items(VECTORS) if item.hash == digest]
     words |= looked_up(workspace, digest) if earlier else set()
     vectors = read_vectors(path, words, earlier[0].details["dimension"] if earlier else None)
@@ -105,8 +104,14 @@ def words_of(workspace: Workspace, collection: str) -> set[str]:
 
 
 def looked_up(workspace: Workspace, digest: str) -> set[str]:
-    """The words that were looked up in the vector file with this content, found or not."""
+    """The words that were looked up in the vector file with this content, with and without a vector."""
     return set(workspace.frame(digest)["word"])
+
+
+def check_delta(delta: float) -> None:
+    """Raises CapbiasError for a number that is no cosine distance."""
+    if not 0 <= delta <= 2:
+        raise CapbiasError(f"{delta:g} is not a cosine distance (0 to 2).", f"The paper on DBAC uses {DELTA}.", "delta")
 
 
 def alignment_option(item: Item, delta: float = DELTA) -> AlignmentReference:
@@ -114,17 +119,14 @@ def alignment_option(item: Item, delta: float = DELTA) -> AlignmentReference:
 
     name: as results are named by; see `alignment_name`. Raises CapbiasError for a delta outside [0, 2].
     """
-    if not 0 <= delta <= 2:
-        raise CapbiasError(
-            f"delta must be a cosine distance from 0 to 2, not {delta:g}.", f"The paper on DBAC uses {DELTA}."
-        )
+    check_delta(delta)
     lower = item.name.lower()
     short = next((name for name in KNOWN if name in lower), lower.replace(" ", "_"))
     return {"item": item.hash, "delta": float(delta), "name": short}
 
 
 def alignment_name(option: AlignmentReference | None) -> str:
-    """How results name an alignment: `constant`, `contextual_glove`, `contextual_glove_0.3` for another delta."""
+    """The name of an alignment in results: `constant`, `contextual_glove`, `contextual_glove_0.3` for another delta."""
     if not option:
         return CONSTANT
     delta = "" if option["delta"] == DELTA else f"_{option['delta']:g}"
@@ -141,7 +143,7 @@ def alignment_method(option: AlignmentReference | None) -> str:
 def aligner(workspace: Workspace, option: AlignmentReference | None) -> Aligner:
     """The function that aligns human words to known ones, for a run's option `alignment` (none: constant).
 
-    It raises CapbiasError where words of captions were never looked up in the vector file.
+    It raises CapbiasError if words of captions were never looked up in the vector file.
     """
     if not option:
         return constant
@@ -163,27 +165,12 @@ def neighbours_of(
 def _neighbours(
     frame: pd.DataFrame, option: AlignmentReference, words: Collection[str], known: frozenset[str]
 ) -> Neighbours:
-    _check_looked_up({*words, *known}, frozenset(frame["word"]), option)
-    return neighbours(words, known, _vectors(frame))
-
-
-def _check_looked_up(words: set[str], asked: frozenset[str], option: AlignmentReference) -> None:
-    new = sorted(word for word in words - asked if not word.startswith("<"))
+    new = sorted(word for word in {*words, *known} - set(frame["word"]) if not word.startswith("<"))
     if new:
         raise CapbiasError(
             f"{len(new):,} words of the captions, such as {new[0]!r}, were not looked up in {option['name']}.",
             "Load the vector file again: on the Data page, or with `capbias import --kind vectors`.",
         )
-
-
-def _vectors(frame: pd.DataFrame) -> Vectors:
     rows = frame[frame["vector"].str.len() > 0]
     matrix = np.frombuffer(b"".join(rows["vector"]), dtype="<f4").reshape(len(rows), -1)
-    return Vectors(tuple(rows["word"]), matrix.astype(np.float32))
-
-
-def _file_hash(path: Path) -> str:
-    if path.is_dir():
-        raise CapbiasError(f"{path.name} is a folder, not a file of word vectors.", "Choose one file in it.")
-    with readable(path), path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()[:16]
+    return neighbours(words, known, Vectors(tuple(rows["word"]), matrix.astype(np.float32)))

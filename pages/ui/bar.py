@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlencode
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -141,6 +142,7 @@ def draw_bar() -> Bar:
     with st.container(key="bar", horizontal=True, vertical_alignment="bottom", border=True):
         place = st.container(key="bar_choices", horizontal=True, vertical_alignment="bottom")
         runs_dialog(engine)
+        _share()
     collections = dict.fromkeys([*workspace.scored(), *workspace.collections()])  # scored ones first
     collection = ""
     if collections:
@@ -156,3 +158,12 @@ def draw_bar() -> Bar:
     with st.container():  # keeps its position when the progress of runs comes and goes
         progress(engine, collection or None)
     return Bar(engine, collection, place)
+
+
+def _share() -> None:
+    """The address of this view, to copy."""
+    box = st.popover("Share", icon=":material/link:", key="share_link", on_change="rerun")
+    if box.open:
+        choices = {key: st.query_params.get_all(key) for key in st.query_params}
+        address = (st.context.url or "").partition("?")[0]
+        box.code(f"{address}?{urlencode(choices, doseq=True)}", language=None, wrap_lines=True)

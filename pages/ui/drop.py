@@ -14,9 +14,10 @@ from capbias_core.analysis.photo_inspector import keep_uploaded, photograph_faul
 from capbias_core.attributes import plain_attribute
 from capbias_core.attributes.labels import MOST_LABELS, guess_attributes, suggest_mapping, values_among
 from capbias_core.errors import CapbiasError
-from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, Reading, read_file
 from capbias_core.load.labels import EXPLAINED, RULES
+from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import PICTURES
+from capbias_core.load.read import Reading, read_file
 from capbias_core.present.conditions import TITLES
 from capbias_core.runs.engine import Engine
 from capbias_core.types import CONDITIONS, Attribute, counted
@@ -289,7 +290,7 @@ def _columns(part: Part, described: dict[str, dict[str, Any]]) -> None:
 def _written(part: Part) -> File:
     """The file with what several captions of an image are, who wrote them and what was masked on the photographs."""
     sets, (captioner, condition) = SAMPLES, suggested_condition(part.file.item_name)
-    if part.report and max(part.report["captions_an_image"]) > 1:
+    if part.report and part.report.several:
         options = [
             option for option in SETS if option != BY_PROMPT or (part.reading.table and part.reading.table.prompts)
         ]

@@ -7,8 +7,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from capbias_core.aggregate.learned import learned, unlearned_note
-from capbias_core.aggregate.sensitivity import Sensitivity
+from capbias_core.aggregate.comparison import Sensitivity, learned, unlearned_note
 from capbias_core.analysis.consistency import agreement, alignment, variation
 from capbias_core.analysis.encoders import (
     PRINTED,

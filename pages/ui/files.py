@@ -11,7 +11,7 @@ import streamlit as st
 
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.load import SEGMENTS
+from capbias_core.load.parsed import SEGMENTS
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.places import ROOTS, named, roots, shown
 from capbias_core.prepare import with_rule

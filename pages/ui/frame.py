@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
 
@@ -38,7 +37,7 @@ CSS = """<style>
 h1 {font-size: 2.1rem !important; padding-bottom: .4rem !important}
 [data-testid="stMain"] h2 {font-size: 1.3rem !important; font-weight: 600 !important; padding: .4rem 0 .5rem !important}
 @media (min-width: 768px) and (max-width: 1000px) {
-  [data-testid="stSidebar"][data-collapsed="false"] {width: 15rem !important}
+  [data-testid="stSidebar"][data-collapsed="false"] {width: 13rem !important}
 }
 @media (max-width: 1000px) {
   [class*="st-key-stacks"] [data-testid="stHorizontalBlock"] {flex-wrap: wrap}
@@ -80,29 +79,14 @@ h1 {font-size: 2.1rem !important; padding-bottom: .4rem !important}
 </style>"""
 
 
-# Code of Streamlit's that it fetches with the first chart and the first table. A browser takes a second to run it;
-# asked for while the first page is being read, that second is not felt.
-LATER = ("PlotlyChart.*.js", "DataFrame.*.js")
-SOON = "<script>setTimeout(() => {names}.forEach(name => import('./static/js/' + name)), 1500)</script>"
-
-
 def frame(title: str, heading: str = "") -> None:
     """Set the page up and draw its navigation and heading. The first call of every page."""
     # The icon is a file of our own: one by name would be fetched from elsewhere.
     st.set_page_config(page_title=f"{title} · capbias", page_icon=str(ICON), layout="wide")
     st.html(CSS)
-    st.html(view.ONE_STEP_A_PAGE, unsafe_allow_javascript=True)
     view.enter(title)
     _navigation()
     st.title(heading or title)
-    st.html(SOON.format(names=_code_for_later()), unsafe_allow_javascript=True)
-
-
-@cache
-def _code_for_later() -> str:
-    """The names of those files as a JavaScript list; none where a release of Streamlit keeps them elsewhere."""
-    folder = Path(st.__file__).parent / "static" / "static" / "js"
-    return json.dumps([path.name for pattern in LATER for path in folder.glob(pattern)])
 
 
 def _navigation() -> None:

@@ -8,8 +8,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from capbias_core.aggregate.learned import unlearned_note
-from capbias_core.aggregate.sensitivity import Sensitivity
+from capbias_core.aggregate.comparison import Sensitivity, unlearned_note
 from capbias_core.analysis.cells import by_captioner, cells_left_out
 from capbias_core.analysis.encoders import sensitivity_alike
 from capbias_core.analysis.read import attribute_of_run, comparisons, known_results, with_inputs

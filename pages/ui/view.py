@@ -43,30 +43,6 @@ UNFIT: Any = object()
 _PAGE, _WRITTEN, _KEPT, _GONE, _DEFAULTS = "view_page", "view_written", "view_shared", "view_gone", "view_defaults"
 _PENDING, _TOLD, _NEXT = "view_pending", "view_told", "view_next"
 
-# A choice replaces its page's step of the back button; only another page is a step. Before Streamlit goes where
-# a button leads, it gives the page that is left the query of the next one, without its own choices: they are put back.
-ONE_STEP_A_PAGE = """<script>
-if (!window.oneStepAPage) {
-  window.oneStepAPage = true
-  const push = history.pushState.bind(history), replace = history.replaceState.bind(history)
-  let left = null
-  history.replaceState = (state, title, url) => {
-    const before = new URL(location)
-    replace(state, title, url)
-    const dropped = [...before.searchParams.keys()].some(key => !new URL(location).searchParams.has(key))
-    if (dropped) left = {href: before.href, search: location.search}
-    else if (location.href !== before.href) left = null
-  }
-  history.pushState = (state, title, url) => {
-    const next = new URL(url, location)
-    if (next.pathname === location.pathname) return history.replaceState(state, title, url)
-    if (left?.search === next.search) replace(history.state, '', left.href)
-    left = null
-    push(state, title, url)
-  }
-}
-</script>"""
-
 
 def enter(title: str) -> None:
     """A page is drawn; the first call of every page. Choices of the page that was left stay in its own address."""

@@ -1,7 +1,5 @@
 """How far two tables of labels agree: by hand, beside scikit-learn's kappa, and through the workspace."""
 
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,10 +7,6 @@ from sklearn.metrics import cohen_kappa_score
 
 from capbias_core import cli
 from capbias_core.aggregate.label_agreement import NO_LABEL, label_agreement
-from capbias_core.analysis.label_tables import keep_agreed
-from capbias_core.attributes import get_attribute
-from capbias_core.errors import CapbiasError
-from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace
 
 VALUES = ("Female", "Male")
@@ -38,11 +32,6 @@ def test_kappa_and_interval_are_those_of_others():
     # Wilson's interval of 8 in 10, as Newcombe (1998) and any table print it: 0.490 to 0.943.
     eight = label_agreement(tenth, pd.Series(["a"] * 8 + ["b"] * 2), ("a", "b"))
     assert eight.interval == pytest.approx((0.490, 0.943), abs=5e-4)
-
-
-def test_without_an_image_in_common_nothing_is_said():
-    found = label_agreement(pd.Series({"1": "Female"}), pd.Series({"2": "Male"}), VALUES)
-    assert found.images == 0 and math.isnan(found.share) and math.isnan(found.kappa)
 
 
 @pytest.fixture
@@ -71,13 +60,3 @@ def test_columns_of_several_annotators_are_a_table_each(place, capsys):
     assert cli.main(asked) == 2, "three tables now: which two is not guessed"
     assert "not 3. Name two of: labels first" in capsys.readouterr().err
     assert cli.main([*asked, "labels first"]) == 2 and cli.main([*asked, "--attribute", "age"]) == 2
-
-
-def test_tables_that_never_agree_on_a_value_keep_nothing(tmp_path):
-    workspace = Workspace(tmp_path)
-    details = mapping_details(get_attribute("gender"), "gender", {value: value for value in VALUES})
-    for name, labels in (("a", ["Female", "Male"]), ("b", ["Male", "Male"])):
-        frame = pd.DataFrame({"image_id": ["1", "2"], "gender": labels})
-        workspace.keep("attributes", name, frame, "d", "x", {"attributes": {"gender": details}})
-    with pytest.raises(CapbiasError, match="agree on no image that is Female"):
-        keep_agreed(workspace, "gender", workspace.items("attributes", "d"), "agreed")

@@ -2,8 +2,7 @@
 
 import pandas as pd
 
-from capbias_core.aggregate.learned import learned, unlearned_note
-from capbias_core.aggregate.sensitivity import OPEN, signs_of
+from capbias_core.aggregate.comparison import OPEN, learned, signs_of, unlearned_note
 
 
 def row(encoder: str, metric: str, low: float, model: str = "sat", interval: str = "refits") -> dict:

@@ -6,10 +6,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from capbias_core.aggregate import IMAGES, REFITS, Counts, Estimate, rank
-from capbias_core.aggregate.ranking import BY_BOOTSTRAP, BY_SEED, compact_letters
-from capbias_core.aggregate.refits import refit_interval, refit_p
-from capbias_core.measures.guesses import Guesses
+from capbias_core.aggregate import REFITS, Counts, Estimate, rank
+from capbias_core.aggregate.ranking import BY_SEED, compact_letters
+from capbias_core.aggregate.resampling import refit_interval, refit_p
+from capbias_core.measures.training import Guesses
 from capbias_core.metrics.share import difference, share
 
 # 2, 4 and 9: mean 5, variance (9 + 1 + 16) / 2 = 13. With a tenth of the images held out the test is a ninth of the
@@ -41,11 +41,6 @@ def test_p_by_hand():
     assert refit_p(VALUES - 5, 1 / 9) == 1
 
 
-def test_what_is_not_finite_has_no_interval():
-    broken = np.array([1.0, np.inf])
-    assert refit_interval(broken, 0.1) == (None, None) and refit_p(broken, 0.1) == 1
-
-
 def test_a_level_and_a_difference_by_hand():
     """Seeds 0 and 1 hold out 2 images each and train on 8: a level adds 2 * 1/4 to 1/2, a difference 1/4.
 
@@ -63,28 +58,6 @@ def test_a_level_and_a_difference_by_hand():
     both = Estimate.read(counts, difference, 100, level=False)
     half = 12.7062 * np.sqrt(200 * (1 / 2 + 1 / 4))
     assert both.interval() == (pytest.approx(20 - half, abs=0.01), pytest.approx(20 + half, abs=0.01))
-
-
-def test_the_sums_of_seeds_are_over_the_images_that_count():
-    model = held([0.8, 0.0, 0.6, 1.0], [4, 4, 9, 9], [0, 1, 1, 2], 8)
-    refits = lic_of(model).refits
-    assert refits.seeds == (4, 9)
-    assert refits.held_out.tolist() == [[True, True, False], [False, True, True]]
-    kept = refits.held_out & np.array([False, True, True])
-    assert refits.by_seed(kept) == pytest.approx(np.array([[0.0, 1], [1.6, 2]]))
-
-
-def test_one_seed_and_nothing_trained_keep_the_bootstrap():
-    one = lic_of(held([0.8, 0.0, 0.6], [0, 0, 0], [0, 1, 2], 8))
-    assert one.interval_over == IMAGES and "given this one attacker" in one.interval_method
-    untrained = lic_of(held([0.8, 0.0, 0.6, 1.0], [4, 4, 9, 9], [0, 1, 1, 2], 0))
-    assert untrained.interval_over == IMAGES and untrained.interval_method == "95% image bootstrap, 1000 draws"
-
-
-def test_a_row_says_what_its_interval_is_over():
-    found = lic_of(held([0.8, 0.0, 0.6, 1.0], [4, 4, 9, 9], [0, 1, 1, 2], 8))
-    assert found.columns()["interval"] == REFITS
-    assert found.columns((None, None))["interval"] == ""
 
 
 def test_an_interval_ends_where_the_range_of_its_metric_does():
@@ -114,11 +87,6 @@ def test_seeds_that_agree_say_nothing_of_their_spread():
         {name: seeded([[score] * 3, [score] * 3], [[0, 1, 2], [1, 2, 3]]) for name, score in (("a", 0.9), ("b", 0.6))}
     ).pairs
     assert pair.ci_low is None and not pair.apart
-
-
-def test_what_a_solver_rounds_tells_nobody_apart():
-    assert refit_p(np.array([2e-8, 3e-8, 2.5e-8]), 1 / 9) == 1
-    assert refit_p(np.array([2e-3, 3e-3, 2.5e-3]), 1 / 9) < 0.05
 
 
 # pairs
@@ -193,12 +161,6 @@ def test_a_captioner_of_few_images_leaves_the_other_pairs_as_they_are():
         )
         shared = set(found.letters["few"]) & set(found.letters["high"])
         assert bool(shared) == (pairs == every), "who is not compared shares no letter"
-
-
-def test_single_attackers_are_compared_provisionally():
-    one = seeded([[0.8, 0.7, 0.7]], [[0, 1, 2]])
-    found = rank({"a": one, "b": seeded([[0.6, 0.9, 0.8]], [[0, 1, 2]])})
-    assert found.provisional and found.method == BY_BOOTSTRAP
 
 
 @pytest.mark.parametrize(

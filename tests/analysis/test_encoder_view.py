@@ -17,7 +17,7 @@ from capbias_core.attackers import ATTACKERS, attacker_entry, load_attacker
 from capbias_core.attackers.networks.scratch import TransformerAttacker
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.encoder_view import attention_bytes, attention_from
-from capbias_core.prepare import child_seed, masked_captions, split_around
+from capbias_core.prepare import Tokens, child_seed, split_around
 from capbias_core.prepare.split import FIT
 from capbias_core.present.attention import (
     attention_chart,
@@ -106,7 +106,7 @@ def test_a_reading_is_what_the_attacker_says_that_trained_on_the_other_images(wo
     labels = (order["image_id"].astype(int) % 2).to_numpy()
     split = split_around(labels, 2, 0, np.flatnonzero(order["image_id"].isin(ASKED)))
     attacker = load_attacker("ngram")
-    corpus = attacker.corpus(masked_captions(captions["caption"], found.scores.attribute))
+    corpus = attacker.corpus(Tokens.of(captions["caption"]).masked(found.scores.attribute))
     rows = order["image_id"].astype(int).to_numpy()  # the caption of each image stands at its number
     fitted = attacker.fit(corpus, rows[split.train], labels[split.train], 2, child_seed(0, FIT, 0), silent)
     table = found.scores.table

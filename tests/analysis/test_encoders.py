@@ -13,7 +13,7 @@ import pytest
 
 from capbias_core import attackers, cli
 from capbias_core.aggregate import Pair, Ranking
-from capbias_core.aggregate.sensitivity import (
+from capbias_core.aggregate.comparison import (
     ABOVE,
     BELOW,
     OPEN,

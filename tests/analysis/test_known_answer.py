@@ -10,7 +10,7 @@ import pytest
 from capbias_core.analysis.known_answer import SEES, kept_answers, known_answers, known_truth
 from capbias_core.attributes import get_attribute
 from capbias_core.cli import main
-from capbias_core.prepare import masked_captions
+from capbias_core.prepare import Tokens
 from capbias_core.prepare.known_answer import CONTROL, IMBALANCE, known_set
 from capbias_core.present.known_answer import known_basis, known_sentence, known_table
 from capbias_core.workspace.store import Workspace
@@ -35,7 +35,7 @@ def test_only_the_verb_is_left_when_gender_is_masked():
     """Nobody can be right in more than the share: what is left of both values is the same but for the verb's counts."""
     own = known_set("C2", times=20)
     frame = own.captions.merge(own.labels)
-    frame["masked"] = masked_captions(frame["caption"], get_attribute("gender"))
+    frame["masked"] = list(Tokens.of(frame["caption"]).masked(get_attribute("gender")))
     kinds = pd.crosstab(frame["masked"].str.split(" with| on a| a | an ").str[0] + frame["objects"], frame["gender"])
     assert (kinds.max(axis=1).sum() / len(frame)) == pytest.approx(0.7)
     assert own.share == 0.7

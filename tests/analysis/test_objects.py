@@ -1,7 +1,6 @@
 """Objects of images: read from COCO instances or a table, kept, and what runs read."""
 
 import json
-from collections import Counter
 from dataclasses import replace
 
 import pandas as pd
@@ -10,7 +9,7 @@ import pytest
 from capbias_core import cli
 from capbias_core.analysis.read import current_runs
 from capbias_core.errors import CapbiasError
-from capbias_core.load import parse, report_objects
+from capbias_core.load.parse import parse
 from capbias_core.load.tables import objects
 from capbias_core.measures.base import Job
 from capbias_core.measures.registry import MEASURES
@@ -87,16 +86,6 @@ def test_a_table_puts_the_rows_of_an_image_together(tmp_path):
     assert (table.rows, table.problem_count, table.problems[0].line) == (4, 1, 5)
 
 
-def test_the_report_counts_by_hand(tmp_path):
-    rows = [on(1, 17), on(1, 18, iscrowd=1), on(2, 17)]
-    table = objects(parse(written(tmp_path, instances(rows, (1, 2, 3)))))
-    report = report_objects(table, "f.json", ["1", "3", "7", "8"])
-    assert (report["images"], report["bare"], report["crowds"], report["counts"]) == (3, 1, 1, {"cat": 2, "dog": 1})
-    assert report["coverage_percent"] == 50.0 and report.warnings == ()
-    few = report_objects(objects(parse(written(tmp_path, instances(rows)))), "f.json", ["1", "7", "8"])
-    assert few.warnings == ("2 of 3 images have labels and are not in this file.",)
-
-
 def test_real_instances_agree_with_an_independent_count(coco_bias):
     path = coco_bias / "annotations" / "instances_subset.json"
     content = json.loads(path.read_text())
@@ -106,7 +95,6 @@ def test_real_instances_agree_with_an_independent_count(coco_bias):
         expected.setdefault(str(record["image_id"]), set()).add(names[record["category_id"]])
     table = objects(parse(path))
     assert {image: set(text.split("|")) for image, text in as_dict(table).items()} == expected
-    assert report_objects(table, "")["counts"] == Counter(name for own in expected.values() for name in own)
     assert table.crowds == sum(record["iscrowd"] for record in content["annotations"]) > 0
 
 

@@ -5,10 +5,10 @@ import io
 import numpy as np
 import pytest
 
-from capbias_core.aggregate.word_table import corpus_table
 from capbias_core.attackers.what_if import StoredAttackers, apply_edit, parse_edit
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
+from capbias_core.measures.caption_scores import corpus_table
 from capbias_core.workspace.limited import within_limits
 
 GENDER = get_attribute("gender")
@@ -32,11 +32,6 @@ def test_the_corpus_table_of_three_values():
     words = [np.array([[1.0, 2.0, 3.0]]), np.array([[3.0, 2.0, 1.0]])]
     table = corpus_table(["x", "x"], words, np.array([0, 2]), 3)
     assert table.loc[0].tolist() == ["x", 2.0, 2.0, 2.0, 2, 1.0, 0.0, 1.0]
-
-
-def test_the_corpus_table_of_captions_without_words():
-    assert len(corpus_table(["", ""], [np.zeros((0, 1))] * 2, np.array([0, 1]), 2)) == 0
-    assert len(corpus_table([], [], np.array([], dtype=int), 2)) == 0
 
 
 # what if
@@ -68,18 +63,6 @@ def test_a_caption_is_scored_by_the_attackers_asked_for(fold, factor):
     assert found.probabilities == pytest.approx([1 / (1 + np.exp(logit)), 1 / (1 + np.exp(-logit))])
 
 
-def test_the_word_that_names_the_attribute_does_not_change_the_score():
-    attackers = stored()
-    scores = [attackers.score(f"a {word} drives a truck", GENDER).logit for word in ("man", "Woman", "girl")]
-    assert scores == [scores[0]] * 3
-    assert attackers.score("a car", GENDER).logit < scores[0]
-
-
-def test_runs_of_masks_are_merged_where_the_run_merged_them():
-    assert stored().score("she herself", GENDER, merge=True).tokens == ["<gender>"]
-    assert stored().score("she herself", GENDER).tokens == ["<gender>", "<gender>"]
-
-
 @pytest.mark.parametrize("caption", ["", "...", "entirely unknown"])
 def test_a_caption_of_no_known_word_has_the_intercept(caption):
     found = stored().score(caption, GENDER)
@@ -109,29 +92,10 @@ def test_other_edits_are_refused(edit):
         parse_edit(edit)
 
 
-def test_an_edit_has_a_few_replacements():
-    assert len(parse_edit(f"man -> {'|'.join('abcdefghijklmnopqrst')}")[1]) == 20
-    with pytest.raises(CapbiasError, match="21 replacements"):
-        parse_edit(f"man -> {'|'.join('abcdefghijklmnopqrstu')}")
-
-
 @pytest.mark.parametrize("edit", ["x" + "->" * 20_000 + "b" + " " * 40_000 + "\nc d", "a->" + " " * 99_999 + "b"])
 def test_the_time_of_an_edit_grows_with_its_length(edit):
     """A search that goes back takes hours for them, and is ended."""
     assert within_limits("The edit", parse_edit, edit)[0] == edit[0]
-
-
-@pytest.mark.parametrize(
-    ("caption", "edited"),
-    [
-        ("A man and a Man.", "A woman and a woman."),
-        ("the man's dog", "the woman's dog"),
-        ("a policeman on mandarin", None),
-        ("", None),
-    ],
-)
-def test_whole_words_are_replaced_everywhere(caption, edited):
-    assert apply_edit(caption, "man", "woman") == edited
 
 
 @pytest.mark.parametrize(
@@ -151,9 +115,3 @@ def test_whole_words_are_replaced_everywhere(caption, edited):
 )
 def test_the_article_is_that_of_the_new_word(caption, word, new, edited):
     assert apply_edit(caption, word, new) == edited
-
-
-def test_special_characters_stand_for_themselves():
-    assert apply_edit("a c++ book", "c", r"\1 $x") == r"a \1 $x++ book"
-    assert apply_edit("a dog", "d.g", "cat") is None
-    assert apply_edit("see c++ now", "c++", "rust") == "see rust now"

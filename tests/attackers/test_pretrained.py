@@ -232,7 +232,7 @@ def test_two_processes_share_the_work(tmp_path):
     said = [process.communicate(timeout=60)[0].split() for process in both]
     assert sum(int(count) for count, _ in said) == 4000, "no text twice"
     assert [float(total) for _, total in said] == [4000 * 3 * 9.0] * 2
-    rows = sqlite3.connect(tmp_path / "m.sqlite").execute("SELECT count(*) FROM vectors").fetchone()
+    rows = sqlite3.connect(tmp_path / "m.sqlite").execute("SELECT count(*) FROM cache").fetchone()
     assert rows == (4000,)
 
 
@@ -458,10 +458,10 @@ def test_a_whole_run_in_a_worker_and_a_second_that_embeds_nothing(bert, tmp_path
         run = engine.wait(engine.submit(plan(workspace, request(str(bert))), "c"))[0]
         assert run.status == "finished", run.message
         (file,) = (tmp_path / "embeddings").glob("*.sqlite")
-        kept = sqlite3.connect(file).execute("SELECT count(*) FROM vectors").fetchone()[0]
+        kept = sqlite3.connect(file).execute("SELECT count(*) FROM cache").fetchone()[0]
         run = engine.wait(engine.submit(plan(workspace, request(str(bert), seeds=3)), "c"))[0]
         assert run.status == "finished", run.message
     finally:
         engine.close()
-    assert sqlite3.connect(file).execute("SELECT count(*) FROM vectors").fetchone()[0] == kept > 0
+    assert sqlite3.connect(file).execute("SELECT count(*) FROM cache").fetchone()[0] == kept > 0
     assert set(workspace.results()["encoder"]) == {"tinybert"}

@@ -6,7 +6,6 @@ import pytest
 
 from capbias_core.attributes import FOLDER, parse_attribute
 from capbias_core.attributes.form import fields_of, with_fields
-from capbias_core.errors import CapbiasError
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.toml")), ids=lambda path: path.stem)
@@ -49,23 +48,9 @@ def test_an_attribute_of_other_values_and_name_keeps_nothing_of_the_one_that_it_
     assert "forms" not in written
 
 
-def test_a_title_of_its_own_stays_with_another_name():
-    text = (FOLDER / "gender.toml").read_text()
-    own = fields_of(text, "a")
-    changed = parse_attribute(with_fields(text, replace(own, name="dress", title="dress (by hand)")), "a")
-    assert changed.title == "dress (by hand)"
-    assert changed.aliases["f"] == "Female"
-
-
 def test_a_value_more_ends_what_needs_all_of_them():
     text = (FOLDER / "age.toml").read_text()
     own = fields_of(text, "a")
     more = replace(own, values=(*own.values, "unknown"), words=(*own.words, ()))
     changed = parse_attribute(with_fields(text, more), "a")
     assert changed.values == ("young", "old", "unknown") and changed.derived is None
-
-
-def test_what_is_no_toml_has_no_fields_and_what_is_no_attribute_has():
-    with pytest.raises(CapbiasError, match="the file cannot be read"):
-        fields_of("name = ", "the file")
-    assert fields_of('mask_token = "gender"\nvalues = "Female"', "a").mask_token == "gender"

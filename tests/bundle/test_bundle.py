@@ -11,21 +11,15 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from capbias_core import cli
-from capbias_core.analysis.read import comparisons, ranking, with_letters
 from capbias_core.api import run_here
-from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.bundle.reproduce import Comparison, compared, find_data, read_bundle, reproduce
 from capbias_core.bundle.write import write_bundle
 from capbias_core.errors import CapbiasError
-from capbias_core.present.pictures import pictures_lack
 from capbias_core.runs.plan import Request, plan
-from capbias_core.runs.plan_file import attribute_text
 from capbias_core.types import Result
 from capbias_core.workspace.ingest import File, ingest
-from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import alignment_option, keep_vectors, offer_vectors
 from tests.cli.test_cli import write_files
@@ -123,14 +117,6 @@ def test_data_that_were_left_out_are_found_by_content(bare, data, tmp_path, caps
     assert "1.json: captions strong" in printed.err and "rows differ  0" in printed.out
 
 
-def test_of_a_bundle_without_data_only_what_is_the_same_is_taken(bare, data, tmp_path):
-    read = read_bundle(bare, tmp_path / "bundle")
-    (tmp_path / "strong.json").write_text((data / "strong.json").read_text().replace("umbrella", "umbrellas"))
-    assert find_data(read, [tmp_path / "strong.json"], print) == {}
-    with pytest.raises(CapbiasError, match="nowhere does not exist"):
-        find_data(read, [tmp_path / "nowhere"], print)
-
-
 def test_the_report_needs_no_server_and_no_network(bundle):
     text = zipfile.ZipFile(bundle).read("report.html").decode()
 
@@ -147,22 +133,6 @@ def test_the_report_needs_no_server_and_no_network(bundle):
     assert "strong" in text and "<svg" in text and "labelled, binary" in text
 
 
-@pytest.mark.parametrize("width", [800, 1280])
-def test_the_tables_of_a_report_fit_the_window(bundle, chrome, tmp_path, width):
-    path = tmp_path / "report.html"
-    path.write_bytes(zipfile.ZipFile(bundle).read("report.html"))
-    page = chrome.new_page(viewport={"width": width, "height": 900})
-    page.goto(path.as_uri())
-    wide = page.locator(".wide, .long").evaluate_all("all => all.map(own => own.scrollWidth - own.clientWidth)")
-    assert len(wide) >= 4 and set(wide) == {0}
-    heights = page.locator(".long td:first-child").evaluate_all(
-        "all => all.map(own => {const text = document.createRange(); text.selectNodeContents(own);"
-        " return text.getClientRects().length})"
-    )
-    assert set(heights) == {1}, "a name is broken within a word"
-    page.close()
-
-
 def test_a_bundle_holds_what_its_numbers_were_made_from(bundle, measured):
     archive = zipfile.ZipFile(bundle)
     manifest = json.loads(archive.read("manifest.json"))
@@ -177,22 +147,6 @@ def test_a_bundle_holds_what_its_numbers_were_made_from(bundle, measured):
     assert "figures/LIC.svg" in archive.namelist()
     with pytest.raises(CapbiasError, match="no result"):
         write_bundle(measured[0], "small", [])
-
-
-def test_letters_stand_with_the_runs_that_were_compared(bundle, measured):
-    workspace, ids = measured
-    rows = workspace.results(ids)
-    (found,) = comparisons(workspace, "small")
-    letters = ranking(workspace, list(found.runs), "LIC").letters
-    own = with_letters(workspace, rows, [found], ids)
-    lic = own["metric"] == "LIC"
-    assert dict(zip(own.loc[lic, "model"], own.loc[lic, "letters"], strict=True)) == letters and all(letters.values())
-    assert set(own.loc[~lic, "letters"]) == {""}
-    other = with_letters(workspace, rows.assign(run_id="by another attacker"), [found], ids)
-    assert set(other["letters"]) == {""} == set(with_letters(workspace, rows, [found], found.run_ids[:1])["letters"])
-    with zipfile.ZipFile(bundle) as archive:
-        kept = pd.read_csv(archive.open("rows.csv"), keep_default_na=False)
-    assert kept["letters"].tolist() == own["letters"].tolist()
 
 
 def test_names_from_strangers_do_no_harm_in_a_report(tmp_path):
@@ -292,33 +246,6 @@ def test_rows_are_compared_number_by_number():
     assert compared(there[:2], here[:2], 0.0).same == 1 and len(compared(there[:2], here[:2], 0.0).differ) == 1
 
 
-@pytest.mark.parametrize("name", ["gender", "race", "emotion"])
-def test_an_attribute_is_read_back_as_it_was(name, tmp_path):
-    attribute = get_attribute(name)
-    (tmp_path / "own.toml").write_text(attribute_text(attribute), encoding="utf-8")
-    assert get_attribute(str(tmp_path / "own.toml")) == attribute
-
-
-def test_labels_of_a_column_with_odd_names_come_back(tmp_path):
-    """Values with quotes, and a mapping that drops some."""
-    labels = ['say "A"', "B\\b", "dropped", ""] * 20
-    table = pd.DataFrame({"image_id": [str(own) for own in range(80)], "odd column": labels})
-    attribute = plain_attribute("my height", ('say "A"', "B\\b"))
-    mapping = {'say "A"': 'say "A"', "B\\b": "B\\b", "dropped": None, "": None}
-    workspace = Workspace(tmp_path / "one")
-    details = {"attributes": {attribute.name: mapping_details(attribute, "odd column", mapping)}}
-    workspace.keep("attributes", "my table", table, "c", "test", details)
-    frame = table[["image_id"]].assign(caption_index=0, caption=["a kitchen" if own else "a car" for own in labels])
-    workspace.keep("captions", "a (b), c", frame, "c", "test")
-    specs = plan(workspace, Request("c", ("a (b), c",), "my table", "my height", ("LIC_M",), seeds=1))
-    run_here(workspace, specs, "c")
-    path = tmp_path / "odd.zip"
-    path.write_bytes(write_bundle(workspace, "c", [spec.run_id for spec in specs]))
-    read = read_bundle(path, tmp_path / "bundle")
-    found = reproduce(Workspace(tmp_path / "two"), read, {}, run_here)
-    assert found.same == found.rows > 0
-
-
 def reproduced(workspace: Workspace, specs: list, folder: Path, places=()) -> Comparison:
     """Measure runs, bundle them (without data where there are places to find them), and make them again."""
     assert all(run.status == "finished" for run in run_here(workspace, specs, "small"))
@@ -374,44 +301,3 @@ def test_the_plan_of_a_bundle_gives_the_same_runs(bundle, measured, tmp_path, mo
     monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))
     assert cli.main(["run", str(tmp_path / "plan.toml"), "--check"]) == 0
     assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} == set(measured[1])
-
-
-@pytest.mark.long
-def test_the_scores_page_offers_it_with_every_chart(measured, monkeypatch):
-    monkeypatch.setenv("CAPBIAS_HOME", str(measured[0].folder))
-    root = Path(__file__).resolve().parents[2]
-    monkeypatch.chdir(root)
-    page = AppTest.from_file(str(root / "app.py"), default_timeout=60).switch_page("pages/2_Scores.py")
-    page.query_params.update({"seeds": "2", "collection": "small"})
-    page.run()
-    assert not page.exception
-    assert [button.proto.label for button in page.get("download_button")] == ["CSV", "LaTeX", "Make the bundle"]
-    page.session_state["take_chart_figure"] = True  # somebody opens it
-    page.run()
-    pictures = ["SVG", "PNG", "PDF"] if not pictures_lack() else []
-    offered = [button.proto.label for button in page.get("download_button")][3:]
-    assert offered == [*pictures, "Data (CSV)"] and not page.exception
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(bool(pictures_lack()), reason="no browser draws pictures here")
-def test_a_bundle_has_the_charts_that_pages_draw_of_its_rows(measured):
-    """Of counted objects and both directions; of one attacker and no masked photographs no others."""
-    workspace, _ = measured
-    counted = ("object_gender_cooccurrence", "dbac")
-    specs = plan(workspace, Request("small", SMALL, "attributes", "gender", counted, "human", seeds=2))
-    assert all(run.status == "finished" for run in run_here(workspace, specs, "small"))
-    made = [write_bundle(workspace, "small", [spec.run_id for spec in specs]) for _ in range(2)]
-    archives = [zipfile.ZipFile(io.BytesIO(own)) for own in made]
-    figures = {name: archives[0].read(name) for name in archives[0].namelist() if name.startswith("figures/")}
-    assert {name: archives[1].read(name) for name in figures} == figures, "the same rows, the same files"
-    drawn = [name.removeprefix("figures/") for name in figures]
-    objects = [name for name in drawn if name.startswith("Objects_of_")]
-    assert objects == [f"Objects_of_{name}_beside_the_human_captions.svg" for name in SMALL]
-    assert "DBAC_in_both_directions_gender_ngram_2_seeds.svg" in drawn
-    assert not any("by_encoder" in name or "masked" in name for name in drawn)
-    report = archives[0].read("report.html").decode()
-    ids = re.findall(r' id="([^"]+)"', report)
-    assert len(ids) == len(set(ids)) and 'aria-label="Objects of strong beside the human captions"' in report
-    # Charts of Plotly stand on the page's ground and in its ink, in both themes.
-    assert "fill: currentColor" in report and "fill: rgb(255, 255, 255)" not in report and "27, 39, 51" not in report

@@ -1,76 +1,66 @@
-"""Which addresses `capbias app` opens."""
+"""`app`: which addresses it opens, and the flags that come from the options of measures."""
 
 from __future__ import annotations
 
+import socket
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from capbias_core import cli
 from capbias_core.cli import app
+from capbias_core.cli.flags import ATTACKERS, INPUTS, Parameter, choices_of, given, measure_choices
 from capbias_core.errors import CapbiasError
-from tests.browser import free_port
+from capbias_core.measures.base import Group
+from capbias_core.measures.options import Attacked, Options, option
+from capbias_core.measures.registry import MEASURES
 
-AUTH = """[auth]
-redirect_uri = "https://capbias.test/oauth2callback"
-cookie_secret = "s"
-"""
-PROVIDER = """client_id = "a"
-client_secret = "b"
-server_metadata_url = "https://provider.test"
-"""
+AUTH = '[auth]\nredirect_uri = "https://capbias.test/oauth2callback"\ncookie_secret = "s"\n'
+PROVIDER = 'client_id = "a"\nclient_secret = "b"\nserver_metadata_url = "https://provider.test"\n'
+LOCAL = ["localhost", "127.0.0.1", "::1"]
 
 
 @pytest.fixture
-def secrets(tmp_path, monkeypatch) -> Path:
-    """Where Streamlit reads what sign-in needs, in a folder from which the dashboard starts."""
+def started(tmp_path, monkeypatch) -> list[tuple[list[str], dict]]:
+    """The commands, with their environment, that `app` starts in place of this process, in an empty folder."""
+    pytest.importorskip("streamlit")
+    commands = []
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "nobody")
     monkeypatch.chdir(tmp_path)
-    file = tmp_path / app.SECRETS
-    file.parent.mkdir()
-    return file
-
-
-def test_without_secrets_nobody_signs_in(secrets):
-    assert not app.sign_in()
-    secrets.write_text("[database]\npassword = 'x'\n")
-    assert not app.sign_in()
-
-
-@pytest.mark.parametrize("text", [AUTH + PROVIDER, f"{AUTH}[auth.one]\n{PROVIDER}[auth.two]\n{PROVIDER}"])
-def test_one_provider_or_several(secrets, text):
-    secrets.write_text(text)
-    assert app.sign_in()
+    app.SECRETS.parent.mkdir()
+    monkeypatch.setattr(app.os, "execve", lambda program, command, environment: commands.append((command, environment)))
+    monkeypatch.setattr(app.os, "umask", lambda mode: None)
+    return commands
 
 
 @pytest.mark.parametrize(
-    ("text", "missing"),
+    ("text", "complete"),
     [
-        (AUTH, "client_id, client_secret, server_metadata_url"),
-        (f"[auth]\n{PROVIDER}", "redirect_uri, cookie_secret"),
-        (f"{AUTH}[auth.one]\n{PROVIDER}[auth.two]\nclient_id = 'a'\n", "client_secret, server_metadata_url"),
-        ("[auth", "cannot be read"),
-        ("auth = 1", "cannot be read"),
+        ("", False),
+        ("[database]\npassword = 'x'\n", False),
+        (AUTH + PROVIDER, True),
+        (f"{AUTH}[auth.one]\n{PROVIDER}[auth.two]\n{PROVIDER}", True),
+        (AUTH, None),
+        (f"[auth]\n{PROVIDER}", None),
+        (f"{AUTH}[auth.one]\n{PROVIDER}[auth.two]\nclient_id = 'a'\n", None),
+        ("[auth", None),
+        ("auth = 1", None),
     ],
 )
-def test_half_a_sign_in_is_none(secrets, text, missing):
-    secrets.write_text(text)
-    with pytest.raises(CapbiasError, match=missing):
-        app.sign_in()
-
-
-def test_an_address_that_others_reach_needs_sign_in_or_a_word(secrets, monkeypatch):
-    asked, port = [], free_port()
-    monkeypatch.setattr(app.os, "execve", lambda program, command, environment: asked.append(command))
-    monkeypatch.setattr(app.os, "umask", lambda mode: None)
-    with pytest.raises(CapbiasError, match="no sign-in"):
-        app.start(address="0.0.0.0", port=port)
-    app.start(address="0.0.0.0", port=port, insecure=True)
-    secrets.write_text(AUTH + PROVIDER)
-    app.start(address="0.0.0.0", port=port)
-    assert len(asked) == 2
-
-
-LOCAL = ["localhost", "127.0.0.1", "::1"]
+def test_others_reach_the_dashboard_only_with_a_complete_sign_in(started, monkeypatch, text, complete):
+    """complete: None for a sign-in that lacks a key or cannot be read."""
+    monkeypatch.setattr(app, "check_free", lambda address, port: None)
+    app.SECRETS.write_text(text)
+    for address, allowed in (("127.0.0.1", complete is not None), ("0.0.0.0", bool(complete))):
+        started.clear()
+        if allowed:
+            app.start(address=address)
+        else:
+            with pytest.raises(CapbiasError):
+                app.start(address=address)
+        assert len(started) == allowed
 
 
 @pytest.mark.parametrize(
@@ -83,15 +73,64 @@ LOCAL = ["localhost", "127.0.0.1", "::1"]
         ("127.0.0.1", "", {app.HOSTS: "lab.test"}, []),  # whoever sets it means it
     ],
 )
-def test_only_known_names_open_the_dashboard(secrets, monkeypatch, address, text, environment, hosts):
-    """Else any site could point a name of its own at it, and read all in its visitors' browsers."""
-    asked = []
-    monkeypatch.setattr(app.os, "execve", lambda program, command, environment: asked.append(command))
+def test_only_known_names_open_the_dashboard(started, monkeypatch, address, text, environment, hosts):
+    """Else any site could point its name at it, and read all in its visitors' browsers."""
     monkeypatch.setattr(app, "check_free", lambda address, port: None)
-    monkeypatch.setattr(app.os, "umask", lambda mode: None)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    secrets.write_text(text)
+    app.SECRETS.write_text(text)
     app.start(address=address, insecure=True)
-    (command,) = asked
-    assert [command[place + 1] for place, part in enumerate(command) if part == "--server.allowedHosts"] == hosts
+    ((command, _),) = started
+    assert [command[index + 1] for index, part in enumerate(command) if part == "--server.allowedHosts"] == hosts
+
+
+def test_the_dashboard_starts_on_loopback_unless_its_port_is_taken(started, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        argv = ["app", "--workspace", str(tmp_path), "--port", str(taken.getsockname()[1])]
+        assert cli.main(argv) == 2
+    assert cli.main(argv) == 0
+    ((command, environment),) = started
+    assert command[1:4] == ["-m", "streamlit", "run"] and command[4].endswith("app.py")
+    asked = dict(zip(command[5::2], command[6::2], strict=True))
+    assert asked["--server.address"] == "127.0.0.1" and asked["--server.port"] == argv[-1]
+    assert environment["CAPBIAS_HOME"] == str(tmp_path)
+
+
+@dataclass(frozen=True)
+class ToyOptions(Options):
+    """Choices of a measure that is not there."""
+
+    least: int = option(3, "captions at least", flag="--least", at_least=1, at_most=9, metavar="N")
+    share: float | None = option(None, "share of them", flag="--share", above=0, below=1)
+    how: str = option("plain", "how they are read", flag="--how", choices=("plain", "loud"))
+    words: tuple[str, ...] = option((), "which words", flag="--words-too", several=True, metavar="WORD")
+    loud: bool = option(False, "loudly", flag="--loud")
+    hidden: str = option("", "what only a plan chooses")
+
+
+TOY = replace(MEASURES["ratio_error"], name="toy", options=ToyOptions, groups=(Group("toy", "toy", ("ratio",)),))
+
+
+def parameters(choices: type) -> dict[str, tuple[object, Parameter]]:
+    """The type and the flag of each field."""
+    return {own.name: get_args(own.type) for own in fields(choices)}
+
+
+def test_each_choice_of_a_new_measure_with_a_flag_is_one():
+    flags = parameters(measure_choices([*(own for own in MEASURES.values() if own.groups), TOY], ("photographs",)))
+    types = {"least": int, "share": float, "how": str, "words": list[str], "loud": bool}
+    assert {name: flags[name][0] for name in types} == {name: kind | None for name, kind in types.items()}
+    assert "hidden" not in flags and [group.name for group in flags["least"][1].group] == ["For toy"]
+    assert flags["least"][1].name == ("--least",) and flags["least"][1].metavar == "N"
+    assert flags["how"][1].metavar == "plain|loud" and flags["loud"][1].metavar is None
+    assert flags["photographs"][1].group == (INPUTS,)
+    attacked = [name for name, about in Attacked.about().items() if about.flag]
+    assert "seeds" in flags and all(flags[name][1].group == (ATTACKERS,) for name in attacked)
+
+
+def test_choices_are_checked_by_the_bounds_of_their_option():
+    choices = choices_of(ToyOptions, "least", "how", "words")
+    assert given(choices(least=4, words=["a", "b"]), ToyOptions) == {"least": 4, "words": ("a", "b")}
+    for wrong in ({"least": 10}, {"how": "loudly"}):
+        with pytest.raises(CapbiasError):
+            given(choices(**wrong), ToyOptions)

@@ -10,7 +10,8 @@ import pytest
 
 from capbias_core.attributes import parse_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.load import columnar, parse, tabular
+from capbias_core.load import columnar, tabular
+from capbias_core.load.parse import parse
 from capbias_core.load.parsed import MOST_CHARACTERS, MOST_COLUMNS, MOST_ROWS
 from capbias_core.load.vectors import read_vectors
 from capbias_core.workspace.ingest import read_part
@@ -42,28 +43,12 @@ def test_columns_without_end(tmp_path, refusal, kind):
     assert f"{MOST_COLUMNS + 2:,} columns" in refusal("columns.csv", kind)
 
 
-@pytest.mark.parametrize("name", ["keys.json", "keys.jsonl"])
-def test_keys_without_end(tmp_path, refusal, name):
-    record = json.dumps({"image_id": 1, "caption": "a dog"} | {f"k{place}": 1 for place in range(MOST_COLUMNS)})
-    (tmp_path / name).write_text(f"[{record}]" if name == "keys.json" else record)
-    assert f"{MOST_COLUMNS + 2:,} columns" in refusal(name)
-
-
 def test_a_caption_as_long_as_a_book_is_left_out(tmp_path, refusal):
     rows = [{"image_id": 1, "caption": "a" * (MOST_CHARACTERS + 1)}]
     (tmp_path / "long.json").write_text(json.dumps(rows))
     assert f"{MOST_CHARACTERS + 1:,} characters" in refusal("long.json")
     (tmp_path / "one.json").write_text(json.dumps([*rows, {"image_id": 2, "caption": "a dog"}]))
     assert list(read_part(tmp_path / "one.json", "captions").frame["image_id"]) == ["2"]
-
-
-def test_a_category_that_is_no_text(tmp_path, refusal):
-    half = {"id": 1, "name": "\ud800"}
-    content = {"images": [{"id": 1}], "annotations": [{"image_id": 1, "category_id": 1, "bbox": [0, 0, 1, 1]}]}
-    (tmp_path / "objects.json").write_text(json.dumps(content | {"categories": [half]}))
-    assert "names no categories" in refusal("objects.json", "objects")
-    (tmp_path / "two.json").write_text(json.dumps(content | {"categories": [half, {"id": 2, "name": "cat"}]}))
-    assert "names no object on any of its 1 images" in refusal("two.json", "objects"), "that of the other is not kept"
 
 
 FAR = b'<row r="999999999999"><c r="A999999999999"><v>1</v></c></row>'

@@ -32,10 +32,6 @@ def folders(tmp_path, monkeypatch) -> tuple[Path, Path]:
     return opened, secret
 
 
-def test_a_terminal_names_any_file(folders):
-    assert places.named(folders[1] / "captions.csv").is_file()
-
-
 def test_a_server_names_what_is_listed_and_nothing_else(folders):
     opened, secret = folders
     places.serve()
@@ -47,13 +43,6 @@ def test_a_server_names_what_is_listed_and_nothing_else(folders):
         said.add(str(error.value).replace(repr(str(path)), "PATH"))
     assert len(said) == 1, "what is there and what is not are refused in the same words"
     assert [path.name for path in picture_files(opened)] == ["1.jpg"]
-
-
-def test_where_nothing_is_listed_a_server_names_nothing(folders, monkeypatch):
-    monkeypatch.delenv(places.ROOTS)
-    places.serve()
-    with pytest.raises(CapbiasError, match="by visitors of this server"):
-        places.named(folders[0] / "captions.csv")
 
 
 def test_models_and_weights_are_named_in_the_same_way(folders, tmp_path):
@@ -78,20 +67,6 @@ def test_weights_elsewhere_are_not_read(folders):
     assert find_weights(str(folders[0] / "weights.pt"), folders[0]).name == "weights.pt"
     with pytest.raises(CapbiasError, match="by visitors of this server"):
         find_weights(str(folders[1] / "weights.pt"), folders[0])
-
-
-@pytest.mark.parametrize("opens", [True, False])
-def test_the_data_page_asks_for_paths_where_it_may(folders, tmp_path, monkeypatch, opens):
-    testing = pytest.importorskip("streamlit.testing.v1")
-    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "w"))
-    if not opens:
-        monkeypatch.delenv(places.ROOTS)
-    page = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).switch_page("pages/1_Data.py").run()
-    typed = [field for field in page.text_input if field.label == "or a path on the server"]
-    assert len(typed) == opens and not page.exception
-    if opens:
-        typed[0].set_value(str(folders[1] / "captions.csv")).run()
-        assert "by visitors of this server" in " ".join(own.proto.body for own in page.get("html"))
 
 
 def test_of_a_source_elsewhere_a_server_says_the_file_alone(folders):

@@ -23,11 +23,11 @@ from hypothesis import strategies as st
 from capbias_core.attributes import read_attribute
 from capbias_core.attributes.form import fields_of
 from capbias_core.errors import CapbiasError
-from capbias_core.load import parse, parse_table, read_file
 from capbias_core.load.archives import unpacked, unpacked_tree
 from capbias_core.load.labels import labels
+from capbias_core.load.parse import parse, parse_table
 from capbias_core.load.published import read_human_scores, read_results
-from capbias_core.load.read import guess_kind, read_texts
+from capbias_core.load.read import guess_kind, read_file, read_texts
 from capbias_core.load.tables import boxes, captions, objects, regions, segments
 from capbias_core.load.vectors import read_vectors
 from capbias_core.runs.plan_file import read_plan

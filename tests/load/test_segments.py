@@ -5,10 +5,8 @@ import json
 import pytest
 from pycocotools import mask
 
-from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.load.parse import parse
-from capbias_core.load.report import report_segments
 from capbias_core.load.segments import outline_fault, run_lengths
 from capbias_core.load.tables import segments
 from capbias_core.types import SEGMENT_COLUMNS
@@ -106,15 +104,6 @@ def test_a_fault_is_counted_and_named_and_the_others_are_read(tmp_path, fault):
     assert table.problems[0].line == 2 and fault in table.problems[0].message
 
 
-def test_numbers_that_json_allows_and_no_picture_has(tmp_path):
-    path = written(tmp_path, [annotation()])
-    text = path.read_text()
-    for number in ("NaN", "Infinity", "1e999", "9" * 400):
-        path.write_text(text.replace("[1, 1, 4, 1,", f"[{number}, 1, 4, 1,"))
-        with pytest.raises(CapbiasError, match="a point of the outline is not on the image"):
-            segment_table(path)
-
-
 @pytest.mark.parametrize("sizes", [(), ((1, 0, 0),), ((1, 10**9, 10**9),), ((1, "?", None),)])
 def test_a_size_that_is_not_known_is_none(tmp_path, sizes):
     assert read_segments(written(tmp_path, [annotation()], sizes))[["height", "width"]].to_numpy().tolist() == [[0, 0]]
@@ -147,34 +136,9 @@ def test_compressed_run_lengths_are_those_of_pycocotools(runs):
     assert run_lengths(to_npz) == runs
 
 
-@pytest.mark.parametrize("text", ["P", "1 3", "é", "PPPPPPPPPP1"])
-def test_compressed_run_lengths_that_are_none(text):
-    assert run_lengths(text) is None
-
-
 def test_runs_for_fewer_pixels_never_reach_pycocotools():
     # It would hand over whatever lay in memory for the pixels that are missing.
     assert "run lengths for 1 pixels" in outline_fault({"size": [2, 2], "counts": "1"}, 2, 2)
-
-
-def test_real_outlines(coco_bias):
-    path = coco_bias / "annotations" / "instances_subset.json"
-    table, content = segment_table(path), json.loads(path.read_text())
-    assert len(table.frame) == len(content["annotations"]) == 209 and table.problem_count == 0
-    outlines = [json.loads(text) for text in table.frame["outline"]]
-    assert outlines == [record["segmentation"] for record in content["annotations"]]
-
-
-def test_the_report(tmp_path):
-    rows = [annotation(), annotation(iscrowd=1), annotation(2, 18), annotation(3, outline=None)]
-    report = report_segments(segment_table(written(tmp_path, rows)), "f.json", {"1", "2", "8", "9"})
-    lines = dict(report.lines())
-    assert lines["Outlines"] == "3 (1 of a crowd)" and lines["Images"] == "2 (1 with a person)"
-    assert lines["People"] == "2" and lines["Photographs with outlines"] == "50.0%"
-    assert report.warnings == (
-        "1 problem in 4 rows: these rows are left out. The first is at record 4: there is no outline (segmentation).",
-        "The file does not give the size of 1 image: whether outlines fit is checked when they are used.",
-    )
 
 
 def test_of_a_large_file_only_images_of_the_collection_are_kept(tmp_path, monkeypatch):
@@ -186,16 +150,6 @@ def test_of_a_large_file_only_images_of_the_collection_are_kept(tmp_path, monkey
     assert len(read_part(path, "segments").frame) == 2
     monkeypatch.setattr(ingest, "LARGE_FILE", 10)
     (part,) = preview([File(path, "segments")], held_by(workspace, "c"))
-    assert list(part.frame["image_id"]) == ["2"] and part.report["others"] == 1
+    assert list(part.frame["image_id"]) == ["2"] and part.reading.table.others == 1
     (item,) = store(workspace, "c", [part])
     assert workspace.frame(item.hash).equals(part.frame)
-
-
-def test_import_from_a_terminal(tmp_path, capsys):
-    path = written(tmp_path, [annotation(), annotation(outline=None)])
-    home = ["--workspace", str(tmp_path / "home")]
-    assert main(["import", str(path), "--kind", "segments", *home]) == 0
-    said = capsys.readouterr()
-    assert "segments instances" in said.out and "there is no outline" in said.out and "1 problem" in said.err
-    (item,) = Workspace(tmp_path / "home").items()
-    assert (item.kind, item.rows) == ("segments", 1)

@@ -4,7 +4,6 @@ import json
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from capbias_core.errors import CapbiasError
@@ -108,16 +107,6 @@ def test_bad_records_are_named_and_dropped(tmp_path):
     assert {problem.file for problem in table.problems} == {"bad.json"}
 
 
-@pytest.mark.parametrize("end", ["\r\n", "\n", "\r"])
-def test_bad_lines_of_json_lines_have_their_line_number(tmp_path, end):
-    lines = ["", *map(json.dumps, BAD_ROWS), "", '{"image_id": 9, "cap']
-    table = captions(written(tmp_path, "bad.jsonl", end.join(lines)))
-    assert (table.rows, table.empty, table.duplicates, table.problem_count) == (15, 1, 1, 11)
-    expected = [(number + 1, message) for number, message in BAD_MESSAGES.items()]
-    assert [(problem.line, problem.message) for problem in table.problems[:-1]] == expected
-    assert table.problems[-1].line == 17 and "broken JSON at column 17" in table.problems[-1].message
-
-
 def test_csv_lines_are_lines_of_the_file(tmp_path):
     lines = ["image_id,caption", '1,"over', 'two lines"', "", ",no id", "2,too,many", "3", '4,"closed" and on', "5,"]
     lines += ["6,nul \0", "7,good", '8,"never closed', "9,lost", ""]
@@ -130,13 +119,6 @@ def test_csv_lines_are_lines_of_the_file(tmp_path):
     assert messages[6] == "3 fields where the header has 2" and messages[7] == "1 field where the header has 2"
     assert "text follows a closing quote" in messages[8] and "NUL" in messages[10]
     assert "never closed" in messages[12] and "(line 13)" in messages[12]
-
-
-def test_line_endings_of_old_macs(tmp_path):
-    table = captions(written(tmp_path, "a.csv", "image_id,caption\r1,a dog\r2,a cat\r"))
-    assert pairs(table) == [("1", "a dog"), ("2", "a cat")]
-    table = captions(written(tmp_path, "a.txt", "image_id\tcaption\r1\ta dog\r2\ta cat\r"))
-    assert pairs(table) == [("1", "a dog"), ("2", "a cat")]
 
 
 @pytest.mark.parametrize(
@@ -153,42 +135,6 @@ def test_a_stray_quote_says_how_many_lines_it_took_in(tmp_path, end, rows, messa
     table = captions(written(tmp_path, "captions.csv", "\n".join(lines) + "\n" + end))
     assert len(table.frame) == rows
     assert any(message in line for line in (*table.notes, *(own.message for own in table.problems)))
-
-
-def test_parquet_says_record_and_excel_says_row(tmp_path):
-    frame = pd.DataFrame({"image_id": [785, 872, None, 885], "gender": ["Male", None, "Female", "Female"]})
-    frame["age"] = [31.5, 2, 3, 4]
-    frame.to_excel(tmp_path / "a.xlsx", index=False)
-    frame.to_csv(tmp_path / "a.csv", index=False)
-    frame.to_parquet(tmp_path / "a.parquet")
-    sheet, text, table = (labels(parse(tmp_path / f"a.{ending}")) for ending in ("xlsx", "csv", "parquet"))
-    assert list(sheet.frame["image_id"]) == list(text.frame["image_id"]) == ["785", "872", "885"]
-    assert list(sheet.frame["gender"]) == list(text.frame["gender"]) == list(table.frame["gender"])
-    assert [own.problems[0].line for own in (sheet, text, table)] == [4, 4, 3]
-    assert table.problems[0].message == "record 3: the image id is missing"
-
-
-def test_only_the_first_twenty_problems_are_kept(tmp_path):
-    lines = ["image_id,caption", "1,good", *(["2"] * 15), *([",x"] * 15)]
-    table = captions(written(tmp_path, "a.csv", "\n".join(lines)))
-    assert table.problem_count == 30
-    assert [problem.line for problem in table.problems] == list(range(3, 23))
-
-
-def test_blank_headers_and_long_captions(tmp_path):
-    caption = "long; " * 100_000
-    parsed = written(tmp_path, "a.csv", f';image_id;caption\n0;000785;"{caption}"\n')
-    assert tuple(parsed.columns) == ("column 1", "image_id", "caption")
-    assert pairs(captions(parsed)) == [("785", caption)]
-    parsed = written(tmp_path, "a.json", json.dumps([{"image_id": 1, "caption": "x" * (1 << 19)}] * 3))
-    assert tuple(parsed.columns) == ("image_id", "caption")
-
-
-def test_a_column_whose_name_cannot_be_kept_and_the_index_of_pandas_are_left_out(tmp_path):
-    parsed = written(tmp_path, "a.json", json.dumps([{"image_id": 1, "\ud800": "x", "gender": "Male"}]))
-    assert tuple(parsed.columns) == ("image_id", "gender")
-    pd.DataFrame({"image_id": [1], "gender": ["Male"]}, index=[7]).to_parquet(tmp_path / "a.parquet")
-    assert tuple(parse(tmp_path / "a.parquet").columns) == ("image_id", "gender")
 
 
 @pytest.mark.parametrize("protocol", range(6))

@@ -12,28 +12,18 @@ import pytest
 from capbias_core import cli
 from capbias_core.aggregate import unlabelled
 from capbias_core.analysis.alignment import constant_alignment
-from capbias_core.analysis.published import beside_measured
 from capbias_core.errors import CapbiasError
-from capbias_core.load.published import published_results
 from capbias_core.load.vectors import read_vectors
 from capbias_core.measures import alignment as measure
 from capbias_core.metrics.caption_quality import has_java
-from capbias_core.prepare.align import Alignment, neighbours, vocabulary
-from capbias_core.present.alignment import constant_sentence, side_by_side
+from capbias_core.prepare.align import neighbours
+from capbias_core.prepare.tokens import Tokens
+from capbias_core.present.alignment import constant_sentence
 from capbias_core.runs.plan import Request, plan
-from capbias_core.runs.run import estimates, run_one
-from capbias_core.types import RESULT_COLUMNS, Result, Vectors, silent
-from capbias_core.workspace import ingest
+from capbias_core.runs.run import run_one
+from capbias_core.types import Vectors, silent
 from capbias_core.workspace.store import Workspace, bytes_frame
-from capbias_core.workspace.vectors import (
-    aligner,
-    alignment_name,
-    alignment_option,
-    keep_vectors,
-    looked_up,
-    offer_vectors,
-)
-from tests.app import to_tab
+from capbias_core.workspace.vectors import aligner, alignment_option, keep_vectors, looked_up, offer_vectors
 from tests.collections_ import keep
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,13 +75,6 @@ def test_every_format_gives_the_same_vectors(tmp_path, name, to_npz):
     assert found.matrix.tolist() == [[1, 0, 0.25], [1, 1, 1]]
 
 
-def test_words_with_spaces_are_passed_over_and_the_first_of_two_rows_counts(tmp_path):
-    path = tmp_path / "v.txt"
-    path.write_text("a 1 2\n. . . 5 6\nat x@y.z 3 4\ncat 7 8\ncat 9 9\n\n")
-    found = read_vectors(path, {"cat", "at", "."})
-    assert found.words == ("cat",) and found.matrix.tolist() == [[7, 8]]
-
-
 BAD = {
     "fewer numbers": (b"a 1 2 3\nb 1 2\n", "line 2: a row of another dimension"),
     "more numbers": (b"a 1 2\nb 1 2 3\n", "line 2: a row of another dimension"),
@@ -120,23 +103,6 @@ def test_a_wrong_vector_file_is_one_clear_message(tmp_path, name):
         read_vectors(path, {"cat"})
 
 
-def test_vectors_of_another_dimension_are_refused(tmp_path):
-    path = tmp_path / "v.txt"
-    path.write_bytes(glove(ROWS))
-    with pytest.raises(CapbiasError, match="v.txt have 3 numbers.*collection 2"):
-        read_vectors(path, {"cat"}, dimension=2)
-    with pytest.raises(CapbiasError, match="does not exist"):
-        read_vectors(tmp_path / "none.txt", {"cat"})
-    with pytest.raises(CapbiasError, match="a folder"):
-        read_vectors(tmp_path, {"cat"})
-
-
-def test_rows_that_no_caption_needs_are_not_kept_nor_their_numbers_read(tmp_path):
-    path = tmp_path / "v.txt"
-    path.write_text("".join(f"w{place} broken 2\n" if place else "a 1 2\n" for place in range(2000)) + "cat 3 4\n")
-    assert read_vectors(path, {"cat"}).matrix.tolist() == [[3, 4]]
-
-
 # the nearest word
 
 # On a circle, so that the cosine distance is 1 - cos of the difference of angles.
@@ -161,21 +127,6 @@ def test_the_nearest_word_and_its_distance_by_hand():
     assert found.distance["opposite"] == pytest.approx(1, abs=1e-6)
     assert found.within(0.4) == {"seat": "chair", "sofa": "table"}
     assert found.within(0.15) == {"seat": "chair"} and found.within(0.0) == {}
-
-
-def test_the_distance_must_be_below_delta():
-    vectors = Vectors(("human", "model"), np.array([[1, 0], [0, 1]], dtype=np.float32))
-    found = neighbours({"human"}, frozenset(["model"]), vectors)
-    assert found.distance == {"human": 1.0} and found.within(1.0) == {} and found.within(1.1) == {"human": "model"}
-
-
-def test_captions_after_alignment_by_hand():
-    near = neighbours({"seat", "sofa"}, frozenset(["chair", "table"]), at_angles(ANGLES)).within(0.15)
-    own = Alignment(frozenset(["a", "on", "chair", "table"]), near)
-    captions = ["a <gender> on a seat", "sofa <unk> seat", ""]
-    # sofa is 0.201 from table, which is not below 0.15; special tokens stay although the captioner has none.
-    assert own.captions(captions) == ["a <gender> on a chair", "<unk> <unk> chair", ""]
-    assert own.counts(captions).tolist() == [[5, 1, 0], [3, 1, 1], [0, 0, 0]]
 
 
 def test_words_without_a_vector_or_with_one_of_length_0_have_no_neighbour():
@@ -256,25 +207,6 @@ def test_an_informative_human_word_keeps_what_it_says_under_contextual_alignment
     assert near["LIC_D", "contextual_glove_0.0035"] == pytest.approx(constant["LIC_D", "constant"])
 
 
-@pytest.mark.long
-def test_dbac_reads_aligned_human_captions(tools):
-    """Every caption names a dog, so w_H = Q * P(dog) / P(a) = Q / 0.5: 1 where attackers guess (Q = accuracy), 2 where
-    they know."""
-    workspace, request, path = tools
-    for kind in ("captions", "references"):
-        (item,) = workspace.items(kind)
-        frame = workspace.frame(item.hash)
-        workspace.keep(kind, item.name, frame.assign(caption=frame["caption"] + " dog"), "c", "test")
-    item = kept(workspace, path)
-    asked = replace(request, metrics=("dbac_accuracy",), seeds=3)
-    constant = values(workspace, asked)
-    found = values(workspace, replace(asked, options={"alignment": alignment_option(item)}))
-    assert constant["DBAC_accuracy_H", "constant"] == pytest.approx(1, abs=0.2)
-    assert found["DBAC_accuracy_H", "contextual_glove"] == pytest.approx(2, abs=0.05)
-    assert found["DBAC_accuracy_M", ""] == constant["DBAC_accuracy_M", ""]
-    assert found["DBAC_accuracy", "contextual_glove"] < constant["DBAC_accuracy", "constant"] - 10
-
-
 def test_alignment_is_part_of_a_run_only_where_human_captions_are(tools):
     workspace, request, path = tools
     option = {"alignment": alignment_option(kept(workspace, path))}
@@ -286,24 +218,14 @@ def test_alignment_is_part_of_a_run_only_where_human_captions_are(tools):
     )
 
 
-def test_a_run_says_how_it_aligned_and_needs_the_large_file_no_more(tools):
-    workspace, request, path = tools
-    option = {"alignment": alignment_option(kept(workspace, path), 0.3)}
-    path.unlink()
-    (spec,) = plan(workspace, replace(request, options=option))
-    methods = {row.metric: row.method for row in run_one(workspace, spec, silent).results}
-    assert "nearest word of glove below a cosine distance of 0.3" in methods["LIC_D"]
-    assert alignment_name(option["alignment"]) == "contextual_glove_0.3" and alignment_name(None) == "constant"
-
-
 def test_aligned_captions_for_other_measures(tools):
     workspace, _, path = tools
     option, known = alignment_option(kept(workspace, path)), frozenset(["someone", "wrench", "spoon"])
-    captions = ["someone spanner zzz <mask>"]
-    assert aligner(workspace, option)(vocabulary(captions), known).captions(captions) == ["someone wrench <unk> <mask>"]
-    assert aligner(workspace, None)(vocabulary(captions), known).captions(captions) == ["someone <unk> <unk> <mask>"]
+    captions = Tokens.read(["someone spanner zzz <mask>"])
+    assert list(aligner(workspace, option)(captions.words, known).captions(captions)) == ["someone wrench <unk> <mask>"]
+    assert list(aligner(workspace, None)(captions.words, known).captions(captions)) == ["someone <unk> <unk> <mask>"]
     with pytest.raises(CapbiasError, match="'ocarina', were not looked up in glove"):
-        aligner(workspace, option)(vocabulary(["someone ocarina"]), known)
+        aligner(workspace, option)(["someone", "ocarina"], known)
 
 
 # what is kept
@@ -334,29 +256,6 @@ def test_words_of_later_captions_are_looked_up_in_the_same_file(tools, tmp_path)
     assert again.details["found"] == 7
 
 
-def test_a_changed_file_is_not_taken_for_the_same(tools, tmp_path):
-    workspace, request, path = tools
-    item = kept(workspace, path)
-    path.write_text("someone 1 2 3\nunrelated 1 2 3\n")
-    keep(workspace, captions={"later": [{"image_id": 1, "caption": "someone unrelated"}]})
-    assert "unrelated" not in looked_up(workspace, item.hash)
-    assert kept(workspace, path).hash != item.hash and [own.name for own in workspace.items("vectors")] == ["my glove"]
-
-
-def test_vectors_need_captions_first(tmp_path):
-    path = tmp_path / "v.txt"
-    path.write_bytes(glove(ROWS))
-    with pytest.raises(CapbiasError, match="has no captions"):
-        offer_vectors(Workspace(tmp_path / "w"), path, "c")
-
-
-@pytest.mark.parametrize("delta", [-0.1, 2.1, float("nan")])
-def test_a_delta_is_a_cosine_distance(tools, delta):
-    workspace, _, path = tools
-    with pytest.raises(CapbiasError, match="a cosine distance"):
-        alignment_option(kept(workspace, path), delta)
-
-
 # the sweep
 
 
@@ -380,20 +279,6 @@ def test_the_sweep_by_hand(tools, monkeypatch):
     assert ("contextual_share", "constant") not in found and not any("METEOR" in name for name, _ in found)
 
 
-def test_the_estimates_of_a_run_are_those_at_its_delta(tools, monkeypatch):
-    workspace, request, path = tools
-    monkeypatch.setattr(measure, "has_java", lambda: False)
-    option = {"alignment": alignment_option(kept(workspace, path), 0.25)}
-    (spec,) = plan(workspace, replace(request, metrics=("alignment",), options=option))
-    outcome = run_one(workspace, spec, silent)
-    assert workspace.enqueue(spec, "c", "t") and workspace.claim(spec.run_id, "t")
-    workspace.finish(spec.run_id, "t", outcome.results, outcome.kept, ())
-    again = estimates(workspace, workspace.run(spec.run_id))
-    assert {name: own.value for (name, _), own in again.items()} == pytest.approx(
-        {row.metric: row.value for row in outcome.results if row.alignment == "contextual_glove_0.25"}
-    )
-
-
 @pytest.mark.long
 @pytest.mark.skipif(not has_java(), reason="METEOR needs Java")
 @pytest.mark.slow
@@ -401,7 +286,7 @@ def test_meteor_of_the_sweep(tools):
     """Java starts once. Half of the captions have spanner, which METEOR knows as a synonym of wrench; whisk is none of
     spoon. Expected: METEOR of each pair of captions by itself."""
     workspace, _, path = tools
-    human = ["someone spanner zzz"] * 3 + ["someone whisk zzz", "someone here"]
+    human = Tokens.read(["someone spanner zzz"] * 3 + ["someone whisk zzz", "someone here"])
     known = frozenset(["someone", "here", "wrench", "spoon"])
     near = neighbours({"spanner", "whisk"}, known, read_vectors(path, ANGLES_OF_SET))
     found = measure.sweep(pd.Series(list("abcde")), unlabelled, human, known, near, [0.4], silent)
@@ -434,49 +319,6 @@ def files(tmp_path) -> Path:
     return tmp_path
 
 
-def score(files: Path, *extra: str) -> list[str]:
-    return [
-        "score",
-        "--captions",
-        str(files / "sat.csv"),
-        "--labels",
-        str(files / "labels.csv"),
-        "--attribute",
-        "group",
-        "--references",
-        str(files / "human.csv"),
-        "--seeds",
-        "1",
-        *extra,
-    ]
-
-
-@pytest.mark.long
-def test_score_with_contextual_alignment(files):
-    out = files / "out.csv"
-    vectors = ["--vectors", str(files / "glove.txt")]
-    assert cli.main(score(files, "--metric", "lic", "--alignment", "contextual", *vectors, "--output", str(out))) == 0
-    rows = pd.read_csv(out, keep_default_na=False).set_index(["metric", "alignment"])
-    assert rows.loc[("LIC_D", "contextual_glove"), "value"] > 50
-    assert list(rows.columns) == [*(name for name in RESULT_COLUMNS if name not in ("metric", "alignment")), "name"]
-
-
-@pytest.mark.parametrize(
-    ("extra", "message"),
-    [
-        (("--vectors", "glove.txt"), "--vectors"),
-        (("--delta", "0.3"), "--delta"),
-        (("--alignment", "contextual"), "--vectors"),
-        (("--alignment", "contextual", "--vectors", "labels.csv"), "not a vector file"),
-        (("--metric", "alignment"), "word vectors are needed"),
-    ],
-)
-def test_score_refuses_what_does_not_fit(files, capsys, monkeypatch, extra, message):
-    monkeypatch.chdir(files)
-    assert cli.main(score(files, *extra)) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_align_prints_a_row_a_delta(files, capsys, monkeypatch):
     monkeypatch.setattr("capbias_core.cli.views.has_java", lambda: False)
     monkeypatch.setattr(measure, "has_java", lambda: False)
@@ -496,123 +338,10 @@ def test_align_prints_a_row_a_delta(files, capsys, monkeypatch):
     assert "a cosine distance" in capsys.readouterr().err
 
 
-@pytest.mark.long
-def test_import_keeps_the_place_of_a_vector_file(files, capsys, monkeypatch):
-    monkeypatch.chdir(files)
-    home = ["--workspace", "w"]
-    assert cli.main(["import", "sat.csv", "--kind", "captions", *home]) == 0
-    assert cli.main(["import", "glove.txt", "--kind", "vectors", "--dry-run", *home]) == 0
-    assert Workspace("w").items("vectors") == []
-    assert cli.main(["import", "glove.txt", "--kind", "vectors", *home]) == 0
-    assert "3 of 3" in capsys.readouterr().out
-    assert cli.main(["import", "human.csv", "--kind", "references", *home]) == 0
-    assert cli.main(["import", "labels.csv", "--kind", "attributes", "--attribute", "group", *home]) == 0
-    asked = ["--collection", "my captions", "--attribute", "group", "--metric", "LIC_D", "--seeds", "1", *home]
-    assert cli.main(["score", *asked, "--alignment", "contextual", "--delta", "0.2", "--output", "o.csv"]) == 0
-    assert pd.read_csv("o.csv")["alignment"].tolist() == ["contextual_glove_0.2"]
-
-
 # beside the printed values
 
 
-def test_printed_values_of_an_alignment_stand_beside_measured_ones_of_the_same():
-    printed = published_results()
-    rows = [
-        ("LIC_D", "constant", 37.0, 100),
-        ("LIC_D", "contextual_glove", 38.0, 100),
-        ("METEOR_aligned", "constant", 61.4, 100),
-        ("METEOR_aligned", "contextual_glove_0.3", 62.0, 100),
-    ]
-    measured = pd.DataFrame(
-        [
-            Result(
-                attribute="gender",
-                model="sat",
-                metric=metric,
-                value=value,
-                alignment=alignment,
-                scale=scale,
-                ci_low=value - 1,
-                ci_high=value + 1,
-                spread=1.0,
-                encoder="lstm",
-            ).row()
-            for metric, alignment, value, scale in rows
-        ]
-    )
-    own = printed[(printed["paper"] == "dbac") & (printed["model"] == "sat") & printed["table"].isin(["7", "8b"])]
-    beside = beside_measured(own, measured).set_index(["metric", "condition"])
-    assert beside.loc[("LIC_H", "constant"), "measured_value"] == pytest.approx(0.37)
-    assert beside.loc[("LIC_H", "contextual_glove"), "measured_value"] == pytest.approx(0.38)
-    assert beside.loc[("LIC_H", "contextual_fasttext"), "holds"] == "not measured"
-    assert beside.loc[("METEOR", "constant"), "measured_value"] == pytest.approx(0.614)
-    assert beside.loc[("METEOR", "contextual_glove"), "holds"] == "not measured", "measured at another delta"
-    assert beside.loc[("LIC_H", "constant"), "holds"].startswith("another protocol")
-    alone = beside_measured(own, measured[measured["alignment"] == "contextual_glove"]).set_index("condition")
-    assert alone.loc["constant", "holds"].tolist() == ["not measured"] * 2
-
-
-def test_dbac_is_printed_under_glove_and_constant_alignment_decides_nothing_about_it():
-    printed = published_results()
-    own = printed[(printed["paper"] == "dbac") & (printed["metric"] == "DBAC") & (printed["model"] == "sat")]
-    own = own[(own["direction"] == "A->T") & (own["table"] == "9")]
-    row = {"attribute": "gender", "model": "sat", "metric": "DBAC", "direction": "A->T", "scale": 100, "spread": 1.0}
-    row |= {"encoder": own["encoder"].iloc[0], "value": -30.0, "ci_low": -31.0, "ci_high": -29.0}
-
-    def holds(*alignments: str, coverage: str = "") -> list[str]:
-        rows = [Result(**row, alignment=alignment, coverage=coverage).row() for alignment in alignments]
-        return beside_measured(own, pd.DataFrame(rows))["holds"].tolist()
-
-    assert holds("contextual_glove") == ["yes"] and holds("constant", "contextual_glove") == ["yes"]
-    assert holds("constant") == ["another alignment, decides nothing"]
-    assert holds("contextual_glove", coverage="with_references") == ["part of the images, decides nothing"]
-    assert holds("contextual_fasttext") == ["not measured"]
-
-
 # what pages show
-
-
-def measured_row(metric: str, alignment: str, value: float, **more) -> dict:
-    usual = {"attribute": "gender", "model": "SAT", "scale": 100, "spread": 1.0, "encoder": "ngram"}
-    usual |= {"ci_low": value - 1, "ci_high": value + 1} | more
-    return Result(metric=metric, alignment=alignment, value=value, **usual).row()
-
-
-def test_both_alignments_stand_side_by_side_with_what_was_printed():
-    option, rows = (
-        {"vectors": "h", "delta": 0.4, "name": "glove"},
-        [
-            measured_row("LIC_D", "constant", 37.31, coverage="with_references"),
-            measured_row("LIC_D", "contextual_glove", 37.72),
-            measured_row("LIC_D", "contextual_glove_0.3", 11.0),
-            measured_row("LIC_M", "", 44.0),
-            measured_row("LIC_D", "constant", 12.0, attribute="race"),
-            measured_row("DBAC_H", "constant", 0.126, scale=1, direction="A->T", spread=0.02, ci_low=0.1, ci_high=0.2),
-            measured_row("DBAC_H", "constant", 6.4, scale=1, direction="T->A"),
-        ],
-    )
-    measured = pd.DataFrame(rows)
-    table = side_by_side(measured, published_results(), "LIC_D", "gender", option)
-    # Table 8b of the paper, SAT: 0.611, 0.636, 0.660.
-    assert table.to_dict("records") == [
-        {
-            "captioner": "SAT",
-            "attacker": "ngram",
-            "constant": "37.3 ±1.0 [36.3, 38.3]",
-            "contextual, glove": "37.7 ±1.0 [36.7, 38.7]",
-            "printed, constant": "61.1",
-            "printed, GloVe": "63.6",
-            "printed, fastText": "66.0",
-        }
-    ]
-    weights = side_by_side(measured, published_results(), "DBAC_H", "gender", option)
-    assert weights["constant"].tolist() == ["12.6 ±2.0 [10.0, 20.0]"], "A->T, x100"
-    assert weights["printed, constant"].tolist() == ["39.1"], "Table 8a: 0.391"
-    assert side_by_side(measured, published_results(), "METEOR_aligned", "gender", option).empty
-    alone = side_by_side(measured, published_results(), "LIC_D", "gender", None)
-    assert alone.drop(columns=[name for name in alone if name.startswith("printed")]).to_dict("records") == [
-        {"captioner": "SAT", "attacker": "ngram", "constant": "37.3 ±1.0 [36.3, 38.3]"}
-    ]
 
 
 def test_constant_alignment_by_hand(tools):
@@ -625,48 +354,3 @@ def test_constant_alignment_by_hand(tools):
     assert constant_alignment(workspace, spec) == found, "as it was kept"
     said, support = constant_sentence(found, "m")
     assert said.startswith("Constant alignment turns 66.7% of") and support.endswith("Most often: zzz, spanner, whisk.")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("with_vectors", [True, False])
-def test_the_page(tools, monkeypatch, with_vectors):
-    from streamlit.testing.v1 import AppTest
-
-    workspace, request, path = tools
-    if with_vectors:
-        monkeypatch.setattr(measure, "has_java", lambda: False)
-        option = {"alignment": alignment_option(kept(workspace, path))}
-        for own in (replace(request, metrics=("alignment",), seeds=10, options=option), replace(request, seeds=10)):
-            for spec in plan(workspace, own):
-                outcome = run_one(workspace, spec, silent)
-                workspace.enqueue(spec, "c", "t")
-                workspace.claim(spec.run_id, "t")
-                left = outcome.results, outcome.kept, outcome.notes, (), outcome.lacking
-                workspace.finish(spec.run_id, "t", *left)
-    monkeypatch.setenv("CAPBIAS_HOME", str(workspace.folder))
-    monkeypatch.chdir(ROOT)
-    page = to_tab(AppTest.from_file(str(ROOT / "app.py"), default_timeout=60), "Alignment").run()
-    text = " ".join(element.proto.body for element in page.get("html"))
-    assert not page.exception and ("No word vectors are kept yet" in text) == (not with_vectors)
-    if not with_vectors:
-        assert "Constant alignment turns 66.7% of" in text
-    if with_vectors:
-        assert "Of 100 human words that m never uses, 50.0 become its nearest word." in text
-        assert "33.3% of all words in 240 human captions of 240 images become &lt;unk&gt;" in text
-        (leakage,) = [item.value for item in page.dataframe if "constant" in item.value]
-        assert leakage["captioner"].tolist() == ["m"] and leakage["constant"].iloc[0].startswith("25.0")
-        assert measure.NO_JAVA in text
-
-
-@pytest.mark.long
-def test_vectors_are_asked_for_where_they_are_missing(tmp_path, monkeypatch):
-    """The button leads to the Data page of the same collection, not of the one that is usual there."""
-    testing = pytest.importorskip("streamlit.testing.v1")
-    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
-    ingest.load_demo(Workspace(tmp_path))
-    page = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
-    page = to_tab(page, "Alignment").run()
-    (button,) = [each for each in page.button if each.label == "Keep word vectors"]
-    page = button.click().run()
-    assert not page.exception and page.selectbox(key="into").value == "demo"
-    assert any("Word vectors of this collection" in each.label for each in page.expander)

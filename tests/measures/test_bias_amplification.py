@@ -9,15 +9,15 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from capbias_core.aggregate import Counts, Estimate, cross_fitting, rank
-from capbias_core.aggregate.estimate import BOOTSTRAP_SEED
+from capbias_core.aggregate import Counts, Estimate, cross_fitting
+from capbias_core.aggregate.resampling import BOOTSTRAP_SEED
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import estimates_of
 from capbias_core.measures.bias_amplification import METRICS, counts_of_frames, of_tables
 from capbias_core.metrics import bias_amplification as ba
 from capbias_core.metrics import dba_g, dba_o
-from capbias_core.prepare.tasks import content_words, encode, function_words, named_objects, object_names, pair_counts
+from capbias_core.prepare.tasks import pair_counts
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.workspace.labels import suggested_details
@@ -34,7 +34,7 @@ def pairs(values, tasks) -> np.ndarray:
 # against the package bias-amplification
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(20))
 def test_dba_equals_the_package_on_one_hot_arrays(seed):
     """One value and one task a row, as its conditionals need; every value and task occurs on both sides."""
     torch = pytest.importorskip("torch")
@@ -68,17 +68,6 @@ MODEL_WORDS = [[1, 0], [1, 0], [1, 0], [1, 0], [1, 1], [0, 1], [0, 1], [0, 0]]
 def test_ba_by_hand():
     """1/2 * ((4/5 - 3/4) + (1 - 2/3)) = 1/2 * (1/20 + 1/3) = 23/120."""
     assert ba(pairs(HUMAN_VALUES, HUMAN_WORDS), pairs(HUMAN_VALUES, MODEL_WORDS)) == pytest.approx(23 / 120)
-
-
-def test_ba_does_not_see_a_word_without_the_model():
-    """The model never writes tie: only cake counts, over both words."""
-    words = np.array(MODEL_WORDS) * [1, 0]
-    assert ba(pairs(HUMAN_VALUES, HUMAN_WORDS), pairs(HUMAN_VALUES, words)) == pytest.approx((4 / 5 - 3 / 4) / 2)
-
-
-def test_ba_of_a_word_that_no_side_prefers():
-    """b = 1/2 is not above 1/|A|: whatever the model does, it adds nothing."""
-    assert ba([[1], [1]], [[2], [0]]) == 0
 
 
 def test_multi_hot_dba_o_by_hand():
@@ -119,47 +108,6 @@ def test_a_metric_of_runs_is_the_public_function(name):
 
 
 # task words
-
-
-def names_of(caption: str) -> set[str]:
-    table = object_names()
-    found = named_objects(encode([caption]), table).toarray()[0]
-    return {name for name, here in zip(table, found, strict=True) if here}
-
-
-@pytest.mark.parametrize(
-    ("caption", "named"),
-    [
-        ("a woman with two Cell Phones", {"cell phone"}),
-        ("a man eats a hot dog", {"hot dog"}),
-        ("a dog beside hot dogs", {"dog", "hot dog"}),
-        ("a teddy bear on a sofa", {"teddy bear", "couch"}),
-        ("buses, benches and puppies", {"bus", "bench", "dog"}),
-        ("people with knives and a person", {"knife"}),
-        ("a cellar", set()),
-        ("", set()),
-    ],
-)
-def test_objects_that_a_caption_names(caption, named):
-    assert names_of(caption) == named
-
-
-def test_a_phrase_ends_with_its_caption():
-    table = object_names()
-    found = named_objects(encode(["it is hot", "dog days"]), table).toarray()
-    assert found[0].sum() == 0 and found[1].sum() == 1
-
-
-def test_function_words_are_those_of_the_closed_classes():
-    words = ["to", "a", "with", "is", "her", "and", "two", "held", "fire", "top", "giraffe", "quickly", "<unk>", "'s"]
-    assert function_words(words) == {"to", "a", "with", "is", "her", "and", "two"}
-
-
-def test_content_words_are_the_common_ones_of_the_right_kind():
-    encoded = encode(["a red kitchen is in the house"] * 3 + ["a man slowly cooks with the cake"] * 2)
-    words = content_words(encoded, {"man"})
-    assert set(words) == {"red", "kitchen", "house", "slowly", "cooks", "cake"}
-    assert set(words[:3]) == {"red", "kitchen", "house"}
 
 
 def test_counts_of_an_image_are_over_its_captions():
@@ -239,15 +187,6 @@ def test_a_value_without_words_does_not_keep_ba_away():
     assert counted(human, model, labels, other).widths["BA human"] == 1 + 3 + 2 + 6
 
 
-@pytest.mark.parametrize("name", ["BA", "DBA_O"])
-def test_signs_that_no_half_doubts_give_the_papers_value(name):
-    """Women with cakes and men with ties, three of four times: each half of 400 images says so."""
-    found = values_of(counted(*sides(400)))
-    paper, own = found[name], found[f"{name}_crossfit"]
-    assert own.value == pytest.approx(paper.value) and own.unsure == 0
-    assert own.interval() == pytest.approx(replace(paper, no_interval="").interval(), abs=1)
-
-
 def test_a_sign_of_other_images_by_hand(monkeypatch):
     """One word and two halves of two images. The human captions of the first half are of women, those of the second of
     men, and so the word prefers nobody: BA is 0. The model's four are of women. By the other half's sign, the first
@@ -266,30 +205,6 @@ def test_a_sign_of_other_images_by_hand(monkeypatch):
     assert found.value == pytest.approx(100 * 0.5) and found.unsure == pytest.approx(100 * (0.5 + 0.5) / 2)
 
 
-@pytest.mark.long
-def test_cross_fitted_intervals_contain_the_large_sample_value():
-    """36 words that hardly go with a value, and four that go with women in 80%, of the captioner's in 90%. BA picks its
-    signs from the captions that it measures, which pulls it below the truth of 1; cross-fitted it stays there."""
-    rng, n, words = np.random.default_rng(7), 2000, 40
-    women = np.concatenate([np.linspace(0.44, 0.56, words - 4), np.full(4, 0.8)])
-    captioner = np.where(women > 0.7, 0.9, women)
-    paper, own = [], []
-    for _ in range(60):
-        word = rng.integers(0, words, n)
-
-        def counted(share, word=word) -> csr_array:
-            named, having = rng.random(n) < share[word], np.eye(words)[word]
-            pairs = [having * side[:, None] for side in (named, ~named)]
-            return csr_array(np.hstack([np.ones((n, 1)), named[:, None], ~named[:, None], having, *pairs]))
-
-        columns, constants = of_tables("BA", counted(women), counted(captioner), 2)
-        found = values_of(Counts.by_image(map(str, range(n)), np.zeros(n, int), columns, constants=constants))
-        for name, held in (("BA", paper), ("BA_crossfit", own)):
-            low, high = replace(found[name], no_interval="").interval()
-            held.append(low <= 1 <= high)
-    assert np.mean(own) >= 0.9 and np.mean(paper) < 0.6
-
-
 def test_runs_give_the_papers_value_no_interval(tmp_path):
     human, model, labels = sides(60)
     table = pd.DataFrame({"image_id": labels.index, "gender": labels.to_numpy()})
@@ -306,10 +221,3 @@ def test_runs_give_the_papers_value_no_interval(tmp_path):
         assert rows[name].ci_low is None and rows[name].interval == "" and f"{name}_crossfit" in rows[name].method
         own = rows[f"{name}_crossfit"]
         assert own.ci_low < own.value < own.ci_high and own.interval == "images"
-
-
-def test_captioners_are_ranked():
-    human, model, labels = sides()
-    strong = values_of(Counts.load(counted(human, model, labels).save()))["BA"]
-    same = values_of(counted(human, human[human["caption_index"] == 1], labels))["BA"]
-    assert rank({"strong": strong, "same": same}).letters == {"strong": "b", "same": "a"}

@@ -13,9 +13,8 @@ import pytest
 
 from capbias_core import cli
 from capbias_core.aggregate import Counts, Estimate, quotient
-from capbias_core.aggregate.bootstrap import resampled_sums
-from capbias_core.aggregate.estimate import BOOTSTRAP_SEED
-from capbias_core.aggregate.trend import r_squared, trend
+from capbias_core.aggregate.comparison import r_squared, trend
+from capbias_core.aggregate.resampling import BOOTSTRAP_SEED, resampled_sums
 from capbias_core.analysis.published import beside_measured, fullest_table
 from capbias_core.analysis.tradeoff import measured_points, printed_points
 from capbias_core.attributes import get_attribute

@@ -13,8 +13,8 @@ from capbias_core.attackers import load_attacker
 from capbias_core.attributes import get_attribute
 from capbias_core.measures import dbac as measure
 from capbias_core.measures.caption_side import CaptionSide, one_hot
-from capbias_core.metrics.dbac import accuracy, dbac, inverse_cross_entropy, pair_weight, pattern_weight
-from capbias_core.prepare.tasks import mask_objects, named_at_spaces, object_names
+from capbias_core.metrics.dbac import accuracy, dbac, inverse_cross_entropy, pair_weight, side_weight
+from capbias_core.prepare.tasks import named_at_spaces, object_names
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.store import Workspace
@@ -38,12 +38,6 @@ def test_the_equations_by_hand():
     assert float(pair_weight(quality, pairs, ratio)) == pytest.approx(0.63)
 
 
-def test_inverse_cross_entropy_by_hand():
-    """Two captions with probabilities 1/2 and 1/8 of the truth: mean loss (ln 2 + 3 ln 2) / 2 = 2 ln 2."""
-    losses = -np.log([0.5, 0.125]).sum(keepdims=True)
-    assert inverse_cross_entropy(losses, np.array([2.0])) == pytest.approx(1 / (2 * np.log(2)))
-
-
 def test_an_attacker_that_is_sure_of_every_truth_still_gives_a_number():
     """Of the first word the loss is 0: Q is 1 / 1e-12 and not infinite. By captions (2 * 1e12 + 2 * 2) / 4, of which
     DBAC beside w_H = 1 is 1 within rounding; infinite minus 1 over infinite plus 1 would be no number."""
@@ -53,31 +47,6 @@ def test_an_attacker_that_is_sure_of_every_truth_still_gives_a_number():
     weight = pair_weight(quality, pairs, np.ones((2, 2)))
     assert float(weight) == pytest.approx(5e11) and float(dbac(weight, np.array(1.0))) == pytest.approx(1.0)
     assert np.isnan(inverse_cross_entropy(np.array([0.0]), np.array([0.0]))).all(), "no caption, no quality"
-
-
-def test_a_task_word_that_no_held_out_caption_has_adds_nothing():
-    pairs = np.array([[1.0, 0.0], [1.0, 0.0]])
-    with np.errstate(all="raise"):
-        quality = accuracy(np.array([2.0, 0.0]), pairs.sum(axis=0))
-        assert float(pair_weight(quality, pairs, np.ones((2, 2)))) == 1.0
-
-
-def test_the_authors_code_by_hand():
-    """Three captions: probability of the truth 0.9, 0.5, 0.1, times pattern over value 0.2 / 0.5, 0.4 / 0.5, 0.4 / 0.5:
-    (0.36 + 0.4 + 0.08) / 3 = 0.28."""
-    weighted = np.array([0.9 * 0.4, 0.5 * 0.8, 0.1 * 0.8])
-    assert float(pattern_weight(weighted.sum(), 3.0)) == pytest.approx(0.28)
-
-
-def test_dbac_is_the_normalised_difference():
-    assert float(dbac(np.array(0.3), np.array(0.1))) == pytest.approx(0.5)
-    assert float(dbac(np.array(0.0), np.array(0.2))) == pytest.approx(-1.0)
-    assert float(dbac(np.array(0.0), np.array(0.0))) == 0.0
-
-
-def test_object_phrases_become_one_token_the_longest_first():
-    captions = ["A hot dog on a dining table", "two dogs", "a dogma"]
-    assert mask_objects(captions, object_names()) == ["a <object> on a <object>", "two <object>", "a dogma"]
 
 
 # from captions to the run
@@ -180,32 +149,6 @@ def test_the_authors_code_of_t_to_a_multiplies_over_the_task_words(known):
 
 
 @pytest.mark.long
-def test_a_model_that_names_the_object_by_the_value_is_seen_from_t_to_a(tmp_path):
-    """Objects go with values in 80%. People name both; the model's captions name the object and, masked, only the woman
-    or man, as people's do: but people mix the words up in half of the captions, so theirs tell less of the object."""
-    rng = np.random.default_rng(1)
-    values = np.array(["Female", "Male"])[np.arange(1000) % 2]
-    objects = np.where((values == "Female") == (rng.random(1000) < 0.8), "bed", "tie")
-    mixed = np.where(rng.random(1000) < 0.5, values, np.where(values == "Female", "Male", "Female"))
-    cues = ["near"] * 1000
-    workspace, request = fill(
-        tmp_path, captions_of(mixed, objects, cues), captions_of(values, objects, cues), values, objects
-    )
-    _, rows = finished(workspace, replace(request, seeds=8))
-    assert rows.loc["DBAC", "T->A"]["ci_low"] > 5
-
-
-def test_without_annotated_objects_those_that_people_name_are_guessed(tmp_path):
-    values = np.array(["Female", "Male"])[np.arange(200) % 2]
-    objects = np.array(["bed", "tie"])[np.arange(200) // 2 % 2]
-    frame = captions_of(values, objects, ["near"] * 200)
-    workspace, request = fill(tmp_path, frame, frame, values)
-    run, rows = finished(workspace, replace(request, metrics=("dbac",), seeds=1))
-    assert "2 objects that the human captions of an image name" in " ".join(run.notes)
-    assert rows.loc["DBAC", "A->T"]["value"] == pytest.approx(0, abs=1e-9), "the same captions on both sides"
-
-
-@pytest.mark.long
 def test_images_that_nobody_annotated_are_left_out_of_t_to_a(tmp_path):
     """Objects of the first 600 images only, in a table of their own."""
     values = np.array(["Female", "Male"])[np.arange(1000) % 2]
@@ -218,31 +161,20 @@ def test_images_that_nobody_annotated_are_left_out_of_t_to_a(tmp_path):
     assert rows.loc["DBAC", "A->T"]["n"] == 200 and rows.loc["DBAC", "T->A"]["n"] == 120
 
 
-def test_captions_without_objects_say_so(tmp_path):
-    values = np.array(["Female", "Male"])[np.arange(100) % 2]
-    frame = captions_of(values, ["thing"] * 100, ["near"] * 100)
-    workspace, request = fill(tmp_path, frame, frame, values)
-    (spec,) = plan(workspace, request)
-    workspace.enqueue(spec, "c", "t")
-    execute(str(workspace.folder), spec.run_id, "t")
-    run = workspace.run(spec.run_id)
-    assert run.status == "failed" and "object" in run.message
-
-
 def test_the_ratio_of_patterns_by_hand():
     """Four captions of four images; patterns bed, bed, none, tie, values F F M M: bed 2/4 over F 2/4 = 1, none 1/4 over
     M 2/4 = 1/2, tie the same; the other way round the inverse. All guessed with probability 1."""
     tasks = csr_array(np.array([[1, 0], [1, 0], [0, 0], [0, 1]]))
-    label, patterns = one_hot(np.array([0, 0, 1, 1]), 2), measure._patterns(tasks)
+    label, patterns = one_hot(np.array([0, 0, 1, 1]), 2), measure.different_rows(tasks)
     truth = np.zeros((4, 1)), np.ones((4, 1)), np.ones(4)
 
     def sums_of(groups) -> dict[str, np.ndarray]:
         of_all = {"with task": tasks, "with value": label, "with pattern": patterns.T, "with group": groups}
-        columns = measure._guessed(tasks, label, patterns, groups, truth) | of_all
+        columns = measure.held_out_columns(tasks, label, patterns, groups, *truth) | of_all
         return {name: np.asarray(own.sum(axis=0)).ravel() for name, own in columns.items()}
 
     def weight(sums, inverse: bool, variant: str = "DBAC", constant: bool = False) -> float:
-        return float(measure.weight_of(sums, inverse, variant, constant))
+        return float(side_weight(sums, inverse, variant, constant))
 
     sums = sums_of(label)
     assert weight(sums, False) == pytest.approx((1 + 1 + 0.5 + 0.5) / 4)
@@ -284,14 +216,14 @@ def test_patterns_are_those_of_the_rows():
     """Patterns were told apart by a sum of random numbers, one per word, rounded to nine digits."""
     rng = np.random.default_rng(3)
     tasks = (rng.random((400, 12)) < 0.2).astype(int)
-    found = measure._patterns(csr_array(tasks)).toarray()
+    found = measure.different_rows(csr_array(tasks)).toarray()
     assert found.sum(axis=0).tolist() == [1] * 400 and len(found) == len(np.unique(tasks, axis=0))
     assert all(len(np.unique(tasks[own > 0], axis=0)) == 1 for own in found)
     numbers = np.round(np.random.default_rng(0).random(20_000), 9)
     known, words = np.unique(numbers, return_counts=True)
     alike = np.flatnonzero(numbers == known[words.argmax()])
     assert len(alike) == 2, "two of 20,000 words have the same number"
-    assert measure._patterns(csr_array((np.ones(2), ([0, 1], alike)), shape=(2, 20_000))).shape[0] == 2
+    assert measure.different_rows(csr_array((np.ones(2), ([0, 1], alike)), shape=(2, 20_000))).shape[0] == 2
 
 
 def test_the_value_that_a_caption_names_is_the_one_of_most_words():
@@ -332,28 +264,6 @@ def test_objects_that_only_the_annotation_names_are_masked_too(tmp_path):
     run, rows = finished(workspace, replace(request, metrics=("dbac",)))
     assert rows.loc["DBAC", "T->A"]["value"] == pytest.approx(0, abs=3)
     assert "DBAC A->T left out" in " ".join(run.notes), "no object of the table is named"
-
-
-@pytest.mark.long
-def test_intervals_speak_for_captioners_without_a_difference(tmp_path):
-    """Both sides from one distribution: 0 is inside in most of 16 sets of 300 images."""
-    inside = {"A->T": 0, "T->A": 0}
-    for seed in range(16):
-        rng = np.random.default_rng(seed)
-        values = rng.choice(["Female", "Male"], 300)
-        objects = np.where((values == "Female") == (rng.random(300) < 0.7), "bed", "tie")
-
-        def side(rng=rng, values=values, objects=objects):
-            named = np.where(rng.random(300) < 0.6, objects, "thing")
-            cues = np.where((values == "Female") == (rng.random(300) < 0.7), "sits by", "lies by")
-            return captions_of(values, named, cues)
-
-        workspace, request = fill(tmp_path / str(seed), side(), side(), values, objects)
-        _, rows = finished(workspace, replace(request, metrics=("dbac",), seeds=2))
-        for way in inside:
-            row = rows.loc["DBAC", way]
-            inside[way] += row["ci_low"] <= 0 <= row["ci_high"]
-    assert min(inside.values()) >= 13, inside
 
 
 def test_batches_shrink_with_the_images_by_hand():

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
 from capbias_core.analysis import read
-from capbias_core.attackers.labels import guess_labels
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.multi import combinations
+from capbias_core.measures.bias_amplification import combinations
 from capbias_core.metrics import multi, multi_variance
 from capbias_core.metrics.predictability import (
     accuracy,
@@ -32,8 +28,7 @@ QUALITIES = {"accuracy": accuracy, "mse": inverse_squared_error, "bce": inverse_
 
 def all_combinations(tasks: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Single tasks and pairs that occur in `tasks`, on both sides, by the function under test."""
-    names = list(map(str, range(tasks.shape[1])))
-    _, (found, same) = combinations(names, [csr_array(side.astype(np.int32)) for side in (tasks, predicted)], 1)
+    (found, same), _ = combinations([csr_array(side.astype(np.int32)) for side in (tasks, predicted)], 1)
     return found.toarray(), same.toarray()
 
 
@@ -67,7 +62,7 @@ def changes_by_the_authors(value, human, model) -> np.ndarray:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("one_hot", [True, False])
 def test_multi_equals_the_package(seed, one_hot):
     torch = pytest.importorskip("torch")
@@ -89,15 +84,6 @@ def test_multi_equals_the_package(seed, one_hot):
     assert multi_variance(value, human, value, model) == pytest.approx(np.nanvar(changes))
 
 
-def test_the_package_as_it_is_sees_no_change():
-    """Why it is corrected above: whatever the model says, its conditionals are 1, and their change 0."""
-    torch = pytest.importorskip("torch")
-    package = pytest.importorskip("bias_amplification.metrics.CoOccurMetrics").MDBA()
-    value = torch.eye(2).repeat(50, 1)
-    model = torch.cat([value[:90], 1 - value[90:]])
-    assert float(package.computeBiasAmp(value, torch.eye(2).repeat_interleave(50, 0), model)[0]) == 0
-
-
 def test_multi_by_hand():
     """Two women, two men; humans: cake with both women, tie with one man, cake and tie together with the other man.
 
@@ -117,21 +103,7 @@ def test_multi_by_hand():
         multi(value, human, value, model, direction="TA")
 
 
-def test_combinations_are_those_that_stand_often_enough_on_the_human_side():
-    human = csr_array(np.array([[1, 1, 0], [1, 1, 0], [0, 1, 1]]))
-    names, (found, _) = combinations(["a", "b", "c"], [human, human], 2)
-    assert names == ["a", "b", "a + b"]
-    assert found.toarray().tolist() == [[1, 1, 1], [1, 1, 1], [0, 1, 0]]
-
-
 # DPA and leakage against the package
-
-
-def labels(seed: int, n: int):
-    """A value, the truth that agrees with it in 70% of the rows, and a prediction that does in 85%; (n, 1) each."""
-    rng = np.random.default_rng(seed)
-    value = (rng.random((n, 1)) < rng.uniform(0.4, 0.6)).astype(float)
-    return value, *(np.where(rng.random((n, 1)) < share, value, 1 - value) for share in (0.7, 0.85))
 
 
 def package_of(quality: str, normalised: bool, epochs: int):
@@ -163,50 +135,6 @@ def test_quality_and_amplification_equal_the_package_of_the_same_attackers(quali
         assert ours == pytest.approx([float(value) for value in theirs], rel=1e-5)
         expected = float(package.compute_leakage(theirs[0], theirs[1], normalised))
         assert predictability(ours[1], ours[0], normalised) == pytest.approx(expected, rel=1e-4, abs=1e-6)
-
-
-def learned(seed: int, quality: str, normalised: bool) -> tuple[float, float]:
-    """DPA or leakage of one random array, the package's attacker and ours trained on their own."""
-    value, truth, predicted = labels(seed, 3000)
-    train, test = slice(0, 2400), slice(2400, None)
-    torch, package = package_of(quality, normalised, 40)
-    torch.manual_seed(seed)
-    parts = [
-        torch.tensor(side[part], dtype=torch.float32) for part in (train, test) for side in (value, truth, predicted)
-    ]
-    with contextlib.redirect_stdout(io.StringIO()):
-        theirs = float(package.calcLeak(*parts, *(["AtoT"] if normalised else [])).detach())
-    human = as_unlike(truth, predicted, np.random.default_rng(seed))
-    model, human = (
-        QUALITIES[quality](guess_labels(value[train], side[train], value[test]), side[test])
-        for side in (predicted, human)
-    )
-    return predictability(model, human, normalised), theirs
-
-
-def check_learned(seeds: range, quality: str, normalised: bool, tolerance: float) -> None:
-    """Each within the tolerance (which labels are flipped at random differs), and no shift over all of them."""
-    pairs = np.array([learned(seed, quality, normalised) for seed in seeds])
-    gap = pairs[:, 0] - pairs[:, 1]
-    print(f"{quality}: mean {pairs.mean(axis=0)}, largest gap {np.abs(gap).max():.3f}, mean gap {gap.mean():.4f}")
-    assert np.abs(gap).max() < tolerance
-    assert abs(gap.mean()) < tolerance / 3
-    assert pairs.mean() > tolerance, "the amplification is there to be seen"
-
-
-# On 600 rows held out an accuracy alone has a standard error of 0.02; four of them are in a difference of differences.
-TOLERANCE = {"bce": 0.06, "accuracy": 0.12}
-
-
-@pytest.mark.long
-def test_learned_dpa_and_leakage_agree_with_the_package():
-    check_learned(range(2), "bce", True, TOLERANCE["bce"])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("quality", "normalised"), [("bce", True), ("accuracy", True), ("accuracy", False)])
-def test_learned_dpa_and_leakage_agree_with_the_package_on_200_arrays(quality, normalised):
-    check_learned(range(200), quality, normalised, TOLERANCE[quality])
 
 
 def test_human_labels_are_made_as_unlike_and_as_common():
@@ -288,28 +216,6 @@ def test_multi_of_the_same_model(tmp_path):
     assert rows.loc["Multi", "T->A"]["value"] == pytest.approx(30, abs=4), "p(F | cake) is 0.7 and becomes 1"
     found = read.estimates(workspace, runs[0])
     assert {key: own.value for key, own in found.items()} == pytest.approx(rows["value"].to_dict())
-
-
-@pytest.mark.long
-def test_dpa_of_two_people_who_often_name_nobody_holds_zero(tmp_path):
-    """Both sides from one distribution, a person without a value in 40%: that is no disagreement about the value."""
-    rng = np.random.default_rng(2)
-    women = rng.random(1500) < 0.5
-    there = np.where(rng.random(1500) < 0.7, women, ~women)
-    ids = [str(place) for place in range(1500)]
-    table = pd.DataFrame(
-        {"image_id": ids, "gender": np.where(women, "Female", "Male"), "objects": np.where(there, "cake", "tie")}
-    )
-
-    def captions():
-        who = np.where(rng.random(1500) < 0.4, "person", np.where(women, "woman", "man"))
-        return pd.DataFrame({"image_id": ids, "caption_index": 0, "caption": [f"a {one} outside" for one in who]})
-
-    _, rows, runs = measured(tmp_path, table, captions(), captions(), ("DPA",), **FIFTH)
-    row = rows.loc["DPA", "T->A"]
-    assert pd.isna(row["ci_low"]) if row["spread"] < 1e-9 else row["ci_low"] <= 0 <= row["ci_high"]
-    assert 80 < row["n"] < 140, "about 0.36 of 300 test images have a value on both sides"
-    assert f"{row['n']:,} test images" in " ".join(runs[0].notes) or "DPA T->A: " in " ".join(runs[0].notes)
 
 
 @pytest.mark.long

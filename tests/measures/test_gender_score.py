@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from scipy.stats import binomtest
 
 from capbias_core.aggregate import Counts, quotient
-from capbias_core.aggregate.columns import column_intervals
+from capbias_core.aggregate.resampling import column_intervals
 from capbias_core.analysis import objects
 from capbias_core.analysis.gender_score_names import printed_as
 from capbias_core.analysis.printed import printed_objects
@@ -262,7 +262,7 @@ def test_columns_of_many_images_are_drawn_each_from_its_own_rows(monkeypatch):
     has, first = rng.random((4000, 10)) < 0.4, rng.random((4000, 10)) < 0.3
     sums = np.zeros((4000, 20))
     sums[:, 0::2], sums[:, 1::2] = has & first, has & ~first
-    monkeypatch.setattr("capbias_core.aggregate.columns.resampled_sums", None)  # which would draw rows of all columns
+    monkeypatch.setattr("capbias_core.aggregate.resampling.resampled_sums", None)
     (share, low, high), (count, _, highest) = intervals_of(csr_array(sums), 10, AND_COUNT).values()
     part = count / 4000
     assert highest - count == pytest.approx(1.96 * np.sqrt(4000 * part * (1 - part)), rel=0.15)

@@ -21,10 +21,9 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
 from capbias_core.measures import vl_lic
 from capbias_core.measures.base import estimates_of
-from capbias_core.measures.guesses import Guesses
 from capbias_core.measures.image_judge import JudgeTrainer, photographs_shown
 from capbias_core.measures.imagecaptioner2 import METRICS
-from capbias_core.measures.training import caption_lists
+from capbias_core.measures.training import Guesses, caption_lists
 from capbias_core.metrics.lic import confidence, lic, sentence_classification
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
@@ -449,14 +448,16 @@ def test_each_caption_is_read_with_its_own_picture():
     frame = pd.DataFrame(
         [(image, index, f"{image} {index}") for image, index in rows], columns=["image_id", "caption_index", "caption"]
     )
-    lists = caption_lists(frame, images, np.array([0, 1, 0, 1]), 2, list)
+    lists = caption_lists(frame, frame["caption"], images, np.array([0, 1, 0, 1]), 2)
     trainer = JudgeTrainer(None, 2, np.array([0, 1, 0, 1]), tuple(images), silent, 2)
     pairs, _ = trainer._cases(lists, [], None)
     assert sorted(f"{images[place]} {text[-1]}" for place, text in pairs) == sorted(frame["caption"])
     assert all(text.startswith(images[place]) for place, text in pairs) and len(pairs) == 7
     for shuffled in (frame.sample(frac=1, random_state=seed) for seed in range(3)):
-        again = caption_lists(shuffled, images, np.array([0, 1, 0, 1]), 2, list)
-        assert [own.masked for own in again] == [own.masked for own in lists], "the order of a file says nothing"
+        again = caption_lists(shuffled, shuffled["caption"], images, np.array([0, 1, 0, 1]), 2)
+        assert [own.masked.texts for own in again] == [own.masked.texts for own in lists], (
+            "the order of a file says nothing"
+        )
 
 
 def test_pictures_are_squares_in_the_order_of_their_ids(tmp_path):

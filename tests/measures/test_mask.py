@@ -580,7 +580,7 @@ def test_a_folder_goes_with_its_item_and_originals_stay(scene):
         ({"condition": "person"}, "condition 'person'"),
         ({"condition": "segment", "fill": "white"}, "fill 'white'"),
         ({"condition": "segment", "whose": "most"}, "whose 'most'"),
-        ({"condition": "part", "fraction": 1.5}, "--fraction .* 1.5"),
+        ({"condition": "part", "fraction": 1.5}, "fraction .* 1.5"),
         ({"condition": "object"}, "object"),
         ({"condition": "segment", "people": "found"}, "needs outlines of people"),
         ({"condition": "segment", "name": "photographs"}, "the name 'photographs'"),

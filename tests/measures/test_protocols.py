@@ -9,8 +9,7 @@ import pytest
 from capbias_core.api import Asked
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.protocols import PROTOCOLS, deviations, protocol_of, protocol_text
-from capbias_core.measures.registry import MEASURES, expand_metrics, protocol_notes
-from capbias_core.runs.plan_file import parse_plan
+from capbias_core.measures.registry import MEASURES
 
 # Of each measure the share of images held out, as its paper has it: LIC section 5, DBAC section 5, ImageCaptioner2
 # "Implementation Details" (20%; an eighth of the other 80% chooses the epoch, which is its 10%).
@@ -25,14 +24,6 @@ def test_measures_split_as_their_paper_does(measure, share):
     )
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
-def test_protocols_name_measures_metrics_and_options_that_there_are(name):
-    protocol = PROTOCOLS[name]
-    assert set(protocol.measures) <= set(MEASURES) and expand_metrics(protocol.metrics)
-    known = {option for measure in MEASURES.values() for option in measure.options.about()}
-    assert set(protocol.settings) <= known
-
-
 def test_a_protocol_fills_what_is_not_given():
     asked = Asked(protocol="dbac")
     assert (asked.metrics, asked.attackers, asked.seeds) == (("dbac",), ("lstm",), 10)
@@ -45,28 +36,12 @@ def test_a_protocol_fills_what_is_not_given():
         Asked(protocol="dabc")
 
 
-def test_notes_name_a_chosen_protocol_and_other_deviations():
-    runs = [("lic", {"attacker": "ngram", "seeds": 10}), ("ratio_error", {})]
-    assert protocol_notes(runs) == ["LIC: lic protocol, but attacker ngram (paper: lstm_bi)."]
-    assert [note.split(" ")[-3:] for note in protocol_notes([("ratio_error", {})], "lic")] == [
-        ["error:", "lic", "protocol."]
-    ]
-    assert protocol_notes(runs, "custom") == []
-    assert protocol_notes([("refusals", {}), ("ratio_error", {})], "dbac") == [], "they follow no setting of that paper"
-
-
 def test_a_protocol_does_not_repeat_what_a_measure_does_anyway():
     """An option that says the usual in words makes another run of the same numbers; and a captioner of transformers
     is asked as it is, unless somebody names epochs."""
     options = MEASURES["imagecaptioner2"].options
     assert options.read(Asked(protocol="imagecaptioner2").choices).to_dict() == options().to_dict()
     assert deviations("imagecaptioner2", options.read({"judge_epochs": 3})) == ["judge epochs 3 (paper: 40)"]
-
-
-def test_a_plan_takes_a_protocol_too():
-    (request,) = parse_plan('[[measure]]\nattribute = "gender"\nprotocol = "dbac"\nseeds = 2\n', "p").requests
-    assert (request.metrics, request.attacker, request.seeds) == (("dbac",), "lstm", 2)
-    assert request.options == {"test_share": 0.2}
 
 
 def test_each_deviation_is_named():

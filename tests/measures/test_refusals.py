@@ -37,21 +37,6 @@ def test_refusals_by_group_and_their_gap():
     assert float(scored([*CAPTIONS[12:40], *CAPTIONS[:12], *CAPTIONS[40:]], "refused")["refused"]) == 15
 
 
-def test_without_refusals_the_share_is_0_with_an_interval():
-    value = scored(["a man on a bench"] * 100, "refused")["refused"]
-    assert float(value) == 0 and value.interval[0] == pytest.approx(0, abs=1e-9) and 1 < value.interval[1] < 5
-
-
-def test_default_metrics_say_how_many_captions_are_refused_or_name_nobody():
-    report = scored(CAPTIONS, *api.DEFAULT_METRICS)
-    assert (float(report["refused"]), float(report["unnamed"]), float(report["error"])) == (15, 15, 3)
-    assert {"refused", "refused_gap", "unnamed", "ratio", "error"} <= set(report.table["metric"])
-    header = str(report).splitlines()
-    assert any("refused (Female)" in line for line in header) and not any("unnamed (Female)" in line for line in header)
-    named = [caption.replace(REFUSAL, "a person on a bench") for caption in CAPTIONS]
-    assert "refused" not in str(scored(named, *api.DEFAULT_METRICS))
-
-
 def test_captions_that_name_nobody_have_no_error_and_the_reason():
     captions = [f"a person on a {thing}" for thing in ("bench", "horse", "boat", "bike") for _ in range(25)]
     report = scored(captions, "error", "ratio", "unnamed", "naming_gap")

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from capbias_core.measures import training as trainer
-from capbias_core.prepare import balanced_split
+from capbias_core.prepare import Tokens, balanced_split
+
+
+def caption_list(texts: list[str]) -> trainer.CaptionList:
+    return trainer.CaptionList(np.arange(40), Tokens.read(texts), np.arange(40))
 
 
 class Remembering:
@@ -41,10 +45,7 @@ def crew_of(seeds: int) -> tuple[trainer.AttackerTrainer, Remembering, list]:
 def test_a_run_fits_every_index_and_split_at_once_on_its_own_captions(aligned):
     own, attacker, reports = crew_of(3)
     # The caption of image 7 at index 1 is "word1 7": what a fit is given and what it is scored on can be read off it.
-    lists = [
-        trainer.CaptionList(np.arange(40), [f"word{index} {image}" for image in range(40)], np.arange(40))
-        for index in (0, 1)
-    ]
+    lists = [caption_list([f"word{index} {image}" for image in range(40)]) for index in (0, 1)]
     splits = [balanced_split(np.arange(40) % 2, 2, seed) for seed in range(3)]
     found = list(own.logits(lists, splits, "captions", lists[:1] if aligned else None))
     assert [(index, split.seed) for index, split, _, _ in found] == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
@@ -83,8 +84,8 @@ def test_each_attacker_reads_the_held_out_captions_of_both_sides():
     """People write `human`, a list and the image; the model its name and the image. Unknown words differ by split."""
     attacker, images = Reading(), range(40)
     own = trainer.AttackerTrainer(attacker, 2, np.arange(40) % 2, tuple(map(str, images)), lambda *report: None, 6)
-    lists = [trainer.CaptionList(np.arange(40), [f"human {n} {i}" for i in images], np.arange(40)) for n in "ab"]
-    model = [trainer.CaptionList(np.arange(40), [f"model human a b {i}" for i in images], np.arange(40))]
+    lists = [caption_list([f"human {n} {i}" for i in images]) for n in "ab"]
+    model = [caption_list([f"model human a b {i}" for i in images])]
     splits = [balanced_split(np.arange(40) % 2, 2, seed) for seed in range(2)]
     found = own.crossed(model, lists, splits)
     people = {n: [f"human {n} <unk>"] * 4 for n in "ab"}  # images held out: the model's training captions lack them

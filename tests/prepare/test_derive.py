@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -9,10 +10,10 @@ import pytest
 from capbias_core import cli
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.load import parse
+from capbias_core.load.labels import labels as read_labels
+from capbias_core.load.parse import parse
 from capbias_core.load.tables import captions
 from capbias_core.prepare import derive_labels, with_rule
-from capbias_core.workspace import derived
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 
@@ -67,32 +68,6 @@ def test_real_captions_counted_by_a_regular_expression(coco_bias, at_least):
         assert label == (value if high >= at_least and not low else ""), counts[image]
 
 
-def test_labels_say_that_they_are_derived(tmp_path):
-    workspace, frame = Workspace(tmp_path), frame_of(CAPTIONS)
-    gender = get_attribute("gender")
-    workspace.keep("references", "human", frame, "c", "human.json")
-    assert derived.derive_missing(workspace, "c", gender) is None, "there are no captions to score"
-    workspace.keep("captions", "model", frame, "c", "model.json")
-    made = derived.derive_missing(workspace, "c", gender)
-    assert made is not None and made.counts == {"Female": 1, "Male": 1} and made.neither == 4
-    table = workspace.item("attributes", "gender from human", "c")
-    attribute = table.details["attributes"]["gender"]["attribute"]
-    assert "derived from human captions" in attribute["title"] and "not anybody's gender" in attribute["note"]
-    assert "where no caption names another" in attribute["note"]
-    assert derived.derive_missing(workspace, "c", gender) is None, "labels are there"
-
-
-def test_the_terminal_derives_by_the_rule_that_is_asked_for(tmp_path, capsys):
-    workspace = Workspace(tmp_path)
-    workspace.keep("references", "human", frame_of(CAPTIONS), "c", "human.json")
-    place = ["--workspace", str(tmp_path), "--collection", "c", "--references", "human"]
-    asked = ["labels", "derive", "gender", *place, "--at-least", "1", "--both", "majority"]
-    assert cli.main(asked) == 0
-    assert "Female 2, Male 1; several or neither 3" in capsys.readouterr().out
-    details = workspace.item("attributes", "gender from human", "c").details["derived"]
-    assert (details["both"], details["at_least"]) == ("majority", 1)
-
-
 def test_given_labels_go_before_derived_ones_and_cuts_are_left_out(tmp_path, capsys):
     """Somebody derives labels only to compare them, and cuts captions only to see how length matters."""
     workspace, place = Workspace(tmp_path), ["--workspace", str(tmp_path), "--collection", "c"]
@@ -108,10 +83,99 @@ def test_given_labels_go_before_derived_ones_and_cuts_are_left_out(tmp_path, cap
     assert "Labels: Female 2, Male 2." in said.err and "first 5 words" not in said.out
 
 
-def test_columns_that_are_named_make_a_file_one_of_captions(tmp_path, capsys):
-    (tmp_path / "odd.csv").write_text("foo,bar\n1,a man\n2,a woman\n")
-    (tmp_path / "labels.csv").write_text("image_id,gender\n1,Male\n2,Female\n")
-    files = [str(tmp_path / "odd.csv"), "--labels", str(tmp_path / "labels.csv"), "--attribute", "gender"]
-    named = ["--image-id-column", "foo", "--caption-column", "bar", "--metric", "error", "--format", "csv"]
-    assert cli.main(["score", *files, *named]) == 0
-    assert "odd.csv: captions of a model" in capsys.readouterr().err
+# age
+
+# Baratov et al. (2023), appendix A.1, as printed but for "kid child", which stands without its comma there.
+YOUNG = "kid child young boy little baby childhood babyhood toddler adolescence adolescent teenager schoolboy schoolgirl youngster infant preschooler student girl"  # noqa: E501
+OLD = "elder man woman old elderly grandma grandpa mom dad father ancient aged senior grandparent"
+IRREGULAR = {"child": "children", "baby": "babies", "man": "men", "woman": "women"}
+NO_PLURAL = {"young", "little", "old", "elderly", "aged"}
+
+
+def with_plurals(words: str) -> set[str]:
+    singular = set(words.split())
+    return singular | {IRREGULAR.get(word, word + "s") for word in singular - NO_PLURAL}
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "own.toml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+# attributes
+
+
+def test_age_words_are_those_of_the_paper_with_plurals():
+    age = get_attribute("age")
+    assert age.derived and (age.derived.precedence, age.derived.both) == (("young", "old"), "precedence")
+    assert (age.values, age.chance) == (("young", "old"), 25.0)
+    assert set(age.words["young"]) == with_plurals(YOUNG)
+    assert set(age.words["old"]) == with_plurals(OLD)
+
+
+HEAD = 'values = ["young", "old"]\n[words]\nyoung = ["kid"]\nold = ["elder"]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HEAD + '[derived]\nprecedence = ["young", "ancient"]', "each of young, old once"),
+        (HEAD + '[derived]\nprecedence = ["young", "young"]', "each of young, old once"),
+        (HEAD + '[derived]\nboth = "first"', '"drop" or "majority"'),
+        (HEAD + '[derived]\nboth = "drop"\nat_least = 0', "a whole number from 1"),
+        (HEAD + '[derived]\nboth = "drop"\nprecedence = ["young", "old"]', '"drop" or "majority"'),
+        ('derived = 1\nvalues = ["young", "old"]', "each of young, old once"),
+        ('values = ["young"]\n[words]\nyoung = ["kid"]\n[derived]\nprecedence = ["young"]', "two or more"),
+        (HEAD.replace('old = ["elder"]', "") + '[derived]\nprecedence = ["young", "old"]', "no words for old"),
+    ],
+)
+def test_a_wrong_rule_is_refused(tmp_path, text, message):
+    with pytest.raises(CapbiasError, match=message) as refused:
+        get_attribute(write(tmp_path, text))
+    assert "own.toml" in str(refused.value)
+
+
+# the rule
+
+
+def references(*captions: tuple[str, str]) -> pd.DataFrame:
+    rows = [(image, index, caption) for index, (image, caption) in enumerate(captions)]
+    return pd.DataFrame(rows, columns=["image_id", "caption_index", "caption"])
+
+
+@pytest.mark.parametrize(
+    ("texts", "label"),
+    [
+        (["a man", "a kid", "a woman"], "young"),
+        (["a man and a boy"], "young"),
+        (["a man", "an elderly woman"], "old"),
+        (["a dog", "a person", "someone's youth"], ""),
+        (["two men"], "old"),
+        (["some CHILDREN."], "young"),
+        (["The Father's hat"], "old"),
+        (["an old-fashioned clock"], "old"),
+        (["a kidney, a manhole, the management"], ""),
+        ([""], ""),
+    ],
+)
+def test_the_rule_by_hand(texts, label):
+    frame = derive_labels(references(*[("7", caption) for caption in texts]), get_attribute("age"))
+    assert frame.to_dict("records") == [{"image_id": "7", "age": label}]
+
+
+def test_precedence_is_read_from_the_file(tmp_path):
+    text = 'values = ["a", "b", "c"]\n[words]\na = ["x"]\nb = ["y"]\nc = ["z"]\n[derived]\nprecedence = ["c", "a", "b"]'
+    own = get_attribute(write(tmp_path, text))
+    frame = references(("1", "x y"), ("2", "x y"), ("2", "z"), ("3", "y"), ("4", "w"))
+    assert derive_labels(frame, own)["own"].tolist() == ["a", "c", "b", ""]
+
+
+@pytest.mark.long
+def test_counts_on_the_real_captions(coco_bias):
+    human = captions(parse(coco_bias / "annotations" / "captions_subset.json"), human=True).frame
+    table = read_labels(parse(coco_bias / "annotations" / "attributes.csv")).frame.set_index("image_id")
+    labels = derive_labels(human, get_attribute("age"))
+    assert labels["age"].value_counts().to_dict() == {"young": 1297, "old": 1759, "": 584}
+    people = labels[labels["image_id"].map(table["gender"]).isin(["Male", "Female"])]
+    assert people["age"].value_counts().to_dict() == {"young": 963, "old": 1303, "": 184}

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from capbias_core.load import parse
+from capbias_core.load.parse import parse
 from capbias_core.load.tables import captions
 from capbias_core.prepare.refusals import TRIGGER, is_refusal, refusals
 

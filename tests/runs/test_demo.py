@@ -15,9 +15,10 @@ from capbias_core.analysis.read import caption_scores
 from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import probabilities
 from capbias_core.attributes import get_attribute
-from capbias_core.load import parse, tables
+from capbias_core.load import tables
 from capbias_core.load.labels import labels as read_labels
-from capbias_core.prepare import align_captions, balanced_split, masked_captions, tokenize, vocabulary
+from capbias_core.load.parse import parse
+from capbias_core.prepare import Alignment, Tokens, balanced_split, tokenize
 from capbias_core.runs import demo as runs_demo
 from capbias_core.runs.demo import SCORED, add_finished, demo_request, demo_runs, load
 from capbias_core.types import silent
@@ -68,7 +69,7 @@ def sets(made, labels) -> dict[str, list[tuple[str, str]]]:
     found = {}
     for name, frame in frames.items():
         frame = frame[frame["image_id"].isin(labels)]
-        masked = masked_captions(frame["caption"], GENDER)
+        masked = Tokens.of(frame["caption"]).masked(GENDER)
         found[name] = [(labels[image], caption) for image, caption in zip(frame["image_id"], masked, strict=True)]
     return found
 
@@ -350,17 +351,17 @@ def measured(made, labels):
     splits = [balanced_split(classes, 2, seed, 0.1) for seed in range(10)]
     attacker = load_attacker("ngram")
     by_index = [frame.set_index("image_id")["caption"] for _, frame in made.references.groupby("caption_index")]
-    of_humans = [masked_captions(column.loc[images], GENDER) for column in by_index]
+    of_humans = [Tokens.of(column.loc[images]).masked(GENDER) for column in by_index]
 
     @cache  # captioners with the same words meet the same aligned references
     def human_scores(split_number: int, known: frozenset[str]) -> np.ndarray:
-        aligned = [align_captions(captions, known) for captions in of_humans]
+        aligned = [Alignment(known).captions(captions) for captions in of_humans]
         return np.mean([held_out(attacker, captions, classes, splits[split_number]) for captions in aligned], axis=0)
 
     def scores(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        captions = masked_captions(made.captioners[name].set_index("image_id")["caption"].loc[images], GENDER)
+        captions = Tokens.of(made.captioners[name].set_index("image_id")["caption"].loc[images]).masked(GENDER)
         model = [held_out(attacker, captions, classes, split) for split in splits]
-        known = [vocabulary(captions[row] for row in split.train) for split in splits]
+        known = [frozenset(captions.rows(split.train).words) for split in splits]
         human = [human_scores(number, words) for number, words in enumerate(known)]
         return np.concatenate([split.test for split in splits]), np.concatenate(model), np.concatenate(human)
 

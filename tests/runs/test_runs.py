@@ -13,7 +13,7 @@ from capbias_core.analysis import read
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.measures import ratio_error, training
+from capbias_core.measures import naming
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.prepare import align
@@ -437,13 +437,13 @@ def test_scores_are_out_of_fold(workspace, monkeypatch):
 
 def test_references_are_aligned_to_the_training_words_of_the_model(workspace, monkeypatch):
     seen = []
-    original = align.aligned_lists
+    original = align.Alignment.captions
 
-    def note(captions, alignments):
-        seen.extend(own.known for own in alignments)
-        return original(captions, alignments)
+    def note(self, captions):
+        seen.append(self.known)
+        return original(self, captions)
 
-    monkeypatch.setattr(training, "aligned_lists", note)
+    monkeypatch.setattr(align.Alignment, "captions", note)
     labels = labels_of(40, 45)
     human = {image: [f"number{image} extra"] * 2 for image in labels}
     request = replace(fill(workspace, labels, {"m": by_heart(labels)}, human), seeds=3)
@@ -809,8 +809,8 @@ def test_a_ratio_to_nothing_is_not_defined(workspace):
 
 
 def test_a_value_beyond_the_range_of_its_metric_is_an_error(workspace, monkeypatch):
-    ratio, error = ratio_error.METRICS
-    monkeypatch.setattr(ratio_error, "METRICS", (ratio, replace(error, range=(0, 40))))
+    ratio, error = naming.METRICS
+    monkeypatch.setattr(naming, "METRICS", (ratio, replace(error, range=(0, 40))))
     labels = {"1": "Female", "2": "Male"}
     captions = {"m": {"1": ["a man"], "2": ["a man"]}}
     request = fill(workspace, labels, captions, attribute=get_attribute("gender"))

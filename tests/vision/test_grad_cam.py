@@ -379,7 +379,7 @@ def test_what_a_run_cannot_do_without(workspace):
     with pytest.raises(CapbiasError, match="nobody is marked"):
         keep_outlines(workspace, "nobody", {"99": AWAY})
         measured(workspace, people="nobody")
-    with pytest.raises(CapbiasError, match=r"2 sets of outlines.*--people"):
+    with pytest.raises(CapbiasError, match="2 sets of outlines"):
         resolve_person_regions(workspace, "c")
     with pytest.raises(CapbiasError, match="outlines or boxes 'typo'"):
         resolve_person_regions(workspace, "c", "typo")

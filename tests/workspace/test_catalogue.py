@@ -32,31 +32,14 @@ def test_a_workspace_of_another_version_is_refused_and_not_touched(tmp_path, num
     workspace = Workspace(tmp_path / "home")
     change(workspace.folder, f"PRAGMA user_version={number}; CREATE TABLE other (x);")
     before = dump(workspace.database)
-    with pytest.raises(CapbiasError, match=f"tables {number}; this one reads {VERSION}"):
+    with pytest.raises(CapbiasError, match=f"version {number}; this one reads {VERSION}"):
         Workspace(workspace.folder)
     assert dump(workspace.database) == before and version(workspace.database) == number
 
 
-@pytest.mark.parametrize(
-    ("script", "message"),
-    [
-        ("ALTER TABLE runs ADD COLUMN colour TEXT", "an unknown column colour in runs"),
-        ("ALTER TABLE results DROP COLUMN verdict", "no column verdict in results"),
-        ("DROP TABLE log", "no table log"),
-    ],
-)
-def test_other_tables_are_refused_and_not_touched(tmp_path, script, message):
-    workspace = Workspace(tmp_path / "home")
-    change(workspace.folder, script)
-    before = dump(workspace.database)
-    with pytest.raises(CapbiasError, match=message):
-        Workspace(workspace.folder)
-    assert dump(workspace.database) == before
-
-
 def test_a_database_of_another_program_is_refused(tmp_path):
     change(tmp_path, "CREATE TABLE notes (text)")
-    with pytest.raises(CapbiasError, match="no table items"):
+    with pytest.raises(CapbiasError, match="another program"):
         Workspace(tmp_path)
     assert dump(tmp_path / "capbias.sqlite")[1].startswith("CREATE TABLE notes")
 

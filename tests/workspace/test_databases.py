@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ROUNDS = 25
+ROUNDS = 8
 MAKER = """
 import sys, time
 from pathlib import Path

@@ -77,13 +77,6 @@ def test_only_who_started_a_run_cancels_it(shared, signed_in):
     assert engine.cancel(first.run_id), "a terminal and a server without sign-in may"
 
 
-def test_what_a_run_makes_belongs_to_who_started_it(shared, signed_in):
-    signed_in("ben")
-    with people.acting("anna"):
-        assert keep(shared, "a dog").owner == "anna"
-    assert people.person() == "ben"
-
-
 def test_attributes_have_owners_too(shared, signed_in):
     def text(word: str) -> str:
         return (

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 
 from capbias_core.workspace import processes
 from capbias_core.workspace.processes import lives, this_process
@@ -46,9 +45,3 @@ def test_a_process_that_the_system_hides_is_not_called_dead(tmp_path, monkeypatc
     assert lives(name) is False
     monkeypatch.setattr(os, "kill", refused)
     assert lives(name) is None
-
-
-def test_the_wall_clock_has_no_part_in_it(monkeypatch):
-    name, now = this_process(), time.time() - 10_000
-    monkeypatch.setattr(time, "time", lambda: now)
-    assert lives(name) is True and this_process() == name

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from capbias_core.errors import CapbiasError
+from capbias_core.workspace import store
 from capbias_core.workspace.store import Workspace
 from tests.disks import small_disk
 from tests.workspace.test_store import finished, frame, result, spec
@@ -81,16 +82,6 @@ def test_on_a_read_only_disk_all_can_be_read_and_writing_is_one_sentence(disk, f
     assert str(read(filled)) == str(before)
 
 
-def test_what_a_killed_process_left_in_the_log_is_read_on_a_read_only_disk(disk, filled):
-    with closing(sqlite3.connect(filled.database)) as other:
-        other.execute("SELECT count(*) FROM runs").fetchone()
-        filled.enqueue(spec(run_id="r2"), "c", "t")
-        for part in ("", "-wal", "-shm"):
-            shutil.copy(f"{filled.database}{part}", disk.folder / f"capbias.sqlite{part}")
-    disk.read_only()
-    assert {run.run_id for run in Workspace(disk.folder).runs()} == {"r1", "r2"}
-
-
 def test_no_workspace_can_be_made_on_a_full_or_read_only_disk(disk):
     disk.fill()
     with pytest.raises(CapbiasError, match="no space left"):
@@ -152,13 +143,6 @@ def test_a_damaged_catalogue_is_said_whatever_of_it_is_damaged(tmp_path, with_):
     assert str(read(workspace)) == before
 
 
-def test_what_a_killed_import_left_goes_with_the_next(tmp_path):
-    workspace = Workspace(tmp_path)
-    (tmp_path / "data" / ".0123.tmp").write_bytes(b"half")
-    item = workspace.keep("captions", "m", frame("x"), "c", "s")
-    assert names(workspace) == {f"{item.hash}.parquet"}
-
-
 def test_a_replaced_item_stays_where_the_new_one_cannot_be_kept(tmp_path, monkeypatch):
     workspace = fill(Workspace(tmp_path))
     before = read(workspace)
@@ -166,7 +150,7 @@ def test_a_replaced_item_stays_where_the_new_one_cannot_be_kept(tmp_path, monkey
     def broken(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(workspace, "_write", broken)
+    monkeypatch.setattr(store, "write_whole", broken)
     with pytest.raises(CapbiasError, match="no space left"):
         workspace.keep("captions", "m", frame("new"), "c", "s")
     assert str(read(workspace)) == str(before)

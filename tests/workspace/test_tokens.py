@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from capbias_core.prepare.tasks import Encoded, encode
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.workspace import tokens
 from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.tokens import FORM, kept_tokens
 from tests.collections_ import keep
-from tests.disks import small_disk
 
 CAPTIONS = ["A dog, a cat.", "", "the café's <unk> dog", "a  man\twith a T-shirt", "Café"]
 
@@ -22,12 +20,9 @@ def kept(folder, captions=CAPTIONS):
     return workspace, workspace.keep("captions", "m", frame, "c", "s")
 
 
-def said(encoded: Encoded) -> list[list[str]]:
-    words = list(encoded.vocabulary)
-    assert list(encoded.vocabulary.values()) == list(range(len(words)))
-    return [
-        [words[code] for code in encoded.codes[a:b]] for a, b in zip(encoded.start[:-1], encoded.start[1:], strict=True)
-    ]
+def said(encoded: Tokens) -> list[list[str]]:
+    assert list(encoded.vocabulary.values()) == list(range(len(encoded.words)))
+    return [caption.split() for caption in encoded]
 
 
 TOKENS = [
@@ -42,49 +37,29 @@ TOKENS = [
 def test_what_is_kept_is_what_the_captions_say(tmp_path, monkeypatch):
     workspace, item = kept(tmp_path)
     assert said(kept_tokens(workspace, item.hash)) == TOKENS
-    monkeypatch.setattr(tokens, "encode_rows", None)  # the second time nothing is made
+    monkeypatch.setattr(tokens, "keep_tokens", None)  # the second time nothing is made
     again = kept_tokens(workspace, item.hash)
-    assert said(again) == TOKENS and again.vocabulary == encode(CAPTIONS).vocabulary
-    assert again.n == 5 and again.caption.tolist() == encode(CAPTIONS).caption.tolist()
-
-
-@pytest.mark.parametrize("places", [[0, 2, 4], [4, 0], [1], [], [0, 1, 2, 3, 4]])
-def test_some_of_the_captions_are_as_if_they_were_all(tmp_path, places):
-    workspace, item = kept(tmp_path)
-    some, alone = (
-        kept_tokens(workspace, item.hash).of(np.array(places, dtype=int)),
-        encode([CAPTIONS[own] for own in places]),
-    )
-    assert some.codes.tolist() == alone.codes.tolist() and some.start.tolist() == alone.start.tolist()
-    assert list(some.vocabulary.items()) == list(alone.vocabulary.items())
+    assert said(again) == TOKENS and again.words == Tokens.of(CAPTIONS).words
+    assert len(again) == 5 and again.caption.tolist() == Tokens.of(CAPTIONS).caption.tolist()
 
 
 @pytest.mark.parametrize("left", [b"", b"no Arrow", None])
 def test_a_file_that_is_damaged_or_of_another_form_is_made_anew(tmp_path, left):
     workspace, item = kept(tmp_path)
-    file = workspace.beside(item.hash, f"tokens-{FORM}.arrow")
+    file = workspace.sidecar_path(item.hash, f"tokens-{FORM}.arrow")
     kept_tokens(workspace, item.hash)
     if left is None:
-        file.rename(workspace.beside(item.hash, f"tokens-{FORM - 1}.arrow"))
+        file.rename(workspace.sidecar_path(item.hash, f"tokens-{FORM - 1}.arrow"))
     else:
         file.write_bytes(left)
     assert said(kept_tokens(workspace, item.hash)) == TOKENS
     assert file.stat().st_size > 100
 
 
-@pytest.mark.parametrize("state", ["fill", "read_only"])
-def test_where_nothing_can_be_written_they_are_made_each_time(tmp_path, state):
-    with small_disk(tmp_path / "disk") as disk:
-        workspace, item = kept(disk.folder / "home")
-        getattr(disk, state)()
-        assert said(kept_tokens(workspace, item.hash)) == TOKENS
-        assert [path.suffix for path in (disk.folder / "home" / "data").iterdir()] == [".parquet"]
-
-
 def test_they_come_with_an_import_and_go_with_the_last_item(tmp_path):
     workspace = Workspace(tmp_path / "home")
     item = keep(workspace, captions=[{"image_id": 1, "caption": "a dog"}, {"image_id": 2, "caption": "a cat"}])["m"]
-    file = workspace.beside(item.hash, f"tokens-{FORM}.arrow")
+    file = workspace.sidecar_path(item.hash, f"tokens-{FORM}.arrow")
     assert file.exists()
     twin = workspace.keep("captions", "twin", workspace.frame(item.hash), "c", "s")
     workspace.delete(item)

@@ -1,0 +1,301 @@
+"""How captioners and judges compare: do encoders, other judges and people agree, did attackers learn, is there a trend.
+
+Pure functions of result rows (columns as RESULT_COLUMNS) of one metric, direction, attribute and condition. A sign is
+that of an interval clear of the neutral point; a value without an interval, as papers print it, speaks by itself. Two
+captioners change places only if one encoder is sure that the first is higher and another that it is lower.
+
+Sources: DBAC, section 5.3 and tables 5 and 6 (cv); ImageCaptioner2, tables 4 and 5, and 6 (masks; the others); LIC,
+Figure 3 (trend).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from scipy.special import ncfdtr, ncfdtrinc, stdtrit
+
+from capbias_core.aggregate.estimate import REFITS, provisional
+from capbias_core.aggregate.ranking import ALPHA, Ranking
+from capbias_core.aggregate.resampling import LEVEL, NO_WIDTH
+
+LEAST_CAPTIONERS = 3
+NO_MEAN = 1e-9
+ABOVE, BELOW, OPEN = 1, -1, 0
+LEAST_ENCODERS = 2
+
+# (first, second) -> ABOVE if the first is surely higher, BELOW if lower, OPEN if that cannot be told.
+Order = dict[tuple[str, str], int]
+# Accuracies by which it is told, the first that is there. A captioner's captions may tell nothing; people's do.
+ACCURACIES = ("SC_D", "SC")
+OF_ATTACKER = ["attribute", "model", "encoder"]
+
+
+def coefficient_of_variation(values: np.ndarray) -> float:
+    """Sample standard deviation (ddof 1) over |mean|; 0 or more, lower is more consistent; nan where undefined.
+
+    values: (E,), one an encoder. Undefined for fewer than two and for a mean of 0.
+
+    >>> round(coefficient_of_variation(np.array([1.0, 2.0, 3.0])), 3)
+    0.5
+    """
+    values = np.asarray(values, dtype=float)
+    if len(values) < 2 or abs(values.mean()) <= NO_MEAN * np.abs(values).max():
+        return math.nan
+    return float(np.std(values, ddof=1) / abs(values.mean()))
+
+
+def interval_errors(values: np.ndarray, low: np.ndarray, high: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    """The standard errors behind 95% intervals with refits, of which at most one end is a bound of the metric's range.
+
+    All (E,); nan for fewer than two seeds."""
+    seeds = np.asarray(seeds, dtype=float)
+    freedom = np.where(seeds > 1, seeds - 1, math.nan)
+    return np.maximum(high - values, values - low) / stdtrit(freedom, (1 + LEVEL) / 2)
+
+
+def noise_floor(values: np.ndarray, errors: np.ndarray) -> float:
+    """The coefficient of variation that encoders alike would show by their seeds alone: what one encoder has against
+    itself. values, errors: (E,), one an encoder, and its standard error.
+
+    >>> round(noise_floor(np.array([9.0, 11.0]), np.array([3.0, 4.0])), 4)  # sqrt((9 + 16) / 2) / 10
+    0.3536
+    """
+    return float(np.sqrt(np.mean(np.square(errors))) / abs(np.mean(values)))
+
+
+def variation_interval(values: np.ndarray, errors: np.ndarray, freedom: int) -> tuple[float, float]:
+    """95% interval of the coefficient of variation that these encoders would have without noise; it starts at 0 if
+    noise alone gives as much.
+
+    E - 1 times the variance over encoders, over the mean squared error, follows a noncentral F distribution with E - 1
+    and `freedom` degrees; the interval is that of its noncentrality (Steiger 2004). The mean over encoders is taken as
+    known. values, errors: (E,). freedom: of the errors, seeds minus 1 over all encoders.
+    """
+    between, size = len(values) - 1, abs(np.mean(values))
+    noise = float(np.mean(np.square(errors)))
+    ratio = float(np.var(values, ddof=1)) / noise if noise else math.inf
+    if not math.isfinite(ratio):
+        return coefficient_of_variation(values), coefficient_of_variation(values)
+
+    def end(share: float) -> float:
+        known = ncfdtr(between, freedom, 0, ratio) > share
+        return math.sqrt(ncfdtrinc(between, freedom, share, ratio) * noise / between) / float(size) if known else 0.0
+
+    return float(end((1 + LEVEL) / 2)), float(end((1 - LEVEL) / 2))
+
+
+def conflict_score(first: np.ndarray, second: np.ndarray) -> float:
+    """Share in % of captioners that one judge puts above 0 and the other does not; 0 to 100, lower is better.
+
+    first, second: (M,), one a captioner.
+
+    >>> conflict_score(np.array([1.0, 2.0, 0.0, 3.0]), np.array([1.0, -2.0, -1.0, 1.0]))
+    25.0
+    """
+    return float(100 * np.mean((np.asarray(first) > 0) != (np.asarray(second) > 0)))
+
+
+def pearson(first: np.ndarray, second: np.ndarray) -> float:
+    """Pearson's correlation, -1 to 1; nan for fewer than three captioners or where one side is constant.
+
+    >>> pearson(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 7.0])) > 0.99
+    True
+    """
+    first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if len(first) < LEAST_CAPTIONERS or np.ptp(first) == 0 or np.ptp(second) == 0:
+        return math.nan
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+def name_key(name: str) -> str:
+    """What of a captioner's name counts when names are compared: letters and digits, any case; a + at its end is a
+    word.
+
+    >>> name_key("Att2In") == name_key("att2in"), name_key("NIC+") == name_key("nic_plus"), name_key("NIC+Equalizer")
+    (True, True, 'nicequalizer')
+    """
+    name = name.strip()
+    if name.endswith("+"):
+        name = name.rstrip("+") + "plus"
+    return "".join(character for character in name.casefold() if character.isalnum())
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """What each encoder says. signs: captioner -> encoder -> ABOVE, BELOW or OPEN. swapped: pairs of captioners that
+    change places with the encoder."""
+
+    encoders: tuple[str, ...]
+    signs: dict[str, dict[str, int]]
+    swapped: tuple[tuple[str, str], ...]
+
+    @property
+    def judged(self) -> list[str]:
+        """Captioners that two encoders or more have scored: the only ones about which anything can be said."""
+        return [model for model, own in self.signs.items() if len(own) >= LEAST_ENCODERS]
+
+    @property
+    def turned(self) -> list[str]:
+        """Captioners that one encoder puts above the neutral point and another below."""
+        return [model for model in self.judged if {ABOVE, BELOW} <= set(self.signs[model].values())]
+
+    @property
+    def unsure(self) -> list[str]:
+        """Captioners that some encoders tell from the neutral point, all to the same side, and others do not."""
+        mixed = [model for model in self.judged if len(set(self.signs[model].values())) > 1]
+        return [model for model in mixed if model not in self.turned]
+
+    @property
+    def moved(self) -> list[str]:
+        """Captioners that change places with another."""
+        return [model for model in self.judged if any(model in pair for pair in self.swapped)]
+
+
+def sign(value: float, low: float, high: float, neutral: float = 0.0) -> int:
+    """ABOVE or BELOW the neutral point by the whole interval, else OPEN; low and high are nan if there is none.
+
+    >>> sign(2.0, 1.0, 3.0), sign(2.0, -1.0, 5.0), sign(-2.0, float("nan"), float("nan"))
+    (1, 0, -1)
+    """
+    if np.isnan(low) or np.isnan(high):
+        low = high = value
+    return ABOVE if low > neutral else BELOW if high < neutral else OPEN
+
+
+def signs_of(rows: pd.DataFrame, neutral: float = 0.0) -> dict[str, dict[str, int]]:
+    """Captioner -> encoder -> sign, in the order of the rows; one row a captioner and encoder. Of a single trained
+    attacker it is OPEN."""
+    found: dict[str, dict[str, int]] = {}
+    for row in rows[np.isfinite(rows["value"])].to_dict("records"):
+        low, high = (np.nan if pd.isna(row[name]) else row[name] for name in ("ci_low", "ci_high"))
+        own = OPEN if provisional(row) else sign(row["value"], low, high, neutral)
+        found.setdefault(row["model"], {})[row["encoder"]] = own
+    return found
+
+
+def order_by_value(values: dict[str, float]) -> Order:
+    """Who is higher by the values alone, for values that come without evidence.
+
+    >>> order_by_value({"a": 1.0, "b": 2.0})
+    {('a', 'b'): -1}
+    """
+    return {pair: int(np.sign(values[pair[0]] - values[pair[1]])) for pair in combinations(values, 2)}
+
+
+def order_of(ranking: Ranking) -> Order:
+    """Who is surely higher: paired, Holm-corrected (see `rank`); nobody by single trained attackers."""
+    return {
+        (pair.first, pair.second): int(np.sign(pair.difference)) if pair.apart and not ranking.provisional else OPEN
+        for pair in ranking.pairs
+    }
+
+
+def swaps(orders: Sequence[Order]) -> tuple[tuple[str, str], ...]:
+    """Pairs of captioners of which one order says that the first is higher and another that it is lower.
+
+    >>> swaps([{("a", "b"): 1}, {("b", "a"): 1}, {("a", "b"): 0}])
+    (('a', 'b'),)
+    """
+    said: dict[tuple[str, str], set[int]] = {}
+    for order in orders:
+        for (first, second), higher in order.items():
+            low, high = sorted((first, second))
+            said.setdefault((low, high), set()).add(higher if first == low else -higher)
+    return tuple(pair for pair, all_said in said.items() if {ABOVE, BELOW} <= all_said)
+
+
+def sensitivity(rows: pd.DataFrame, orders: Sequence[Order], neutral: float = 0.0) -> Sensitivity:
+    """What the encoders of these rows say of each captioner. orders: one per encoder."""
+    return Sensitivity(tuple(dict.fromkeys(rows["encoder"])), signs_of(rows, neutral), swaps(orders))
+
+
+def ranks_by_encoder(rows: pd.DataFrame, better: str = "lower", neutral: float = 0.0) -> pd.DataFrame:
+    """Rank of each captioner (index) by each encoder (column), 1 = best, equal values share the better rank.
+
+    better: which value is best: the `lower`, the `higher`, or the one nearest to the `neutral` value; 1 is the
+    lowest where it is `none`. Only captioners that every encoder has scored: a rank among others is another thing.
+    """
+    wide = rows.pivot(index="model", columns="encoder", values="value")
+    wide = wide[list(dict.fromkeys(rows["encoder"]))].dropna()
+    badness = {"higher": -wide, "neutral": (wide - neutral).abs()}.get(better, wide)
+    return badness.rank(method="min").astype(int)
+
+
+def learned(rows: pd.DataFrame, values: Mapping[str, int]) -> pd.Series:
+    """(n,) booleans: False for each row of an attacker that is no better than chance.
+
+    rows: in RESULT_COLUMNS. values: how many each attribute has; of others chance is not known. An attacker (attribute,
+    captioner and encoder) has learnt if the interval of its accuracy lies above chance: the accuracy on the human
+    captions, or on the captioner's where there are none. Without an interval its value decides. Where no accuracy with
+    refits is among the rows, it is taken to have learnt.
+    """
+    refitted = (rows["interval"] == REFITS) | (rows["ci_low"].isna() & (rows["training"] > 0))
+    accuracies = rows[rows["metric"].isin(ACCURACIES) & refitted]
+    accuracies = accuracies.sort_values("metric", key=lambda names: names.map(ACCURACIES.index))
+    accuracies = accuracies.drop_duplicates(OF_ATTACKER)
+    chance = accuracies["scale"] / accuracies["attribute"].map(dict(values)).astype(float)
+    by_chance = accuracies["ci_low"].fillna(accuracies["value"]) <= chance + NO_WIDTH
+    lacking = {tuple(key) for key in accuracies.loc[by_chance, OF_ATTACKER].to_numpy()}
+    return pd.Series([tuple(key) not in lacking for key in rows[OF_ATTACKER].to_numpy()], rows.index, dtype=bool)
+
+
+def unlearned_note(rows: pd.DataFrame, values: Mapping[str, int]) -> str:
+    """Which attackers are no better than chance, with their captioners; or ''."""
+    lacking = rows[~learned(rows, values)]
+    names = [f"{name} ({', '.join(sorted(set(models)))})" for name, models in lacking.groupby("encoder")["model"]]
+    return f"No better than chance (95% interval of its accuracy): {', '.join(names)}." if names else ""
+
+
+@dataclass(frozen=True)
+class Trend:
+    """A line y = intercept + slope * x through n captioners, with R^2; low, high: the slope's 95% interval; p: of no
+    slope, in [0, 1].
+
+    reason: why r_squared is nan, or ''.
+    """
+
+    n: int
+    slope: float = math.nan
+    intercept: float = math.nan
+    r_squared: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p: float = 1.0
+    reason: str = ""
+
+    @property
+    def shown(self) -> bool:
+        """Whether the slope can be told from 0."""
+        return self.p < ALPHA
+
+
+def r_squared(x: np.ndarray, y: np.ndarray) -> float:
+    """R^2 of the least-squares line; nan for fewer than three captioners or if one side is constant.
+
+    >>> round(r_squared(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])), 2)
+    0.25
+    """
+    return pearson(x, y) ** 2
+
+
+def trend(x: np.ndarray, y: np.ndarray) -> Trend:
+    """The line through the captioners that have both values. x, y: (M,), nan if a captioner has none."""
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    both = np.isfinite(x) & np.isfinite(y)
+    x, y = x[both], y[both]
+    value = r_squared(x, y)
+    if not math.isfinite(value):
+        few = f"needs at least {LEAST_CAPTIONERS} captioners with both values, got {len(x)}"
+        same = "all captioners have the same value"
+        return Trend(len(x), reason=few if len(x) < LEAST_CAPTIONERS else same)
+    from scipy.stats import linregress
+
+    line = linregress(x, y)
+    half = float(stdtrit(len(x) - 2, (1 + LEVEL) / 2) * line.stderr)
+    slope, intercept, p = float(line.slope), float(line.intercept), float(line.pvalue)
+    return Trend(len(x), slope, intercept, value, slope - half, slope + half, p)

@@ -1,0 +1,197 @@
+"""Which values captions name: ratio, error, the same by group, and beside the human captions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array
+
+from capbias_core.aggregate import Counts
+from capbias_core.attributes import need_words
+from capbias_core.measures.base import (
+    LOWER_SHARE,
+    Group,
+    Job,
+    Measure,
+    Metric,
+    Needs,
+    Outcome,
+    group_of,
+    with_gaps,
+    zero,
+)
+from capbias_core.measures.caption_side import CaptionSide, both_sides, of_no_value
+from capbias_core.measures.gender_score_common import FEWEST, PAPER, WITHOUT_LIMIT
+from capbias_core.metrics.naming import named_alone, wrong_names
+from capbias_core.prepare.tokens import Tokens
+from capbias_core.types import Attribute
+
+_BURNS = "Burns et al., ECCV 2018"
+_SOURCE = f"{_BURNS}; Hirota et al., CVPR 2022, Table 1"
+
+METRICS = (
+    Metric(
+        "ratio",
+        "ratio of captions naming each value",
+        1,
+        lambda k: 1.0,
+        "neutral",
+        (0, float("inf")),
+        _SOURCE,
+        "Captions that name only the second value (men, for gender) for each that names only the first. The labelled "
+        "images need not be balanced.",
+        needs=Needs(words="any", values=2),
+        reads=("second", "first"),
+    ),
+    Metric(
+        "error",
+        "error, wrong value named",
+        100,
+        zero,
+        "lower",
+        (0, 100),
+        _SOURCE,
+        "Captions whose only named value is not the labelled one, of all captions.",
+        needs=Needs(words="any"),
+        reads=("misnamed", "captions"),
+    ),
+)
+BY_GROUP = with_gaps(
+    Metric(
+        "misnamed",
+        "wrong value named, by group",
+        100,
+        zero,
+        "lower",
+        (0, 100),
+        _BURNS,
+        "Captions whose only named value is not the labelled one, of all captions: error, by group.",
+        reads=("misnamed", "captions"),
+    ),
+    Metric(
+        "unnamed",
+        "no value named, by group",
+        *LOWER_SHARE,
+        _BURNS,
+        "Captions that name no value of the attribute, such as those that say person, of all captions. To name "
+        "none is not wrong: a gap says that it happens to one group more often than to another.",
+        reads=("unnamed", "captions"),
+    ),
+    source=_BURNS,
+)
+RATIO_TO_HUMAN = Metric(
+    "naming_ratio",
+    "captions naming a value, over the human ones",
+    1,
+    lambda k: 1.0,
+    "neutral",
+    WITHOUT_LIMIT,
+    f"{PAPER}, Table 3",
+    "Captions that name the value, for each human caption of the same images that does. The paper calls it leakage; "
+    "here leakage is an attacker's accuracy.",
+    reads=("model", "human"),
+    by_value=True,
+)
+
+
+def ratio_error(job: Job) -> Outcome:
+    """Ratio and error of the captions of labelled images."""
+    counts = naming_counts(job, sort=False)
+    if counts.size("unnamed") == counts.size():
+        reason = f"no caption names a value of {job.attribute.name}."
+        lacking = {metric.name: reason for metric in METRICS if metric.reads[0] in counts.columns}
+        return Outcome([], {}, (), lacking, {"": counts})
+    notes = [f"Labels: {job.sizes(counts).removesuffix(' captions')}."]
+    if "first" in counts.columns and not counts.size("first"):
+        notes.append(f"No caption names only {job.attribute.values[0]}, so ratio is not defined.")
+    found = job.outcome(METRICS, counts, "captions by the values that their words name", notes)
+    rows = [row if np.isfinite(row.value) else replace(row, value=float("nan")) for row in found.results]
+    return replace(found, results=rows)
+
+
+def named_values(job: Job) -> Outcome:
+    """Captions that name a wrong value, or none, by group."""
+    counts, lacking = naming_counts(job), {}
+    if counts.size("unnamed") == counts.size():
+        reason = f"no caption names a value of {job.attribute.name}."
+        counts, lacking = counts.reading(("unnamed", "captions")), {"misnamed": reason, "misnamed_gap": reason}
+    notes = [f"Named values rest on {job.sizes(counts)}."]
+    return job.outcome(BY_GROUP, counts, "values that the words of captions name", notes, lacking)
+
+
+def naming_counts(job: Job, sort: bool = True) -> Counts:
+    """Captions that name a wrong value, or none; of two values also those that name only the first or the second.
+
+    Raises NotMeasurable if no value has words.
+    """
+    need_words(job.attribute)
+    names = names_in(job.tokens(job.frame), job.attribute)
+    columns = {"misnamed": wrong_names(names, job.codes(job.frame["image_id"])), "unnamed": ~names.any(axis=1)}
+    if names.shape[1] == 2:
+        columns["first"], columns["second"] = named_alone(names).T
+    return Counts.of_captions(job.frame["image_id"], job.codes, columns, sort)
+
+
+def names_in(captions: Iterable[str], attribute: Attribute) -> np.ndarray:
+    """(n, K) booleans: which values of the attribute each caption names. captions: Tokens, or texts as written."""
+    tokens = captions if isinstance(captions, Tokens) else Tokens.of(pd.Series(captions))
+    return tokens.with_any(attribute.value_words).toarray() > 0
+
+
+def naming_ratio(job: Job) -> Outcome:
+    """Shares of each image's captions that name each value, on the images that both sides have."""
+    need_words(job.attribute)
+    sides = both_sides(job)
+    images, few = sides[0].images, f"fewer than {FEWEST} images" if len(sides[0].images) < FEWEST else ""
+    columns = {name: _shares(side) for name, side in zip(("model", "human"), sides, strict=True)}
+    counts = Counts.by_image(images, sides[0].y, columns)
+    method = "captions that name the value and no other, an image's captions together counting once"
+    rows = job.rows([replace(RATIO_TO_HUMAN, no_interval=few)], counts, method, n=len(images))
+    notes = tuple(filter(None, [of_no_value(*sides[::-1]).strip()]))
+    return Outcome(rows, {}, notes, counts={"": counts})
+
+
+def _shares(side: CaptionSide) -> csr_array:
+    """(n_images, K): the share of each image's captions that name only this value."""
+    of_image = np.bincount(side.image, minlength=len(side.images))[side.image]
+    row, value = np.nonzero((side.values.toarray() > 0) & side.only_one[:, None])
+    return csr_array((1 / of_image[row], (side.image[row], value)), shape=(len(side.images), side.k))
+
+
+MEASURES = (
+    Measure(
+        name="ratio_error",
+        title="ratio and error",
+        place=1,
+        metrics=METRICS,
+        groups=(Group("ratio", "ratio", ("ratio",), default=True), Group("error", "error", ("error",), default=True)),
+        version=4,
+        run=ratio_error,
+    ),
+    Measure(
+        name="named_values",
+        title="values named wrongly or not at all",
+        place=2,
+        metrics=BY_GROUP,
+        groups=(
+            Group("unnamed", "no value named", ("unnamed",), default=True),
+            group_of("naming_gap", "wrong value or none named, by group", BY_GROUP),
+        ),
+        needs=Needs(words="every"),
+        version=4,
+        run=named_values,
+    ),
+    Measure(
+        name="naming_ratio",
+        title="values named, over the human captions",
+        place=10,
+        metrics=(RATIO_TO_HUMAN,),
+        groups=(group_of("naming", "values named, over the human captions", [RATIO_TO_HUMAN]),),
+        needs=Needs(references="required", words="any"),
+        version=2,
+        run=naming_ratio,
+    ),
+)

@@ -1,0 +1,281 @@
+"""How captions are worded, by group: length, vocabulary, modifiers, valence, refusals, and words that people used."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+
+from capbias_core.aggregate import Counts
+from capbias_core.measures.base import (
+    HIGHER_SHARE,
+    LOTUS,
+    LOWER_SHARE,
+    Group,
+    Job,
+    Measure,
+    Metric,
+    Needs,
+    Outcome,
+    group_of,
+    no_neutral,
+    of_images,
+    with_gaps,
+)
+from capbias_core.metrics.share import share
+from capbias_core.metrics.vocabulary import shares_of_ten
+from capbias_core.prepare.refusals import refusals
+from capbias_core.prepare.tasks import MODIFIER, NOUN, VERB, lemmas, rows_by_image
+from capbias_core.prepare.tokens import Tokens
+from capbias_core.resources import VALENCE_FILE
+from capbias_core.types import Result
+
+SHOWN = 60  # characters of a refusal in a note
+KINDS = {"nouns": NOUN, "verbs": VERB}
+_WITHOUT_LIMIT = (0, float("inf"))
+
+DESCRIPTION = with_gaps(
+    Metric(
+        "length",
+        "length, words per caption",
+        1,
+        no_neutral,
+        "none",
+        _WITHOUT_LIMIT,
+        LOTUS,
+        "Words of a caption, punctuation left out.",
+        reads=("words", "captions"),
+    ),
+    Metric(
+        "vocabulary_10",
+        "vocabulary of ten, different words in ten captions",
+        1,
+        no_neutral,
+        "higher",
+        _WITHOUT_LIMIT,
+        "Hurlbert, Ecology 1971",
+        "Different words in ten captions, on average over all draws of ten. Unlike the vocabulary of the whole "
+        "set it does not grow with the number of captions, so groups of different sizes can be compared.",
+        reads=("variety", "captions", "variety in group"),
+        of=lambda variety, captions, in_group: share(variety, captions),
+        within=lambda variety, captions, in_group: share(in_group, captions),
+    ),
+    Metric(
+        "modifiers",
+        "modifiers, adjectives and adverbs per 100 nouns",
+        100,
+        no_neutral,
+        "higher",
+        _WITHOUT_LIMIT,
+        LOTUS,
+        "Adjectives and adverbs for every 100 nouns: how closely captions describe what they name. By the part of "
+        "speech of each word alone (HanTa), not by a parse.",
+        reads=("modifiers", "nouns"),
+    ),
+    Metric(
+        "valence",
+        "valence, ratings of adjectives and adverbs per 100 words",
+        100,
+        no_neutral,
+        "none",
+        (-400, 400),
+        "Hutto and Gilbert, ICWSM 2014",
+        "How positive (up to 4) or negative (down to -4) people found the adjectives and adverbs in 100 words of "
+        "captions, added up; 0 for those that VADER's lexicon does not rate. Its other words do not count: "
+        "`playing` and the `fire` of a hydrant are rated too.",
+        digits=2,
+        reads=("valence", "words"),
+    ),
+)
+VOCABULARY = Metric(
+    "vocabulary",
+    "vocabulary, different words",
+    1,
+    no_neutral,
+    "higher",
+    (0, float("inf")),
+    "Hirota et al., CVPR 2022, Figure 3",
+    "Different words among the captions of the labelled images. It grows with the number of captions.",
+    side="model",
+)
+REFUSED = with_gaps(
+    Metric(
+        "refused",
+        "refusals, by group",
+        *LOWER_SHARE,
+        "capbias 2026, docs/metrics.md",
+        "Captions that refuse to describe the image, such as “I'm sorry, but I can't help with identifying people”,"
+        " of all captions. A caption that describes the image after such a sentence is none. A gap says that the "
+        "model refuses one group more often than another.",
+        reads=("refused", "captions"),
+    ),
+    source="capbias 2026, docs/metrics.md",
+)
+RECALL = with_gaps(
+    *(
+        Metric(
+            f"{kind}_recall",
+            f"{kind} recall, {kind}s of the human captions that are named",
+            *HIGHER_SHARE,
+            LOTUS,
+            f"{kind.capitalize()}s of the human captions that the caption has too, in any form, one that several of "
+            "them have counting as often. Words that name the attribute do not count; their errors have metrics of "
+            "their own.",
+            reads=(f"{kind}s in both", f"{kind}s"),
+        )
+        for kind in ("noun", "verb")
+    )
+)
+
+
+def description(job: Job) -> Outcome:
+    """Words, different words, modifiers and their ratings, of the captions of labelled images."""
+    tokens = job.tokens(job.frame)
+    tags = [tag for _, tag in lemmas(tokens.words)]
+    modifiers = np.array([tag.startswith(MODIFIER) for tag in tags])
+
+    def of_words(numbers: ArrayLike) -> np.ndarray:
+        """(n,) sums over the words of each caption. numbers: one for each word of the vocabulary."""
+        return np.bincount(tokens.caption, np.asarray(numbers, dtype=float)[tokens.codes], len(tokens))
+
+    words, label, in_group = tokens.matrix(), job.codes(job.frame["image_id"]), np.zeros(len(tokens))
+    for value in np.unique(label):
+        in_group[label == value] = shares_of_ten(words[label == value])
+    columns = {
+        "words": of_words(np.ones(len(tags))),
+        "variety": shares_of_ten(words),
+        "variety in group": in_group,
+        "modifiers": of_words(modifiers),
+        "nouns": of_words([tag.startswith(NOUN) for tag in tags]),
+        "valence": of_words(modifiers * np.array([valences().get(word, 0.0) for word in tokens.words])),
+    }
+    counts = Counts.of_captions(job.frame["image_id"], job.codes, columns)
+    method = f"captions of {len(counts.images):,} labelled images"
+    return job.outcome(DESCRIPTION, counts, method, [f"Descriptions rest on {job.sizes(counts)}."])
+
+
+@cache
+def valences() -> dict[str, float]:
+    """Lower-case word -> how people rated it, -4 (negative) to 4 (positive): VADER's lexicon (Hutto and Gilbert, ICWSM
+    2014), without its rules.
+
+    >>> valences()["beautiful"], "chair" in valences()
+    (2.9, False)
+    """
+    lines = VALENCE_FILE.read_text(encoding="utf-8").splitlines()
+    rows = (line.split("\t") for line in lines if not line.startswith("#"))
+    return {word: float(rating) for word, rating in rows}
+
+
+def vocabulary(job: Job) -> Outcome:
+    """Words of the captions of labelled images.
+
+    The count of a whole set is no function of sums over images: it has no estimate, so captioners are not ranked by it.
+    """
+    result = Result(
+        attribute=job.attribute.name,
+        model=job.spec.model,
+        metric=VOCABULARY.name,
+        value=float(len(job.tokens(job.frame).words)),
+        scale=VOCABULARY.scale,
+        n=len(job.frame),
+        method="different words of the captions of labelled images; a count, without an interval",
+    )
+    return Outcome([result], {}, ())
+
+
+def refused(job: Job) -> Outcome:
+    """Which captions of labelled images are refusals."""
+    captions = job.frame["caption"].to_numpy(dtype=object)
+    refusing = refusals(captions)
+    counts = Counts.of_captions(job.frame["image_id"], job.codes, {"refused": refusing})
+    notes = []
+    if refusing.any():
+        example = " ".join(captions[refusing.argmax()].split())[:SHOWN]
+        notes = [f"{refusing.sum():,} of {len(refusing):,} captions are refusals, such as “{example}”."]
+    return job.outcome(REFUSED, counts, "refusals by their wording", notes)
+
+
+def reference_words(job: Job) -> Outcome:
+    """Lemmas of each caption against nouns and verbs of the human captions of its image."""
+    human = job.references()
+    frame = of_images(job.frame, human["image_id"])
+    human = of_images(human, frame["image_id"])
+    columns = shared_words(frame, human, job.attribute.masked_words)
+    counts = Counts.of_captions(frame["image_id"], job.codes, columns)
+    images = f"{len(counts.images):,}"
+    method = f"{images} images with references; parts of speech of single words (HanTa)"
+    notes = [f"Nouns and verbs rest on the {images} labelled images with references ({job.sizes(counts)})."]
+    return job.outcome(RECALL, counts, method, notes)
+
+
+def shared_words(
+    frame: pd.DataFrame, human: pd.DataFrame, left_out: frozenset[str] = frozenset()
+) -> dict[str, np.ndarray]:
+    """Nouns and verbs that the human captions of a caption's image have, and those that it has too: (n,) each.
+
+    frame, human: image_id and caption. left_out: words that do not count.
+    """
+    tokens = Tokens.of([*frame["caption"], *human["caption"]])
+    known = lemmas(tokens.words)
+    names, lemma = np.unique([own for own, _ in known], return_inverse=True)
+    counts = np.array([word not in left_out for word in tokens.words]) & (names[lemma] != "")
+
+    def with_lemmas(kept: np.ndarray) -> csr_array:
+        """(n, lemmas) 0 or 1: the caption has a word of the lemma that counts. kept: (V,) booleans."""
+        place = np.flatnonzero(kept)
+        of_word = csr_array((np.ones(len(place)), (place, lemma[place])), (len(kept), len(names)))
+        return (tokens.matrix() @ of_word > 0).astype(float)
+
+    n, columns = len(frame), {}
+    image, images = pd.factorize(pd.concat([frame["image_id"], human["image_id"]]))
+    said, of_image = with_lemmas(counts)[:n], rows_by_image(image[n:], len(images))
+    for name, kind in KINDS.items():
+        by_caption = with_lemmas(counts & np.array([tag.startswith(kind) for _, tag in known]))[n:]
+        people = (of_image @ by_caption)[image[:n]]
+        columns |= {f"{name} in both": said.multiply(people).sum(axis=1), name: people.sum(axis=1)}
+    return columns
+
+
+MEASURES = (
+    Measure(
+        name="refusals",
+        title="refusals",
+        place=2,
+        metrics=REFUSED,
+        groups=(group_of("refused", "refusals by group", REFUSED, default=True),),
+        version=2,
+        run=refused,
+    ),
+    Measure(
+        name="reference_words",
+        title="nouns and verbs of the human captions",
+        place=7,
+        metrics=RECALL,
+        groups=(group_of("reference_words", "nouns and verbs of human captions by group", RECALL),),
+        needs=Needs(references="required"),
+        version=3,
+        seconds=8.0,
+        run=reference_words,
+    ),
+    Measure(
+        name="description",
+        title="length, vocabulary, modifiers and valence",
+        place=8,
+        metrics=DESCRIPTION,
+        groups=(group_of("description", "length, vocabulary, modifiers and valence by group", DESCRIPTION),),
+        version=3,
+        run=description,
+    ),
+    Measure(
+        name="vocabulary",
+        title="vocabulary size",
+        place=8,
+        metrics=(VOCABULARY,),
+        groups=(Group("vocabulary", "vocabulary size", ("vocabulary",)),),
+        run=vocabulary,
+    ),
+)

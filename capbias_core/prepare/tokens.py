@@ -1,0 +1,204 @@
+"""`Tokens`, captions as integer codes: masking, alignment and n-grams are maps over their vocabulary."""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, pairwise
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array
+
+from capbias_core.prepare.text import tokenize
+from capbias_core.types import Attribute
+
+TEXTS_AT_ONCE = 100_000
+# A term that no caption has: its column is all zeros, so captions without any word still make a matrix.
+NO_TERM = "<>"
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens(Sequence[str]):
+    """Captions as codes; as a sequence their texts, tokens joined by one space.
+
+    codes: (T,) the tokens of all captions, one caption after another. start: (n + 1,) where each caption begins in
+    codes. words: (V,) the token of each code, in the order in which captions first have them.
+    """
+
+    codes: np.ndarray
+    start: np.ndarray
+    words: list[str]
+
+    @classmethod
+    def of(cls, captions: Iterable[str], tokens: Callable[[str], list[str]] = tokenize) -> Tokens:
+        """Captions as written. Of a column of a table only some are Python texts at a time."""
+        vocabulary: defaultdict[str, int] = defaultdict()
+        vocabulary.default_factory = vocabulary.__len__  # the code of a new token
+        codes, start = array("i"), array("q", [0])
+        if isinstance(captions, pd.Series):
+            parts = [captions.iloc[at : at + TEXTS_AT_ONCE] for at in range(0, len(captions), TEXTS_AT_ONCE)]
+            captions = chain.from_iterable(part.to_numpy(dtype=object) for part in parts)
+        for caption in captions:
+            codes.extend(map(vocabulary.__getitem__, tokens(caption)))
+            start.append(len(codes))
+        return cls(np.array(codes, dtype=np.int32), np.array(start), list(vocabulary))
+
+    @classmethod
+    def read(cls, texts: Sequence[str]) -> Tokens:
+        """Texts whose tokens are separated by spaces already, such as masked captions."""
+        return texts if isinstance(texts, Tokens) else cls.of(texts, str.split)
+
+    @classmethod
+    def join(cls, parts: Sequence[Tokens]) -> Tokens:
+        """The captions of several sets, one set after the other."""
+        vocabulary: dict[str, int] = {}
+        codes = [np.zeros(0, dtype=np.int32)]
+        for part in parts:
+            table = [vocabulary.setdefault(word, len(vocabulary)) for word in part.words]
+            codes.append(np.array(table, dtype=np.int32)[part.codes])
+        start = np.concatenate([[0], np.cumsum(np.concatenate([np.zeros(0, int), *(part.lengths for part in parts)]))])
+        return cls(np.concatenate(codes), start, list(vocabulary))
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    def __getitem__(self, row):
+        return self.texts[row]
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """(n,) captions, tokens joined by one space."""
+        tokens = np.array(self.words, dtype=object)[self.codes].tolist()
+        return [" ".join(tokens[begin:end]) for begin, end in pairwise(self.start.tolist())]
+
+    @cached_property
+    def vocabulary(self) -> dict[str, int]:
+        """The code of each token."""
+        return {word: code for code, word in enumerate(self.words)}
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """(n,) tokens of each caption."""
+        return np.diff(self.start)
+
+    @cached_property
+    def caption(self) -> np.ndarray:
+        """(T,) which caption each token belongs to."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), self.lengths)
+
+    def rows(self, places: np.ndarray) -> Tokens:
+        """These captions alone, in this order, as `of` gives them."""
+        if len(places) == len(self) and (np.diff(places) == 1).all():
+            return self
+        lengths = self.lengths[places]
+        start = np.concatenate([[0], np.cumsum(lengths)])
+        codes = self.codes[np.repeat(self.start[:-1][places] - start[:-1], lengths) + np.arange(start[-1])]
+        codes, used = pd.factorize(codes)
+        return Tokens(codes.astype(np.int32), start, [self.words[code] for code in used.tolist()])
+
+    def mapped(self, words: Iterable[str]) -> Tokens:
+        """The captions with other tokens. words: (V,) what becomes of each token."""
+        table, words = pd.factorize(np.array(list(words), dtype=object))
+        return Tokens(table.astype(np.int32)[self.codes], self.start, list(words))
+
+    def masked(self, attribute: Attribute, merge_runs: bool = False) -> Tokens:
+        """The captions with the attribute's mask token for each word that names a value (LIC section 4, the
+        reproducibility paper section 5.4).
+
+        merge_runs: one mask token for a run of such words, where the papers have one for each word.
+        """
+        mask = attribute.mask_token
+        found = self.mapped(mask if word in attribute.masked_words else word for word in self.words)
+        if not merge_runs or mask not in found.vocabulary:
+            return found
+        masked = found.codes == found.vocabulary[mask]
+        kept = ~masked
+        kept[1:] |= ~masked[:-1] | (found.caption[1:] != found.caption[:-1])
+        kept[:1] = True
+        return Tokens(found.codes[kept], np.concatenate([[0], np.cumsum(kept)])[found.start], found.words)
+
+    def distinct(self) -> tuple[Tokens, np.ndarray]:
+        """The different captions in the order in which they first occur, and the place of each caption among them."""
+        data, ends = self.codes.tobytes(), (self.start * self.codes.itemsize).tolist()
+        texts = np.empty(len(self), dtype=object)
+        texts[:] = [data[begin:end] for begin, end in pairwise(ends)]
+        place, _ = pd.factorize(texts)
+        first = np.flatnonzero(np.diff(np.maximum.accumulate(place), prepend=-1))
+        return self.rows(first), place
+
+    def with_any(self, groups: Sequence[Iterable[str]]) -> csr_array:
+        """(n, len(groups)) 0 or 1: the caption has a token of the group; no token is in two groups."""
+        column = np.full(len(self.words), -1, dtype=np.min_scalar_type(-1 - len(groups)))
+        for place, words in enumerate(groups):
+            column[[self.vocabulary[word] for word in words if word in self.vocabulary]] = place
+        found = column[self.codes]
+        at = np.flatnonzero(found >= 0)
+        matrix = cell_counts(self.caption[at], found[at], len(self), len(groups))
+        matrix.data[:] = 1
+        return matrix
+
+    def matrix(self) -> csr_array:
+        """(n, V) 0 or 1: the caption has the token."""
+        ones = np.ones(len(self.codes), dtype=np.int32)
+        matrix = csr_array((ones, self.codes.copy(), self.start.copy()), shape=(len(self), len(self.words)))
+        matrix.sum_duplicates()
+        matrix.data[:] = 1
+        return matrix
+
+    def ngrams(self) -> Ngrams:
+        """The 1- and 2-grams of the captions: the matrix of scikit-learn's CountVectorizer(binary=True), many times as
+        fast.
+
+        >>> found = Tokens.of(["a cat", "a dog a dog"]).ngrams()
+        >>> found.matrix[:, [found.columns["a dog"]]].toarray().ravel().tolist()
+        [0.0, 1.0]
+        """
+        word, terms = self.codes, list(dict.fromkeys([*self.words, NO_TERM]))
+        width, pair = len(terms), np.full(len(word), -1)
+        first = np.flatnonzero(self.caption[1:] == self.caption[:-1])  # tokens before another of the same caption
+        pairs, keys = pd.factorize(word[first].astype(np.int64) * width + word[first + 1])
+        terms += [f"{terms[one]} {terms[two]}" for one, two in zip(*divmod(keys, width), strict=True)]
+        pair[first] = pairs + width
+        order = sorted(range(len(terms)), key=terms.__getitem__)
+        column = np.empty(len(terms) + 1, dtype=np.int32)
+        column[order], column[-1] = np.arange(len(terms)), -1
+        word, pair = column[word], column[pair]
+        both = np.column_stack([word, pair]).ravel()
+        ends = np.concatenate([[0], np.cumsum(both >= 0)])[2 * self.start]
+        data = np.ones(ends[-1]), both[both >= 0], ends.astype(np.int32)
+        matrix = csr_array(data, shape=(len(self), len(terms)))
+        matrix.sum_duplicates()
+        matrix.data[:] = 1
+        return Ngrams(matrix, [terms[number] for number in order], self.start, word, pair)
+
+
+@dataclass(frozen=True)
+class Ngrams:
+    """The terms of n captions: tokens, and pairs of tokens side by side.
+
+    matrix: (n, V) sparse, 1.0 where a caption has a term. terms: V texts in alphabetical order, NO_TERM among them.
+    start: (n + 1,) where each caption begins among all T tokens. words, pairs: (T,) the column of each token, and of
+    the pair that begins with it, -1 for none.
+    """
+
+    matrix: csr_array
+    terms: list[str]
+    start: np.ndarray
+    words: np.ndarray
+    pairs: np.ndarray
+
+    @cached_property
+    def columns(self) -> dict[str, int]:
+        """The column of each term."""
+        return {term: column for column, term in enumerate(self.terms)}
+
+
+def cell_counts(rows: np.ndarray, columns: np.ndarray, n: int, width: int) -> csr_array:
+    """(n, width): how often each cell is among (row, column) pairs."""
+    matrix = csr_array((np.ones(len(rows), dtype=np.int32), (rows, columns)), shape=(n, width))
+    matrix.sum_duplicates()
+    return matrix

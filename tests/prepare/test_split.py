@@ -1,0 +1,80 @@
+"""Splits of images: sizes of the papers, balance, and seeds."""
+
+import numpy as np
+import pytest
+
+from capbias_core.errors import CapbiasError
+from capbias_core.prepare import balanced_folds, balanced_split, child_seed
+from capbias_core.prepare.split import BOOTSTRAP, FIT, FOLDS, SPLIT
+
+# Images of the two values, and the sizes that LIC, section 5, prints (gender) and METRICS gives (race).
+GENDER_COUNTS, GENDER_SIZES = (3314, 7466), (5966, 662)
+RACE_COUNTS, RACE_SIZES = (1096, 9873), (1972, 220)
+
+
+def labels(*counts: int) -> np.ndarray:
+    """That many images of each value, mixed."""
+    codes = np.repeat(np.arange(len(counts)), counts)
+    return np.random.default_rng(8).permutation(codes)
+
+
+def counts(y: np.ndarray, positions: np.ndarray) -> list[int]:
+    return np.bincount(y[positions]).tolist()
+
+
+@pytest.mark.parametrize(("images", "sizes"), [(GENDER_COUNTS, GENDER_SIZES), (RACE_COUNTS, RACE_SIZES)])
+def test_split_sizes_are_those_of_the_paper(images, sizes):
+    split = balanced_split(labels(*images), 2, seed=0)
+    assert (len(split.train), len(split.test)) == sizes
+
+
+@pytest.mark.parametrize("images", [(40, 90), (30, 30, 200), (10, 10)])
+def test_train_and_test_are_balanced_and_share_no_image(images):
+    y, k = labels(*images), len(images)
+    split = balanced_split(y, k, seed=3, test_share=0.2)
+    test = round(min(images) * 0.2)
+    assert counts(y, split.test) == [test] * k
+    assert counts(y, split.train) == [min(images) - test] * k
+    assert len(np.union1d(split.train, split.test)) == k * min(images)
+
+
+def test_one_seed_gives_one_split_and_another_seed_another():
+    y = labels(*GENDER_COUNTS)
+    first, again, other = (balanced_split(y, 2, seed) for seed in (4, 4, 5))
+    assert np.array_equal(first.test, again.test) and np.array_equal(first.train, again.train)
+    # Two independent draws of 331 of 3,314 and of 331 of 7,466 share about 33 + 15 images.
+    assert 20 < len(np.intersect1d(first.test, other.test)) < 85
+
+
+def test_the_draw_is_uniform_over_images():
+    y = labels(20, 60)
+    held = sum(np.bincount(balanced_split(y, 2, seed, 0.5).test, minlength=80) for seed in range(400))
+    # 10 of 20, and 10 of 60, 400 times: binomial, five standard deviations.
+    assert np.abs(held[y == 0] - 200).max() < 50 and np.abs(held[y == 1] - 400 / 6).max() < 5 * 7.5
+
+
+def test_too_few_images_of_a_value_are_refused_with_their_numbers():
+    with pytest.raises(CapbiasError, match=r"9, 40 images"):
+        balanced_split(labels(9, 40), 2, seed=0)
+    with pytest.raises(CapbiasError, match=r"12, 0, 30 images"):
+        balanced_folds(np.repeat([0, 2], [12, 30]), 3, seed=0, folds=5)
+
+
+@pytest.mark.parametrize(("images", "folds"), [((43, 97), 10), ((20, 31, 64), 5), ((10, 12), 10)])
+def test_every_image_is_held_out_exactly_once(images, folds):
+    y, k = labels(*images), len(images)
+    splits = balanced_folds(y, k, seed=1, folds=folds)
+    assert len(splits) == folds
+    assert np.array_equal(np.sort(np.concatenate([split.test for split in splits])), np.arange(len(y)))
+    for split in splits:
+        assert len(np.intersect1d(split.train, split.test)) == 0
+        assert len(set(counts(y, split.train))) == 1 and len(set(split.train)) == len(split.train)
+        # All images of the rarest value outside the fold are used.
+        assert len(split.train) == k * min(size - np.sum(y[split.test] == v) for v, size in enumerate(images))
+
+
+def test_child_seeds_differ_by_purpose_and_are_of_32_bits():
+    purposes = [(SPLIT,), (FOLDS,), (BOOTSTRAP,), *((FIT, index) for index in range(10))]
+    made = [child_seed(seed, *purpose) for seed in range(50) for purpose in purposes]
+    assert len(set(made)) == len(made) and min(made) >= 0 and max(made) < 2**32
+    assert child_seed(7, FIT, 2) == child_seed(7, FIT, 2)

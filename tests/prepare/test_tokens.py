@@ -1,0 +1,152 @@
+"""`Tokens`: what captions say, as codes; masking, alignment, n-grams and objects of captions."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import CountVectorizer
+
+from capbias_core.attributes import get_attribute
+from capbias_core.prepare.align import Alignment
+from capbias_core.prepare.tasks import content_words, function_words, named_objects, object_names
+from capbias_core.prepare.text import tokenize, tokens_with_spans
+from capbias_core.prepare.tokens import NO_TERM, Tokens
+
+GENDER = get_attribute("gender")
+WRITTEN = {
+    "A man, riding a wave.": "a man riding a wave",
+    "the woman's dog": "the woman 's dog",
+    "THE WOMAN’S dogs'": "the woman 's dogs",
+    "they're here, I'll go": "they 're here i 'll go",
+    "a 'sunny' day": "a sunny day",
+    "a T-shirt/jacket (red)": "a t shirt jacket red",
+    "a <gender> and <UNK> .": "a <gender> and <unk>",
+    "snow_board": "snow board",
+    "un café à l'été": "un café à l été",
+    "man\u0303ana cafe\u0301": "mañana café",
+    "eine Straße, 2 Züge": "eine straße 2 züge",
+    "человек на доске": "человек на доске",
+    "男人 骑 自行车": "男人 骑 自行车",
+    "  tabs\tand\nlines  ": "tabs and lines",
+    "😀 ... !!!": "",
+    "": "",
+}
+READ = ["a cat on a mat", "a dog a dog", "", "é <gender> a", "dog", "a b  c", "<>"]
+
+
+def test_tokens_of_captions():
+    found = Tokens.of(WRITTEN)
+    assert list(found) == list(WRITTEN.values()) and len(found) == len(WRITTEN)
+    assert [tokenize(caption) for caption in WRITTEN] == [text.split() for text in found]
+    assert list(Tokens.of(pd.Series(list(WRITTEN)))) == list(found)
+
+
+@pytest.mark.parametrize("caption", [*WRITTEN, "İstanbul man\u0303ana", "ﬁre ẞ"])
+def test_spans_point_at_the_tokens_of_a_caption(caption):
+    spans = tokens_with_spans(caption)
+    assert [token for token, _, _ in spans] == tokenize(caption)
+    assert all(caption[start:end].strip() == caption[start:end] != "" for _, start, end in spans)
+
+
+@given(st.lists(st.text("ab <>", max_size=9), max_size=12), st.randoms())
+def test_maps_over_the_vocabulary_are_maps_over_words(texts, random):
+    found = Tokens.read(texts)
+    assert list(found) == [" ".join(text.split()) for text in texts]
+    assert found.words == list(dict.fromkeys(word for text in texts for word in text.split()))
+    some = np.array(random.sample(range(len(texts)), random.randint(0, len(texts))), dtype=int)
+    part = Tokens.read([texts[row] for row in some])
+    assert list(found.rows(some)) == list(part) and found.rows(some).words == part.words
+    assert list(Tokens.join([found, part])) == [*found, *part]
+    assert list(found.mapped(word[:1] for word in found.words)) == [
+        " ".join(word[:1] for word in text.split()) for text in texts
+    ]
+    distinct, place = found.distinct()
+    assert list(distinct) == list(dict.fromkeys(found)) and [distinct[row] for row in place] == list(found)
+    assert found.matrix().toarray().tolist() == [[word in text.split() for word in found.words] for text in found]
+
+
+@pytest.mark.parametrize("texts", [READ, ["", ""], []])
+def test_ngrams_are_those_of_scikit_learn(texts):
+    reader = CountVectorizer(token_pattern=r"\S+", lowercase=False, ngram_range=(1, 2), binary=True)
+    expected = reader.fit_transform([*texts, NO_TERM]).toarray()[: len(texts)]
+    found = Tokens.read(texts).ngrams()
+    assert found.columns == reader.vocabulary_ and np.array_equal(found.matrix.toarray(), expected)
+    for row, text in enumerate(texts):
+        words, own = text.split(), slice(*found.start[row : row + 2])
+        assert [found.terms[column] for column in found.words[own]] == words
+        pairs = [found.terms[column] for column in found.pairs[own] if column >= 0]
+        assert pairs == [" ".join(pair) for pair in zip(words, words[1:], strict=False)]
+
+
+MASKED = {
+    "A man and two women": "a <gender> and two <gender>",
+    "a woman's phone": "a <gender> 's phone",
+    "The Ladies’ umbrella": "the <gender> umbrella",
+    "he's with his wife, herself pregnant": "<gender> 's with <gender> <gender> <gender> <gender>",
+    "a policeman on mandarin": "a policeman on mandarin",
+    "a <gender> there": "a <gender> there",
+    "...": "",
+    "his": "<gender>",
+}
+
+
+def test_words_of_the_attribute_become_masks():
+    assert list(Tokens.of(MASKED).masked(GENDER)) == list(MASKED.values())
+    merged = Tokens.of(MASKED).masked(GENDER, merge_runs=True)
+    assert merged[3] == "<gender> 's with <gender>" and merged[0] == MASKED["A man and two women"]
+    assert merged[4:] == list(MASKED.values())[4:]
+    assert list(Tokens.of(["A man."]).masked(get_attribute("race"), merge_runs=True)) == ["a man"]
+
+
+def test_alignment_replaces_words_that_the_model_never_uses():
+    known = frozenset(Tokens.read(["a <gender> with a dog", "a cat"]).words)
+    human = Tokens.read(["a <gender> walks a dog", "", "owl <mask>"])
+    assert list(Alignment(known).captions(human)) == ["a <gender> <unk> a dog", "", "<unk> <mask>"]
+    near = Alignment(known, {"owl": "cat", "dog": "cat"})
+    assert near.captions(human)[2] == "cat <mask>" and near.counts(human).tolist() == [[5, 0, 1], [0, 0, 0], [2, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("caption", "objects"),
+    [
+        ("a woman at a desk with a computer", {"laptop"}),
+        ("a computer mouse beside a computer keyboard", {"mouse", "keyboard"}),
+        ("a computer monitor and two flat screens", {"tv"}),
+        ("Two men waiting with suit cases and baggage", {"suitcase"}),
+        ("a toaster oven and a microwave oven", {"microwave", "oven"}),
+        ("a microwave oven", {"microwave"}),
+        ("a man throws a disc near a van and busses", {"car", "bus", "frisbee"}),
+        ("a dirt bike beside a bike", {"bicycle", "motorcycle"}),
+        ("a boy on skiis with two Cell Phones", {"skis", "cell phone"}),
+        ("a man eats a hot dog", {"hot dog"}),
+        ("a dog beside hot dogs", {"dog", "hot dog"}),
+        ("a teddy bear on a sofa", {"teddy bear", "couch"}),
+        ("buses, benches and puppies", {"bus", "bench", "dog"}),
+        ("people with knives and a person", {"knife"}),
+        ("a girl with a desktop in a cellar", set()),
+        ("", set()),
+    ],
+)
+def test_objects_that_a_caption_names(caption, objects):
+    names = object_names()
+    found = named_objects(Tokens.of([caption, "dog days, it is hot"]), names).toarray()
+    assert {name for name, there in zip(names, found[0], strict=True) if there} == objects
+    assert found[1].sum() == 1, "a phrase ends with its caption"
+
+
+def test_object_names_are_those_of_coco_and_no_phrase_names_two(coco_bias):
+    content = json.loads((coco_bias / "annotations" / "instances_subset.json").read_text())
+    assert set(object_names()) == {record["name"] for record in content["categories"]} - {"person"}
+    phrases = [(phrase, name) for name, forms in object_names().items() for phrase in set(forms)]
+    assert len({phrase for phrase, _ in phrases}) == len(phrases)
+
+
+def test_kinds_of_words():
+    words = ["to", "a", "with", "is", "her", "and", "two", "held", "fire", "top", "giraffe", "quickly", "<unk>", "'s"]
+    assert function_words(words) == {"to", "a", "with", "is", "her", "and", "two"}
+    captions = Tokens.of(["a red kitchen is in the house"] * 3 + ["a man slowly cooks with the cake"] * 2)
+    found = content_words(captions, {"man"})
+    assert set(found[:3]) == {"red", "kitchen", "house"} and set(found[3:]) == {"slowly", "cooks", "cake"}
