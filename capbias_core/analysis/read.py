@@ -332,14 +332,23 @@ def with_inputs(workspace: Workspace, collection: str, rows: pd.DataFrame, runs:
 def with_letters(
     workspace: Workspace, rows: pd.DataFrame, found: Sequence[Comparison], run_ids: Collection[str]
 ) -> pd.DataFrame:
-    """Rows of these runs with a column letters: of each comparison's metric those of its captioners among the runs."""
+    """Rows of these runs with a column letters.
+
+    Only captioners that were compared with each other have letters: of several comparisons by one metric, attribute
+    and attacker, such as with other numbers of seeds, those of the best one.
+    """
     letters: dict[tuple[str, str], str] = {}
-    for own in found:
-        chosen = [run for run in own.runs if run.run_id in run_ids]
-        compared = ranking(workspace, chosen, own.metric).letters
-        letters |= {(run.run_id, own.metric): compared.get(run.spec.model, "") for run in chosen}
-    own = zip(rows["run_id"], rows["metric"], strict=True)
-    return rows.assign(letters=[letters.get(key, "") for key in own])
+    seen: set[tuple[str, str, str]] = set()
+    for comparison in found:
+        chosen = [run for run in comparison.runs if run.run_id in run_ids]
+        key = comparison.attribute.name, comparison.metric, comparison.attacker
+        if not chosen or key in seen:
+            continue
+        seen.add(key)
+        compared = ranking(workspace, chosen, comparison.metric).letters
+        letters |= {(run.run_id, comparison.metric): compared.get(run.spec.model, "") for run in chosen}
+    keys = zip(rows["run_id"], rows["metric"], strict=True)
+    return rows.assign(letters=[letters.get(key, "") for key in keys])
 
 
 def first_request(workspace: Workspace, collection: str, attribute: str = "") -> Request | None:

@@ -14,7 +14,7 @@ from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
 from capbias_core.present.figures import MARGINS
-from capbias_core.present.sentence import Answer, decimals, interval_over, number
+from capbias_core.present.sentence import Answer, decimals, interval_over, limit, number
 from capbias_core.types import CONDITIONS, counted
 from capbias_core.workspace.conditions import ORIGINAL
 
@@ -81,7 +81,7 @@ def _beside_humans(rows: pd.DataFrame, attribute: str, strongest: str) -> str:
     side = 0 if provisional(row.to_dict()) else int(row["ci_low"] > 0) - int(row["ci_high"] < 0)
     said = {1: "more than", -1: "less than", 0: "not measurably more than"}[side]
     after, before = (_interval(own.loc[condition], "value", "ci_low", "ci_high") for condition in (strongest, ORIGINAL))
-    return f"That is {said} human captions of the originals reveal: LIC {after}, and {before} on the originals."
+    return f"That is {said} human captions of the originals reveal: LIC is {after}, and {before} on the originals."
 
 
 def _support(own: pd.DataFrame, masked: Sequence[str]) -> str:
@@ -117,7 +117,7 @@ def _change(row: pd.Series, original: pd.Series) -> str:
 def _interval(row, value: str, low: str, high: str, digits: int = 1) -> str:
     if pd.isna(row[low]):
         return number(row[value], digits)
-    return f"{number(row[value], digits)} [{number(row[low], digits)}, {number(row[high], digits)}]"
+    return f"{number(row[value], digits)} [{limit(row[low], digits)}, {limit(row[high], digits)}]"
 
 
 def condition_table(rows: pd.DataFrame) -> pd.DataFrame:

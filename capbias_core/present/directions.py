@@ -13,7 +13,7 @@ from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.labels import Box, name_places, name_points
-from capbias_core.present.sentence import Answer, contradicted, decimals, measure, number
+from capbias_core.present.sentence import Answer, contradicted, decimals, limit, measure, number
 from capbias_core.present.table import value_text
 from capbias_core.types import A_TO_T, T_TO_A, counted
 
@@ -142,7 +142,7 @@ def _span(row: dict, name: str, way: str) -> str:
     digits = decimals(metric, METRICS[metric].scale)
     if pd.isna(row[f"{way}_low"]):
         return number(row[way], digits)
-    return f"{number(row[way], digits)} [{number(row[f'{way}_low'], digits)}, {number(row[f'{way}_high'], digits)}]"
+    return f"{number(row[way], digits)} [{limit(row[f'{way}_low'], digits)}, {limit(row[f'{way}_high'], digits)}]"
 
 
 # What a direction above 0 says, by metric: DBAC reads the whole caption, the others the objects and values alone.

@@ -34,7 +34,7 @@ def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensi
     model = rows["model"].iloc[0] if len(rows) else ""
     # Without words for the attribute captions name no value, alone or beside an object.
     lines = (
-        [Line(f"Does it name another {name} than the label?", _named(rows, attribute), "Scores", "Table")]
+        [Line(f"Does it name the wrong {name}?", _named(rows, attribute), "Scores", "Table")]
         if attribute.names_values
         else []
     )
@@ -50,15 +50,14 @@ def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensi
 
 
 def _named(rows: pd.DataFrame, attribute: Attribute) -> str:
-    """Error and, of two values, ratio."""
-    error, ratio = (rows[rows["metric"] == metric] for metric in ("error", "ratio"))
-    if error.empty:
-        return NOT_YET
-    said = f"In {interval(error.iloc[0])} of 100 captions the only {attribute.name} named is not the labelled one"
-    if ratio.empty:
-        return f"{said}."
-    first, second = attribute.values
-    return f"{said}; {interval(ratio.iloc[0])} captions name {second} alone for each that names {first} alone (ratio)."
+    """How many captions name the wrong value alone, and how many name none."""
+    wrong, none = (rows[rows["metric"] == metric] for metric in ("error", "unnamed"))
+    parts = []
+    if not wrong.empty:
+        parts.append(f"{interval(wrong.iloc[0])} of 100 captions name the wrong {attribute.name}")
+    if not none.empty:
+        parts.append(f"{interval(none.iloc[0])} name none")
+    return f"{'; '.join(parts)}." if parts else NOT_YET
 
 
 def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str) -> str:
@@ -69,13 +68,12 @@ def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str) -> str:
     own = found.set_index(list(WAY), drop=False).loc[[ways_measured(found)[0]]].iloc[0]
     shown = {way: f"{number(own[way])} [{number(own[f'{way}_low'])}, {number(own[f'{way}_high'])}]" for way in WAYS}
     constant = beside(rows, own["model"], attribute.name, own["encoder"], "DBAC")[CONSTANT["DBAC"][0]]
-    alone = f", of which an attacker that reads nothing has {number(constant['value'])}" if constant else ""
-    masked = f"{attribute.name} words masked" if attribute.masked_words else "captions as they are"
+    alone = f"; an attacker that reads no text gets {number(constant['value'])}" if constant else ""
+    masked = f"With {attribute.name} words masked" if attribute.masked_words else "With captions as written"
     by = f"By {own['encoder']}: " if own["encoder"] != attacker else ""
     return (
-        f"{by}{measure('DBAC', A_TO_T)} ({masked}, what they tell of the {attribute.name} beyond people's, and how "
-        f"often they name objects): {shown[A_TO_T]}{alone}. {measure('DBAC', T_TO_A)} (objects masked, what they tell "
-        f"of the objects): {shown[T_TO_A]}.{_other_sign(rows, own['model'])}"
+        f"{by}{masked}, {measure('DBAC', A_TO_T)} is {shown[A_TO_T]}{alone}. With objects masked, "
+        f"{measure('DBAC', T_TO_A)} is {shown[T_TO_A]}.{_other_sign(rows, own['model'])}"
     )
 
 

@@ -141,7 +141,10 @@ def cross_table(rows: pd.DataFrame, model: str) -> str:
     if "LIC_HM" not in own.index:
         return ""
     name = escape(model)
-    cells = [f'<span class="cb-small">{text}</span>' for text in ("", "reads human captions", f"reads {name}", "")]
+    cells = [
+        f'<span class="cb-small">{text}</span>'
+        for text in ("attacker's score", "reads human captions", f"reads {name}", "difference")
+    ]
     for trainer, human, captioner, apart in (
         ("human captions", "LIC_D", "LIC_HM", "LIC_by_H"),
         (name, "LIC_MH", "LIC_M", "LIC_by_M"),

@@ -17,6 +17,7 @@ from capbias_core.aggregate.resampling import NO_WIDTH
 from capbias_core.aggregate.variants import variants
 from capbias_core.attackers import AttackerEntry
 from capbias_core.measures import dbac
+from capbias_core.measures.lic import FEW_IMAGES
 from capbias_core.measures.registry import MEASURES, METRICS
 from capbias_core.types import Attribute, counted
 from capbias_core.workspace.spec import RunSpec
@@ -142,7 +143,7 @@ def answer(
     human = f"{_of_100(scores.loc['SC_D'])} of 100 human captions of the same images"
     human_leakage = ", ".join(f"{name} {number(scores.loc[name, 'value'])}" for name in ("SC_D", "LIC_D"))
     return Answer(
-        _headline(scores, model, attribute),
+        _headline(scores, model, attribute, trained),
         f"{guessed} and from {human}; {chance}.{_reason(scores)}{_untrained(scores, trained)}",
         model,
         f"{with_attacker('LIC', attacker)} {interval(scores.loc['LIC'], 1)}. Captioner: {leakage}. "
@@ -181,6 +182,8 @@ def _warning(row: pd.Series) -> str:
     """One line if an interval carries no claim, or is itself unsure."""
     if provisional(row.to_dict()):
         return " ⚠ Provisional: the interval keeps this one trained attacker. Measure with more seeds."
+    if 0 < row["training"] + row["n"] < FEW_IMAGES:
+        return f" ⚠ Only {row['training'] + row['n']:,} images, so intervals are wide and attackers weak."
     if row["training"] and row["seeds"] < FEW_SEEDS:
         return f" ⚠ {row['seeds']} seeds: other seeds may give quite another interval. The papers use 10."
     return ""
@@ -194,11 +197,13 @@ def _seed_error(own: pd.DataFrame) -> str:
     return f" (standard error over seeds {number(row['spread'] / math.sqrt(row['seeds']), 2)})"
 
 
-def _headline(scores: pd.DataFrame, model: str, attribute: Attribute) -> str:
+def _headline(scores: pd.DataFrame, model: str, attribute: Attribute, trained: bool | None) -> str:
     """The verdict. scores: rows by metric."""
     lic = scores.loc["LIC"]
     if lic["verdict"] in (AMPLIFIES, REDUCES):
-        return f"{model} {lic['verdict']} {attribute.name} bias."
+        return (
+            f"{model} {lic['verdict']} {attribute.name} bias{'' if trained else ' relative to these human captions'}."
+        )
     if provisional(lic.to_dict()):
         reason = "only one attacker was trained"
     elif lic["ci_low"] > 0:
@@ -243,11 +248,12 @@ def verdicts_text(rows: pd.DataFrame, trained: Mapping[str, bool | None] | None 
     trained: whether each was trained on the references; of one that was not, or may not have been, it is said what
     `amplifies` means.
 
-    >>> verdicts_text(pd.DataFrame({"verdict": ["inconclusive", "amplifies", "inconclusive"]}))
-    '1 amplifies, 2 inconclusive.'
+    >>> verdicts_text(pd.DataFrame({"verdict": ["inconclusive", "amplifies", "inconclusive", "amplifies"]}))
+    '2 amplify, 2 inconclusive.'
     """
     counts = [(name, int((rows["verdict"] == name).sum())) for name in (AMPLIFIES, REDUCES, INCONCLUSIVE)]
-    said = ", ".join(f"{count} {name}" for name, count in counts if count)
+    several = {AMPLIFIES: "amplify", REDUCES: "reduce"}
+    said = ", ".join(f"{count} {several.get(name, name) if count > 1 else name}" for name, count in counts if count)
     text = f"{said}." if said and len(rows) > 1 else ""
     amplifying = rows.loc[rows["verdict"] == AMPLIFIES, "model"] if trained else ()
     if any(not (trained or {}).get(model) for model in amplifying):
@@ -417,11 +423,19 @@ def contradicted(rows: pd.DataFrame, metric: str = "") -> list[tuple[str, str]]:
 
 def variants_warning(rows: pd.DataFrame) -> str:
     """What each variant of DBAC weighs, if several were measured and their signs differ, both clear of 0; else ''."""
-    found = [f"{model} {direction.replace('->', '→')}" for model, direction in contradicted(rows)]
+    found = [_contradiction(rows, *pair) for pair in contradicted(rows)]
     if not found:
         return ""
     return (
-        f"The variants of DBAC disagree in sign ({', '.join(found)}). Its equations weigh each task word alone by how "
+        f"The variants of DBAC disagree in sign ({'; '.join(found)}). Its equations weigh each task word alone by how "
         "often captions have it; its code weighs each caption by how often its whole set of task words occurs, "
         "captions without any included. Name the variant with any number, and draw no conclusion from one alone."
     )
+
+
+def _contradiction(rows: pd.DataFrame, model: str, direction: str) -> str:
+    """`plain A→T: DBAC −6.8, DBAC_equations 2.4`: the variants with a sign."""
+    of_pair = rows[(rows["model"] == model) & (rows["direction"] == direction) & rows["metric"].isin(DBAC_VARIANTS)]
+    clear = of_pair[(of_pair["ci_low"] > 0) | (of_pair["ci_high"] < 0)]
+    values = ", ".join(f"{row['metric']} {number(row['value'])}" for row in clear.to_dict("records"))
+    return f"{model} {direction.replace('->', '→')}: {values}"

@@ -19,6 +19,20 @@ from capbias_core.types import RESULT_COLUMNS, counted
 LETTERS = "letters"
 
 
+def one_number_a_cell(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows without those of other numbers of seeds: if a captioner was measured with several, those stay that most
+    captioners share, then the most seeds.
+
+    frame: in RESULT_COLUMNS, with the columns captioner and variant.
+    """
+    by = ["attribute", "encoder", "metric", "direction", "group", "variant"]
+    if not frame.duplicated([*by, "captioner"]).any():
+        return frame
+    shared = frame.groupby([*by, "seeds"])["captioner"].transform("nunique")
+    order = frame.assign(shared=shared).sort_values(["shared", "seeds"], ascending=False, kind="stable")
+    return order.drop(columns="shared").drop_duplicates([*by, "captioner"])
+
+
 def lettered(
     frame: pd.DataFrame, letters: Mapping[str, str], run_ids: Collection[str], metric: str, direction: str = ""
 ) -> pd.DataFrame:
@@ -79,7 +93,7 @@ def scores_table(frame: pd.DataFrame, metrics=None) -> pd.DataFrame:
     shown = [*metrics] if metrics is not None else [name for name in METRICS if name in set(frame["metric"])]
     frame = _with_one_encoder(frame[frame["metric"].isin(shown)]).rename(columns={"model": "captioner"})
     keys = [KEYS[0], *(name for name in KEYS[1:] if frame[name].nunique() > 1)]
-    frame = frame.assign(variant=variants_of(frame))
+    frame = one_number_a_cell(frame.assign(variant=variants_of(frame)))
     mixed = frame["variant"].nunique() > 1
     rows: dict[tuple, dict[str, str]] = {}
     columns: dict[str, dict[str, None]] = {}

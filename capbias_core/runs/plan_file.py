@@ -17,6 +17,7 @@ Files are named relative to the plan. Without files a plan names what its collec
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -90,6 +91,8 @@ class PlanFile:
 def read_plan(path: Path) -> PlanFile:
     """The plan in a TOML file. Raises CapbiasError for a file that is none, naming what is wrong in it."""
     path = Path(path)
+    if zipfile.is_zipfile(path):
+        raise CapbiasError(f"{path.name} is a bundle, not a plan.", f"Run it with: capbias reproduce {path.name}")
     try:
         return parse_plan(start_of(path), path.name)
     except (OSError, UnicodeDecodeError) as error:

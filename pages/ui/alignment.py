@@ -191,6 +191,6 @@ def _both(engine: Engine, collection: str, request: Request, table: Item) -> Non
         draw_table(both, alt=title)
     note(
         "Value ± standard deviation over attacker seeds [95% interval], all x100. Printed "
-        "values are from Tables 7, 8, 16 and 17, for other images and attackers, so they are not directly comparable. "
+        "values, if any, are from Tables 7, 8, 16 and 17, for other images and attackers, so not directly comparable. "
         "A number is about captions and labels, never about a person."
     )

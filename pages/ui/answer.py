@@ -9,7 +9,7 @@ import streamlit as st
 
 from capbias_core.analysis.encoders import Sensitivity, sensitivity_alike
 from capbias_core.analysis.published import measured_rows
-from capbias_core.analysis.read import Comparison, caption_runs, comparisons, earlier_runs
+from capbias_core.analysis.read import Comparison, caption_runs, comparisons, current_runs, earlier_runs
 from capbias_core.attackers import attacker_entry
 from capbias_core.measures.registry import METRICS
 from capbias_core.prepare import tokenize
@@ -187,11 +187,15 @@ def _answer(bar: Bar, chosen: Comparison, table: Item, found: list[Comparison]) 
         present.rows(drawn, text.headline, f"{present.marks(bool(second), pairs.letters)} {said_of_all}")
         st.html(drawn)
         best = f"{chosen.metric}: {best_text(chosen.metric, len(chosen.attribute.values))}."
-        letters = "Same letter: no significant difference." if len(pairs.letters) > 1 else ""
-        note(f"{said_of_all} {best} {letters}")
+        letters = "Same letter: no significant difference." if len(set(pairs.letters.values()) - {""}) else ""
+        hollow = "Small dots: LIC_by_H, which decides the verdict." if second else ""
+        note(f"{said_of_all} {best} {letters} {hollow}")
         scored = {run.spec.model for own in found if own.attribute == chosen.attribute for run in own.runs}
         if others := sorted(scored - set(names)):
             note(f"{', '.join(others)}: other settings. Choose them under Measured with.")
+        missing = [name for name in originals(workspace.items("captions", collection)) if name not in scored]
+        if missing and (specs := first_runs(engine, collection, chosen.attribute.name)):
+            start_button(engine, collection, specs, f"Score {', '.join(missing)}", "score_missing")
         figure = partial(interval_chart, of_metric, chosen.metric, chosen.attribute, pairs.letters, second)
         take_away(figure, "answer_chart", f"{chosen.metric} of each captioner")
     with right:
@@ -214,7 +218,8 @@ def _answer(bar: Bar, chosen: Comparison, table: Item, found: list[Comparison]) 
         for line in lines:
             if line not in of_all:
                 note(line)
-        note(f"Settings: {of_metric.iloc[0]['method']}. The button Runs shows every setting.")
+        of_model = of_metric[of_metric["model"] == model].iloc[0]
+        note(f"Settings for {model}: {of_model['method']}. The button Runs shows every setting.")
 
 
 def _unmeasured(bar: Bar, found: list[Comparison]) -> None:
@@ -224,7 +229,7 @@ def _unmeasured(bar: Bar, found: list[Comparison]) -> None:
     names = [name for name in attribute_names(tables) if name not in measured]
     if not names:
         return
-    st.header("No answer yet")
+    st.header("Attributes without scores")
     name = st.selectbox("Attribute", names, key="unmeasured") if len(names) > 1 else names[0]
     specs = first_runs(bar.engine, bar.collection, name)
     note(f"The images also have labels for {name}.{'' if specs else ' See Scores.'}")
@@ -294,22 +299,29 @@ def _words(engine: Engine, collection: str, chosen: Comparison, table: Item, mod
 def _loaded(engine: Engine, collection: str) -> None:
     """Every collection and what it has."""
     st.header("What is loaded")
-    st.html(collection_rows(_collections(engine), collection))
+    work = partial(_collections, engine)
+    st.html(collection_rows(cached.once(engine.workspace, "collections", work), collection))
 
 
 def _collections(engine: Engine) -> pd.DataFrame:
     workspace, rows = engine.workspace, []
-    scored, items = set(workspace.scored()), workspace.items()
+    items = workspace.items()
     for name in workspace.collections():
         of = {kind: [own for own in items if own.collection == name and own.kind == kind] for kind in SHOWN}
-        labels = attribute_names(of["attributes"])
+        labels, sets = attribute_names(of["attributes"]), originals(of["captions"])
+        scored = {run.spec.model for run in current_runs(workspace, name, "lic")} & set(sets)
+        share = "all" if len(scored) == len(sets) else f"{len(scored)} of {len(sets)}"
         rows.append(
             {
                 "collection": name,
                 "captions": ", ".join(own.name for own in of["captions"]) or "none",
                 "labels": ", ".join(labels) or "none",
                 "human captions": ", ".join(own.name for own in of["references"]) or "none",
-                "scored": "yes" if name in scored and of["captions"] else "not yet",
+                "scored": "not yet"
+                if not scored
+                else "all"
+                if len(scored) == len(sets)
+                else f"{len(scored)} of {len(sets)}",
             }
         )
     return pd.DataFrame(rows)

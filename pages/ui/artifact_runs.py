@@ -61,7 +61,7 @@ def _find(engine: Engine, collection: str) -> None:
     """Boxes by a detector."""
     left, right = st.columns([3, 1])
     weights = left.text_input(
-        "Weights of a detector",
+        "Weights of a detector (type a name or a file, then press Find)",
         key="weights",
         placeholder="yolov8n, or a file that ends in .pt, .onnx or .tflite",
         help="A YOLO of ultralytics: a path on the server, or a name, which is downloaded where there is a network.",

@@ -280,7 +280,7 @@ def _table(
     pages = -(-len(chosen) // PAGE)
     left, right = st.columns([2, 1], vertical_alignment="bottom")
     with left:
-        minus = f" Difference: probability of the label, minus that for {against}." if against != NOBODY else ""
+        minus = f" Difference: probability of the label, minus the mean for {against}." if against != NOBODY else ""
         note(f"{counted(len(chosen), 'caption')} of {name}.{minus} Select a row to see its image.")
     of_image = np.flatnonzero((chosen["image_id"] == st.session_state["image"].strip()).to_numpy())
     first = int(of_image[0]) // PAGE + 1 if len(of_image) else 1  # a link that names an image alone

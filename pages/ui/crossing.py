@@ -21,7 +21,6 @@ def crossing_view(engine: Engine, collection: str) -> None:
     names = [name for name in attribute_names(tables) if parts_of(name) is None]
     if len(names) < 2:
         return
-    st.divider()
     st.header("Combine attributes")
     left, right = st.container(key="stacks_crossing").columns(2, gap="large")
     first = view.selectbox(left, "Attribute", names, key="cross")

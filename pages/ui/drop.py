@@ -239,7 +239,8 @@ def _details(engine: Engine, part: Part, described: dict[str, dict[str, Any]]) -
     known = custom_attributes.known(engine.workspace)
     guesses = _guesses(part.frame, known) if part.frame is not None else {}
     title = f"{part.file.title}: {KINDS.get(part.kind, 'unknown type').lower()}"
-    with st.expander(plain(title), expanded=bool(part.reading.error) or (part.kind == LABELS and not guesses)):
+    unclear = part.kind == LABELS and part.frame is not None and not _understood(part.frame, guesses)
+    with st.expander(plain(title), expanded=bool(part.reading.error) or unclear):
         if part.reading.error:
             show_error(part.reading.error)
         _columns(part, described)
@@ -257,6 +258,12 @@ def _details(engine: Engine, part: Part, described: dict[str, dict[str, Any]]) -
         draw_table(lines, left, alt=f"Report on {file.title}", key=_key(part, "lines"), height="content")
         draw_table(part.frame.head(8), right, alt="First rows as they will be stored", key=_key(part, "first"))
     return replace(part, file=file)
+
+
+def _understood(frame: pd.DataFrame, guesses: dict[str, Attribute]) -> bool:
+    """Whether labels of some column name two values of its attribute."""
+    mappings = (suggest_mapping(attribute, frame[column].unique()) for column, attribute in guesses.items())
+    return any(len(set(filter(None, mapping.values()))) > 1 for mapping in mappings)
 
 
 def _columns(part: Part, described: dict[str, dict[str, Any]]) -> None:
@@ -385,7 +392,7 @@ def _ready(engine: Engine, collection: str, parts: list[Part], save) -> tuple[bo
     """Whether the files can be saved as they are, with what stands in the way; whether models saw the references."""
     ready = True
     if without := [part.file.title for part in parts if part.kind == LABELS and not part.file.mapping]:
-        save.warning(f"Choose which column of {plain(', '.join(without))} is a protected attribute.")
+        save.warning(f"Choose a protected attribute and what its labels mean, below: {plain(', '.join(without))}.")
         ready = False
     if unknown := [part.file.title for part in parts if part.known == 0]:
         save.warning(f"No image ID of {plain(', '.join(unknown))} matches the other files or the collection.")
@@ -393,6 +400,9 @@ def _ready(engine: Engine, collection: str, parts: list[Part], save) -> tuple[bo
     if few := [part for part in parts if part.known and 2 * part.known < len(part.images)]:
         shares = ", ".join(f"{part.file.title} {part.known:,} of {len(part.images):,}" for part in few)
         save.info(f"Fewer than half of the images match: {plain(shares)}.")
+    if rare := [part for part in parts if part.kind == LABELS and part.known and part.known < 2 * LEAST]:
+        counts = ", ".join(f"{part.file.title} {part.known}" for part in rare)
+        save.warning(f"Few labelled images match: {plain(counts)}. Scoring needs {LEAST} images of each value.")
     with errors():
         if twice := name_conflicts(parts):
             save.warning(f"Several files are called {plain(', '.join(twice))}. Give each another name.")

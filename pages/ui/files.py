@@ -49,7 +49,7 @@ KEPT = {
     VECTORS: "word vectors",
 }
 WAYS = {"drop": "leave unlabelled", "majority": "use the majority", PRECEDENCE: "use the first value"}
-CLOSED = f"This server opens no folders to visitors. Its administrator can list folders in {ROOTS}."
+CLOSED = f"No folder of this computer is open. Start the app with {ROOTS}=/folder to open one."
 WIDTH_FROM = 160  # pixels; what is cut is shown of the row that is selected
 
 
@@ -240,7 +240,6 @@ def _derive(engine: Engine, collection: str) -> None:
     human = engine.workspace.items("references", collection)[::-1]
     if not human:
         return
-    st.divider()
     st.header("Labels from human captions")
     rules = {name: own for name, own in own_attributes.known(engine.workspace).items() if own.derived}
     left, right = st.columns(2, gap="large")

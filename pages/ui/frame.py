@@ -54,7 +54,7 @@ h1 {font-size: 2.1rem !important; padding-bottom: .4rem !important}
   outline: 2px solid #3B82D0 !important; outline-offset: 2px}
 :is(main, canvas):focus-visible {outline-offset: -2px}
 [data-testid="stMultiSelect"] [data-tag] {max-width: 100%; height: auto}
-[data-testid="stMultiSelect"] [data-tag] > span {white-space: normal; overflow-wrap: anywhere}
+[data-testid="stMultiSelect"] [data-tag] > span {white-space: normal; overflow-wrap: break-word}
 .cb-caveats {margin: .8rem 0}
 .cb-caveats summary {cursor: pointer; padding: .2rem 0; text-decoration: underline; text-underline-offset: 3px;
   width: max-content}

@@ -19,7 +19,6 @@ def label_agreement_view(engine: Engine, collection: str) -> None:
     every = tables_of(engine.workspace, collection)
     if not every:
         return
-    st.divider()
     st.header("Compare two tables of labels")
     first, second, third = st.container(key="stacks_agreement").columns(3)
     name = view.selectbox(first, "Attribute", every, key="compared")

@@ -131,7 +131,7 @@ def side_by_side(engine: Engine, collection: str, found: OneImage, human: set[st
     else:
         other = found.others[0]
         alone = words_of_one(own.shown, other.shown)
-        closest_of = f", the closest of {len(found.others)}" if len(found.others) > 1 else ""
+        closest_of = f", the most similar of {len(found.others)}" if len(found.others) > 1 else ""
         left, right = st.container(key="captions_beside").columns(2, gap="small")
         with left:
             _draw(own, found.largest, human, alone[0])
@@ -208,7 +208,7 @@ def _parts(line: Line) -> tuple[Attribute, np.ndarray, float]:
 
 
 def _who(line: Line, human: set[str]) -> str:
-    return f"{line.name} (human)" if line.name in human else line.name
+    return f"{line.name} (human)" if line.name in human and "human" not in line.name else line.name
 
 
 def _draw(line: Line, largest: float, human: set[str], alone: np.ndarray | None = None, extra: str = "") -> None:

@@ -265,7 +265,7 @@ def _strip(
     brought = [name for name, own in masked.items() if RUN not in own.details]
     if brought:
         note(
-            f"The captions of {', '.join(brought)} were imported. The masked images above were made here and may "
+            f"The captions for {', '.join(brought)} were imported. The masked images above were made here and may "
             "differ from what the captioner saw."
         )
     if any(_has_map(engine, maps, item, image) for item in sets.values()):

@@ -88,11 +88,14 @@ def score_now(engine: Engine, collection: str) -> bool:
         if first_request(engine.workspace, collection):
             view.link(st, "app.py", "See the answer", ":material/balance:", collection=collection)
         return False
+    for run in engine.workspace.runs_of([spec.run_id for spec in todo]).values():
+        if run.status in ("failed", "died"):
+            note(f"⚠ {run.spec.model} ({MEASURES[run.spec.measure].title}) {run.status}: {run.message}")
     left, right = st.container(key="stacks_score").columns([4, 1], vertical_alignment="center")
     with left:
         name = todo[0].attribute["name"]
         scored = collection in engine.workspace.scored()
-        what = "The missing scores" if scored else "A first answer"
+        what = "Computing missing scores" if scored else "A first answer"
         note(f"{what} for “{collection}” ({name}) takes {cost(engine, todo)}.")
     if right.button("Score now", type="primary", width="stretch", key="score_now"):
         engine.submit(todo, collection)

@@ -116,7 +116,7 @@ def _all_runs(engine: Engine) -> None:
             "state": [_state(run) for run in runs],
             "took": [elapsed(run) for run in runs],
             "collection": [run.collection for run in runs],
-            "started at": [pd.Timestamp(run.created, unit="s").floor("s") for run in runs],
+            "queued at": [pd.Timestamp(run.created, unit="s").floor("s") for run in runs],
             "ID": [run.run_id for run in runs],
         }
     )
