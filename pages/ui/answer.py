@@ -317,11 +317,7 @@ def _collections(engine: Engine) -> pd.DataFrame:
                 "captions": ", ".join(own.name for own in of["captions"]) or "none",
                 "labels": ", ".join(labels) or "none",
                 "human captions": ", ".join(own.name for own in of["references"]) or "none",
-                "scored": "not yet"
-                if not scored
-                else "all"
-                if len(scored) == len(sets)
-                else f"{len(scored)} of {len(sets)}",
+                "scored": share if scored else "not yet",
             }
         )
     return pd.DataFrame(rows)

@@ -18,6 +18,7 @@ from capbias_core.load.labels import EXPLAINED, RULES
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.read import Reading, read_file
+from capbias_core.prepare.split import SMALLEST_GROUP
 from capbias_core.present.conditions import TITLES
 from capbias_core.runs.engine import Engine
 from capbias_core.types import CONDITIONS, Attribute, counted
@@ -400,9 +401,11 @@ def _ready(engine: Engine, collection: str, parts: list[Part], save) -> tuple[bo
     if few := [part for part in parts if part.known and 2 * part.known < len(part.images)]:
         shares = ", ".join(f"{part.file.title} {part.known:,} of {len(part.images):,}" for part in few)
         save.info(f"Fewer than half of the images match: {plain(shares)}.")
-    if rare := [part for part in parts if part.kind == LABELS and part.known and part.known < 2 * LEAST]:
+    if rare := [part for part in parts if part.kind == LABELS and part.known and part.known < 2 * SMALLEST_GROUP]:
         counts = ", ".join(f"{part.file.title} {part.known}" for part in rare)
-        save.warning(f"Few labelled images match: {plain(counts)}. Scoring needs {LEAST} images of each value.")
+        save.warning(
+            f"Few labelled images match: {plain(counts)}. Scoring needs {SMALLEST_GROUP} images of each value."
+        )
     with errors():
         if twice := name_conflicts(parts):
             save.warning(f"Several files are called {plain(', '.join(twice))}. Give each another name.")
