@@ -1,6 +1,6 @@
 """Slow results of the demo, as the finished runs that come with it.
 
-They are LIC by two networks, DBAC, DBA and BA, and the captions of two captioners scored by a network.
+They are LIC by two other encoders, DBAC, DBA and BA, and the captions of two captioners scored by a network.
 `python -m scripts.demo_scores` computes them anew (about half an hour) and writes `assets/demo/scored.zip`. That is due
 when the demo data or the version of one of these measures changes; a test says so.
 """
@@ -22,7 +22,7 @@ from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 
 NETWORK = "rnn"  # the smallest of the papers' encoders
-ENCODERS = (NETWORK, "lstm")
+ENCODERS = (NETWORK, "minilm")
 SEEDS = 5
 CAPTIONS = ("amplifier", "faithful")  # the second repeats the bias of the human captions
 
