@@ -29,13 +29,14 @@ from capbias_core.measures.caption_side import (
     LEAST,
     OF_CAPTIONS,
     CaptionSide,
+    annotated,
     both_sides,
     comparing,
     cooccurrence,
     least_captions,
+    objects_of,
     of_no_value,
 )
-from capbias_core.measures.image_objects import annotated, objects_of
 from capbias_core.metrics.cooccurrence import (
     Table,
     goes_together,

@@ -31,8 +31,15 @@ from capbias_core.measures.base import (
     run_available,
     zero,
 )
-from capbias_core.measures.caption_side import CaptionSide, both_sides, one_hot
-from capbias_core.measures.image_objects import LEAST_SHARE, annotated, common_objects, objects_of
+from capbias_core.measures.caption_side import (
+    LEAST_SHARE,
+    CaptionSide,
+    annotated,
+    both_sides,
+    common_objects,
+    objects_of,
+    one_hot,
+)
 from capbias_core.measures.options import Aligned, Attacked, Split80
 from capbias_core.measures.training import AttackerTrainer, attacker_of
 from capbias_core.metrics.dbac import CAPTIONS, HELD_OUT, normalised, side_weight

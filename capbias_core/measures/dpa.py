@@ -26,8 +26,15 @@ from capbias_core.measures.base import (
     no_neutral,
     run_available,
 )
-from capbias_core.measures.caption_side import CaptionSide, both_sides, one_hot
-from capbias_core.measures.image_objects import LEAST_SHARE, annotated, common_objects, objects_of
+from capbias_core.measures.caption_side import (
+    LEAST_SHARE,
+    CaptionSide,
+    annotated,
+    both_sides,
+    common_objects,
+    objects_of,
+    one_hot,
+)
 from capbias_core.measures.options import Split80
 from capbias_core.metrics.predictability import amplification, as_unlike, cross_entropy
 from capbias_core.metrics.share import share
