@@ -54,10 +54,7 @@ def caption_scores(job: Job) -> Outcome:
                 weights=np.stack([fitted.weights for fitted in models]),
                 intercepts=np.stack([fitted.intercept for fitted in models]),
             )
-    table, words = (
-        pd.concat([rows for rows, _ in scored], ignore_index=True),
-        [own for _, each in scored for own in each],
-    )
+    table, words, kept = scores_arrays(scored, images)
     arrays["corpus"] = frame_bytes(corpus_table(table["masked"], words, table["label"].to_numpy(), k))
     notes = (f"Every caption is scored by an attacker that did not train on its image ({folds} folds).",)
     return Outcome([], arrays | kept, (*notes, *trainer.notes))
@@ -83,11 +80,7 @@ def encoder_view(job: Job) -> Outcome:
         scored.append((table.assign(caption_index=index, fold=0), words))
         if hasattr(fitted, "attention"):
             attention += fitted.attention(corpus, captions.rows(test))
-    table, words = (
-        pd.concat([rows for rows, _ in scored], ignore_index=True),
-        [own for _, each in scored for own in each],
-    )
-    arrays = scores_arrays(table, words, images) | ({"attention": attention_bytes(attention)} if attention else {})
+    arrays = scores_arrays(scored, images)[2] | ({"attention": attention_bytes(attention)} if attention else {})
     where = trained_on(trainer.attacker, job.options.deterministic)
     training = len(trainer.even(split.train))
     note = f"Read by an attacker that trained on {training:,} other images{where}."
