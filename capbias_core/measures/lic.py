@@ -30,7 +30,7 @@ from capbias_core.measures.training import (
 )
 from capbias_core.metrics.lic import lic_of_naming, right_predictions
 from capbias_core.prepare import balanced_split
-from capbias_core.prepare.cross import cells_of, parts_of
+from capbias_core.prepare.labels import cells_of, parts_of
 from capbias_core.types import Attribute, Result
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.spec import WITH_REFERENCES

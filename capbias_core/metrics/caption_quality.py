@@ -74,7 +74,7 @@ def bleu4(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> flo
     """BLEU-4 of a set, 0 to 1.
 
     references: for each caption one or more; candidates: (n,). Both as tokens joined by spaces, as `quality_tokens` of
-    prepare/treebank.py gives them.
+    prepare/java.py gives them.
     """
     references_of(references, candidates)
     return float(bleu_of(bleu_counts(references, candidates).sum(axis=0)))
