@@ -157,7 +157,7 @@ def run(job: Job) -> Outcome:
     if human is None:
         sides = {MODEL: trainer.held_out(lists[0], splits, "the model's captions")}
     else:
-        sides = trainer.crossed(*lists, splits)
+        sides = trainer.crossed(lists[0], lists[1], splits)
     counts = Counts.merge([found.counts(name, _named_parts(attribute, found)) for name, found in sides.items()])
     train, test = len(splits[0].train), len(splits[0].test)
     method = f"{train}/{test} balanced images; std over seeds"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -291,7 +292,7 @@ class AttackerTrainer:
         image, scores = np.concatenate(images), np.concatenate([*map(probabilities, logits)])
         return Guesses(self.images, seed, image, self.y[image], scores, len(splits[0].train))
 
-    def _cases(self, lists: list[CaptionList], splits: list[Split], align_to) -> tuple[Tokens, list[Case]]:
+    def _cases(self, lists: list[CaptionList], splits: list[Split], align_to) -> tuple[Any, list[Case]]:
         """Every caption index and split as a case, and the captions of all of them, aligned for each split."""
         alignments = []
         if align_to:  # to the words of the model's training captions
