@@ -129,7 +129,7 @@ def scored_rows(
         table[f"p{value}"] = share
     position = {"image": test, "label": y[test], "kept_at": captions.kept_at[rows]}
     texts = [captions.masked[row] for row in rows]
-    return table.assign(**position, masked=texts, tokens=[len(own) for own in found.words]), found.words
+    return table.assign(**position, masked=texts, tokens=[len(added) for added in found.words]), found.words
 
 
 def corpus_table(masked: Sequence[str], words: list[np.ndarray], labels: np.ndarray, n_values: int) -> pd.DataFrame:

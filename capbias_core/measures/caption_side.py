@@ -130,8 +130,10 @@ def of_no_value(human: CaptionSide, model: CaptionSide) -> str:
     counts = [(int((~side.only_one).sum()), len(side.only_one)) for side in (model, human)]
     if not any(lost for lost, _ in counts):
         return ""
-    own, people = (f"{lost:,} of {n:,}" for lost, n in counts)
-    return f" Captions that name no or several values do not count: {own} of the captioner's, {people} human ones."
+    captioner, people = (f"{lost:,} of {n:,}" for lost, n in counts)
+    return (
+        f" Captions that name no or several values do not count: {captioner} of the captioner's, {people} human ones."
+    )
 
 
 def cooccurrence(
@@ -160,7 +162,7 @@ def comparing(human: str, model: str, formula: Callable[..., np.ndarray], direct
         return formula(Table.of(human, k), Table.of(model, k), **fixed)
 
     def fix(counts: Counts, k: int, direction: str) -> dict[str, Any]:
-        whole = tuple(Table.of(own, k) for own in counts.totals)
+        whole = tuple(Table.of(sums, k) for sums in counts.totals)
         return {"k": k, "whole": whole} | ({"direction": direction} if directed else {})
 
     return {"reads": (human, model), "of": of, "fix": fix, "interval": "free"}

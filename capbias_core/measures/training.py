@@ -47,12 +47,12 @@ class Guesses:
     def counts(self, side: str, more: Mapping[str, np.ndarray] | None = None) -> Counts:
         """By seed and image: `SIDE captions`, `SIDE right` (right guesses), `SIDE sure` (their confidence, LIC's score)
         and `SIDE truth` (the probability of the label). more: other numbers of rows, (n,), by name."""
-        own = self.probabilities, self.label
+        guessed = self.probabilities, self.label
         found = {
             "captions": np.ones(len(self.label)),
-            "right": right_predictions(*own),
-            "sure": lic_scores(*own),
-            "truth": label_probabilities(*own),
+            "right": right_predictions(*guessed),
+            "sure": lic_scores(*guessed),
+            "truth": label_probabilities(*guessed),
             **(more or {}),
         }
         seeds, place = np.unique(self.seed, return_inverse=True)

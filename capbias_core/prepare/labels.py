@@ -116,12 +116,12 @@ def crossed(first: Attribute, second: Attribute, counts: dict[str, int]) -> Attr
         )
     small = [f"{cell} ({counts.get(cell, 0):,})" for cell in every if cell not in values]
     left_out = f"Left out, with fewer than {LEAST} labelled images: {'; '.join(small)}. " if small else ""
-    masks = {own.mask_token for own in (first, second) if own.masked_words}
+    masks = {part.mask_token for part in (first, second) if part.masked_words}
     return Attribute(
         name=crossed_name(first.name, second.name),
         title=f"{first.title} x {second.title}",
         values=values,
-        words={value: words for own in (first, second) for value, words in own.words.items()},
+        words={value: words for part in (first, second) for value, words in part.words.items()},
         mask_token=masks.pop() if len(masks) == 1 else "<group>",
         note=f"{left_out}{first.note} {second.note}" if second.note != first.note else f"{left_out}{first.note}",
     )
@@ -130,7 +130,7 @@ def crossed(first: Attribute, second: Attribute, counts: dict[str, int]) -> Attr
 def cells_of(values: Iterable[str]) -> list[tuple[str, str]]:
     """The values of a crossed attribute as the pair that each is of; [] where one is not of two."""
     found = [tuple(value.split(WITHIN)) for value in values]
-    return [(own[0], own[1]) for own in found] if all(len(own) == 2 for own in found) else []
+    return [(pair[0], pair[1]) for pair in found] if all(len(pair) == 2 for pair in found) else []
 
 
 @dataclass(frozen=True)
