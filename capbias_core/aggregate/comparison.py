@@ -137,7 +137,7 @@ class Sensitivity:
     @property
     def judged(self) -> list[str]:
         """Captioners that two encoders or more have scored: the only ones about which anything can be said."""
-        return [model for model, own in self.signs.items() if len(own) >= LEAST_ENCODERS]
+        return [model for model, by_encoder in self.signs.items() if len(by_encoder) >= LEAST_ENCODERS]
 
     @property
     def turned(self) -> list[str]:
@@ -173,8 +173,8 @@ def signs_of(rows: pd.DataFrame, neutral: float = 0.0) -> dict[str, dict[str, in
     found: dict[str, dict[str, int]] = {}
     for row in rows[np.isfinite(rows["value"])].to_dict("records"):
         low, high = (np.nan if pd.isna(row[name]) else row[name] for name in ("ci_low", "ci_high"))
-        own = OPEN if provisional(row) else sign(row["value"], low, high, neutral)
-        found.setdefault(row["model"], {})[row["encoder"]] = own
+        judged = OPEN if provisional(row) else sign(row["value"], low, high, neutral)
+        found.setdefault(row["model"], {})[row["encoder"]] = judged
     return found
 
 

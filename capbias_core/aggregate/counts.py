@@ -78,7 +78,7 @@ class Counts:
             label=np.max([part.label for part in parts], axis=0),
             image=np.concatenate([part.image for part in parts]),
             seed=np.concatenate(seeds) if seeds else None,
-            constants={name: own for part in parts for name, own in part.constants.items()},
+            constants={name: number for part in parts for name, number in part.constants.items()},
         )
 
     def reading(self, names: Sequence[str]) -> Counts:

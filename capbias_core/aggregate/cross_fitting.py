@@ -47,11 +47,13 @@ def cross_fitted(
     for _ in range(HALVINGS):
         first = rng.permutation(n_images) < n_images // 2
         for half in (first, ~first):
-            own = sign(Table.of(np.asarray(human[np.flatnonzero(~half)].sum(axis=0), dtype=float), k)).ravel()
-            weights = csr_array((own / HALVINGS, (np.arange(len(own)), of_pair)), shape=(len(own), width))
+            pair_signs = sign(Table.of(np.asarray(human[np.flatnonzero(~half)].sum(axis=0), dtype=float), k)).ravel()
+            weights = csr_array(
+                (pair_signs / HALVINGS, (np.arange(len(pair_signs)), of_pair)), shape=(len(pair_signs), width)
+            )
             kept = csr_array((np.ones(half.sum()), (np.flatnonzero(half),) * 2), shape=(n_images, n_images))
             signed = [sums + kept @ (side @ weights) for sums, side in zip(signed, pairs, strict=True)]
-            signs.append(own)
+            signs.append(pair_signs)
     given = [side[:, conditions] for side in sides]
     columns = csr_array(hstack([signed[0], given[0], signed[1], given[1]]))
     return columns, k * n_tasks, _farthest(np.array(signs), pairs, given, of_pair)

@@ -206,9 +206,9 @@ Name = TypeVar("Name", bound=Hashable)
 
 def intervals(estimates: Mapping[Name, Estimate]) -> dict[Name, tuple[float, float] | tuple[None, None]]:
     """The interval of each estimate; those over images of the same sums share one bootstrap."""
-    draws = {id(own.sums): own.sums for own in estimates.values() if own.needs_draws}
+    draws = {id(estimate.sums): estimate.sums for estimate in estimates.values() if estimate.needs_draws}
     draws = {key: resampled_sums(sums, BOOTSTRAP_SEED) for key, sums in draws.items()}
-    return {name: own.interval(draws.get(id(own.sums))) for name, own in estimates.items()}
+    return {name: estimate.interval(draws.get(id(estimate.sums))) for name, estimate in estimates.items()}
 
 
 def quotient(sums: np.ndarray) -> np.ndarray:

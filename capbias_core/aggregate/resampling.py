@@ -50,8 +50,8 @@ def resampled_sums(columns: np.ndarray | csr_array, seed: int, draws: int = DRAW
     for start in range(0, draws, step):
         size = min(step, draws - start)
         weights = np.empty((size, n_images), dtype=kind)
-        for own in weights:
-            own[:] = np.bincount(rng.integers(0, n_images, n_images), minlength=n_images)
+        for drawn in weights:
+            drawn[:] = np.bincount(rng.integers(0, n_images, n_images), minlength=n_images)
         sums[start : start + size] = weights @ columns
     return sums
 
@@ -63,7 +63,7 @@ def sums_of_drawn(
     n_images, step = counts.sum(), max(1, CHUNK // patterns.shape[0])
     sizes = [min(step, draws - start) for start in range(0, draws, step)]
     drawn = (rng.multinomial(n_images, counts / n_images, size) for size in sizes)
-    return np.concatenate([own.astype(kind) @ patterns for own in drawn])
+    return np.concatenate([part.astype(kind) @ patterns for part in drawn])
 
 
 def different_rows(columns: np.ndarray | csr_array) -> tuple[np.ndarray | csr_array, np.ndarray]:
@@ -179,7 +179,7 @@ def _drawn(sums: np.ndarray | csr_array, n_columns: int) -> np.ndarray:
     if issparse(sums) and n_columns > 1:
         width = sums.shape[1] // n_columns
         by_column = csc_array(sums)
-        each = [_rows_of(by_column[:, own : own + width]) for own in range(0, sums.shape[1], width)]
+        each = [_rows_of(by_column[:, start : start + width]) for start in range(0, sums.shape[1], width)]
         if sum(patterns.shape[0] for patterns, _ in each) * 4 < different_rows(sums)[0].shape[0]:
             rng = np.random.default_rng(BOOTSTRAP_SEED)
             kind = np.result_type(sums.dtype, np.int32)
@@ -193,8 +193,8 @@ def _rows_of(column: csc_array) -> tuple[csr_array, np.ndarray]:
     """The different rows of the images that count for one column and, last, a row for the other images."""
     rows, row = np.unique(column.indices, return_inverse=True)
     place = np.repeat(np.arange(column.shape[1]), np.diff(column.indptr))
-    own = csr_array((column.data, (row, place)), shape=(len(rows), column.shape[1]))
-    patterns, counts = different_rows(own)
+    present = csr_array((column.data, (row, place)), shape=(len(rows), column.shape[1]))
+    patterns, counts = different_rows(present)
     nothing = csr_array((1, column.shape[1]), dtype=column.dtype)
     return csr_array(vstack([patterns, nothing])), np.append(counts, column.shape[0] - len(rows))
 
@@ -210,11 +210,11 @@ def _images(sums: np.ndarray | csr_array, n_columns: int) -> np.ndarray:
 def _column(value: np.ndarray, draws: np.ndarray, images: np.ndarray, share: bool) -> Columns:
     ends = np.full((2, *value.shape), np.nan)
     for place, which in np.argwhere(np.isfinite(draws).all(axis=0)):
-        own = draws[:, place, which]
+        values = draws[:, place, which]
         found = (
-            share_interval(float(value[place, which]), float(np.std(own)), int(images[place]))
+            share_interval(float(value[place, which]), float(np.std(values)), int(images[place]))
             if share
-            else percentiles(own)
+            else percentiles(values)
         )
         ends[:, place, which] = [np.nan if end is None else end for end in found]
     return value, *ends

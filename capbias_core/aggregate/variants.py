@@ -26,9 +26,9 @@ def variants(rows: pd.DataFrame) -> pd.Series:
     """Every row's; with the table of labels and the human captions where there are columns of them, and several are
     among the rows of an attribute."""
     several = [name for name in INPUTS if name in rows and _several(rows, name)]
-    own = rows[[*(name for name in ORIGINS if name in rows), *several]]
+    columns = rows[[*(name for name in ORIGINS if name in rows), *several]]
     found = [
-        "; ".join(filter(None, (variant(row), *(row[name] for name in several)))) for row in own.to_dict("records")
+        "; ".join(filter(None, (variant(row), *(row[name] for name in several)))) for row in columns.to_dict("records")
     ]
     return pd.Series(found, index=rows.index, dtype=object)
 

@@ -12,7 +12,7 @@ from capbias_core.aggregate.resampling import OF_LEVEL, refit_interval
 from capbias_core.analysis.read import current_runs, references_read, runs_against, runs_with, tables_read
 from capbias_core.measures.base import counts_of
 from capbias_core.metrics.share import share
-from capbias_core.prepare.cross import cells_of, parts_of
+from capbias_core.prepare.labels import cells_of, parts_of
 from capbias_core.workspace.store import Item, RunRow, Workspace
 
 SCALE = 100.0

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from capbias_core.analysis.read import CaptionScores, caption_scores, current_runs
 from capbias_core.attackers import ATTACKERS, attacker_entry
-from capbias_core.measures.encoder_view import MEASURE, attention_from
+from capbias_core.measures.caption_scores import ENCODER_VIEW as MEASURE
+from capbias_core.measures.caption_scores import attention_from
 from capbias_core.measures.registry import MEASURES
 from capbias_core.types import Attention
 from capbias_core.workspace.models import encoder_option

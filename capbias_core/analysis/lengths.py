@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
-from capbias_core.prepare.shorten import cut, cut_text, mean_words
+from capbias_core.prepare.text import cut, cut_text, mean_words
 from capbias_core.workspace.conditions import CUT
 from capbias_core.workspace.store import Item, Workspace
 

@@ -14,7 +14,7 @@ from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.attackers.what_if import StoredAttackers
 from capbias_core.measures.base import from_npy
 from capbias_core.measures.registry import DEFAULT_GROUPS, MEASURES, METRICS
-from capbias_core.prepare.cross import parts_of
+from capbias_core.prepare.labels import parts_of
 from capbias_core.runs.plan import Request
 from capbias_core.runs.run import add_later_metrics, estimates, is_current
 from capbias_core.types import RESULT_COLUMNS, Attribute

@@ -34,7 +34,9 @@ __all__ = [
 
 
 def _found() -> dict[str, AttackerEntry]:
-    modules = [import_module(f"{__name__}.{own.name}") for own in pkgutil.iter_modules(__path__) if not own.ispkg]
+    modules = [
+        import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__) if not module.ispkg
+    ]
     entries = [entry for module in modules for entry in getattr(module, "ENTRIES", ())]
     if twice := [name for name, count in Counter(entry.name for entry in entries).items() if count > 1]:
         raise taken_twice("attacker", twice[0], ["attackers/"])
@@ -69,7 +71,7 @@ def encoder_files(entry: AttackerEntry) -> ModelFiles:
     except CapbiasError as error:
         if entry.name in ATTACKERS:
             raise CapbiasError(error.message, f"{error.hint} Name the folder as {entry.name}=FOLDER.") from None
-        near = f"Did you mean {' or '.join(own)}? " if (own := nearest(entry.model, ATTACKERS)) else ""
+        near = f"Did you mean {' or '.join(names)}? " if (names := nearest(entry.model, ATTACKERS)) else ""
         known = f"Known: {', '.join(sorted(ATTACKERS))}, or the folder of a text encoder."
         message = f"Attacker {entry.model!r} is not on this machine."
         raise CapbiasError(message, f"{near}{known} {error.hint}") from None

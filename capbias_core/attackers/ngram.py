@@ -101,7 +101,7 @@ class NgramAttacker:
         self, corpus: NgramCorpus, rows: Sequence, labels: Sequence, n_values: int, seeds: Sequence[int], tick: Progress
     ) -> Iterator[LinearModel]:
         """Attackers that follow each other train together if more than half of their captions are the same."""
-        matrix, places, done = corpus.ngrams.matrix, [corpus.place[own] for own in rows], 0
+        matrix, places, done = corpus.ngrams.matrix, [corpus.place[part] for part in rows], 0
         while done < len(places):
             known = np.zeros(matrix.shape[0], dtype=bool)
             known[places[done]] = True

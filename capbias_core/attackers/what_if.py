@@ -61,8 +61,10 @@ class StoredAttackers:
         weights = self.weights.mean(axis=0) if fold is None else self.weights[fold]
         baseline = self.intercepts.mean(axis=0) if fold is None else self.intercepts[fold]
         zero = np.zeros_like(baseline)
-        own = np.array([weights[self.columns[term]] if term in self.columns else zero for term in corpus.ngrams.terms])
-        (words,) = LinearModel(own, baseline).contributions(corpus, np.array([0])).words
+        known = np.array(
+            [weights[self.columns[term]] if term in self.columns else zero for term in corpus.ngrams.terms]
+        )
+        (words,) = LinearModel(known, baseline).contributions(corpus, np.array([0])).words
         logit = baseline + words.sum(axis=0)
         return Rescored(corpus.distinct[0].split(), words, baseline, logit, probabilities(logit[None])[0])
 

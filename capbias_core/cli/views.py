@@ -55,7 +55,7 @@ from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics
 from capbias_core.metrics.caption_quality import has_java
 from capbias_core.prepare import Tokens
 from capbias_core.prepare.align import neighbours
-from capbias_core.prepare.shorten import cut_text
+from capbias_core.prepare.text import cut_text
 from capbias_core.present.cells import BEYOND, BY_VALUE, beyond_table, by_value_table, no_beyond
 from capbias_core.present.table import row_table, to_csv
 from capbias_core.runs.condition_runs import AGAINST_CONDITION, plan_conditions

@@ -106,12 +106,12 @@ def run(job: Job) -> Outcome:
 
 def of_same_images(human: pd.DataFrame, model: pd.DataFrame) -> pd.DataFrame:
     """The human captions of the captioner's images. Raises CapbiasError if there are none."""
-    own = human[human["image_id"].isin(images_in(model))]
-    if own.empty:
+    same = human[human["image_id"].isin(images_in(model))]
+    if same.empty:
         raise CapbiasError(
             "The human captions are of other images than the captioner's.", "Check the image IDs of both files."
         )
-    return own
+    return same
 
 
 def sweep(
@@ -130,11 +130,11 @@ def sweep(
     different pair of captions once.
     """
     alignments = {None: Alignment(known)} | {delta: Alignment(known, near.within(delta)) for delta in sorted(deltas)}
-    aligned = {delta: own.captions(masked) for delta, own in alignments.items()}
+    aligned = {delta: alignment.captions(masked) for delta, alignment in alignments.items()}
     pairs = {pair: None for after in aligned.values() for pair in zip(masked, after, strict=True)}
     likeness, found = _likeness(list(pairs), progress), {}
-    for delta, own in alignments.items():
-        words, substituted, unknown = own.counts(masked).T
+    for delta, alignment in alignments.items():
+        words, substituted, unknown = alignment.counts(masked).T
         columns = {"words": words, "unknown": unknown, "outside": substituted + unknown}
         if delta is not None:  # constant alignment substitutes no word by another
             columns["substituted"] = substituted
@@ -162,7 +162,8 @@ def sweep_numbers(found: Mapping[float | None, Counts]) -> dict[float | None, Nu
     """The numbers of each delta, from its counts."""
     return {
         delta: {
-            name: (own.value, own.interval()) for (name, _), own in estimates_of(METRICS.values(), counts, ()).items()
+            name: (estimate.value, estimate.interval())
+            for (name, _), estimate in estimates_of(METRICS.values(), counts, ()).items()
         }
         for delta, counts in found.items()
     }
@@ -174,8 +175,8 @@ def sweep_table(found: Mapping[float | None, Counts], numbers: Mapping[float | N
     constant = {key: value for key, value in _cells(numbers[None]).items() if not key.startswith("contextual")}
     beside = {_beside(key): value for key, value in constant.items()}
     rows = [
-        {"delta": delta, **_cells(numbers[delta]), **beside, "captions": own.size(), "images": len(own.images)}
-        for delta, own in found.items()
+        {"delta": delta, **_cells(numbers[delta]), **beside, "captions": counts.size(), "images": len(counts.images)}
+        for delta, counts in found.items()
         if delta is not None
     ]
     return pd.DataFrame(rows)

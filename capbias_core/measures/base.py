@@ -455,7 +455,9 @@ class Outcome:
     @property
     def kept(self) -> dict[str, bytes]:
         """All arrays as the workspace keeps them."""
-        return {f"{COUNTS} {direction}".strip(): own.save() for direction, own in self.counts.items()} | self.arrays
+        return {
+            f"{COUNTS} {direction}".strip(): counts.save() for direction, counts in self.counts.items()
+        } | self.arrays
 
 
 def counts_of(workspace: Workspace, run: RunRow) -> dict[str, Counts]:
@@ -493,7 +495,7 @@ def run_available(
 def of_images(frame: pd.DataFrame, images: Iterable[str]) -> pd.DataFrame:
     """The rows of these images. Arrow compares texts as they are kept; pandas' `isin` takes twenty times as long."""
     wanted = images if isinstance(images, pd.Index | pd.Series) else list(images)
-    ids, known = (pa.array(own, type=pa.large_string()) for own in (frame["image_id"], wanted))
+    ids, known = (pa.array(column, type=pa.large_string()) for column in (frame["image_id"], wanted))
     which = pc.is_in(ids, value_set=known).to_numpy(zero_copy_only=False)
     return frame if which.all() else frame[which]
 

@@ -29,13 +29,14 @@ from capbias_core.measures.caption_side import (
     LEAST,
     OF_CAPTIONS,
     CaptionSide,
+    annotated,
     both_sides,
     comparing,
     cooccurrence,
     least_captions,
+    objects_of,
     of_no_value,
 )
-from capbias_core.measures.image_objects import annotated, objects_of
 from capbias_core.metrics.cooccurrence import (
     Table,
     goes_together,
@@ -158,12 +159,12 @@ def run(job: Job) -> Outcome:
     """Counts of both sides on the images that both have."""
     counts, notes, lacking = counts_of_sides(both_sides(job)[::-1], job.objects())
     rows = []
-    for name, own in METRICS.items():
+    for name, metric in METRICS.items():
         human = f"{name.removesuffix('_crossfit')} model"
         if human in counts.columns:
             how = f"see {name}_crossfit" if name in SIGNS else f"signs of other images, {HALVINGS} random halvings"
             method, n = f"captions of the images that both sides have; {how}", int(counts.columns[human][:, 0].sum())
-            rows += job.rows([own], counts, method, n=n)
+            rows += job.rows([metric], counts, method, n=n)
     return Outcome(rows, {}, tuple(notes), lacking, {"": counts})
 
 
@@ -192,8 +193,8 @@ def counts_of_sides(
     found, notes, lacking = run_available(ways)
     columns, constants = {}, {}
     for name, (human, model) in found.items():
-        own, known = of_tables(name, human, model, side.k)
-        columns, constants = columns | own, constants | known
+        found_columns, known = of_tables(name, human, model, side.k)
+        columns, constants = columns | found_columns, constants | known
     return Counts.by_image(side.images, side.y, columns, constants=constants), notes, lacking
 
 
@@ -213,7 +214,7 @@ def _ba(sides: Sequence[CaptionSide]) -> tuple[Tables, str]:
     least = least_captions(human)
     words = content_words(human.encoded, attribute.masked_words)
     pairs = human.values[human.only_one].T @ human.with_words(words)[human.only_one]
-    have = [place for place, own in enumerate(attribute.value_words) if own]
+    have = [place for place, words in enumerate(attribute.value_words) if words]
     often = (pairs.toarray()[have] >= least).all(axis=0)
     words = [word for word, kept in zip(words, often, strict=True) if kept]
     if not words:

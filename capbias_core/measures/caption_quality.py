@@ -34,8 +34,7 @@ from capbias_core.metrics.caption_quality import (
     rouge_scores,
 )
 from capbias_core.metrics.share import share
-from capbias_core.prepare.java import NO_JAVA
-from capbias_core.prepare.treebank import PTB, TOKENIZERS, default_tokenizer, quality_tokens
+from capbias_core.prepare.java import NO_JAVA, PTB, TOKENIZERS, default_tokenizer, quality_tokens
 from capbias_core.types import Attribute, Progress, ShareDone
 from capbias_core.workspace.store import Workspace
 

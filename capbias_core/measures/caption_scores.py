@@ -1,33 +1,44 @@
-"""Scores and words of each caption: out-of-fold bias scores of a whole set, and what every word adds."""
+"""Scores and words of each caption: out-of-fold bias scores of a set, or of a few captions, and what each word adds.
+
+`encoder_view` reads the captions of a few images by one attacker that trained on all others, so that an encoder shows a
+caption after one training. Of a Transformer it keeps the attention of every layer and head too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from capbias_core.aggregate.counts import from_npz, to_npz
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import probabilities
+from capbias_core.attackers.device import trained_on
+from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Job, Measure, Outcome, npy, npz
-from capbias_core.measures.options import Attacked
+from capbias_core.measures.options import Attacked, option
 from capbias_core.measures.training import AttackerTrainer, CaptionList, Case, attacker_of, caption_lists
-from capbias_core.prepare import balanced_folds, child_seed
-from capbias_core.prepare.split import FIT
+from capbias_core.prepare.split import FIT, balanced_folds, child_seed, split_around
 from capbias_core.prepare.tokens import Tokens
+from capbias_core.types import Attention
 from capbias_core.workspace.store import frame_bytes, images_in
 
 
-def run(job: Job) -> Outcome:
+@dataclass(frozen=True)
+class EncoderViewOptions(Attacked):
+    """Choices of a view. images: ids of the images whose captions are read."""
+
+    images: tuple[str, ...] = option((), "the images whose captions are read")
+
+
+def caption_scores(job: Job) -> Outcome:
     """Cross-fitting: every caption is scored by the attacker of the fold that holds its image out."""
-    attacker, seed = job.options.attacker, job.spec.seeds[0]
-    images = sorted(images_in(job.frame))
-    y = job.codes(images)
-    k, folds = len(job.attribute.values), attacker_entry(attacker).folds
-    lists = caption_lists(job.frame, job.masked(job.tokens(job.frame)), images, y, k)
+    images, folds = sorted(images_in(job.frame)), attacker_entry(job.options.attacker).folds
+    y, k, seed = job.codes(images), len(job.attribute.values), job.spec.seeds[0]
+    trainer, lists = _trainer(job, images, y, k, folds)
     splits = balanced_folds(y, k, seed, folds)
-    trainer = AttackerTrainer(attacker_of(job), k, y, tuple(images), job.progress, folds * len(lists))
-    trainer.note_unread("captions", lists)
     scored, arrays = [], {}
     for index, captions in enumerate(lists):
         corpus, models = trainer.attacker.corpus(captions.masked), []
@@ -36,20 +47,67 @@ def run(job: Job) -> Outcome:
             table, words = scored_rows(fitted, corpus, captions, captions.having(split.test), y)
             scored.append((table.assign(caption_index=index, fold=fold), words))
             models.append(fitted)
-        if attacker_entry(attacker).rescores:
-            arrays[f"attackers{index}"] = _linear_models(corpus, models)
-    table, words = pd.concat([own for own, _ in scored], ignore_index=True), [each for _, own in scored for each in own]
+        if attacker_entry(job.options.attacker).rescores:  # the linear attackers, to score an edited caption at once
+            terms = sorted(corpus.columns, key=corpus.columns.get)
+            arrays[f"attackers{index}"] = npz(
+                terms=np.frombuffer("\n".join(terms).encode(), dtype=np.uint8),
+                weights=np.stack([fitted.weights for fitted in models]),
+                intercepts=np.stack([fitted.intercept for fitted in models]),
+            )
+    table, words, kept = scores_arrays(scored, images)
     arrays["corpus"] = frame_bytes(corpus_table(table["masked"], words, table["label"].to_numpy(), k))
     notes = (f"Every caption is scored by an attacker that did not train on its image ({folds} folds).",)
-    return Outcome([], arrays | scores_arrays(table, words, images), (*notes, *trainer.notes))
+    return Outcome([], arrays | kept, (*notes, *trainer.notes))
 
 
-def scores_arrays(table: pd.DataFrame, words: list[np.ndarray], images: list[str]) -> dict[str, bytes]:
-    """Captions scored by `scored_rows` as the arrays that `read.caption_scores` reads. images: ids, by place."""
+def encoder_view(job: Job) -> Outcome:
+    """Scores, words and attention of the captions of some images, by one attacker for each caption index."""
+    images, chosen = sorted(images_in(job.frame)), set(job.options.images)
+    places = np.array([place for place, image in enumerate(images) if image in chosen], dtype=int)
+    if not len(places):
+        raise CapbiasError(
+            f"None of these images has both a caption of {job.spec.model} and a label.", "Choose other images."
+        )
+    y, k = job.codes(images), len(job.attribute.values)
+    trainer, lists = _trainer(job, images, y, k, 1)
+    split = split_around(y, k, job.spec.seeds[0], places)
+    scored, attention = [], []
+    for index, captions in enumerate(lists):
+        corpus, test = trainer.attacker.corpus(captions.masked), captions.having(split.test)
+        case = Case(captions, split, child_seed(split.seed, FIT, index))
+        (fitted,) = trainer.fit(corpus, [case], "an attacker that reads")
+        table, words = scored_rows(fitted, corpus, captions, test, y)
+        scored.append((table.assign(caption_index=index, fold=0), words))
+        if hasattr(fitted, "attention"):
+            attention += fitted.attention(corpus, captions.rows(test))
+    arrays = scores_arrays(scored, images)[2] | ({"attention": attention_bytes(attention)} if attention else {})
+    where = trained_on(trainer.attacker, job.options.deterministic)
+    training = len(trainer.even(split.train))
+    note = f"Read by an attacker that trained on {training:,} other images{where}."
+    return Outcome([], arrays, (note, *trainer.notes))
+
+
+def _trainer(
+    job: Job, images: list[str], y: np.ndarray, k: int, fits: int
+) -> tuple[AttackerTrainer, list[CaptionList]]:
+    """What trains the attackers of a run, and the masked captions. fits: attackers for each caption index."""
+    lists = caption_lists(job.frame, job.masked(job.tokens(job.frame)), images, y, k)
+    trainer = AttackerTrainer(attacker_of(job), k, y, tuple(images), job.progress, fits * len(lists))
+    trainer.note_unread("captions", lists)
+    return trainer, lists
+
+
+def scores_arrays(
+    scored: Sequence[tuple[pd.DataFrame, list[np.ndarray]]], images: list[str]
+) -> tuple[pd.DataFrame, list[np.ndarray], dict[str, bytes]]:
+    """The captions scored by `scored_rows` as one table, what their words add, and both as the arrays that
+    `read.caption_scores` reads. images: ids, by place."""
+    table = pd.concat([rows for rows, _ in scored], ignore_index=True)
+    words = [each for _, added in scored for each in added]
     image_id = np.array(images, dtype=object)[table["image"].to_numpy()]
-    kept = table.drop(columns="image").assign(image_id=image_id)
     values = np.concatenate([*words, np.zeros((0, table.filter(like="logit").shape[1]))])
-    return {"scores": frame_bytes(kept), "words": npy(values)}
+    kept = table.drop(columns="image").assign(image_id=image_id)
+    return table, words, {"scores": frame_bytes(kept), "words": npy(values)}
 
 
 def scored_rows(
@@ -71,17 +129,7 @@ def scored_rows(
         table[f"p{value}"] = share
     position = {"image": test, "label": y[test], "kept_at": captions.kept_at[rows]}
     texts = [captions.masked[row] for row in rows]
-    return table.assign(**position, masked=texts, tokens=[len(own) for own in found.words]), found.words
-
-
-def _linear_models(corpus, models) -> bytes:
-    """The linear attackers of one caption index, one a fold, for rescoring an edited caption."""
-    terms = sorted(corpus.columns, key=corpus.columns.get)
-    return npz(
-        terms=np.frombuffer("\n".join(terms).encode(), dtype=np.uint8),
-        weights=np.stack([fitted.weights for fitted in models]),
-        intercepts=np.stack([fitted.intercept for fitted in models]),
-    )
+    return table.assign(**position, masked=texts, tokens=[len(added) for added in found.words]), found.words
 
 
 def corpus_table(masked: Sequence[str], words: list[np.ndarray], labels: np.ndarray, n_values: int) -> pd.DataFrame:
@@ -104,12 +152,40 @@ def corpus_table(masked: Sequence[str], words: list[np.ndarray], labels: np.ndar
     return table.sort_values(["count", "word"], ascending=[False, True], ignore_index=True)
 
 
-MEASURE = Measure(
-    name="caption_scores",
-    title="scores and words of each caption",
-    place=90,
-    options=Attacked,
-    version=2,
-    explains=True,
-    run=run,
+def attention_bytes(attention: list[Attention]) -> bytes:
+    """Attention of captions as bytes; `attention_from` reads it back."""
+    layers, heads = attention[0].weights.shape[:2]
+    flat = [each.weights.astype(np.float32).ravel() for each in attention]
+    return to_npz([layers, heads, [each.words for each in attention]], values=np.concatenate(flat))
+
+
+def attention_from(data: bytes) -> list[Attention]:
+    """The attention in bytes of `attention_bytes`, caption by caption."""
+    (layers, heads, words), arrays = from_npz(data)
+    sizes = [layers * heads * len(each) ** 2 for each in words]
+    parts = np.split(arrays["values"], np.cumsum(sizes)[:-1])
+    return [
+        Attention(tuple(each), part.reshape(layers, heads, len(each), len(each)))
+        for each, part in zip(words, parts, strict=True)
+    ]
+
+
+MEASURES = (
+    Measure(
+        name="caption_scores",
+        title="scores and words of each caption",
+        place=90,
+        options=Attacked,
+        version=2,
+        explains=True,
+        run=caption_scores,
+    ),
+    Measure(
+        name="encoder_view",
+        title="how an encoder reads some captions",
+        place=91,
+        options=EncoderViewOptions,
+        run=encoder_view,
+    ),
 )
+ENCODER_VIEW = MEASURES[1]

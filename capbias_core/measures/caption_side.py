@@ -1,9 +1,11 @@
-"""What captions of one side say, the model's or the human ones: the same for every measure that compares both."""
+"""What captions of one side say, the model's or people's, and what images show: the same for measures of both sides."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,12 @@ from scipy.sparse import csr_array
 
 from capbias_core.aggregate import Counts
 from capbias_core.errors import NotMeasurable
+from capbias_core.load.tables import SURE
 from capbias_core.measures.base import Job, label_codes
 from capbias_core.measures.training import CaptionList, caption_lists
 from capbias_core.metrics.cooccurrence import Table
 from capbias_core.prepare.tasks import named_objects, object_names, pair_counts
+from capbias_core.prepare.text import tokenize
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attribute
 from capbias_core.workspace.store import images_in
@@ -23,6 +27,8 @@ from capbias_core.workspace.store import images_in
 # A word must stand beside each value this often in the human captions of all images (LIC, appendix A.2), and in
 # proportion less often where there are fewer captions.
 LEAST, OF_CAPTIONS = 100, 53_900
+# An attacker learns little about an object that is on a smaller share of the images.
+LEAST_SHARE = 0.01
 
 
 class CaptionSide:
@@ -124,8 +130,10 @@ def of_no_value(human: CaptionSide, model: CaptionSide) -> str:
     counts = [(int((~side.only_one).sum()), len(side.only_one)) for side in (model, human)]
     if not any(lost for lost, _ in counts):
         return ""
-    own, people = (f"{lost:,} of {n:,}" for lost, n in counts)
-    return f" Captions that name no or several values do not count: {own} of the captioner's, {people} human ones."
+    captioner, people = (f"{lost:,} of {n:,}" for lost, n in counts)
+    return (
+        f" Captions that name no or several values do not count: {captioner} of the captioner's, {people} human ones."
+    )
 
 
 def cooccurrence(
@@ -154,7 +162,65 @@ def comparing(human: str, model: str, formula: Callable[..., np.ndarray], direct
         return formula(Table.of(human, k), Table.of(model, k), **fixed)
 
     def fix(counts: Counts, k: int, direction: str) -> dict[str, Any]:
-        whole = tuple(Table.of(own, k) for own in counts.totals)
+        whole = tuple(Table.of(sums, k) for sums in counts.totals)
         return {"k": k, "whole": whole} | ({"direction": direction} if directed else {})
 
     return {"reads": (human, model), "of": of, "fix": fix, "interval": "free"}
+
+
+def annotated(images: list[str], objects: pd.Series) -> np.ndarray:
+    """(n_images,) booleans: somebody looked for objects. An image that nobody annotated is not one without objects."""
+    known = set(objects.index)
+    return np.array([image in known for image in images], dtype=bool)
+
+
+def objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_array]:
+    """Objects on some of these images, without `person` and what is on all of them; (images, objects) booleans."""
+    lists = objects.reindex(images).fillna("").str.split("|")
+    exploded = lists.explode().str.strip().str.replace(SURE, "", regex=True)
+    code = pd.Series(range(len(images)), index=images)
+    exploded = exploded[(exploded != "") & (exploded != "person")]
+    counts = exploded.value_counts()
+    everywhere = counts.index[counts >= max(2, annotated(images, objects).sum())]
+    if len(everywhere):  # what is on every image tells nothing
+        exploded = exploded[~exploded.isin(everywhere)]
+    column, names = pd.factorize(exploded, sort=True)
+    if not len(names):
+        raise NotMeasurable(
+            "No object but person is on some of these images and not on others.",
+            "Check the image ids and the names in the file of objects.",
+        )
+    matrix = csr_array(
+        (np.ones(len(column), dtype=np.int32), (code[exploded.index].to_numpy(), column)), (len(images), len(names))
+    )
+    matrix.data[:] = 1
+    return list(names), matrix
+
+
+def categories_of(
+    images: list[str], objects: pd.Series, names: dict[str, tuple[tuple[str, ...], ...]]
+) -> tuple[csr_array, list[str]]:
+    """Which of some categories each of n images shows, (n, L) booleans, and names of objects that are none of them.
+
+    images: ids, all of them in objects. names: category -> the phrases that name it, as `object_names` gives them.
+    """
+    lists = objects.loc[images].fillna("").str.split("|").to_numpy()
+    place = {phrase: column for column, phrases in enumerate(names.values()) for phrase in phrases}
+    known = {text: place.get(tuple(tokenize(re.sub(SURE, "", text)))) for text in set(chain.from_iterable(lists))}
+    pairs = {(row, known[text]) for row, texts in enumerate(lists) for text in texts if known[text] is not None}
+    rows, columns = zip(*pairs, strict=True) if pairs else ((), ())
+    shown = csr_array((np.ones(len(rows), dtype=np.int32), (rows, columns)), (len(images), len(names)))
+    return shown, sorted(
+        text for text, column in known.items() if column is None and text.strip() not in ("", "person")
+    )
+
+
+def common_objects(on_image: csr_array) -> np.ndarray:
+    """Columns of (images, objects) booleans that are on enough images for an attacker; raises if none is."""
+    images = on_image.shape[0]
+    kept = np.flatnonzero(np.asarray(on_image.sum(axis=0)).ravel() >= max(1, LEAST_SHARE * images))
+    if not len(kept):
+        raise NotMeasurable(
+            f"No object is on {LEAST_SHARE:.0%} of the {images:,} images or more.", "Load the objects of these images."
+        )
+    return kept

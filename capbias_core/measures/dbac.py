@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -31,8 +32,15 @@ from capbias_core.measures.base import (
     run_available,
     zero,
 )
-from capbias_core.measures.caption_side import CaptionSide, both_sides, one_hot
-from capbias_core.measures.image_objects import LEAST_SHARE, annotated, common_objects, objects_of
+from capbias_core.measures.caption_side import (
+    LEAST_SHARE,
+    CaptionSide,
+    annotated,
+    both_sides,
+    common_objects,
+    objects_of,
+    one_hot,
+)
 from capbias_core.measures.options import Aligned, Attacked, Split80
 from capbias_core.measures.training import AttackerTrainer, attacker_of
 from capbias_core.metrics.dbac import CAPTIONS, HELD_OUT, normalised, side_weight
@@ -65,17 +73,31 @@ COLUMNS = tuple(f"{side} {name}" for side in ("model", "human") for name in (*HE
 Formula = Callable[[Callable[..., np.ndarray], Callable[..., np.ndarray]], np.ndarray]
 
 
-def _metric(name: str, title: str, explanation: str, formula: Formula, side="", bound: float = 100, source=SOURCE):
+def _metric(
+    name: str,
+    title: str,
+    explanation: str,
+    formula: Formula,
+    side: Literal["", "model", "human"] = "",
+    bound: float = 100,
+    source: str = SOURCE,
+) -> Metric:
     """A metric that reads the columns of both sides. side: of a weight, whose it is. bound: of its range."""
 
     def of(*sums: np.ndarray, inverse: bool) -> np.ndarray:
         names, half = (*HELD_OUT, *CAPTIONS), len(COLUMNS) // 2
-        sides = (dict(zip(names, part, strict=True)) for part in (sums[:half], sums[half:]))
+        sides = (dict[str, np.ndarray](zip(names, part, strict=True)) for part in (sums[:half], sums[half:]))
         return formula(*(partial(side_weight, columns, inverse) for columns in sides))
 
-    facts = (1, no_neutral, "lower", (0, float("inf"))) if side else (100, zero, "lower", (-bound, bound))
     return Metric(
-        *(name, title, *facts, source, explanation),
+        name,
+        title,
+        1 if side else 100,
+        no_neutral if side else zero,
+        "lower",
+        (0, float("inf")) if side else (-bound, bound),
+        source,
+        explanation,
         side=side,
         level=bool(side),
         reads=COLUMNS,

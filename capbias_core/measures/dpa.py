@@ -26,8 +26,15 @@ from capbias_core.measures.base import (
     no_neutral,
     run_available,
 )
-from capbias_core.measures.caption_side import CaptionSide, both_sides, one_hot
-from capbias_core.measures.image_objects import LEAST_SHARE, annotated, common_objects, objects_of
+from capbias_core.measures.caption_side import (
+    LEAST_SHARE,
+    CaptionSide,
+    annotated,
+    both_sides,
+    common_objects,
+    objects_of,
+    one_hot,
+)
 from capbias_core.measures.options import Split80
 from capbias_core.metrics.predictability import amplification, as_unlike, cross_entropy
 from capbias_core.metrics.share import share
@@ -96,8 +103,8 @@ def run(job: Job) -> Outcome:
         "DPA ",
     )
     method, rows = "logistic regression on labels; Q = 1 / cross-entropy; std over seeds", []
-    for direction, own in counts.items():
-        rows += job.rows(METRICS, own, method, direction, int(len(own.image) / len(own.seeds)))
+    for direction, found in counts.items():
+        rows += job.rows(METRICS, found, method, direction, int(len(found.image) / len(found.seeds)))
     return Outcome(rows, {}, (*notes, *left_out_lines(reasons)), counts=counts)
 
 
@@ -107,9 +114,9 @@ def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess],
     for done, seed in enumerate(job.spec.seeds):
         job.progress((part + done / len(job.spec.seeds)) / 2, f"seed {done + 1} of {len(job.spec.seeds)}")
         rng = np.random.default_rng(child_seed(seed, BOOTSTRAP))
-        features, model, human, kept = guess(job, sides, [own.one_per_image(rng) for own in sides])
+        features, model, human, kept = guess(job, sides, [side.one_per_image(rng) for side in sides])
         split = image_split(side.y, side.k, seed, job.options.test_share, side.images)
-        train, test = (own[kept[own]] for own in (split.train, split.test))
+        train, test = (part[kept[part]] for part in (split.train, split.test))
         if min(len(train), len(test)) < SMALLEST_GROUP:
             raise NotMeasurable(
                 f"Only {len(train)} training and {len(test)} test images take part, and {SMALLEST_GROUP} of each are "
@@ -123,7 +130,7 @@ def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess],
         }
         rows.append(pd.DataFrame({"image": test, "seed": seed, "images": 1.0, **found}))
         sizes.append((len(train), len(test), (~kept).sum()))
-    table = {name: own.to_numpy() for name, own in pd.concat(rows, ignore_index=True).items()}
+    table = {name: column.to_numpy() for name, column in pd.concat(rows, ignore_index=True).items()}
     image, seed = table.pop("image"), table.pop("seed")
     training, tested, left_out = np.round(np.mean(sizes, axis=0)).astype(int).tolist()
     note = f"{training:,} training and {tested:,} test images per seed on average, not balanced."
@@ -151,7 +158,7 @@ def guess_labels(train: np.ndarray, truth: np.ndarray, test: np.ndarray) -> np.n
 
 def _objects_named(job: Job, sides: Sequence[CaptionSide], drawn: list[np.ndarray]) -> Guess:
     """A->T: all images take part."""
-    model, human = (side.objects[own].toarray().astype(float) for side, own in zip(sides, drawn, strict=True))
+    model, human = (side.objects[places].toarray().astype(float) for side, places in zip(sides, drawn, strict=True))
     often = np.minimum(model.mean(axis=0), human.mean(axis=0)) >= LEAST_SHARE
     if not often.any():
         raise NotMeasurable(
@@ -170,7 +177,7 @@ def _value_named(job: Job, sides: Sequence[CaptionSide], drawn: list[np.ndarray]
         raise NotMeasurable("The objects of the images are not known.", "Load them.", "objects")
     _, on_image = objects_of(images, objects)
     features = on_image[:, common_objects(on_image)].toarray().astype(float)
-    model, human = (side.values[own].toarray() for side, own in zip(sides, drawn, strict=True))
+    model, human = (side.values[places].toarray() for side, places in zip(sides, drawn, strict=True))
     kept = (model.sum(axis=1) == 1) & (human.sum(axis=1) == 1) & annotated(images, objects)
     columns = slice(1, None) if model.shape[1] == 2 else slice(None)
     return features, model[:, columns].astype(float), human[:, columns].astype(float), kept

@@ -18,7 +18,7 @@ from capbias_core.measures.base import (
     group_of,
     with_gaps,
 )
-from capbias_core.measures.image_objects import annotated, categories_of
+from capbias_core.measures.caption_side import annotated, categories_of
 from capbias_core.metrics.hallucination import object_counts
 from capbias_core.prepare.tasks import object_mentions, object_names, phrases
 from capbias_core.prepare.tokens import Tokens

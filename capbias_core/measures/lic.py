@@ -30,7 +30,7 @@ from capbias_core.measures.training import (
 )
 from capbias_core.metrics.lic import lic_of_naming, right_predictions
 from capbias_core.prepare import balanced_split
-from capbias_core.prepare.cross import cells_of, parts_of
+from capbias_core.prepare.labels import cells_of, parts_of
 from capbias_core.types import Attribute, Result
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.spec import WITH_REFERENCES
@@ -157,7 +157,7 @@ def run(job: Job) -> Outcome:
     if human is None:
         sides = {MODEL: trainer.held_out(lists[0], splits, "the model's captions")}
     else:
-        sides = trainer.crossed(*lists, splits)
+        sides = trainer.crossed(lists[0], lists[1], splits)
     counts = Counts.merge([found.counts(name, _named_parts(attribute, found)) for name, found in sides.items()])
     train, test = len(splits[0].train), len(splits[0].test)
     method = f"{train}/{test} balanced images; std over seeds"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,12 +47,12 @@ class Guesses:
     def counts(self, side: str, more: Mapping[str, np.ndarray] | None = None) -> Counts:
         """By seed and image: `SIDE captions`, `SIDE right` (right guesses), `SIDE sure` (their confidence, LIC's score)
         and `SIDE truth` (the probability of the label). more: other numbers of rows, (n,), by name."""
-        own = self.probabilities, self.label
+        guessed = self.probabilities, self.label
         found = {
             "captions": np.ones(len(self.label)),
-            "right": right_predictions(*own),
-            "sure": lic_scores(*own),
-            "truth": label_probabilities(*own),
+            "right": right_predictions(*guessed),
+            "sure": lic_scores(*guessed),
+            "truth": label_probabilities(*guessed),
             **(more or {}),
         }
         seeds, place = np.unique(self.seed, return_inverse=True)
@@ -291,7 +292,7 @@ class AttackerTrainer:
         image, scores = np.concatenate(images), np.concatenate([*map(probabilities, logits)])
         return Guesses(self.images, seed, image, self.y[image], scores, len(splits[0].train))
 
-    def _cases(self, lists: list[CaptionList], splits: list[Split], align_to) -> tuple[Tokens, list[Case]]:
+    def _cases(self, lists: list[CaptionList], splits: list[Split], align_to) -> tuple[Any, list[Case]]:
         """Every caption index and split as a case, and the captions of all of them, aligned for each split."""
         alignments = []
         if align_to:  # to the words of the model's training captions

@@ -221,7 +221,7 @@ def shared_words(
     """
     tokens = Tokens.of([*frame["caption"], *human["caption"]])
     known = lemmas(tokens.words)
-    names, lemma = np.unique([own for own, _ in known], return_inverse=True)
+    names, lemma = np.unique([base for base, _ in known], return_inverse=True)
     counts = np.array([word not in left_out for word in tokens.words]) & (names[lemma] != "")
 
     def with_lemmas(kept: np.ndarray) -> csr_array:

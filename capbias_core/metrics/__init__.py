@@ -59,9 +59,9 @@ def _say_what_modules_say() -> None:
     """A metric hides the module that is called like it, and with it what that says."""
     for name in __all__:
         metric = globals()[name]
-        own = sys.modules[metric.__module__].__doc__
-        if own and own not in metric.__doc__:  # none with python -OO; there already after a reload
-            metric.__doc__ = f"{inspect.cleandoc(metric.__doc__)}\n\n{own}"
+        text = sys.modules[metric.__module__].__doc__
+        if text and text not in metric.__doc__:  # none with python -OO; there already after a reload
+            metric.__doc__ = f"{inspect.cleandoc(metric.__doc__)}\n\n{text}"
 
 
 _say_what_modules_say()

@@ -137,8 +137,8 @@ def references_of(references: Sequence[Sequence[str]], candidates: Sequence[str]
         raise _refused("references", "lists of texts", f"is {references!r}")
     if len(references) != len(found):
         raise CapbiasError(f"references must be {len(found):,} lists, one for each candidate, not {len(references):,}.")
-    for own in references:
-        if not captions("references of a candidate", own):
+    for texts in references:
+        if not captions("references of a candidate", texts):
             raise CapbiasError("Each candidate needs one reference or more.")
 
 

@@ -74,7 +74,7 @@ def bleu4(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> flo
     """BLEU-4 of a set, 0 to 1.
 
     references: for each caption one or more; candidates: (n,). Both as tokens joined by spaces, as `quality_tokens` of
-    prepare/treebank.py gives them.
+    prepare/java.py gives them.
     """
     references_of(references, candidates)
     return float(bleu_of(bleu_counts(references, candidates).sum(axis=0)))
@@ -110,8 +110,8 @@ def bleu_counts(references: Sequence[Sequence[str]], candidates: Sequence[str], 
     from pycocoevalcap.bleu.bleu_scorer import cook_refs, cook_test
 
     rows = np.zeros((len(candidates), 2 * N + 1))
-    for place, (own, candidate) in enumerate(zip(references, candidates, strict=True)):
-        found = cook_test(candidate, cook_refs(own, n=N), "closest", n=N)
+    for place, (texts, candidate) in enumerate(zip(references, candidates, strict=True)):
+        found = cook_test(candidate, cook_refs(texts, n=N), "closest", n=N)
         rows[place] = [*found["correct"], *found["guess"], found["reflen"]]
         _every(place, len(candidates), report)
     return rows
@@ -134,8 +134,8 @@ def rouge_scores(
     from pycocoevalcap.rouge.rouge import Rouge
 
     scorer, values = Rouge(), np.zeros(len(candidates))
-    for place, (own, candidate) in enumerate(zip(references, candidates, strict=True)):
-        values[place] = scorer.calc_score([candidate], own)
+    for place, (texts, candidate) in enumerate(zip(references, candidates, strict=True)):
+        values[place] = scorer.calc_score([candidate], texts)
         _every(place, len(candidates), report)
     return values
 
@@ -161,8 +161,8 @@ def cider_scores(
     if not len(candidates):
         return np.zeros(0)
     scorer = CiderScorer(n=N)
-    for own, candidate in zip(references, candidates, strict=True):
-        scorer.cook_append(candidate, own)
+    for texts, candidate in zip(references, candidates, strict=True):
+        scorer.cook_append(candidate, texts)
     scorer.ctest = Watched(scorer.ctest)
     return scorer.compute_score()[1]
 
@@ -190,7 +190,7 @@ def meteor_counts(
     from pycocoevalcap.meteor import meteor as package
 
     jar = Path(inspect.getfile(package)).with_name(package.METEOR_JAR)
-    asked = [_meteor_line(own, candidate) for own, candidate in zip(references, candidates, strict=True)]
+    asked = [_meteor_line(texts, candidate) for texts, candidate in zip(references, candidates, strict=True)]
     lines: list[str] = []
     with java(["-Xmx2G", "-jar", str(jar), "-", "-", "-stdio", "-l", "en", "-norm"]) as ask:
         for start in range(0, len(asked), BLOCK):

@@ -89,7 +89,7 @@ def as_unlike(human: np.ndarray, model: np.ndarray, rng: np.random.Generator) ->
     changed = human.copy()
     for column in range(human.shape[1]):
         for there in (1, 0):
-            own = np.flatnonzero(human[:, column] == there)
-            count = int((model[own, column] != there).sum())
-            changed[rng.permutation(own)[:count], column] = 1 - there
+            places = np.flatnonzero(human[:, column] == there)
+            count = int((model[places, column] != there).sum())
+            changed[rng.permutation(places)[:count], column] = 1 - there
     return changed

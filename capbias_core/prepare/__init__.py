@@ -1,7 +1,7 @@
 """Pure and seeded: from captions as written to what an attacker reads, and which images it reads."""
 
 from capbias_core.prepare.align import Alignment
-from capbias_core.prepare.derive import derive_labels, with_rule
+from capbias_core.prepare.labels import derive_labels, with_rule
 from capbias_core.prepare.split import (
     balanced_folds,
     balanced_split,

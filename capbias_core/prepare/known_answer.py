@@ -48,8 +48,8 @@ def known_set(name: str, times: int = 100, seed: int = 0) -> KnownSet:
     for subject, *deeds in SUBSETS:
         for value, phrases in VALUES.items():
             often, seldom = deeds if value == "Male" else deeds[::-1]
-            own, all_of_them = _counts(name, subject, value, times)
-            deed = [often] * own + [seldom] * (all_of_them - own)
+            alike, all_of_them = _counts(name, subject, value, times)
+            deed = [often] * alike + [seldom] * (all_of_them - alike)
             who, end = (rng.choice(part, len(deed)) for part in (phrases, ENDS))
             rows += [(f"{a} {b}{c}", value, subject) for a, b, c in zip(who, deed, end, strict=True)]
     order = rng.permutation(len(rows))

@@ -138,9 +138,9 @@ def is_refusal(caption: str) -> bool:
     [True, False]
     """
     text = caption[:LONGEST].lower().replace("’", "'")
-    sentences = [own.strip(" \t\"'*_#>[]()-:;,“”‘`") for own in _SENTENCE.findall(text)]
-    sentences = [own for own in sentences if own]
-    refusing = (place for place, own in enumerate(sentences[:LOOKED_AT]) if _refuses(own))
+    sentences = [sentence.strip(" \t\"'*_#>[]()-:;,“”‘`") for sentence in _SENTENCE.findall(text)]
+    sentences = [sentence for sentence in sentences if sentence]
+    refusing = (place for place, sentence in enumerate(sentences[:LOOKED_AT]) if _refuses(sentence))
     place = next(refusing, None)
     if place is None:
         return False
@@ -161,4 +161,6 @@ def refusals(captions: Sequence[str]) -> np.ndarray:
     which, different = pd.factorize(np.array(captions, dtype=object))
     texts = pa.array(different, type=pa.large_string())
     found = pc.match_substring_regex(texts, TRIGGER).to_numpy(zero_copy_only=False)
-    return np.array([hit and is_refusal(own) for hit, own in zip(found, different, strict=True)], dtype=bool)[which]
+    return np.array([hit and is_refusal(caption) for hit, caption in zip(found, different, strict=True)], dtype=bool)[
+        which
+    ]

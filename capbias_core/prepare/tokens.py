@@ -40,7 +40,8 @@ class Tokens(Sequence[str]):
         vocabulary.default_factory = vocabulary.__len__  # the code of a new token
         codes, start = array("i"), array("q", [0])
         if isinstance(captions, pd.Series):
-            parts = [captions.iloc[at : at + TEXTS_AT_ONCE] for at in range(0, len(captions), TEXTS_AT_ONCE)]
+            column: pd.Series = captions
+            parts = [column.iloc[at : at + TEXTS_AT_ONCE] for at in range(0, len(column), TEXTS_AT_ONCE)]
             captions = chain.from_iterable(part.to_numpy(dtype=object) for part in parts)
         for caption in captions:
             codes.extend(map(vocabulary.__getitem__, tokens(caption)))

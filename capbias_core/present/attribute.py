@@ -7,7 +7,7 @@ from html import escape
 import pandas as pd
 
 from capbias_core.attributes.labels import spellings_of
-from capbias_core.prepare.trial import Trial
+from capbias_core.prepare.labels import Trial
 from capbias_core.types import Attribute
 
 

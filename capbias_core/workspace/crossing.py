@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from capbias_core.prepare.cross import LEAST, cells, cross_labels, crossed, crossed_name
+from capbias_core.prepare.labels import LEAST, cells, cross_labels, crossed, crossed_name
 from capbias_core.types import Attribute
 from capbias_core.workspace.ingest import LONGEST_NAME
 from capbias_core.workspace.labels import keep_attributes, labels_in, mapping_details, table_with, tables_with

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from capbias_core.attributes import attribute_files, known_attributes, name_taken, parse_attribute, shipped_files
 from capbias_core.errors import CapbiasError
-from capbias_core.prepare.trial import Trial, try_attribute
+from capbias_core.prepare.labels import Trial, try_attribute
 from capbias_core.types import Attribute
 from capbias_core.whole_files import private_folder, write_whole
 from capbias_core.workspace import labels

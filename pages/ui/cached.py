@@ -13,8 +13,8 @@ from capbias_core.aggregate import Estimate, Ranking
 from capbias_core.analysis import caption_filters, cells, edits, read
 from capbias_core.analysis import encoder_view as views
 from capbias_core.attackers.what_if import StoredAttackers
-from capbias_core.prepare import shorten, tasks
-from capbias_core.prepare.trial import Trial
+from capbias_core.prepare import tasks, text
+from capbias_core.prepare.labels import Trial
 from capbias_core.present.headline import first_to_answer
 from capbias_core.types import Attribute
 from capbias_core.workspace import custom_attributes
@@ -88,7 +88,7 @@ def by_value(folder: str, run_id: str) -> tuple[dict[str, Estimate], cells.Beyon
 @st.cache_data(show_spinner=False, max_entries=256)
 def mean_words(folder: str, content: str) -> float:
     """Words of a caption, on average, of kept captions by their hash."""
-    return shorten.mean_words(Workspace(folder).frame(content))
+    return text.mean_words(Workspace(folder).frame(content))
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)

@@ -7,7 +7,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from capbias_core.prepare.cross import LEAST, parts_of
+from capbias_core.prepare.labels import LEAST, parts_of
 from capbias_core.runs.engine import Engine
 from capbias_core.workspace.crossing import cross, keep_crossed
 from pages.ui import cached, view

@@ -25,7 +25,7 @@ from capbias_core.measures.registry import (
     measure_of,
     protocol_notes,
 )
-from capbias_core.prepare.treebank import default_tokenizer
+from capbias_core.prepare.java import default_tokenizer
 from capbias_core.present.cells import BEYOND, BY_VALUE, beyond_table, by_value_table, no_beyond
 from capbias_core.present.encoders import encoder_note, encoders_warning
 from capbias_core.present.figures import chart_series, interval_chart

@@ -8,12 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capbias_core import cli
 from capbias_core.aggregate.comparison import coefficient_of_variation, conflict_score, pearson
 from capbias_core.analysis.consistency import agreement, alignment, consistency, variation
-from capbias_core.errors import CapbiasError
-from capbias_core.load.published import published_results, read_results
-from capbias_core.types import PUBLISHED_COLUMNS, RESULT_COLUMNS
+from capbias_core.load.published import published_results
+from capbias_core.types import RESULT_COLUMNS
 
 # DBAC's tables of CVs, and the tables of scores that they follow from: (LIC, DBAC).
 CV_TABLES = {"5a": ("11", "10"), "5b": ("12b", "12a"), "6a": ("14", "13"), "6b": ("15b", "15a")}
@@ -203,69 +201,5 @@ def test_what_was_measured_on_other_images_or_objects_is_judged_apart(column):
 
 # files
 
-HEADER = ",".join(PUBLISHED_COLUMNS)
-ROW = "measured,,gender,a,LIC,x,,,1.5,,,100"
-
-
-def test_a_published_table_and_our_own_are_read_alike(tmp_path):
-    short, own = tmp_path / "short.csv", tmp_path / "own.csv"
-    short.write_text(f"{HEADER}\n{ROW}\n")
-    more = {"run_id": "r1", "seeds": 10, "n": 662, "ci_low": 1.0, "ci_high": 2.0, "interval": "refits", "method": "how"}
-    cells = [str(more.get(name, "")) for name in RESULT_COLUMNS[len(PUBLISHED_COLUMNS) :]]
-    own.write_text(f"{','.join(RESULT_COLUMNS)}\n{ROW},{','.join(cells)}\n")
-    a, b = read_results(short), read_results(own)
-    assert tuple(a.columns) == tuple(b.columns) == RESULT_COLUMNS
-    assert (a["value"][0], a["scale"][0], a["seeds"][0], a["method"][0]) == (1.5, 100.0, 0, "")
-    assert math.isnan(a["spread"][0]) and math.isnan(a["ci_low"][0])
-    assert (b["seeds"][0], b["n"][0], b["ci_high"][0], b["run_id"][0]) == (10, 662, 2.0, "r1")
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "an empty file"),
-        ("  \n\n", "an empty file"),
-        (f"{HEADER}\n", "holds no row"),
-        ("a,b\n1,2\n", "lacks the columns paper, table"),
-        (f"{HEADER.replace(',scale', '')}\n{ROW.rpartition(',')[0]}\n", "lacks the column scale"),
-        (f"{HEADER}\n{ROW}\n{ROW.replace('1.5', 'high')}\n", "line 3: 'high' in the column value"),
-        (f"{HEADER}\n{ROW.replace(',100', ',0')}\n", "line 2: '0.0' in the column scale"),
-        (f"{HEADER}\n{ROW.replace(',100', ',')}\n", "line 2: 'nan' in the column scale"),
-        (f"{HEADER}\n{ROW},7\n", "line 2: 13 fields"),
-        (f"{HEADER}\nlic,1\n", "line 2: 2 fields"),
-        (f'{HEADER}\n"lic,1\n', "line 2: a quote is opened"),
-    ],
-)
-def test_a_bad_file_is_refused_with_one_clear_error(tmp_path, text, said):
-    path = tmp_path / "results.csv"
-    path.write_text(text)
-    with pytest.raises(CapbiasError) as found:
-        read_results(path)
-    assert said in found.value.message and "results.csv" in found.value.message
-
 
 # the command
-
-
-@pytest.mark.long
-def test_the_command_writes_the_gold_from_the_bundled_table(tmp_path, capsys):
-    out = tmp_path / "out.csv"
-    assert cli.main(["score", "--view", "consistency", "--output", str(out)]) == 0
-    printed = capsys.readouterr()
-    assert printed.out == "" and "left blank" in printed.err
-    rows = pd.read_csv(out, keep_default_na=False)
-    assert tuple(rows.columns) == (*RESULT_COLUMNS, "name")
-    assert set(rows["metric"]) == {
-        "cv",
-        "conflict_score",
-        "ranking_consistency",
-        "human_alignment",
-        "mask_correlation",
-        "mask_difference",
-    }
-    four = rows[(rows["paper"] == "imgcap2") & (rows["table"] == "4")].set_index(["condition", "metric"])["value"]
-    assert float(four["LIC", "conflict_score"]) == pytest.approx(100 / 9)
-    assert float(four["LIC", "ranking_consistency"]) == pytest.approx(0.926, abs=0.0005)
-    blank = rows[rows["value"] == ""]
-    assert len(blank) and blank["method"].str.startswith("blank: ").all()
-    assert read_results(out).shape == rows.drop(columns="name").shape, "what it writes can be read again"

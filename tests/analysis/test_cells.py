@@ -10,7 +10,7 @@ from capbias_core.analysis.read import comparisons
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.training import AttackerTrainer
-from capbias_core.prepare.cross import LEAST, crossed, parts_of
+from capbias_core.prepare.labels import LEAST, crossed, parts_of
 from capbias_core.workspace.crossing import cross, keep_crossed
 from capbias_core.workspace.store import Workspace
 

@@ -16,7 +16,7 @@ from capbias_core.analysis.encoder_view import encoder_view, encoder_views, plan
 from capbias_core.attackers import ATTACKERS, attacker_entry, load_attacker
 from capbias_core.attackers.networks.scratch import TransformerAttacker
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.encoder_view import attention_bytes, attention_from
+from capbias_core.measures.caption_scores import attention_bytes, attention_from
 from capbias_core.prepare import Tokens, child_seed, split_around
 from capbias_core.prepare.split import FIT
 from capbias_core.present.attention import (

@@ -14,8 +14,8 @@ from scipy.stats import hypergeom
 from capbias_core.aggregate import Counts
 from capbias_core.attributes import get_attribute
 from capbias_core.measures.base import estimates_of, of_groups
+from capbias_core.measures.caption_side import categories_of
 from capbias_core.measures.hallucination import mentions_of
-from capbias_core.measures.image_objects import categories_of
 from capbias_core.measures.naming import BY_GROUP, names_in
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.measures.wording import DESCRIPTION, shared_words

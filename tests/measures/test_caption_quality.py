@@ -36,7 +36,7 @@ from capbias_core.metrics.caption_quality import (
 )
 from capbias_core.metrics.share import gap
 from capbias_core.prepare import java as java_room
-from capbias_core.prepare.treebank import PLAIN, PTB, default_tokenizer, quality_tokens
+from capbias_core.prepare.java import PLAIN, PTB, default_tokenizer, quality_tokens
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.figures import interval_chart
 from capbias_core.present.gaps import gap_table, of_gaps, of_groups

@@ -99,53 +99,36 @@ def known(tmp_path_factory):
     return workspace, *finished(workspace, request)
 
 
-@pytest.mark.long
-def test_a_to_t_gives_the_known_quality_of_both_sides(known):
+# Of A->T the best attackers are right in 60 and 90%; their losses are the entropies of these, 0.673 and 0.325 nats.
+# The authors' code has the mean probability of the truth, 0.6 * 0.6 + 0.4 * 0.4 = 0.52 and 0.82. Of T->A masked
+# captions say nothing of the object: 1 / ln 2 on both sides, and two words, each there or not with probability 1/2,
+# give 1/4. Values and objects are as common on both sides: a constant attacker sees no difference.
+KNOWN = [
+    ("DBAC_accuracy_H", "A->T", 0.6, 0.05),
+    ("DBAC_accuracy_M", "A->T", 0.9, 0.03),
+    ("DBAC_accuracy", "A->T", 100 * (0.9 - 0.6) / (0.9 + 0.6), 4),
+    ("DBAC_equations_H", "A->T", 1 / 0.673, 0.08),
+    ("DBAC_equations_M", "A->T", 1 / 0.325, 0.37),
+    ("DBAC_H", "A->T", 0.52, 0.03),
+    ("DBAC_M", "A->T", 0.82, 0.04),
+    ("DBAC_constant", "A->T", 0, 0.5),
+    ("DBAC_equations_M", "T->A", 1 / np.log(2), 0.09),
+    ("DBAC_equations_H", "T->A", 1 / np.log(2), 0.09),
+    ("DBAC_equations", "T->A", 0, 2),
+    ("DBAC_H", "T->A", 0.25, 0.02),
+]
+
+
+def test_values_of_the_best_possible_attackers(known):
     _, _, rows = known
-    assert rows.loc["DBAC_accuracy_H", "A->T"]["value"] == pytest.approx(0.6, abs=0.05)
-    assert rows.loc["DBAC_accuracy_M", "A->T"]["value"] == pytest.approx(0.9, abs=0.03)
+    for metric, direction, expected, tolerance in KNOWN:
+        assert rows.loc[metric, direction]["value"] == pytest.approx(expected, abs=tolerance), (metric, direction)
     row = rows.loc["DBAC_accuracy", "A->T"]
-    assert row["value"] == pytest.approx(100 * (0.9 - 0.6) / (0.9 + 0.6), abs=4)
-    assert row["ci_low"] < 20 < row["ci_high"] and row["ci_low"] > 0
+    assert 0 < row["ci_low"] < 20 < row["ci_high"]
     assert row["n"] == 200 and row["seeds"] == 3 and row["encoder"] == "ngram"
-
-
-@pytest.mark.long
-def test_inverse_cross_entropy_of_the_best_attackers(known):
-    """Their losses are the entropies of 0.6 and 0.9: 0.673 and 0.325 nats, so w is about 1.49 and 3.08."""
-    _, _, rows = known
-    assert rows.loc["DBAC_equations_H", "A->T"]["value"] == pytest.approx(1 / 0.673, rel=0.05)
-    assert rows.loc["DBAC_equations_M", "A->T"]["value"] == pytest.approx(1 / 0.325, rel=0.12)
-
-
-def test_a_constant_attacker_finds_nothing_where_words_are_as_common(known):
-    """Values and objects are as common on both sides: a constant attacker gives 0, and all of DBAC is added."""
-    _, _, rows = known
-    assert rows.loc["DBAC_constant", "A->T"]["value"] == pytest.approx(0, abs=0.5)
     added = rows.loc["DBAC_added", "A->T"]
     difference = rows.loc["DBAC", "A->T"]["value"] - rows.loc["DBAC_constant", "A->T"]["value"]
     assert added["value"] == pytest.approx(difference) and added["interval"] == "refits"
-
-
-def test_the_authors_code_of_the_same(known):
-    """Probability of the truth times P(pattern) / P(a) = 1: mean 0.6 * 0.6 + 0.4 * 0.4 = 0.52 and 0.82."""
-    _, _, rows = known
-    assert rows.loc["DBAC_H", "A->T"]["value"] == pytest.approx(0.52, abs=0.03)
-    assert rows.loc["DBAC_M", "A->T"]["value"] == pytest.approx(0.82, abs=0.04)
-
-
-def test_t_to_a_is_at_chance_where_values_and_objects_are_independent(known):
-    """Masked captions say nothing about the object: 1 / ln 2 = 1.44 on both sides, and no amplification."""
-    _, _, rows = known
-    for side in "MH":
-        assert rows.loc[f"DBAC_equations_{side}", "T->A"]["value"] == pytest.approx(1 / np.log(2), rel=0.06)
-    assert rows.loc["DBAC_equations", "T->A"]["value"] == pytest.approx(0, abs=2)
-
-
-def test_the_authors_code_of_t_to_a_multiplies_over_the_task_words(known):
-    """Two words, each there or not with probability 1/2: the product is 1/4, P(a) / P(pattern) = 1."""
-    _, _, rows = known
-    assert rows.loc["DBAC_H", "T->A"]["value"] == pytest.approx(0.25, abs=0.02)
 
 
 @pytest.mark.long

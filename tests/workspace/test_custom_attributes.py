@@ -8,7 +8,7 @@ import pytest
 from capbias_core import cli
 from capbias_core.attributes import FOLDER, attribute_files, known_attributes
 from capbias_core.errors import CapbiasError
-from capbias_core.prepare.trial import try_attribute
+from capbias_core.prepare.labels import try_attribute
 from capbias_core.types import Attribute
 from capbias_core.workspace import custom_attributes as own_attributes
 from capbias_core.workspace import derived

@@ -1,0 +1,177 @@
+"""Labels made from captions, attributes of two attributes, and what an attribute's words do to captions.
+
+Labels by precedence as in the reproducibility paper, section 3.3; by what no caption contradicts, or by the majority,
+as data sets of gender are made from COCO's captions (Burns et al. 2018; Tang et al. 2021). The values of a crossed
+attribute are the cells of both, such as gender x race: Female, Dark; Female, Light; ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.errors import CapbiasError
+from capbias_core.prepare.tokens import Tokens
+from capbias_core.types import WITHIN, WITHOUT_ORDER, Attribute, Derivation
+
+BETWEEN = " x "
+LEAST = 100  # labelled images of a cell: of fewer, a split of 90/10 tests on less than ten
+SHOWN_WORDS = 20
+SHOWN_EXAMPLES = 5
+
+
+def derive_labels(references: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
+    """One row an image: image_id, and a column called as the attribute with a value, or '' where none is named.
+
+    references: image_id and caption (further columns are not read). `attribute.derived` says which value an image
+    gets. Raises CapbiasError where the attribute has no such rule.
+
+    >>> rule = Derivation(("young", "old"), both="precedence")
+    >>> age = Attribute("age", "age", ("young", "old"), {"young": ("boy",), "old": ("man",)}, derived=rule)
+    >>> captions = [("1", "a man"), ("1", "a boy"), ("2", "a man"), ("3", "a dog")]
+    >>> derive_labels(pd.DataFrame(captions, columns=["image_id", "caption"]), age)["age"].tolist()
+    ['young', 'old', '']
+    """
+    rule = attribute.derived
+    if rule is None:
+        raise CapbiasError(
+            f"Labels of {attribute.name} cannot be derived from captions, since its TOML file has no [derived].",
+            "Load a table of labels for it.",
+        )
+    values = rule.precedence or attribute.values
+    tokens = Tokens.of(references["caption"])
+    named = [tokens.with_any([attribute.words[value]]).toarray().ravel() > 0 for value in values]
+    by_image = (
+        pd.DataFrame(np.column_stack(named)).groupby(references["image_id"].to_numpy(dtype=object), sort=False).sum()
+    )
+    place = _chosen(by_image.to_numpy(dtype=int), rule)
+    labels = np.array([*values, ""], dtype=object)[place]
+    return pd.DataFrame({"image_id": by_image.index.to_numpy(dtype=object), attribute.name: labels})
+
+
+def _chosen(counts: np.ndarray, rule: Derivation) -> np.ndarray:
+    """(images,) the place of the value of each image, -1 for none. counts: (images, values) captions that name it."""
+    named = counts >= rule.at_least
+    if rule.both == "drop":
+        named &= (counts > 0).sum(axis=1, keepdims=True) == 1
+    elif rule.both == "majority":
+        named &= counts == counts.max(axis=1, keepdims=True, initial=0)
+        named &= named.sum(axis=1, keepdims=True) == 1
+    return np.where(named.any(axis=1), named.argmax(axis=1), -1)
+
+
+def with_rule(attribute: Attribute, at_least: int | None = None, both: str | None = None) -> Attribute:
+    """The attribute with another rule than its own by which labels are derived. Raises CapbiasError for none."""
+    rule = attribute.derived or Derivation()
+    if both not in (None, *WITHOUT_ORDER):
+        raise CapbiasError(f"both must be {' or '.join(WITHOUT_ORDER)}, not {both!r}.")
+    if at_least is not None and at_least < 1:
+        raise CapbiasError(f"at_least must be 1 or more, not {at_least}.")
+    if both is not None:
+        rule = replace(rule, both=both, precedence=())
+    return replace(attribute, derived=replace(rule, at_least=at_least or rule.at_least))
+
+
+def crossed_name(first: str, second: str) -> str:
+    return f"{first}{BETWEEN}{second}"
+
+
+def parts_of(name: str) -> tuple[str, str] | None:
+    """The names of the two attributes of a crossed one; None of another."""
+    first, between, second = name.partition(BETWEEN)
+    return (first.strip(), second.strip()) if between and first.strip() and second.strip() else None
+
+
+def cells(first: Attribute, second: Attribute) -> tuple[str, ...]:
+    """The values of the crossed attribute, the first attribute's outermost."""
+    return tuple(f"{one}{WITHIN}{other}" for one in first.values for other in second.values)
+
+
+def cross_labels(one: pd.Series, other: pd.Series) -> pd.Series:
+    """image_id -> cell, of the images that both label. one, other: image_id -> value.
+
+    >>> cross_labels(pd.Series({"1": "Female", "2": "Male"}), pd.Series({"2": "Dark", "3": "Light"})).to_dict()
+    {'2': 'Male, Dark'}
+    """
+    both = pd.concat([one, other], axis=1, join="inner")
+    return both.iloc[:, 0] + WITHIN + both.iloc[:, 1]
+
+
+def crossed(first: Attribute, second: Attribute, counts: dict[str, int]) -> Attribute:
+    """The crossed attribute, with the cells that have at least LEAST images.
+
+    Words of both are masked. They name a value of one attribute and no cell, so that metrics that read which value a
+    caption names do not apply. counts: images by cell. Raises CapbiasError where fewer than two cells are left.
+    """
+    every = cells(first, second)
+    values = tuple(cell for cell in every if counts.get(cell, 0) >= LEAST)
+    if len(values) < 2:
+        shown = "; ".join(f"{cell}: {counts.get(cell, 0):,}" for cell in every)
+        raise CapbiasError(
+            f"Fewer than two cells of {crossed_name(first.name, second.name)} have {LEAST} labelled images ({shown}).",
+            "Load labels of more images, or score the two attributes alone.",
+        )
+    small = [f"{cell} ({counts.get(cell, 0):,})" for cell in every if cell not in values]
+    left_out = f"Left out, with fewer than {LEAST} labelled images: {'; '.join(small)}. " if small else ""
+    masks = {part.mask_token for part in (first, second) if part.masked_words}
+    return Attribute(
+        name=crossed_name(first.name, second.name),
+        title=f"{first.title} x {second.title}",
+        values=values,
+        words={value: words for part in (first, second) for value, words in part.words.items()},
+        mask_token=masks.pop() if len(masks) == 1 else "<group>",
+        note=f"{left_out}{first.note} {second.note}" if second.note != first.note else f"{left_out}{first.note}",
+    )
+
+
+def cells_of(values: Iterable[str]) -> list[tuple[str, str]]:
+    """The values of a crossed attribute as the pair that each is of; [] where one is not of two."""
+    found = [tuple(value.split(WITHIN)) for value in values]
+    return [(pair[0], pair[1]) for pair in found] if all(len(pair) == 2 for pair in found) else []
+
+
+@dataclass(frozen=True)
+class Trial:
+    """captions: how many. named: value -> captions with a word of it; several: with words of two values or more;
+    none: with no word. words: masked word -> captions with it, commonest first, the first 20. examples: captions as
+    written and as an attacker reads them, one for each of the commonest words."""
+
+    captions: int
+    named: dict[str, int]
+    several: int
+    none: int
+    words: dict[str, int]
+    examples: tuple[tuple[str, str], ...]
+
+
+def try_attribute(captions: Sequence[str], attribute: Attribute, tokens: Tokens | None = None) -> Trial:
+    """Count what the words of an attribute find in captions as written. tokens: of the captions, if they are stored.
+
+    >>> gender = Attribute("gender", "gender", ("Female", "Male"), {"Female": ("woman",), "Male": ("man",)}, "<g>")
+    >>> trial = try_attribute(["A man.", "a woman and a man", "a dog"], gender)
+    >>> trial.named, trial.several, trial.none, trial.words
+    ({'Female': 1, 'Male': 2}, 1, 1, {'man': 2, 'woman': 1})
+    >>> trial.examples
+    (('A man.', 'a <g>'), ('a woman and a man', 'a <g> and a <g>'))
+    """
+    tokens = Tokens.of(captions) if tokens is None else tokens
+    by_value = tokens.with_any(attribute.value_words)
+    values = np.asarray(by_value.sum(axis=1)).ravel()
+    words = sorted(attribute.masked_words & tokens.vocabulary.keys())
+    has_word = tokens.with_any([[word] for word in words]).tocsc()
+    counts = np.asarray(has_word.sum(axis=0)).ravel()
+    order = np.argsort(-counts, kind="stable")[:SHOWN_WORDS]
+    ends = has_word.indptr
+    shown = dict.fromkeys(int(has_word.indices[ends[at] : ends[at + 1]].min()) for at in order[:SHOWN_EXAMPLES])
+    written = [captions[place] for place in shown]
+    return Trial(
+        captions=len(captions),
+        named=dict(zip(attribute.values, map(int, np.asarray(by_value.sum(axis=0)).ravel()), strict=True)),
+        several=int((values > 1).sum()),
+        none=int((values == 0).sum()),
+        words={words[place]: int(counts[place]) for place in order},
+        examples=tuple(zip(written, Tokens.of(written).masked(attribute), strict=True)),
+    )
