@@ -150,9 +150,9 @@ class Report:
     def pairs(self) -> pd.DataFrame:
         """A row per pair of captioners: first, second, difference (first minus second by `ranked_by`) with its 95%
         interval (low, high), p (Holm-corrected over all pairs), and differ."""
-        found = self.ranking.pairs if self.ranking else ()
+        pairs = self.ranking.pairs if self.ranking else ()
         rows = [
-            (pair.first, pair.second, pair.difference, pair.ci_low, pair.ci_high, pair.p, pair.apart) for pair in found
+            (pair.first, pair.second, pair.difference, pair.ci_low, pair.ci_high, pair.p, pair.apart) for pair in pairs
         ]
         return pd.DataFrame(rows, columns=["first", "second", "difference", "low", "high", "p", "differ"])
 
@@ -291,7 +291,7 @@ def score(
     names = labels is None and bool(collection)
     if names and workspace is None:
         raise CapbiasError(f"The collection {collection!r} is in no workspace.", "Name its folder with workspace=.")
-    asked = Asked(
+    asked = ScoreRequest(
         metrics=_several(metrics),
         attackers=_several(attacker),
         seeds=seeds,
@@ -361,7 +361,7 @@ def compare(
 def _comparison(report: Report) -> Comparison:
     metric, direction = report.ranked_by
     rows = _ranked_rows(report.table, metric, direction)
-    own = pd.DataFrame(
+    table = pd.DataFrame(
         {
             "captioner": rows["model"],
             "value": rows["value"],
@@ -371,7 +371,7 @@ def _comparison(report: Report) -> Comparison:
         }
     )
     name = f"{metric} {direction}".strip()
-    return Comparison(name, own.sort_values("value", kind="stable", ignore_index=True), report.pairs, report)
+    return Comparison(name, table.sort_values("value", kind="stable", ignore_index=True), report.pairs, report)
 
 
 def _several(given: str | os.PathLike | Iterable) -> tuple:
@@ -384,7 +384,7 @@ def _several(given: str | os.PathLike | Iterable) -> tuple:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ScoreRequest:
     """What is asked of inputs, whatever they are. protocol: the paper whose settings fill what is not given. choices:
     fields of measures' options. rank_by: metric and direction, ('', '') for the one that answers."""
 
@@ -436,7 +436,7 @@ class Asked:
     def of(self, kept: ResolvedInputs, words: bool = False) -> Request:
         """The request to plan. Human captions are left out if no metric needs them."""
         names = expand_metrics(self.metrics)
-        choices = {name: own for name, own in self.choices.items() if name != "merge_masks"}
+        choices = {name: value for name, value in self.choices.items() if name != "merge_masks"}
         return Request(
             collection=kept.collection,
             captions=kept.captions,
@@ -464,7 +464,7 @@ def known_options() -> dict[str, Option]:
 
 
 def measured(
-    workspace: Workspace, kept: ResolvedInputs, asked: Asked, compute: Compute, tell: Tell = lambda line: None
+    workspace: Workspace, kept: ResolvedInputs, asked: ScoreRequest, compute: Compute, tell: Tell = lambda line: None
 ) -> Report:
     """Plan what was asked for, compute it, and report on it. tell: gets a line on each thing that cannot be had."""
     request = asked.of(kept)
@@ -520,13 +520,13 @@ def _without_value(
     table: pd.DataFrame, metrics: Sequence[str], left_out: Mapping[str, str], rows: Sequence[RunRow]
 ) -> dict[str, str]:
     """Why metrics that could be had from the inputs have no value all the same."""
-    found = {}
+    reasons_of = {}
     for name in metrics:
         if name not in left_out and name not in set(table["metric"]):
-            own = [row for row in rows if row.spec.measure == measure_of(name).name]
-            reasons = [row.message if row.status != FINISHED else row.lacking.get(name, "") for row in own]
-            found[name] = " ".join(dict.fromkeys(filter(None, reasons))) or "its runs gave no value"
-    return found
+            of_measure = [row for row in rows if row.spec.measure == measure_of(name).name]
+            reasons = [row.message if row.status != FINISHED else row.lacking.get(name, "") for row in of_measure]
+            reasons_of[name] = " ".join(dict.fromkeys(filter(None, reasons))) or "its runs gave no value"
+    return reasons_of
 
 
 def ordered(
@@ -534,53 +534,53 @@ def ordered(
 ) -> pd.DataFrame:
     """Rows of the wanted metrics; captioners, metrics and encoders in the order in which they were asked for."""
     order = {"model": models, "metric": wanted, "encoder": [*encoders, *frame["encoder"]]}
-    places = {name: {own: place for place, own in enumerate(dict.fromkeys(known))} for name, known in order.items()}
+    ranks = {name: {value: rank for rank, value in enumerate(dict.fromkeys(known))} for name, known in order.items()}
     return frame[frame["metric"].isin(list(wanted))].sort_values(
         ["model", "metric", *(name for name in PARTS if name != "direction")],
         kind="stable",
         ignore_index=True,
-        key=lambda column: column.map(places[column.name]) if column.name in places else column,
+        key=lambda column: column.map(ranks[column.name]) if column.name in ranks else column,
     )
 
 
 def _ranked_rows(rows: pd.DataFrame, metric: str, direction: str, encoder: str = "") -> pd.DataFrame:
     """Rows of a metric that can be compared, one per captioner: of one encoder, on all images if that was measured."""
     rows = alike_with_references(rows)
-    own = rows[(rows["metric"] == metric) & rows["direction"].isin([direction] if direction else rows["direction"])]
+    rows = rows[(rows["metric"] == metric) & rows["direction"].isin([direction] if direction else rows["direction"])]
     for column in ("direction", "coverage", *PARTS[2:]):
-        if len(own):
-            first = sorted(dict.fromkeys(own[column]), key=lambda name: name not in ("", encoder))[0]
-            own = own[own[column] == first]
-    return own.drop_duplicates("model")
+        if len(rows):
+            first = sorted(dict.fromkeys(rows[column]), key=lambda name: name not in ("", encoder))[0]
+            rows = rows[rows[column] == first]
+    return rows.drop_duplicates("model")
 
 
 def _ranked(workspace: Workspace, report: Report, rank_by: tuple[str, ...], encoder: str) -> Report:
     """The report with its captioners ranked, if there are several."""
-    there = list(dict.fromkeys(report.table["metric"]))
+    metrics = list(dict.fromkeys(report.table["metric"]))
     asked, direction = rank_by
-    name = metric_named(asked).name if asked else leading(there)
+    name = metric_named(asked).name if asked else leading(metrics)
     rows = _ranked_rows(report.table, name, direction, encoder)
-    if direction and rows.empty and name in there:
+    if direction and rows.empty and name in metrics:
         return replace(report, refused=(*report.refused, f"Not ranked: {name} has no direction {direction} here."))
     if len(rows) < 2:
         return report
     direction = rows["direction"].iloc[0]
-    found = ranking(workspace, list(workspace.runs_of(list(rows["run_id"])).values()), name, direction)
-    if len(found.letters) < 2:
+    ranked = ranking(workspace, list(workspace.runs_of(list(rows["run_id"])).values()), name, direction)
+    if len(ranked.letters) < 2:
         return report
-    return replace(report, ranking=found, ranked_by=(name, direction), ranked_runs=tuple(rows["run_id"]))
+    return replace(report, ranking=ranked, ranked_by=(name, direction), ranked_runs=tuple(rows["run_id"]))
 
 
 def _sentence(
     workspace: Workspace, frame: pd.DataFrame, table: pd.DataFrame, kept: ResolvedInputs, encoder: str
 ) -> tuple[str, str]:
     """The captioner that answers first by this encoder (present/headline.py) and its answer; else its first number."""
-    found = headline(workspace, kept.collection, frame[frame["encoder"] == encoder])
-    if found:
-        return found.captioner, f"{found.text}{_by_others(frame, found.captioner, encoder)}"
+    answer = headline(workspace, kept.collection, frame[frame["encoder"] == encoder])
+    if answer:
+        return answer.captioner, f"{answer.text}{_by_others(frame, answer.captioner, encoder)}"
     row = table[table["metric"] == leading(list(dict.fromkeys(table["metric"])))].iloc[0]
-    alike = (table["model"] == row["model"]) & (table["direction"] == row["direction"])
-    added = table[alike & (table["metric"] == f"{row['metric']}_added")]
+    same = (table["model"] == row["model"]) & (table["direction"] == row["direction"])
+    added = table[same & (table["metric"] == f"{row['metric']}_added")]
     beyond = f"; beyond a constant attacker {interval(added.iloc[0])}" if len(added) else ""
     return row["model"], f"{_value(row.to_dict())}{beyond}."
 
@@ -603,7 +603,7 @@ def leading(names: Sequence[str]) -> str:
     return next((name for name in names if METRICS[name].gap_of == first), first)
 
 
-def words_of(workspace: Workspace, kept: ResolvedInputs, asked: Asked, compute: Compute) -> pd.DataFrame:
+def words_of(workspace: Workspace, kept: ResolvedInputs, asked: ScoreRequest, compute: Compute) -> pd.DataFrame:
     """What each word of the captions adds, by an attacker that did not train on their images."""
     request = replace(asked.of(kept, words=True), references="")
     specs = [spec for spec in plan(workspace, request) if spec.measure == PER_CAPTION]
@@ -619,18 +619,18 @@ def _words(workspace: Workspace, run: RunRow) -> pd.DataFrame:
     table = table[~table["word"].str.startswith("<")]
     means = table.filter(regex=r"^mean\d+$").to_numpy()
     pushes = pd.DataFrame(means if means.shape[1] > 1 else [(-mean, mean) for mean in means[:, 0]])
-    found = pd.DataFrame(
+    words = pd.DataFrame(
         {
             "model": run.spec.model,
             "word": table["word"].to_numpy(),
-            "toward": [values[place] for place in pushes.to_numpy().argmax(axis=1)],
+            "toward": [values[code] for code in pushes.to_numpy().argmax(axis=1)],
             "mean": pushes.max(axis=1).to_numpy(),
             "count": table["count"].to_numpy(),
-            **{f"share of {value}": table[f"share{place}"].to_numpy() for place, value in enumerate(values)},
+            **{f"share of {value}": table[f"share{code}"].to_numpy() for code, value in enumerate(values)},
         }
     )
-    order = np.lexsort((-found["mean"], found["count"] < FEW))
-    return found.iloc[order].reset_index(drop=True)
+    order = np.lexsort((-words["mean"], words["count"] < FEW))
+    return words.iloc[order].reset_index(drop=True)
 
 
 # where it is measured
@@ -660,17 +660,17 @@ def run_on_workers(workspace: Workspace, specs: Sequence[RunSpec], collection: s
 
 
 def _reported(
-    given: Inputs, asked: Asked, collection: str, folder: str | os.PathLike | None, compute: Compute, words: bool
+    given: Inputs, asked: ScoreRequest, collection: str, folder: str | os.PathLike | None, compute: Compute, words: bool
 ) -> Report:
     asked.check()
     opened: AbstractContextManager[Workspace] = nullcontext(Workspace(folder)) if folder else temporary_workspace()
     with opened as workspace:
-        said: list[str] = []
-        kept = resolve(workspace, collection, given, said.append)
+        lines: list[str] = []
+        kept = resolve(workspace, collection, given, lines.append)
         report = measured(workspace, kept, asked, compute)
         if report.table.empty:
             raise nothing_measured(report)
-        report = replace(report, notes=(*said, *report.notes))
+        report = replace(report, notes=(*lines, *report.notes))
         later = partial(words_of, kept=kept, asked=asked, compute=compute)
         if words:
             return replace(report, compute_words=partial(pd.DataFrame, later(workspace)))
@@ -682,8 +682,8 @@ def _reported(
 
 def nothing_measured(report: Report) -> CapbiasError:
     """The error for a report without any number."""
-    said = " ".join(report.failed)
-    others = {name: reason for name, reason in report.left_out.items() if reason not in said}
+    failed = " ".join(report.failed)
+    others = {name: reason for name, reason in report.left_out.items() if reason not in failed}
     return CapbiasError(
         " ".join(report.failed) or "No metric that was asked for can be measured from these inputs.",
         " ".join(f"{line.rstrip('.')}." for line in left_out_lines(others)),

@@ -9,10 +9,16 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 FILE = Path(__file__).with_suffix(".txt")
 WRITE = "CAPBIAS_WRITE_SENTENCES"
+_places: Counter[str] = Counter()
 HEAD = re.compile(r"^== (.+)$", re.MULTILINE)
 
 
@@ -36,6 +42,16 @@ def check(name: str, text: str, numbers: bool = True) -> None:
         known[name] = text
         FILE.write_text("".join(f"== {key}\n{known[key]}\n" for key in sorted(known)), encoding="utf-8")
     assert known.get(name) == text, f"{name} reads differently; `python -m tests.sentences` writes {FILE.name} anew"
+
+
+@contextmanager
+def raises(kind: type[Exception]) -> Iterator[None]:
+    """Fails unless the body raises this error, with the sentence that the file has for this place of this test."""
+    with pytest.raises(kind) as raised:
+        yield
+    test = os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0].rpartition("/")[2]
+    _places[test] += 1
+    check(f"{test}, error {_places[test]}", str(raised.value))
 
 
 if __name__ == "__main__":

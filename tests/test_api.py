@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.prepare import tokenize
 from capbias_core.types import RESULT_COLUMNS
 from capbias_core.workspace.store import Workspace
+from tests import sentences
 
 ROOT = Path(__file__).resolve().parents[1]
 # METRICS.md, 2: exact on the 10,780 images with a gender label.
@@ -65,21 +64,12 @@ def test_lic_m_of_sat_is_what_it_was(sat):
     assert float(found) == found.value and str(found) == "LIC_M of sat: 43.2 [41.0, 45.4]"
 
 
-@pytest.mark.long
 def test_a_report_says_it_in_words_and_what_is_missing(sat):
-    said = str(sat)
-    assert "guesses the labelled gender right for 64 of 100 captions (SC 63.8 [" in said and "], LIC_M 43.2)" in said
-    assert "LIC, LIC_by_H, LIC_by_M, LIC_D, LIC_HM, LIC_MH left out: human captions are needed (references=)" in said
-    assert "43.2 ±1.7 [41.0, 45.4]" in said and "2.06" in said
-    lacking = ("LIC", "LIC_by_H", "LIC_by_M", "LIC_D", "LIC_HM", "LIC_MH")
-    assert sat.left_out == dict.fromkeys(lacking, "human captions are needed (references=)")
-    with pytest.raises(CapbiasError, match="LIC.*references="):
+    sentences.check("report of sat", str(sat))
+    assert tuple(sat.table.columns) == RESULT_COLUMNS and sat.table["metric"].tolist() == ["LIC_M", "ratio"]
+    assert list(sat.left_out) == ["LIC", "LIC_by_H", "LIC_by_M", "LIC_D", "LIC_HM", "LIC_MH"]
+    with sentences.raises(CapbiasError):
         sat["LIC"]
-
-
-def test_the_table_has_the_columns_of_the_results_table(sat):
-    assert tuple(sat.table.columns) == RESULT_COLUMNS
-    assert sat.table["metric"].tolist() == ["LIC_M", "ratio"]
 
 
 @pytest.mark.long
@@ -163,30 +153,29 @@ KNOWN = {"labels": TABLE, "attribute": "gender", "seeds": 2}
 def as_kind(rows: list[dict], kind: str, folder: Path):
     """The same rows as every kind of source."""
     frame = pd.DataFrame(rows)
-    if kind == "list of dicts":
-        return rows
-    if kind == "DataFrame":
-        return frame
     if kind == "DataFrame with an index":
         return frame.set_index("image_id")
     if kind == "rows of numpy":
         return [{name: np.int64(own) if name == "image_id" else own for name, own in row.items()} for row in rows]
     path = folder / f"rows.{kind.lower()}"
-    write = {"CSV": frame.to_csv, "parquet": frame.to_parquet, "json": None, "jsonl": None}[kind]
-    if write:
-        write(path, index=False)
+    if kind == "jsonl":
+        path.write_text("\n".join(map(json.dumps, rows)))
     else:
-        path.write_text(json.dumps(rows) if kind == "json" else "\n".join(map(json.dumps, rows)))
+        {"CSV": frame.to_csv, "parquet": frame.to_parquet}[kind](path, index=False)
     return str(path) if kind == "CSV" else path
 
 
-KINDS = ("list of dicts", "DataFrame", "DataFrame with an index", "rows of numpy", "CSV", "parquet", "json", "jsonl")
+KINDS = ("DataFrame with an index", "rows of numpy", "CSV", "parquet", "jsonl")
 
 
 @pytest.fixture(scope="module")
 def expected() -> dict[str, float]:
     report = capbias.score(CAPTIONS, references=HUMAN, metrics=["lic", "ratio"], **KNOWN)
-    return dict(zip(report.table["metric"], report.table["value"], strict=True))
+    values = dict(zip(report.table["metric"], report.table["value"], strict=True))
+    assert values["LIC"] == pytest.approx(values["LIC_M"] - values["LIC_D"]) and values["LIC"] > 0
+    coco = {"images": [{"id": 1}], "annotations": [{"id": place, **row} for place, row in enumerate(HUMAN)]}
+    assert capbias.score(CAPTIONS, references=coco, metrics=["lic"], **KNOWN)["LIC_D"].value == values["LIC_D"]
+    return values
 
 
 @pytest.mark.long
@@ -203,13 +192,6 @@ def test_the_same_rows_give_the_same_numbers_whatever_holds_them(kind, tmp_path,
         seeds=2,
     )
     assert dict(zip(report.table["metric"], report.table["value"], strict=True)) == expected
-
-
-@pytest.mark.long
-def test_coco_captions_as_they_are_parsed(expected):
-    coco = {"images": [{"id": 1}], "annotations": [{"id": place, **row} for place, row in enumerate(HUMAN)]}
-    report = capbias.score(CAPTIONS, references=coco, metrics=["lic"], **KNOWN)
-    assert report["LIC_D"].value == expected["LIC_D"]
 
 
 def test_a_file_with_human_captions_beside_is_enough(formats):
@@ -247,30 +229,14 @@ def test_ratio_by_hand():
     assert report["error"].n == 120 and report["ratio"].seeds == 0 and report["ratio"].spread is None
 
 
-def test_lic_is_the_difference_of_its_parts(expected):
-    assert expected["LIC"] == pytest.approx(expected["LIC_M"] - expected["LIC_D"]) and expected["LIC"] > 0
-
-
-@pytest.mark.long
-def test_the_package_has_the_public_names_and_loads_late():
-    code = (
-        "import sys, capbias_core as capbias\n"
-        "assert 'pandas' not in sys.modules\n"
-        "assert {'score', 'compare', 'metrics'} <= set(dir(capbias))\n"
-        "assert callable(capbias.score) and 'torch' not in sys.modules and 'distributed' not in sys.modules\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
 def test_several_captioners_and_the_keys_of_a_report():
     report = capbias.score({"plain": records(5), "strong": CAPTIONS}, metrics=["sc", "ratio"], **KNOWN)
     assert report["SC", "strong"].value == report["strong"]["SC"].value > report["SC", "plain"].value
     assert list(report.letters) and report.ranked_by[0] == "SC"
-    with pytest.raises(CapbiasError, match=r"2 values.*model.*report\['SC', 'strong'\]"):
+    with sentences.raises(CapbiasError):
         report["SC"]
     assert report["sc", "plain"].value == report["SC", "plain"].value
-    with pytest.raises(CapbiasError, match="Did you mean SC"):
+    with sentences.raises(CapbiasError):
         report["SCC"]
 
 
@@ -282,30 +248,13 @@ def test_a_value_per_group_and_object_by_hand():
     everything = report["object_gender_cooccurrence", "Female"]
     named = [row["caption"].split()[1] for row in CAPTIONS]
     assert everything.row["object"] == "" and everything.value == pytest.approx(named.count("woman") / len(named))
-    with pytest.raises(CapbiasError, match="2 values.*direction"):
+    with sentences.raises(CapbiasError):
         report["object_gender_cooccurrence"]
 
 
 def test_further_choices_are_fields_of_options():
     merged = capbias.score(CAPTIONS, metrics=["sc"], merge_masks=True, **KNOWN)
     assert "runs of masks merged" in merged["SC"].method
-    with pytest.raises(CapbiasError, match="merge_masks"):
-        capbias.score(CAPTIONS, metrics=["sc"], merge_mask=True, **KNOWN)
-
-
-def test_errors_speak_to_whoever_writes_python():
-    rows = pd.DataFrame({"image_id": [1, 2]})
-    labels = pd.DataFrame({"image_id": [1, 2], "gender": ["Female", "Male"]})
-    with pytest.raises(CapbiasError, match="Name it with labels="):
-        capbias.score(rows, labels=labels, attribute="gender")
-    with pytest.raises(capbias.CapbiasError, match="--local-dir FOLDER"):
-        capbias.score(CAPTIONS, metrics=["sc"], attacker="bert9", **KNOWN)
-
-
-def test_seeds_have_the_same_bounds_as_everywhere():
-    for seeds in (0, 51, 2.5):
-        with pytest.raises(CapbiasError, match="seeds"):
-            capbias.score(CAPTIONS, metrics=["sc"], **{**KNOWN, "seeds": seeds})
 
 
 def test_a_column_of_labels_is_an_attribute():
@@ -323,10 +272,6 @@ def test_contextual_alignment(tmp_path):
     own = {"alignment": "contextual", "vectors": tmp_path / "glove.txt", "delta": 0.9}
     report = capbias.score(CAPTIONS, references=HUMAN, metrics=["lic"], **own, **KNOWN)
     assert report["LIC"].row["alignment"] == "contextual_glove_0.9"
-    with pytest.raises(CapbiasError, match="delta=3"):
-        capbias.score(CAPTIONS, references=HUMAN, metrics=["lic"], **{**own, "delta": 3}, **KNOWN)
-    with pytest.raises(CapbiasError, match="vectors= .*alignment="):
-        capbias.score(CAPTIONS, metrics=["lic"], vectors="glove.txt", **KNOWN)
 
 
 # a workspace
@@ -351,62 +296,64 @@ def test_a_workspace_keeps_inputs_and_runs_and_repeats_none(tmp_path, monkeypatc
     names = {"captions": "mine", "workspace": folder, "collection": "my captions"}
     again = capbias.score(attribute="gender", metrics=["lic"], seeds=2, **names)
     assert again.table.equals(first.table)
-    with pytest.raises(CapbiasError, match="no captions 'others'"):
+    with sentences.raises(CapbiasError):
         capbias.score(attribute="gender", metrics=["lic"], **{**names, "captions": "others"})
 
 
 # errors
 
 
-def test_no_number_is_an_error_that_says_why():
-    with pytest.raises(CapbiasError, match=r"LIC_D left out: human captions are needed \(references=\)"):
-        capbias.score(CAPTIONS, metrics=["LIC_D"], **KNOWN)
-    with pytest.raises(CapbiasError, match="captions \\(ngram\\) failed: .*each needs 10"):
-        capbias.score(CAPTIONS[:12], metrics=["sc"], **KNOWN)
-
-
 def test_a_failed_run_leaves_the_numbers_of_the_others():
     report = capbias.score({"few": CAPTIONS[:12], "all": CAPTIONS}, metrics=["sc"], **KNOWN)
-    assert report.models == ["all"] and report.failed[0].startswith("few (ngram) failed: ")
-    assert "few (ngram) failed" in str(report)
+    assert report.models == ["all"] and len(report.failed) == 1 and report.failed[0] in str(report)
 
 
-# What the message names.
+OTHER_IMAGES = [{"image_id": 5000 + n, "gender": own} for n, own in enumerate(LABELS)]
 BAD = {
-    "a URL": ({"captions": "https://example.org/sat.json"}, "https://example.org/sat.json is a URL"),
-    "a missing file": ({"captions": "nowhere.json"}, "nowhere.json"),
-    "no captions": ({"captions": []}, "captions"),
-    "an empty table": ({"captions": pd.DataFrame({"image_id": [], "caption": []})}, "captions"),
-    "captions of another type": ({"captions": 7}, "captions"),
-    "two files of one name": ({"captions": ["a/nic.json", "b/nic.json"]}, "nic"),
-    "no labels": ({"labels": None}, "labels"),
-    "no attribute": ({"attribute": ""}, "attribute"),
-    "an unknown attribute": ({"attribute": "gendre"}, "'gendre'. Did you mean gender"),
-    "an unknown metric": ({"metrics": "bleu"}, "metric 'bleu'. Did you mean bleu4"),
-    "a number as metrics": ({"metrics": 7}, "7"),
-    "a number among metrics": ({"metrics": ["ratio", 7]}, "7"),
-    "an unknown attacker": ({"metrics": "sc", "attacker": "gpt"}, "ttacker 'gpt'"),
-    "labels of other images": (
-        {"labels": [{"image_id": 5000 + n, "gender": own} for n, own in enumerate(LABELS)]},
-        "5000",
-    ),
-    "swapped captions and labels": ({"captions": TABLE, "labels": CAPTIONS}, "swapped"),
-    "captions as labels": ({"labels": CAPTIONS}, "the labels holds captions"),
-    "labels as references": ({"references": TABLE}, "the references holds labels"),
-    "a mapping to no value": ({"mapping": {"Female": "Women"}}, "'Women'"),
-    "a mapping of no label": ({"mapping": {"F": "Female"}}, "'F'"),
+    "a URL": {"captions": "https://example.org/sat.json"},
+    "a missing file": {"captions": "nowhere.csv"},
+    "no captions": {"captions": []},
+    "an empty table": {"captions": pd.DataFrame({"image_id": [], "caption": []})},
+    "a table without captions": {"captions": pd.DataFrame({"image_id": [1, 2]})},
+    "captions of another type": {"captions": 7},
+    "two files of one name": {"captions": ["a/nic.json", "b/nic.json"]},
+    "no labels": {"labels": None},
+    "no attribute": {"attribute": ""},
+    "an unknown attribute": {"attribute": "gendre"},
+    "an unknown metric": {"metrics": "bleu"},
+    "a number as metrics": {"metrics": 7},
+    "a number among metrics": {"metrics": ["ratio", 7]},
+    "an unknown attacker": {"metrics": "sc", "attacker": "gpt"},
+    "labels of other images": {"labels": OTHER_IMAGES},
+    "swapped captions and labels": {"captions": TABLE, "labels": CAPTIONS},
+    "captions as labels": {"labels": CAPTIONS},
+    "labels as references": {"references": TABLE},
+    "a mapping to no value": {"mapping": {"Female": "Women"}},
+    "a mapping of no label": {"mapping": {"F": "Female"}},
+    "no seed": {"seeds": 0},
+    "half a seed": {"seeds": 2.5},
+    "no references": {"metrics": ["LIC_D"]},
+    "an unknown option": {"metrics": ["sc"], "merge_mask": True},
+    "a distance": {"metrics": ["lic"], "references": HUMAN, "alignment": "contextual", "vectors": "v.txt", "delta": 3},
+    "vectors without alignment": {"metrics": ["LIC_M"], "vectors": "glove.txt"},
+    "ranked by an unknown metric": {"rank_by": "ratios"},
+    "ranked by what was not asked for": {"rank_by": "LIC_M"},
+    "ranked by what is no mean": {"metrics": ["vocabulary"], "rank_by": "vocabulary"},
+    "ranked in no direction": {"rank_by": ("ratio", "up")},
+    "a rule for rows": {"several": "all"},
 }
 
 
-@pytest.mark.parametrize(("changed", "message"), BAD.values(), ids=BAD)
-def test_an_error_names_what_is_wrong(changed, message, tmp_path):
+@pytest.mark.parametrize("name", BAD)
+def test_an_error_names_what_is_wrong(name, tmp_path):
     home = tmp_path / "home"
     with pytest.raises(CapbiasError) as raised:
-        capbias.score(**{"captions": CAPTIONS, "metrics": ["ratio"], "workspace": home, **KNOWN, **changed})
-    assert message in str(raised.value)
+        capbias.score(**{"captions": CAPTIONS, "metrics": ["ratio"], "workspace": home, **KNOWN, **BAD[name]})
+    arguments = f" ({', '.join(raised.value.arguments)})" if raised.value.arguments else ""
+    sentences.check(f"score in Python: {name}", f"{raised.value}{arguments}")
     said = re.sub("`[^`]*`", "", str(raised.value))  # a command in backticks has flags
     assert "--" not in said, "arguments, not flags"
-    if "attacker" not in changed:
+    if "attacker" not in BAD[name] and name != "no references":
         assert not home.exists() or not Workspace(home).items()
 
 
@@ -419,8 +366,6 @@ def test_images_with_several_label_rows_follow_the_rule_that_was_asked_for():
         report = capbias.score(CAPTIONS, [*twice, *TABLE], "gender", metrics=["error"], several=rule)
         counts[rule] = report["error"].n
     assert counts[""] == counts["both"] == counts["first"] - len(twice)
-    with pytest.raises(CapbiasError, match="'all'"):
-        capbias.score(CAPTIONS, TABLE, "gender", metrics=["error"], several="all")
 
 
 def test_labels_are_mapped_as_the_user_says():
@@ -432,33 +377,8 @@ def test_labels_are_mapped_as_the_user_says():
         report = capbias.score(CAPTIONS, coded, "gender", metrics=["error"], mapping=mapping)
         errors[way] = report["error"].value
     assert errors == {("Female", "Male"): 0.0, ("Male", "Female"): 100.0}
-    with pytest.raises(CapbiasError, match="gender.*0.*1"):
+    with sentences.raises(CapbiasError):
         capbias.score(CAPTIONS, coded, "gender", references=HUMAN, metrics=["error"])
-
-
-def test_files_are_named_after_their_captioner(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("out").mkdir()
-    for name in ("nic.json", "out/sat.json"):
-        Path(name).write_text(json.dumps(CAPTIONS))
-    assert capbias.score(["nic.json", Path("out/sat.json")], metrics=["ratio"], **KNOWN).models == ["nic", "sat"]
-    assert capbias.score("out/sat.json", metrics=["ratio"], **KNOWN).models == ["sat"]
-    assert capbias.score(CAPTIONS, metrics=["ratio"], **KNOWN).models == ["captions"]
-
-
-@pytest.mark.parametrize(
-    ("rank_by", "message"),
-    [
-        ("ratios", "Did you mean ratio?"),
-        ("LIC_M", "LIC_M"),
-        ("vocabulary", "vocabulary"),
-        (("ratio", "up"), "'up'"),
-        (5, "5"),
-    ],
-)
-def test_what_captioners_cannot_be_ranked_by_is_said(rank_by, message):
-    with pytest.raises(CapbiasError, match=re.escape(message)):
-        capbias.score(CAPTIONS, metrics=["ratio", "vocabulary"], rank_by=rank_by, **KNOWN)
 
 
 def test_case_changes_nothing_in_the_names_of_metrics():
@@ -473,14 +393,8 @@ def test_a_group_is_compared_by_its_first_metric():
     turned = [row["caption"] for row in CAPTIONS[::-1]]
     two = {"one": CAPTIONS, "two": [row | {"caption": own} for row, own in zip(CAPTIONS, turned, strict=True)]}
     assert capbias.compare(two, metric="error", **KNOWN).metric == "error"
-    with pytest.raises(CapbiasError, match="A->T"):
+    with sentences.raises(CapbiasError):
         capbias.compare(two, metric="error", direction="A->T", **KNOWN)
-
-
-@pytest.mark.long
-def test_one_captioner_is_not_compared():
-    with pytest.raises(CapbiasError, match="LIC"):
-        capbias.compare({"one": CAPTIONS}, references=HUMAN, **KNOWN)
 
 
 # where it runs

@@ -50,12 +50,6 @@ def test_bias_grows_while_the_demo_captioner_trains(capsys):
     assert table["LIC"].iloc[1] == whole["LIC"].value, "after training it is the amplifier"
 
 
-def test_an_epoch_may_be_left_out():
-    module = example("score_after_training.py")
-    bias = module.BiasCallback(lambda: [], every=2)
-    assert bias.on_epoch_end(1) == {} and bias.table.empty
-
-
 @pytest.mark.long
 def test_the_trainer_of_hugging_face_logs_the_scores():
     transformers = pytest.importorskip("transformers")
@@ -88,19 +82,6 @@ def test_five_captioners_and_their_figure(tmp_path, capsys, monkeypatch):
     assert (drawn.x + drawn.error_x.array).tolist() == pytest.approx(found.table["high"].tolist())
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     assert module.write(module.figure(found), tmp_path / "other.png") == tmp_path / "other.html"
-
-
-@pytest.mark.slow
-def test_captioners_of_a_paper_on_the_real_captions(coco_bias, tmp_path):
-    pytest.importorskip("plotly")
-    names = ("nic", "sat", "fc", "att2in", "oscar")
-    files = [str(coco_bias / "results" / f"{name}.json") for name in names]
-    given = ["--labels", str(coco_bias / "annotations" / "attributes.csv"), "--seeds", "2"]
-    given += ["--references", str(coco_bias / "annotations" / "captions_subset.json")]
-    found = example("compare_captioners.py").main(["--captions", *files, *given, "--output", str(tmp_path / "f.html")])
-    assert set(found.table["captioner"]) == set(names)
-    assert len(found.pairs) == 10
-    assert (found.table["value"] > 0).all() and (tmp_path / "f.html").is_file()
 
 
 # a task of lmms-eval
@@ -149,9 +130,3 @@ def test_aggregation_gives_what_capbias_gives_of_the_same_answers(monkeypatch):
     )
     assert module.lic(rows, None) == expected["LIC"].value
     assert module.lic_m(rows) == expected["LIC_M"].value and module.error(rows) == expected["error"].value
-
-
-def test_lmms_eval_finds_the_task():
-    tasks = pytest.importorskip("lmms_eval.tasks", reason="lmms-eval is not installed")
-    manager = tasks.TaskManager(include_path=str(EXAMPLES / "lmms_eval"))
-    assert "capbias_gender" in manager.all_tasks

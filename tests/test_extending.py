@@ -323,19 +323,3 @@ page.selectbox(key="bars_metric").select("ratio").run()
 assert not page.exception, page.exception
 print(page.title[0].value, len(page.get("plotly_chart")), len(page.dataframe))
 """
-
-
-@pytest.mark.slow
-def test_the_quick_tests_pass_with_all_of_the_guide_but_the_one_that_is_told(tmp_path):
-    """What `When it works` asks for, in a checkout with every example."""
-    house = House(tmp_path / "house", tmp_path / "home")
-    copy_checkout(house.folder)
-    for own in sections().values():
-        house.write(own)
-    (house.folder / ".venv").symlink_to(Path(sys.prefix))
-    house.python("-m", "scripts.make_docs")
-    house.python("-m", "ruff", "check", "-q")
-    house.python("-m", "ruff", "format", "-q")
-    house.python("-m", "basedpyright", "--threads", "1")
-    told = "tests/load/test_formats.py::test_every_reader_is_in_the_table"
-    house.python("-m", "pytest", "-m", "not slow and not long and not browser and not torch", "--deselect", told)

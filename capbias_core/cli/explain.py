@@ -11,7 +11,7 @@ from capbias_core.analysis.caption_filters import written_captions
 from capbias_core.analysis.edits import edit_effect, scored_image, scored_text, strongest_words
 from capbias_core.analysis.encoder_view import encoder_view, plan_encoder_view
 from capbias_core.analysis.read import caption_scores, stored_attackers, words_table
-from capbias_core.api import Asked
+from capbias_core.api import ScoreRequest
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.what_if import apply_edit, parse_edit
 from capbias_core.cli.flags import ANSWER, UNTRAINED, WHAT, Flags, Positive, Training, command, flag, given
@@ -84,7 +84,7 @@ def explain(
                 f"explain takes one captioner, and here are {len(resolved.captions)}.", "Name one with --captions."
             )
         choices = {name: value for name, value in chosen.items() if name != "attacker"}
-        asked = Asked(("error",), (attacker,), 1, choices=choices).of(resolved, words=True)
+        asked = ScoreRequest(("error",), (attacker,), 1, choices=choices).of(resolved, words=True)
         spec = next(spec for spec in plan(workspace, asked) if spec.measure == PER_CAPTION)
         image = None if question.image is None else _image(question.image, workspace, spec)
         _check_words(dict.fromkeys(word for word, _ in edits), workspace, spec)

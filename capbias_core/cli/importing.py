@@ -181,7 +181,7 @@ def _import(workspace: Workspace, paths: Sequence[Path], flags: ImportFlags, col
 def _holds_photographs(path: Path) -> bool:
     """Whether a folder holds photographs and nothing else; hidden files do not count."""
     pictures = picture_files(path)
-    return bool(pictures) and all(own in pictures for own in path.iterdir() if not own.name.startswith("."))
+    return bool(pictures) and all(file in pictures for file in path.iterdir() if not file.name.startswith("."))
 
 
 def _check_flags(flags: ImportFlags, kinds: set[str]) -> None:

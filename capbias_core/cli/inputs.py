@@ -29,7 +29,7 @@ from capbias_core.workspace.inputs import (
 )
 from capbias_core.workspace.inputs import workspace_at as opened
 from capbias_core.workspace.labels import mapping_overrides
-from capbias_core.workspace.store import RunRow, Workspace, default_folder
+from capbias_core.workspace.store import Workspace, default_folder
 
 FILES = "files"  # the collection of files that are read into a temporary workspace
 SETS_FLAG = flag(f"several captions of an image (default: {SAMPLES})", "|".join(SETS), INPUTS)
@@ -142,26 +142,3 @@ def known_collection(workspace: Workspace, name: str) -> str:
     if name not in workspace.collections():
         raise unknown_name("collection", name, workspace.collections())
     return name
-
-
-def chosen_runs(workspace: Workspace, ids: Sequence[str], every: bool, candidates: Sequence[RunRow]) -> list[RunRow]:
-    """The runs named by the beginning of their ids, or all candidates with `--all`.
-
-    Raises CapbiasError for neither or both, and for an id that no run or more than one begins with.
-    """
-    if bool(ids) == every:
-        raise CapbiasError("Name runs by their ids, or all with --all.", "`capbias run status` lists them.")
-    if every:
-        return list(candidates)
-    chosen: dict[str, RunRow] = {}
-    for name in ids:
-        matches = [run for run in workspace.runs() if name and run.run_id.startswith(name)]
-        if not matches:
-            raise unknown_name("run", name, [run.run_id for run in candidates])
-        if len(matches) > 1:
-            ids_of = ", ".join(run.run_id for run in matches[:3])
-            raise CapbiasError(
-                f"{len(matches)} runs have an id that begins with {name!r}.", f"Write more of it: {ids_of}."
-            )
-        chosen[matches[0].run_id] = matches[0]
-    return list(chosen.values())

@@ -16,7 +16,7 @@ from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, show, show_table, write_table
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import expand_metrics
-from capbias_core.present.sentence import run_text
+from capbias_core.present.sentence import number, run_text
 from capbias_core.present.table import scores_table, to_csv
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo
@@ -86,7 +86,9 @@ def run(
 @command("status", "  capbias run status\n  capbias run status --status running queued --json", app).default
 def status(
     *,
-    status: Annotated[list[str] | None, flag(f"only these: {', '.join(STATUSES)} (default: all)", "STATUS")] = None,
+    status: Annotated[
+        list[str] | None, flag(f"only these: {', '.join(STATUSES)} (default: all)", "STATUS", INPUTS)
+    ] = None,
     json_: JsonFlag = False,
     workspace: WorkspaceFlag = None,
 ) -> int:
@@ -240,6 +242,8 @@ def load_demo(
         frame = store.results([row.run_id for row in rows])
     table = scores_table(frame, metrics=["LIC"])
     truth = json.loads((DEMO_FOLDER / "truth.json").read_text(encoding="utf-8"))["truth"]
-    table["true LIC"] = [f"{truth[name]['LIC']:.2f}" for name in table["captioner"]]
+    table["true LIC"] = [number(truth[name]["LIC"], 2) for name in table["captioner"]]
     show_table(table)
+    say("Next: capbias explain --collection demo --captions amplifier --attribute gender")
+    say("In the browser: capbias app")
     return code

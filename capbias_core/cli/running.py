@@ -54,8 +54,8 @@ def run_all(
         if stopped is None or not isinstance(error, KeyboardInterrupt):
             raise
         stopped(error)
-        found = engine.workspace.runs_of([spec.run_id for spec in specs])
-        return [found[spec.run_id] for spec in specs if spec.run_id in found]
+        known = engine.workspace.runs_of([spec.run_id for spec in specs])
+        return [known[spec.run_id] for spec in specs if spec.run_id in known]
     finally:
         engine.close()
 

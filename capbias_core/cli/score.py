@@ -13,7 +13,7 @@ from typing import Annotated
 import pandas as pd
 from cyclopts import Group
 
-from capbias_core.api import DEFAULT_METRICS, Asked, Report, measured
+from capbias_core.api import DEFAULT_METRICS, Report, ScoreRequest, measured
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER
 from capbias_core.cli.flags import ANSWER, HUMAN, INPUTS, WHAT, Flags, command, flag, given, measure_choices
 from capbias_core.cli.flags import ATTACKERS as ATTACKER_FLAGS
@@ -142,7 +142,7 @@ def score(
 ) -> int:
     """Score captions: LIC, leakage, ratio, error and more, with intervals."""
     chosen = given(choices)
-    asked = Asked(
+    asked = ScoreRequest(
         metrics=tuple(metric or ()),
         attackers=tuple(attacker or ()),
         seeds=chosen.pop("seeds", None),

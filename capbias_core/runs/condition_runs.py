@@ -102,7 +102,7 @@ def masked_sets(sets: dict[str, Item]) -> list[str]:
     return [item.hash for condition, item in sets.items() if condition != ORIGINAL]
 
 
-def on_shared_images(workspace: Workspace, spec: RunSpec, other: str, alike: Iterable[str] = ()) -> RunSpec:
+def on_shared_images(workspace: Workspace, spec: RunSpec, other: str, others: Iterable[str] = ()) -> RunSpec:
     """The run on the images that another set has too; the run itself where that is all, or nothing is trained.
 
     other: content hash of a caption set. alike: hashes of further sets; of those with the same images as `other` always
@@ -111,7 +111,7 @@ def on_shared_images(workspace: Workspace, spec: RunSpec, other: str, alike: Ite
     if not MEASURES[spec.measure].seeded or not _has_more(workspace, spec, other):
         return spec
     images = _images(workspace, other)
-    first = min(digest for digest in (other, *alike) if _images(workspace, digest) == images)
+    first = min(digest for digest in (other, *others) if _images(workspace, digest) == images)
     return replace(spec, shared_with=first)
 
 

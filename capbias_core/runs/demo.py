@@ -53,8 +53,8 @@ def add_finished(workspace: Workspace, path: Path = SCORED) -> list[str]:
             kept = json.loads(archive.read(name))
             spec, folder = RunSpec.from_dict(kept["spec"]), name.removesuffix(".json")
             if spec.run_id == folder and is_current(spec) and spec.inputs() <= held:
-                members = [own for own in archive.namelist() if own.startswith(f"{folder}/")]
-                arrays = {own.removeprefix(f"{folder}/"): archive.read(own) for own in members}
+                members = [member for member in archive.namelist() if member.startswith(f"{folder}/")]
+                arrays = {member.removeprefix(f"{folder}/"): archive.read(member) for member in members}
                 results = [Result(**row) for row in kept["results"]]
                 workspace.add_finished(spec, DEMO, arrays, kept["notes"], results)
                 added.append(spec.run_id)

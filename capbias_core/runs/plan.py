@@ -30,10 +30,10 @@ PER_CAPTION = "caption_scores"
 
 
 class Lack(NamedTuple):
-    """What an input would have to be for a metric. flag: how a terminal is told it, '' if that is not a flag."""
+    """What an input would have to be for a metric. arguments: of `capbias.score` that give it."""
 
     text: str
-    flag: str = ""
+    arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class Request:
     @property
     def choices(self) -> dict:
         """Every choice by the name of its field."""
-        own = {"attacker": self.attacker, "merge_masks": self.merge_masks}
-        return own | ({} if self.seeds is None else {"seeds": self.seeds}) | self.options
+        named = {"attacker": self.attacker, "merge_masks": self.merge_masks}
+        return named | ({} if self.seeds is None else {"seeds": self.seeds}) | self.options
 
 
 def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
@@ -90,28 +90,28 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     of_captions = _options(workspace, request, scores, attribute) if request.words else None
     specs: list[RunSpec] = []
     for item in items:
-        own = {**common, "model": item.name, "captions": item.hash}
+        of_set = {**common, "model": item.name, "captions": item.hash}
         part = coverage.get(item.name)
         against = {"references": references.hash, "coverage": part} if references and part is not None else {}
         for name, options in chosen.items():
             measure = MEASURES[name]
             if against or not measure.compares:
                 options = _of_set(workspace, request, measure, options, item)
-                found = {"objects": objects} if measure.needs.objects else {}
-                specs += _runs(measure, options, own | found, against)
+                reads = {"objects": objects} if measure.needs.objects else {}
+                specs += _runs(measure, options, of_set | reads, against)
         if of_captions:
-            specs.append(spec_of(scores, of_captions, own))
+            specs.append(spec_of(scores, of_captions, of_set))
     if of_captions and references:
         human = {**common, "model": references.name, "captions": references.hash}
         specs.append(spec_of(scores, of_captions, human))
     return _where_finished(workspace, specs)
 
 
-def spec_of(measure: Measure, options: Options, own: dict) -> RunSpec:
-    """A run of a measure. own: the other fields of RunSpec."""
-    changed = {"alignment": None} if measure.aligned and not own.get("references") else {}  # nothing to align
+def spec_of(measure: Measure, options: Options, further: dict) -> RunSpec:
+    """A run of a measure. further: the other fields of RunSpec."""
+    changed = {"alignment": None} if measure.aligned and not further.get("references") else {}  # nothing to align
     chosen = options.effective().with_(**changed).to_dict()
-    return RunSpec(measure.name, measure.version_with(chosen.get("attacker", "")), options=chosen, **own)
+    return RunSpec(measure.name, measure.version_with(chosen.get("attacker", "")), options=chosen, **further)
 
 
 def _where_finished(workspace: Workspace, specs: list[RunSpec]) -> list[RunSpec]:
@@ -121,18 +121,18 @@ def _where_finished(workspace: Workspace, specs: list[RunSpec]) -> list[RunSpec]
         for spec in specs
         if _device_is_open(spec)
     }
-    known = workspace.runs_of([*named, *(own.run_id for others in named.values() for own in others)])
+    known = workspace.runs_of([*named, *(run.run_id for others in named.values() for run in others)])
 
     def finished(spec: RunSpec) -> bool:
         return spec.run_id in known and known[spec.run_id].status == "finished"
 
-    return [next((own for own in (spec, *named.get(spec.run_id, ())) if finished(own)), spec) for spec in specs]
+    return [next((run for run in (spec, *named.get(spec.run_id, ())) if finished(run)), spec) for spec in specs]
 
 
 def _device_is_open(spec: RunSpec) -> bool:
     """Whether a run computes with networks, on whatever device there is."""
-    said = spec.options.keys() & {"device", "deterministic"}
-    return issubclass(MEASURES[spec.measure].options, OnDevice) and needs_workers(spec) and not said
+    named = spec.options.keys() & {"device", "deterministic"}
+    return issubclass(MEASURES[spec.measure].options, OnDevice) and needs_workers(spec) and not named
 
 
 def useful(specs: Sequence[RunSpec], request: Request) -> tuple[list[RunSpec], dict[Lack, list[str]]]:
@@ -149,27 +149,31 @@ def useful(specs: Sequence[RunSpec], request: Request) -> tuple[list[RunSpec], d
         for reason in _why_not(name, able, giving, request):
             reasons.setdefault(reason, []).append(name)
     if not kept:
-        raise CapbiasError("None of the metrics can be measured.", f"{'. '.join(left_out(reasons))}.")
+        arguments = dict.fromkeys(name for lack in reasons for name in lack.arguments)
+        raise CapbiasError(
+            "None of the metrics can be measured.", f"{'. '.join(left_out(reasons, False))}.", *arguments
+        )
     return [spec for spec in specs if spec.run_id in kept or spec.measure == PER_CAPTION], reasons
 
 
 def left_out(reasons: dict[Lack, list[str]], flags: bool = True) -> list[str]:
     """A line for each reason: `LIC, LIC_D left out: human captions are needed (--references)`. flags: name flags."""
-    return [
-        f"{', '.join(names)} left out: {lack.text}" + (f" ({lack.flag})" if flags and lack.flag else "")
-        for lack, names in reasons.items()
-    ]
+    lines = []
+    for lack, names in reasons.items():
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in lack.arguments if flags)
+        lines.append(f"{', '.join(names)} left out: {lack.text}" + (f" ({named})" if named else ""))
+    return lines
 
 
 def _why_not(name: str, able: list[RunSpec], giving: list[RunSpec], request: Request) -> Iterable[Lack]:
     if needs_references(name) and not request.references:
-        return [Lack("human captions are needed", "--references")]
+        return [Lack("human captions are needed", ("references",))]
     had = {spec.model for spec in giving}
-    found = [lacks(METRICS[name], spec) for spec in able if spec.model not in had]
+    reasons = [lacks(METRICS[name], spec) for spec in able if spec.model not in had]
     planned = {spec.model for spec in able}
     if lost := [model for model in request.captions if model not in planned]:
-        found.append(Lack(f"no labelled image of {', '.join(lost)} has references"))
-    return dict.fromkeys(lack for lack in found if lack)
+        reasons.append(Lack(f"no labelled image of {', '.join(lost)} has references"))
+    return dict.fromkeys(lack for lack in reasons if lack)
 
 
 def lacks(metric: Metric, spec: RunSpec) -> Lack | None:
@@ -183,18 +187,19 @@ def lacks(metric: Metric, spec: RunSpec) -> Lack | None:
         if needs.values and len(attribute.values) != needs.values:
             return Lack(f"{attribute.name} has {len(attribute.values)} values, and {metric.name} is of {needs.values}")
         if needs.vectors and not spec.options.get("alignment"):
-            return Lack("word vectors are needed", "--alignment contextual --vectors FILE")
+            return Lack("word vectors and contextual alignment are needed", ("vectors", "alignment"))
         if needs.objects == "required" and not spec.objects:
-            return Lack("the objects of the images are not known", "--objects, or a column objects of the labels")
+            return Lack("the objects of the images are not known", ("objects",))
         if needs.model and not spec.options.get(needs.model):
-            return Lack(f"a {needs.model.replace('_', ' ')} is needed", f"--{needs.model.replace('_', '-')}")
+            return Lack(f"a {needs.model.replace('_', ' ')} is needed", (needs.model,))
         if needs.references == "required" and not spec.references:
             return Lack(f"no labelled image of {spec.model} has references")
     return None
 
 
 def _check_known(options: dict) -> None:
-    known = {own.name for measure in MEASURES.values() for own in fields(measure.options)} | {"photographs", "people"}
+    known = {option.name for measure in MEASURES.values() for option in fields(measure.options)}
+    known |= {"photographs", "people"}
     for name in options:
         if name not in known:
             raise unknown_name("option", name, sorted(known))
@@ -238,12 +243,12 @@ def _objects(workspace: Workspace, request: Request, table: Item) -> dict:
     return {"table": chosen, "column": OBJECTS} if chosen else {}
 
 
-def _runs(measure: Measure, options: Options, own: dict, against: dict) -> list[RunSpec]:
+def _runs(measure: Measure, options: Options, further: dict, against: dict) -> list[RunSpec]:
     """A measure's runs on one set: two for one with both sides where a part of the images has references, else one."""
     if measure.both_sides:
         part = against.get("coverage") == WITH_REFERENCES
-        return [spec_of(measure, options, own | given) for given in ([{}, against] if part else [against])]
-    return [spec_of(measure, options, own | (against if measure.compares else {}))]
+        return [spec_of(measure, options, further | given) for given in ([{}, against] if part else [against])]
+    return [spec_of(measure, options, further | (against if measure.compares else {}))]
 
 
 def _coverages(

@@ -117,10 +117,12 @@ def parse_plan(text: str, name: str) -> PlanFile:
     entries = _typed(data.get("attributes", {}), dict, f"{name}: attributes")
     return PlanFile(
         collection,
-        {section: {own: file for own, (file, _) in found.items()} for section, found in files.items()},
-        tuple(_request(collection, own, f"{name}: measure {place}") for place, own in enumerate(measures, start=1)),
-        {own: LabelColumn(**_checked(entry, OF_ATTRIBUTE, f"{name}: {own}")) for own, entry in entries.items()},
-        {own: said for own, (_, said) in files["captions"].items() if said is not None},
+        {section: {key: file for key, (file, _) in sources.items()} for section, sources in files.items()},
+        tuple(
+            _request(collection, given, f"{name}: measure {number}") for number, given in enumerate(measures, start=1)
+        ),
+        {key: LabelColumn(**_checked(entry, OF_ATTRIBUTE, f"{name}: {key}")) for key, entry in entries.items()},
+        {key: trained for key, (_, trained) in files["captions"].items() if trained is not None},
     )
 
 
@@ -146,32 +148,32 @@ def _checked(given: Any, known: Mapping[str, type], where: str) -> dict[str, Any
 def _files(given: Any, where: str) -> dict[str, tuple[str, bool | None]]:
     """Files by name, with what is said of a captioner's training: of a path, of a list, or of a table."""
     if isinstance(given, str | list):
-        paths = [_typed(own, str, where) for own in ([given] if isinstance(given, str) else given)]
+        paths = [_typed(source, str, where) for source in ([given] if isinstance(given, str) else given)]
         names = [checked_name(Path(path).stem) for path in paths]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise CapbiasError(f"{where} has several files called {', '.join(twice)}.", "Give each a name.")
         return {name: (path, None) for name, path in zip(names, paths, strict=True)}
-    found = {}
-    for name, own in _typed(given, dict, where).items():
-        entry = {"file": own} if isinstance(own, str) else own
+    files = {}
+    for name, source in _typed(given, dict, where).items():
+        entry = {"file": source} if isinstance(source, str) else source
         entry = _checked(entry, {"file": str, TRAINED: bool}, f"{where}: {name}")
         if "file" not in entry:
             raise CapbiasError(f"{where}: {name} has no file.", 'Write: file = "..."')
-        found[checked_name(name)] = entry["file"], entry.get(TRAINED)
-    return found
+        files[checked_name(name)] = entry["file"], entry.get(TRAINED)
+    return files
 
 
 def _request(collection: str, given: Any, where: str) -> Request:
-    own = _checked(given, OF_MEASURE, where)
-    if "attribute" not in own:
+    asked = _checked(given, OF_MEASURE, where)
+    if "attribute" not in asked:
         raise CapbiasError(f"{where} has no attribute.", 'Add one, such as attribute = "gender".')
-    lists = {name: tuple(_typed(each, str, where) for each in own.pop(name, ())) for name in ("captions", "metrics")}
-    protocol = own.pop("protocol", "")
+    lists = {name: tuple(_typed(each, str, where) for each in asked.pop(name, ())) for name in ("captions", "metrics")}
+    protocol = asked.pop("protocol", "")
     settings = protocol_settings(protocol)
-    own = {name: settings.pop(name) for name in ("attacker", "seeds") if name in settings} | own
-    own["options"] = settings | own.get("options", {})
+    asked = {name: settings.pop(name) for name in ("attacker", "seeds") if name in settings} | asked
+    asked["options"] = settings | asked.get("options", {})
     metrics = lists["metrics"] or protocol_metrics(protocol, DEFAULT_GROUPS)
-    more: dict[str, Any] = {"references": ONLY} | own
+    more: dict[str, Any] = {"references": ONLY} | asked
     return Request(collection, lists["captions"], more.pop("labels", ""), metrics=metrics, **more)
 
 
@@ -188,8 +190,8 @@ def plan_text(plan: PlanFile) -> str:
     for section, files in plan.files.items():
         lines += ["", f"[{section}]"] if files else []
         for name, file in files.items():
-            said = section == "captions" and name in plan.trained
-            lines.append(f"{_key(name)} = {_toml({'file': file, TRAINED: plan.trained[name]} if said else file)}")
+            known = section == "captions" and name in plan.trained
+            lines.append(f"{_key(name)} = {_toml({'file': file, TRAINED: plan.trained[name]} if known else file)}")
     for name, entry in plan.attributes.items():
         lines += ["", f"[attributes.{_key(name)}]"]
         lines += [f"{key} = {_toml(value)}" for key, value in vars(entry).items() if value]
@@ -200,7 +202,7 @@ def plan_text(plan: PlanFile) -> str:
 
 def _measure(request: Request) -> dict[str, Any]:
     """What a measure says, without the choices that it does not know."""
-    found = {
+    asked = {
         "attribute": request.attribute,
         "metrics": _words(request.metrics),
         "captions": list(request.captions),
@@ -209,7 +211,7 @@ def _measure(request: Request) -> dict[str, Any]:
     }
     more = {name: getattr(request, name) for name in ("objects", "attacker", "seeds", "merge_masks", "options")}
     known = _known(request) | {"objects", "options"}
-    return found | {name: own for name, own in more.items() if own and name in known}
+    return asked | {name: value for name, value in more.items() if value and name in known}
 
 
 def _words(metrics: Sequence[str]) -> list[str]:
@@ -217,16 +219,17 @@ def _words(metrics: Sequence[str]) -> list[str]:
     asked, words = set(expand_metrics(metrics)), []
     left = dict.fromkeys(expand_metrics(metrics))
     for name, group in GROUPS.items():
-        if asked.issuperset(group.metrics) and any(own in left for own in group.metrics):
+        if asked.issuperset(group.metrics) and any(metric in left for metric in group.metrics):
             words.append(name)
-            left = {own: None for own in left if own not in group.metrics}
+            left = {metric: None for metric in left if metric not in group.metrics}
     return [*words, *left]
 
 
 def _toml(value: Any) -> str:
     """A value as TOML on one line; what is None is left out."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(key)} = {_toml(own)}" for key, own in value.items() if own is not None) + " }"
+        parts = [f"{_key(key)} = {_toml(item)}" for key, item in value.items() if item is not None]
+        return f"{{ {', '.join(parts)} }}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
@@ -239,11 +242,11 @@ def _key(name: str) -> str:
 
 def attribute_text(attribute: Attribute) -> str:
     """An attribute as a TOML file, which `read_attribute` reads back as the same, without how labels are derived."""
-    aliases = {value: [own for own, to in attribute.aliases.items() if to == value] for value in attribute.values}
+    aliases = {value: [item for item, to in attribute.aliases.items() if to == value] for value in attribute.values}
     head = {name: getattr(attribute, name) for name in ("name", "title", "values", "mask_token", "columns", "note")}
     lines = [f"{name} = {_toml(value)}" for name, value in head.items()]
     for title, table in (("words", attribute.words), ("aliases", aliases)):
-        lines += ["", f"[{title}]", *(f"{_key(value)} = {_toml(own)}" for value, own in table.items() if own)]
+        lines += ["", f"[{title}]", *(f"{_key(value)} = {_toml(item)}" for value, item in table.items() if item)]
     return "\n".join(lines) + "\n"
 
 
@@ -256,47 +259,48 @@ def requests_of(
     """The requests that runs of a collection answer, as few as can be. metrics: which count."""
     counted = set(metrics)
     items = {(item.kind, item.hash): item for item in workspace.items(collection=collection)}
-    asked = [own for spec in specs if (own := _asked(workspace, collection, items, spec, counted))]
-    found = _merged(_merged(asked, "captions"), "metrics")
+    asked = [request for spec in specs if (request := _asked(workspace, collection, items, spec, counted))]
+    requests = _merged(_merged(asked, "captions"), "metrics")
     # A run on all images beside one on those with references comes with that one.
-    whole = [own for own in found if own.references]
-    return [own for own in found if own.references or not any(_covers(other, own) for other in whole)]
+    whole = [request for request in requests if request.references]
+    return [each for each in requests if each.references or not any(_covers(other, each) for other in whole)]
 
 
-def _merged(requests: list[Request], alike: str) -> list[Request]:
-    """Requests with those joined that are alike in one field."""
-    found: list[Request] = []
+def _merged(requests: list[Request], same_in: str) -> list[Request]:
+    """Requests with those joined that are the same in one field."""
+    merged: list[Request] = []
     for request in requests:
-        same = (own for own in enumerate(found) if set(getattr(own[1], alike)) == set(getattr(request, alike)))
-        place = next((place for place, own in same if _joins(own, request)), None)
-        if place is None:
-            found.append(request)
+        wanted = set(getattr(request, same_in))
+        same = (index for index, known in enumerate(merged) if set(getattr(known, same_in)) == wanted)
+        index = next((index for index in same if _joins(merged[index], request)), None)
+        if index is None:
+            merged.append(request)
         else:
-            found[place] = _joined(found[place], request)
-    return found
+            merged[index] = _joined(merged[index], request)
+    return merged
 
 
 def _asked(
     workspace: Workspace, collection: str, items: dict[tuple[str, str], Item], spec: RunSpec, counted: set[str]
 ) -> Request | None:
     """What a run answers; None for none of the metrics. items: of the collection, by kind and hash."""
-    own = tuple(metric.name for metric in MEASURES[spec.measure].metrics if metric.name in counted)
-    if not own or spec.shared_with:
+    metrics = tuple(metric.name for metric in MEASURES[spec.measure].metrics if metric.name in counted)
+    if not metrics or spec.shared_with:
         return None
     table = items["attributes", spec.labels["table"]]
     sources = {digest: name for name, digest in object_sources(workspace, collection, table).items()}
     options = {name: value for name, value in spec.options.items() if name not in NOT_ASKED and value is not None}
-    said = {name: spec.options[name] for name in ("attacker", "seeds", "merge_masks") if name in spec.options}
+    named = {name: spec.options[name] for name in ("attacker", "seeds", "merge_masks") if name in spec.options}
     return Request(
         collection,
         (spec.model,),
         table.name,
         spec.attribute["name"],
-        own,
+        metrics,
         items["references", spec.references].name if spec.references else "",
         objects=sources.get(spec.objects.get("table", ""), ""),
         options=options,
-        **said,
+        **named,
     )
 
 
@@ -327,9 +331,9 @@ def _joined(one: Request, other: Request) -> Request:
     )
 
 
-def _covers(other: Request, own: Request) -> bool:
-    bare = replace(own, references=other.references)
-    return _joins(other, bare) and {*own.captions} <= {*other.captions} and {*own.metrics} <= {*other.metrics}
+def _covers(other: Request, part: Request) -> bool:
+    bare = replace(part, references=other.references)
+    return _joins(other, bare) and {*part.captions} <= {*other.captions} and {*part.metrics} <= {*other.metrics}
 
 
 # the files of a plan, kept
@@ -352,7 +356,7 @@ def keep_plan(workspace: Workspace, plan: PlanFile, folder: Path, tell: Tell) ->
     parts = [_with_labels(plan, folder, part, tell) if part.kind == LABELS else part for part in parts]
     warn([part.report for part in parts if part.report], tell)
     store(workspace, plan.collection, parts)
-    return [_named(workspace, plan.collection, own) for own in plan.requests]
+    return [_named(workspace, plan.collection, request) for request in plan.requests]
 
 
 def _path(folder: Path, file: str) -> Path:
@@ -362,8 +366,8 @@ def _path(folder: Path, file: str) -> Path:
 def _with_labels(plan: PlanFile, folder: Path, part: Part, tell: Tell) -> Part:
     """A table of labels with the attributes that a plan asks of it."""
     name = part.file.item_name
-    asked = {own.attribute for own in plan.requests if own.table in ("", name)}
-    asked |= {own for own, entry in plan.attributes.items() if entry.labels in ("", name)}
+    asked = {request.attribute for request in plan.requests if request.table in ("", name)}
+    asked |= {attribute for attribute, entry in plan.attributes.items() if entry.labels in ("", name)}
     mapping, frame = [], part.frame
     assert frame is not None
     for attribute in sorted(asked):
@@ -398,10 +402,10 @@ def _named(workspace: Workspace, collection: str, request: Request) -> Request:
     )
 
 
-def _only(found: list[str], what: str, key: str) -> str:
-    if len(found) != 1:
+def _only(names: list[str], what: str, key: str) -> str:
+    if len(names) != 1:
         raise CapbiasError(
-            f"A measure needs one {what}, and here are {len(found)}: {', '.join(found) or 'none'}.",
+            f"A measure needs one {what}, and here are {len(names)}: {', '.join(names) or 'none'}.",
             f'Name it in the measure: {key} = "...".',
         )
-    return found[0]
+    return names[0]

@@ -150,10 +150,10 @@ def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
     """The estimates of a finished run again from the counts that it left, by metric and direction."""
-    measure, values, found = MEASURES[run.spec.measure], run.spec.attribute["values"], {}
+    measure, values, by_metric = MEASURES[run.spec.measure], run.spec.attribute["values"], {}
     for direction, counts in counts_of(workspace, run).items():
-        found |= estimates_of(measure.metrics, counts, values, direction)
-    return found
+        by_metric |= estimates_of(measure.metrics, counts, values, direction)
+    return by_metric
 
 
 def is_current(spec: RunSpec) -> bool:

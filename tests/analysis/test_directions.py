@@ -2,49 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
-import pytest
 
 from capbias_core.analysis.directions import directions, measures_in, ways_measured
-from capbias_core.present.directions import (
-    basis,
-    directions_answer,
-    directions_table,
-    explained,
-    measured_otherwise,
-    plane,
-)
+from capbias_core.present.directions import directions_table, measured_otherwise, plane
 from capbias_core.types import A_TO_T, RESULT_COLUMNS, T_TO_A
-from tests.app import to_tab
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def row(model, metric, direction, value, low, high, **more) -> dict:
-    given = {
-        "paper": "measured",
-        "table": "",
-        "attribute": "gender",
-        "model": model,
-        "metric": metric,
-        "encoder": "ngram",
-        "direction": direction,
-        "condition": "",
-        "coverage": "with_references",
-        "value": value,
-        "spread": None,
-        "spread_kind": "",
-        "scale": 100.0,
-        "run_id": "r",
-        "seeds": 5,
-        "n": 490,
-        "ci_low": low,
-        "ci_high": high,
-        "method": "",
-    }
-    return given | more
+    usual = {"paper": "measured", "attribute": "gender", "encoder": "ngram", "coverage": "with_references"}
+    usual |= {"spread": None, "scale": 100.0, "run_id": "r", "seeds": 5, "n": 490, "ci_low": low, "ci_high": high}
+    usual |= dict.fromkeys(("table", "condition", "spread_kind", "method"), "")
+    return usual | {"model": model, "metric": metric, "direction": direction, "value": value} | more
 
 
 def pair(model, across, up, metric="DBAC", **more) -> list[dict]:
@@ -120,99 +89,6 @@ def test_dba_is_a_pair_of_two_metrics():
     assert (found["A->T"], found["T->A"]) == (1, -1)
     (shown,) = directions_table(directions(pd.DataFrame(rows), "DBA"), pd.DataFrame(rows), "DBA")["DBA A→T"]
     assert shown == "1.00 [0.50, 2.00]", "as many decimals as DBA_O has"
-    assert "DBA_O" in explained("DBA") and "DBA_G" in explained("DBA")
-
-
-def test_the_answer_counts_intervals_clear_of_zero():
-    text = directions_answer(directions(ROWS, "DBAC"), ROWS, "DBAC", "gender")
-    up, across = text.headline.split("; ")
-    assert up == "DBAC T→A is above 0 for 3 of 5 captioners and below for 2"
-    assert across == "DBAC A→T is above 0 for 2 of 5 captioners and below for 2."
-    assert "amplif" not in text.headline and "difference" in text.support
-    assert "masked" in text.support, "DBAC reads the whole caption"
-    assert "masked" not in directions_answer(directions(ROWS, "DBAC"), ROWS, "DPA", "gender").support
-
-
-def test_the_basis_names_the_images_of_both_directions():
-    rows = pd.DataFrame([*pair("one", (1, 0, 2), (1, 0, 2)), *pair("two", (1, 0, 2), (1, 0, 2), n=480)])
-    rows.loc[1, "n"] = 300
-    assert basis(directions(rows, "DBAC")) == (
-        "T→A 300 to 480, A→T 480 to 490 test images per seed; attacker ngram, 5 seeds."
-    )
-
-
-def test_the_table_says_which_images_to_add_and_what_lic_is():
-    table = directions_table(directions(ROWS, "DBAC"), ROWS, "DBAC").set_index("captioner")
-    assert table.loc["two", "images to add"] == "objects with the other value"
-    assert table.loc["one", "LIC"].startswith("5.0") and table.loc["two", "LIC"] == ""
-    assert table.loc["three", "DBAC T→A"] == "−20.0 [−25.0, −15.0]"
-
-
-def test_verbs_are_called_verbs():
-    rows = ROWS.assign(metric=ROWS["metric"].str.replace("DBAC", "DBAC_verbs"))
-    frame = directions(rows, "DBAC_verbs")
-    table = directions_table(frame, rows, "DBAC_verbs").set_index("captioner")
-    assert table.loc["two", "images to add"] == "verbs with the other value"
-    said = directions_answer(frame, rows, "DBAC_verbs", "gender").support
-    named = " ".join(note.text for note in plane(frame, "DBAC_verbs").layout.annotations)
-    assert "verbs" in said and "verbs" in named and "objects" not in said + named + explained("DBAC_verbs")
-
-
-def test_no_image_is_advised_where_another_variant_has_the_other_sign():
-    rows = pd.DataFrame([*ROWS.to_dict("records"), *pair("one", (-9, -12, -6), (5, 1, 9), metric="DBAC_equations")])
-    frame = directions(rows, "DBAC")
-    table = directions_table(frame, rows, "DBAC").set_index("captioner")
-    before = directions_table(frame, ROWS, "DBAC").set_index("captioner")
-    assert before.loc["one", "images to add"] == "both kinds"
-    assert table.loc["one", "images to add"] == "objects with the other value; A→T: variants disagree"
-    assert table.drop("one")["images to add"].equals(before.drop("one")["images to add"])
-    by_bert = pair("one", (-9, -12, -6), (-5, -9, -1), encoder="bert")
-    also = pd.DataFrame([*ROWS.to_dict("records"), *by_bert])
-    by_ngram = directions(also, "DBAC").query("encoder == 'ngram'")
-    shown = directions_table(by_ngram, also, "DBAC").set_index("captioner")
-    assert shown.loc["one", "images to add"] == "both kinds", "another attacker is no variant"
-    others = [
-        *pair("five", (-9, -12, -6), (5, 1, 9), "DBAC_equations"),
-        *pair("five", (9, 6, 12), (5, 1, 9), "DBAC_accuracy"),
-    ]
-    unclear = pd.DataFrame([*rows.to_dict("records"), *others])
-    assert directions_answer(frame, unclear, "DBAC", "gender") == directions_answer(frame, rows, "DBAC", "gender")
-    said = directions_answer(frame, rows, "DBAC", "gender").headline
-    assert (
-        "A→T is above 0 for 2 of 5 captioners and below for 2, though another variant has the other sign for 1." in said
-    )
-
-
-def test_what_a_constant_attacker_has_stands_beside_dbac():
-    rows = pd.DataFrame(
-        [
-            *ROWS.to_dict("records"),
-            row("one", "DBAC_constant", "A->T", 8.0, 7.0, 9.0),
-            row("one", "DBAC_constant", "T->A", 1.0, 0.0, 2.0),
-            row("one", "DBAC_added", "A->T", 2.0, -1.0, 5.0),
-        ]
-    )
-    table = directions_table(directions(rows, "DBAC"), rows, "DBAC").set_index("captioner")
-    assert table.loc["one", "DBAC_constant A→T"] == "8.0 [7.0, 9.0]"
-    assert table.loc["one", "DBAC_added A→T"] == "2.0 [−1.0, 5.0]"
-    for low, beyond in ((-1.0, "0."), (1.0, "1.")):
-        rows.loc[rows["metric"] == "DBAC_added", "ci_low"] = low
-        said = directions_answer(directions(rows, "DBAC"), rows, "DBAC", "gender").headline
-        assert said.endswith(
-            "A→T is above 0 for 2 of 5 captioners and below for 2, "
-            f"and by more than an attacker that reads nothing for {beyond[0]}."
-        )
-
-
-def test_the_plane_has_a_point_a_captioner_and_holds_every_interval():
-    frame = directions(ROWS, "DBAC")
-    figure = plane(frame, "DBAC")
-    points = figure.data[0]
-    assert sorted(zip(points.x, points.y, strict=True)) == sorted(zip(frame["A->T"], frame["T->A"], strict=True))
-    assert figure.layout.xaxis.range[0] < -15 and figure.layout.xaxis.range[1] > 15
-    assert figure.layout.yaxis.range[0] < -25 and figure.layout.yaxis.range[1] > 25
-    texts = " ".join(annotation.text for annotation in figure.layout.annotations)
-    assert "T→A only" in texts and "A→T only" in texts and "both ways" in texts
 
 
 def test_a_name_cannot_bring_markup_into_the_plane():
@@ -220,40 +96,6 @@ def test_a_name_cannot_bring_markup_into_the_plane():
     figure = plane(directions(rows, "DBAC"), "DBAC")
     assert "&lt;b&gt;x&lt;/b&gt;" in [annotation.text for annotation in figure.layout.annotations]
     assert "<b>" not in figure.data[0].hovertext[0]
-
-
-def test_ten_captioners_close_together_are_all_named():
-    rows = pd.DataFrame(
-        [own for n in range(10) for own in pair(f"captioner {n}", (5 + n / 50, 3, 8), (4 + n / 60, 2, 9))]
-    )
-    texts = [annotation.text for annotation in plane(directions(rows, "DBAC"), "DBAC").layout.annotations]
-    assert set(texts) >= {f"captioner {n}" for n in range(10)}
-
-
-@pytest.mark.long
-def test_the_page_opens_and_measures(tmp_path, monkeypatch):
-    """On the demo: first a button that says what it costs, then the plane."""
-    testing = pytest.importorskip("streamlit.testing.v1")
-    from capbias_core.runs.engine import engine_for
-    from capbias_core.workspace.ingest import load_demo
-
-    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
-    engine = engine_for(str(tmp_path))
-    load_demo(engine.workspace)
-    for item in engine.workspace.items("captions"):
-        if item.name not in ("amplifier", "plain"):
-            engine.workspace.delete(item)
-    page = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
-    page = to_tab(page, "Directions").run()
-    assert not page.exception
-    page.button(key="measure_now").click().run()
-    assert not page.exception
-    engine.wait([run.run_id for run in engine.workspace.runs()])
-    page = page.run()
-    assert not page.exception
-    assert [run.status for run in engine.workspace.runs()] == ["finished"] * 4
-    shown = page.dataframe[0].value
-    assert set(shown["captioner"]) == {"amplifier", "plain"}
 
 
 def test_the_way_that_most_captioners_share_comes_first_and_others_are_named():

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import io
-
 import pandas as pd
 import pytest
 
-from capbias_core.analysis.known_answer import SEES, kept_answers, known_answers, known_truth
-from capbias_core.attributes import get_attribute
-from capbias_core.cli import main
-from capbias_core.prepare import Tokens
+from capbias_core.analysis.known_answer import SEES, known_answers, known_truth
 from capbias_core.prepare.known_answer import CONTROL, IMBALANCE, known_set
 from capbias_core.present.known_answer import known_basis, known_sentence, known_table
-from capbias_core.workspace.store import Workspace
 
 
 @pytest.mark.parametrize(("name", "more", "less"), [("C1", 30, 20), ("C2", 35, 15), ("C3", 40, 10), ("C4", 45, 5)])
@@ -28,17 +22,6 @@ def test_sets_are_those_of_the_paper(name, more, less):
             captions = frame.loc[(frame["objects"] == thing) & (frame["gender"] == value), "caption"]
             assert tuple(captions.str.contains(f" {verb} ").sum() for verb in pair) == counts
             assert captions.str.contains(thing).all() and len(captions) == 50
-
-
-@pytest.mark.long
-def test_only_the_verb_is_left_when_gender_is_masked():
-    """Nobody can be right in more than the share: what is left of both values is the same but for the verb's counts."""
-    own = known_set("C2", times=20)
-    frame = own.captions.merge(own.labels)
-    frame["masked"] = list(Tokens.of(frame["caption"]).masked(get_attribute("gender")))
-    kinds = pd.crosstab(frame["masked"].str.split(" with| on a| a | an ").str[0] + frame["objects"], frame["gender"])
-    assert (kinds.max(axis=1).sum() / len(frame)) == pytest.approx(0.7)
-    assert own.share == 0.7
 
 
 def test_truth_is_the_papers():
@@ -88,31 +71,3 @@ def test_metrics_that_see_the_language_rise_and_the_others_do_not(measured):
     table = known_table(measured)
     assert list(table.columns) == ["metric", *IMBALANCE, CONTROL] and table["C4"].str.contains("known").all()
     assert known_basis(measured).startswith("Attacker ngram, 3 seeds with 3,000 test captions each.")
-
-
-@pytest.mark.long
-def test_answers_are_kept_in_the_workspace(tmp_path, monkeypatch):
-    workspace = Workspace(tmp_path)
-    assert kept_answers(workspace, compute=False) is None
-    calls = []
-
-    def few(sets):
-        calls.append(sets)
-        return known_answers(times=1, seeds=1, sets=sets)
-
-    monkeypatch.setattr("capbias_core.analysis.known_answer.known_answers", few)
-    kept = kept_answers(workspace, compute=True)
-    again = kept_answers(workspace, compute=False)
-    assert len(calls) == 1 and kept["value"].tolist() == again["value"].tolist()
-
-
-@pytest.mark.long
-def test_the_command_writes_one_row_a_set_and_metric(capsys, tmp_path):
-    output = tmp_path / "out.csv"
-    assert main(["score", "--view", "known-answer", "--times", "2", "--seeds", "1", "--output", str(output)]) == 0
-    rows = pd.read_csv(output)
-    assert len(rows) == 4 * len(SEES) and set(rows["metric"]) == set(SEES)
-    assert set(rows["model"]) == set(IMBALANCE)
-    assert main(["score", "--view", "known-answer", "--times", "2", "--seeds", "1"]) == 0
-    printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
-    assert printed["value"].tolist() == rows["value"].tolist()

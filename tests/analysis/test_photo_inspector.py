@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,15 +19,11 @@ from capbias_core.analysis.photo_inspector import (
     rescored,
     variants,
 )
-from capbias_core.cli import main
-from capbias_core.errors import CapbiasError
-from capbias_core.load.photographs import read_photograph
-from capbias_core.present.overlay import PEOPLE, THINGS, layered, photograph_text
+from capbias_core.present.overlay import PEOPLE, THINGS, layered
 from capbias_core.runs.engine import execute
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS
-from capbias_core.workspace.ingest import DEMO_FOLDER, keep_images, load_demo
+from capbias_core.workspace.ingest import keep_images, load_demo
 from capbias_core.workspace.store import Workspace
-from tests.app import to_tab
 
 
 def outline(name: str, x1: int, y1: int, x2: int, y2: int) -> tuple:
@@ -70,20 +64,6 @@ def test_a_photograph_under_each_condition_keeps_what_is_not_hidden(marked):
     assert (found["original"] == before).all() and (pixels == before).all()
 
 
-def test_what_cannot_be_hidden_says_why(marked):
-    hidden, reasons = hidden_of(marked[marked["object"] == "ball"], (10, 20), "cat")
-    assert hidden == {} and set(reasons) == {"part", "segment", "box", "object", "both"}
-    boxes = pd.DataFrame([("1", "person", 0.9, 2, 2, 6, 8)], columns=list(BOX_COLUMNS))
-    hidden, reasons = hidden_of(boxes, (10, 20))
-    assert "box" in hidden and "no outlines" in reasons["part"] and "no outlines" in reasons["segment"]
-    assert hidden_of(boxes.iloc[:0], (10, 20))[0] == {}
-
-
-def test_outlines_of_another_size_are_refused(marked):
-    with pytest.raises(CapbiasError, match="20 x 10"):
-        hidden_of(marked, (10, 30), "ball")
-
-
 def test_the_object_that_departs_most_comes_first(marked):
     more = pd.concat([marked, pd.DataFrame([outline("bench", 0, 8, 20, 10)], columns=list(SEGMENT_COLUMNS))])
     assert objects_on(more, {}) == ["bench", "ball"], "the larger first where nothing is known"
@@ -110,17 +90,6 @@ def test_each_layer_is_drawn_where_it_belongs_and_the_photograph_stays(marked):
     framed = layered(pixels, foreground=(10, 10, 60, 60))
     assert (framed[30, 12] == PEOPLE).all() and (framed[30, 40] == 100).all()
     assert (pixels == before).all()
-
-
-def test_a_large_photograph_is_drawn_smaller():
-    assert layered(np.zeros((1000, 2000, 3), dtype=np.uint8)).shape == (450, 900, 3)
-
-
-def test_a_photograph_is_told_in_words():
-    assert photograph_text("7", [], []) == "Photograph 7."
-    assert photograph_text("7", ["person", "cat", "cat"], ["boxes", "outlines"]) == (
-        "Photograph 7: 2 cat, 1 person. Drawn over it: boxes, outlines."
-    )
 
 
 # captions
@@ -189,74 +158,6 @@ def test_uploaded_photographs_go_for_good_with_their_item(tmp_path):
     own = picture(tmp_path / "own" / "1.jpg")
     workspace.delete(keep_images(workspace, own.parent, "third"))
     assert own.is_file(), "a folder of the user's is never removed"
-
-
-def test_an_upload_for_an_image_under_another_name_is_refused(tmp_path):
-    workspace, given = Workspace(tmp_path / "home"), tmp_path / "given"
-    keep_uploaded(workspace, "mine", [picture(given / "3.jpg", 10)])
-    item, refused = keep_uploaded(workspace, "mine", [picture(given / "3.png", 20), picture(given / "3.jpg", 30)])
-    assert item.rows == 1 and list(refused) == ["3.png"] and "of the image 3, as 3.jpg" in refused["3.png"]
-    (file,) = photographs_of(workspace, "mine").values()
-    assert file.name == "3.jpg" and abs(int(read_photograph(file)[0, 0, 0]) - 30) < 6, "the newer of one name"
-
-
-def test_files_of_one_image_are_counted(tmp_path, capsys):
-    picture(tmp_path / "own" / "3.jpg"), picture(tmp_path / "own" / "000003.png"), picture(tmp_path / "own" / "4.png")
-    home = ["--workspace", str(tmp_path / "home"), "--collection", "mine"]
-    assert main(["import", str(tmp_path / "own"), "--kind", "images", *home]) == 0
-    assert "note: 1 file was left out: another has the same image id" in capsys.readouterr().err
-
-
-@pytest.mark.long
-def test_a_photograph_that_is_gone_is_named_on_the_page(tmp_path, monkeypatch):
-    testing = pytest.importorskip("streamlit.testing.v1")
-    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))
-    workspace = Workspace(tmp_path / "home")
-    load_demo(workspace)
-    shutil.copytree(DEMO_FOLDER / "images", tmp_path / "images")
-    keep_images(workspace, tmp_path / "images", "demo")
-    first = sorted((tmp_path / "images").iterdir())[0]
-    first.unlink()
-    page = testing.AppTest.from_file(str(Path(__file__).resolve().parents[2] / "app.py"), default_timeout=60).run()
-    page = to_tab(page, "Experiment").run()
-    assert not page.exception
-    (box,) = [body for each in page.get("html") if 'role="alert"' in (body := each.proto.body)]
-    assert first.name in box
-
-
-@pytest.mark.long
-def test_another_collection_begins_with_its_own_captioner(tmp_path, monkeypatch):
-    """One without captions leaves no captioner chosen; the next has some."""
-    testing = pytest.importorskip("streamlit.testing.v1")
-    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))
-    workspace = Workspace(tmp_path / "home")
-    load_demo(workspace)
-    keep_images(workspace, DEMO_FOLDER / "images", "pictures")
-    page = testing.AppTest.from_file(str(Path(__file__).resolve().parents[2] / "app.py"), default_timeout=60).run()
-    page = to_tab(page, "Experiment").run()
-    assert page.selectbox(key="collection").value == "pictures" and page.selectbox(key="captioner").value is None
-    page = page.selectbox(key="collection").set_value("demo").run()
-    assert not page.exception
-    assert page.selectbox(key="captioner").value == "amplifier" and page.multiselect(key="attributes").value == [
-        "gender"
-    ]
-
-
-def test_nothing_is_kept_where_no_upload_can_be_read(tmp_path):
-    workspace = Workspace(tmp_path / "home")
-    (tmp_path / "1.jpg").write_bytes(b"no picture")
-    with pytest.raises(CapbiasError, match="1.jpg"):
-        keep_uploaded(workspace, "mine", [tmp_path / "1.jpg"])
-    assert workspace.items() == [] and list((workspace.folder / "pictures").iterdir()) == []
-
-
-def test_uploads_do_not_replace_a_folder_of_the_users(tmp_path):
-    workspace = Workspace(tmp_path / "home")
-    picture(tmp_path / "own" / "1.jpg")
-    keep_images(workspace, tmp_path / "own", "mine")
-    with pytest.raises(CapbiasError, match="photographs of the collection"):
-        keep_uploaded(workspace, "mine", [picture(tmp_path / "given" / "2.jpg")])
-    assert list(photographs_of(workspace, "mine")) == ["1"]
 
 
 def test_kept_folders_are_known_by_their_condition(tmp_path):

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from capbias_core.api import Asked
+from capbias_core.api import ScoreRequest
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.protocols import PROTOCOLS, deviations, protocol_of, protocol_text
 from capbias_core.measures.registry import MEASURES
@@ -25,22 +25,25 @@ def test_measures_split_as_their_paper_does(measure, share):
 
 
 def test_a_protocol_fills_what_is_not_given():
-    asked = Asked(protocol="dbac")
+    asked = ScoreRequest(protocol="dbac")
     assert (asked.metrics, asked.attackers, asked.seeds) == (("dbac",), ("lstm",), 10)
     assert asked.choices == {"test_share": 0.2}
-    given = Asked(("lic",), ("ngram",), 3, "dbac", {"test_share": 0.1})
+    given = ScoreRequest(("lic",), ("ngram",), 3, "dbac", {"test_share": 0.1})
     assert (given.metrics, given.attackers, given.seeds, given.choices["test_share"]) == (("lic",), ("ngram",), 3, 0.1)
-    assert Asked().attackers == Asked(protocol="custom").attackers == ("ngram",) and Asked().seeds is None
-    assert Asked(protocol="age").seeds == 3
+    assert (
+        ScoreRequest().attackers == ScoreRequest(protocol="custom").attackers == ("ngram",)
+        and ScoreRequest().seeds is None
+    )
+    assert ScoreRequest(protocol="age").seeds == 3
     with pytest.raises(CapbiasError, match="DBAC|dbac"):
-        Asked(protocol="dabc")
+        ScoreRequest(protocol="dabc")
 
 
 def test_a_protocol_does_not_repeat_what_a_measure_does_anyway():
     """An option that says the usual in words makes another run of the same numbers; and a captioner of transformers
     is asked as it is, unless somebody names epochs."""
     options = MEASURES["imagecaptioner2"].options
-    assert options.read(Asked(protocol="imagecaptioner2").choices).to_dict() == options().to_dict()
+    assert options.read(ScoreRequest(protocol="imagecaptioner2").choices).to_dict() == options().to_dict()
     assert deviations("imagecaptioner2", options.read({"judge_epochs": 3})) == ["judge epochs 3 (paper: 40)"]
 
 

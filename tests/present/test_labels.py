@@ -83,10 +83,3 @@ def test_a_name_without_a_free_place_is_left_to_the_hover():
     figure = go.Figure()
     name_points(figure, crowd[:, 0], crowd[:, 1], names, places, [(0, 1), (0, 1)])
     assert len(figure.layout.annotations) == len(kept)
-
-
-def test_names_keep_off_what_is_taken():
-    box = (0.4, 0.0, 1.0, 0.55)
-    (place,) = name_places(np.array([[0.5, 0.5]]), ["name"], HEIGHT, [box])
-    ((left, top, _, _),) = boxes(np.array([[0.5, 0.5]]), ["name"], [place], 700)
-    assert top >= 0.55 * HEIGHT or left < 0.4 * 700

@@ -14,9 +14,10 @@ from plotly.subplots import make_subplots
 from capbias_core.attributes import plain_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.present import pictures
-from capbias_core.present.figures import chart_series, interval_chart
+from capbias_core.present.figures import interval_chart
 from capbias_core.present.svg import interval_svg
 from capbias_core.types import Result
+from tests import sentences
 
 ROOT = Path(__file__).resolve().parents[2]
 ATTRIBUTE = plain_attribute("group", ("A", "B"))
@@ -71,14 +72,8 @@ def test_the_data_of_dots_say_whose_they_are():
     assert pictures.figure_data(figure)["x"].tolist() == [1, 2, 3, 4], "a trend or a band is drawn, and no line of gaps"
 
 
-def test_without_a_browser_the_reason_is_said(monkeypatch):
-    monkeypatch.setattr(pictures, "pictures_lack", lambda: "There is none.")
-    with pytest.raises(CapbiasError, match="There is none"):
-        pictures.picture(go.Figure(), "svg")
-
-
 @pytest.mark.browser
-@pytest.mark.parametrize(("format", "start"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
+@pytest.mark.parametrize(("format", "start"), [("svg", b"<svg")])
 def test_a_picture_is_drawn(format, start):
     if lack := pictures.pictures_lack():
         pytest.skip(lack)
@@ -86,25 +81,6 @@ def test_a_picture_is_drawn(format, start):
     assert data.startswith(start)
     if format == "svg":
         assert b">sat<" in data and b"http://" not in data.replace(b"http://www.w3.org", b"")
-
-
-def test_a_chart_has_one_row_per_captioner():
-    """Two attackers and two directions are charts of their own; human sides and values not defined have none."""
-    more = [
-        Result("group", "sat", "LIC", 3.0, "lstm"),
-        Result("group", "sat", "LIC_D", 40.0, "ngram"),
-        Result("group", "sat", "DBAC", 1.0, "ngram", direction="A->T"),
-        Result("group", "sat", "DBAC", 2.0, "ngram", direction="T->A"),
-        Result("group", "sat", "ratio", float("nan")),
-    ]
-    found = chart_series(rows(*more))
-    assert {name: len(own) for name, own in found.items()} == {
-        "LIC ngram": 2,
-        "LIC lstm": 1,
-        "DBAC A→T ngram": 1,
-        "DBAC T→A ngram": 1,
-    }
-    assert list(chart_series(rows())) == ["LIC"]
 
 
 def test_a_chart_as_svg_puts_points_where_their_values_are():
@@ -120,11 +96,6 @@ def test_a_chart_as_svg_puts_points_where_their_values_are():
     assert "nic &amp; &lt;b&gt;" in text and "<b>" not in text and "2.0 [1.0, 4.0] · b" in text
 
 
-def test_every_chart_of_a_page_can_be_taken_away():
-    found = {path.name for path in (ROOT / "pages").rglob("*.py") if "plotly_chart" in path.read_text("utf-8")}
-    assert found == {"chart.py", "present.py"}, "what is presented is drawn by chart.py too, to be taken away there"
-
-
 def test_a_browser_that_never_answers_is_ended(tmp_path, monkeypatch):
     if lack := pictures.pictures_lack():
         pytest.skip(lack)
@@ -134,5 +105,5 @@ def test_a_browser_that_never_answers_is_ended(tmp_path, monkeypatch):
     monkeypatch.setenv("BROWSER_PATH", str(silent))
     monkeypatch.setattr(pictures, "SECONDS", 2)
     monkeypatch.setattr(pictures, "TRIES", 1)
-    with pytest.raises(CapbiasError, match="could not be exported"):
+    with sentences.raises(CapbiasError):
         pictures.picture(go.Figure(), "svg")

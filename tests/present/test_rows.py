@@ -80,11 +80,3 @@ def test_names_and_words_are_text_only():
     text = interval_rows(lic_rows(model=[HOSTILE, "b"]), "LIC", GENDER, {HOSTILE: "a", "b": "b"}, HOSTILE)
     text += word_rows(words((HOSTILE, 1.0, 1, 3)), GENDER, "Captions", {"set": HOSTILE})
     assert "<img" not in text and 'onerror="' not in text and "&lt;img" in text
-
-
-def test_a_bar_says_its_value_to_a_screen_reader():
-    said = re.findall(r'role="img" [^>]*aria-label="([^"]*)"', interval_rows(lic_rows(), "LIC", GENDER, {}))
-    assert [own.split(";")[0] for own in said] == [
-        "LIC 8.00 [6.00, 12.00] 95% with refits",
-        "LIC -4.00 [-8.00, -2.00] 95% with refits",
-    ]

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from capbias_core.attributes import get_attribute
-from capbias_core.present.words import STYLE, coloured_words, legend
+from capbias_core.present.words import STYLE, coloured_words
 
 GENDER = get_attribute("gender")
 
@@ -22,10 +22,6 @@ def test_words_that_only_one_caption_has_are_marked_masked_ones_too():
     html = coloured_words(["<gender>", "a", "<gender>"], np.zeros(3), GENDER, ["man", "a", "boy"], alone=alone)
     assert classes(html) == {"man": "cb-w cb-masked", "a": "cb-w cb-second cb-alone", "boy": "cb-w cb-masked cb-alone"}
     assert "cb-alone" not in coloured_words(["a"], np.zeros(1), GENDER)
-
-
-def test_the_legend_names_what_is_marked():
-    assert "only in this caption" in legend(GENDER, beside=True) and "only in this" not in legend(GENDER)
 
 
 def test_a_caption_is_only_text():

@@ -4,7 +4,6 @@ import zipfile
 from collections import Counter
 from fractions import Fraction
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,15 +15,12 @@ from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import probabilities
 from capbias_core.attributes import get_attribute
 from capbias_core.load import tables
-from capbias_core.load.labels import labels as read_labels
 from capbias_core.load.parse import parse
 from capbias_core.prepare import Alignment, Tokens, balanced_split, tokenize
 from capbias_core.runs import demo as runs_demo
-from capbias_core.runs.demo import SCORED, add_finished, demo_request, demo_runs, load
+from capbias_core.runs.demo import SCORED, add_finished, load
 from capbias_core.types import silent
 from capbias_core.vision.masking import outline_mask
-from capbias_core.workspace import ingest
-from capbias_core.workspace.conditions import condition_sets, originals
 from capbias_core.workspace.store import Workspace
 from scripts import demo, demo_scores
 from scripts.demo_pictures import outlines
@@ -105,94 +101,10 @@ def test_committed_files_are_what_the_code_writes(tmp_path):
             assert (tmp_path / name).read_bytes() == (COMMITTED / name).read_bytes(), name
 
 
-def test_files_are_small_and_read_without_a_fault():
-    assert sum(path.stat().st_size for path in COMMITTED.rglob("*")) < 2_300_000
-    assert max(path.stat().st_size for path in COMMITTED.glob("images/*")) < 30_000
-    generated = [tables.captions(parse(path)) for path in COMMITTED.glob("results/*.json")]
-    assert [table.rows for table in generated] == [1230] * 7
-    references = tables.captions(parse(COMMITTED / "references.json"), human=True)
-    assert references.rows == 6150
-    for table in [*generated, references, read_labels(parse(COMMITTED / "attributes.csv"))]:
-        assert (table.duplicates, table.problem_count) == (0, 0)
-        assert table.frame["image_id"].nunique() == 1230
-
-
-@pytest.mark.long
-def test_another_seed_gives_other_sentences_and_the_same_truth(made):
-    other = demo.generate(1)
-    assert other.truth == made.truth
-    assert not other.references.equals(made.references)
-
-
-@pytest.mark.long
-def test_five_different_references_an_image(made):
-    groups = made.references.groupby("image_id")["caption"]
-    assert (groups.size() == 5).all()
-    assert (groups.nunique() == 5).all()
-
-
 @pytest.mark.long
 def test_quotas_are_the_design(sets):
     for name, captions in sets.items():
         assert Counter((label, activity(caption)) for label, caption in captions) == designed(name), name
-
-
-@pytest.mark.slow
-def test_without_quotas_the_design_is_met_on_average():
-    counts, females = Counter(), []
-    for seed in range(20):
-        drawn = demo.generate(seed, quotas=False)
-        label = dict(zip(drawn.attributes["image_id"], drawn.attributes["gender"], strict=True))
-        frame = drawn.captioners["amplifier"]
-        said = [
-            activity(own)
-            for image, own in zip(frame["image_id"], frame["caption"], strict=True)
-            if label[image] == "Female"
-        ]
-        counts.update(said)
-        females.append((drawn.attributes["gender"] == "Female").sum())
-    shares = np.array([counts[noun] for noun in NOUNS]) / counts.total()
-    assert shares == pytest.approx(np.array(DESIGN["amplifier"]) / 80, abs=0.015)  # about 4 standard errors
-    assert np.mean(females) == pytest.approx(560, abs=16)
-    assert 8 < np.std(females, ddof=1) < 30  # binomial: 17
-
-
-@pytest.mark.long
-def test_masked_subject_is_independent_of_the_label(sets):
-    for name, captions in sets.items():
-        unnamed = Counter(label for label, caption in captions if "person" in caption.split())
-        masked = Counter(label for label, caption in captions if "<gender>" in caption.split())
-        assert unnamed["Female"] * SIZES["Male"] == unnamed["Male"] * SIZES["Female"] > 0, name
-        assert {label: unnamed[label] + masked[label] for label in SIZES} == SIZES, name
-
-
-def test_no_word_belongs_to_two_activities(sets):
-    words = {}
-    for captions in sets.values():
-        for _label, caption in captions:
-            words.setdefault(activity(caption), set()).update(caption.split())
-    everywhere = set.intersection(*words.values())
-    for noun in NOUNS:
-        others = set.union(*(words[other] for other in NOUNS if other != noun))
-        assert words[noun] & others - everywhere <= set(FUNCTION_WORDS)
-    fillers = {*tokenize(" ".join(demo.LOOKS + demo.OUTFITS + demo.RARE_LOOKS + demo.RARE_OUTFITS + demo.SENTENCES))}
-    wordings = {*tokenize(" ".join(" ".join(entry.wordings) for entry in demo.ACTIVITIES.values()))}
-    assert fillers & wordings <= {*FUNCTION_WORDS, "pronoun"}
-
-
-@pytest.mark.long
-def test_within_an_activity_no_word_tells_the_label(sets):
-    worst = 0.0
-    for captions in sets.values():
-        for noun in NOUNS:
-            inside = [(label, set(caption.split())) for label, caption in captions if activity(caption) == noun]
-            group = np.array([label == "Male" for label, _ in inside])
-            for word in set.union(*(words for _, words in inside)):
-                has = np.array([word in words for _, words in inside])
-                spread = np.sqrt(has.mean() * (1 - has.mean()) * (1 / group.sum() + 1 / (~group).sum()))
-                if 20 <= has.sum() <= len(has) - 20:
-                    worst = max(worst, abs(has[group].mean() - has[~group].mean()) / spread)
-    assert 1 < worst < 4.5  # standard errors; the largest of about 1,500
 
 
 def knowing_attacker(captions: list[tuple[str, str]]) -> float:
@@ -223,33 +135,6 @@ def test_truth_worked_out_by_hand(made):
     assert made.truth["faithful"]["LIC_D"] == 45.875  # (56.25 + 49 + 42.25 + 36) / 4
 
 
-def test_ratio_and_error_are_counts_of_words(made, labels):
-    for name, frame in made.captioners.items():
-        frame = frame[frame["image_id"].isin(labels)]
-        named = []
-        for image, caption in zip(frame["image_id"], frame["caption"], strict=True):
-            words = set(tokenize(caption))
-            named.append((labels[image], tuple(value for value in GENDER.values if words & set(GENDER.words[value]))))
-        counts = Counter(found for _label, found in named)
-        wrong = sum(len(found) == 1 and found[0] != label for label, found in named)
-        assert made.truth[name]["ratio"] == pytest.approx(counts["Male",] / counts["Female",], abs=5e-5)
-        assert made.truth[name]["error"] == pytest.approx(100 * wrong / len(named))
-
-
-def test_a_picture_for_each_activity_and_half_of_them_for_each_label(made, labels):
-    assert sorted(made.pictures.values()) == sorted(NOUNS)
-    assert Counter(labels[image] for image in made.pictures) == {"Female": 4, "Male": 4}
-    against = [image for image, name in made.pictures.items() if labels[image] != demo.ACTIVITIES[name].leans]
-    assert len(against) == 4  # pictures do not repeat the stereotype
-    for image, name in made.pictures.items():
-        captions = made.references.loc[made.references["image_id"] == image, "caption"]
-        assert {activity(" ".join(tokenize(caption))) for caption in captions} == {name}
-        for captioner in ("amplifier", "faithful", "mitigator"):
-            frame = made.captioners[captioner].set_index("image_id")
-            words = tokenize(frame.loc[image, "caption"])
-            assert activity(" ".join(words)) == name and set(words) & set(GENDER.words[labels[image]])
-
-
 # A pixel (x, y) on the person, one on the thing, one of an arm or a handle drawn later (whose it is, last), and one on
 # neither; read off the drawings.
 SPOTS = {
@@ -264,20 +149,6 @@ SPOTS = {
 }
 
 
-@pytest.mark.parametrize("name", NOUNS)
-def test_outlines_are_of_what_the_drawing_shows(name):
-    found = outlines(name)
-    assert "person" in found and len(found) == 2
-    (thing,) = set(found) - {"person"}
-    assert not (found["person"] & found[thing]).any()
-    person, other, (x, y, owner), neither = SPOTS[name]
-    owners = {
-        spot: [own for own, pixels in found.items() if pixels[spot[1], spot[0]]]
-        for spot in (person, other, (x, y), neither)
-    }
-    assert list(owners.values()) == [["person"], [thing], [thing if owner != "person" else owner], []]
-
-
 @pytest.mark.long
 def test_the_outlines_that_are_bundled_are_those_of_the_drawings(made):
     rows = tables.segments(parse(COMMITTED / "instances.json")).frame
@@ -287,24 +158,6 @@ def test_the_outlines_that_are_bundled_are_those_of_the_drawings(made):
         assert (outline_mask(row["outline"], 360, 480) == drawn).all()
         ys, xs = np.nonzero(drawn)
         assert (row["x1"], row["y1"], row["x2"], row["y2"]) == (xs.min(), ys.min(), xs.max() + 1, ys.max() + 1)
-
-
-@pytest.mark.long
-def test_what_is_loaded_and_measured_first(made, tmp_path):
-    workspace = Workspace(tmp_path)
-    ingest.load_demo(workspace)
-    assert set(demo_request().captions) == {"amplifier", "faithful", "mitigator", "plain"}
-    assert set(originals(workspace.items("captions", "demo"))) == {"amplifier", "faithful", "mitigator", "plain"}
-    own = condition_sets(workspace, "demo")["amplifier"]
-    assert {key: item.name for key, item in own.items()} == {
-        "original": "amplifier",
-        "person": "amplifier_masked_person",
-        "object": "amplifier_masked_object",
-        "both": "amplifier_masked_both",
-    }
-    specs = demo_runs(workspace)
-    assert {spec.model for spec in specs if spec.measure == "lic"} == set(made.captioners)
-    assert len({spec.run_id for spec in specs}) == len(specs)
 
 
 def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatch):
@@ -377,34 +230,15 @@ def interval(rows: np.ndarray, scores: np.ndarray) -> tuple[float, float]:
     return tuple(np.percentile(100 * totals[draws].sum(axis=1) / counts[draws].sum(axis=1), [2.5, 97.5]))
 
 
-@pytest.mark.long
-def test_measuring_finds_the_truth(made, measured):
-    of_lic = {}
-    for name, truth in made.truth.items():
-        rows, model, human = measured(name)
-        intervals = {
-            "LIC_M": interval(rows, model),
-            "LIC_D": interval(rows, human),
-            "LIC": interval(rows, model - human),
-        }
-        of_lic[name] = intervals["LIC"]
-        if name == "plain":  # above what is true, for its simpler wording alone
-            assert 0 < intervals.pop("LIC")[0] < 2
-        for metric, (low, high) in intervals.items():
-            assert low <= truth[metric] <= high, (name, metric, low, truth[metric], high)
-    assert of_lic["mitigator"][1] < of_lic["faithful"][0]
-    assert of_lic["faithful"][1] < of_lic["amplifier"][0]
-    assert of_lic["mitigator"][1] < 0 < of_lic["amplifier"][0]
-    masked = [of_lic[f"amplifier_masked_{condition}"] for condition in ("both", "person", "object")]
-    for less, more in pairwise([*masked, of_lic["amplifier"]]):
-        assert less[1] < more[0], "each masking takes something away"
-
-
 def test_the_verdicts_are_the_truth():
     """`plain` says what people say in simpler words, and amplifies nothing."""
     files = {name: COMMITTED / "results" / f"{name}.json" for name in ("faithful", "plain", "mitigator", "amplifier")}
     labels, references = COMMITTED / "attributes.csv", COMMITTED / "references.json"
     report = capbias.score(files, labels, "gender", references, metrics=["lic"], seeds=10)
+    truth = demo.generate(0).truth
+    for metric in ("LIC_M", "LIC_D"):
+        for row in report.table[report.table["metric"] == metric].to_dict("records"):
+            assert row["ci_low"] <= truth[row["model"]][metric] <= row["ci_high"], (metric, row["model"])
     rows = report.table[report.table["metric"] == "LIC"]
     assert dict(zip(rows["model"], rows["verdict"], strict=True)) == {
         "faithful": "inconclusive",

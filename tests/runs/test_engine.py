@@ -12,7 +12,6 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -25,6 +24,7 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import needs_workers
 from capbias_core.types import Result
 from capbias_core.workspace.store import Workspace
+from tests import sentences
 from tests.collections_ import keep
 from tests.disks import small_disk
 
@@ -189,7 +189,7 @@ class Elsewhere:
         return self.workers.submit(with_run_one, self.run_one, *args)
 
 
-CASES = [(end, False) for end in ENDS if end != "killed"] + [(end, True) for end in ("finished", "cancelled", "killed")]
+CASES = [(end, False) for end in ENDS if end != "killed"] + [(end, True) for end in ("cancelled", "killed")]
 
 
 @pytest.mark.parametrize(("end", "beside"), CASES)
@@ -297,21 +297,6 @@ def test_what_did_not_finish_is_repeated_unless_it_is_of_an_earlier_version(tmp_
     assert [row.status for row in engine.wait(runs)] == ["finished"] * 3 and status(engine, old.run_id) == "failed"
 
 
-def test_what_a_cancelled_run_has_trained_stays_until_the_run_is_finished(engine, request_, gate):
-    (run_id,) = submit(engine, request_)
-    until(lambda: engine.workspace.run(run_id).progress)
-    trained = engine.workspace.checkpoints / run_id / "a.pt"
-    trained.parent.mkdir(parents=True)
-    trained.write_bytes(b"weights")
-    engine.cancel(run_id)
-    gate.opened.set()
-    other = replace(request_, seeds=request_.seeds + 1)
-    assert engine.wait(submit(engine, other))[0].status == "finished", "its end clears what is over"
-    assert status(engine, run_id) == "cancelled" and trained.exists()
-    assert submit(engine, request_) == [run_id] and engine.wait([run_id])[0].status == "finished"
-    until(lambda: not trained.exists())
-
-
 # disks and folders
 
 
@@ -323,8 +308,9 @@ def closed(engine: Engine) -> bool:
     return not closing_.is_alive()
 
 
-@pytest.mark.parametrize("freed", ["before the end", "after the end", "never"])
-@pytest.mark.parametrize("cancelled", [False, True])
+@pytest.mark.parametrize(
+    ("freed", "cancelled"), [("before the end", False), ("after the end", False), ("never", False), ("never", True)]
+)
 def test_a_full_disk(disk, gate, freed, cancelled):
     """Notes of progress are left out. An end that cannot be written is known here, and noted when there is space."""
     engine, request = Engine(disk.folder / "home"), fill(disk.folder / "home")
@@ -352,30 +338,7 @@ def test_a_full_disk(disk, gate, freed, cancelled):
     assert closed(engine)
 
 
-def test_a_run_whose_workspace_goes_stops(tmp_path, gate):
-    engine = Engine(tmp_path / "home")
-    run_id, _ = submit(engine, fill(tmp_path / "home", models=("a", "b")))
-    until(lambda: engine.workspace.run(run_id).progress)
-    (tmp_path / "home").rename(tmp_path / "elsewhere")
-    assert gate.stopped.wait(5) and closed(engine) and not (tmp_path / "home").exists()
-
-
 # several engines
-
-
-def test_runs_of_this_engine_beat_for_other_hosts_until_another_takes_them_over(tmp_path, engine, gate):
-    _, second = submit(engine, fill(tmp_path, models=("a", "b")))
-
-    def beat() -> float:
-        return engine.workspace.run(second).heartbeat
-
-    first = beat()
-    until(lambda: beat() != first)
-    assert engine.workspace.end(second, "died", "as seen by another process")
-    assert engine.workspace.enqueue(engine.workspace.run(second).spec, "c", "of another engine")
-    first = beat()
-    time.sleep(1.5)
-    assert beat() == first
 
 
 def run_all(folder: str, request: Request, ready, start) -> None:
@@ -388,7 +351,7 @@ def run_all(folder: str, request: Request, ready, start) -> None:
 
 
 def test_two_engines_compute_each_run_once(tmp_path):
-    request = fill(tmp_path, models=tuple("abcdefgh"))
+    request = fill(tmp_path, models=tuple("abcd"))
     ready, start = PROCESSES.Semaphore(0), PROCESSES.Event()
     engines = [PROCESSES.Process(target=run_all, args=(str(tmp_path), request, ready, start)) for _ in range(2)]
     for process in engines:
@@ -399,10 +362,10 @@ def test_two_engines_compute_each_run_once(tmp_path):
         process.join(60)
     assert [process.exitcode for process in engines] == [0, 0]
     workspace = Workspace(tmp_path)
-    assert [run.status for run in workspace.runs()] == ["finished"] * 8
+    assert [run.status for run in workspace.runs()] == ["finished"] * 4
     for run in workspace.runs():
         assert sum(line.startswith("started") for _, line in workspace.log_of(run.run_id)) == 1
-    assert len(workspace.results()) == 16 and not workspace.results().duplicated(["run_id", "metric"]).any()
+    assert len(workspace.results()) == 8 and not workspace.results().duplicated(["run_id", "metric"]).any()
 
 
 # a Dask cluster
@@ -452,7 +415,7 @@ def test_without_a_scheduler_nothing_is_queued_and_what_is_finished_still_answer
     monkeypatch.setenv("CAPBIAS_SCHEDULER", "tcp://127.0.0.1:1")
     monkeypatch.setattr("capbias_core.errors.installed", lambda module: module != "distributed")
     assert submit(engine, request_) == []
-    with pytest.raises(CapbiasError, match="distributed, which is not installed"):
+    with sentences.raises(CapbiasError):
         submit(engine, replace(request_, seeds=request_.seeds + 1))
     assert [run.run_id for run in engine.workspace.runs()] == [done]
 
@@ -487,23 +450,6 @@ def keep_each_epoch() -> None:
 def epoch_of(message: str) -> int:
     match = re.search(r"epoch (\d+) of 20", message)
     return int(match[1]) if match else 0
-
-
-@NETWORK
-def test_a_network_reports_its_epochs_and_is_cancelled(tmp_path, engine, workers):
-    request = replace(fill(tmp_path, 60), attacker="lstm_bi", seeds=2)
-    (run_id,) = submit(engine, request)
-    seen = []
-    (row,) = engine.wait([run_id], on_change=lambda rows: seen.append(rows[0]), every=0.05)
-    assert row.status == "finished" and engine.workspace.results()["encoder"].unique() == ["lstm_bi"]
-    assert np.isfinite(engine.workspace.results()["value"]).all() and process_of(engine, run_id) != os.getpid()
-    shares = [row.progress for row in seen]
-    assert shares == sorted(shares) and len({epoch_of(row.message) for row in seen} - {0}) >= 2
-    (long,) = submit(engine, replace(request, seeds=50))
-    until(lambda: epoch_of(engine.workspace.run(long).message), 90)
-    assert engine.cancel(long) and status(engine, long) == "cancelled"
-    until(lambda: messages(engine, long)[-1] == "stopped", 10)
-    assert evidence(engine, long) == [[], []]
 
 
 @NETWORK

@@ -12,21 +12,18 @@ import pytest
 from capbias_core.analysis import read
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute, plain_attribute
-from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.measures import naming
+from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.prepare import align
-from capbias_core.present.table import scores_table
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import add_later_metrics, run_one
-from capbias_core.workspace.labels import attribute_from, labels_for, mapping_details, suggested_details
+from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace, bytes_frame
+from tests import sentences
 from tests.collections_ import keep
 
-MODELS = ("nic", "sat", "fc", "att2in", "updn", "transformer", "oscar")
-BESIDE_HUMAN = ("sat", "updn", "oscar")
 NOTHING_TOLD = dict.fromkeys(("LIC_M", "LIC_D", "LIC_HM", "LIC_MH"), 25) | dict.fromkeys(("SC", "SC_D"), 50)
 NOTHING_TOLD |= dict.fromkeys(("LIC", "LIC_by_H", "LIC_by_M", "leakage"), 0)
 
@@ -126,13 +123,6 @@ def test_a_captioner_that_repeats_the_references_amplifies_nothing(workspace):
     assert value_of(results, metric="LIC_M") > 40
 
 
-def test_a_captioner_that_hides_what_the_references_say_has_a_negative_lic(workspace):
-    labels = labels_of(150, 150)
-    request = fill(workspace, labels, {"mute": plainly(labels, "someone in a kitchen garage")}, hinting(labels, 0.95))
-    results = results_of(workspace, replace(request, seeds=3))
-    assert value_of(results, metric="LIC") < -20
-
-
 def turned(captions: dict[str, list[str]]) -> dict[str, list[str]]:
     """The captions with the two words of `hinting` exchanged."""
     other = {"kitchen": "garage", "garage": "kitchen"}
@@ -166,14 +156,6 @@ def test_each_attacker_reads_both_sides(workspace, model, human, scores, verdict
     assert set(one["verdict"]) == {"inconclusive", ""}, "a single attacker decides nothing"
 
 
-def test_the_attribute_word_itself_is_no_hint(workspace):
-    labels = labels_of(60, 60, values=("Female", "Male"))
-    named = {image: [f"the {'woman' if label == 'Female' else 'man'} here"] for image, label in labels.items()}
-    request = fill(workspace, labels, {"m": named}, attribute=get_attribute("gender"))
-    results = results_of(workspace, replace(request, seeds=2))
-    assert value_of(results, metric="LIC_M") == pytest.approx(25, abs=0.01)
-
-
 def test_runs_of_masks_tell_nothing_when_merged(workspace):
     labels = labels_of(80, 80, values=("Female", "Male"))
     named = {image: ["she herself" if label == "Female" else "he"] for image, label in labels.items()}
@@ -197,7 +179,6 @@ def test_references_for_all_images_give_one_run_at_90_10(workspace):
     outcome = run_one(workspace, spec, silent)
     assert [row.metric for row in outcome.results] == list(expand_metrics(["lic", "leakage"]))
     assert all(row.n == 20 and row.method.startswith("180/20 balanced images") for row in outcome.results)
-    assert not any("references: LIC_D" in note for note in outcome.notes)
 
 
 def test_references_for_a_part_give_lic_m_twice(workspace):
@@ -221,9 +202,6 @@ def test_references_for_a_part_give_lic_m_twice(workspace):
     test = 2 * round(0.1 * smaller)
     assert {row.n for row in outcome.results} == {test}
     assert f"{2 * smaller - test}/{test} balanced images" in outcome.results[0].method
-    (note,) = [note for note in outcome.notes if "references" in note]
-    assert f"Only {len(covered)} of the 230 labelled images have both captions and references" in note
-    assert f"{2 * smaller} balanced images, {test} held out" in note
 
 
 def test_the_share_of_test_images_is_chosen(workspace):
@@ -232,15 +210,6 @@ def test_the_share_of_test_images_is_chosen(workspace):
     (spec,) = plan(workspace, request)
     (row, *_) = run_one(workspace, spec, silent).results
     assert row.n == 40 and row.method.startswith("60/40 balanced images")
-    with pytest.raises(CapbiasError, match="at most 0.5"):
-        plan(workspace, replace(request, options={"test_share": 0.6}))
-
-
-def test_references_of_other_images_are_refused(workspace):
-    labels = labels_of(40, 40)
-    request = fill(workspace, labels, {"m": plainly(labels)}, {"7": ["elsewhere"]})
-    with pytest.raises(CapbiasError, match="references human have none of the 80 labelled images of m"):
-        plan(workspace, request)
 
 
 # more than two values, several captions, empty captions, no words
@@ -259,22 +228,6 @@ def test_three_values(workspace):
     assert {row.n for row in run_one(workspace, plan(workspace, request)[0], silent).results} == {3 * 7}
 
 
-def test_bias_scores_of_three_values(workspace):
-    labels = labels_of(30, 25, 40)
-    words = {"A": "kitchen", "B": "garage", "C": "garden"}
-    told = {image: [f"someone in the {words[label]}"] for image, label in labels.items()}
-    request = replace(fill(workspace, labels, {"told": told}), words=True, metrics=("sc",))
-    spec = plan(workspace, request)[-1]
-    outcome = run_one(workspace, spec, silent)
-    scores = bytes_frame(outcome.arrays["scores"])
-    assert sorted(scores["image_id"]) == sorted(labels)
-    shares = scores[["p0", "p1", "p2"]].to_numpy()
-    assert shares.sum(axis=1) == pytest.approx(1) and (shares.argmax(axis=1) == scores["label"]).all()
-    corpus = bytes_frame(outcome.arrays["corpus"]).set_index("word")
-    assert corpus.loc["kitchen", ["mean0", "mean1", "mean2"]].argmax() == 0
-    assert corpus.loc["kitchen", ["share0", "share1", "share2"]].tolist() == [1, 0, 0]
-
-
 def test_several_captions_an_image_have_an_attacker_each(workspace):
     """Caption 0 tells all and caption 1 nothing: the score is the mean of both."""
     labels = labels_of(100, 100)
@@ -288,7 +241,7 @@ def test_several_captions_an_image_have_an_attacker_each(workspace):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.7])
+@pytest.mark.parametrize("share", [0.3])
 def test_how_many_captions_an_image_has_tells_nothing(workspace, share):
     """All images of A have a second caption and a share of those of B; the captions themselves say nothing."""
     labels = labels_of(120, 120)
@@ -300,15 +253,6 @@ def test_how_many_captions_an_image_has_tells_nothing(workspace, share):
     values = {row.metric: row.value for row in attack.results}
     assert values == pytest.approx(NOTHING_TOLD, abs=0.05)
     assert bytes_frame(words.arrays["scores"])["p1"].to_numpy() == pytest.approx(0.5, abs=0.001)
-
-
-def test_captions_are_taken_whatever_the_order_of_rows(workspace):
-    labels = labels_of(60, 70)
-    told = hinting(labels, 0.8)
-    shuffled = {image: told[image] for image in np.random.default_rng(0).permutation(list(told))}
-    results = results_of(workspace, fill(workspace, labels, {"a": told, "b": shuffled}))
-    first, second = (value_of(results, model=name, metric="LIC_M") for name in "ab")
-    assert first == pytest.approx(second, abs=1e-6)
 
 
 @pytest.mark.long
@@ -324,67 +268,6 @@ def test_captions_that_are_empty_after_masking(workspace):
     only = {image: ["..."] for image in labels}
     results = results_of(workspace, fill(workspace, labels, {"e": only}, attribute=get_attribute("gender")))
     assert value_of(results, metric="LIC_M") == pytest.approx(25, abs=0.01)
-
-
-def test_an_attribute_without_words_has_lic_but_no_ratio(workspace):
-    labels = labels_of(30, 30)
-    request = fill(workspace, labels, {"m": hinting(labels, 1.0)})
-    assert value_of(results_of(workspace, request), metric="SC") == 100
-    (spec,) = plan(workspace, replace(request, metrics=("ratio", "error")))
-    with pytest.raises(CapbiasError, match="has no words"):
-        run_one(workspace, spec, silent)
-
-
-def test_too_few_images_are_refused_with_their_numbers(workspace):
-    labels = labels_of(9, 50)
-    request = fill(workspace, labels, {"m": plainly(labels)})
-    for spec in plan(workspace, replace(request, words=True)):
-        with pytest.raises(CapbiasError, match="9, 50 images"):
-            run_one(workspace, spec, silent)
-
-
-def test_captions_that_are_the_human_ones_are_said_to_be(workspace):
-    """9 of 10 captions are a human caption of their image; of another set, half."""
-    labels = labels_of(60, 60)
-    own = hinting(labels, 0.7)
-    human = {image: [*own[image], "a person outside"] for image in labels}
-    other = {image: own[image] if place % 2 else ["something else"] for place, image in enumerate(labels)}
-    nearly = {image: own[image] if place % 10 else ["something else"] for place, image in enumerate(labels)}
-    request = fill(workspace, labels, {"nearly": nearly, "other": other}, human)
-    notes = {spec.model: run_one(workspace, spec, silent).notes for spec in plan(workspace, replace(request, seeds=2))}
-    said = "of the captions are, word for word, human captions of the same image"
-    assert any(f"90% {said}" in note for note in notes["nearly"])
-    assert not any(said in note for note in notes["other"])
-
-
-def test_leakage_by_naming_nobody_is_said_to_be_that(workspace):
-    """'person' for every man: the other words are the same for both. A word of its own for each: no remark."""
-    labels = labels_of(60, 60, values=("Female", "Male"))
-    named = {image: "a woman" if value == "Female" else "a man" for image, value in labels.items()}
-    nobody = {image: [f"{own} outside".replace("a man", "a person")] for image, own in named.items()}
-    hinted = {image: [f"{own} in a {'kitchen' if 'wo' in own else 'garage'}"] for image, own in named.items()}
-    human = {image: [f"{own} outside", f"there is {own}"] for image, own in named.items()}
-    request = fill(workspace, labels, {"nobody": nobody, "hinted": hinted}, human, attribute=get_attribute("gender"))
-    said = (
-        "Whether a caption names any gender tells much by itself. Captions that do, by label: 100% of Female and 0% of "
-        "Male; of the human captions 100% of Female and 100% of Male. An attacker that reads only this has LIC 75.0"
-    )
-    notes = {spec.model: run_one(workspace, spec, silent).notes for spec in plan(workspace, replace(request, seeds=2))}
-    assert any(said in note for note in notes["nobody"])
-    assert not any("names any gender" in note for note in notes["hinted"])
-
-
-def test_few_images_are_said_to_be_few(workspace):
-    labels = labels_of(30, 30)
-    (spec,) = plan(workspace, fill(workspace, labels, {"m": plainly(labels)}))
-    assert any(note.startswith("Few images: 60 after balancing") for note in run_one(workspace, spec, silent).notes)
-
-
-def test_captions_of_other_images_are_refused(workspace):
-    request = fill(workspace, labels_of(30, 30), {"m": {"7": ["elsewhere"]}})
-    (spec,) = plan(workspace, request)
-    with pytest.raises(CapbiasError, match="No image of m has a label"):
-        run_one(workspace, spec, silent)
 
 
 # out of fold, aligned to training words, paired
@@ -557,64 +440,6 @@ def test_runs_whose_captions_were_replaced_are_no_longer_current(workspace):
     assert read.current_runs(workspace, "c") == [] and len(workspace.results()) == 0
 
 
-def test_captioners_of_whom_a_part_or_all_has_references_are_compared(workspace):
-    """LIC of both rests on images with references, though one captioner has captions of others, too."""
-    labels = labels_of(60, 60)
-    human = {image: ["a person in a park", "a park"] for image in list(labels)[:100]}
-    sets = {
-        "whole": hinting(labels, 0.8),
-        "part": {image: own for image, own in plainly(labels).items() if image in human},
-    }
-    finished_runs(workspace, replace(fill(workspace, labels, sets, human), seeds=2))
-    best, *_ = read.comparisons(workspace, "c")
-    assert best.metric == "LIC" and {run.spec.model for run in best.runs} == {"whole", "part"}
-    table = scores_table(workspace.results(best.run_ids))
-    assert set(table["captioner"]) == {"whole", "part"} and (table["LIC"] != "").all()
-    assert len(read.ranking(workspace, list(best.runs), "LIC").letters) == 2
-
-
-def test_runs_are_compared_whatever_the_order_of_what_they_name(workspace):
-    labels = labels_of(40, 40)
-    request = replace(fill(workspace, labels, {"m": plainly(labels), "k": hinting(labels, 0.8)}), seeds=2)
-    finished_runs(workspace, request)
-    with workspace._writing() as database:
-        (row, *_) = database.execute(
-            "SELECT run_id, spec FROM runs WHERE json_extract(spec, '$.measure')='lic'"
-        ).fetchall()
-        turned = {
-            name: dict(reversed(own.items())) if isinstance(own, dict) else own
-            for name, own in json.loads(row[1]).items()
-        }
-        database.execute("UPDATE runs SET spec=? WHERE run_id=?", (json.dumps(turned), row[0]))
-    (found,) = read.comparisons(workspace, "c")
-    assert len(found.runs) == 2
-
-
-def test_runs_of_an_earlier_version_are_no_longer_current(workspace):
-    labels = labels_of(40, 40)
-    request = replace(fill(workspace, labels, {"m": plainly(labels)}), seeds=1, words=True)
-    for spec in plan(workspace, request):
-        old = replace(spec, version=0)
-        workspace.enqueue(old, "c", "t")
-        execute(str(workspace.folder), old.run_id, "t")
-        assert workspace.run(old.run_id).status == "finished"
-    assert read.current_runs(workspace, "c") == [] == read.comparisons(workspace, "c")
-    assert read.caption_runs(workspace, "c", "group", "ngram", *workspace.items("attributes", "c")) == {}
-
-
-def test_runs_of_another_mapping_are_no_longer_current(workspace):
-    labels = labels_of(20, 20, 20)
-    attribute = plain_attribute("group", ("A", "B"))
-    frame = pd.DataFrame({"image_id": list(labels), "label": list(labels.values())})
-    request = fill(workspace, labels, {"m": plainly(labels)})
-    for mapping in ({"A": "A", "B": "B", "C": None}, {"A": "A", "B": "B", "C": "A"}):
-        details = {"attributes": {"group": mapping_details(attribute, "label", mapping)}}
-        workspace.keep("attributes", "labels", frame, "c", "test", details)
-        runs = finished_runs(workspace, replace(request, seeds=1))
-    (current,) = runs
-    assert current.spec.labels["mapping"]["C"] == "A"
-
-
 def test_the_same_captions_in_two_collections_have_results_in_both(workspace):
     labels = labels_of(20, 20)
     request = replace(fill(workspace, labels, {"m": plainly(labels)}), seeds=1)
@@ -627,28 +452,6 @@ def test_the_same_captions_in_two_collections_have_results_in_both(workspace):
     assert set(workspace.results([row.run_id])["metric"]) == {"LIC_M", "SC"}
     workspace.delete(workspace.item("captions", "m", "other"))
     assert workspace.runs() == [] and len(workspace.results()) == 0
-
-
-def test_a_cancelled_run_says_so_at_its_next_report(workspace):
-    def stop(share: float, text: str) -> None:
-        raise Cancelled
-
-    labels = labels_of(20, 20)
-    for spec in plan(workspace, replace(fill(workspace, labels, {"m": plainly(labels)}), words=True)):
-        with pytest.raises(Cancelled):
-            run_one(workspace, spec, stop)
-
-
-def test_progress_goes_from_nothing_to_done(workspace):
-    labels = labels_of(30, 30)
-    request = replace(fill(workspace, labels, {"m": plainly(labels)}, plainly(labels)), seeds=3)
-    reports = []
-    (spec,) = plan(workspace, request)
-    run_one(workspace, spec, lambda share, text: reports.append((share, text)))
-    shares = [share for share, _ in reports]
-    assert shares == sorted(shares) and shares[0] > 0 and shares[-1] == pytest.approx(1)
-    assert reports[0][1].startswith("the model's captions, attackers 1 to 3 of 6")
-    assert reports[-1][1].startswith("the human captions, attackers 4 to 6 of 6")
 
 
 # the plan
@@ -676,28 +479,28 @@ def test_a_device_left_open_takes_what_finished_on_one_that_was_named(workspace)
     assert plan(workspace, asked) == [open_]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"seeds": 0}, "--seeds .* 0"),
-        ({"seeds": 51}, "at most 50"),
-        ({"options": {"smallest": 3}}, "option 'smallest'"),
-        ({"captions": ()}, "captions"),
-        ({"captions": ("x",)}, "It has: m"),
-        ({"attacker": "bert"}, "lstm_bi, minilm"),
-        ({"metrics": ("bleu",)}, "'bleu'"),
-        ({"metrics": ()}, "metric"),
-        ({"attribute": "age"}, "has no labels of 'age'; it has group"),
-        ({"table": "x"}, "It has: labels"),
-        ({"references": "x"}, "It has: none"),
-        ({"collection": "x"}, "It has: none"),
-    ],
+WRONG = (
+    {"seeds": 0},
+    {"options": {"smallest": 3}},
+    {"options": {"test_share": 0.6}},
+    {"captions": ()},
+    {"captions": ("x",)},
+    {"attacker": "bert"},
+    {"metrics": ("bleu",)},
+    {"metrics": ()},
+    {"attribute": "age"},
+    {"table": "x"},
+    {"references": "x"},
+    {"collection": "x"},
 )
-def test_a_wrong_request_is_refused_in_words(workspace, change, message):
+
+
+def test_a_wrong_request_is_refused_in_words(workspace):
     labels = labels_of(20, 20)
     request = fill(workspace, labels, {"m": plainly(labels)})
-    with pytest.raises(CapbiasError, match=message):
-        plan(workspace, replace(request, **change))
+    for change in WRONG:
+        with sentences.raises(CapbiasError):
+            plan(workspace, replace(request, **change))
 
 
 SPEC = RunSpec(
@@ -732,39 +535,7 @@ def test_a_run_is_another_where_anything_that_counts_differs(change):
     assert replace(SPEC, **change).run_id != SPEC.run_id == replace(SPEC).run_id
 
 
-def test_a_spec_survives_the_catalogue():
-    again = RunSpec.from_dict(json.loads(json.dumps(asdict(SPEC))))
-    assert again.run_id == SPEC.run_id and again.seeds == (0, 1)
-    assert attribute_from(again.attribute) == get_attribute("gender")
-
-
 # labels
-
-
-def test_labels_are_mapped_and_the_dropped_are_counted():
-    frame = pd.DataFrame({"image_id": list("12345"), "bb": ["F", "M", "Both", "", "Both"]})
-    found = labels_for(frame, get_attribute("gender"), "bb", {"F": "Female", "M": "Male", "Both": None, "": None})
-    assert found.values.to_dict() == {"1": "Female", "2": "Male"} and found.dropped == {"Both": 2, "": 1}
-
-
-def test_a_mapping_is_suggested_from_names_and_aliases():
-    frame = pd.DataFrame({"image_id": list("123"), "BB_Gender": ["female", "Man", "Both"], "height": ["1", "2", ""]})
-    found = suggested_details("gender", frame)
-    assert (found["column"], found["attribute"]["name"]) == ("BB_Gender", "gender")
-    assert found["mapping"] == {"female": "Female", "Man": "Male", "Both": None}
-    own = suggested_details("height", frame)
-    assert own["attribute"]["values"] == ("1", "2") and own["mapping"] == {"1": "1", "2": "2", "": None}
-
-
-def test_attributes_that_are_not_there_are_refused():
-    frame = pd.DataFrame({"image_id": ["1"], "height": ["tall"]})
-    for name in ("gender", "weight"):
-        with pytest.raises(CapbiasError, match="height"):
-            suggested_details(name, frame)
-    with pytest.raises(CapbiasError, match="height"):
-        suggested_details("gender", frame, column="weight")
-    with pytest.raises(CapbiasError, match=r"height is read as Female or Male; it holds tall \(1\)"):
-        suggested_details("gender", frame, column="height")
 
 
 # ratio and error by hand
@@ -796,27 +567,6 @@ def test_ratio_and_error_of_a_small_set(workspace):
         "second": 3,
     }
     assert counts.label.tolist() == [0, 0, 1, 1, 1]
-
-
-def test_a_ratio_to_nothing_is_not_defined(workspace):
-    labels = {"1": "Female", "2": "Male"}
-    request = fill(workspace, labels, {"m": {"1": ["a man"], "2": ["a man"]}}, attribute=get_attribute("gender"))
-    (spec,) = plan(workspace, replace(request, metrics=("ratio", "error")))
-    outcome = run_one(workspace, spec, silent)
-    found = {row.metric: row for row in outcome.results}
-    assert np.isnan(found["ratio"].value) and found["error"].value == 50
-    assert any("ratio is not defined" in note for note in outcome.notes)
-
-
-def test_a_value_beyond_the_range_of_its_metric_is_an_error(workspace, monkeypatch):
-    ratio, error = naming.METRICS
-    monkeypatch.setattr(naming, "METRICS", (ratio, replace(error, range=(0, 40))))
-    labels = {"1": "Female", "2": "Male"}
-    captions = {"m": {"1": ["a man"], "2": ["a man"]}}
-    request = fill(workspace, labels, captions, attribute=get_attribute("gender"))
-    (spec,) = plan(workspace, replace(request, metrics=("error",)))
-    with pytest.raises(ValueError, match="error is 50, beyond its range from 0 to 40"):
-        run_one(workspace, spec, silent)
 
 
 def test_error_of_three_values(workspace):
@@ -855,46 +605,30 @@ PUBLISHED_LIC_M = {
 }
 
 
-@pytest.fixture(scope="module")
-def real(coco_bias, tmp_path_factory) -> Workspace:
-    """The seven captioners, the references of a part of the images, and the labels."""
-    workspace = Workspace(tmp_path_factory.mktemp("real"))
+@pytest.mark.long
+def test_real_captions_give_what_the_paper_printed(coco_bias, workspace):
+    """LIC_D of the linear attacker is 37.3 to 37.7 over 10 seeds at 80/20; at 90/10, as here, more images train it."""
     keep(
         workspace,
         "coco",
         labels=coco_bias / "annotations" / "attributes.csv",
-        attribute=("gender", "race"),
+        attribute="gender",
         references=coco_bias / "annotations" / "captions_subset.json",
-        captions={name: coco_bias / "results" / f"{name}.json" for name in MODELS},
+        captions={name: coco_bias / "results" / f"{name}.json" for name in RATIO_AND_ERROR},
     )
-    return workspace
-
-
-@pytest.fixture(scope="module")
-def gender(real) -> pd.DataFrame:
-    """LIC_M, ratio and error of the seven captioners, LIC of three, three seeds."""
-    request = Request("coco", MODELS, "labels", "gender", ("lic", "ratio", "error"), seeds=3)
-    beside = replace(request, captions=BESIDE_HUMAN, metrics=("lic",), references="human")
-    alone = results_of(real, request)
-    outcomes = [run_one(real, spec, silent) for spec in plan(real, beside) if spec.coverage]
-    own = pd.DataFrame([result.row() for outcome in outcomes for result in outcome.results])
-    return pd.concat([alone, own], ignore_index=True)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("model", MODELS)
-def test_ratio_and_error_are_those_of_the_paper(gender, model):
-    ratio, error = RATIO_AND_ERROR[model]
-    assert round(value_of(gender, model=model, metric="ratio"), 2) == ratio
-    assert round(value_of(gender, model=model, metric="error"), 2) == error
-    assert (gender[gender["metric"] == "ratio"]["n"] == 10780).all()
-
-
-@pytest.mark.long
-def test_lic_m_of_the_linear_attacker_follows_the_paper(gender):
-    found = {model: value_of(gender, model=model, metric="LIC_M", coverage="") for model in MODELS}
-    assert found == {model: pytest.approx(value, abs=2.5) for model, value in PUBLISHED_LIC_M.items()}
-    assert np.corrcoef(list(found.values()), [PUBLISHED_LIC_M[model] for model in found])[0, 1] >= 0.9
+    request = Request("coco", tuple(RATIO_AND_ERROR), "labels", "gender", ("lic", "ratio", "error"), seeds=2)
+    found = results_of(workspace, request)
+    values = found.pivot(index="model", columns="metric", values="value")
+    pairs = dict(zip(values.index, zip(values["ratio"].round(2), values["error"].round(2), strict=True), strict=True))
+    assert pairs == RATIO_AND_ERROR and set(found[found["metric"] == "ratio"]["n"]) == {10780}
+    assert values["LIC_M"].to_dict() == {name: pytest.approx(value, abs=2.5) for name, value in PUBLISHED_LIC_M.items()}
+    assert np.corrcoef(values["LIC_M"], [PUBLISHED_LIC_M[name] for name in values.index])[0, 1] >= 0.9
+    assert found[found["metric"] == "LIC_M"]["method"].str.startswith("5966/662 balanced images").all()
+    beside = replace(request, captions=("oscar",), metrics=("lic",), references="human")
+    (spec,) = [spec for spec in plan(workspace, beside) if spec.coverage]
+    rows = {row.metric: row for row in run_one(workspace, spec, silent).results}
+    assert rows["LIC"].value > 0 and rows["LIC_D"].value == pytest.approx(37.5 + 1.2, abs=1.5)
+    assert rows["LIC_D"].method.startswith("1418/158 balanced images")  # 788 women with references: 79 in test
 
 
 def test_a_later_metric_has_its_own_n_and_method(tmp_path):
@@ -929,30 +663,3 @@ def test_a_later_metric_has_its_own_n_and_method(tmp_path):
         same = ["value", "ci_low", "ci_high", "interval", "n", "encoder", "coverage", "verdict", "alignment"]
         assert after[same].equals(before[same]) and after["n"] == n
         assert how in after["method"]
-
-
-@pytest.mark.long
-def test_sizes_are_those_of_the_paper(gender):
-    rows = gender[gender["metric"] == "LIC_M"]
-    assert rows[rows["coverage"] == ""]["method"].str.startswith("5966/662 balanced images").all()
-    # 788 women with references: 79 of each value in test.
-    assert rows[rows["coverage"] == "with_references"]["method"].str.startswith("1418/158 balanced images").all()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("model", BESIDE_HUMAN)
-def test_lic_of_every_captioner_is_above_0(gender, model):
-    """METRICS: LIC is above 0; LIC_D of the linear attacker is 37.3 to 37.7 over 10 seeds at 80/20. At 90/10, as here,
-    more images train it: a review found LIC_M of 43.2 in place of 42.0."""
-    assert value_of(gender, model=model, metric="LIC") > 0
-    assert value_of(gender, model=model, metric="LIC_D") == pytest.approx(37.5 + 1.2, abs=1.5)
-
-
-@pytest.mark.long
-def test_race_sizes_are_those_of_the_paper(real):
-    request = Request("coco", ("sat",), "labels", "race", ("lic",), seeds=1)
-    (spec,) = plan(real, request)
-    (lic_m, _sc) = run_one(real, spec, silent).results
-    assert lic_m.method.startswith("1972/220 balanced images") and lic_m.n == 220
-    # METRICS: 32.3 to 36.0 over captioners with 10 seeds; one seed of 220 captions spreads by about 2.
-    assert 26 < lic_m.value < 42

@@ -1,0 +1,98 @@
+"""Tables of scores as text, CSV, JSON and LaTeX: cells, letters and columns by hand."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pandas as pd
+
+from capbias_core.present.latex import escape_latex, to_latex
+from capbias_core.present.table import lettered, scores_table, to_csv, to_json, to_text
+from capbias_core.types import RESULT_COLUMNS, Result
+from tests import sentences
+
+
+def result(model: str, metric: str, value: float, **more) -> dict:
+    return Result("gender", model, metric, value, **{"scale": 100.0, "method": "m", "n": 662, **more}).row()
+
+
+FRAME = pd.DataFrame(
+    [
+        result("sat_1", "LIC", 8.6543, encoder="ngram", spread=0.912, seeds=10, ci_low=6.94, ci_high=10.36),
+        result("sat_1", "ratio", 2.0582, scale=1.0, ci_low=1.9, ci_high=2.25),
+        result("nic", "LIC", -0.25, encoder="ngram", seeds=1),
+        result("nic", "ratio", float("nan"), scale=1.0),
+    ]
+)
+LETTERED = lettered(FRAME, {"sat_1": "ab", "nic": "a"}, ("",), "LIC")
+
+
+def test_one_row_per_captioner():
+    assert scores_table(LETTERED).to_dict("records") == [
+        {"captioner": "sat_1", "letters": "ab", "LIC": "8.7 ±0.9 [6.9, 10.4]", "ratio": "2.06 [1.90, 2.25]"},
+        {"captioner": "nic", "letters": "a", "LIC": "−0.2", "ratio": "not defined"},
+    ]
+    assert list(scores_table(FRAME, metrics=["ratio", "LIC"]).columns) == ["captioner", "ratio", "LIC"]
+    assert scores_table(FRAME, metrics=["SC"]).empty
+
+
+def test_conditions_have_columns_and_encoders_have_rows():
+    part = {"encoder": "ngram", "condition": "with_references"}
+    more = pd.DataFrame(
+        [
+            result("nic", "LIC_M", 40.0, encoder="ngram"),
+            result("sat", "LIC_M", 42.0, encoder="ngram"),
+            result("nic", "LIC_M", 41.0, **part),
+            result("sat", "LIC", 5.0, **part),
+            result("nic", "LIC", 4.0, **part),
+        ]
+    )
+    table = scores_table(more).set_index("captioner")
+    assert list(table.index) == ["sat", "nic"], "highest LIC first"
+    assert table["LIC (with references)"].tolist() == ["5.0", "4.0"] and table["LIC_M"].tolist() == ["42.0", "40.0"]
+    assert table["LIC_M (with references)"].tolist() == ["", "41.0"]
+    both = scores_table(pd.concat([FRAME, pd.DataFrame([result("nic", "LIC", 1.0, encoder="lstm_bi")])]))
+    pairs = [["sat_1", "ngram"], ["sat_1", ""], ["nic", "ngram"], ["nic", ""], ["nic", "lstm_bi"]]
+    assert both[["captioner", "encoder"]].to_numpy().tolist() == pairs
+
+
+def test_csv_and_json_round_nothing():
+    exact = FRAME.assign(value=[1 / 3, 2.0, -1e-17, float("nan")])
+    assert pd.read_csv(io.StringIO(to_csv(exact)))["value"].tolist()[:3] == [1 / 3, 2.0, -1e-17]
+    records = json.loads(to_json(exact))
+    assert [row["value"] for row in records] == [1 / 3, 2.0, -1e-17, None] and list(records[0]) == list(RESULT_COLUMNS)
+    rows = pd.read_csv(io.StringIO(to_csv(LETTERED)), keep_default_na=False)
+    assert rows["letters"].tolist() == ["ab", "", "a", ""] and rows["name"].tolist()[0] == "LIC (ngram)"
+
+
+def test_letters_are_of_the_runs_the_metric_and_the_attribute_that_were_compared():
+    lic = pd.DataFrame([result(name, "LIC", 5.0, run_id=f"{name} with", encoder="ngram") for name in ("sat", "nic")])
+    lic_m = pd.DataFrame(
+        [result(name, "LIC_M", 45.0, run_id=f"{name} without", encoder="ngram") for name in ("sat", "nic")]
+    )
+    with_human = lettered(lic, {"sat": "a", "nic": "a"}, ("sat with", "nic with"), "LIC")
+    without = lettered(lic_m, {"sat": "b", "nic": "a"}, ("sat without", "nic without"), "LIC_M")
+    assert set(lettered(lic_m, {"sat": "b", "nic": "a"}, ("sat with",), "LIC_M")["letters"]) == {""}
+    both = pd.concat([without, with_human])
+    assert scores_table(both).set_index("captioner")["letters"].to_dict() == {"sat": "a", "nic": "a"}
+    text = to_latex(both)
+    assert r"5.0\textsuperscript{a}" in text and r"45.0\textsuperscript" not in text
+    other = lettered(FRAME, {"sat_1": "a", "nic": "a"}, ("",), "LIC").assign(attribute="age")
+    table = scores_table(pd.concat([LETTERED, other]))
+    letters = dict(zip(zip(table["attribute"], table["captioner"], strict=True), table["letters"], strict=True))
+    assert letters == {("gender", "sat_1"): "ab", ("gender", "nic"): "a", ("age", "sat_1"): "a", ("age", "nic"): "a"}
+
+
+def test_latex_escapes_and_explains():
+    text = to_latex(LETTERED.replace("sat_1", r"a_b & 5% of $x^2$ {#}~\<"))
+    assert r"a\_b \& 5\% of \$x\textasciicircum{}2\$ \{\#\}\textasciitilde{}\textbackslash{}\textless{}" in text
+    assert r"$\pm$0.9" in text and text.count("{") == text.count("}")
+    assert text.index(r"\toprule") < text.index(r"\midrule") < text.index(r"\bottomrule")
+    assert escape_latex("<gender>") == r"\textless{}gender\textgreater{}"
+    sentences.check("latex", text)
+
+
+def test_columns_of_text_line_up():
+    text = to_text(pd.DataFrame({"word": ["a", "longer"], "count": ["5", "1,000"]}))
+    assert text == "word    count\na           5\nlonger  1,000\n"
