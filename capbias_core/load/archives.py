@@ -55,7 +55,7 @@ def unpacked(path: Path, folder: Path) -> list[Path]:
                 _copied(source, target, most_bytes(path), path)
             return [target]
         with zipfile.ZipFile(path) as archive:
-            members = list(filter(_is_wanted, archive.infolist()))
+            members = _members(archive)
             texts = [member for member in members if member.filename.lower().endswith(TEXTS)]
             one_per_image = False  # if the first line of a text names no image
             if len(texts) > 1:
@@ -100,16 +100,21 @@ def _into(path: Path, folder: Path) -> Iterator[None]:
         raise CapbiasError(f"{path.name} cannot be unpacked ({reason}).", "Unpack it yourself.") from None
 
 
-def _is_wanted(member: zipfile.ZipInfo) -> bool:
-    """Whether a member is a file that is not hidden."""
-    parts = Path(member.filename).parts
-    return not member.is_dir() and not any(part.startswith((".", "__MACOSX")) and part != ".." for part in parts)
+def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """The files in a .zip that are not hidden."""
+    hidden = (".", "__MACOSX")
+    return [
+        member
+        for member in archive.infolist()
+        if not member.is_dir()
+        and not any(part.startswith(hidden) and part != ".." for part in Path(member.filename).parts)
+    ]
 
 
 def _from_zip(path: Path, folder: Path, named: bool) -> list[Path]:
     """The files of a .zip, under their whole names, or each in a folder with a number, so that equal names all stay."""
     with zipfile.ZipFile(path) as archive:
-        members = list(filter(_is_wanted, archive.infolist()))
+        members = _members(archive)
         texts = sum(member.filename.lower().endswith(TEXTS) for member in members)
         if texts > MOST_TEXTS or len(members) - texts > MOST_FILES:
             raise CapbiasError(f"{path.name} holds {len(members):,} files, more than {MOST_FILES:,}.", "Split it.")

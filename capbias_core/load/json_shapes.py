@@ -66,7 +66,12 @@ TITLES = {
 def parse_json(path: Path) -> Parsed:
     """The content of a JSON file, or of JSON Lines. Raises CapbiasError if it is broken or holds no table."""
     text, by_line = whole_text(path), path.suffix.lower() in LINES
-    decoder, start = json.JSONDecoder(strict=False), _after_space(text, 0)
+
+    def after_space(index: int) -> int:
+        space = SPACE.match(text, index)
+        return space.end() if space else index
+
+    decoder, start = json.JSONDecoder(strict=False), after_space(0)
     value, end = None, 0
     try:
         if '"segmentation"' in text:
@@ -76,7 +81,7 @@ def parse_json(path: Path) -> Parsed:
                 text = lean
         if not end:
             value, end = json.JSONDecoder().raw_decode(text, start)
-        rest = _after_space(text, end)
+        rest = after_space(end)
         several = isinstance(value, dict) and text[rest : rest + 1] == "{"
         by_line = (several or by_line) and isinstance(value, dict) and not re.search("[\r\n]", text[start:end])
         if not by_line and not several:
@@ -88,7 +93,7 @@ def parse_json(path: Path) -> Parsed:
             while rest < len(text):  # each over several lines, as LLaVA's scripts write answers
                 value, end = decoder.raw_decode(text, rest)
                 records.append(value)
-                rest = _after_space(text, end)
+                rest = after_space(end)
             return of_records(path, "json_objects", TITLES["json_objects"], records)
     except (ValueError, RecursionError) as error:
         if not by_line:
@@ -115,11 +120,6 @@ def parse_json(path: Path) -> Parsed:
             'Write one object per line, such as {"image_id": 785, "caption": "a woman on skis"}.',
         )
     return of_records(path, "jsonl", TITLES["jsonl"], records, numbers, faults=faults)
-
-
-def _after_space(text: str, index: int) -> int:
-    space = SPACE.match(text, index)
-    return space.end() if space else index
 
 
 def document(path: Path, value: Any) -> Parsed:

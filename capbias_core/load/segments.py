@@ -75,7 +75,18 @@ def outline_fault(outline: object, height: int, width: int) -> str:
     ('', 'a point of the outline is not on the image of 10 x 10 pixels')
     """
     if isinstance(outline, dict):
-        return _mask_fault(outline, height, width)
+        size = outline.get("size")
+        if not isinstance(size, list) or len(size) != 2 or not all(type(side) is int and side > 0 for side in size):
+            return "run lengths without their size [height, width]"
+        if height and tuple(size) != (height, width):
+            return f"an outline of {size[1]} x {size[0]} pixels on an image of {width} x {height}"
+        if size[0] * size[1] > MOST_PIXELS:
+            return f"an outline of {size[1]} x {size[0]} pixels, more than {MOST_PIXELS // 1_000_000} million"
+        runs = run_lengths(outline.get("counts"))
+        if runs is None:
+            return "run lengths that are neither whole numbers nor COCO's compressed text"
+        pixels = size[0] * size[1]
+        return "" if sum(runs) == pixels else f"run lengths for {sum(runs):,} pixels where the outline has {pixels:,}"
     if not isinstance(outline, list):
         return f"the outline is {described(outline)}, neither polygons nor run lengths"
     sides, reach = (width, height) if height else (MOST_PIXELS, MOST_PIXELS), OVER_THE_EDGE * max(width, height)
@@ -89,22 +100,6 @@ def outline_fault(outline: object, height: int, width: int) -> str:
                 size = f"{width} x {height}" if height else "at most 64 million"
                 return f"a point of the outline is not on the image of {size} pixels"
     return "" if outline else "the outline is empty"
-
-
-def _mask_fault(mask: dict, height: int, width: int) -> str:
-    size = mask.get("size")
-    if not isinstance(size, list) or len(size) != 2 or not all(type(side) is int and side > 0 for side in size):
-        return "run lengths without their size [height, width]"
-    if height and tuple(size) != (height, width):
-        return f"an outline of {size[1]} x {size[0]} pixels on an image of {width} x {height}"
-    if size[0] * size[1] > MOST_PIXELS:
-        return f"an outline of {size[1]} x {size[0]} pixels, more than {MOST_PIXELS // 1_000_000} million"
-    runs = run_lengths(mask.get("counts"))
-    if runs is None:
-        return "run lengths that are neither whole numbers nor COCO's compressed text"
-    if sum(runs) != size[0] * size[1]:
-        return f"run lengths for {sum(runs):,} pixels where the outline has {size[0] * size[1]:,}"
-    return ""
 
 
 def run_lengths(counts: object) -> list[int] | None:

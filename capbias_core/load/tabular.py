@@ -183,16 +183,16 @@ def _parse_sheet(path: Path) -> Parsed:
     """The first sheet, every cell as the text that a CSV of it would have; rows are numbered as Excel shows them."""
     from openpyxl import load_workbook
 
-    numbers, rows, cells = [], [], 0
+    def too_large(what: str) -> CapbiasError:
+        return CapbiasError(f"{path.name} {what} are read.", "Save it as CSV.")
+
+    numbers, rows, cells, most = [], [], 0, min(MOST_SHEET_BYTES, most_bytes(path))
     try:
         with path.open("rb") as file:
             with zipfile.ZipFile(file) as archive:  # which reads no more of a member than it says to have
-                size, most = (
-                    sum(member.file_size for member in archive.infolist()),
-                    min(MOST_SHEET_BYTES, most_bytes(path)),
-                )
+                size = sum(member.file_size for member in archive.infolist())
             if size > most:
-                raise _too_large(path, f"unpacks to {size / 1e9:.1f} GB; at most {most / 1e9:g} GB")
+                raise too_large(f"unpacks to {size / 1e9:.1f} GB; at most {most / 1e9:g} GB")
             file.seek(0)
             book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
             try:
@@ -201,7 +201,7 @@ def _parse_sheet(path: Path) -> Parsed:
                 for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
                     cells += len(row)
                     if number > MOST_SHEET_ROWS or cells > MOST_CELLS:
-                        raise _too_large(path, f"has a row {number:,}; at most {MOST_SHEET_ROWS:,} rows of few cells")
+                        raise too_large(f"has a row {number:,}; at most {MOST_SHEET_ROWS:,} rows of few cells")
                     texts = ["" if value is None else str(value) for value in row]
                     while texts and not texts[-1].strip():
                         texts.pop()
@@ -220,10 +220,6 @@ def _parse_sheet(path: Path) -> Parsed:
     names = checked_names(path.name, _named(rows[0]))
     columns = {name: [row[index] if index < len(row) else "" for row in rows[1:]] for index, name in enumerate(names)}
     return Parsed(path, "xlsx", "Excel", columns, numbers[1:], len(rows) - 1, RowErrors(path.name, "line"))
-
-
-def _too_large(path: Path, what: str) -> CapbiasError:
-    return CapbiasError(f"{path.name} {what} are read.", "Save it as CSV.")
 
 
 READERS = (

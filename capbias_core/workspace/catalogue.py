@@ -83,7 +83,7 @@ def workspace_fault(database: Path, error: Exception, opened: bool) -> Workspace
     if full:
         return Unavailable(
             f"The disk of the workspace {folder} has no space left.",
-            "Free some space and repeat this. What was stored before can be read.",
+            "Free some space and repeat this. What was kept before can be read.",
         )
     if opened and not database.exists():
         return WorkspaceError(

@@ -196,14 +196,17 @@ class Workspace:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction, in which no other process writes; an error undoes it."""
-        answers = getattr(_READ, "answers", None) or {}
         with self.translate_errors():
             with to_write(self.database) as db:
                 db.row_factory = sqlite3.Row
                 db.execute("BEGIN IMMEDIATE")
-                answers.pop(self.database, None)  # decisions in the block rest on the present state
+                self._forget_answers()  # decisions in the block rest on the present state
                 yield db
                 db.execute("COMMIT")
+            self._forget_answers()
+
+    def _forget_answers(self) -> None:
+        if (answers := getattr(_READ, "answers", None)) is not None:
             answers.pop(self.database, None)
 
     def _all(self, query: str, *values) -> list[sqlite3.Row]:

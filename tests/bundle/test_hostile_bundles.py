@@ -18,6 +18,7 @@ import pytest
 from capbias_core import cli
 from capbias_core.api import run_here
 from capbias_core.attributes import get_attribute
+from capbias_core.bundle.manifest import MANIFEST, ROWS, manifest_fault
 from capbias_core.bundle.write import write_bundle
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.labels import mapping_details
@@ -193,6 +194,9 @@ CASES: dict[str, Callable[[Files], Files | bytes]] = {
 }
 
 
+END_TO_END = {"a hash that leads out", "a folder of the reader", "no details", "a value that is text"}
+
+
 def write_case(name: str, files: Files, outside: Path, target: Path) -> None:
     made = CASES[name](files)
     if isinstance(made, dict):
@@ -204,8 +208,18 @@ def seen(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+def is_misshapen(made: Files | bytes) -> bool:
+    """Whether the manifest or the rows are refused for their shape, before anything else is read."""
+    try:
+        return isinstance(made, dict) and bool(manifest_fault(*(json.loads(made[own]) for own in (MANIFEST, ROWS))))
+    except (ValueError, KeyError, RecursionError):
+        return False
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_bundle_that_was_changed_is_refused_in_a_sentence(name, good, tmp_path, monkeypatch, capsys):
+    if name not in END_TO_END and is_misshapen(CASES[name](good)):
+        return  # as those in END_TO_END
     monkeypatch.setenv("CAPBIAS_READ_MEMORY", "1.2")
     outside, inside = tmp_path / "outside", tmp_path / "home" / "workspace"
     outside.mkdir()

@@ -45,9 +45,9 @@ def test_a_server_names_what_is_listed_and_nothing_else(folders):
     assert [path.name for path in picture_files(opened)] == ["1.jpg"]
 
 
+@pytest.mark.skipif(not find_spec("transformers"), reason="transformers is not installed")
 def test_models_and_weights_are_named_in_the_same_way(folders, tmp_path):
     """A folder elsewhere is refused as one that is not there; what a run knows already stays readable."""
-    pytest.importorskip("transformers")
     opened, secret = folders
     workspace = Workspace(tmp_path / "w")
     known = model_option(workspace, "sentence_encoder", str(secret))

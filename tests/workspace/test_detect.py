@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import subprocess
 import sys
@@ -15,22 +13,18 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from capbias_core.aggregate.detection_agreement import agreement
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
-from capbias_core.load.parse import parse
 from capbias_core.load.photographs import read_photograph
-from capbias_core.load.tables import boxes, objects, segments
 from capbias_core.measures.detect import DetectOptions
-from capbias_core.present.detection import agreement_line, agreement_table
 from capbias_core.runs.artifact_runs import plan_artifact
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, silent
-from capbias_core.vision.overlap import PERSON, iou
+from capbias_core.vision.overlap import PERSON
 from capbias_core.vision.weights import find_weights, to_download
-from capbias_core.workspace.boxes import BOXES, agreement_of, boxes_of, keep_objects_of, weights_of, weights_option
+from capbias_core.workspace.boxes import BOXES, boxes_of, keep_objects_of, weights_of, weights_option
 from capbias_core.workspace.inputs import Inputs, _detect_objects
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.store import Workspace
@@ -81,61 +75,8 @@ def spec_of(workspace: Workspace, yolo: Path, **options):
     return plan_artifact(workspace, "c", "detect", DetectOptions(name=name, weights=str(yolo), **options))
 
 
-# overlap and agreement
-
-
-def test_overlap_by_hand():
-    """A square of 2 and the same moved by 1: 2 shared of 6. Within one another: 1 of 4. Touching: none."""
-    found = iou(np.array([[0, 0, 2, 2]]), np.array([[1, 0, 3, 2], [1, 1, 2, 2], [2, 0, 4, 2], [0, 0, 2, 2]]))
-    assert found.tolist() == [[pytest.approx(1 / 3), 0.25, 0.0, 1.0]]
-    assert iou(np.zeros((0, 4)), np.zeros((3, 4))).shape == (0, 3)
-    assert iou(np.zeros((1, 4)), np.zeros((1, 4))).tolist() == [[0.0]]
-
-
-def test_overlap_is_that_of_pycocotools():
-    from pycocotools import mask
-
-    rng = np.random.default_rng(1)
-    corner, size = rng.uniform(0, 50, (2, 40, 2)), rng.uniform(1, 60, (2, 40, 2))
-    own, other = (np.hstack([corner[side], corner[side] + size[side]]) for side in (0, 1))
-    theirs = mask.iou(*(np.hstack([corner[side], size[side]]) for side in (0, 1)), [0] * 40)
-    assert iou(own, other) == pytest.approx(theirs)
-
-
 def boxes_frame(*rows) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(BOX_COLUMNS))
-
-
-def test_agreement_by_hand():
-    """Image 1: two people, one found with 8 of 10 shared (IoU 0.8), one missed, and a crowd that does not count. Image
-    2: one person, found exactly; the second box on them finds nobody. Image 3: no person, one box. A dog counts not."""
-    annotated = boxes_frame(
-        ("1", "person", 1, 0, 0, 10, 1),
-        ("1", "person", 1, 50, 50, 60, 60),
-        ("1", "person", 1, 0, 0, 90, 90),
-        ("2", "person", 1, 5, 5, 9, 9),
-        ("2", "dog", 1, 0, 0, 4, 4),
-    ).assign(crowd=[0, 0, 1, 0, 0])
-    boxes = boxes_frame(
-        ("1", "person", 0.9, 0, 0, 8, 1),
-        ("1", "person", 0.8, 0, 0, 90, 90),
-        ("2", "person", 0.7, 5, 5, 9, 9),
-        ("2", "person", 0.6, 5, 5, 9, 8.9),
-        ("3", "person", 0.5, 0, 0, 4, 4),
-        ("2", "cat", 0.5, 0, 0, 4, 4),
-    )
-    found = agreement(boxes, annotated, ["1", "2", "3"])
-    assert found.rows["annotated"].tolist() == [2, 1, 0] and found.rows["boxes"].tolist() == [2, 2, 1]
-    assert found.rows["recall"].tolist()[:2] == [0.5, 1.0] and np.isnan(found.rows["recall"][2])
-    assert found.rows["mean_iou"].tolist()[:2] == [0.8, 1.0]
-    assert (found.recall, found.mean_iou) == (pytest.approx(2 / 3), pytest.approx(0.9))
-    assert (found.annotated, found.boxes, found.found) == (3, 5, 2)
-    # Residuals -1/3, 1/3 and 0 of 3: the recall is worth 9 draws.
-    assert found.recall_interval == (pytest.approx(0.3542, abs=1e-4), pytest.approx(0.8794, abs=1e-3))
-    table = agreement_table(found)
-    assert table.iloc[-1].tolist() == ["all", 3, 5, 2, "0.667", "0.900"] and table["recall"][2] == ""
-    assert agreement_line(found, "person").startswith("person: recall 0.667 [0.354, 0.879], mean IoU 0.900 [")
-    assert agreement(boxes, annotated, ["1", "2", "3"], "dog").recall == 0.0
 
 
 # the detector
@@ -229,39 +170,6 @@ def test_a_second_run_computes_nothing(looked_at, yolo, coco_bias, tmp_path, mon
         boxes_of(looked_at, {"a": tmp_path / "copy.jpg"}, weights)
 
 
-def test_recall_on_the_24_photographs(looked_at, coco_bias):
-    """Against COCO's own evaluation of the same boxes: recall at IoU 0.5 over all sizes. It gives each box, the surest
-    first, the object that it overlaps most, where ours finds as many as can be: at most one object apart."""
-    file = coco_bias / "annotations" / "instances_subset.json"
-    kept = looked_at.frame(looked_at.item(BOXES, "yolo", "c").hash)
-    images = sorted(path.stem.lstrip("0") for path in (coco_bias / "images").glob("*"))
-    found = agreement(kept, segments(parse(file)).frame, images)
-    assert found.annotated == 76 and len(found.rows) == 24
-    assert abs(found.found - 76 * coco_recall(file, kept)) < 1.01
-    assert found.recall > 0.75 and found.mean_iou > 0.8
-    low, high = found.recall_interval
-    assert low < found.recall < high
-
-
-def coco_recall(file: Path, boxes: pd.DataFrame) -> float:
-    from pycocotools.coco import COCO
-    from pycocotools.cocoeval import COCOeval
-
-    with contextlib.redirect_stdout(io.StringIO()):
-        truth = COCO(str(file))
-        people = truth.getCatIds(["person"])
-        rows = [
-            {"image_id": int(image), "category_id": people[0], "bbox": [x1, y1, x2 - x1, y2 - y1], "score": sure}
-            for image, name, sure, x1, y1, x2, y2 in boxes.itertuples(index=False)
-            if name == "person"
-        ]
-        judge = COCOeval(truth, truth.loadRes(rows), "bbox")
-        judge.params.catIds = people
-        judge.evaluate()
-        judge.accumulate()
-    return float(judge.eval["recall"][0, 0, 0, 2])
-
-
 # the command line
 
 
@@ -310,16 +218,6 @@ def test_wrong_uses_end_with_2(yolo, tmp_path, capsys):
         assert main([*command, *more]) == 2
 
 
-def test_a_table_of_agreement(looked_at, yolo, coco_bias, capsys):
-    command = detect(coco_bias / "images", weights=yolo, home=looked_at.folder)
-    assert main([*command, "--instances", str(coco_bias / "annotations" / "instances_subset.json")]) == 0
-    done = capsys.readouterr()
-    table = done.out.strip().splitlines()
-    assert table[0].split() == ["image_id", "annotated", "boxes", "found", "recall", "mean_iou"]
-    assert len(table) == 26 and table[-1].split()[:2] == ["all", "76"]
-    assert "24 photographs by yolov8n_int8.tflite; 0 detected now, 24 before" in done.err
-
-
 def test_photographs_of_a_collection(looked_at, yolo, coco_bias, tmp_path, monkeypatch):
     """The boxes are known, so nothing is computed. Boxes of another folder do not replace those of the originals."""
     monkeypatch.setattr("capbias_core.runs.engine.needs_workers", lambda spec: False)  # a worker takes seconds
@@ -359,34 +257,6 @@ def test_an_earlier_setting_asked_for_again_gives_its_boxes_again(looked_at, yol
 
 # tables of boxes
 
-TABLE = """image,class,confidence,x1,y1,x2,y2
-photographs/000000000785.jpg,Cat,0.5,0,0,10,10
-000000000785.jpg,cat,0.75,1,1,5,5
-COCO_val2014_000000000872.jpg,dog,0.25,0,0,3,4
-872,hot | dog,1,0,0,3,4
-9,cat,0,0,0,3,4
-9,cat,0.5,3,0,3,4
-9,cat,high,0,0,3,4
-9,,0.5,0,0,3,4
-"""
-
-
-def test_reading_a_table_of_boxes(tmp_path):
-    file = tmp_path / "boxes.csv"
-    file.write_text(TABLE)
-    found = boxes(parse(file))
-    assert found.frame["image_id"].tolist() == ["785", "785", "872", "872"]
-    assert found.frame["object"].tolist() == ["cat", "cat", "dog", "hot dog"]
-    assert found.rows == 8 and found.problem_count == 4 and [problem.line for problem in found.problems] == [6, 7, 8, 9]
-    table = objects(parse(file))
-    assert table.frame.to_numpy().tolist() == [["785", "cat:0.75"], ["872", "hot dog:1|dog:0.25"]]
-    file.write_text("image,class\n1,cat\n")
-    with pytest.raises(CapbiasError, match="needed are image_id, class, confidence"):
-        boxes(parse(file))
-    file.write_text(TABLE.splitlines()[0] + "\n9,cat,2,0,0,3,4\n")
-    with pytest.raises(CapbiasError, match="a confidence of 2"):
-        boxes(parse(file))
-
 
 # the Gender Score on photographs
 
@@ -419,13 +289,6 @@ def test_boxes_of_a_run_are_kept_with_what_they_rest_on(looked_at, yolo, coco_bi
     assert list(looked_at.frame(item.hash)) == list(BOX_COLUMNS)
     assert item.details["photographs"] == "photographs"
     assert PERSON in set(looked_at.frame(item.hash)["object"])
-    outlines = segments(parse(coco_bias / "annotations" / "instances_subset.json")).frame
-    people = looked_at.keep("segments", "people", outlines, "c", "test")
-    found = agreement_of(looked_at, item, people)
-    assert found.annotated == 76 and len(found.rows) == 24
-    other = looked_at.keep("segments", "others", outlines.assign(image_id="0"), "c", "test")
-    with pytest.raises(CapbiasError, match="share no photograph"):
-        agreement_of(looked_at, item, other)
 
 
 def test_what_people_annotated_goes_before_what_a_detector_found(tmp_path):

@@ -115,6 +115,26 @@ def test_images_that_files_share_with_each_other_and_with_a_collection(files, wo
     assert alone.known == 4
 
 
+@pytest.mark.parametrize("first", [0, 1000])
+def test_file_names_join_although_numbers_are_equal_by_chance(tmp_path, first):
+    """The human captions count images from 1; of the numbers in their file names some are the same."""
+    files = {str(place): first + 2 * place for place in range(1, 9)}
+    images = [{"id": int(image), "file_name": f"COCO_val2014_{number:012}.jpg"} for image, number in files.items()]
+    people = [{"id": n, "image_id": n, "caption": "a woman"} for n in range(1, 9)]
+    labels = "image_id,gender\n" + "".join(f"{number},Female\n" for number in files.values())
+    captions = {str(number): "a man" for number in files.values()}
+    contents = {
+        "model.json": json.dumps([{"image_id": image, "caption": caption} for image, caption in captions.items()]),
+        "labels.csv": labels,
+        "refs.json": json.dumps({"images": images, "annotations": people}),
+    }
+    for name, text in contents.items():
+        (tmp_path / name).write_text(text)
+    parts = preview([File(tmp_path / name) for name in contents], read=read_file)
+    expected = {str(number) for number in files.values()}
+    assert [set(part.frame["image_id"]) for part in parts] == [expected] * 3
+
+
 # decide: roles
 
 

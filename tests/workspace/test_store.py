@@ -265,6 +265,12 @@ def test_a_run_on_another_host_died_when_nothing_was_heard_of_it_for_long(worksp
     assert workspace.enqueue(spec(), "c", "new")
 
 
+def test_one_reading_that_begins_with_a_change_sees_it(workspace):
+    with one_reading():
+        workspace.keep("captions", "a", frame("a"), "c", "s")
+        assert [item.name for item in workspace.items()] == ["a"]
+
+
 def test_in_one_reading_what_a_run_took_meanwhile_cannot_be_deleted(workspace):
     item = workspace.keep("captions", "m", frame("x"), "c", "s")
     with one_reading():
