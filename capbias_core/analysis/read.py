@@ -197,6 +197,9 @@ def beside_human(words: pd.DataFrame, human: pd.DataFrame, smallest_count: int) 
     return words.assign(human_mean=mean, human_count=count, from_data=strong & (count >= smallest_count))
 
 
+PAPER_SEEDS = 10
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Captioners measured alike: one attribute, attacker, number of seeds, coverage, references, masking, alignment.
@@ -225,8 +228,8 @@ class Comparison:
 def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | None = None) -> list[Comparison]:
     """Every group of finished attack runs that may be compared; the one that answers best first.
 
-    sets: the names of the caption sets that count (default: all). Best is: with references, then by an encoder of the
-    LIC paper, then by any but the preview, then of an attribute that is no crossing, then by labels that people gave,
+    sets: the names of the caption sets that count (default: all). Best is: with references, then with as
+    many seeds as the papers, then by an encoder of the LIC paper, then by any but the preview, then of an attribute that is no crossing, then by labels that people gave,
     then most captioners, most seeds, constant alignment, newest.
     """
     groups: dict[str, list[RunRow]] = {}
@@ -242,6 +245,7 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
         found,
         key=lambda item: (
             bool(item.references),
+            item.seeds >= PAPER_SEEDS,
             attacker_entry(item.attacker).precedence,
             parts_of(item.attribute.name) is None,
             not is_derived(table_of(tables, item.attribute.name, item.runs[0].spec.labels)),

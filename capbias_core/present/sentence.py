@@ -17,13 +17,13 @@ from capbias_core.aggregate.resampling import NO_WIDTH
 from capbias_core.aggregate.variants import variants
 from capbias_core.attackers import AttackerEntry
 from capbias_core.measures import dbac
-from capbias_core.measures.lic import FEW_IMAGES
 from capbias_core.measures.registry import MEASURES, METRICS
 from capbias_core.types import Attribute, counted
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.vectors import alignment_name
 
 DBAC_VARIANTS = tuple(dbac.VARIANTS)
+FEW_IMAGES = 300  # balanced images of which fewer tell little
 FEW_SEEDS = 5  # fewer say little of how far seeds differ
 
 

@@ -31,6 +31,7 @@ from capbias_core.present.sentence import (
     verdicts_text,
     with_attacker,
 )
+from capbias_core.present.words import STYLE as COLOURS
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import counted
@@ -249,6 +250,7 @@ def _try_a_caption(engine: Engine, run: RunRow) -> None:
     scores = cached.scores(engine.folder, run.run_id)
     surest = scores.table.loc[scores.table["confidence"].idxmax()]
     written = cached.captions(engine.folder, run.spec.captions)["caption"].iloc[surest["kept_at"]]
+    st.html(COLOURS)
     text = view.text(st, "Caption", key="try", default=written, label_visibility="collapsed")
     if not text.strip():
         return
