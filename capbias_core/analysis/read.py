@@ -228,9 +228,9 @@ class Comparison:
 def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | None = None) -> list[Comparison]:
     """Every group of finished attack runs that may be compared; the one that answers best first.
 
-    sets: the names of the caption sets that count (default: all). Best is: with references, then with as
-    many seeds as the papers, then by an encoder of the LIC paper, then by any but the preview, then of an attribute that is no crossing, then by labels that people gave,
-    then most captioners, most seeds, constant alignment, newest.
+    sets: the names of the caption sets that count (default: all). Best is: with references, then with as many seeds as
+    the papers, then by an encoder of the LIC paper, then by any but the preview, then of an attribute that is no
+    crossing, then by labels that people gave, then most captioners, most seeds, constant alignment, newest.
     """
     groups: dict[str, list[RunRow]] = {}
     tables = workspace.items("attributes", collection)
