@@ -18,6 +18,7 @@ import re
 import time
 import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -75,7 +76,14 @@ def write_bundle(
         raise CapbiasError(f"The collection {collection} has no results to export.", "Score it first.")
     requests = requests_of(workspace, collection, [run.spec for run in runs], rows["metric"].unique())
     items = _items(workspace, collection, runs)
-    names = _file_names(items)
+    names: dict[tuple[str, str], str] = {}  # each item's file; two names that would be one file get a number
+    for item in items:
+        base, taken = (
+            f"data/{SECTIONS.get(item.kind, item.kind)}-{_slug(item.name)}",
+            {name.lower() for name in names.values()},
+        )
+        tries = (f"{base}{number}.parquet" for number in ("", *(f"-{number}" for number in range(2, 10_000))))
+        names[item.kind, item.name] = next(name for name in tries if name.lower() not in taken)
     written = plan_text(_plan(collection, items, names, requests, runs))
     # Bytes that depend on the content alone, so that the same results give the same files.
     files: dict[str, bytes | str] = {PLAN: written, ROWS: to_json(rows)}
@@ -84,24 +92,49 @@ def write_bundle(
         files[_attribute_file(attribute.name)] = attribute_text(attribute)
     entries = []
     for item in items:
-        frame = workspace.frame(item.hash) if item.kind in TABLES else None
-        entries.append(_entry(item, names[item.kind, item.name] if data else "", frame))
+        frame, name = workspace.frame(item.hash) if item.kind in TABLES else None, names[item.kind, item.name]
+        entries.append(
+            {
+                "kind": item.kind,
+                "name": item.name,
+                "file": name if data and frame is not None else "",
+                "hash": item.hash,  # by which runs name it; `content` is the hash of the table, if the two differ
+                "content": content_hash(frame) if frame is not None else "",
+                "rows": item.rows,
+                "images": item.images,
+                "details": {key: value for key, value in item.details.items() if key not in PLACES},
+            }
+        )
         if data and frame is not None:
-            files[names[item.kind, item.name]] = frame_bytes(frame)
-    unplanned = _unplanned(workspace, requests, runs)
-    manifest = _manifest(collection, runs, entries, len(rows), unplanned)
+            files[name] = frame_bytes(frame)
+    planned: set[str] = set()
+    for request in requests:
+        with suppress(CapbiasError):  # such as a model that is gone
+            planned |= {spec.run_id for spec in plan(workspace, request)}
+    unplanned = [run.run_id for run in runs if run.run_id not in planned]  # which the plan does not give again
+    manifest = {
+        "format": FORMAT,
+        "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "collection": collection,
+        "rows": len(rows),
+        "versions": versions(any(run.spec.options.get("encoder") or needs_workers(run.spec) for run in runs)),
+        "measures": {run.spec.measure: run.spec.version for run in runs},
+        "runs": [run.run_id for run in runs],
+        "not_in_plan": unplanned,
+        "items": entries,
+    }
     files[MANIFEST] = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
     found = comparisons(workspace, collection)
-    charts = [*_charts(workspace, rows), *_page_charts(workspace, collection, rows, runs)]
+    charts = _charts(workspace, rows)
+    if not pictures_lack():  # the charts of pages
+        drawn = list(page_charts(workspace, collection, rows, runs))
+        pictured = zip(drawn, pictures([chart.figure for chart in drawn], "svg"), strict=True)
+        charts += [Chart(chart.title, part_svg(svg, chart.title), chart.note) for chart, svg in pictured]
     rows = with_letters(workspace, rows, found, [run.run_id for run in runs])
     parts = _report(workspace, collection, rows, runs, found, charts, manifest, written, unplanned)
     files["rows.csv"] = to_csv(rows)
     files |= {f"figures/{_slug(chart.title)}.svg": chart.svg for chart in charts}
     files[REPORT] = report_html(parts)
-    return _zipped(files)
-
-
-def _zipped(files: dict[str, bytes | str]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
@@ -110,7 +143,7 @@ def _zipped(files: dict[str, bytes | str]) -> bytes:
 
 
 def _slug(name: str) -> str:
-    """A name as one for a file."""
+    """A name that may be the name of a file."""
     return re.sub(r"[^\w.-]+", "_", name.replace("→", "to")).strip("._") or "file"
 
 
@@ -122,28 +155,15 @@ def _attribute_file(name: str) -> str:
 
 
 def _items(workspace: Workspace, collection: str, runs: Sequence[RunRow]) -> list[Item]:
-    """What the runs read of a collection, and human captions from which labels were derived."""
+    """The inputs of the runs in a collection, and human captions from which labels were derived."""
     read = {digest for run in runs for digest in run.spec.inputs()}
     tables = [item for item in workspace.items("attributes", collection) if item.hash in read]
     read |= {item.details[DERIVED]["references"] for item in tables if is_derived(item)}
     models = {run.spec.model for run in runs}
-    found: dict[tuple[str, str], Item] = {}
-    for item in workspace.items(collection=collection):
-        named = item.kind != "captions" or item.name in models
-        if item.hash in read and named:
-            found[item.kind, item.name] = item
-    return list(found.values())
-
-
-def _file_names(items: Sequence[Item]) -> dict[tuple[str, str], str]:
-    """Each item's file in the bundle; two names that would be one file get a number."""
-    found: dict[tuple[str, str], str] = {}
-    for item in items:
-        base = f"data/{SECTIONS.get(item.kind, item.kind)}-{_slug(item.name)}"
-        taken = {name.lower() for name in found.values()}
-        tries = (f"{base}{number}.parquet" for number in ("", *(f"-{own}" for own in range(2, 10_000))))
-        found[item.kind, item.name] = next(name for name in tries if name.lower() not in taken)
-    return found
+    items = (item for item in workspace.items(collection=collection) if item.hash in read)
+    return list(
+        {(item.kind, item.name): item for item in items if item.kind != "captions" or item.name in models}.values()
+    )
 
 
 def _plan(
@@ -165,88 +185,34 @@ def _plan(
         table = tables.get(labels["table"], "")
         columns[attribute.name] = LabelColumn(_attribute_file(attribute.name), table, labels["column"], mapping)
     details = {item.name: item.details.get("trained_on_references") for item in items if item.kind == "captions"}
-    trained = {name: said for name, said in details.items() if said is not None}
+    trained = {name: answer for name, answer in details.items() if answer is not None}
     return PlanFile(collection, files, tuple(requests), columns, trained)
-
-
-def _entry(item: Item, file: str, frame: pd.DataFrame | None) -> dict[str, Any]:
-    """An input in the manifest. hash: by which runs name it. content: of the table, where the two differ."""
-    details = {name: value for name, value in item.details.items() if name not in PLACES}
-    return {
-        "kind": item.kind,
-        "name": item.name,
-        "file": file if frame is not None else "",
-        "hash": item.hash,
-        "content": content_hash(frame) if frame is not None else "",
-        "rows": item.rows,
-        "images": item.images,
-        "details": details,
-    }
-
-
-def _unplanned(workspace: Workspace, requests: Sequence[Request], runs: Sequence[RunRow]) -> list[str]:
-    """Runs that the plan of the bundle does not give again."""
-    planned: set[str] = set()
-    for request in requests:
-        try:
-            planned |= {spec.run_id for spec in plan(workspace, request)}
-        except CapbiasError:  # such as a model that is gone; its runs are among those that are named
-            continue
-    return [run.run_id for run in runs if run.run_id not in planned]
-
-
-def _manifest(
-    collection: str, runs: Sequence[RunRow], entries: list[dict], rows: int, unplanned: list[str]
-) -> dict[str, Any]:
-    networks = any(run.spec.options.get("encoder") or needs_workers(run.spec) for run in runs)
-    return {
-        "format": FORMAT,
-        "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "collection": collection,
-        "rows": rows,
-        "versions": versions(networks),
-        "measures": {run.spec.measure: run.spec.version for run in runs},
-        "runs": [run.run_id for run in runs],
-        "not_in_plan": unplanned,
-        "items": entries,
-    }
 
 
 def versions(networks: bool) -> dict[str, str]:
     """What numbers may depend on besides inputs and plan. networks: with the packages of networks."""
-    found = {"capbias": __version__, "python": platform.python_version()}
+    numbers = {"capbias": __version__, "python": platform.python_version()}
     for name in (*PACKAGES, *(OF_NETWORKS if networks else ())):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found | {"machine": f"{platform.system()} {platform.machine()}"}
+        with suppress(PackageNotFoundError):
+            numbers[name] = version(name)
+    return numbers | {"machine": f"{platform.system()} {platform.machine()}"}
 
 
 # what it says
 
 
 def _charts(workspace: Workspace, rows: pd.DataFrame) -> list[Chart]:
-    found = []
-    for name, own in chart_series(rows).items():
-        metric, direction = own.iloc[0]["metric"], own.iloc[0]["direction"]
-        runs = list(workspace.runs_of(list(own["run_id"])).values())
+    """The intervals of each metric."""
+    charts = []
+    for name, series in chart_series(rows).items():
+        metric, direction = series.iloc[0]["metric"], series.iloc[0]["direction"]
+        runs = list(workspace.runs_of(list(series["run_id"])).values())
         pairs = ranking(workspace, runs, metric, direction)
-        alike = rows[rows["run_id"].isin(own["run_id"])]
-        second = second_dots(alike, metric)
-        svg = interval_svg(own, metric, attribute_of_run(runs[0]), pairs.letters, second, name)
-        said = (METRICS[metric].explanation, BY_HUMAN if second else "", told_apart(pairs))
-        found.append(Chart(name, svg, " ".join(filter(None, said))))
-    return found
-
-
-def _page_charts(workspace: Workspace, collection: str, rows: pd.DataFrame, runs: Sequence[RunRow]) -> list[Chart]:
-    """Those that pages draw besides, none where this machine cannot draw them."""
-    if pictures_lack():
-        return []
-    found = list(page_charts(workspace, collection, rows, runs))
-    drawn = pictures([own.figure for own in found], "svg")
-    return [Chart(own.title, part_svg(svg, own.title), own.note) for own, svg in zip(found, drawn, strict=True)]
+        second = second_dots(rows[rows["run_id"].isin(series["run_id"])], metric)
+        svg = interval_svg(series, metric, attribute_of_run(runs[0]), pairs.letters, second, name)
+        notes = (METRICS[metric].explanation, BY_HUMAN if second else "", told_apart(pairs))
+        charts.append(Chart(name, svg, " ".join(filter(None, notes))))
+    return charts
 
 
 def _report(
