@@ -9,8 +9,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Job, Measure, Needs, Outcome
 from capbias_core.measures.options import ArtifactOptions, PeopleMarked, option
 from capbias_core.types import Attribute
-from capbias_core.vision.mask_regions import FOREGROUND, OF_OBJECTS, OF_OUTLINES, WHOSE, MaskRule
-from capbias_core.vision.masking import FILLS, HALF
+from capbias_core.vision.masking import FILLS, FOREGROUND, HALF, OF_OBJECTS, OF_OUTLINES, WHOSE, MaskRule
 from capbias_core.workspace.masked_photographs import Masked, Masking, masked_folder
 from capbias_core.workspace.person_regions import BOXES, resolve_person_regions
 from capbias_core.workspace.photographs import KIND

@@ -1,4 +1,4 @@
-"""People and objects on photographs: the real detector, kept boxes, agreement, bad files, and the Gender Score."""
+"""People and objects on photographs: the real detector, kept boxes, bad files, and the Gender Score."""
 
 from __future__ import annotations
 
@@ -18,25 +18,22 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from capbias_core.aggregate.detection_agreement import agreement
 from capbias_core.attributes import get_attribute, word_forms
 from capbias_core.cli import main
-from capbias_core.cli.images import named_files
 from capbias_core.errors import CapbiasError
 from capbias_core.load import parse, report_objects
 from capbias_core.load.photographs import read_photograph
-from capbias_core.load.tables import boxes, objects, segments
+from capbias_core.load.tables import boxes, objects
 from capbias_core.measures.detect import DetectOptions
 from capbias_core.prepare.variants import variants
-from capbias_core.present.detection import agreement_line, agreement_table
 from capbias_core.runs.artifact_runs import plan_artifact
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, silent
-from capbias_core.vision.overlap import PERSON, iou, matched
+from capbias_core.vision.masking import PERSON, iou
 from capbias_core.vision.weights import find_weights, to_download
-from capbias_core.workspace.boxes import BOXES, agreement_of, boxes_of, keep_objects_of, weights_of, weights_option
+from capbias_core.workspace.boxes import BOXES, boxes_of, keep_objects_of, weights_of, weights_option
 from capbias_core.workspace.inputs import Inputs, _detect_objects
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.store import Workspace
@@ -88,17 +85,6 @@ def spec_of(workspace: Workspace, yolo: Path, **options):
     return plan_artifact(workspace, "c", "detect", DetectOptions(name=name, weights=str(yolo), **options))
 
 
-# overlap and agreement
-
-
-def test_overlap_by_hand():
-    """A square of 2 and the same moved by 1: 2 shared of 6. Within one another: 1 of 4. Touching: none."""
-    found = iou(np.array([[0, 0, 2, 2]]), np.array([[1, 0, 3, 2], [1, 1, 2, 2], [2, 0, 4, 2], [0, 0, 2, 2]]))
-    assert found.tolist() == [[pytest.approx(1 / 3), 0.25, 0.0, 1.0]]
-    assert iou(np.zeros((0, 4)), np.zeros((3, 4))).shape == (0, 3)
-    assert iou(np.zeros((1, 4)), np.zeros((1, 4))).tolist() == [[0.0]]
-
-
 def test_overlap_is_that_of_pycocotools():
     from pycocotools import mask
 
@@ -109,47 +95,8 @@ def test_overlap_is_that_of_pycocotools():
     assert iou(own, other) == pytest.approx(theirs)
 
 
-def test_one_box_finds_one_object():
-    assert matched(np.array([[0.9, 0.8]])) == [(0, 0)]
-    assert matched(np.array([[0.5], [0.49]])) == [(0, 0)]
-    assert matched(np.array([[0.4, 0.1]])) == [] and matched(np.zeros((2, 0))) == []
-    assert matched(np.array([[0.9, 0.6], [0.7, 0.1]])) == [(0, 1), (1, 0)]
-
-
 def boxes_frame(*rows) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(BOX_COLUMNS))
-
-
-def test_agreement_by_hand():
-    """Image 1: two people, one found with 8 of 10 shared (IoU 0.8), one missed, and a crowd that does not count. Image
-    2: one person, found exactly; the second box on them finds nobody. Image 3: no person, one box. A dog counts not."""
-    annotated = boxes_frame(
-        ("1", "person", 1, 0, 0, 10, 1),
-        ("1", "person", 1, 50, 50, 60, 60),
-        ("1", "person", 1, 0, 0, 90, 90),
-        ("2", "person", 1, 5, 5, 9, 9),
-        ("2", "dog", 1, 0, 0, 4, 4),
-    ).assign(crowd=[0, 0, 1, 0, 0])
-    boxes = boxes_frame(
-        ("1", "person", 0.9, 0, 0, 8, 1),
-        ("1", "person", 0.8, 0, 0, 90, 90),
-        ("2", "person", 0.7, 5, 5, 9, 9),
-        ("2", "person", 0.6, 5, 5, 9, 8.9),
-        ("3", "person", 0.5, 0, 0, 4, 4),
-        ("2", "cat", 0.5, 0, 0, 4, 4),
-    )
-    found = agreement(boxes, annotated, ["1", "2", "3"])
-    assert found.rows["annotated"].tolist() == [2, 1, 0] and found.rows["boxes"].tolist() == [2, 2, 1]
-    assert found.rows["recall"].tolist()[:2] == [0.5, 1.0] and np.isnan(found.rows["recall"][2])
-    assert found.rows["mean_iou"].tolist()[:2] == [0.8, 1.0]
-    assert (found.recall, found.mean_iou) == (pytest.approx(2 / 3), pytest.approx(0.9))
-    assert (found.annotated, found.boxes, found.found) == (3, 5, 2)
-    # Residuals -1/3, 1/3 and 0 of 3: the recall is worth 9 draws.
-    assert found.recall_interval == (pytest.approx(0.3542, abs=1e-4), pytest.approx(0.8794, abs=1e-3))
-    table = agreement_table(found)
-    assert table.iloc[-1].tolist() == ["all", 3, 5, 2, "0.667", "0.900"] and table["recall"][2] == ""
-    assert agreement_line(found, "person").startswith("person: recall 0.667 [0.354, 0.879], mean IoU 0.900 [")
-    assert agreement(boxes, annotated, ["1", "2", "3"], "dog").recall == 0.0
 
 
 # the detector
@@ -309,45 +256,6 @@ def test_a_second_run_computes_nothing(looked_at, yolo, coco_bias, tmp_path, mon
         boxes_of(looked_at, {"a": tmp_path / "copy.jpg"}, weights)
 
 
-def test_other_weights_have_other_boxes(looked_at, own_weights, coco_bias):
-    weights = weights_of(looked_at, weights_option(looked_at, str(own_weights / "tiny.pt")))
-    found = boxes_of(looked_at, {"a": coco_bias / "images" / "000000192699.jpg"}, weights, 0.05)
-    assert found.computed == 1 and not set(found.frame["object"]) & {"person"}
-
-
-def test_recall_on_the_24_photographs(looked_at, coco_bias):
-    """Against COCO's own evaluation of the same boxes: recall at IoU 0.5 over all sizes. It gives each box, the surest
-    first, the object that it overlaps most, where ours finds as many as can be: at most one object apart."""
-    file = coco_bias / "annotations" / "instances_subset.json"
-    kept = looked_at.frame(looked_at.item(BOXES, "yolo", "c").hash)
-    images = sorted(path.stem.lstrip("0") for path in (coco_bias / "images").glob("*"))
-    found = agreement(kept, segments(parse(file)).frame, images)
-    assert found.annotated == 76 and len(found.rows) == 24
-    assert abs(found.found - 76 * coco_recall(file, kept)) < 1.01
-    assert found.recall > 0.75 and found.mean_iou > 0.8
-    low, high = found.recall_interval
-    assert low < found.recall < high
-
-
-def coco_recall(file: Path, boxes: pd.DataFrame) -> float:
-    from pycocotools.coco import COCO
-    from pycocotools.cocoeval import COCOeval
-
-    with contextlib.redirect_stdout(io.StringIO()):
-        truth = COCO(str(file))
-        people = truth.getCatIds(["person"])
-        rows = [
-            {"image_id": int(image), "category_id": people[0], "bbox": [x1, y1, x2 - x1, y2 - y1], "score": sure}
-            for image, name, sure, x1, y1, x2, y2 in boxes.itertuples(index=False)
-            if name == "person"
-        ]
-        judge = COCOeval(truth, truth.loadRes(rows), "bbox")
-        judge.params.catIds = people
-        judge.evaluate()
-        judge.accumulate()
-    return float(judge.eval["recall"][0, 0, 0, 2])
-
-
 # the command line
 
 
@@ -392,8 +300,6 @@ def refuse(*args, **kwargs):
     raise AssertionError(f"asked for the network: {args}")
 socket.socket.connect = socket.getaddrinfo = refuse
 from capbias_core.cli import main
-from tests.collections_ import keep
-from tests.collections_ import keep
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -452,34 +358,6 @@ def test_nothing_that_can_be_read(yolo, tmp_path, capsys):
     assert main([*command, "--collection", "c"]) == 2 and main([*command[:2], *command[3:]]) == 2
     assert main([*command, "--name", "x"]) == 2
     assert main([*command, "--confidence", "0"]) == 2
-
-
-def test_photographs_of_one_name_are_told_apart(tmp_path):
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-        Image.new("RGB", (2, 2)).save(tmp_path / folder / "1.png")
-    Image.new("RGB", (2, 2)).save(tmp_path / "b" / "2.png")
-    named = named_files([str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "b" / "2.png")])
-    assert list(named) == [str(tmp_path / "a" / "1.png"), str(tmp_path / "b" / "1.png"), "2.png"]
-
-
-def test_a_table_of_agreement(looked_at, yolo, coco_bias, capsys):
-    command = [
-        "images",
-        "detect",
-        str(coco_bias / "images"),
-        "--weights",
-        str(yolo),
-        "--workspace",
-        str(looked_at.folder),
-    ]
-    assert main([*command, "--instances", str(coco_bias / "annotations" / "instances_subset.json")]) == 0
-    done = capsys.readouterr()
-    table = done.out.strip().splitlines()
-    assert table[0].split() == ["image_id", "annotated", "boxes", "found", "recall", "mean_iou"]
-    assert len(table) == 26 and table[-1].split()[:2] == ["all", "76"]
-    assert "24 photographs by yolov8n_int8.tflite; 0 detected now, 24 before" in done.err
-    assert "person: recall 0." in done.err and "over photographs (Wilson)" in done.err
 
 
 def test_photographs_of_a_collection(looked_at, yolo, coco_bias, tmp_path, monkeypatch, capsys):
@@ -659,19 +537,6 @@ def test_boxes_of_a_run_are_kept_with_what_they_rest_on(looked_at, yolo, coco_bi
     assert list(looked_at.frame(item.hash)) == list(BOX_COLUMNS)
     assert item.details["photographs"] == "photographs"
     assert PERSON in set(looked_at.frame(item.hash)["object"])
-    outlines = segments(parse(coco_bias / "annotations" / "instances_subset.json")).frame
-    people = looked_at.keep("segments", "people", outlines, "c", "test")
-    found = agreement_of(looked_at, item, people)
-    assert found.annotated == 76 and len(found.rows) == 24
-    testing = pytest.importorskip("streamlit.testing.v1")
-    page = testing.AppTest.from_string(
-        "from capbias_core.workspace.store import Workspace\nfrom pages.ui.agreement import agreement_view\n"
-        f"agreement_view(Workspace({str(looked_at.folder)!r}), 'c')\n"
-    ).run(timeout=60)
-    assert not page.exception and "of 76 annotated found" in page.text[0].value and len(page.dataframe[0].value) == 24
-    other = looked_at.keep("segments", "others", outlines.assign(image_id="0"), "c", "test")
-    with pytest.raises(CapbiasError, match="share no photograph"):
-        agreement_of(looked_at, item, other)
 
 
 def test_what_people_annotated_goes_before_what_a_detector_found(tmp_path):
