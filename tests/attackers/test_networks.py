@@ -373,7 +373,7 @@ def at_every_epoch(monkeypatch):
 
 def resumable(name: str, tick) -> np.ndarray:
     if name == "judge":
-        from capbias_core.vision.image_text_training import PairCorpus
+        from capbias_core.vision.judges import PairCorpus
         from tests.measures.test_imagecaptioner2 import joint, planted
 
         pixels, captions, labels = planted(80, 0.9, "caption")
