@@ -233,10 +233,10 @@ def test_the_check_sees_a_backward_import(source, row):
 
 
 def test_the_check_sees_what_a_package_finds_by_itself():
-    assert imports_of("capbias_core.attackers") >= {"capbias_core.attackers.ngram", "capbias_core.attackers.recurrent"}
+    assert imports_of("capbias_core.attackers") >= {"capbias_core.attackers.ngram", "capbias_core.attackers.neural"}
     assert imports_of("capbias_core.measures.registry") >= {"capbias_core.measures.lic"}
     assert imports_of("capbias_core.load.parse") >= {"capbias_core.load.tabular", "capbias_core.load.columnar"}
-    assert "capbias_core.attackers.networks.scratch" in imports_of("capbias_core.attackers.recurrent")
+    assert "capbias_core.attackers.networks.scratch" in imports_of("capbias_core.attackers.neural")
 
 
 def test_the_check_sees_circles_and_hidden_imports():

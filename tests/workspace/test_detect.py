@@ -102,29 +102,6 @@ def boxes_frame(*rows) -> pd.DataFrame:
 # the detector
 
 
-def test_people_on_the_photographs_that_ultralytics_ships(detector, shipped):
-    """4 and 2 people; a batch gives what one photograph at a time gives; boxes lie on the photograph."""
-    pixels = [read_photograph(shipped / name) for name in PEOPLE]
-    found = detector.boxes(pixels)
-    sure = [own[own["confidence"] >= 0.2] for own in found]
-    assert [int((own["object"] == "person").sum()) for own in sure] == list(PEOPLE.values())
-    for own, picture in zip(found, pixels, strict=True):
-        pd.testing.assert_frame_equal(detector.boxes([picture])[0], own)
-        height, width = picture.shape[:2]
-        assert (own[["x1", "y1"]] >= 0).all(axis=None) and own["x2"].max() <= width and own["y2"].max() <= height
-        assert own["confidence"].is_monotonic_decreasing
-    assert len(detector.classes) == 80 and detector.boxes([]) == []
-
-
-def test_ultralytics_leaves_the_process_as_it_was(detector, tmp_path):
-    """It exchanges Pillow's open for one that asks for a package, and sets how arrays print."""
-    (tmp_path / "a.jpg").write_text("no picture")
-    with pytest.raises(CapbiasError, match="cannot be read as a picture"):
-        read_photograph(tmp_path / "a.jpg")
-    assert str(np.array([0.5, 1.25])) == "[0.5  1.25]"
-    assert "YOLO_CONFIG_DIR" not in os.environ
-
-
 @pytest.mark.parametrize("name", PEOPLE)
 def test_boxes_are_those_that_ultralytics_finds_in_the_file(detector, yolo, shipped, name):
     """It reads the file itself, so colours and places are right: red and blue exchanged move confidence by 0.02."""
@@ -341,25 +318,6 @@ def test_a_batch_goes_on_past_bad_pictures_quietly_and_alone(yolo, shipped, tmp_
     assert list(home.rglob("*")) == [] and done.stdout == ""
 
 
-def test_nothing_that_can_be_read(yolo, tmp_path, capsys):
-    (tmp_path / "text.jpg").write_text("no picture")
-    command = [
-        "images",
-        "detect",
-        str(tmp_path / "text.jpg"),
-        "--weights",
-        str(yolo),
-        "--workspace",
-        str(tmp_path / "home"),
-    ]
-    assert main(command) == 2
-    done = capsys.readouterr()
-    assert "left out: text.jpg: " in done.err and done.out == ""
-    assert main([*command, "--collection", "c"]) == 2 and main([*command[:2], *command[3:]]) == 2
-    assert main([*command, "--name", "x"]) == 2
-    assert main([*command, "--confidence", "0"]) == 2
-
-
 def test_photographs_of_a_collection(looked_at, yolo, coco_bias, tmp_path, monkeypatch, capsys):
     """The run of a worker, done here; the boxes are known, so that nothing is computed."""
 
@@ -416,15 +374,6 @@ def test_an_earlier_setting_asked_for_again_gives_its_boxes_again(looked_at, yol
     assert "one name" not in {item.name for item in looked_at.items("objects", "c")}
     ids = {spec_of(looked_at, yolo, **own).run_id for own in ({}, {}, {"confidence": 0.2})}
     assert len(ids) == 2, "the same but for the name"
-
-
-def test_boxes_of_another_folder_do_not_replace_those_of_the_originals(looked_at, yolo, coco_bias, monkeypatch):
-    monkeypatch.setattr("capbias_core.runs.engine.needs_workers", lambda spec: False)  # a worker takes seconds
-    keep_images(looked_at, coco_bias / "images", "c", "twin")
-    command = ["images", "detect", "--collection", "c", "--weights", str(yolo), "--workspace", str(looked_at.folder)]
-    assert main(command) == 0 and main([*command, "--photographs", "twin"]) == 0
-    kept = {item.name: item.details["photographs"] for item in looked_at.items(BOXES, "c")}
-    assert kept[yolo.stem] == "photographs" and kept[f"{yolo.stem} (twin)"] == "twin"
 
 
 # tables of boxes

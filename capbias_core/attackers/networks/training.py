@@ -158,7 +158,9 @@ def learn(
             optimizer.load_state_dict(state["optimizer"])
             rng.bit_generator.state, drop.bit_generator.state = state["random"]
             if settings.process_random:
-                _set_process_random(device, state["process"])
+                torch.set_rng_state(state["process"][0])
+                if device.type == "cuda":
+                    torch.cuda.set_rng_state(state["process"][1], device)
     for epoch in range(first, settings.epochs):
         network.train()
         order, total = batches(rng), torch.zeros((), device=device)
@@ -180,8 +182,11 @@ def learn(
             if epoch - best["epoch"] >= settings.patience:
                 break
         state = {"epochs": epoch + 1, "weights": network.state_dict(), "optimizer": optimizer.state_dict()}
-        random = {"random": [rng.bit_generator.state, drop.bit_generator.state], "process": _process_random(device)}
-        checkpoint.save({**state, **random, "best": best})
+        state |= {"random": [rng.bit_generator.state, drop.bit_generator.state], "best": best}
+        if settings.process_random:
+            on_gpu = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
+            state["process"] = [torch.get_rng_state(), *on_gpu]
+        checkpoint.save(state)
     network.eval()
     if best["weights"]:
         network.load_state_dict(best["weights"])
@@ -224,17 +229,6 @@ def chunks(rows: np.ndarray) -> Iterator[np.ndarray]:
     """Rows in the order given, SCORING_BATCH at a time."""
     for start in range(0, len(rows), SCORING_BATCH):
         yield rows[start : start + SCORING_BATCH]
-
-
-def _process_random(device: torch.device) -> list[Tensor]:
-    """States of the generators of the process, from which a pretrained encoder's dropout draws."""
-    return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
-
-
-def _set_process_random(device: torch.device, states: Sequence[Tensor]) -> None:
-    torch.set_rng_state(states[0])
-    if device.type == "cuda":
-        torch.cuda.set_rng_state(states[1], device)
 
 
 def in_threads(trainings: Sequence[Callable[[Progress], Any]], device: torch.device, tick: Progress) -> Iterator:
