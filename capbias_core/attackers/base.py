@@ -96,6 +96,11 @@ class Corpus:
         self.distinct = list(places)
         self.place = np.fromiter(map(places.__getitem__, captions), dtype=np.int64, count=len(captions))
 
+    def at(self, rows: np.ndarray) -> tuple[list[str], np.ndarray]:
+        """The distinct captions at these rows, and which of them each row has."""
+        numbers, copies = np.unique(self.place[rows], return_inverse=True)
+        return [self.distinct[number] for number in numbers], copies
+
 
 Text = TypeVar("Text", contravariant=True)
 

@@ -126,7 +126,7 @@ class AttributionOptions(OnDevice, Photographed, PeopleMarked):
     )
     map: str = option(
         HIRES_CAM,
-        f"how maps are made: {HIRES_CAM} (each place by its own gradient), or {GRAD_CAM}, which the DBAC paper names, "
+        f"how maps are made: {HIRES_CAM} (each cell by its gradient), or {GRAD_CAM}, which the DBAC paper names, "
         "and which misleads if an image encoder is a transformer",
         flag="--attribution-map",
         choices=tuple(MAPS),
@@ -212,13 +212,13 @@ def run(job: Job) -> Outcome:
 
 def captions_to_read(job: Job, photographs: Container[str], marked: Container[str]) -> tuple[pd.DataFrame, Counter]:
     """The captions that name a value (or, if captions do not name the attribute, a person), with `named`: its words as
-    (place among the caption's words, word, value).
+    (index among the caption's words, word, value).
 
     Their spaces are made single. photographs, marked: images that have a photograph, and people marked on it. Also how
     many captions were left out for which reason. Of many images the first in an order that is random, and the same for
     every set.
     """
-    frame = job.frame.assign(kept_at=job.frame.index, caption=[" ".join(own.split()) for own in job.frame["caption"]])
+    frame = job.frame.assign(kept_at=job.frame.index, caption=[" ".join(text.split()) for text in job.frame["caption"]])
     labels = job.codes(frame["image_id"].tolist()).tolist()
     pairs = zip(frame["caption"], labels, strict=True)
     frame["named"] = [named_words(caption, job.attribute, label) for caption, label in pairs]
@@ -239,7 +239,7 @@ def captions_to_read(job: Job, photographs: Container[str], marked: Container[st
 
 
 def named_words(caption: str, attribute: Attribute, label: int) -> list[tuple[int, str, int]]:
-    """The words of a caption that name a value: their place among its words (split at spaces), the word, the value.
+    """The words of a caption that name a value: their index among its words (split at spaces), the word, the value.
 
     Of an attribute that captions do not name: the words for a person, with the label of the image as the value.
 
@@ -248,7 +248,7 @@ def named_words(caption: str, attribute: Attribute, label: int) -> list[tuple[in
     >>> named_words("a man's dog", Attribute("race", "Race", ("Dark", "Light")), 0)
     [(1, 'man', 0)]
     """
-    values = {word: place for place, words in enumerate(attribute.value_words) for word in words}
+    values = {word: code for code, words in enumerate(attribute.value_words) for word in words}
     if not attribute.names_values:
         values = dict.fromkeys([*get_attribute("gender").masked_words, *PERSON_WORDS], label)
     found = [
@@ -287,11 +287,11 @@ def counts_of_maps(
     codes: image ids to labels. An image counts as often as it has maps, and is drawn as one.
     """
     table = table[table[NAMES[0]].notna()]
-    groups = {"": table} | {value: table[table["value"] == place] for place, value in enumerate(values)}
+    groups = {"": table} | {value: table[table["value"] == code] for code, value in enumerate(values)}
     return {
-        direction: Counts.of_captions(own["image_id"], codes, {name: own[name] for name in NAMES}, sort=False)
-        for direction, own in groups.items()
-        if len(own)
+        direction: Counts.of_captions(rows["image_id"], codes, {name: rows[name] for name in NAMES}, sort=False)
+        for direction, rows in groups.items()
+        if len(rows)
     }
 
 

@@ -26,7 +26,7 @@ from capbias_core.vision.presets import BATCH, BEAMS, LENGTH, QUESTION, WHAT, fi
 STACKS = ("layers", "layer", "blocks", "stages")
 # Ratio of models that have no part in a caption; checkpoints may lack them.
 NEVER_SAID = ("pooler", "position_ids")
-# What PyTorch says where memory is short; on a GPU the error has a type of its own.
+# What PyTorch says where memory is short; on a GPU the error has another type.
 SHORT_OF_MEMORY = ("out of memory", "can't allocate memory")
 
 
@@ -34,7 +34,7 @@ SHORT_OF_MEMORY = ("out of memory", "can't allocate memory")
 class TokenScores:
     """A given caption as a captioner reads it, T tokens.
 
-    ids, texts: of each token. words: the place of the word of the caption (split at spaces) that it belongs to.
+    ids, texts: of each token. words: the index of its word in the caption (split at spaces).
     log_probabilities: (T,) of each token given the photograph and the tokens before it; with gradients.
     """
 
@@ -80,7 +80,7 @@ class Captioner:
                 raise ValueError(f"it lacks {len(missing):,} of its weights, such as {missing[0]}")
             self.model = model.to(self.device).eval()
             self.preset = preset_of(self.model.config.model_type)
-            # What the captioner is asked: as its kind is, else in the form of its own conversations, else nothing.
+            # What the captioner is asked: as its kind is, else in the form of its conversations, else nothing.
             self.prompt = self.preset.prompt
             if not self.preset.name and getattr(self.processor, "chat_template", None):
                 asked = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": QUESTION}]}]
@@ -137,14 +137,15 @@ class Captioner:
 
     def _inputs(self, pixels: Sequence[np.ndarray]) -> dict[str, Tensor]:
         """What the model is given: pixel_values, and input_ids of the prompt where there is one; on the device."""
-        images = [Image.fromarray(own) for own in pixels]
+        images = [Image.fromarray(picture) for picture in pixels]
         if self.prompt is None:
             given = self.images(images=images, return_tensors="pt")
         else:
             given = self.processor(images=images, text=[self.prompt] * len(images), return_tensors="pt", padding=True)
         kind = self.model.dtype
         return {
-            name: own.to(self.device, kind if own.is_floating_point() else own.dtype) for name, own in given.items()
+            name: tensor.to(self.device, kind if tensor.is_floating_point() else tensor.dtype)
+            for name, tensor in given.items()
         }
 
     def token_scores(self, pixels: np.ndarray, caption: str) -> TokenScores:
@@ -168,7 +169,7 @@ class Captioner:
         return TokenScores(kept, self.tokenizer.convert_ids_to_tokens(kept), words, chosen)
 
     def _has_decoder(self) -> bool:
-        """Whether captions come from a decoder of their own, in place of continuing the prompt."""
+        """Whether captions come from a separate decoder, and do not continue the prompt."""
         config = self.model.config
         return bool(config.is_encoder_decoder or config.get_text_config(decoder=True).is_encoder_decoder)
 
@@ -178,18 +179,18 @@ class Captioner:
             before = torch.cat([self._begin("decoder_start_token_id", ids), ids[:, :-1]], dim=1)
             return self.model(**given, decoder_input_ids=before).logits
         asked = given.pop("input_ids") if "input_ids" in given else self._begin("bos_token_id", ids)
-        for name, own in given.items():  # what is said of each token of the prompt goes on for the caption
-            if own.shape == asked.shape:
+        for name, tensor in given.items():  # what describes each token of the prompt continues for the caption
+            if tensor.shape == asked.shape:
                 more = torch.ones_like(ids) if name == "attention_mask" else torch.zeros_like(ids)
-                given[name] = torch.cat([own, more], dim=1)
+                given[name] = torch.cat([tensor, more], dim=1)
         # Some put the places of the picture in front of the text: counted from the end, the caption is where it was.
         return self.model(**given, input_ids=torch.cat([asked, ids], dim=1)).logits[:, -ids.shape[1] - 1 : -1]
 
     def _begin(self, name: str, ids: Tensor) -> Tensor:
         """(1, 1) the token with which a caption begins, which the configuration calls `name`."""
         config = self.model.config
-        places = (config.get_text_config(decoder=True), config, self.model.generation_config)
-        token = next(own for place in places if (own := getattr(place, name, None)) is not None)
+        configs = (config.get_text_config(decoder=True), config, self.model.generation_config)
+        token = next(value for known in configs if (value := getattr(known, name, None)) is not None)
         return ids.new_full((1, 1), token)
 
     @property
@@ -204,9 +205,9 @@ class Captioner:
         if getattr(config, "vision_feature_layer", None) in (None, -1):
             return encoder  # its last norm included: scores do not change with the length of what goes into a norm
         stacks = [
-            own
-            for name, own in encoder.named_modules()
-            if isinstance(own, nn.ModuleList) and len(own) and name.rpartition(".")[2] in STACKS
+            module
+            for name, module in encoder.named_modules()
+            if isinstance(module, nn.ModuleList) and len(module) and name.rpartition(".")[2] in STACKS
         ]
         if not stacks:
             raise self._without_map()
@@ -270,12 +271,12 @@ def _processors(path: str):
     import transformers
 
     transformers.utils.logging.set_verbosity_error()
-    own = {"local_files_only": True, "trust_remote_code": False}
-    whole = transformers.AutoProcessor.from_pretrained(path, **own)
+    local = {"local_files_only": True, "trust_remote_code": False}
+    whole = transformers.AutoProcessor.from_pretrained(path, **local)
     images = getattr(whole, "image_processor", None)
     if images is None:  # saved apart, as for an encoder and a decoder that were put together
-        images = transformers.AutoImageProcessor.from_pretrained(path, **own)
-    tokenizer = getattr(whole, "tokenizer", None) or transformers.AutoTokenizer.from_pretrained(path, **own)
+        images = transformers.AutoImageProcessor.from_pretrained(path, **local)
+    tokenizer = getattr(whole, "tokenizer", None) or transformers.AutoTokenizer.from_pretrained(path, **local)
     if not getattr(tokenizer, "is_fast", False):
         raise ValueError("its tokenizer does not say where its tokens stand in a text")
     tokenizer.padding_side = "left"  # captions go on from the end of the prompt

@@ -42,8 +42,8 @@ class Detector:
         self._how = {} if kind == ".pt" else {"device": "cpu", "dnn": kind == ".onnx"}
         with _loading(path):
             self._model = ultralytics().YOLO(str(path), task="detect" if self._how else None)
-            found = self._found([np.zeros((64, 64, 3), dtype=np.uint8)])
-        if found[0].boxes is None:
+            results = self._results([np.zeros((64, 64, 3), dtype=np.uint8)])
+        if results[0].boxes is None:
             raise CapbiasError(
                 f"The model in {path.name} gives no boxes (its task is {self._model.task}).",
                 "Choose the weights of a detector, such as yolov8n.",
@@ -57,22 +57,22 @@ class Detector:
         give one by one: each is laid on a square of the same size.
         """
         frames = []
-        for found in self._found(pixels) if len(pixels) else ():
-            boxes = found.boxes.cpu()
+        for result in self._results(pixels) if len(pixels) else ():
+            boxes = result.boxes.cpu()
             corners = boxes.xyxy.numpy().astype(float).round(2)  # to a hundredth of a pixel
-            names = [kept_name(found.names[int(code)]) for code in boxes.cls.numpy()]
+            names = [kept_name(result.names[int(code)]) for code in boxes.cls.numpy()]
             frame = pd.DataFrame(corners, columns=list(COLUMNS[2:]))
             frame.insert(0, "object", pd.Series(names, dtype="str"))
             frame.insert(1, "confidence", boxes.conf.numpy().astype(float).round(4))
             frames.append(frame.sort_values("confidence", ascending=False, kind="stable", ignore_index=True))
         return frames
 
-    def _found(self, pixels: Sequence[np.ndarray]) -> list:
-        reversed_colours = [np.ascontiguousarray(own[..., ::-1]) for own in pixels]  # ultralytics reads BGR
-        found = self._model.predict(
+    def _results(self, pixels: Sequence[np.ndarray]) -> list:
+        reversed_colours = [np.ascontiguousarray(picture[..., ::-1]) for picture in pixels]  # ultralytics reads BGR
+        results = self._model.predict(
             reversed_colours, conf=FLOOR, max_det=MOST_BOXES, rect=False, verbose=False, save=False, **self._how
         )
-        return list(found)
+        return list(results)
 
 
 def ultralytics(offline: bool = True):

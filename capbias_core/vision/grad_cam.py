@@ -72,14 +72,14 @@ def score_maps(layer, scores: Callable, grid: Callable, way: str = HIRES_CAM) ->
     hook = layer.register_forward_hook(watch)
     try:
         with torch.enable_grad():
-            found = torch.atleast_1d(scores())
+            targets = torch.atleast_1d(scores())
     finally:
         hook.remove()
     if len(seen) != 1:
         raise ValueError(f"the layer ran {len(seen)} times, and a map needs it once")
     activations = _array(grid(seen[0]))
-    gradients = [torch.autograd.grad(score, seen[0], retain_graph=True)[0] for score in found]
-    maps = [normalised(MAPS[way][0](activations, _array(grid(own)))) for own in gradients]
+    gradients = [torch.autograd.grad(score, seen[0], retain_graph=True)[0] for score in targets]
+    maps = [normalised(MAPS[way][0](activations, _array(grid(gradient)))) for gradient in gradients]
     return np.stack(maps).astype(np.float32)
 
 
@@ -100,8 +100,8 @@ def word_maps(captioner, pixels: np.ndarray, caption: str, words: Sequence[int],
 
     def scores():
         read = captioner.token_scores(pixels, caption)
-        place = torch.tensor(read.words)
-        return torch.stack([read.log_probabilities[place == word].sum() for word in words])
+        of_word = torch.tensor(read.words)
+        return torch.stack([read.log_probabilities[of_word == word].sum() for word in words])
 
     return score_maps(captioner.vision_layer, scores, captioner.grid, way)
 

@@ -32,7 +32,7 @@ MASK = "[MASK]"  # what a captioner reads for a masked word where its tokenizer 
 
 @dataclass(frozen=True)
 class AskedJudge:
-    """See the module's text. files: the photograph of each image. Captions are given with the place of their image."""
+    """See the module's text. files: the photograph of each image. Captions are given with the index of their image."""
 
     captioner: Captioner
     files: Sequence[Path]
@@ -90,17 +90,17 @@ class AskedJudge:
         captioner.model.load_state_dict(weights)
 
     def read(self, captioner: Captioner, image: int, caption: str) -> Tensor:
-        """(K,) log-probabilities of the answers for a masked caption of the image at a place."""
+        """(K,) log-probabilities of the answers for a masked caption of an image, by its index."""
         pixels, mask = read_photograph(self.files[image]), captioner.tokenizer.mask_token or MASK
-        found = []
+        answers = []
         for value in self.attribute.values:
             answer = value.lower()
             text = written(caption, self.attribute, self.prompt, answer, mask)
             scores = captioner.token_scores(pixels, text)
             first = len(text.split()) - len(answer.split())
-            own = [place for place, word in enumerate(scores.words) if word >= first]
-            found.append(scores.log_probabilities[own].sum())
-        return functional.log_softmax(torch.stack(found).double(), dim=0)
+            tokens = [number for number, word in enumerate(scores.words) if word >= first]
+            answers.append(scores.log_probabilities[tokens].sum())
+        return functional.log_softmax(torch.stack(answers).double(), dim=0)
 
 
 @dataclass(frozen=True)

@@ -91,27 +91,10 @@ def minilm() -> str:
 # what an encoder reads, and what it gives
 
 
-def test_masks_are_the_encoders_own_and_no_word_is_added(tiny):
-    before = len(tiny.tokenizer)
-    text = tiny.read("a <gender> riding <unk> on <object>")
-    assert text == "a [MASK] riding [UNK] on [MASK]"
-    assert tiny.tokenizer.convert_ids_to_tokens(tiny.ids([text])[0].tolist()) == [
-        "[CLS]",
-        "a",
-        "[MASK]",
-        "riding",
-        "[UNK]",
-        "on",
-        "[MASK]",
-        "[SEP]",
-    ]
-    assert len(tiny.tokenizer) == before == len(PIECES)
-
-
-def test_each_piece_belongs_to_its_word(tiny):
-    """[CLS] a surf ##board . [MASK] [SEP]"""
-    assert tiny.words_of("a surfboard . [MASK]").tolist() == [-1, 0, 1, 1, 2, 3, -1]
-    assert tiny.words_of("").tolist() == [-1, -1]
+def test_masks_are_read_as_the_encoders_own_and_each_piece_belongs_to_its_word(tiny):
+    assert tiny.read("a <gender> riding <unk> on <object>") == "a [MASK] riding [UNK] on [MASK]"
+    assert tiny.words_of("a surfboard . [MASK]").tolist() == [-1, 0, 1, 1, 2, 3, -1]  # surf ##board
+    assert tiny.words_of("").tolist() == [-1, -1] and len(tiny.tokenizer) == len(PIECES)
 
 
 def test_vectors_are_the_packages_own(minilm):
@@ -220,12 +203,6 @@ def test_two_processes_share_the_work(tmp_path):
     assert [float(total) for _, total in said] == [4000 * 3 * 9.0] * 2
     rows = sqlite3.connect(tmp_path / "m.sqlite").execute("SELECT count(*) FROM vectors").fetchone()
     assert rows == (4000,)
-
-
-def test_a_file_that_is_no_cache_is_named(tmp_path):
-    (tmp_path / "m.sqlite").write_text("something else, long enough to be read as a header of a database" * 20)
-    with pytest.raises(CapbiasError, match="Delete it"):
-        EmbeddingCache(tmp_path / "m.sqlite").vectors(["a"], counting([]))
 
 
 # the attackers

@@ -15,11 +15,9 @@ from capbias_core.aggregate import Counts, Estimate, quotient
 from capbias_core.aggregate.bootstrap import resampled_sums
 from capbias_core.aggregate.estimate import BOOTSTRAP_SEED
 from capbias_core.aggregate.trend import r_squared, trend
-from capbias_core.analysis.published import beside_measured, fullest_table
-from capbias_core.analysis.tradeoff import measured_points, printed_points
+from capbias_core.analysis.tradeoff import measured_points
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.load.published import published_results
 from capbias_core.measures.base import estimates_of
 from capbias_core.measures.caption_quality import PERFORMANCE, SCORERS, scored
 from capbias_core.metrics import bleu4, cider, meteor, performance_gap, rouge_l, vocabulary
@@ -37,9 +35,7 @@ from capbias_core.metrics.share import gap
 from capbias_core.prepare import java as java_room
 from capbias_core.prepare.treebank import PLAIN, PTB, default_tokenizer, quality_tokens
 from capbias_core.present.gaps import gap_table, of_gaps, of_groups
-from capbias_core.present.published import beside_table
 from capbias_core.present.table import scores_table
-from capbias_core.present.tradeoff import tradeoff_note
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS, Result
@@ -338,14 +334,6 @@ def alive(pid_file: Path) -> bool:
     return True
 
 
-@pytest.mark.long
-def test_a_silent_java_is_ended(tmp_path, monkeypatch):
-    fake_java(tmp_path, f"{NOTE_PID}; time.sleep(5); print('late')".format(tmp_path), monkeypatch)
-    with pytest.raises(CapbiasError, match="no answer"), java_room.java([], seconds=0.3) as ask:
-        ask(["hello"], 1)
-    assert not alive(tmp_path / "pid")
-
-
 def test_no_java_is_left_behind_where_the_asker_stops(tmp_path, monkeypatch):
     echo = "[print(line, end='', flush=True) for line in sys.stdin]; open('{0}/ended', 'w').close()"
     fake_java(tmp_path, f"{NOTE_PID}; {echo}".format(tmp_path), monkeypatch)
@@ -406,16 +394,6 @@ def test_groups_stand_in_a_table_of_their_own():
     assert gap_table(rows[rows["metric"] == "vocabulary"]).empty
 
 
-def test_the_difference_is_named_by_the_captioner_with_most_groups():
-    """nic has captions of men only, so its rows alone do not tell in which order the groups are subtracted."""
-    rows = results()
-    few = rows[rows["metric"].isin(["cider", "cider_gap"]) & (rows["group"] != "Female")]
-    rows = pd.concat([few[few["model"] == "sat"].assign(model="nic", run_id="n"), rows])
-    assert set(gap_table(rows)) == {"metric", "captioner", "Female", "Male", "difference (Male minus Female)"}
-    more = rows[rows["group"] == "Male"].assign(group="Other")
-    assert "difference (largest minus smallest value of a group)" in set(gap_table(pd.concat([rows, more])))
-
-
 # LIC against quality and vocabulary
 
 
@@ -445,16 +423,6 @@ def test_a_slope_its_interval_and_p_by_hand():
     half = 4.30265 * 0.424264
     assert (found.low, found.high) == pytest.approx((0.8 - half, 0.8 + half), abs=1e-4)
     assert not found.shown
-
-
-def test_the_printed_points_are_those_of_the_papers_figure():
-    """Figure 3 says 0.156 for BLEU-4; Table 1 has one decimal."""
-    points = printed_points(published_results())
-    assert len(points) == 9 and points["vocabulary"].isna().all()
-    assert trend(points["bleu4"], points["LIC"]).r_squared == pytest.approx(0.156, abs=0.02)
-    note = tradeoff_note(points, measured_points(measured([])), "bleu4")
-    assert "9 captioners" in note and "0.156" in note and "no LIC for gender" in note
-    assert "0.153" in tradeoff_note(points, measured_points(measured([])), "vocabulary")
 
 
 def measured(rows) -> pd.DataFrame:
@@ -497,16 +465,3 @@ def test_measured_points_come_from_one_encoder_and_all_images():
     assert points["LIC"].to_dict() == {"nic": 4.0, "sat": 5.0, "fc": 6.5}
     assert points["bleu4"].to_dict() == {"nic": 22.0, "sat": 33.0, "fc": 35.0}
     assert points.loc["nic", "vocabulary"] == 900 and np.isnan(points.loc["sat", "vocabulary"])
-
-
-@pytest.mark.long
-def test_the_published_page_opens_where_most_is_measured_with_those_rows_first():
-    printed = published_results()
-    assert fullest_table(printed, measured([])) == ("lic", "1")
-    own = measured([("transformer", "LIC_M", "", "", "bert_ft", 40.0), ("fc", "LIC_D", "", "", "bert_ft", 40.0)])
-    assert fullest_table(printed, own) == ("lic", "2")
-    assert fullest_table(printed, measured(OWN)) == ("lic", "1"), "one value beside several encoders counts once"
-    rows = printed[(printed["paper"] == "lic") & (printed["table"] == "2")]
-    shown = beside_table(beside_measured(rows, own))
-    assert set(shown["captioner"][:6]) == {"transformer", "fc"} and (shown["measured"][6:] == "").all()
-    assert shown["captioner"][6] == "nic", "the others in the paper's order"

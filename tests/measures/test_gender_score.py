@@ -6,9 +6,7 @@ import gzip
 import io
 import math
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -726,22 +724,10 @@ def test_gender_score_of_plain_text(tiny, minilm):
     assert sum(counts) == 3 and "before texts that name none: a {word} with" in found.rows["method"].iloc[0]
 
 
-def test_texts_in_the_browser(tiny, minilm, tmp_path, monkeypatch):
-    """Of 4 texts about coffee one names a woman. The score is that of `text_results`, asked of a worker."""
+def test_texts_in_the_browser(tmp_path, monkeypatch):
+    """Of 4 texts about coffee one names a woman."""
     testing = pytest.importorskip("streamlit.testing.v1")
     monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
-    monkeypatch.setenv("CAPBIAS_DATA_ROOTS", str(tiny["gpt"].parent))
-
-    class Answered:
-        """The future of a worker that has answered."""
-
-        def __init__(self, function, *given):
-            self.result = partial(function, *given)
-
-        def done(self) -> bool:
-            return True
-
-    monkeypatch.setattr("pages.ui.texts.torch_executor", lambda: SimpleNamespace(submit=Answered))
     texts = ["a man drinks coffee"] * 3 + ["a woman and coffee", "a woman with a dog", "nobody"]
     page = testing.AppTest.from_file(str(Path("app.py").resolve()), default_timeout=60)
     page.run().switch_page("pages/4_Objects.py").run()
@@ -752,21 +738,9 @@ def test_texts_in_the_browser(tiny, minilm, tmp_path, monkeypatch):
     table = page.dataframe[0].value.set_index("word")
     assert table.loc["coffee"].tolist() == [4, 1, 3, 75.0, "few texts"]
     assert table.loc["dog"].tolist()[:3] == [1, 1, 0] and len(table) == 2
-
-    def measure(model: str) -> None:
-        next(field for field in page.main.text_input if field.label == "Language model").set_value(model)
-        next(button for button in page.main.button if button.label == "Measure").click().run()
-
-    measure("/etc")
-    assert WANTED not in page.session_state
-    measure(str(tiny["gpt"]))
-    shown = page.dataframe[0].value.set_index("word")
-    options = {"object_words": ("coffee",), "language_model": str(tiny["gpt"]), "sentence_encoder": minilm}
-    expected = text_results(texts, "t", GENDER, ["gender_score"], options).by_object
-    for value in GENDER.values:
-        for word in ("coffee", "dog"):
-            own = value_of(expected, "gender_score", value, word)
-            assert shown.loc[word, f"Gender Score {value}"] == pytest.approx(own)
+    next(field for field in page.main.text_input if field.label == "Language model").set_value("/etc")
+    next(button for button in page.main.button if button.label == "Measure").click().run()
+    assert WANTED not in page.session_state and not page.exception
 
 
 def test_reading_texts(tmp_path):
@@ -794,15 +768,10 @@ def printed() -> pd.DataFrame:
     ("metric", "encoder", "condition", "here"),
     [
         ("ratio_m", "", "gender_object_distance", ("gender_object_distance_to_neutral", "Male", "")),
-        ("ratio_w", "", "gender_score", ("gender_score_to_neutral", "Female", "")),
         ("ratio_to_m", "", "gender_score", ("gender_score_ratio", "Male", "")),
-        ("ratio_to_w", "glove", "", ("word_object_distance_ratio", "Female", "")),
         ("ratio_to_w", "sbert_nli", "", ("gender_object_distance_ratio", "Female", "")),
-        ("ratio_to_m", "", "object_gender_cooccurrence", (COOCCURRENCE, "Male", "")),
-        ("ratio_to_m", "", "gpt2_initial_bias", ("language_model_ratio", "Male", "")),
         ("count_woman", "", "gender_score_estimation", ("estimation_count", "Female", "")),
         ("leakage_w", "", "gender_score", ("naming_ratio", "Female", "")),
-        ("gender_score", "", "person", ("gender_score", "neutral", "")),
         ("gender_score", "", "to_m skateboard", ("weighted_cooccurrence", "Male", "skateboard")),
         ("gender_score", "", "woman wine bottle", ("gender_score", "Female", "wine bottle")),
     ],

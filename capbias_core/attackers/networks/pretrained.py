@@ -103,7 +103,7 @@ class FittedPretrained(Attributed):
     def attention(self, corpus: Corpus, rows: np.ndarray) -> list[Attention]:
         """The attention between the words of each caption as the encoder reads it; see TextEncoder."""
         encoder = self.encoder()
-        return [encoder.attention(encoder.read(corpus.distinct[place])) for place in corpus.place[rows]]
+        return [encoder.attention(encoder.read(corpus.distinct[number])) for number in corpus.place[rows]]
 
 
 class EmbeddedCorpus(Corpus):
@@ -141,8 +141,8 @@ class FrozenAttacker(PretrainedAttacker):
         return encoder.embed([encoder.read(caption) for caption in captions])
 
     def fit(self, corpus: EmbeddedCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedFrozen:
-        labels, place = np.asarray(labels), torch.from_numpy(corpus.place[rows])
-        vectors = corpus.vectors(tick)[place]
+        labels = np.asarray(labels)
+        vectors = corpus.vectors(tick)[torch.from_numpy(corpus.place[rows])]
         kept, aside = set_aside(len(rows), seed, self.patience)
         head = self.untrained_head(vectors.shape[1], labels, n_values, seed)
         start_at_frequencies(head, labels[kept])
@@ -183,11 +183,11 @@ class FineTunedAttacker(PretrainedAttacker):
     def fit(self, corpus: Corpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedFineTuned:
         labels = np.asarray(labels)
         split = set_aside(len(rows), seed, self.patience)
-        distinct, copies = np.unique(corpus.place[rows], return_inverse=True)
+        captions, copies = corpus.at(rows)
         encoder = deepcopy(self.encoder())
         network = FineTunedNetwork(encoder, self.untrained_head(encoder.width, labels, n_values, seed))
         start_at_frequencies(network.head, labels[split[0]])
-        encoded = encoder_ids(encoder, [corpus.distinct[place] for place in distinct])
+        encoded = encoder_ids(encoder, captions)
         with torch.random.fork_rng():
             torch.manual_seed(child_seed(seed, FIT, DROP))
             learn_captions(network, encoded, copies, labels, split, self, seed, tick)
@@ -218,8 +218,7 @@ class FittedFineTuned(FittedPretrained):
     network: FineTunedNetwork
 
     def logits(self, corpus: Corpus, rows: np.ndarray) -> np.ndarray:
-        distinct, copies = np.unique(corpus.place[rows], return_inverse=True)
-        captions = [corpus.distinct[place] for place in distinct]
+        captions, copies = corpus.at(rows)
         return logits_of(self.network, encoder_ids(self.encoder(), captions))[copies]
 
 

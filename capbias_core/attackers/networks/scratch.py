@@ -136,8 +136,8 @@ class FittedScratch(Attributed):
         return encode([caption.split() for caption in captions], self.vocabulary, words.device)
 
     def logits(self, corpus: Corpus, rows: np.ndarray) -> np.ndarray:
-        distinct, copies = np.unique(corpus.place[rows], return_inverse=True)
-        return logits_of(self.network, self.encoded([corpus.distinct[place] for place in distinct]))[copies]
+        captions, copies = corpus.at(rows)
+        return logits_of(self.network, self.encoded(captions))[copies]
 
     def attribute(self, captions: Sequence[str]) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
         """See Attributed. The baseline is a caption of the same length whose embeddings are all zero.
@@ -178,7 +178,7 @@ class FittedTransformer(FittedScratch):
 
     def attention(self, corpus: Corpus, rows: np.ndarray) -> list[Attention]:
         """The attention between the words of each caption: unknown ones as `<unk>`, an empty caption as one word."""
-        captions = [corpus.distinct[place] for place in corpus.place[rows]]
+        captions = [corpus.distinct[number] for number in corpus.place[rows]]
         encoded, weights = self.encoded(captions), [np.empty(0)] * len(captions)
         for members in encoded.groups(SCORING_BATCH):
             with torch.no_grad():
@@ -211,9 +211,9 @@ class ScratchAttacker(NetworkAttacker):
         """A trained network; its vocabulary is that of the captions it trained on, other words are `<unk>`."""
         device, labels = choose_device(self.device), np.asarray(labels)
         kept, aside = set_aside(len(rows), seed, self.patience)
-        distinct, copies = np.unique(corpus.place[rows], return_inverse=True)
-        captions = [corpus.distinct[place].split() for place in distinct]
-        vocabulary = training_vocabulary([captions[place] for place in np.unique(copies[kept])])
+        texts, copies = corpus.at(rows)
+        captions = [text.split() for text in texts]
+        vocabulary = training_vocabulary([captions[number] for number in np.unique(copies[kept])])
         make = partial(self.network, len(vocabulary) + 1, logit_count(labels, n_values))
         network = initialised(make, seed).to(device)
         start_at_frequencies(network.head, labels[kept])

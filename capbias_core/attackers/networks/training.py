@@ -206,7 +206,7 @@ def learn_captions(
     seed: int,
     tick: Progress,
 ) -> None:
-    """`learn` for a network that reads captions. copies: (n,) the place of each caption among the encoded ones."""
+    """`learn` for a network that reads captions. copies: (n,) the index of each caption among the encoded ones."""
 
     def logits(rows: np.ndarray) -> Tensor:
         return network.head(encoded.read(network.vectors, copies[rows]))
@@ -239,15 +239,15 @@ def in_threads(trainings: Sequence[Callable[[Progress], Any]], device: torch.dev
     threads = torch.get_num_threads() if device.type == "cpu" else 1
     shares, texts, stop = [0.0] * len(trainings), [""] * len(trainings), Event()
 
-    def work(place: int) -> Any:
+    def work(number: int) -> Any:
         def note(share: float, text: str) -> None:
             if stop.is_set():
                 raise Cancelled
-            shares[place], texts[place] = share, text
+            shares[number], texts[number] = share, text
 
         torch.set_num_threads(1)
-        trained = trainings[place](note)
-        shares[place] = 1.0
+        trained = trainings[number](note)
+        shares[number] = 1.0
         return trained
 
     def report() -> None:
@@ -265,8 +265,8 @@ def in_threads(trainings: Sequence[Callable[[Progress], Any]], device: torch.dev
         with ThreadPoolExecutor(threads) as pool:
             try:
                 for _ in trainings:
-                    while len(futures) < 2 * threads and (place := next(waiting, None)) is not None:
-                        futures.append(pool.submit(copy_context().run, work, place))
+                    while len(futures) < 2 * threads and (number := next(waiting, None)) is not None:
+                        futures.append(pool.submit(copy_context().run, work, number))
                     while not futures[0].done():
                         wait(futures, SECONDS_PER_LOOK, FIRST_EXCEPTION)
                         for future in filter(Future.done, futures):
@@ -326,8 +326,8 @@ class Attributed:
         The integral is a sum over `integration_steps` points (Gauss-Legendre), so words and baseline add up to the
         logit only within `delta`.
         """
-        distinct, copies = np.unique(corpus.place[rows], return_inverse=True)
-        words, baseline, logits = self.attribute([corpus.distinct[place] for place in distinct])
+        captions, copies = corpus.at(rows)
+        words, baseline, logits = self.attribute(captions)
         sums = np.array([own.sum(axis=0) for own in words]).reshape(logits.shape)
         delta = np.abs(baseline + sums - logits).max(axis=1, initial=0)
         return Contributions([words[copy] for copy in copies], baseline[copies], delta[copies])
