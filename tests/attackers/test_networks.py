@@ -315,6 +315,19 @@ def test_threads_give_what_one_after_the_other_gives():
     assert all(here for _, here in reports), "only the thread that asked reports"
 
 
+def test_few_trained_ones_wait_at_a_time():
+    torch.set_num_threads(2)
+    begun = []
+
+    def training(number, tick):
+        begun.append(number)
+        return number
+
+    taken = in_threads([partial(training, number) for number in range(40)], CPU, silent)
+    assert [next(taken) for _ in range(3)] == [0, 1, 2] and len(begun) <= 3 + 2 * 2
+    assert list(taken) == list(range(3, 40))
+
+
 @pytest.mark.parametrize(("broken", "error"), [(None, Cancelled), (1, ZeroDivisionError)])
 def test_what_breaks_ends_all_threads(broken, error):
     def training(place, tick):

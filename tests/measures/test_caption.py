@@ -154,11 +154,8 @@ def coloured(place: Path, *images: str, colour: int = 0) -> Path:
 
 
 def test_sets_of_several_masks_of_one_condition_stay_beside_one_another(workspace, blip, tmp_path):
-    folders = [
-        "photographs (segment masked)",
-        "photographs (segment masked, blur)",
-        "photographs (segment masked, mean)",
-    ]
+    folders = ["photographs (segment masked)", "photographs (segment masked, blur)"]
+    folders += ["photographs (segment masked, mean)"]
     for number, name in enumerate(folders):
         place = coloured(tmp_path / str(number), "1", colour=number)
         keep_images(workspace, place, "mine", name, {"condition": "segment"})
@@ -249,19 +246,8 @@ def test_weights_that_were_changed_since_are_refused(workspace, blip, tmp_path):
 def test_a_collections_photographs_are_captioned_and_listed(workspace, blip, capsys, monkeypatch):
     monkeypatch.setattr("capbias_core.runs.engine.needs_workers", lambda spec: False)  # a worker takes seconds
     home = ["--workspace", str(workspace.folder)]
-    words = [
-        "images",
-        "caption",
-        "--collection",
-        "mine",
-        *home,
-        "--captioner",
-        str(blip),
-        "--beams",
-        "1",
-        "--length",
-        "4",
-    ]
+    words = ["images", "caption", "--collection", "mine", *home, "--captioner", str(blip), "--beams", "1"]
+    words += ["--length", "4"]
     assert main(words) == 0
     assert "stored: captions tiny-blip in the collection mine" in capsys.readouterr().err
     assert main(["list", *home]) == 0

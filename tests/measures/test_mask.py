@@ -478,15 +478,8 @@ def test_mask_files(files, pixels, capsys):
 def test_mask_writes_over_its_own_files_alone(files, capsys, conditions):
     """A file of the user's under the name of a masked photograph is refused before anything is written."""
     out = files / "out"
-    given = [
-        "images",
-        "mask",
-        str(files / "pictures"),
-        "--instances",
-        str(files / "instances.json"),
-        "--output",
-        str(out),
-    ]
+    given = ["images", "mask", str(files / "pictures"), "--instances", str(files / "instances.json"), "--output"]
+    given += [str(out)]
     place = out / "segment" if len(conditions) > 1 else out
     assert main([*given, "--condition", *conditions]) == 0
     assert main([*given, "--condition", *conditions, "--fill", "mean"]) == 0, "again, over its own"

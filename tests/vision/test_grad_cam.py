@@ -397,21 +397,9 @@ def files(tmp_path, monkeypatch):
     (tmp_path / "boxes.csv").write_text("\n".join(boxes))
     save_blip(tmp_path / "blip")
     monkeypatch.chdir(tmp_path)
-    return [
-        "score",
-        "--captions",
-        "captions.json",
-        "--labels",
-        "labels.csv",
-        "--attribute",
-        "gender",
-        "--metric",
-        "attribution",
-        "--captioner",
-        "./blip",
-        "--photographs",
-        "photographs",
-    ]
+    words = ["score", "--captions", "captions.json", "--labels", "labels.csv", "--attribute", "gender", "--metric"]
+    words += ["attribution", "--captioner", "./blip", "--photographs", "photographs"]
+    return words
 
 
 def test_score_from_files(files, capsys):
