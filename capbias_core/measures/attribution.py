@@ -61,9 +61,10 @@ NOTHING = "have a map that is 0 everywhere"
 
 _MAPS = "Selvaraju et al., ICCV 2017"
 _TABLE = "the DBAC paper, Table 4"
+Facts = tuple[float, Callable[[int], float], str, tuple[float, float]]  # scale, neutral value, better end, range
 
 
-def _metric(name: str, title: str, facts: tuple, source: str, explanation: str) -> Metric:
+def _metric(name: str, title: str, facts: Facts, source: str, explanation: str) -> Metric:
     return Metric(name, title, *facts, source, explanation, reads=(name, "captions"), interval="free")
 
 

@@ -45,8 +45,13 @@ METRIC = "gender_score"
 ENCODE, READ = 0.3, 0.9  # shares of a run's time: the sentence encoder, then the language model
 
 # Column -> the models that its rows rest on.
-MODELS = dict.fromkeys((METRIC, "weighted_cooccurrence", "estimation"), ("language_model", "sentence_encoder"))
-MODELS |= {"language_model": ("language_model",), "masked_model": ("masked_model",)}
+MODELS: dict[str, tuple[str, ...]] = {
+    METRIC: ("language_model", "sentence_encoder"),
+    "weighted_cooccurrence": ("language_model", "sentence_encoder"),
+    "estimation": ("language_model", "sentence_encoder"),
+    "language_model": ("language_model",),
+    "masked_model": ("masked_model",),
+}
 
 SCORE_METRICS = (
     *score_metrics(

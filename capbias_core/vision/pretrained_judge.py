@@ -71,7 +71,7 @@ class AskedJudge:
             kept = order.permutation(np.flatnonzero(~aside))
             for start in range(0, len(kept), self.batch):
                 batch = kept[start : start + self.batch]
-                for row in batch:
+                for row in batch.tolist():
                     (loss(row) / len(batch)).backward()
                 optimizer.step()
                 optimizer.zero_grad()
@@ -79,7 +79,7 @@ class AskedJudge:
                 tick(share, f"epoch {epoch + 1} of {self.epochs}")
             captioner.model.eval()
             with torch.no_grad():
-                total = sum(float(loss(row)) for row in np.flatnonzero(aside))
+                total = sum(float(loss(row)) for row in np.flatnonzero(aside).tolist())
             if not np.isfinite(total):
                 raise CapbiasError(
                     f"The captioner's loss is {total} after {epoch + 1} epochs of training.",

@@ -290,18 +290,25 @@ def test_the_epoch_with_the_lowest_loss_on_the_captions_set_aside_is_kept():
 # threads
 
 
+@pytest.fixture
+def threads():
+    """Sets the number of threads for one test: on busy cores the others are slow with more than one."""
+    yield torch.set_num_threads
+    torch.set_num_threads(1)
+
+
 def threads_of_a_new_thread() -> int:
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(torch.get_num_threads).result()
 
 
-def test_threads_give_what_one_after_the_other_gives():
+def test_threads_give_what_one_after_the_other_gives(threads):
     captions, labels = captions_of()
     attacker = small("lstm_bi", dropout=0.5)
     corpus, reports, caller = attacker.corpus(captions), [], threading.get_ident()
     rows = [np.random.default_rng(seed).permutation(110)[: 90 - seed] for seed in range(5)]
     alone = [attacker.fit(corpus, own, labels[own], 2, seed, silent) for seed, own in enumerate(rows)]
-    torch.set_num_threads(3)
+    threads(3)
 
     def tick(share: float, text: str) -> None:
         reports.append((share, threading.get_ident() == caller))
@@ -315,8 +322,8 @@ def test_threads_give_what_one_after_the_other_gives():
     assert all(here for _, here in reports), "only the thread that asked reports"
 
 
-def test_few_trained_ones_wait_at_a_time():
-    torch.set_num_threads(2)
+def test_few_trained_ones_wait_at_a_time(threads):
+    threads(2)
     begun = []
 
     def training(number, tick):
@@ -329,7 +336,7 @@ def test_few_trained_ones_wait_at_a_time():
 
 
 @pytest.mark.parametrize(("broken", "error"), [(None, Cancelled), (1, ZeroDivisionError)])
-def test_what_breaks_ends_all_threads(broken, error):
+def test_what_breaks_ends_all_threads(threads, broken, error):
     def training(place, tick):
         if place == broken:
             raise ZeroDivisionError
@@ -340,7 +347,7 @@ def test_what_breaks_ends_all_threads(broken, error):
         if broken is None:
             raise Cancelled
 
-    torch.set_num_threads(2)
+    threads(2)
     with pytest.raises(error):
         list(in_threads([partial(training, place) for place in range(3)], CPU, tick))
     assert torch.get_num_threads() == threads_of_a_new_thread() == 2

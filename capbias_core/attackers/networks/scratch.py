@@ -155,18 +155,18 @@ class FittedScratch(Attributed):
         for members in encoded.groups(ATTRIBUTION_BATCH):
             with torch.no_grad():
                 states = self.network.words(encoded.ids[members, : encoded.lengths[members[0]]])
+            shares = []
             for logit in range(logits.shape[1]):
                 with torch.backends.cudnn.flags(enabled=False):  # cuDNN has no gradients of a trained LSTM
-                    shares = gradients.attribute(
+                    values = gradients.attribute(
                         states,
                         target=logit,
                         n_steps=self.integration_steps,
                         internal_batch_size=max(SCORING_BATCH, len(states)),
                     )
-                shares = shares.detach().sum(dim=2).double().cpu().numpy()
-                for member, own in zip(members, shares, strict=True):
-                    own = own[: len(captions[int(member)].split()), None]  # an empty caption is read as one PAD
-                    words[member] = np.hstack([words[member], own]) if logit else own
+                shares.append(values.detach().sum(dim=2).double().cpu().numpy())
+            for member, own in zip(members, np.stack(shares, axis=-1), strict=True):  # (T, C)
+                words[member] = own[: len(captions[int(member)].split())]  # an empty caption is read as one PAD
         return words, baseline, logits
 
 
