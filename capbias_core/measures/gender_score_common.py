@@ -149,7 +149,7 @@ class Gendered:
     image: (n,) index in images. captions: (n,) as written. named: (n,) index of the value that the words name, -1 for
     none. value: (n,) that which counts, the same unless labels were given (see analysis/texts.py). confidence:
     (n, L) sparse, a detector's confidence in each object of a caption, in (0, 1]. others: captions that name no or
-    several values. found: in words, where the objects come from. unsure: objects of the images that a detector found
+    several values. source: in words, where the objects come from. unsure: objects of the images that a detector found
     and that do not count, since it was less sure of them.
     """
 
@@ -161,7 +161,7 @@ class Gendered:
     objects: tuple[str, ...]
     confidence: csr_array
     others: int
-    found: str
+    source: str
     unsure: int = 0
 
     def having(self, which: np.ndarray) -> Gendered:
@@ -176,7 +176,7 @@ class Gendered:
         having = np.diff(self.confidence.indptr) > 0
         if not having.any():
             raise CapbiasError(
-                f"No caption names one value and has an object ({self.found}).",
+                f"No caption names one value and has an object ({self.source}).",
                 "Load objects of the images, or name words that count as objects.",
             )
         return self.having(having)
@@ -244,7 +244,7 @@ def gendered(
         objects=names,
         confidence=csr_array(columns[kept]),
         others=len(frame) - len(kept),
-        found=where,
+        source=where,
         unsure=unsure,
     )
 
@@ -469,7 +469,7 @@ def _row(sums: Sums, columns: Mapping[str, str], key: tuple[str, str], value: fl
 
 def method(data: Gendered, further: str = "", which: str = "captions that name one value") -> str:
     """In words, what rows of a run rest on."""
-    return f"{which}, with {data.found}{further}; 95% over images: Wilson of shares, else bootstrap, 1000 draws"
+    return f"{which}, with {data.source}{further}; 95% over images: Wilson of shares, else bootstrap, 1000 draws"
 
 
 def note(data: Gendered, naming_one: int) -> str:
@@ -479,7 +479,7 @@ def note(data: Gendered, naming_one: int) -> str:
         f"image do, with a confidence of {LEAST_CONFIDENCE} or more."
     )
     return (
-        f"{len(data.captions):,} captions name one value and have an object ({data.found}); "
+        f"{len(data.captions):,} captions name one value and have an object ({data.source}); "
         f"{naming_one - len(data.captions):,} more have none, and {data.others:,} name no or several values."
         f"{unsure if data.unsure else ''}"
     )

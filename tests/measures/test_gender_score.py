@@ -276,7 +276,7 @@ def test_objects_that_several_sources_name(votes, expected):
     own = dict(zip(data.objects, data.confidence.toarray()[0], strict=True))
     assert {name: sure for name, sure in own.items() if sure} == expected
     assert data.confidence.toarray()[1].sum() == (0.9 if votes == 1 else 0)
-    assert data.unsure == 1 and f"{votes} of 3 sources name" in data.found
+    assert data.unsure == 1 and f"{votes} of 3 sources name" in data.source
 
 
 # scores of variants, with models that are tables
