@@ -5,49 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 SIDE, PATCH = 32, 8  # pixels of the picture that they read, and of a patch: a map of 4 x 4
-WORDS = [
-    "a",
-    "man",
-    "woman",
-    "person",
-    "riding",
-    "holding",
-    "on",
-    "street",
-    "with",
-    "red",
-    "dog",
-    "ball",
-    "kitchen",
-    "surf",
-    "##board",
-    ".",
-    "user",
-    ":",
-    "assistant",
-    "describe",
-    "the",
-    "picture",
-]
+WORDS = ["a", "man", "woman", "person", "riding", "holding", "on", "street", "with", "red", "dog", "ball"]
+WORDS += ["kitchen", "surf", "##board", ".", "user", ":", "assistant", "describe", "the", "picture"]
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
-BERT = {
-    "vocab_size": len(PIECES) + 2,
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 48,
-    "max_position_embeddings": 64,
-    "initializer_range": 0.5,
-}
-VISION = {
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 48,
-    "image_size": SIDE,
-    "patch_size": PATCH,
-    "initializer_range": 0.5,
-}
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
+VISION = SIZES | {"image_size": SIDE, "patch_size": PATCH, "initializer_range": 0.5}
+BERT = SIZES | {"vocab_size": len(PIECES) + 2, "max_position_embeddings": 64, "initializer_range": 0.5}
 
 
 def _bert_tokenizer():
@@ -80,14 +43,8 @@ def save_blip(folder: Path) -> Path:
     from transformers import BlipConfig, BlipForConditionalGeneration, BlipProcessor
 
     torch.manual_seed(0)
-    text = {
-        **BERT,
-        "encoder_hidden_size": 32,
-        "bos_token_id": len(PIECES),
-        "eos_token_id": 3,
-        "sep_token_id": 3,
-        "pad_token_id": 0,
-    }
+    tokens = {"bos_token_id": len(PIECES), "eos_token_id": 3, "sep_token_id": 3, "pad_token_id": 0}
+    text = BERT | tokens | {"encoder_hidden_size": 32}
     config = BlipConfig(text_config=text, vision_config=VISION, projection_dim=16)
     model = BlipForConditionalGeneration(config)
     bias = model.text_decoder.cls.predictions.bias.data
@@ -114,18 +71,9 @@ def save_vit_gpt2(folder: Path) -> Path:
 
     torch.manual_seed(0)
     tokenizer = _word_tokenizer(unk_token="<|end|>", bos_token="<|end|>", eos_token="<|end|>", pad_token="<|end|>")
-    text = GPT2Config(
-        vocab_size=len(tokenizer),
-        n_positions=64,
-        n_embd=32,
-        n_layer=2,
-        n_head=2,
-        bos_token_id=0,
-        eos_token_id=0,
-        add_cross_attention=True,
-        is_decoder=True,
-        initializer_range=0.5,
-    )
+    sizes = {"n_positions": 64, "n_embd": 32, "n_layer": 2, "n_head": 2, "initializer_range": 0.5}
+    tokens = {"vocab_size": len(tokenizer), "bos_token_id": 0, "eos_token_id": 0}
+    text = GPT2Config(**sizes, **tokens, add_cross_attention=True, is_decoder=True)
     config = VisionEncoderDecoderConfig.from_encoder_decoder_configs(ViTConfig(**VISION), text)
     config.decoder_start_token_id = config.eos_token_id = config.pad_token_id = 0
     _saved(folder, VisionEncoderDecoderModel(config), tokenizer)
@@ -155,18 +103,8 @@ def _save_llava(folder: Path, kind: str, states: dict | None = None, template: s
     tokenizer = _word_tokenizer(
         unk_token="<unk>", bos_token="<s>", eos_token="</s>", pad_token="<pad>", image_token="<image>"
     )
-    text = transformers.LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        max_position_embeddings=128,
-        initializer_range=0.5,
-        bos_token_id=1,
-        eos_token_id=2,
-        pad_token_id=3,
-    )
+    tokens = {"vocab_size": len(tokenizer), "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 3}
+    text = transformers.LlamaConfig(**SIZES, **tokens, max_position_embeddings=128, initializer_range=0.5)
     config = getattr(transformers, f"{kind}Config")(
         vision_config=transformers.CLIPVisionConfig(**VISION),
         text_config=text,
@@ -200,36 +138,20 @@ def save_florence(folder: Path) -> Path:
     tokenizer = _word_tokenizer(
         bos_token="<s>", pad_token="<pad>", eos_token="</s>", unk_token="<unk>", image_token="<image>"
     )
+    parts = {"layers": 1, "attention_heads": 2, "ffn_dim": 48}
+    sizes = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in parts.items()}
+    tokens = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
     text = BartConfig(
+        **(sizes | tokens),
         vocab_size=len(tokenizer),
         d_model=32,
-        encoder_layers=1,
-        decoder_layers=1,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        encoder_ffn_dim=48,
-        decoder_ffn_dim=48,
         max_position_embeddings=128,
         init_std=0.5,
-        bos_token_id=0,
-        pad_token_id=1,
-        eos_token_id=2,
-        decoder_start_token_id=2,
         forced_eos_token_id=2,
     )
-    vision = Florence2VisionConfig(
-        depths=[1, 1],
-        patch_size=[7, 3],
-        patch_stride=[4, 2],
-        patch_padding=[3, 1],
-        patch_prenorm=[False, True],
-        embed_dim=[16, 32],
-        num_heads=[2, 2],
-        num_groups=[2, 2],
-        window_size=4,
-        projection_dim=32,
-        drop_path_rate=0.0,
-    )
+    patches = {"patch_size": [7, 3], "patch_stride": [4, 2], "patch_padding": [3, 1], "patch_prenorm": [False, True]}
+    stages = {"depths": [1, 1], "embed_dim": [16, 32], "num_heads": [2, 2], "num_groups": [2, 2]}
+    vision = Florence2VisionConfig(**patches, **stages, window_size=4, projection_dim=32, drop_path_rate=0.0)
     config = Florence2Config(
         text_config=text, vision_config=vision, image_token_id=tokenizer.convert_tokens_to_ids("<image>")
     )
@@ -246,19 +168,9 @@ def save_blip2(folder: Path) -> Path:
     torch.manual_seed(0)
     tokenizer = _word_tokenizer(bos_token="</s>", eos_token="</s>", pad_token="<pad>", unk_token="<unk>")
     processor = Blip2Processor(_square("BlipImageProcessor"), tokenizer, num_query_tokens=4)  # adds <image>
-    text = OPTConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        ffn_dim=48,
-        word_embed_proj_dim=32,
-        max_position_embeddings=64,
-        init_std=0.5,
-        bos_token_id=0,
-        eos_token_id=0,
-        pad_token_id=1,
-    )
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "ffn_dim": 48}
+    tokens = {"vocab_size": len(tokenizer), "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 1}
+    text = OPTConfig(**sizes, **tokens, word_embed_proj_dim=32, max_position_embeddings=64, init_std=0.5)
     qformer = {**BERT, "encoder_hidden_size": 32, "cross_attention_frequency": 1}
     config = Blip2Config(
         vision_config=VISION,

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, diags_array, eye_array, kron
 from capbias_core.analysis.read import attribute_of_run, current_runs, object_rows
 from capbias_core.measures import gender_score, object_distance
 from capbias_core.measures.base import of_images
-from capbias_core.measures.gender_score_common import Label, Sums, gendered, set_rows
+from capbias_core.measures.gender_score_common import Sums, gendered, set_rows
 from capbias_core.measures.gender_score_common import object_rows as rows_by_object
 from capbias_core.measures.object_cooccurrence import COUNT, METRIC, counts
 from capbias_core.prepare.tasks import rows_by_image
@@ -71,7 +71,7 @@ def beside_people(workspace: Workspace, spec: RunSpec, human: Item) -> tuple[Rat
         beside = of_images(workspace.frame(human.hash), job.frame["image_id"])
         own = counts(replace(job, frame=of_images(job.frame, beside["image_id"])))
         theirs = counts(replace(job, spec=of_references(spec, human), frame=beside))
-        errors = paired_errors(own[0], theirs[0], len(attribute_from(spec.attribute).values))
+        errors = paired_errors(own[0][0], theirs[0][0], len(attribute_from(spec.attribute).values))
         return {"own": _shares(*own, spec), "human": _shares(*theirs, spec), "errors": errors.to_dict("list")}
 
     data = workspace.derived(f"objects beside people {spec.run_id} {human.hash}", compute)
@@ -101,11 +101,12 @@ def paired_errors(own: Sums, other: Sums, values: int) -> pd.DataFrame:
     return pd.DataFrame({"object": objects} | {f"error{value}": error[:, value] for value in range(values)})
 
 
-def _shares(sums: Sums, label: Label, notes: tuple[str, ...], spec: RunSpec) -> dict:
-    overall = {row.direction: (row.value, row.n) for row in set_rows(sums, label) if row.metric == METRIC}
+def _shares(counted: list[Sums], columns: dict[str, str], notes: tuple[str, ...], spec: RunSpec) -> dict:
+    (sums,) = counted
+    overall = {row.direction: (row.value, row.n) for row in set_rows(sums, columns) if row.metric == METRIC}
     values = attribute_from(spec.attribute).values
     return {
-        "rows": _wide(rows_by_object(sums, label), values).to_dict("list"),
+        "rows": _wide(rows_by_object(sums, columns), values).to_dict("list"),
         "overall": [overall[value][0] for value in values],
         "n": overall[values[0]][1],
         "note": notes[0],

@@ -15,8 +15,17 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.photographs import PICTURES, check_photograph
 from capbias_core.types import CONDITIONS
-from capbias_core.vision.mask_regions import OF_OUTLINES, MaskRule, NothingToMask, hidden_pixels
-from capbias_core.vision.masking import HALF, PERSON, box_mask, filled, outline_mask
+from capbias_core.vision.masking import (
+    HALF,
+    OF_OUTLINES,
+    PERSON,
+    MaskRule,
+    NothingToMask,
+    box_mask,
+    filled,
+    hidden_pixels,
+    outline_mask,
+)
 from capbias_core.whole_files import private_folder
 from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.limited import within_limits

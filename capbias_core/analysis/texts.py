@@ -15,18 +15,19 @@ import pandas as pd
 from capbias_core.attributes import word_forms
 from capbias_core.attributes.labels import suggest_mapping
 from capbias_core.errors import CapbiasError
+from capbias_core.language.files import ModelFiles
 from capbias_core.measures.gender_score_common import (
     CAPTION,
     CONFIDENCE,
+    Counted,
     Gendered,
-    Label,
     ObjectChoices,
     TextJob,
-    TextSums,
     gendered,
     method,
     object_rows,
     set_rows,
+    text_model,
 )
 from capbias_core.measures.registry import MEASURES, METRICS, measure_of
 from capbias_core.prepare.tasks import content_words
@@ -65,14 +66,22 @@ def text_results(
     measures: dict[str, str] = {}
     for metric in metrics:
         measures.setdefault(measure_of(metric).name, metric)
-    readers = [(MEASURES[own].options.read(options), _reader(own, metric)) for own, metric in measures.items()]
+    readers = [(MEASURES[measure].options.read(options), _reader(measure, own)) for measure, own in measures.items()]
     every = _read(texts, attribute, options, labels, lead)
     data = every.with_objects()
-    found = [part for own, reader in readers for part in reader(TextJob(data, attribute, own, lead, _method, progress))]
-    labelled = [(part.sums, Label(attribute.name, name, part.method, part.encoder)) for part in found]
-    rows = [row.row() for sums, label in labelled for row in set_rows(sums, label)]
-    by_object = pd.concat([object_rows(sums, label) for sums, label in labelled], ignore_index=True)
-    frame = pd.DataFrame(rows, columns=list(RESULT_COLUMNS))
+    rows, tables = [], []
+    for chosen, reader in readers:
+
+        def model(kind: str, chosen=chosen) -> ModelFiles:
+            return text_model(kind, getattr(chosen, kind))
+
+        counted = reader(TextJob(data, attribute, chosen, model, progress, lead))
+        text = "; ".join([_method(counted.data, counted.further), *counted.notes])
+        columns = {"attribute": attribute.name, "model": name, "method": text}
+        for sums in counted.sums:
+            rows += [row.row() for row in set_rows(sums, columns)]
+            tables.append(object_rows(sums, columns))
+    frame, by_object = pd.DataFrame(rows, columns=list(RESULT_COLUMNS)), pd.concat(tables, ignore_index=True)
     frame, by_object = (own[own["metric"].isin(metrics)] for own in (frame, by_object))
     return TextRows(frame, by_object, _note(len(texts), every, data, labels is not None or bool(lead)))
 
@@ -92,7 +101,7 @@ def metrics_of_texts() -> tuple[str, ...]:
     return tuple(name for name in METRICS if measure_of(name).of_texts)
 
 
-def _reader(measure: str, metric: str) -> Callable[[TextJob], list[TextSums]]:
+def _reader(measure: str, metric: str) -> Callable[[TextJob], Counted]:
     """What measures plain texts. metric: one that was asked for. Raises CapbiasError if it needs more than texts."""
     reader = MEASURES[measure].of_texts
     if reader is None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from importlib import import_module
 
 from capbias_core.attackers.base import Attacker, AttackerEntry, Seconds, Setup
-from capbias_core.attackers.frozen import frozen_entry
+from capbias_core.attackers.neural import frozen_entry
 from capbias_core.errors import CapbiasError, nearest, need, taken_twice
 from capbias_core.language.files import ModelFiles, find_model
 

@@ -11,12 +11,11 @@ from typing import Annotated
 
 import pandas as pd
 
-from capbias_core.aggregate.detection_agreement import agreement
 from capbias_core.attributes import known_attributes
 from capbias_core.cli.flags import ANSWER, HOW, INPUTS, Flags, WorkspaceFlag, choices_of, command, flag, given
 from capbias_core.cli.inputs import FILES, known_collection, opened, own_folder
 from capbias_core.cli.running import outcome, run_all
-from capbias_core.cli.terminal import DONE, checked_output, say, show_table, ticking, write_output
+from capbias_core.cli.terminal import DONE, checked_output, say, ticking, write_output
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.files import readable
 from capbias_core.load.ids import normalise_image_id
@@ -29,13 +28,11 @@ from capbias_core.measures.caption import CaptionOptions
 from capbias_core.measures.detect import MEASURE, DetectOptions
 from capbias_core.measures.mask import MASKED, MaskOptions
 from capbias_core.measures.object_associations import departures, departures_in
-from capbias_core.present.detection import agreement_line, agreement_table
 from capbias_core.runs.artifact_runs import coco_results, named_after, plan_artifact, plan_captioning, plan_masking
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import BOX_COLUMNS, CONDITIONS, counted
-from capbias_core.vision.mask_regions import OF_OBJECTS, MaskRule, regions_to_drop
-from capbias_core.vision.overlap import PERSON
-from capbias_core.workspace.boxes import images_of, weights_option
+from capbias_core.vision.masking import OF_OBJECTS, MaskRule, regions_to_drop
+from capbias_core.workspace.boxes import weights_option
 from capbias_core.workspace.ingest import read_frame, read_part, store
 from capbias_core.workspace.inputs import checked_path, looked_at, temporary_workspace, warn
 from capbias_core.workspace.limited import within_limits
@@ -148,22 +145,17 @@ class DetectFlags(ImageFlags):
     classes: Annotated[
         list[str] | None, flag("only these classes, such as person (default: all)", "NAME", HOW, name="--class")
     ] = None
-    instances: Annotated[
-        str | None, flag("COCO instances of the same photographs: compare the boxes with them", "FILE", HOW)
-    ] = None
 
 
 @command(
     "detect",
     """\
   capbias images detect photos/ --weights yolov8n.tflite --class person
-  capbias images detect photos/ --weights yolov8n --instances instances.json
   capbias images detect --collection coco --weights yolov8n --name yolov8n
 
 One row per box: image (file name), class, confidence, and x1, y1, x2, y2 in pixels of the upright photograph (x to the
 right, y down, x2 and y2 exclusive). Unreadable photographs are listed; the exit code is 0 if one was read. Detections
-are cached by file content and weights. --instances prints recall of annotated people, or objects of --class, per
-photograph and in all. --collection also stores the objects in the boxes, for the Gender Score.""",
+are cached by file content and weights. --collection also stores the objects in the boxes, for the Gender Score.""",
     app,
 ).default
 def detect(
@@ -182,7 +174,7 @@ def detect(
         if not flags.collection:
             with ticking() as tick:
                 boxes = looked_at(workspace, named_files(images), weights, options.confidence, say, tick)
-            _write_boxes(boxes.frame, boxes.read, output, flags)
+            _write_boxes(boxes.frame, output, flags.classes)
             return DONE
         collection = known_collection(workspace, flags.collection)
         name = flags.name or named_after(Path(weights["name"]).stem, flags.photographs or ORIGINALS)
@@ -198,30 +190,20 @@ def detect(
                     f"stored: objects {objects.name}, with the detector's confidence: score --metric gs --objects "
                     f"{objects.name!r}"
                 )
-        if output or flags.instances:
-            _write_boxes(workspace.frame(item.hash), tuple(images_of(workspace, item)), output, flags)
+        if output:
+            _write_boxes(workspace.frame(item.hash), output, flags.classes)
     return DONE
 
 
-def _write_boxes(frame: pd.DataFrame, read: tuple[str, ...], output: Path | None, flags: DetectFlags) -> None:
-    """Boxes as CSV, and with --instances their agreement with annotations. read: the photographs that were read."""
-    classes = [kept_name(name) for name in flags.classes or ()]
-    if flags.instances:
-        ids = {name: normalise_image_id(Path(name).name) for name in read}
-        outlines = read_frame(Path(flags.instances), SEGMENTS)
-        by_id = frame.assign(image_id=frame["image_id"].map(ids))
-        for name in classes or [PERSON]:
-            compared = agreement(by_id, outlines, list(dict.fromkeys(ids.values())), name)
-            show_table(agreement_table(compared))
-            say(agreement_line(compared, name))
-    if output or not flags.instances:
-        known = sorted(set(frame["object"]))
-        for name in [name for name in classes if name not in known]:
-            say(f"note: no box of the class {name!r}; there are: {', '.join(known) or 'none'}")
-        table = frame[frame["object"].isin(classes)] if classes else frame
-        if classes:
-            say(f"{len(table):,} of them are of the class {' or '.join(classes)}")
-        write_output(table.set_axis(list(COLUMNS), axis=1).to_csv(index=False, lineterminator="\n"), output)
+def _write_boxes(frame: pd.DataFrame, output: Path | None, only: Sequence[str] | None) -> None:
+    """Boxes as CSV. only: classes, all by default."""
+    classes, known = [kept_name(name) for name in only or ()], sorted(set(frame["object"]))
+    for name in [name for name in classes if name not in known]:
+        say(f"note: no box of the class {name!r}; there are: {', '.join(known) or 'none'}")
+    table = frame[frame["object"].isin(classes)] if classes else frame
+    if classes:
+        say(f"{len(table):,} of them are of the class {' or '.join(classes)}")
+    write_output(table.set_axis(list(COLUMNS), axis=1).to_csv(index=False, lineterminator="\n"), output)
 
 
 # caption

@@ -1,3 +1,3 @@
-"""Pretrained language models, from folders of this machine; nothing is fetched. Only `files` may be imported where
-torch must not be: the others load it.
+"""Pretrained language models, from folders of this machine; nothing is fetched. `encoder` and `models` load torch, and
+may not be imported where it must not be.
 """

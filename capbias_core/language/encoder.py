@@ -1,7 +1,7 @@
 """A pretrained text encoder: captions to one vector each, with gradients to their words and attention between them.
 
-A mask such as `<gender>` is read as the encoder's own mask token, `<unk>` as its own unknown token (as each other where
-it has only one of them, as written where it has neither). No vocabulary is added: a frozen encoder could make nothing
+A mask such as `<gender>` is read as the encoder's own mask token, `<unk>` as its own unknown token (as each other if
+it has only one of them, as written if it has neither). No vocabulary is added: a frozen encoder could make nothing
 of a token that it never saw.
 """
 
@@ -17,32 +17,44 @@ import torch
 from torch import Tensor
 
 from capbias_core.errors import need
-from capbias_core.language.files import cut_note, loading, unreadable
+from capbias_core.language.files import cut_note, loading
 from capbias_core.types import UNKNOWN_TOKEN, Attention
 
 BATCH = 64
-# How tokens become one vector: as the model's folder says (the mean where it does not), or the first token's state.
+# How tokens become one vector: as the model's folder says (the mean if it does not), or the first token's state.
 OWN, FIRST = "own", "first"
-WHAT = "a text encoder"
 MASK = re.compile(r"<\w+>")
 
 
 class TextEncoder:
-    """A model of sentence-transformers or of transformers, from a folder. Raises CapbiasError where it is none.
+    """A model of sentence-transformers or of transformers, from a folder. Raises CapbiasError if it is none.
 
     pooling: OWN or FIRST. No prompt is put before texts; a text longer than the model reads is cut.
     """
 
     def __init__(self, path: str, pooling: str = OWN, device: str = "cpu"):
         self.device = torch.device(device)
-        self.model = _loaded(path, pooling).to(self.device).eval()
-        self.tokenizer = self.model.tokenizer
-        if not getattr(self.tokenizer, "is_fast", False):
-            raise unreadable(WHAT, path, ValueError("its tokenizer does not say where its tokens stand in a text"))
-        self.longest = self.model.max_seq_length or self.tokenizer.model_max_length
-        own = self.tokenizer
-        self.mask = own.mask_token or own.unk_token
-        self.unknown = own.unk_token or own.mask_token
+        with loading("a text encoder", path):
+            from sentence_transformers import SentenceTransformer
+            from sentence_transformers.sentence_transformer.modules import Pooling
+
+            model = SentenceTransformer(path, local_files_only=True, trust_remote_code=False, device="cpu")
+            first: Any = model[0]
+            if not callable(getattr(first.auto_model, "get_input_embeddings", None)):
+                raise ValueError("it has no transformer that reads text")
+            if not getattr(model.tokenizer, "is_fast", False):
+                raise ValueError("its tokenizer does not say where its tokens stand in a text")
+            if pooling == FIRST:
+                width = first.get_embedding_dimension()
+                model = SentenceTransformer(modules=[first, Pooling(width, pooling_mode="cls")], device="cpu")
+        self.model = model.to(self.device).eval()
+        self.tokenizer = tokenizer = self.model.tokenizer
+        self.longest = self.model.max_seq_length or tokenizer.model_max_length
+        self.mask = tokenizer.mask_token or tokenizer.unk_token
+        self.unknown = tokenizer.unk_token or tokenizer.mask_token
+        # A token for a text without any, and for a word that is left out: the mask, or what comes closest.
+        closest = (tokenizer.mask_token_id, tokenizer.pad_token_id, tokenizer.unk_token_id, tokenizer.eos_token_id, 0)
+        self.blank = next(token for token in closest if token is not None)
 
     @property
     def transformer(self) -> Any:
@@ -59,53 +71,48 @@ class TextEncoder:
 
         A `<gender>` of BERT is `[MASK]`, and `<unk>` is `[UNK]`.
         """
-        return " ".join(self._word(word) for word in caption.split())
 
-    def _word(self, word: str) -> str:
-        if word == UNKNOWN_TOKEN:
-            return self.unknown or word
-        return self.mask or word if MASK.fullmatch(word) else word
+        def word(text: str) -> str:
+            if text == UNKNOWN_TOKEN:
+                return self.unknown or text
+            return self.mask or text if MASK.fullmatch(text) else text
+
+        return " ".join(map(word, caption.split()))
 
     def ids(self, texts: Sequence[str]) -> list[np.ndarray]:
         """For each text its token ids (T,), with the special tokens around them; at least one."""
         if not len(texts):
             return []
-        found = self.tokenizer(list(texts), truncation=True, max_length=self.longest)["input_ids"]
-        return [np.array(own or [self._stand_in()], dtype=np.int64) for own in found]
+        ids = self.tokenizer(list(texts), truncation=True, max_length=self.longest)["input_ids"]
+        return [np.array(own or [self.blank], dtype=np.int64) for own in ids]
 
     def cut(self, texts: Sequence[str]) -> list[str]:
-        """A note where texts are longer than what is read of them."""
-        own = self.longest - self.tokenizer.num_special_tokens_to_add()
-        return cut_note(self.tokenizer, texts, own, "the encoder")
-
-    def _stand_in(self) -> int:
-        """A token for a text without any, and for a word that is not there: the mask, or what comes closest."""
-        own = self.tokenizer
-        choices = (own.mask_token_id, own.pad_token_id, own.unk_token_id, own.eos_token_id, 0)
-        return next(choice for choice in choices if choice is not None)
+        """A note if texts are longer than what is read of them."""
+        longest = self.longest - self.tokenizer.num_special_tokens_to_add()
+        return cut_note(self.tokenizer, texts, longest, "the encoder")
 
     def words_of(self, text: str) -> np.ndarray:
-        """(T,) the place of the word of `text` that each token of `ids` belongs to, -1 for special tokens."""
+        """(T,) the index of the word of `text` that each token of `ids` belongs to, -1 for special tokens."""
         read = self.tokenizer(text, truncation=True, max_length=self.longest, return_offsets_mapping=True)
         ends = [end if end > start else 0 for start, end in read["offset_mapping"]]
         return np.array([text.count(" ", 0, end) if end else -1 for end in ends] or [-1])
 
     def without_words(self, ids: np.ndarray, words: np.ndarray) -> np.ndarray:
         """The ids with every token of a word replaced by the mask: the caption of that length that says nothing."""
-        return np.where(words >= 0, self._stand_in(), ids)
+        return np.where(words >= 0, self.blank, ids)
 
     def pooled(self, ids: Tensor) -> Tensor:
-        """(B, T) ids of texts of one length to (B, d) vectors, with gradients where they are switched on."""
+        """(B, T) ids of texts of one length to (B, d) vectors, with gradients if they are switched on."""
         return self.model({"input_ids": ids, "attention_mask": torch.ones_like(ids)})["sentence_embedding"]
 
     @torch.no_grad()
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """(n, d) float32 vectors. Texts of one length go together, so that nothing is padded."""
-        found = np.zeros((len(texts), self.width), dtype=np.float32)
+        vectors = np.zeros((len(texts), self.width), dtype=np.float32)
         ids = self.ids(texts)
-        for members in of_one_length(ids, BATCH):
-            found[members] = self.pooled(self.tensor(ids, members)).float().cpu().numpy()
-        return found
+        for members in of_one_length(ids):
+            vectors[members] = self.pooled(self.tensor(ids, members)).float().cpu().numpy()
+        return vectors
 
     def tensor(self, ids: list[np.ndarray], members: np.ndarray) -> Tensor:
         """(B, T) ids of these texts, all of one length, on the device."""
@@ -118,22 +125,22 @@ class TextEncoder:
         The weight to a word is the sum over its tokens, the weight from it the mean over them, so each row still sums
         to 1.
         """
-        ids, words = self.ids([text])[0], self.words_of(text)
-        layers = self._attentions(torch.from_numpy(ids[None]).to(self.device))
-        weights = torch.cat(layers).double().cpu().numpy()  # (layers, heads, T, T)
-        names, unit = _units(self.tokenizer.convert_ids_to_tokens(ids.tolist()), words, text.split(" "))
-        to = np.eye(len(names))[unit]  # (T, W), which word each token is of
-        return Attention(tuple(names), (to / to.sum(axis=0)).T @ weights @ to)
-
-    def _attentions(self, ids: Tensor) -> tuple[Tensor, ...]:
-        """For each layer (1, heads, T, T); only the plain implementation gives them, so it is switched to and back."""
-        network = self.transformer
-        before = network.config._attn_implementation
-        network.set_attn_implementation("eager")
+        ids, words, network = self.ids([text])[0], self.words_of(text), self.transformer
+        tokens, before = torch.from_numpy(ids[None]).to(self.device), network.config._attn_implementation
+        network.set_attn_implementation("eager")  # only the plain implementation gives the weights
         try:
-            return network(input_ids=ids, attention_mask=torch.ones_like(ids), output_attentions=True).attentions
+            read = network(input_ids=tokens, attention_mask=torch.ones_like(tokens), output_attentions=True)
         finally:
             network.set_attn_implementation(before)
+        weights = torch.cat(read.attentions).double().cpu().numpy()  # (layers, heads, T, T)
+        names, unit, last = [], [], None  # names of words and special tokens; the name (T,) that each token is of
+        for token, word in zip(self.tokenizer.convert_ids_to_tokens(ids.tolist()), words, strict=True):
+            if word < 0 or word != last:
+                names.append(token if word < 0 else text.split(" ")[word])
+            unit.append(len(names) - 1)
+            last = word
+        to = np.eye(len(names))[unit]  # (T, W), which word each token is of
+        return Attention(tuple(names), (to / to.sum(axis=0)).T @ weights @ to)
 
 
 @lru_cache(maxsize=1)
@@ -142,39 +149,12 @@ def text_encoder(path: str, pooling: str, device: str) -> TextEncoder:
     return TextEncoder(path, pooling, device)
 
 
-def of_one_length(ids: Sequence[np.ndarray], largest: int) -> Iterator[np.ndarray]:
-    """Places of texts with as many tokens, at most `largest` at a time, short ones first."""
+def of_one_length(ids: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+    """Rows of texts with as many tokens, at most BATCH at a time, short ones first."""
     lengths = np.array([len(own) for own in ids], dtype=int)
     for length in np.unique(lengths):
         members = np.flatnonzero(lengths == length)
-        for start in range(0, len(members), largest):
-            yield members[start : start + largest]
-
-
-def _loaded(path: str, pooling: str):
-    with loading(WHAT, path):
-        from sentence_transformers import SentenceTransformer
-        from sentence_transformers.sentence_transformer.modules import Pooling
-
-        model = SentenceTransformer(path, local_files_only=True, trust_remote_code=False, device="cpu")
-        first: Any = model[0]
-        if not callable(getattr(first.auto_model, "get_input_embeddings", None)):
-            raise ValueError("it has no transformer that reads text")
-        if pooling == FIRST:
-            width = first.get_embedding_dimension()
-            model = SentenceTransformer(modules=[first, Pooling(width, pooling_mode="cls")], device="cpu")
-    return model
-
-
-def _units(tokens: list[str], words: np.ndarray, text: list[str]) -> tuple[list[str], np.ndarray]:
-    """Names of words and special tokens in their order, and the place (T,) of each token's among them."""
-    names, unit, last = [], [], None
-    for token, word in zip(tokens, words, strict=True):
-        if word < 0 or word != last:
-            names.append(token if word < 0 else text[word])
-        unit.append(len(names) - 1)
-        last = word
-    return names, np.array(unit)
+        yield from np.split(members, np.arange(BATCH, len(members), BATCH))
 
 
 def word_attributions(
@@ -195,27 +175,19 @@ def word_attributions(
     gradients = LayerIntegratedGradients(forward, encoder.transformer.get_input_embeddings())
     ids, words = encoder.ids(texts), [encoder.words_of(text) for text in texts]
     masked = [encoder.without_words(*pair) for pair in zip(ids, words, strict=True)]
-    found, ends = [np.zeros((0, logits))] * len(texts), np.zeros((2, len(texts), logits))
-    for members in of_one_length(ids, BATCH):
+    of_words, ends = [np.zeros((0, logits))] * len(texts), np.zeros((2, len(texts), logits))
+    for members in of_one_length(ids):
         given, baseline = (encoder.tensor(own, members) for own in (ids, masked))
         with torch.no_grad():
             ends[:, members] = [forward(own).double().cpu().numpy() for own in (baseline, given)]
-        shares = np.stack([_shares(gradients, given, baseline, logit, steps) for logit in range(logits)], axis=-1)
-        for member, own in zip(members, shares, strict=True):
-            found[member] = _by_word(own, words[member], len(str(texts[member]).split()))
-    return found, ends[0], ends[1]
-
-
-def _shares(gradients, ids: Tensor, baseline: Tensor, logit: int, steps: int) -> np.ndarray:
-    """(B, T) attributions of one logit."""
-    values = gradients.attribute(
-        ids, baselines=baseline, target=logit, n_steps=steps, internal_batch_size=max(4 * BATCH, len(ids))
-    )
-    return values.detach().sum(dim=-1).double().cpu().numpy()
-
-
-def _by_word(shares: np.ndarray, words: np.ndarray, count: int) -> np.ndarray:
-    """(T, C) of tokens to (W, C) of words; what belongs to special tokens is left to the baseline."""
-    found = np.zeros((count, shares.shape[1]))
-    np.add.at(found, words[words >= 0], shares[words >= 0])
-    return found
+        shares = []
+        for logit in range(logits):
+            values = gradients.attribute(
+                given, baselines=baseline, target=logit, n_steps=steps, internal_batch_size=max(4 * BATCH, len(given))
+            )
+            shares.append(values.detach().sum(dim=-1).double().cpu().numpy())
+        for member, own in zip(members, np.stack(shares, axis=-1), strict=True):  # (T, C) of the tokens of one text
+            of_words[member] = np.zeros((len(str(texts[member]).split()), logits))
+            of_word = words[member] >= 0  # what belongs to special tokens is left to the baseline
+            np.add.at(of_words[member], words[member][of_word], own[of_word])
+    return of_words, ends[0], ends[1]

@@ -61,50 +61,45 @@ NOTHING = "have a map that is 0 everywhere"
 
 _MAPS = "Selvaraju et al., ICCV 2017"
 _TABLE = "the DBAC paper, Table 4"
+Facts = tuple[float, Callable[[int], float], str, tuple[float, float]]  # scale, neutral value, better end, range
+
+
+def _metric(name: str, title: str, facts: Facts, source: str, explanation: str) -> Metric:
+    return Metric(name, title, *facts, source, explanation, reads=(name, "captions"), interval="free")
+
 
 METRICS = by_name(
-    Metric(
+    _metric(
         "attribution_score",
         "attribution score, the map outside people",
-        *LOWER_SHARE,
+        LOWER_SHARE,
         f"{_TABLE}; {_MAPS}",
         "Share of the map at the captioner's word for a value (what it rests on) that lies outside people. High: it "
         "rests on the scene. Compare with attribution_even, the score of an even map. If captions do not name the "
         "attribute (race), maps are of words for a person, by the label of the image.",
-        reads=("attribution_score", "captions"),
-        interval="free",
     ),
-    Metric(
+    _metric(
         "attribution_pixels",
         "attribution score by pixels",
-        *LOWER_SHARE,
+        LOWER_SHARE,
         f"{_TABLE}; {_MAPS}, section 4.1",
         "Of the pixels where the map has 15% of its maximum or more, the share outside people: the other reading of "
         "the paper's definition.",
-        reads=("attribution_pixels", "captions"),
-        interval="free",
     ),
-    Metric(
+    _metric(
         "attribution_even",
         "attribution score of an even map",
-        100,
-        no_neutral,
-        "neutral",
-        (0, 100),
+        (100, no_neutral, "neutral", (0, 100)),
         f"{_TABLE}; {_MAPS}",
         "Share of these photographs outside people: what a map that says nothing would score.",
-        reads=("attribution_even", "captions"),
-        interval="free",
     ),
-    Metric(
+    _metric(
         "pointing_game",
         "pointing game, the maximum on a person",
-        *HIGHER_SHARE,
+        HIGHER_SHARE,
         "Zhang et al., ECCV 2016",
         "Share of the maps whose maximum lies on a person. A map that says nothing would score 100 minus "
         "attribution_even.",
-        reads=("pointing_game", "captions"),
-        interval="free",
     ),
 )
 NAMES = tuple(METRICS)
@@ -132,7 +127,7 @@ class AttributionOptions(OnDevice, Photographed, PeopleMarked):
     )
     map: str = option(
         HIRES_CAM,
-        f"how maps are made: {HIRES_CAM} (each place by its own gradient), or {GRAD_CAM}, which the DBAC paper names, "
+        f"how maps are made: {HIRES_CAM} (each cell by its gradient), or {GRAD_CAM}, which the DBAC paper names, "
         "and which misleads if an image encoder is a transformer",
         flag="--attribution-map",
         choices=tuple(MAPS),
@@ -160,37 +155,71 @@ def for_set(workspace: Workspace, options: AttributionOptions, item: Item) -> At
 
 def run(job: Job) -> Outcome:
     """Maps at the words that name a value, and how much of each lies outside people."""
-    photographs, people = job.photographs(), People(job.workspace, job.options.people)
+    options, attribute = job.options, job.attribute
+    photographs, people = job.photographs(), People(job.workspace, options.people)
     captions, left_out = captions_to_read(job, photographs, people.rows)
     captioner = _captioner(job) if len(captions) else None
     rows, maps = [], []
     for done, caption in enumerate(captions.to_dict("records")):
         job.progress(done / len(captions), f"maps of caption {done:,} of {len(captions):,}")
-        found, reason = _of_caption(caption, photographs, people, captioner, job.options.map)
-        left_out[reason] += bool(reason)
-        rows += [row for row, _ in found]
-        maps += [heat for _, heat in found]
+        try:
+            pixels = read_photograph(photographs[caption["image_id"]])
+            person = people.mask(caption["image_id"], *pixels.shape[:2])
+        except MissingExtra:
+            raise
+        except CapbiasError:
+            left_out[BROKEN] += 1
+            continue
+        words = [word for word, _, _ in caption["named"]]
+        heats = word_maps(captioner, pixels, caption["caption"], words, options.map)
+        left_out[NOTHING] += not heats.any()
+        window = seen_by(captioner, *pixels.shape[:2])
+        rows += [
+            _row(caption, named, heat, person, window) for named, heat in zip(caption["named"], heats, strict=True)
+        ]
+        maps += list(heats)
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
     if captioner is None or not any(heat.any() for heat in maps):
-        raise _no_map(job, left_out)
+        raise CapbiasError(
+            f"No caption of {job.spec.model} has a map: {reasons}.",
+            "Check that captions, photographs, and outlines or boxes have the same image IDs.",
+        )
     table = pd.DataFrame(rows)
-    notes = (*_notes(job, table, left_out), f"The captioner worked {captioner.numbers}.")
-    photographs, rows = job.options.photographs["name"], []
-    columns = {"encoder": job.options.captioner["name"], "photographs": "" if photographs == ORIGINALS else photographs}
-    counts = counts_of_maps(table, job.codes, job.attribute.values)
+    used = table[table[NAMES[0]].notna()]
+    even = METRICS["attribution_even"].scale * used["attribution_even"].mean()
+    notes = [
+        f"{len(used):,} maps at words of {used['image_id'].nunique():,} images. An even map would have an attribution "
+        f"score of {even:.1f}, and hit in the pointing game {100 - even:.1f}% of the time."
+    ]
+    if reasons:
+        notes.append(f"Captions left out: {reasons}.")
+    if most := options.max_images:
+        notes.append(f"At most {most:,} images with such captions, in a random order that is the same for every set.")
+    notes.append(f"The captioner worked {captioner.numbers}.")
+    writer, marks, shown = frozen(options.captioner), frozen(options.people), options.photographs["name"]
+    words = "words that name a value" if attribute.names_values else "words for a person, by the image's label"
+    method = (
+        f"{MAPS[options.map][1]} of {writer['name']} {writer['digest'][:8]} at {words}; people by "
+        f"{marks['kind']} ({marks['name']}); photographs {shown}"
+    )
+    columns = {"encoder": writer["name"], "photographs": "" if shown == ORIGINALS else shown}
+    counts, results = counts_of_maps(table, job.codes, attribute.values), []
     for direction, own in counts.items():
-        rows += job.rows(METRICS.values(), own, _method(job.options, job.attribute), direction, **columns)
-    return Outcome(rows, maps_arrays(table, maps), notes, counts=counts)
+        results += job.rows(METRICS.values(), own, method, direction, **columns)
+    values = np.concatenate([heat.ravel() for heat in maps]).astype(np.float16)
+    arrays = {"table": frame_bytes(table), "maps": npz(values=values)}  # values one after the other
+    return Outcome(results, arrays, tuple(notes), counts=counts)
 
 
 def captions_to_read(job: Job, photographs: Container[str], marked: Container[str]) -> tuple[pd.DataFrame, Counter]:
     """The captions that name a value (or, if captions do not name the attribute, a person), with `named`: its words as
-    (place among the caption's words, word, value).
+    (index among the caption's words, word, value).
 
     Their spaces are made single. photographs, marked: images that have a photograph, and people marked on it. Also how
     many captions were left out for which reason. Of many images the first in an order that is random, and the same for
     every set.
     """
-    frame = job.frame.assign(kept_at=job.frame.index, caption=[" ".join(own.split()) for own in job.frame["caption"]])
+    frame = job.frame.assign(kept_at=job.frame.index, caption=[" ".join(text.split()) for text in job.frame["caption"]])
     labels = job.codes(frame["image_id"].tolist()).tolist()
     pairs = zip(frame["caption"], labels, strict=True)
     frame["named"] = [named_words(caption, job.attribute, label) for caption, label in pairs]
@@ -203,18 +232,15 @@ def captions_to_read(job: Job, photographs: Container[str], marked: Container[st
     for reason, fine in ways.items():
         left_out[reason] = int((kept & ~fine).sum())
         kept &= fine.to_numpy(dtype=bool)
-    return _first_images(frame[kept], job.options.max_images), left_out
-
-
-def _first_images(frame: pd.DataFrame, most: int | None) -> pd.DataFrame:
+    frame, most = frame[kept], job.options.max_images
     images = sorted(images_in(frame))
     if most and len(images) > most:
-        frame = of_images(frame, [images[place] for place in random_order(images, ORDER)[:most]])
-    return frame.sort_values(["image_id", "caption_index"])
+        frame = of_images(frame, [images[number] for number in random_order(images, ORDER)[:most]])
+    return frame.sort_values(["image_id", "caption_index"]), left_out
 
 
 def named_words(caption: str, attribute: Attribute, label: int) -> list[tuple[int, str, int]]:
-    """The words of a caption that name a value: their place among its words (split at spaces), the word, the value.
+    """The words of a caption that name a value: their index among its words (split at spaces), the word, the value.
 
     Of an attribute that captions do not name: the words for a person, with the label of the image as the value.
 
@@ -223,7 +249,7 @@ def named_words(caption: str, attribute: Attribute, label: int) -> list[tuple[in
     >>> named_words("a man's dog", Attribute("race", "Race", ("Dark", "Light")), 0)
     [(1, 'man', 0)]
     """
-    values = {word: place for place, words in enumerate(attribute.value_words) for word in words}
+    values = {word: code for code, words in enumerate(attribute.value_words) for word in words}
     if not attribute.names_values:
         values = dict.fromkeys([*get_attribute("gender").masked_words, *PERSON_WORDS], label)
     found = [
@@ -241,22 +267,6 @@ def _captioner(job: Job):
     return load_captioner(model_path(job.workspace, job.options.captioner), job.options.device)
 
 
-def _of_caption(caption: dict, photographs: dict, people: People, captioner, kind: str) -> tuple[list[tuple], str]:
-    """A row and a map (h, w) for each named word of a caption, or why there is none. kind: a name in MAPS."""
-    image = caption["image_id"]
-    try:
-        pixels = read_photograph(photographs[image])
-        person = people.mask(image, *pixels.shape[:2])
-    except MissingExtra:
-        raise
-    except CapbiasError:
-        return [], BROKEN
-    maps = word_maps(captioner, pixels, caption["caption"], [place for place, _, _ in caption["named"]], kind)
-    window = seen_by(captioner, *pixels.shape[:2])
-    pairs = zip(caption["named"], maps, strict=True)
-    return [(_row(caption, named, heat, person, window), heat) for named, heat in pairs], "" if maps.any() else NOTHING
-
-
 def _row(caption: dict, named: tuple[int, str, int], heat: np.ndarray, person: np.ndarray, window: Window) -> dict:
     """What is kept of one map: the caption and the word, its size, what it covers, and its scores."""
     height, width = person.shape
@@ -270,12 +280,6 @@ def _row(caption: dict, named: tuple[int, str, int], heat: np.ndarray, person: n
     }
 
 
-def maps_arrays(table: pd.DataFrame, maps: list[np.ndarray]) -> dict[str, bytes]:
-    """What a run leaves of its maps: their table, and their values one after the other in half precision."""
-    values = np.concatenate([heat.ravel() for heat in maps]).astype(np.float16)
-    return {"table": frame_bytes(table), "maps": npz(values=values)}
-
-
 def counts_of_maps(
     table: pd.DataFrame, codes: Callable[[Sequence[str]], np.ndarray], values: Sequence[str]
 ) -> dict[str, Counts]:
@@ -284,46 +288,12 @@ def counts_of_maps(
     codes: image ids to labels. An image counts as often as it has maps, and is drawn as one.
     """
     table = table[table[NAMES[0]].notna()]
-    groups = {"": table} | {value: table[table["value"] == place] for place, value in enumerate(values)}
+    groups = {"": table} | {value: table[table["value"] == code] for code, value in enumerate(values)}
     return {
-        direction: Counts.of_captions(own["image_id"], codes, {name: own[name] for name in NAMES}, sort=False)
-        for direction, own in groups.items()
-        if len(own)
+        direction: Counts.of_captions(rows["image_id"], codes, {name: rows[name] for name in NAMES}, sort=False)
+        for direction, rows in groups.items()
+        if len(rows)
     }
-
-
-def _method(options: AttributionOptions, attribute: Attribute) -> str:
-    captioner, people, kind = frozen(options.captioner), frozen(options.people), MAPS[options.map][1]
-    words = "words that name a value" if attribute.names_values else "words for a person, by the image's label"
-    return (
-        f"{kind} of {captioner['name']} {captioner['digest'][:8]} at {words}; people by "
-        f"{people['kind']} ({people['name']}); photographs {frozen(options.photographs)['name']}"
-    )
-
-
-def _no_map(job: Job, left_out: Counter) -> CapbiasError:
-    return CapbiasError(
-        f"No caption of {job.spec.model} has a map: {_reasons(left_out)}.",
-        "Check that captions, photographs, and outlines or boxes have the same image IDs.",
-    )
-
-
-def _reasons(left_out: Counter) -> str:
-    return ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
-
-
-def _notes(job: Job, table: pd.DataFrame, left_out: Counter) -> tuple[str, ...]:
-    used = table[table[NAMES[0]].notna()]
-    even = METRICS["attribution_even"].scale * used["attribution_even"].mean()
-    notes = [
-        f"{len(used):,} maps at words of {used['image_id'].nunique():,} images. An even map would have an attribution "
-        f"score of {even:.1f}, and hit in the pointing game {100 - even:.1f}% of the time."
-    ]
-    if reasons := _reasons(left_out):
-        notes.append(f"Captions left out: {reasons}.")
-    if most := job.options.max_images:
-        notes.append(f"At most {most:,} images with such captions, in a random order that is the same for every set.")
-    return tuple(notes)
 
 
 MEASURE = Measure(

@@ -63,15 +63,38 @@ def run(job: Job) -> Outcome:
     files = job.photographs()
     job.progress(0.0, "loading the captioner")
     captioner = Captioner(model_path(job.workspace, options.captioner), options.device)
-    found: dict[str, str] = {}
+    captions: dict[str, str] = {}
     refused: dict[str, str] = {}
     for part in _read(job, files, refused):
         texts = captioner.captions(list(part.values()), options.beams, options.length, len(part))
-        found |= dict(zip(part, texts, strict=True))
-        job.progress((len(found) + len(refused)) / len(files), f"captioned {len(found):,} of {len(files):,}")
-    silent = [image for image, text in found.items() if not text]
-    _keep(job, {image: text for image, text in found.items() if text}, files, refused)
-    return Outcome([], {}, _notes(job, len(found) - len(silent), refused, [files[image].name for image in silent]))
+        captions |= dict(zip(part, texts, strict=True))
+        job.progress((len(captions) + len(refused)) / len(files), f"captioned {len(captions):,} of {len(files):,}")
+    silent = [files[image].name for image, text in captions.items() if not text]
+    captions = {image: text for image, text in captions.items() if text}
+    if not captions:
+        why = f" ({next(iter(refused.values()))})" if refused else ""
+        raise CapbiasError(
+            f"None of {counted(len(files), 'photograph')} got a caption; {len(refused):,} cannot be read{why}.",
+            "Check the folder of photographs, and the captioner on one of them.",
+        )
+    frame = pd.DataFrame({"image_id": list(captions), "caption_index": 0, "caption": list(captions.values())})
+    writer = options.captioner["name"]
+    made_by = {"captioner": options.captioner, "photographs": options.photographs}
+    details = {"trained_on_references": None, RUN: job.spec.run_id, MADE_BY: made_by}
+    details |= condition_details(options.name, suggested_name(writer), options.condition)
+    job.progress(1.0, "keeping the captions")
+    source = f"{writer} on {options.photographs['name']}"
+    job.workspace.keep("captions", options.name, frame, options.collection, source, details)
+    look_up_new_words(job.workspace, options.collection)
+    notes = [
+        f"{len(captions):,} captions by {writer} {options.captioner['digest'][:8]}, beams: {options.beams}, tokens at "
+        f"most: {options.length}."
+    ]
+    for names, what in ((list(refused.values()), ""), (silent, " without an answer of the captioner")):
+        if names:
+            more = f"; and {len(names) - NAMED:,} more (see the log)" if len(names) > NAMED else ""
+            notes.append(f"Left out {counted(len(names), 'photograph')}{what}: {'; '.join(names[:NAMED])}{more}.")
+    return Outcome([], {}, tuple(notes))
 
 
 def _read(job: Job, files: dict[str, Path], refused: dict[str, str]) -> Iterator[dict[str, np.ndarray]]:
@@ -90,44 +113,6 @@ def _read(job: Job, files: dict[str, Path], refused: dict[str, str]) -> Iterator
             part = {}
     if part:
         yield part
-
-
-def _keep(job: Job, captions: dict[str, str], files: dict[str, Path], refused: dict[str, str]) -> None:
-    options = job.options
-    if not captions:
-        why = f" ({next(iter(refused.values()))})" if refused else ""
-        raise CapbiasError(
-            f"None of {counted(len(files), 'photograph')} got a caption; {len(refused):,} cannot be read{why}.",
-            "Check the folder of photographs, and the captioner on one of them.",
-        )
-    frame = pd.DataFrame({"image_id": list(captions), "caption_index": 0, "caption": list(captions.values())})
-    writer = options.captioner["name"]
-    made_by = {"captioner": options.captioner, "photographs": options.photographs}
-    details = {"trained_on_references": None, RUN: job.spec.run_id, MADE_BY: made_by}
-    details |= condition_details(options.name, suggested_name(writer), options.condition)
-    job.progress(1.0, "keeping the captions")
-    source = f"{writer} on {options.photographs['name']}"
-    job.workspace.keep("captions", options.name, frame, options.collection, source, details)
-    look_up_new_words(job.workspace, options.collection)
-
-
-def _notes(job: Job, kept: int, refused: dict[str, str], silent: list[str]) -> tuple[str, ...]:
-    options = job.options
-    notes = [
-        f"{kept:,} captions by {options.captioner['name']} {options.captioner['digest'][:8]}, "
-        f"beams: {options.beams}, tokens at most: {options.length}."
-    ]
-    if refused:
-        notes.append(f"Left out {counted(len(refused), 'photograph')}: {_first(list(refused.values()))}.")
-    if silent:
-        notes.append(
-            f"Left out {counted(len(silent), 'photograph')} of which the captioner said nothing: {_first(silent)}."
-        )
-    return tuple(notes)
-
-
-def _first(names: list[str]) -> str:
-    return "; ".join(names[:NAMED]) + (f"; and {len(names) - NAMED:,} more (see the log)" if len(names) > NAMED else "")
 
 
 MEASURE = Measure(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -35,29 +34,20 @@ from capbias_core.metrics.caption_quality import (
 )
 from capbias_core.metrics.share import share
 from capbias_core.prepare.java import NO_JAVA, PTB, TOKENIZERS, default_tokenizer, quality_tokens
-from capbias_core.types import Attribute, Progress, ShareDone
+from capbias_core.types import Attribute, Progress
 from capbias_core.workspace.store import Workspace
 
 _LIC = "Hirota et al., CVPR 2022"
 FIXED = "; document frequencies of the references of all these images, the same in every draw"
 
 
-class Scorer(NamedTuple):
-    """How a metric is counted.
-
-    score: the references of each caption, captions and a report to (n,) scores or (n, M) counts. share: of the work.
-    """
-
-    score: Callable[..., np.ndarray]
-    share: float
-
-
-# In the order in which they are counted.
-SCORERS = {
-    "bleu4": Scorer(bleu_counts, 0.1),
-    "cider": Scorer(cider_scores, 0.3),
-    "rouge_l": Scorer(rouge_scores, 0.1),
-    "meteor": Scorer(meteor_counts, 0.5),
+# Metric -> the references of each caption, captions and a report to (n,) scores or (n, M) counts; and its share of the
+# work. In the order in which they are counted.
+SCORERS: dict[str, tuple[Callable[..., np.ndarray], float]] = {
+    "bleu4": (bleu_counts, 0.1),
+    "cider": (cider_scores, 0.3),
+    "rouge_l": (rouge_scores, 0.1),
+    "meteor": (meteor_counts, 0.5),
 }
 
 
@@ -152,20 +142,20 @@ def scored(frame: pd.DataFrame, human: pd.DataFrame, tokenizer: str, progress: P
     image, images = pd.factorize(frame["image_id"], sort=True)
     human = of_images(human, images)
     texts = quality_tokens([*frame["caption"], *human["caption"]], tokenizer)
-    candidates, own = texts[: len(frame)], {name: [] for name in images}
+    candidates, by_image = texts[: len(frame)], {name: [] for name in images}
     for name, text in zip(human["image_id"], texts[len(frame) :], strict=True):
-        own[name].append(text)
-    references = [own[images[place]] for place in image]
+        by_image[name].append(text)
+    references = [by_image[images[code]] for code in image]
     counts, done = {}, 0.0
-    for name, scorer in SCORERS.items():
+    for name, (score, work) in SCORERS.items():
+
+        def report(part: float, done=done, work=work, name=name) -> None:
+            progress(done + work * part, QUALITY[name].short)
+
         if name != "meteor" or has_java():
-            counts[name] = scorer.score(references, candidates, _reporter(progress, done, scorer.share, name))
-        done += scorer.share
+            counts[name] = score(references, candidates, report)
+        done += work
     return counts
-
-
-def _reporter(progress: Progress, done: float, share: float, name: str) -> ShareDone:
-    return lambda part: progress(done + share * part, QUALITY[name].short)
 
 
 MEASURE = Measure(

@@ -10,7 +10,6 @@ from capbias_core.types import Attribute
 from capbias_core.workspace.boxes import (
     BOXES,
     CONFIDENCE,
-    Found,
     boxes_of,
     forget_objects_of,
     keep_boxes,
@@ -52,36 +51,29 @@ def freeze(workspace: Workspace, collection: str, options: DetectOptions, attrib
 
 
 def run(job: Job) -> Outcome:
-    """Look at photographs that were not looked at yet, and keep the boxes of all. Raises if none can be read."""
+    """Detect on photographs that are not known yet, and keep the boxes of all. Raises if none can be read."""
     options = job.options
     weights = weights_of(job.workspace, options.weights)
-    found = boxes_of(job.workspace, job.photographs(), weights, options.confidence, job.progress)
-    if not found.read:
-        raise next(iter(found.refused.values()))
+    boxes = boxes_of(job.workspace, job.photographs(), weights, options.confidence, job.progress)
+    if not boxes.read:
+        raise next(iter(boxes.refused.values()))
     details = {"photographs": options.photographs["name"], RUN: job.spec.run_id}
-    place = options.collection, options.name
-    item = keep_boxes(job.workspace, found, options.weights, options.confidence, *place, details)
-    if len(found.frame):
+    collection, name = options.collection, options.name
+    item = keep_boxes(job.workspace, boxes, options.weights, options.confidence, collection, name, details)
+    if len(boxes.frame):
         keep_objects_of(job.workspace, item)
     else:
         forget_objects_of(job.workspace, item)
-    return Outcome([], {}, notes(found))
-
-
-def notes(found: Found) -> tuple[str, ...]:
-    """What was found, and which photographs could not be read and why."""
-    people = found.frame.loc[found.frame["object"] == "person", "image_id"].nunique()
-    lines = [
-        f"{len(found.frame):,} boxes on {len(found.read):,} photographs, {people:,} of them with people; "
-        f"{found.computed:,} photographs looked at now, the others before"
+    people = boxes.frame.loc[boxes.frame["object"] == "person", "image_id"].nunique()
+    notes = [
+        f"{len(boxes.frame):,} boxes on {len(boxes.read):,} photographs, {people:,} of them with people; "
+        f"{boxes.computed:,} photographs looked at now, the others before"
     ]
-    if found.refused:
-        reasons = "; ".join(
-            f"{image}: {error.message.rstrip('.')}" for image, error in list(found.refused.items())[:NAMED]
-        )
-        more = len(found.refused) - NAMED
-        lines.append(f"{len(found.refused):,} left out: {reasons}" + (f"; and {more:,} more" if more > 0 else ""))
-    return tuple(lines)
+    if boxes.refused:
+        reasons = [f"{image}: {error.message.rstrip('.')}" for image, error in boxes.refused.items()]
+        more = f"; and {len(reasons) - NAMED:,} more" if len(reasons) > NAMED else ""
+        notes.append(f"{len(reasons):,} left out: {'; '.join(reasons[:NAMED])}{more}")
+    return Outcome([], {}, tuple(notes))
 
 
 MEASURE = Measure(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,42 +11,32 @@ from scipy.sparse import csr_array
 
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import NOTHING_MORE, Job, Measure, Metric, Needs, Outcome, group_of
-from capbias_core.measures.caption_variants import (
-    EncoderChoices,
-    Texts,
-    frozen_forms,
-    model_choice,
-    score_metrics,
-    score_sums,
-    similarities,
-    text_model,
-    texts_of,
-    variants_cut,
-    variants_of_texts,
-)
 from capbias_core.measures.gender_score_common import (
     CAPTION,
     CONFIDENCE,
-    IMAGE,
     PAPER,
+    Counted,
+    EncoderChoices,
     Gendered,
-    Label,
     Sums,
     TextJob,
-    TextSums,
+    Texts,
+    count_images,
     counted,
+    cut_notes,
     estimator_metrics,
-    gendered,
-    method,
-    note,
+    frozen_forms,
+    model_choice,
     outcome,
     ratio_metric,
+    score_metrics,
+    score_sums,
+    similarities,
 )
 from capbias_core.measures.options import option
 from capbias_core.metrics.gender_score import chosen, gender_score
-from capbias_core.prepare.variants import FORMS_METHOD
-from capbias_core.types import Attribute
-from capbias_core.workspace.models import KINDS, model_option, model_path
+from capbias_core.types import Attribute, Progress
+from capbias_core.workspace.models import model_option
 from capbias_core.workspace.objects import OBJECTS, objects_in
 from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Workspace
@@ -54,8 +44,8 @@ from capbias_core.workspace.store import Workspace
 METRIC = "gender_score"
 ENCODE, READ = 0.3, 0.9  # shares of a run's time: the sentence encoder, then the language model
 
-# Sums that a run leaves -> how their encoder is called, from the options' models.
-NAMED_BY = {
+# Column -> the models that its rows rest on.
+MODELS: dict[str, tuple[str, ...]] = {
     METRIC: ("language_model", "sentence_encoder"),
     "weighted_cooccurrence": ("language_model", "sentence_encoder"),
     "estimation": ("language_model", "sentence_encoder"),
@@ -140,9 +130,9 @@ class GenderScoreOptions(EncoderChoices):
     )
 
     @property
-    def models(self) -> dict[str, Any]:
-        """The models that are named, by kind."""
-        return {kind: model for kind in KINDS if (model := getattr(self, kind))}
+    def kinds(self) -> list[str]:
+        """The kinds of models that are read."""
+        return ["language_model", "sentence_encoder"] + (["masked_model"] if self.masked_model else [])
 
 
 def freeze(
@@ -150,8 +140,10 @@ def freeze(
 ) -> GenderScoreOptions:
     """The options with models and sources of objects by their content."""
     sources = [
-        {"name": own, "item": workspace.item(OBJECTS, own, collection).hash} if isinstance(own, str) else own
-        for own in options.object_sources
+        {"name": source, "item": workspace.item(OBJECTS, source, collection).hash}
+        if isinstance(source, str)
+        else source
+        for source in options.object_sources
     ]
     if options.object_votes > 1 + len(sources):
         raise CapbiasError(
@@ -163,16 +155,15 @@ def freeze(
         raise CapbiasError(
             "Objects that captions name have no further sources.", "Leave one out.", "objects_from", "object_sources"
         )
-    kinds = ["language_model", "sentence_encoder"] + (["masked_model"] if options.masked_model else [])
-    models = {kind: model_option(workspace, kind, getattr(options, kind)) for kind in kinds}
+    models = {kind: model_option(workspace, kind, getattr(options, kind)) for kind in options.kinds}
     return options.with_(**models, object_sources=tuple(sources), forms=frozen_forms(attribute))
 
 
 @dataclass(frozen=True)
 class Models:
-    """What scores texts. encode: texts to (n, d) vectors; likelihood: texts to (n,) P(g); masked: places to (n,)
-    probabilities of their words, or None. Each also takes a function that is called with the share done. cut: texts to
-    notes where they are read in part."""
+    """What scores texts. encode: texts to (n, d) vectors; likelihood: texts to (n,) P(g); masked: (before, word, after)
+    to (n,) probabilities of the words, or None. Each also takes a function that is called with the share done. cut:
+    texts to notes if they are read in part."""
 
     encode: Callable
     likelihood: Callable
@@ -182,9 +173,7 @@ class Models:
 
 def load_models(paths: dict[str, str]) -> Models:
     """The models in these folders, by the key of a run's option; `masked_model` may be missing."""
-    from capbias_core.language.causal import CausalModel
-    from capbias_core.language.masked import MaskedModel
-    from capbias_core.language.sentences import SentenceEncoder
+    from capbias_core.language.models import CausalModel, MaskedModel, SentenceEncoder
 
     masked = MaskedModel(paths["masked_model"]).word_probability if "masked_model" in paths else None
     sentences, language = SentenceEncoder(paths["sentence_encoder"]), CausalModel(paths["language_model"])
@@ -196,68 +185,35 @@ def load_models(paths: dict[str, str]) -> Models:
 
 
 def run(job: Job) -> Outcome:
-    """Gender Scores of every variant of a caption beside every object, and what the variants suggest."""
+    """The scores over the set and by object."""
     options = job.options
-    named = gendered(
-        job.frame,
-        job.attribute,
-        job.objects(),
-        options,
-        IMAGE,
-        options.object_confidence,
-        others=[objects_in(job.workspace, own["item"]) for own in options.object_sources],
-        votes=options.object_votes,
-        tokens=job.tokens,
-    )
-    data = named.with_objects()
+    others = [objects_in(job.workspace, source["item"]) for source in options.object_sources]
+    confidence, votes = options.object_confidence, options.object_votes
+    return outcome(*count_images(job, count, confidence=confidence, others=others, votes=votes))
+
+
+def count(job: TextJob) -> Counted:
+    """Gender Scores of every variant of a caption and every object of it, and what the variants suggest."""
+    options, least = job.options, job.options.least_similarity
+    data, texts, how = job.variants()
     job.progress(0.0, "loading the models")
-    models = load_models({kind: model_path(job.workspace, own) for kind, own in options.models.items()})
-    texts = texts_of(data, job.attribute, options.forms)
-    found = scored(data, texts, models, job.attribute, job.progress, options.least_similarity)
-    kept = found[METRIC].n  # captions with an object that is similar enough
-    names = {kind: own["name"] for kind, own in options.models.items()}
-    labels = {name: Label.of(job, score_method(data, options), encoder_of(name, names)) for name in found}
-    tied = [
-        f"{name}: {kept - sums.n:,} captions do not count, since two of their versions score the same."
-        for name, sums in found.items()
-        if sums.n < kept
-    ]
-    notes = [note(data, len(named.captions)), *variants_cut(models.cut, texts), *tied]
-    if kept < len(data.captions):
-        least = f"a cosine of {options.least_similarity:g} or more"
-        notes.append(f"{len(data.captions) - kept:,} captions do not count, since none of their objects has {least}.")
-    return outcome({name: (sums, labels[name]) for name, sums in found.items()}, notes)
-
-
-def of_texts(job: TextJob) -> list[TextSums]:
-    """Gender Scores of every variant of a plain text, and what the variants suggest."""
-    data, texts, how = variants_of_texts(job)
-    kinds = [kind for kind in KINDS if kind != "masked_model" or job.options.masked_model]
-    files = {kind: text_model(kind, getattr(job.options, kind)) for kind in kinds}
-    how += f"; mean token probability; confidence {job.options.object_confidence:g} in objects"
-    how += similarity_text(job.options)
+    files = {kind: job.model(kind) for kind in options.kinds}
     models = load_models({kind: own.path for kind, own in files.items()})
-    found = scored(data, texts, models, job.attribute, job.progress, job.options.least_similarity)
     names = {kind: own.name for kind, own in files.items()}
-    how = "; ".join([how, *variants_cut(models.cut, texts)])
-    return [TextSums(sums, how, encoder_of(name, names)) for name, sums in found.items()]
-
-
-def score_method(data: Gendered, options: GenderScoreOptions) -> str:
-    """In words, what the rows rest on."""
-    sure = f"; confidence {options.object_confidence:g} in objects without a detector's"
-    return method(data, f"; {FORMS_METHOD}; mean token probability{sure}{similarity_text(options)}")
-
-
-def similarity_text(options: GenderScoreOptions) -> str:
-    """`; objects with a cosine of 0.2 or more with the caption`; '' if all count."""
-    least = options.least_similarity
-    return "" if least is None else f"; objects with a cosine of {least:g} or more with the caption"
-
-
-def encoder_of(name: str, models: Mapping[str, str]) -> str:
-    """How rows name their models: `gpt2 + minilm`. models: names by kind."""
-    return " + ".join(models[kind] for kind in NAMED_BY[name])
+    sums = scored(data, texts, models, job.attribute, job.progress, least, names)
+    kept = sums[METRIC].n  # captions with an object that is similar enough
+    notes = [
+        f"{name}: {kept - own.n:,} captions do not count, since two of their versions score the same."
+        for name, own in sums.items()
+        if own.n < kept
+    ]
+    how += f"; mean token probability; confidence {options.object_confidence:g} in objects without a detector's"
+    if least is not None:
+        how += f"; objects with a cosine of {least:g} or more with the caption"
+    if kept < len(data.captions):
+        similar = f"a cosine of {least:g} or more"
+        notes.append(f"{len(data.captions) - kept:,} captions do not count, since none of their objects has {similar}.")
+    return Counted(list(sums.values()), data, how, (*cut_notes(models.cut, texts), *notes))
 
 
 def scored(
@@ -265,10 +221,12 @@ def scored(
     texts: Texts,
     models: Models,
     attribute: Attribute,
-    progress: Callable[[float, str], None],
+    progress: Progress,
     least: float | None = None,
+    names: dict[str, str] | None = None,
 ) -> dict[str, Sums]:
-    """The sums of everything that the models give, by name (see NAMED_BY). least: cosine of objects that count."""
+    """The sums of everything that the models give, by column. least: cosine of objects that count. names: of the
+    models, by kind."""
     k = len(attribute.values)
     cosines = similarities(data, texts, models.encode, lambda share: progress(ENCODE * share, "sentence encoder"))
     if least is not None:
@@ -278,21 +236,32 @@ def scored(
         texts.distinct, lambda share: progress(ENCODE + (READ - ENCODE) * share, "language model")
     )[texts.code]  # (n, K + 1)
     scores = gender_score(likelihood[caption], cosines, confidence[:, None])  # (p, K + 1)
-    mean = np.stack([_mean_of(caption, scores[:, place], len(data.captions)) for place in range(k)], axis=1)
+    n, objects = len(data.captions), np.bincount(caption)
+    mean = np.column_stack([np.bincount(caption, scores[:, value], n) / objects for value in range(k)])
     suggested = {"estimation": mean, "language_model": likelihood[:, :k]}
     if models.masked:
-        suggested["masked_model"] = _masked(
-            texts, models.masked, k, lambda share: progress(READ, "masked language model")
-        )
-    own = scores[np.arange(len(caption)), data.value[caption]]
-    found = {
-        METRIC: score_sums(METRIC, METRICS, attribute, data, scores),
-        "weighted_cooccurrence": counted("weighted_cooccurrence", METRICS, attribute, data, data.value, own),
-    }
-    once = np.ones(len(caption))
-    for name, values in suggested.items():
-        found[name] = counted(name, METRICS, attribute, data, _place(chosen(values)), once)
-    return found
+        # The word of each value at the first place that names the value, all else in neutral words.
+        asked = [
+            (version.places[-1][0], version.places[value][1], version.places[-1][2])
+            for version in texts.variants
+            for value in range(k)
+        ]
+        row = {question: number for number, question in enumerate(dict.fromkeys(asked))}
+        answers = models.masked(list(row), lambda share: progress(READ, "masked language model"))
+        suggested["masked_model"] = answers[[row[question] for question in asked]].reshape(n, k)
+
+    def encoder(column: str) -> str:
+        return " + ".join(names[kind] for kind in MODELS[column]) if names else ""
+
+    written = scores[np.arange(len(caption)), data.value[caption]]
+    sums = {METRIC: score_sums(METRIC, METRICS, attribute, data, scores, encoder(METRIC))}
+    counts: dict[str, Any] = {"weighted_cooccurrence": (data.value, written)}
+    for column, values in suggested.items():
+        picked = chosen(values)
+        counts[column] = np.where(picked.any(axis=1), picked.argmax(axis=1), -1), np.ones(len(caption))
+    for column, (value, weight) in counts.items():
+        sums[column] = counted(column, METRICS, attribute, data, value, weight, encoder(column))
+    return sums
 
 
 def _similar(data: Gendered, texts: Texts, cosines: np.ndarray, least: float) -> tuple[Gendered, Texts, np.ndarray]:
@@ -306,34 +275,10 @@ def _similar(data: Gendered, texts: Texts, cosines: np.ndarray, least: float) ->
         )
     left = csr_array((confidence[kept], (caption[kept], column[kept])), shape=data.confidence.shape)
     having = np.diff(left.indptr) > 0
-    places = np.flatnonzero(having)
-    variants = tuple(texts.variants[place] for place in places)
-    return (
-        replace(data, confidence=left).having(having),
-        replace(texts, variants=variants, code=texts.code[places]),
-        cosines[kept],
-    )
-
-
-def _mean_of(caption: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
-    """(p,) values of pairs to (n,) means, one a caption."""
-    return np.bincount(caption, values, n) / np.bincount(caption, minlength=n)
-
-
-def _place(picked: np.ndarray) -> np.ndarray:
-    """(n, K) booleans to the place of the one that is true, -1 for none."""
-    return np.where(picked.any(axis=1), picked.argmax(axis=1), -1)
-
-
-def _masked(texts: Texts, read: Callable, k: int, tick: Callable[[float], None]) -> np.ndarray:
-    """(n, K) probability of each value's word at the first place that names the value, all else in neutral words."""
-    places = [
-        (one.places[-1][0], one.places[place][1], one.places[-1][2]) for one in texts.variants for place in range(k)
-    ]
-    distinct = list(dict.fromkeys(places))
-    row = {place: number for number, place in enumerate(distinct)}
-    found = read(distinct, tick)
-    return found[[row[place] for place in places]].reshape(len(texts.variants), k)
+    rows = np.flatnonzero(having)
+    versions = tuple(texts.variants[row] for row in rows)
+    texts = replace(texts, variants=versions, code=texts.code[rows])
+    return replace(data, confidence=left).having(having), texts, cosines[kept]
 
 
 MEASURE = Measure(
@@ -352,6 +297,6 @@ MEASURE = Measure(
     run=run,
     freeze=freeze,
     per_object=True,
-    of_texts=of_texts,
+    of_texts=count,
     in_process=False,
 )

@@ -1,10 +1,11 @@
-"""What measures of values beside objects share: captions that name one value, their objects, and rows of results."""
+"""Measures of values and objects (Sabir and Padró, 2023): captions that name one value, their objects and variants,
+sums over the set and by object, and rows of results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,15 +14,20 @@ from scipy.sparse import csr_array, hstack
 
 from capbias_core.aggregate import IMAGES, Counts, intervals, unlabelled
 from capbias_core.aggregate.resampling import column_intervals
-from capbias_core.attributes import need_words
+from capbias_core.attributes import need_words, word_forms
 from capbias_core.errors import CapbiasError
+from capbias_core.language.files import ModelFiles, find_model
 from capbias_core.measures.base import NEUTRAL, NOTHING_MORE, Job, Metric, Needs, Outcome, estimates_of, zero
 from capbias_core.measures.options import Options, option
 from capbias_core.measures.protocols import protocol_text
-from capbias_core.metrics.gender_score import bias_ratio
+from capbias_core.metrics.gender_score import bias_ratio, neutral_ratio, object_distance
+from capbias_core.metrics.share import share
 from capbias_core.prepare.tasks import named_objects, object_names, phrases
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, Result
+from capbias_core.prepare.variants import FORMS_METHOD, Variants, led_variants, variants
+from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, Result, ShareDone
+from capbias_core.workspace.models import KINDS, model_path
+from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import frame_bytes
 
 PAPER = "Sabir and Padró, Findings of EMNLP 2023"
@@ -33,7 +39,15 @@ LEAST_CONFIDENCE, MOST_OBJECTS = 0.2, 3
 CONFIDENCE = 0.5
 FEWEST = 10  # captions, for an interval
 
-Objects = list[tuple[str, float]]  # names, and the confidence in each
+
+# options and metrics
+
+
+def model_choice(kind: str, unnamed: str = "default: {usual}") -> Any:
+    """The field of an option that names a model: a reference once frozen. unnamed: the help text on None."""
+    what, usual = KINDS[kind]
+    flag = f"--{kind.replace('_', '-')}"
+    return option(None, f"{what} ({unnamed.format(usual=usual)})", flag=flag, metavar="NAME_OR_FOLDER")
 
 
 @dataclass(frozen=True)
@@ -57,13 +71,86 @@ class ObjectChoices(Options):
 
 
 @dataclass(frozen=True)
+class VariantChoices(ObjectChoices):
+    """Choices of a measure that puts the words of each value into a caption. forms: those words; () for the usual."""
+
+    forms: tuple[list[str], ...] = option((), "the words that are put in each other's place")
+
+
+@dataclass(frozen=True)
+class EncoderChoices(VariantChoices):
+    """Choices of a measure that reads the variants with a sentence encoder. sentence_encoder: None for the paper's."""
+
+    sentence_encoder: ModelReference | str | None = model_choice("sentence_encoder")
+
+
+def frozen_forms(attribute: Attribute) -> tuple[list[str], ...]:
+    """The words that are put in each other's place, for a run's options; none if a value has no words."""
+    return () if attribute.unnamed_values else tuple(list(row) for row in word_forms(attribute))
+
+
+def ratio_metric(
+    name: str, title: str, source: str, explanation: str, column: str, needs: Needs = NOTHING_MORE, of=bias_ratio
+) -> Metric:
+    """A metric that is each value's share of something: 1 / K means no bias. column: that it reads."""
+    facts = (name, title, 1, lambda k: 1 / k, "neutral", (0, 1), source, explanation)
+    return Metric(*facts, needs=needs, reads=(column,), of=of, by_value=True, interval="share")
+
+
+def estimator_metrics(
+    name: str, count: str, title: str, what: str, source: str, column: str, needs: Needs = NOTHING_MORE
+) -> tuple[Metric, Metric]:
+    """The shares and the counts of captions that go with each value. what: which captions. column: that they read."""
+    facts = (count, f"{title}, captions", 1, zero, "neutral", WITHOUT_LIMIT, source, f"{what}: how many.")
+    explanation = f"{what}, of those of all values."
+    return (
+        ratio_metric(name, f"{title}, ratio to each value", source, explanation, column, needs),
+        Metric(*facts, needs=needs, reads=(column,), of=lambda sums: sums, by_value=True),
+    )
+
+
+def score_metrics(
+    name: str, title: str, limits: tuple[float, float], source: str, explanation: str
+) -> tuple[Metric, ...]:
+    """The metrics of a score of each value: itself, its ratio to each value and to the neutral word. They read the
+    column of this name: K scores, that of the neutral word, and the number of pairs."""
+    explanation += " One number for each value, and one for the neutral word."
+    shared = {"reads": (name,), "by_value": True}
+    to_neutral = f"{name}_to_neutral", f"{title}, ratio to the neutral word", 1, lambda k: 1.0, "neutral", WITHOUT_LIMIT
+    return (
+        Metric(
+            *(name, title, 1, zero, "neutral", limits, source, explanation),
+            of=lambda sums: share(sums[..., :-1], sums[..., -1:]),
+            interval="free",
+            **shared,
+        ),
+        ratio_metric(
+            f"{name}_ratio",
+            f"{title}, ratio to each value",
+            f"{PAPER}, Eq. 1",
+            "The value's score over the sum of all values' scores.",
+            name,
+            of=lambda sums: bias_ratio(sums[..., :-2]),
+        ),
+        Metric(
+            *(*to_neutral, f"{PAPER}, Eq. 2", "The value's score over that of the neutral word."),
+            of=lambda sums: neutral_ratio(sums[..., :-2], sums[..., -2:-1]),
+            **shared,
+        ),
+    )
+
+
+# captions and objects
+
+
+@dataclass(frozen=True)
 class Gendered:
     """Captions whose words name one value of the attribute, and their objects.
 
-    image: (n,) place in images. captions: (n,) as written. named: (n,) place of the value that the words name, -1 for
+    image: (n,) index in images. captions: (n,) as written. named: (n,) index of the value that the words name, -1 for
     none. value: (n,) that which counts, the same unless labels were given (see analysis/texts.py). confidence:
     (n, L) sparse, a detector's confidence in each object of a caption, in (0, 1]. others: captions that name no or
-    several values. found: in words, where the objects come from. unsure: objects of the images that a detector found
+    several values. source: in words, where the objects come from. unsure: objects of the images that a detector found
     and that do not count, since it was less sure of them.
     """
 
@@ -75,23 +162,22 @@ class Gendered:
     objects: tuple[str, ...]
     confidence: csr_array
     others: int
-    found: str
+    source: str
     unsure: int = 0
 
     def having(self, which: np.ndarray) -> Gendered:
         """Only these captions, (n,) booleans, and their images."""
-        kept = np.flatnonzero(which)
-        places, image = np.unique(self.image[kept], return_inverse=True)
-        own = {name: getattr(self, name)[kept] for name in ("captions", "named", "value", "confidence")}
-        images = tuple(np.array(self.images, dtype=object)[places])
-        return replace(self, images=images, image=image, **own)
+        rows = np.flatnonzero(which)
+        kept, image = np.unique(self.image[rows], return_inverse=True)
+        columns = {name: getattr(self, name)[rows] for name in ("captions", "named", "value", "confidence")}
+        return replace(self, images=tuple(np.array(self.images, dtype=object)[kept]), image=image, **columns)
 
     def with_objects(self) -> Gendered:
-        """Only the captions that have an object. Raises CapbiasError where there is none."""
+        """Only the captions that have an object. Raises CapbiasError if there is none."""
         having = np.diff(self.confidence.indptr) > 0
         if not having.any():
             raise CapbiasError(
-                f"No caption names one value and has an object ({self.found}).",
+                f"No caption names one value and has an object ({self.source}).",
                 "Load objects of the images, or name words that count as objects.",
             )
         return self.having(having)
@@ -121,133 +207,153 @@ def gendered(
     objects: text such as `cat|dog` or, from a detector, `cat:0.93|dog:0.41`, by image id. usual: where objects are from
     if `choices` does not say; the caption if there are no objects of images. confidence: in objects without a
     detector's. keep_all: also captions that name no or several values. others: objects of the images from further
-    sources. votes: how many sources must name an object. tokens: of rows of the frame, where they are known. Raises
+    sources. votes: how many sources must name an object. tokens: of rows of the frame, if they are known. Raises
     CapbiasError for an attribute without words.
     """
     need_words(attribute)
-    source = _source(objects, choices, usual)
-    encoded = tokens(frame)
+    source = choices.objects_from or (usual if objects is not None else CAPTION)
+    encoded, unsure, where = tokens(frame), 0, "objects that the caption names"
     named = encoded.with_any(attribute.value_words).toarray() > 0
     one = named.sum(axis=1) == 1
     kept = np.flatnonzero(one | keep_all)
-    unsure = 0
-    if source == IMAGE and objects is not None:
-        sources = [dict(own.items()) for own in (objects, *others)]
-        by_image = {
-            image: [_read(own[image], confidence) for own in sources if image in own]
-            for image in frame["image_id"].unique()
-        }
-        voted = {image: _voted([names for names, _ in own], votes) for image, own in by_image.items()}
-        parts = [_of_images(frame["image_id"], voted)]
-        unsure = sum(left_out for own in by_image.values() for _, left_out in own)
+
+    def mentioned(table: dict) -> tuple[tuple[str, ...], csr_array]:
+        return tuple(table), csr_array(named_objects(encoded, table).astype(float) * confidence)
+
+    if source == IMAGE:
+        if objects is None:
+            raise CapbiasError(
+                "The objects of the images are not loaded.",
+                "Load COCO instances or a table with a column objects, or use the objects that captions name.",
+            )
+        names, columns, unsure = _shown(frame["image_id"], [objects, *others], votes, confidence)
+        where = "objects of the image" + (f" that {votes} of {1 + len(others)} sources name" if others else "")
     else:
-        parts = [_of_captions(encoded, object_names(), confidence)]
-    further = phrases(choices.object_words)
-    if further:
-        parts.append(_of_captions(encoded, further, confidence))
-    names, columns = _joined(parts)
+        names, columns = mentioned(object_names())
+    if further := phrases(choices.object_words):
+        words, more = mentioned(further)
+        new = [column for column, word in enumerate(words) if word not in names]
+        names, columns = (*names, *(words[column] for column in new)), csr_array(hstack([columns, more[:, new]]))
     image, images = pd.factorize(frame["image_id"].iloc[kept])
     value = np.where(one, named.argmax(axis=1), -1)[kept]
-    where = "objects of the image" if source == IMAGE else "objects that the caption names"
-    if source == IMAGE and others:
-        where += f" that {votes} of {1 + len(others)} sources name"
     return Gendered(
-        tuple(images.to_numpy(dtype=object)),
-        image,
-        frame["caption"].array[kept],
-        value,
-        value,
-        names,
-        csr_array(columns[kept]),
-        len(frame) - len(kept),
-        where,
-        unsure,
+        images=tuple(images.to_numpy(dtype=object)),
+        image=image,
+        captions=frame["caption"].array[kept],
+        named=value,
+        value=value,
+        objects=names,
+        confidence=csr_array(columns[kept]),
+        others=len(frame) - len(kept),
+        source=where,
+        unsure=unsure,
     )
 
 
-def _source(objects: pd.Series | None, choices: ObjectChoices, usual: str) -> str:
-    source = choices.objects_from or (usual if objects is not None else CAPTION)
-    if source == IMAGE and objects is None:
-        raise CapbiasError(
-            "The objects of the images are not loaded.",
-            "Load COCO instances or a table with a column objects, or use the objects that captions name.",
-        )
-    return source
-
-
-def _of_captions(encoded: Tokens, table: dict, sure: float) -> tuple[tuple[str, ...], csr_array]:
-    return tuple(table), csr_array(named_objects(encoded, table).astype(float) * sure)
-
-
-def _of_images(image_id: pd.Series, by_image: Mapping[str, Objects]) -> tuple[tuple[str, ...], csr_array]:
-    """Objects of each caption's image and the confidence in them."""
-    row, column, confidence, place = [], [], [], {}
+def _shown(
+    image_id: pd.Series, sources: Sequence[pd.Series], votes: int, usual: float
+) -> tuple[tuple[str, ...], csr_array, int]:
+    """Objects of each caption's image that so many sources name, each with the highest confidence that one has in it;
+    and how many objects detectors were not sure enough of."""
+    texts, by_image, unsure = [dict(source.items()) for source in sources], {}, 0
+    for image in image_id.unique():
+        by_image[image] = named = {}
+        for text in texts:
+            if image in text:
+                objects, left_out = _read(text[image], usual)
+                unsure += left_out
+                for name, sure in objects:
+                    named.setdefault(name, []).append(sure)
+    row, column, confidence, index = [], [], [], {}
     for number, image in enumerate(image_id):
-        for name, own in by_image.get(image, ()):
-            row.append(number)
-            column.append(place.setdefault(name, len(place)))
-            confidence.append(own)
-    return tuple(place), csr_array((confidence, (row, column)), shape=(len(image_id), len(place)), dtype=float)
+        for name, sure in by_image[image].items():
+            if len(sure) >= votes:
+                row.append(number)
+                column.append(index.setdefault(name, len(index)))
+                confidence.append(max(sure))
+    matrix = csr_array((confidence, (row, column)), shape=(len(image_id), len(index)), dtype=float)
+    return tuple(index), matrix, unsure
 
 
-def _read(text: str, usual: float) -> tuple[Objects, int]:
+def _read(text: str, usual: float) -> tuple[list[tuple[str, float]], int]:
     """`cat:0.93|dog:0.4` to names and confidences, without `person`, and how many more objects there are.
 
-    Where a detector's confidence stands behind the names, the three surest of at least 0.2 stay; else all, each with
+    If a detector's confidence stands behind the names, the three surest of at least 0.2 stay; else all, each with
     the usual confidence.
+
+    >>> _read("cat:0.93|dog:0.1|person:1", 0.5), _read("tie|cup", 0.5)
+    (([('cat', 0.93)], 1), ([('tie', 0.5), ('cup', 0.5)], 0))
     """
-    found: dict[str, float | None] = {}
+    confidence: dict[str, float | None] = {}
     for part in filter(None, (str(text) if text == text else "").split("|")):
         name, _, number = part.strip().rpartition(":")
-        sure = _number(number) if name else None
-        found[name if sure is not None else part.strip()] = sure
-    found.pop("person", None)
-    if any(sure is not None for sure in found.values()):
-        surest = sorted(((own or 0.0, name) for name, own in found.items()), reverse=True)[:MOST_OBJECTS]
-        kept = [(name, own) for own, name in surest if own >= LEAST_CONFIDENCE]
-        return kept, len(found) - len(kept)
-    return [(name, usual) for name in found], 0
+        try:
+            sure = float(number) if name else None
+        except ValueError:
+            sure = None
+        known = sure is not None and 0 <= sure <= 1
+        confidence[name if known else part.strip()] = sure if known else None
+    confidence.pop("person", None)
+    if all(sure is None for sure in confidence.values()):
+        return [(name, usual) for name in confidence], 0
+    surest = sorted(((sure or 0.0, name) for name, sure in confidence.items()), reverse=True)[:MOST_OBJECTS]
+    kept = [(name, sure) for sure, name in surest if sure >= LEAST_CONFIDENCE]
+    return kept, len(confidence) - len(kept)
 
 
-def _voted(sources: Sequence[Objects], votes: int) -> Objects:
-    """The objects that so many sources of an image name, each with the highest confidence that one has in it.
-
-    >>> _voted([[("cat", 0.3), ("cup", 0.9)], [("cat", 0.8)]], 2)
-    [('cat', 0.8)]
-    """
-    named: dict[str, list[float]] = {}
-    for name, sure in (own for source in sources for own in source):
-        named.setdefault(name, []).append(sure)
-    return [(name, max(sure)) for name, sure in named.items() if len(sure) >= votes]
+# variants of captions
 
 
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if 0 <= value <= 1 else None
+@dataclass(frozen=True)
+class Texts:
+    """The variants of captions. distinct: each text once. code: (n, K + 1) index of each caption's variants in it."""
+
+    variants: tuple[Variants, ...]
+    distinct: tuple[str, ...]
+    code: np.ndarray
 
 
-def _joined(parts: list[tuple[tuple[str, ...], csr_array]]) -> tuple[tuple[str, ...], csr_array]:
-    """Names and columns of several sources; a name of an earlier one is not taken again."""
-    names, columns = [], []
-    for own, matrix in parts:
-        new = [place for place, name in enumerate(own) if name not in names]
-        names += [own[place] for place in new]
-        columns.append(matrix[:, new])
-    return tuple(names), csr_array(hstack(columns))
+def texts_of(data: Gendered, attribute: Attribute, forms: Sequence[Sequence[str]] = (), lead: str = "") -> Texts:
+    """Every caption with the words of each value and, last, with neutral words. lead: what stands before a text that
+    names no value. Raises CapbiasError if a value has no words."""
+    forms = forms or word_forms(attribute)
+    versions = tuple(
+        variants(caption, attribute, value, forms) if value >= 0 else led_variants(caption, lead, forms)
+        for caption, value in zip(data.captions, data.named, strict=True)
+    )
+    index: dict[str, int] = {}
+    code = np.array([[index.setdefault(text, len(index)) for text in version.texts] for version in versions])
+    return Texts(versions, tuple(index), code)
 
 
-# counts, and rows of results
+def cut_notes(cut: Callable[[Sequence[str]], list[str]], texts: Texts) -> tuple[str, ...]:
+    """Notes where a model reads texts in part. cut: texts to its notes."""
+    return tuple(f"Variants of captions: {note}" for note in cut(texts.distinct))
+
+
+def similarities(
+    data: Gendered, texts: Texts, encode: Callable[[Sequence[str], ShareDone], np.ndarray], tick: ShareDone
+) -> np.ndarray:
+    """(p, K + 1) cosine of each variant and each object of its caption."""
+    caption, column, _ = data.pairs
+    seen = np.unique(column)
+    vectors = encode([*texts.distinct, *(data.objects[number] for number in seen)], tick)
+    objects = np.zeros((len(data.objects), vectors.shape[1]), dtype=vectors.dtype)
+    objects[seen] = vectors[len(texts.distinct) :]
+    versions = range(texts.code.shape[1])
+    parts = [object_distance(vectors[texts.code[caption, version]], objects[column]) for version in versions]
+    return np.column_stack(parts).astype(float)
+
+
+# sums
 
 
 @dataclass(frozen=True)
 class Sums:
-    """What was counted over the set and beside each object, and what it gives.
+    """What was counted over the set and beside each object.
 
     metrics: that read it. values: of the attribute. counts: one column, (n_images, W). by_object: (n_images, L * W),
-    the same beside each of L objects. n: captions; n_by_object: (L,).
+    the same beside each of L objects. n: captions; n_by_object: (L,). encoder: as rows name the models.
     """
 
     metrics: tuple[Metric, ...]
@@ -257,6 +363,7 @@ class Sums:
     by_object: csr_array
     n: int
     n_by_object: np.ndarray
+    encoder: str = ""
 
     @classmethod
     def of(
@@ -269,25 +376,32 @@ class Sums:
         entries: tuple[np.ndarray, np.ndarray, np.ndarray],
         width: int,
         n: int,
+        encoder: str,
     ) -> Sums:
         """name: of the column. pairs: (p,) caption and object of each pair that counts. entries: (e,) pair, column from
         0 to width - 1, and weights, over the set and beside the object, (e, 2)."""
         caption, column = pairs
-        pair, place, weight = entries
+        pair, entry, weight = entries
         image, n_objects = data.image[caption[pair]], len(data.objects)
 
         def summed(column: np.ndarray, width: int, weight: np.ndarray) -> csr_array:
             return csr_array((weight, (image, column)), shape=(len(data.images), width))
 
-        counts = Counts.by_image(data.images, unlabelled(data.images), {name: summed(place, width, weight[:, 0])})
-        by_object = summed(column[pair] * width + place, n_objects * width, weight[:, 1])
-        own = tuple(metric for metric in metrics if metric.reads == (name,))
+        counts = Counts.by_image(data.images, unlabelled(data.images), {name: summed(entry, width, weight[:, 0])})
+        by_object = summed(column[pair] * width + entry, n_objects * width, weight[:, 1])
+        readers = tuple(metric for metric in metrics if metric.reads == (name,))
         n_by_object = np.bincount(column, minlength=n_objects)
-        return cls(own, attribute.values, counts, data.objects, by_object, n, n_by_object)
+        return cls(readers, attribute.values, counts, data.objects, by_object, n, n_by_object, encoder)
 
 
 def counted(
-    name: str, metrics: Iterable[Metric], attribute: Attribute, data: Gendered, value: np.ndarray, weight: np.ndarray
+    name: str,
+    metrics: Iterable[Metric],
+    attribute: Attribute,
+    data: Gendered,
+    value: np.ndarray,
+    weight: np.ndarray,
+    encoder: str = "",
 ) -> Sums:
     """Sums of weights by value, of captions over the set and of captions beside each object.
 
@@ -300,81 +414,63 @@ def counted(
     share = weight / np.bincount(caption, minlength=len(value))[caption]
     entries = (np.arange(len(caption)), value[caption], np.column_stack([share, weight]))
     k, n = len(attribute.values), int((value >= 0).sum())
-    return Sums.of(name, metrics, attribute, data, (caption, column), entries, k, n)
+    return Sums.of(name, metrics, attribute, data, (caption, column), entries, k, n, encoder)
 
 
-@dataclass(frozen=True)
-class Label:
-    """What all rows of a run share."""
-
-    attribute: str
-    model: str
-    method: str
-    encoder: str = ""
-    coverage: str = ""
-
-    @classmethod
-    def of(cls, job: Job, method: str, encoder: str = "") -> Label:
-        protocol = protocol_text(job.spec.measure, job.options)
-        text = "; ".join(filter(None, [method, protocol]))
-        return cls(job.attribute.name, job.spec.model, text, encoder, job.spec.coverage)
-
-    def row(self, key: tuple[str, str], value: float, limits: tuple, n: int, name: str = "") -> Result:
-        """A row of a metric and direction; without an interval from fewer than FEWEST captions."""
-        low, high = limits if n >= FEWEST else (None, None)
-        return Result(
-            attribute=self.attribute,
-            model=self.model,
-            metric=key[0],
-            value=float(value),
-            encoder=self.encoder,
-            direction=key[1],
-            coverage=self.coverage,
-            object=name,
-            n=n,
-            method=self.method,
-            ci_low=low,
-            ci_high=high,
-            interval="" if low is None else IMAGES,
-        )
+def score_sums(
+    name: str, metrics: Iterable[Metric], attribute: Attribute, data: Gendered, scores: np.ndarray, encoder: str = ""
+) -> Sums:
+    """Sums of (p, K + 1) scores of pairs, and how many, over the set and by object. A pair without a score (nan) is
+    left out. name: of the column that the metrics read."""
+    caption, column, _ = data.pairs
+    kept = np.isfinite(scores).all(axis=1)
+    caption, column = caption[kept], column[kept]
+    weights = np.column_stack([scores[kept], np.ones(kept.sum())])  # (p, W)
+    n, width = weights.shape
+    entries = (np.repeat(np.arange(n), width), np.tile(np.arange(width), n), np.column_stack([weights.ravel()] * 2))
+    n_captions = len(np.unique(caption))
+    return Sums.of(name, metrics, attribute, data, (caption, column), entries, width, n_captions, encoder)
 
 
-def set_rows(sums: Sums, label: Label) -> list[Result]:
-    """A row for each metric and direction over the set."""
-    found = estimates_of(sums.metrics, sums.counts, sums.values)
-    limits = intervals(found)
-    return [label.row(key, own.value, limits[key], sums.n) for key, own in found.items()]
+# rows
 
 
-def object_rows(sums: Sums, label: Label) -> pd.DataFrame:
+def set_rows(sums: Sums, columns: Mapping[str, str]) -> list[Result]:
+    """A row for each metric and direction over the set. columns: what all rows share, `attribute` and `model` too."""
+    estimates = estimates_of(sums.metrics, sums.counts, sums.values)
+    limits = intervals(estimates)
+    return [_row(sums, columns, key, own.value, limits[key], sums.n) for key, own in estimates.items()]
+
+
+def object_rows(sums: Sums, columns: Mapping[str, str]) -> pd.DataFrame:
     """A row for each metric, direction and object that a caption has, in RESULT_COLUMNS.
 
     There is no interval for an object of fewer than 10 captions, for which a bootstrap says too little of chance.
     """
-    formulas = {own.name: (own.of, own.interval == "share") for own in sums.metrics}
+    formulas = {metric.name: (metric.of, metric.interval == "share") for metric in sums.metrics}
     rows = []
     for name, (value, low, high) in column_intervals(sums.by_object, len(sums.objects), formulas).items():
         for which, direction in zip(range(value.shape[-1]), (*sums.values, NEUTRAL), strict=False):
-            for place in np.argsort(-sums.n_by_object, kind="stable"):
-                if n := int(sums.n_by_object[place]):
-                    ends = (low[place, which], high[place, which])
+            for number in np.argsort(-sums.n_by_object, kind="stable"):
+                if n := int(sums.n_by_object[number]):
+                    ends = (low[number, which], high[number, which])
                     limits = tuple(map(float, ends)) if np.isfinite(ends[0]) else (None, None)
-                    rows.append(label.row((name, direction), value[place, which], limits, n, sums.objects[place]).row())
+                    own = {**columns, "object": sums.objects[number]}
+                    rows.append(_row(sums, own, (name, direction), value[number, which], limits, n).row())
     return pd.DataFrame(rows, columns=list(RESULT_COLUMNS))
 
 
-def outcome(found: Mapping[str, tuple[Sums, Label]], notes: Iterable[str]) -> Outcome:
-    """What a run leaves: rows over the set, rows of objects, and the counts. found: by column."""
-    rows = [row for sums, label in found.values() for row in set_rows(sums, label)]
-    tables = pd.concat([object_rows(sums, label) for sums, label in found.values()])
-    first = next(iter(found.values()))[0].counts
-    columns = {name: sums.counts.columns[name] for name, (sums, _) in found.items()}
-    return Outcome(rows, {"objects": frame_bytes(tables)}, tuple(notes), counts={"": replace(first, columns=columns)})
+def _row(sums: Sums, columns: Mapping[str, str], key: tuple[str, str], value: float, limits: tuple, n: int) -> Result:
+    """A row of a metric and direction; without an interval from fewer than FEWEST captions."""
+    low, high = limits if n >= FEWEST else (None, None)
+    ends = {"ci_low": low, "ci_high": high, "interval": "" if low is None else IMAGES}
+    known: dict[str, Any] = {"encoder": sums.encoder} | ends | dict(columns)
+    return Result(metric=key[0], direction=key[1], value=float(value), n=n, **known)
 
 
 def method(data: Gendered, further: str = "", which: str = "captions that name one value") -> str:
     """In words, what rows of a run rest on."""
-    return f"{which}, with {data.found}{further}; 95% over images: Wilson of shares, else bootstrap, 1000 draws"
+    return f"{which}, with {data.source}{further}; 95% over images: Wilson of shares, else bootstrap, 1000 draws"
 
 
 def note(data: Gendered, naming_one: int) -> str:
@@ -384,59 +480,74 @@ def note(data: Gendered, naming_one: int) -> str:
         f"image do, with a confidence of {LEAST_CONFIDENCE} or more."
     )
     return (
-        f"{len(data.captions):,} captions name one value and have an object ({data.found}); "
+        f"{len(data.captions):,} captions name one value and have an object ({data.source}); "
         f"{naming_one - len(data.captions):,} more have none, and {data.others:,} name no or several values."
         f"{unsure if data.unsure else ''}"
     )
 
 
-# plain texts
+# runs on captions of images, and plain texts
 
 
 @dataclass(frozen=True)
 class TextJob:
-    """Plain texts for a measure that needs neither images nor human captions (`Measure.of_texts`).
+    """Captions of images, or plain texts, for a measure of values and objects (`Measure.of_texts`).
 
-    data: texts with the value that counts and their objects. options: of the measure; models are named as a user names
-    them. lead: what stands before a text that names no value, '' if such texts do not count. method: data and what is
-    said further, to what rows rest on, in words.
+    data: texts with the value that counts and their objects. options: of the measure. model: a kind of model to its
+    files. lead: what stands before a text that names no value, '' if such texts do not count.
     """
 
     data: Gendered
     attribute: Attribute
     options: Any
-    lead: str
-    method: Callable[[Gendered, str], str]
+    model: Callable[[str], ModelFiles]
     progress: Progress
+    lead: str = ""
+
+    def variants(self) -> tuple[Gendered, Texts, str]:
+        """Texts with their variants, those that name no value only if there is a lead; and what the method says."""
+        data, led = self.data, f"; before texts that name none: {self.lead}" if self.lead else ""
+        if not self.lead and (data.named < 0).any():
+            data = data.having(data.named >= 0)
+        return data, texts_of(data, self.attribute, self.options.forms, self.lead), f"; {FORMS_METHOD}{led}"
 
 
-@dataclass(frozen=True)
-class TextSums:
-    """What a measure gives of plain texts. encoder, method: as rows name them."""
+class Counted(NamedTuple):
+    """What a measure gives of a TextJob. data: the texts that count. further: what the method says besides."""
 
-    sums: Sums
-    method: str
-    encoder: str = ""
-
-
-# metrics
+    sums: list[Sums]
+    data: Gendered
+    further: str = ""
+    notes: tuple[str, ...] = ()
 
 
-def ratio_metric(
-    name: str, title: str, source: str, explanation: str, column: str, needs: Needs = NOTHING_MORE, of=bias_ratio
-) -> Metric:
-    """A metric that is each value's share of something: 1 / K means no bias. column: that it reads."""
-    facts = (name, title, 1, lambda k: 1 / k, "neutral", (0, 1), source, explanation)
-    return Metric(*facts, needs=needs, reads=(column,), of=of, by_value=True, interval="share")
+def count_images(
+    job: Job, count: Callable[[TextJob], Counted], usual: str = IMAGE, **sources: Any
+) -> tuple[list[Sums], dict[str, str], tuple[str, ...]]:
+    """The sums of captions of images, what their rows share, and notes. usual, sources: as in `gendered`."""
+    named = gendered(job.frame, job.attribute, job.objects(), job.options, usual, tokens=job.tokens, **sources)
+    data = named.with_objects()
+
+    def model(kind: str) -> ModelFiles:
+        reference = getattr(job.options, kind)
+        return ModelFiles(reference["name"], model_path(job.workspace, reference), reference["digest"])
+
+    sums, _, further, notes = count(TextJob(data, job.attribute, job.options, model, job.progress))
+    text = "; ".join(filter(None, [method(data, further), protocol_text(job.spec.measure, job.options)]))
+    columns = {"attribute": job.attribute.name, "model": job.spec.model, "coverage": job.spec.coverage, "method": text}
+    return sums, columns, (note(data, len(named.captions)), *notes)
 
 
-def estimator_metrics(
-    name: str, count: str, title: str, what: str, source: str, column: str, needs: Needs = NOTHING_MORE
-) -> tuple[Metric, Metric]:
-    """The shares and the counts of captions that go with each value. what: which captions. column: that they read."""
-    facts = (count, f"{title}, captions", 1, zero, "neutral", WITHOUT_LIMIT, source, f"{what}: how many.")
-    explanation = f"{what}, of those of all values."
-    return (
-        ratio_metric(name, f"{title}, ratio to each value", source, explanation, column, needs),
-        Metric(*facts, needs=needs, reads=(column,), of=lambda sums: sums, by_value=True),
-    )
+def outcome(sums: list[Sums], columns: Mapping[str, str], notes: tuple[str, ...]) -> Outcome:
+    """What a run leaves: rows over the set, rows of objects, and the counts."""
+    rows = [row for own in sums for row in set_rows(own, columns)]
+    tables = pd.concat([object_rows(own, columns) for own in sums])
+    merged = {name: column for own in sums for name, column in own.counts.columns.items()}
+    counts = {"": replace(sums[0].counts, columns=merged)}
+    return Outcome(rows, {"objects": frame_bytes(tables)}, notes, counts=counts)
+
+
+def text_model(kind: str, name: str | None) -> ModelFiles:
+    """A model on this machine as a user names it, None for that of the papers."""
+    what, usual = KINDS[kind]
+    return find_model(name or usual, what)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from capbias_core.aggregate import Counts
-from capbias_core.attackers.base import Attacker
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, MissingExtra
+from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import Job, Metric, Outcome
 from capbias_core.measures.options import Photographed, Split80, Trained, option
 from capbias_core.measures.training import (
@@ -27,22 +28,19 @@ from capbias_core.measures.training import (
 from capbias_core.prepare import balanced_split
 from capbias_core.prepare.split import SPLIT, child_seed, random_order
 from capbias_core.types import Split
-from capbias_core.vision.pictures import Pictures, small_pictures
 from capbias_core.workspace.photographs import ORIGINALS
 from capbias_core.workspace.spec import WITH_REFERENCES
 from capbias_core.workspace.store import images_in
-
-if TYPE_CHECKING:
-    from capbias_core.vision.image_text_training import PairCorpus, PairReader
 
 LEAST_TO_TRAIN = 40  # images of every value: fewer leave less than 8 to test on
 FEW_IMAGES = 2000
 PICTURE_SIZE = 64
 LOOK, JUDGE = 0.1, 0.9  # shares of a run's time: decoding photographs, then the judges
+READERS = 4
+AT_ONCE = 64  # photographs decoded before any is handed on; a run that is cancelled stops between
 # Attributes that are read from the whole picture, so that ImageCaptioner2 masks none of it.
 OF_WHOLE_PICTURES = ("emotion",)
-# What results say of photographs that show the person.
-UNMASKED = "unmasked"
+UNMASKED = "unmasked"  # in results, photographs that show the person
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class JudgeTraining(Split80, Trained, Photographed):
 
 
 def three_metrics(name: str, title: str, source: str, column: str, what: str) -> tuple[Metric, ...]:
-    """Amplification, and the scores of both sides that it is the difference of.
+    """Amplification, and the scores of both sides whose difference it is.
 
     column: of `Guesses.counts`. what: the first sentence on each."""
     explanation = (
@@ -83,9 +81,10 @@ def three_metrics(name: str, title: str, source: str, column: str, what: str) ->
 
 @dataclass(frozen=True)
 class JudgeInputs:
-    """The inputs of a run. files: photograph of each image, in the order of images. y: (n_images,) places of labels.
+    """The inputs of a run. files: photograph of each image, in the order of images. y: (n_images,) codes of labels.
 
-    model, human: captions by caption index. notes: what was left out.
+    model, human: captions by caption index. sight: what a judge that is trained sees of the images, as
+    `small_pictures` gives it. notes: what was left out.
     """
 
     images: tuple[str, ...]
@@ -93,87 +92,96 @@ class JudgeInputs:
     y: np.ndarray
     model: list[CaptionList]
     human: list[CaptionList]
+    sight: np.ndarray
     notes: tuple[str, ...]
 
-    @property
-    def lists(self) -> list[list[CaptionList]]:
-        return [side for side in (self.model, self.human) if side]
 
+def judge_inputs(job: Job, mask: Callable, size: int = 0, look: Callable | None = None) -> JudgeInputs:
+    """The photographs of captioned images, and their captions as a judge reads them.
 
-def photographed(job: Job) -> dict[str, Path]:
-    """The photograph of each labelled image with captions and, given references, human ones.
-
-    Raises CapbiasError if no image has a photograph.
+    mask: captions as written to what is read. size: pixels a side of what a judge from scratch sees, 0 for one that
+    reads the files. look: as of `small_pictures`. Raises CapbiasError if no captioned image has a photograph, or there
+    are too few to train on, before any is decoded.
     """
-    files, captioned = job.photographs(), _captioned(job)
-    shown = {image: files[image] for image in sorted(captioned & set(files))}
+    photographs, captioned = job.photographs(), images_in(job.frame)
+    if job.spec.references:
+        captioned &= images_in(job.references())
+    shown = sorted(captioned & set(photographs))
     if not shown:
         raise CapbiasError(
-            f"No photograph, such as {', '.join(sorted(files)[:3])}, is of the {len(captioned):,} captioned images.",
+            f"No photograph, such as {', '.join(sorted(photographs)[:3])}, is of the {len(captioned):,} captioned "
+            "images.",
             "Photographs must be named by the image IDs of the captions.",
         )
-    return shown
-
-
-def pictures_of(job: Job, size: int, look: Callable | None = None) -> tuple[dict[str, Path], Pictures]:
-    """The photographs of a run's images and what a judge that is trained sees of them, in the same order.
-
-    look: as of `small_pictures`. Raises CapbiasError for too few of them before any is decoded.
-    """
-    files = photographed(job)
-    splits_of(job, list(files), True)
-    return files, small_pictures(files, size, lambda share, text: job.progress(LOOK * share, text), look)
-
-
-def _captioned(job: Job) -> set[str]:
-    captioned = images_in(job.frame)
-    return captioned & images_in(job.references()) if job.spec.references else captioned
-
-
-def judge_inputs(job: Job, files: dict[str, Path], mask: Callable, broken: dict[str, str]) -> JudgeInputs:
-    """The captions of images with a photograph, as a judge reads them.
-
-    files: as `photographed` gives them. mask: captions as written to what is read. broken: why photographs are left
-    out, by image.
-    """
-    images = [image for image in files if image not in broken]
+    sight, refused, notes = np.empty(0), {}, []
+    if size:
+        _splits(job, shown, True)
+        files = {image: photographs[image] for image in shown}
+        sight, refused = small_pictures(files, size, lambda share, text: job.progress(LOOK * share, text), look)
+    images = [image for image in shown if image not in refused]
     y, k = job.codes(images), len(job.attribute.values)
-    model = caption_lists(job.frame, mask(job.tokens(job.frame)), images, y, k)
-    human = []
+    sides = [(job.frame, job.tokens(job.frame))]
     if job.spec.references:
-        frame = job.references()
-        human = [caption_lists(frame, mask(job.reference_tokens(frame)), images, y, k)]
-    notes = (
-        *_left_out(len(_captioned(job)), len(files), broken),
-        *unread_notes("the model's captions", model),
-        *(note for own in human for note in unread_notes("the human captions", own)),
-    )
-    return JudgeInputs(
-        tuple(images), tuple(files[image] for image in images), y, model, human[0] if human else [], notes
-    )
+        references = job.references()
+        sides.append((references, job.reference_tokens(references)))
+    model, human = [*(caption_lists(frame, mask(tokens), images, y, k) for frame, tokens in sides), []][:2]
+    if len(shown) < len(captioned):
+        lacking = len(captioned) - len(shown)
+        notes.append(f"{lacking:,} of {len(captioned):,} labelled images with captions have no photograph.")
+    if refused:
+        notes.append(f"{len(refused):,} photographs left out, such as {'; '.join(list(refused.values())[:3])}.")
+    notes += [*unread_notes("the model's captions", model), *unread_notes("the human captions", human)]
+    files = tuple(photographs[image] for image in images)
+    return JudgeInputs(tuple(images), files, y, model, human, sight, tuple(notes))
 
 
-def _left_out(captioned: int, shown: int, broken: dict[str, str]) -> tuple[str, ...]:
-    notes = []
-    if shown < captioned:
-        notes.append(f"{captioned - shown:,} of {captioned:,} labelled images with captions have no photograph.")
-    if broken:
-        first = "; ".join(list(broken.values())[:3])
-        notes.append(f"{len(broken):,} photographs left out, such as {first}.")
-    return tuple(notes)
+def small_pictures(
+    files: Mapping[str, Path],
+    size: int,
+    tick: Callable[[float, str], None],
+    look: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> tuple[np.ndarray, dict[str, str]]:
+    """Every photograph as a square of `size` pixels a side, its sides stretched: (n, 3, size, size) uint8, by image id,
+    without broken ones; and why those are left out, by image.
+
+    tick: called with the share done and a short text. look: makes (n, d) vectors of some pictures, so that only those
+    are kept; None keeps the pixels.
+    """
+
+    def small(image: str) -> np.ndarray | CapbiasError:
+        try:
+            pixels = read_photograph(files[image])
+        except MissingExtra:
+            raise
+        except CapbiasError as error:
+            return error
+        from PIL import Image
+
+        picture = Image.fromarray(pixels)
+        return np.asarray(picture.resize((size, size), Image.Resampling.BILINEAR)).transpose(2, 0, 1)
+
+    images, parts, refused = sorted(files), [], {}
+    for start in range(0, len(images), AT_ONCE):
+        part = images[start : start + AT_ONCE]
+        tick(start / len(images), f"photograph {start + 1:,} of {len(images):,}")
+        with ThreadPoolExecutor(READERS) as pool:
+            read = list(pool.map(small, part))
+        refused |= {image: own.message for image, own in zip(part, read, strict=True) if isinstance(own, CapbiasError)}
+        pixels = [own for own in read if not isinstance(own, CapbiasError)]
+        if pixels:
+            parts.append(look(np.stack(pixels)) if look else np.stack(pixels))
+    return np.concatenate(parts) if parts else np.empty((0, 3, size, size), np.uint8), refused
 
 
-def splits_of(job: Job, images: Sequence[str], trained: bool) -> list[Split]:
+def _splits(job: Job, images: Sequence[str], trained: bool) -> list[Split]:
     """One split per seed, balanced: the judge sets an eighth of the training images aside; without training all are
-    tested.
+    tested, as many of every value.
 
     Raises CapbiasError for too few images.
     """
     y, k, images = job.codes(list(images)), len(job.attribute.values), list(images)
-    if not trained:
-        return [_everything(y, k, seed, images) for seed in job.spec.seeds]
     counts = np.bincount(y, minlength=k)
-    if counts.min() < LEAST_TO_TRAIN:
+    if trained and counts.min() < LEAST_TO_TRAIN:
         each = ", ".join(f"{value} {count:,}" for value, count in zip(job.attribute.values, counts, strict=True))
         raise CapbiasError(
             f"A judge needs {LEAST_TO_TRAIN} labelled photographs with captions of each value to train on, but of the "
@@ -181,97 +189,55 @@ def splits_of(job: Job, images: Sequence[str], trained: bool) -> list[Split]:
             "Load more photographs, or use a pretrained captioner, which is not trained.",
             "judge",
         )
-    return [balanced_split(y, k, seed, job.options.test_share, images) for seed in job.spec.seeds]
-
-
-def _everything(y: np.ndarray, k: int, seed: int, images: list[str]) -> Split:
-    """Equally many images of every value, the first of the seed's order, all of them held out."""
-    order = random_order(images, child_seed(seed, SPLIT))
-    groups = [order[y[order] == value] for value in range(k)]
-    size = min(map(len, groups))
-    if not size:
+    if trained:
+        return [balanced_split(y, k, seed, job.options.test_share, images) for seed in job.spec.seeds]
+    if not counts.min():
         raise CapbiasError("One of the values has no labelled photograph.", "Load photographs of each value.")
-    held = np.concatenate([group[:size] for group in groups])
-    return Split(seed=seed, train=np.empty(0, dtype=int), test=np.sort(held))
+    splits = []
+    for seed in job.spec.seeds:
+        order = random_order(images, child_seed(seed, SPLIT))
+        held = np.concatenate([order[y[order] == value][: counts.min()] for value in range(k)])
+        splits.append(Split(seed=seed, train=np.empty(0, dtype=int), test=np.sort(held)))
+    return splits
 
 
 class JudgeTrainer(AttackerTrainer):
-    """A trainer whose attackers are given each caption with the place of its image."""
+    """A trainer whose attackers are given each caption with the index of its image."""
 
     def _cases(self, lists, splits, align_to):
         texts, cases = super()._cases(lists, splits, None)
-        places = np.concatenate([captions.images for captions in lists])
-        return list(zip(places, texts, strict=True)), cases
+        images = np.concatenate([captions.images for captions in lists])
+        return list(zip(images, texts, strict=True)), cases
 
 
-@dataclass(frozen=True)
-class ImageJudge:
-    """A judge from scratch as an attacker of captions with places of images.
-
-    sight, embed: as of PairCorpus: of the images, and what makes vectors of captions (None where words are read).
-    """
-
-    reader: PairReader
-    sight: np.ndarray
-    embed: Callable[[Sequence[str]], np.ndarray] | None = None
-
-    def corpus(self, pairs: Sequence[tuple[int, str]]) -> PairCorpus:
-        from capbias_core.vision.image_text_training import PairCorpus
-
-        places, captions = zip(*pairs, strict=True)
-        vectors = self.embed(captions) if self.embed else None
-        return PairCorpus(self.sight, np.array(places), list(captions), vectors)
-
-    def fit(self, *given):
-        return self.reader.fit(*given)
-
-    def fit_many(self, *given):
-        return self.reader.fit_many(*given)
-
-
-def held_out(job: Job, found: JudgeInputs, splits: list[Split], attacker: Attacker[tuple[int, str]]) -> Counts:
-    """The answers of the judges on the model's captions, and on the human ones where there are any."""
-    fits = len(splits) * sum(map(len, found.lists))
+def judged(
+    job: Job,
+    metrics: Mapping[str, Metric],
+    inputs: JudgeInputs,
+    judge: Any,
+    method: str,
+    trained: bool = True,
+    **columns: str,
+) -> Outcome:
+    """A judge for each seed and caption index on the model's captions and, if there are any, the human ones: rows,
+    held-out answers and notes. judge: an attacker. columns: further ones, encoder among them."""
+    splits = _splits(job, inputs.images, trained)
+    sides = {MODEL: (inputs.model, "the model's captions"), HUMAN: (inputs.human, "the human captions")}
+    fits = len(splits) * sum(len(lists) for lists, _ in sides.values())
 
     def progress(share: float, text: str) -> None:
         job.progress(LOOK + JUDGE * share, text)
 
-    trainer = JudgeTrainer(attacker, len(job.attribute.values), found.y, found.images, progress, fits)
-    sides = {MODEL: (found.model, "the model's captions"), HUMAN: (found.human, "the human captions")}
-    parts = [trainer.held_out(own, splits, what).counts(side) for side, (own, what) in sides.items() if own]
-    return Counts.merge(parts)
-
-
-def outcome(
-    job: Job,
-    metrics: Mapping[str, Metric],
-    found: JudgeInputs,
-    splits: list[Split],
-    counts: Counts,
-    method: str,
-    **columns: str,
-) -> Outcome:
-    """Rows of these metrics, held-out answers and notes of a run. columns: further ones, encoder among them."""
-    test, trained = len(splits[0].test), bool(len(splits[0].train))
-    sizes = f"{len(splits[0].train)}/{test} balanced images" if trained else f"{test} balanced images"
-    method = f"{sizes}; {method}; std over seeds"
-    columns = {"photographs": photographs_shown(job), **columns}
-    rows = job.rows(metrics.values(), counts, method, n=test, **columns)
-    notes = (*found.notes, *_notes(job, splits[0], len(found.images)))
-    return Outcome(rows, {}, notes, counts={"": counts})
-
-
-def photographs_shown(job: Job) -> str:
-    """What results say of the photographs: the name of the masked ones, `unmasked`, or nothing if none need be."""
-    name = job.options.photographs["name"]
-    if name != ORIGINALS:
-        return name
-    return "" if job.attribute.name in OF_WHOLE_PICTURES else UNMASKED
-
-
-def _notes(job: Job, split: Split, images: int) -> tuple[str, ...]:
-    notes, train, test = [], len(split.train), len(split.test)
-    if photographs_shown(job) == UNMASKED:
+    trainer = JudgeTrainer(judge, len(job.attribute.values), inputs.y, inputs.images, progress, fits)
+    parts = [trainer.held_out(lists, splits, what).counts(side) for side, (lists, what) in sides.items() if lists]
+    counts = Counts.merge(parts)
+    train, test, name = len(splits[0].train), len(splits[0].test), job.options.photographs["name"]
+    sizes = f"{train}/{test} balanced images" if train else f"{test} balanced images"
+    shown = photographs_shown(job.attribute.name, name)
+    columns = {"photographs": shown, **columns}
+    rows = job.rows(metrics.values(), counts, f"{sizes}; {method}; std over seeds", n=test, **columns)
+    notes = list(inputs.notes)
+    if shown == UNMASKED:
         notes.append(
             f"The photographs are not masked: they show the person, so the judge sees {job.attribute.name} itself. The "
             "paper masks them. Mask photographs first, and name the masked ones."
@@ -287,6 +253,13 @@ def _notes(job: Job, split: Split, images: int) -> tuple[str, ...]:
             "intervals, and a judge that learns little."
         )
     if job.spec.coverage == WITH_REFERENCES:
-        of = f"Only {images:,} of the {len(job.labels):,} labelled images"
+        of = f"Only {len(inputs.images):,} of the {len(job.labels):,} labelled images"
         notes.append(f"{of} have captions, references and a photograph.")
-    return tuple(notes)
+    return Outcome(rows, {}, tuple(notes), counts={"": counts})
+
+
+def photographs_shown(attribute: str, name: str) -> str:
+    """How results call the photographs: the name of the masked ones, `unmasked`, or '' if none need be masked."""
+    if name != ORIGINALS:
+        return name
+    return "" if attribute in OF_WHOLE_PICTURES else UNMASKED

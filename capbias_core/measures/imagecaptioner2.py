@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name
-from capbias_core.measures.image_judge import (
-    PICTURE_SIZE,
-    ImageJudge,
-    JudgeTraining,
-    held_out,
-    judge_inputs,
-    outcome,
-    photographed,
-    pictures_of,
-    splits_of,
-    three_metrics,
-)
+from capbias_core.measures.image_judge import PICTURE_SIZE, JudgeTraining, judge_inputs, judged, three_metrics
 from capbias_core.measures.options import option
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attribute
@@ -94,54 +82,36 @@ def for_set(workspace: Workspace, options: ImageCaptioner2Options, item: Item) -
 
 def run(job: Job) -> Outcome:
     """A judge for each seed and caption index on the model's captions and, if there are any, on the human ones."""
-    return _trained(job) if job.options.judge == SCRATCH else _asked(job)
-
-
-def _trained(job: Job) -> Outcome:
-    """Show, Attend and Tell from scratch."""
-    from capbias_core.vision.judge import ScratchJudge
-
     options = job.options
-    size = options.picture_size or PICTURE_SIZE
-    files, seen = pictures_of(job, size)
-    found = judge_inputs(job, files, partial(_prompted, job), seen.refused)
-    splits = splits_of(job, found.images, True)
-    judge = ScratchJudge(epochs=options.judge_epochs or ScratchJudge.epochs, device=options.device)
-    counts = held_out(job, found, splits, ImageJudge(judge, seen.seen))
-    method = f"Show, Attend and Tell from scratch, {judge.epochs} epochs, pictures of {size} x {size}; prompt "
-    method += f"{options.prompt}{trained_on(judge, options.deterministic)}"
-    columns = {"encoder": SAT, "prompt": _unusual(options.prompt), "device": device_of(judge)}
-    return outcome(job, METRICS, found, splits, counts, method, **columns)
+    prompt = "" if options.prompt == STATEMENT else options.prompt  # results name an unusual one
+    if options.judge == SCRATCH:
+        from capbias_core.vision.judges import ScratchJudge
 
+        def ask(tokens: Tokens) -> list[str]:
+            return [prompted(caption, job.attribute, options.prompt) for caption in job.masked(tokens)]
 
-def _prompted(job: Job, tokens: Tokens) -> list[str]:
-    return [prompted(caption, job.attribute, job.options.prompt) for caption in job.masked(tokens)]
+        size = options.picture_size or PICTURE_SIZE
+        inputs, epochs = judge_inputs(job, ask, size), options.judge_epochs or ScratchJudge.epochs
+        judge = ScratchJudge(epochs=epochs, device=options.device, sight=inputs.sight)
+        method = f"Show, Attend and Tell from scratch, {epochs} epochs, pictures of {size} x {size}; prompt "
+        method += f"{options.prompt}{trained_on(judge, options.deterministic)}"
+        return judged(job, METRICS, inputs, judge, method, encoder=SAT, prompt=prompt, device=device_of(judge))
 
-
-def _unusual(prompt: str) -> str:
-    return "" if prompt == STATEMENT else prompt
-
-
-def _asked(job: Job) -> Outcome:
-    """A captioner of transformers, zero-shot or trained further."""
     from capbias_core.vision.captioners import Captioner
     from capbias_core.vision.pretrained_judge import AskedJudge
 
-    options, epochs = job.options, job.options.judge_epochs or 0
-    found = judge_inputs(job, photographed(job), job.masked, {})
-    splits = splits_of(job, found.images, bool(epochs))
+    inputs, epochs = judge_inputs(job, job.masked), options.judge_epochs or 0
     captioner = Captioner(model_path(job.workspace, options.judge), options.device)
-    judge = AskedJudge(captioner, found.files, job.attribute, options.prompt, epochs)
-    counts = held_out(job, found, splits, judge)
+    judge = AskedJudge(captioner, inputs.files, job.attribute, options.prompt, epochs)
     how = f"trained further for {epochs} epochs" if epochs else "asked as it is"
     name = f"{options.judge['name']} {options.judge['digest'][:8]}"
     method = f"captioner {name}, {how}, {captioner.numbers}; prompt {options.prompt}"
     columns = {
         "encoder": SELF if options.own_judge else options.judge["name"],
-        "prompt": _unusual(options.prompt),
+        "prompt": prompt,
         "device": captioner.device.type if epochs else "",
     }
-    return outcome(job, METRICS, found, splits, counts, method, **columns)
+    return judged(job, METRICS, inputs, judge, method, bool(epochs), **columns)
 
 
 MEASURE = Measure(

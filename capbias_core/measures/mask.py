@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Job, Measure, Needs, Outcome
 from capbias_core.measures.options import ArtifactOptions, PeopleMarked, option
-from capbias_core.types import Attribute
-from capbias_core.vision.mask_regions import FOREGROUND, OF_OBJECTS, OF_OUTLINES, WHOSE, MaskRule
-from capbias_core.vision.masking import FILLS, HALF
-from capbias_core.workspace.masked_photographs import Masked, Masking, masked_folder
+from capbias_core.types import Attribute, counted
+from capbias_core.vision.masking import FILLS, FOREGROUND, HALF, OF_OBJECTS, OF_OUTLINES, WHOSE, MaskRule
+from capbias_core.workspace.masked_photographs import Masking, masked_folder
 from capbias_core.workspace.person_regions import BOXES, resolve_person_regions
 from capbias_core.workspace.photographs import KIND
-from capbias_core.workspace.spec import ItemReference, frozen
+from capbias_core.workspace.spec import ItemReference
 from capbias_core.workspace.store import RUN, Workspace
 
 GREY = "grey"
@@ -83,83 +81,61 @@ def freeze(workspace: Workspace, collection: str, options: MaskOptions, attribut
             f"The condition {options.condition} needs outlines of people, but {people['name']} has boxes.",
             "Load a COCO instances file with import --kind segments, or choose the condition box, object or both.",
         )
-    return options.with_(people=people, labelled=_labelled(workspace, collection, options))
-
-
-def _labelled(workspace: Workspace, collection: str, options: MaskOptions) -> ItemReference | None:
-    if not options.labelled:
-        return None
-    if options.condition == "object" or options.whose != FOREGROUND:
+    labelled = options.labelled
+    if labelled and (options.condition == "object" or options.whose != FOREGROUND):
         raise CapbiasError(
             "Labelled people can only be told apart where one person is hidden, not everybody or an object.",
             "Leave out the labelled people, or choose another condition.",
         )
-    if isinstance(options.labelled, dict):
-        return options.labelled
-    item = workspace.item(BOXES, options.labelled, collection)
-    return ItemReference(name=item.name, item=item.hash)
+    if isinstance(labelled, str) and labelled:
+        item = workspace.item(BOXES, labelled, collection)
+        labelled = ItemReference(name=item.name, item=item.hash)
+    return options.with_(people=people, labelled=labelled or None)
 
 
 def run(job: Job) -> Outcome:
     """Mask the photographs and keep the folder. Raises CapbiasError if none can be masked."""
-    options = job.options
+    options, used = job.options, job.options.rule.used()
     labelled = options.labelled["item"] if options.labelled else ""
     masking = Masking(options.rule, options.fill, options.people["item"], labelled)
-    content = options.photographs["digest"]
-    found = masked_folder(job.workspace, job.photographs(), content, masking, job.progress)
-    _keep(job, found, masking)
-    for image, reason in found.left_out.items():
-        job.workspace.log(job.spec.run_id, f"left out: {image}: {reason}")
-    return Outcome([], {}, notes(found, options))
-
-
-def _keep(job: Job, found: Masked, masking: Masking) -> None:
-    options, used = job.options, masking.rule.used()
+    masked = masked_folder(job.workspace, job.photographs(), options.photographs["digest"], masking, job.progress)
     used.pop("departures", None)
     details = {
-        "folder": str(found.folder),
+        "folder": str(masked.folder),
         "of": options.photographs["name"],
         "people": options.people["name"],
-        "left_out": len(found.left_out),
+        "left_out": len(masked.left_out),
         RUN: job.spec.run_id,
         "fill": options.fill,
         **used,
     }
     source = f"{options.photographs['name']}, masked by {options.people['name']}"
-    frame = found.kept[["image_id", "file", "hidden"]]
+    frame = masked.kept[["image_id", "file", "hidden"]]
     # Under the digest of what is in the folder: its list of files is the same under other conditions.
-    job.workspace.keep(KIND, options.name, frame, options.collection, source, details, digest=found.folder.name)
-
-
-def notes(found: Masked, options: MaskOptions) -> tuple[str, ...]:
-    """What was masked, what was kept unmasked, and which photographs were left out and why."""
-    unmasked = found.bare if options.condition == "object" else ()
-    masked = found.kept[~found.kept["image_id"].isin(unmasked)]
-    share = masked["hidden"].mean()
-    photographs = "1 photograph" if len(masked) == 1 else f"{len(masked):,} photographs"
-    lines = [
-        f"{photographs} masked ({options.condition}, {options.fill}) by {frozen(options.people)['name']}; on average "
-        f"{share:.1%} of a photograph is hidden."
+    job.workspace.keep(KIND, options.name, frame, options.collection, source, details, digest=masked.folder.name)
+    for image, reason in masked.left_out.items():
+        job.workspace.log(job.spec.run_id, f"left out: {image}: {reason}")
+    unmasked = masked.bare if options.condition == "object" else ()
+    changed = masked.kept[~masked.kept["image_id"].isin(unmasked)]
+    notes = [
+        f"{counted(len(changed), 'photograph')} masked ({options.condition}, {options.fill}) by "
+        f"{options.people['name']}; on average {changed['hidden'].mean():.1%} of a photograph is hidden."
     ]
     if unmasked:
-        lines.append(f"{len(unmasked):,} more, kept unmasked: they show none of the correlated objects.")
-    elif found.bare:
-        lines.append(f"{len(found.bare):,} of them show none of the correlated objects; only the person is hidden.")
-    if found.left_out:
-        reasons = Counter(found.left_out.values()).most_common(NAMED)
-        said = "; ".join(f"{_some(found.left_out, reason)}: {reason}" for reason, _ in reasons)
-        more = len(set(found.left_out.values())) - len(reasons)
-        lines.append(
-            f"{len(found.left_out):,} left out: {said}" + (f"; and {more:,} more reasons" if more else "") + "."
-        )
-    return tuple(lines)
-
-
-def _some(left_out: dict[str, str], reason: str) -> str:
-    """The first images that were left out for a reason, and how many more."""
-    images = [image for image, own in left_out.items() if own == reason]
-    more = f" and {len(images) - NAMED:,} more" if len(images) > NAMED else ""
-    return ", ".join(images[:NAMED]) + more
+        notes.append(f"{len(unmasked):,} more, kept unmasked: they show none of the correlated objects.")
+    elif masked.bare:
+        notes.append(f"{len(masked.bare):,} of them show none of the correlated objects; only the person is hidden.")
+    if masked.left_out:
+        images: dict[str, list[str]] = {}
+        for image, reason in masked.left_out.items():
+            images.setdefault(reason, []).append(image)
+        parts = [
+            f"{', '.join(own[:NAMED])}{f' and {len(own) - NAMED:,} more' if len(own) > NAMED else ''}: {reason}"
+            for reason, own in sorted(images.items(), key=lambda pair: -len(pair[1]))[:NAMED]
+        ]
+        more = f"; and {len(images) - NAMED:,} more reasons" if len(images) > NAMED else ""
+        notes.append(f"{len(masked.left_out):,} left out: {'; '.join(parts)}{more}.")
+    return Outcome([], {}, tuple(notes))
 
 
 MEASURE = Measure(

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome
 from capbias_core.measures.gender_score_common import (
+    CAPTION,
     PAPER,
-    Gendered,
-    Label,
+    Counted,
     ObjectChoices,
     Sums,
     TextJob,
-    TextSums,
+    count_images,
     counted,
     estimator_metrics,
-    gendered,
-    method,
-    note,
     outcome,
 )
-from capbias_core.types import Attribute
 
 METRIC = "object_gender_cooccurrence"
 COUNT = f"{METRIC}_count"
@@ -37,33 +33,20 @@ METRICS = estimator_metrics(
 )
 
 
-@dataclass(frozen=True)
-class CooccurrenceOptions(ObjectChoices):
-    """Choices of co-occurrence."""
-
-
 def run(job: Job) -> Outcome:
     """Counts of captions that name one value and have an object."""
-    sums, label, notes = counts(job)
-    return outcome({METRIC: (sums, label)}, notes)
+    return outcome(*counts(job))
 
 
-def counts(job: Job) -> tuple[Sums, Label, tuple[str, ...]]:
-    """The counts by image, what its rows share, and a note."""
-    frame = job.frame.assign(caption=0)  # tokens are counted, and no text is copied
-    named = gendered(frame, job.attribute, job.objects(), job.options, tokens=job.tokens)
-    data = named.with_objects()
-    return cooccurrence(data, job.attribute), Label.of(job, method(data)), (note(data, len(named.captions)),)
+def counts(job: Job) -> tuple[list[Sums], dict[str, str], tuple[str, ...]]:
+    """See `count_images`; no text is copied."""
+    return count_images(replace(job, frame=job.frame.assign(caption=0)), count, CAPTION)
 
 
-def of_texts(job: TextJob) -> list[TextSums]:
-    """Counts of plain texts that have an object."""
-    return [TextSums(cooccurrence(job.data, job.attribute), job.method(job.data, ""))]
-
-
-def cooccurrence(data: Gendered, attribute: Attribute) -> Sums:
+def count(job: TextJob) -> Counted:
     """Captions by the value that they name, over the set and beside each object."""
-    return counted(METRIC, METRICS, attribute, data, data.value, np.ones(data.confidence.nnz))
+    weight = np.ones(job.data.confidence.nnz)
+    return Counted([counted(METRIC, METRICS, job.attribute, job.data, job.data.value, weight)], job.data)
 
 
 MEASURE = Measure(
@@ -72,10 +55,10 @@ MEASURE = Measure(
     place=9,
     metrics=METRICS,
     groups=(Group("cooccurrence", "objects and values named together", (METRIC, COUNT)),),
-    options=CooccurrenceOptions,
+    options=ObjectChoices,
     needs=Needs(objects="optional", words="any"),
     version=4,
     run=run,
     per_object=True,
-    of_texts=of_texts,
+    of_texts=count,
 )

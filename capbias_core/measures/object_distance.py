@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from capbias_core.measures.base import Job, Measure, Needs, Outcome, group_of
-from capbias_core.measures.caption_variants import (
+from capbias_core.measures.gender_score_common import (
+    PAPER,
+    Counted,
     EncoderChoices,
-    Texts,
+    TextJob,
+    count_images,
+    cut_notes,
     frozen_forms,
+    outcome,
     score_metrics,
     score_sums,
     similarities,
-    text_model,
-    texts_of,
-    variants_cut,
-    variants_of_texts,
 )
-from capbias_core.measures.gender_score_common import (
-    IMAGE,
-    PAPER,
-    Gendered,
-    Label,
-    Sums,
-    TextJob,
-    TextSums,
-    gendered,
-    method,
-    note,
-    outcome,
-)
-from capbias_core.prepare.variants import FORMS_METHOD
-from capbias_core.types import Attribute, Progress
-from capbias_core.workspace.models import model_option, model_path
+from capbias_core.types import Attribute
+from capbias_core.workspace.models import model_option
 from capbias_core.workspace.store import Workspace
 
 METRIC = "gender_object_distance"
@@ -47,47 +32,28 @@ METRICS = score_metrics(
 )
 
 
-@dataclass(frozen=True)
-class DistanceOptions(EncoderChoices):
-    """Choices of Gender Object Distance."""
-
-
-def freeze(workspace: Workspace, collection: str, options: DistanceOptions, attribute: Attribute) -> DistanceOptions:
+def freeze(workspace: Workspace, collection: str, options: EncoderChoices, attribute: Attribute) -> EncoderChoices:
     """The options with the encoder by its content, and the words that are put in each other's place."""
     encoder = model_option(workspace, "sentence_encoder", options.sentence_encoder)
     return options.with_(sentence_encoder=encoder, forms=frozen_forms(attribute))
 
 
 def run(job: Job) -> Outcome:
-    """The cosine of every variant of a caption and every object beside it."""
-    options = job.options
-    named = gendered(job.frame, job.attribute, job.objects(), options, IMAGE, tokens=job.tokens)
-    data = named.with_objects()
-    texts = texts_of(data, job.attribute, options.forms)
-    path = model_path(job.workspace, options.sentence_encoder)
-    sums, cut = distances(data, texts, path, job.attribute, job.progress)
-    label = Label.of(job, method(data, f"; {FORMS_METHOD}"), options.sentence_encoder["name"])
-    return outcome({METRIC: (sums, label)}, (note(data, len(named.captions)), *cut))
+    """The cosines over the set and by object."""
+    return outcome(*count_images(job, count))
 
 
-def of_texts(job: TextJob) -> list[TextSums]:
-    """The cosine of every variant of a plain text and every object that it names."""
-    data, texts, how = variants_of_texts(job)
-    files = text_model("sentence_encoder", job.options.sentence_encoder)
-    sums, cut = distances(data, texts, files.path, job.attribute, job.progress)
-    return [TextSums(sums, "; ".join([how, *cut]), files.name)]
+def count(job: TextJob) -> Counted:
+    """The cosine of every variant of a caption and every object of it."""
+    from capbias_core.language.models import SentenceEncoder
 
-
-def distances(
-    data: Gendered, texts: Texts, path: str, attribute: Attribute, progress: Progress
-) -> tuple[Sums, list[str]]:
-    """Sums of the cosines under the sentence encoder in this folder, and a note where it reads texts in part."""
-    from capbias_core.language.sentences import SentenceEncoder
-
-    progress(0.0, "loading the sentence encoder")
-    encoder = SentenceEncoder(path)
-    cosines = similarities(data, texts, encoder.encode, lambda share: progress(share, "reading captions"))
-    return score_sums(METRIC, METRICS, attribute, data, cosines), variants_cut(encoder.cut, texts)
+    data, texts, how = job.variants()
+    job.progress(0.0, "loading the sentence encoder")
+    files = job.model("sentence_encoder")
+    encoder = SentenceEncoder(files.path)
+    cosines = similarities(data, texts, encoder.encode, lambda share: job.progress(share, "reading captions"))
+    sums = score_sums(METRIC, METRICS, job.attribute, data, cosines, files.name)
+    return Counted([sums], data, how, cut_notes(encoder.cut, texts))
 
 
 MEASURE = Measure(
@@ -96,13 +62,13 @@ MEASURE = Measure(
     place=11,
     metrics=METRICS,
     groups=(group_of("god", "Gender Object Distance", METRICS),),
-    options=DistanceOptions,
+    options=EncoderChoices,
     needs=Needs(objects="optional", words="every"),
     version=2,
     seconds=100.0,
     run=run,
     freeze=freeze,
     per_object=True,
-    of_texts=of_texts,
+    of_texts=count,
     in_process=False,
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,18 +15,7 @@ from capbias_core.attackers.device import choose_device, device_of, trained_on
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import ModelFiles
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name
-from capbias_core.measures.image_judge import (
-    LOOK,
-    PICTURE_SIZE,
-    ImageJudge,
-    JudgeTraining,
-    held_out,
-    judge_inputs,
-    outcome,
-    pictures_of,
-    splits_of,
-    three_metrics,
-)
+from capbias_core.measures.image_judge import LOOK, PICTURE_SIZE, JudgeTraining, judge_inputs, judged, three_metrics
 from capbias_core.measures.options import option
 from capbias_core.types import Attribute
 from capbias_core.workspace.models import embeddings_folder, encoder_option, file_option, file_path, model_path
@@ -79,60 +70,48 @@ def freeze(workspace: Workspace, collection: str, options: VLLICOptions, attribu
     if isinstance(text, str) and text not in FROM_SCRATCH:
         entry = attacker_entry(text)
         text, own = encoder_option(workspace, entry), entry.name if entry.name in ATTACKERS else ""
-    backbone = _backbone_option(workspace, options.backbone) if options.backbone else None
-    return options.with_(text_encoder=text, text_attacker=own, backbone=backbone)
-
-
-def _backbone_option(workspace: Workspace, given: str | ModelReference) -> ModelReference:
-    """What a run says of NAME=FILE, a torchvision classifier and its weights."""
-    if isinstance(given, dict):
-        return given
-    name, _, file = given.partition("=")
-    if not file:
-        raise CapbiasError(
-            f"The backbone {given!r} needs its weights, as NAME=FILE, such as resnet50=resnet50.pth.",
-            "With a network connection torchvision downloads them; copy the file here.",
-        )
-    return file_option(workspace, name, Path(file))
+    backbone = options.backbone
+    if isinstance(backbone, str) and backbone:
+        name, _, file = backbone.partition("=")
+        if not file:
+            raise CapbiasError(
+                f"The backbone {backbone!r} needs its weights, as NAME=FILE, such as resnet50=resnet50.pth.",
+                "With a network connection torchvision downloads them; copy the file here.",
+            )
+        backbone = file_option(workspace, name, Path(file))
+    return options.with_(text_encoder=text, text_attacker=own, backbone=backbone or None)
 
 
 def run(job: Job) -> Outcome:
     """A classifier for each seed and caption index on the model's captions and, if there are any, the human ones."""
-    from capbias_core.vision.image_encoders import backbone
-    from capbias_core.vision.joint import JointJudge
+    from capbias_core.vision.judges import JointJudge, backbone
 
     options = job.options
     model, text, device = options.backbone, options.text_encoder, options.device
     size = options.picture_size or (BACKBONE_SIZE if model else PICTURE_SIZE)
     look = backbone(model["name"], file_path(job.workspace, model), choose_device(device)) if model else None
-    files, seen = pictures_of(job, size, look)
-    found = judge_inputs(job, files, job.masked, seen.refused)
-    splits = splits_of(job, found.images, True)
-    judge, embed, reads = JointJudge(epochs=options.judge_epochs or JointJudge.epochs, device=device), None, text
+    inputs = judge_inputs(job, job.masked, size, look)
+    judge = JointJudge(epochs=options.judge_epochs or JointJudge.epochs, device=device, sight=inputs.sight)
+    frozen, reads = ["backbone"] if model else [], text
     if isinstance(text, str):
-        judge = judge.reading_with(load_attacker(text))
+        judge = replace(judge, text=load_attacker(text))
     else:
-        embed, reads = _embedder(job, text), text["name"]
-    counts = held_out(job, found, splits, ImageJudge(judge, seen.seen, embed))
-    encoder = f"{model['name'] if model else CNN} + {reads}"
-    frozen = [name for name, own in (("backbone", model), ("text encoder", embed)) if own]
+        judge, reads = replace(judge, embed=partial(_embedded, job, text)), text["name"]
+        frozen.append("text encoder")
     how = f"; {' and '.join(frozen)} frozen" if frozen else ""
     method = f"{judge.epochs} epochs, pictures of {size} x {size}{how}{trained_on(judge, options.deterministic)}"
-    return outcome(job, METRICS, found, splits, counts, method, encoder=encoder, device=device_of(judge))
+    encoder = f"{model['name'] if model else CNN} + {reads}"
+    return judged(job, METRICS, inputs, judge, method, encoder=encoder, device=device_of(judge))
 
 
-def _embedder(job: Job, option: ModelReference) -> Callable[[Sequence[str]], np.ndarray]:
-    """Captions to the vectors of a frozen text encoder, kept where those of attackers are."""
+def _embedded(job: Job, option: ModelReference, captions: Sequence[str]) -> np.ndarray:
+    """(n, d) vectors of captions by a frozen text encoder, kept with those of attackers."""
     files = ModelFiles(option["name"], model_path(job.workspace, option), option["digest"])
     name = job.options.text_attacker or files.path
     attacker = load_attacker(name, job.options.device, files, embeddings_folder(job.workspace))
-
-    def embed(captions: Sequence[str]) -> np.ndarray:
-        corpus = attacker.corpus(list(captions))
-        vectors = corpus.vectors(lambda _share, said: job.progress(LOOK, said))
-        return vectors.cpu().numpy()[corpus.place]
-
-    return embed
+    corpus: Any = attacker.corpus(list(captions))
+    vectors = corpus.vectors(lambda _share, text: job.progress(LOOK, text))
+    return vectors.cpu().numpy()[corpus.place]
 
 
 MEASURE = Measure(

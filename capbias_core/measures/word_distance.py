@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +11,17 @@ from capbias_core.attributes import word_forms
 from capbias_core.errors import CapbiasError
 from capbias_core.load.vectors import read_vectors
 from capbias_core.measures.base import Job, Measure, Needs, Outcome, group_of
-from capbias_core.measures.caption_variants import VariantChoices, frozen_forms, score_metrics, score_sums
-from capbias_core.measures.gender_score_common import IMAGE, PAPER, Label, gendered, method, note, outcome
+from capbias_core.measures.gender_score_common import (
+    PAPER,
+    Counted,
+    TextJob,
+    VariantChoices,
+    count_images,
+    frozen_forms,
+    outcome,
+    score_metrics,
+    score_sums,
+)
 from capbias_core.measures.options import option
 from capbias_core.metrics.gender_score import object_distance
 from capbias_core.types import Attribute, Vectors
@@ -48,33 +58,34 @@ def freeze(
 
 def run(job: Job) -> Outcome:
     """The cosine of each value's word and each object's, for every object of every caption."""
-    options = job.options
-    named = gendered(job.frame, job.attribute, job.objects(), options, IMAGE, tokens=job.tokens)
-    data = named.with_objects()
-    words = (options.forms or word_forms(job.attribute))[0]
-    job.progress(0.0, "reading word vectors")
-    wanted = {*words, *(word for name in data.objects for word in name.split())}
-    vectors = read_vectors(file_path(job.workspace, options.word_vectors), wanted)
-    cosines = cosines_of(words, data.objects, vectors)  # (L, K + 1)
-    sums = score_sums(METRIC, METRICS, job.attribute, data, cosines[data.pairs[1]])
-    label = Label.of(job, method(data, f"; words {', '.join(words)}"), options.word_vectors["name"])
-    missing = [name for name, row in zip(data.objects, cosines, strict=True) if np.isnan(row).any()]
-    notes = (f"Objects without a vector, left out: {', '.join(missing)}.",) if missing else ()
-    return outcome({METRIC: (sums, label)}, (note(data, len(named.captions)), *notes))
+    words = (job.options.forms or word_forms(job.attribute))[0]
+    file = file_path(job.workspace, job.options.word_vectors)
+
+    def count(job: TextJob) -> Counted:
+        data = job.data
+        job.progress(0.0, "reading word vectors")
+        vectors = read_vectors(file, {*words, *(word for name in data.objects for word in name.split())})
+        cosines = cosines_of(words, data.objects, vectors)  # (L, K + 1)
+        name = job.options.word_vectors["name"]
+        sums = score_sums(METRIC, METRICS, job.attribute, data, cosines[data.pairs[1]], name)
+        missing = [name for name, row in zip(data.objects, cosines, strict=True) if np.isnan(row).any()]
+        notes = (f"Objects without a vector, left out: {', '.join(missing)}.",) if missing else ()
+        return Counted([sums], data, f"; words {', '.join(words)}", notes)
+
+    return outcome(*count_images(job, count))
 
 
-def cosines_of(words, objects, vectors: Vectors) -> np.ndarray:
+def cosines_of(words: Sequence[str], objects: Sequence[str], vectors: Vectors) -> np.ndarray:
     """(L, K + 1) cosines of each object and each word. An object of several words has the mean of their vectors; nan
     if none has one. Raises CapbiasError if a value's word has none."""
     by_word = dict(zip(vectors.words, vectors.matrix, strict=True))
-    lost = [word for word in words if word not in by_word]
-    if lost:
+    if lacking := [word for word in words if word not in by_word]:
         raise CapbiasError(
-            f"The word vectors lack {', '.join(lost)}, which name the values.", "Use another file of vectors."
+            f"The word vectors lack {', '.join(lacking)}, which name the values.", "Use another file of vectors."
         )
     empty = np.zeros(vectors.matrix.shape[1])
-    own = [[by_word[word] for word in name.split() if word in by_word] or [empty] for name in objects]
-    of_objects = np.stack([np.mean(found, axis=0) for found in own]).astype(float)  # (L, d)
+    parts = [[by_word[word] for word in name.split() if word in by_word] or [empty] for name in objects]
+    of_objects = np.stack([np.mean(part, axis=0) for part in parts]).astype(float)  # (L, d)
     return np.column_stack([object_distance(of_objects, by_word[word].astype(float)) for word in words])
 
 

@@ -7,8 +7,7 @@ captions on the same machine.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -27,7 +26,7 @@ from capbias_core.vision.presets import BATCH, BEAMS, LENGTH, QUESTION, WHAT, fi
 STACKS = ("layers", "layer", "blocks", "stages")
 # Ratio of models that have no part in a caption; checkpoints may lack them.
 NEVER_SAID = ("pooler", "position_ids")
-# What PyTorch says where memory is short; on a GPU the error has a type of its own.
+# What PyTorch says where memory is short; on a GPU the error has another type.
 SHORT_OF_MEMORY = ("out of memory", "can't allocate memory")
 
 
@@ -35,7 +34,7 @@ SHORT_OF_MEMORY = ("out of memory", "can't allocate memory")
 class TokenScores:
     """A given caption as a captioner reads it, T tokens.
 
-    ids, texts: of each token. words: the place of the word of the caption (split at spaces) that it belongs to.
+    ids, texts: of each token. words: the index of its word in the caption (split at spaces).
     log_probabilities: (T,) of each token given the photograph and the tokens before it; with gradients.
     """
 
@@ -63,10 +62,29 @@ class Captioner:
     def __init__(self, path: str, device: str = AUTO):
         self.path, self.device = path, choose_device(device)
         with loading(WHAT, path):
+            from transformers import AutoModelForImageTextToText
+
             self.processor, self.images, self.tokenizer = _processors(path)
-            self.model = _model(path, self.device)
+            # With output_loading_info it gives a pair, which its types do not say.
+            pair: Any = AutoModelForImageTextToText.from_pretrained(
+                path,
+                local_files_only=True,
+                trust_remote_code=False,
+                dtype=torch.float32 if self.device.type == "cpu" else "auto",
+                output_loading_info=True,
+            )
+            model, loaded = pair
+            # What is missing would be filled by chance.
+            missing = sorted(name for name in loaded["missing_keys"] if not any(part in name for part in NEVER_SAID))
+            if missing:
+                raise ValueError(f"it lacks {len(missing):,} of its weights, such as {missing[0]}")
+            self.model = model.to(self.device).eval()
             self.preset = preset_of(self.model.config.model_type)
-            self.prompt = _prompt(self.preset, self.processor)
+            # What the captioner is asked: as its kind is, else in the form of its conversations, else nothing.
+            self.prompt = self.preset.prompt
+            if not self.preset.name and getattr(self.processor, "chat_template", None):
+                asked = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": QUESTION}]}]
+                self.prompt = self.processor.apply_chat_template(asked, add_generation_prompt=True)
         self.fits: float = math.inf  # photographs at once; fewer once memory was short
 
     @property
@@ -82,25 +100,29 @@ class Captioner:
         beams: searched at once (1 is greedy). length: tokens at most. batch: photographs at once, half as many each
         time that memory is short. Raises CapbiasError where one photograph alone does not fit.
         """
-        found: list[str] = []
-        while len(found) < len(pixels):
-            part = pixels[len(found) : len(found) + int(min(batch, self.fits))]
-            with _memory() as short:
-                found += self._generated(part, beams, length)
-            if short:
-                self._halve(len(part))
-        return found
-
-    def _halve(self, tried: int) -> None:
-        if tried == 1:
-            raise CapbiasError(
-                f"The memory of {self.device.type} is too small for this captioner, even for one photograph at a time.",
-                "Use fewer beams, a smaller captioner, or the CPU.",
-                "device",
-            )
-        self.fits = tried // 2
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
+        captions: list[str] = []
+        while len(captions) < len(pixels):
+            part = pixels[len(captions) : len(captions) + int(min(batch, self.fits))]
+            try:
+                captions += self._generated(part, beams, length)
+                continue
+            except RuntimeError as error:  # torch.OutOfMemoryError is one
+                if not isinstance(error, torch.OutOfMemoryError) and not any(
+                    words in str(error) for words in SHORT_OF_MEMORY
+                ):
+                    raise
+            # Outside of the handler, whose error holds the memory of what was tried.
+            if len(part) == 1:
+                raise CapbiasError(
+                    f"The memory of {self.device.type} is too small for this captioner, even for one photograph at a "
+                    "time.",
+                    "Use fewer beams, a smaller captioner, or the CPU.",
+                    "device",
+                )
+            self.fits = len(part) // 2
+            if self.device.type == "cuda":
+                torch.cuda.empty_cache()
+        return captions
 
     @torch.inference_mode()
     def _generated(self, pixels: Sequence[np.ndarray], beams: int, length: int) -> list[str]:
@@ -110,23 +132,21 @@ class Captioner:
         asked = given.get("input_ids")
         if asked is not None and ids.shape[1] >= asked.shape[1] and torch.equal(ids[:, : asked.shape[1]], asked):
             ids = ids[:, asked.shape[1] :]  # some answer with the question in front
-        return [self._read(text) for text in self.tokenizer.batch_decode(ids, skip_special_tokens=True)]
-
-    def _read(self, text: str) -> str:
-        """The caption in an answer."""
-        text = text.strip()
-        return " ".join((text.split(self.preset.until)[0] if self.preset.until else text).split())
+        texts = [text.strip() for text in self.tokenizer.batch_decode(ids, skip_special_tokens=True)]
+        until = self.preset.until  # ends the caption in an answer
+        return [" ".join((text.split(until)[0] if until else text).split()) for text in texts]
 
     def _inputs(self, pixels: Sequence[np.ndarray]) -> dict[str, Tensor]:
         """What the model is given: pixel_values, and input_ids of the prompt where there is one; on the device."""
-        images = [Image.fromarray(own) for own in pixels]
+        images = [Image.fromarray(picture) for picture in pixels]
         if self.prompt is None:
             given = self.images(images=images, return_tensors="pt")
         else:
             given = self.processor(images=images, text=[self.prompt] * len(images), return_tensors="pt", padding=True)
         kind = self.model.dtype
         return {
-            name: own.to(self.device, kind if own.is_floating_point() else own.dtype) for name, own in given.items()
+            name: tensor.to(self.device, kind if tensor.is_floating_point() else tensor.dtype)
+            for name, tensor in given.items()
         }
 
     def token_scores(self, pixels: np.ndarray, caption: str) -> TokenScores:
@@ -139,18 +159,18 @@ class Captioner:
         read = self.tokenizer(
             text, add_special_tokens=self._has_decoder(), return_offsets_mapping=True, return_special_tokens_mask=True
         )
-        own = [place for place, special in enumerate(read["special_tokens_mask"]) if not special]
-        if not own:
+        tokens = [number for number, special in enumerate(read["special_tokens_mask"]) if not special]
+        if not tokens:
             raise CapbiasError("The caption has no words.")
         ids = torch.tensor([read["input_ids"]], device=self.device)
         logs = self._next_logits(self._inputs([pixels]), ids).float().log_softmax(dim=-1)  # (1, T, V)
-        kept = ids[0, own].tolist()
-        words = [text.count(" ", 0, read["offset_mapping"][place][1]) for place in own]
-        chosen = logs.gather(2, ids[..., None])[0, own, 0]
+        kept = ids[0, tokens].tolist()
+        words = [text.count(" ", 0, read["offset_mapping"][number][1]) for number in tokens]
+        chosen = logs.gather(2, ids[..., None])[0, tokens, 0]
         return TokenScores(kept, self.tokenizer.convert_ids_to_tokens(kept), words, chosen)
 
     def _has_decoder(self) -> bool:
-        """Whether captions come from a decoder of their own, in place of continuing the prompt."""
+        """Whether captions come from a separate decoder, and do not continue the prompt."""
         config = self.model.config
         return bool(config.is_encoder_decoder or config.get_text_config(decoder=True).is_encoder_decoder)
 
@@ -160,39 +180,42 @@ class Captioner:
             before = torch.cat([self._begin("decoder_start_token_id", ids), ids[:, :-1]], dim=1)
             return self.model(**given, decoder_input_ids=before).logits
         asked = given.pop("input_ids") if "input_ids" in given else self._begin("bos_token_id", ids)
-        for name, own in given.items():  # what is said of each token of the prompt goes on for the caption
-            if own.shape == asked.shape:
+        for name, tensor in given.items():  # what describes each token of the prompt continues for the caption
+            if tensor.shape == asked.shape:
                 more = torch.ones_like(ids) if name == "attention_mask" else torch.zeros_like(ids)
-                given[name] = torch.cat([own, more], dim=1)
+                given[name] = torch.cat([tensor, more], dim=1)
         # Some put the places of the picture in front of the text: counted from the end, the caption is where it was.
         return self.model(**given, input_ids=torch.cat([asked, ids], dim=1)).logits[:, -ids.shape[1] - 1 : -1]
 
     def _begin(self, name: str, ids: Tensor) -> Tensor:
         """(1, 1) the token with which a caption begins, which the configuration calls `name`."""
         config = self.model.config
-        places = (config.get_text_config(decoder=True), config, self.model.generation_config)
-        token = next(own for place in places if (own := getattr(place, name, None)) is not None)
+        configs = (config.get_text_config(decoder=True), config, self.model.generation_config)
+        token = next(value for known in configs if (value := getattr(known, name, None)) is not None)
         return ids.new_full((1, 1), token)
 
     @property
     def vision_layer(self) -> nn.Module:
         """The module whose output holds the last map of the picture that the captioner uses; `grid` reads it.
 
-        Raises CapbiasError where its image encoder is built in a way that is not known.
+        Raises CapbiasError if its image encoder is built in a way that is not known.
         """
         if self.preset.last:
             return attrgetter(self.preset.last)(self.model)
-        encoder = self._encoder()
-        if getattr(self.model.config, "vision_feature_layer", None) in (None, -1):
+        config, encoder = self.model.config, self._encoder()
+        if getattr(config, "vision_feature_layer", None) in (None, -1):
             return encoder  # its last norm included: scores do not change with the length of what goes into a norm
         stacks = [
-            own
-            for name, own in encoder.named_modules()
-            if isinstance(own, nn.ModuleList) and len(own) and name.rpartition(".")[2] in STACKS
+            module
+            for name, module in encoder.named_modules()
+            if isinstance(module, nn.ModuleList) and len(module) and name.rpartition(".")[2] in STACKS
         ]
         if not stacks:
             raise self._without_map()
-        chosen = stacks[0][self._last_used(len(stacks[0]))]
+        # LLaVA and its like use the output of a layer before the last (state 0 is the input of the first).
+        asked = getattr(config, "vision_feature_layer", None) or getattr(config, "vision_feature_layers", None) or -1
+        states, layers = [asked] if isinstance(asked, int) else asked, len(stacks[0])
+        chosen = stacks[0][max(max(0, layers + state if state < 0 else state - 1) for state in states)]
         return chosen[-1] if isinstance(chosen, nn.ModuleList) else chosen
 
     def _encoder(self) -> nn.Module:
@@ -202,13 +225,6 @@ class Captioner:
         if encoder is self.model:
             raise self._without_map()
         return encoder
-
-    def _last_used(self, layers: int) -> int:
-        """Which layer's output goes on; LLaVA and its like take one before the last (state 0 is the first's input)."""
-        config = self.model.config
-        asked = getattr(config, "vision_feature_layer", None) or getattr(config, "vision_feature_layers", None) or -1
-        states = [asked] if isinstance(asked, int) else asked
-        return max(max(0, layers + state if state < 0 else state - 1) for state in states)
 
     def grid(self, output: Tensor | tuple) -> Tensor:
         """(N, C, h, w) the map in what `vision_layer` gives: the patches in their places, class tokens left out.
@@ -220,10 +236,14 @@ class Captioner:
             return output
         if output.ndim != 3:
             raise self._without_map()
-        tokens = output.shape[1]
-        side = _side(self._encoder().config, tokens)
-        if not side:
-            raise self._without_map()
+        tokens, config = output.shape[1], self._encoder().config
+        image, patch = getattr(config, "image_size", None), getattr(config, "patch_size", None)
+        if isinstance(image, int) and isinstance(patch, int) and (image // patch) ** 2 <= tokens:
+            side = image // patch
+        else:  # of pictures of another size than the configuration says
+            side = int(tokens**0.5)
+            if tokens - side * side > 1:
+                raise self._without_map()
         patches = output[:, tokens - side * side :]  # class and register tokens stand in front
         return patches.transpose(1, 2).unflatten(2, (side, side))
 
@@ -247,64 +267,18 @@ class Captioner:
         )
 
 
-def _side(config, tokens: int) -> int:
-    """Patches along a side of the map in so many tokens; 0 where they hold none."""
-    image, patch = getattr(config, "image_size", None), getattr(config, "patch_size", None)
-    if isinstance(image, int) and isinstance(patch, int) and (image // patch) ** 2 <= tokens:
-        return image // patch
-    side = int(tokens**0.5)  # of pictures of another size than the configuration says
-    return side if tokens - side * side <= 1 else 0
-
-
 def _processors(path: str):
     """What turns a prompt and pictures into tensors, and its parts: for pictures, and for text."""
     import transformers
 
     transformers.utils.logging.set_verbosity_error()
-    own = {"local_files_only": True, "trust_remote_code": False}
-    whole = transformers.AutoProcessor.from_pretrained(path, **own)
+    local = {"local_files_only": True, "trust_remote_code": False}
+    whole = transformers.AutoProcessor.from_pretrained(path, **local)
     images = getattr(whole, "image_processor", None)
     if images is None:  # saved apart, as for an encoder and a decoder that were put together
-        images = transformers.AutoImageProcessor.from_pretrained(path, **own)
-    tokenizer = getattr(whole, "tokenizer", None) or transformers.AutoTokenizer.from_pretrained(path, **own)
+        images = transformers.AutoImageProcessor.from_pretrained(path, **local)
+    tokenizer = getattr(whole, "tokenizer", None) or transformers.AutoTokenizer.from_pretrained(path, **local)
     if not getattr(tokenizer, "is_fast", False):
         raise ValueError("its tokenizer does not say where its tokens stand in a text")
     tokenizer.padding_side = "left"  # captions go on from the end of the prompt
     return whole, images, tokenizer
-
-
-def _model(path: str, device: torch.device):
-    """The model of a folder. Raises ValueError where weights that decide what it says are not in it."""
-    import transformers
-
-    kind = torch.float32 if device.type == "cpu" else "auto"
-    # With output_loading_info it gives a pair, which its types do not say.
-    found: Any = transformers.AutoModelForImageTextToText.from_pretrained(
-        path, local_files_only=True, trust_remote_code=False, dtype=kind, output_loading_info=True
-    )
-    model, loaded = found
-    # What is missing would be filled by chance.
-    missing = sorted(name for name in loaded["missing_keys"] if not any(part in name for part in NEVER_SAID))
-    if missing:
-        raise ValueError(f"it lacks {len(missing):,} of its weights, such as {missing[0]}")
-    return model.to(device).eval()
-
-
-def _prompt(preset, processor) -> str | None:
-    """What the captioner is asked: as its kind is, else in the form of its own conversations, else nothing."""
-    if preset.name or not getattr(processor, "chat_template", None):
-        return preset.prompt
-    asked = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": QUESTION}]}]
-    return processor.apply_chat_template(asked, add_generation_prompt=True)
-
-
-@contextmanager
-def _memory() -> Iterator[list]:
-    """Catches that memory was short, and notes it in the list that it gives; other errors pass."""
-    short: list[bool] = []
-    try:
-        yield short
-    except RuntimeError as error:  # torch.OutOfMemoryError is one
-        if not isinstance(error, torch.OutOfMemoryError) and not any(own in str(error) for own in SHORT_OF_MEMORY):
-            raise
-        short.append(True)

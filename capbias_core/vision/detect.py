@@ -42,8 +42,8 @@ class Detector:
         self._how = {} if kind == ".pt" else {"device": "cpu", "dnn": kind == ".onnx"}
         with _loading(path):
             self._model = ultralytics().YOLO(str(path), task="detect" if self._how else None)
-            found = self._found([np.zeros((64, 64, 3), dtype=np.uint8)])
-        if found[0].boxes is None:
+            results = self._results([np.zeros((64, 64, 3), dtype=np.uint8)])
+        if results[0].boxes is None:
             raise CapbiasError(
                 f"The model in {path.name} gives no boxes (its task is {self._model.task}).",
                 "Choose the weights of a detector, such as yolov8n.",
@@ -56,25 +56,23 @@ class Detector:
         pixels: (H, W, 3) uint8 RGB each, of any size. Boxes are in their pixels. A batch gives what its photographs
         give one by one: each is laid on a square of the same size.
         """
-        return [_frame(found) for found in self._found(pixels)] if len(pixels) else []
+        frames = []
+        for result in self._results(pixels) if len(pixels) else ():
+            boxes = result.boxes.cpu()
+            corners = boxes.xyxy.numpy().astype(float).round(2)  # to a hundredth of a pixel
+            names = [kept_name(result.names[int(code)]) for code in boxes.cls.numpy()]
+            frame = pd.DataFrame(corners, columns=list(COLUMNS[2:]))
+            frame.insert(0, "object", pd.Series(names, dtype="str"))
+            frame.insert(1, "confidence", boxes.conf.numpy().astype(float).round(4))
+            frames.append(frame.sort_values("confidence", ascending=False, kind="stable", ignore_index=True))
+        return frames
 
-    def _found(self, pixels: Sequence[np.ndarray]) -> list:
-        reversed_colours = [np.ascontiguousarray(own[..., ::-1]) for own in pixels]  # ultralytics reads BGR
-        found = self._model.predict(
+    def _results(self, pixels: Sequence[np.ndarray]) -> list:
+        reversed_colours = [np.ascontiguousarray(picture[..., ::-1]) for picture in pixels]  # ultralytics reads BGR
+        results = self._model.predict(
             reversed_colours, conf=FLOOR, max_det=MOST_BOXES, rect=False, verbose=False, save=False, **self._how
         )
-        return list(found)
-
-
-def _frame(found) -> pd.DataFrame:
-    """The boxes of one of ultralytics' results, to a hundredth of a pixel."""
-    boxes = found.boxes.cpu()
-    corners = boxes.xyxy.numpy().astype(float).round(2)
-    names = [kept_name(found.names[int(code)]) for code in boxes.cls.numpy()]
-    frame = pd.DataFrame(corners, columns=["x1", "y1", "x2", "y2"])
-    frame.insert(0, "object", pd.Series(names, dtype="str"))
-    frame.insert(1, "confidence", boxes.conf.numpy().astype(float).round(4))
-    return frame.sort_values("confidence", ascending=False, kind="stable", ignore_index=True)
+        return list(results)
 
 
 def ultralytics(offline: bool = True):
@@ -123,10 +121,12 @@ def _unchanged() -> Iterator[None]:
 
 @contextmanager
 def _loading(path: Path) -> Iterator[None]:
-    """Whatever a file of weights makes the libraries raise, as a CapbiasError; without what native code prints."""
+    """Whatever a file of weights makes the libraries raise, as a CapbiasError; without what native code prints: LiteRT
+    greets past Python's stderr, and knows no option against it."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
-        with _silent_stderr():
-            yield
+        os.dup2(nowhere, 2)
+        yield
     except CapbiasError:
         raise
     except Exception as error:
@@ -134,16 +134,6 @@ def _loading(path: Path) -> Iterator[None]:
         raise CapbiasError(
             f"{path.name} cannot be loaded as a YOLO detector ({first[:200]}).", "Check that the file was copied whole."
         ) from None
-
-
-@contextmanager
-def _silent_stderr() -> Iterator[None]:
-    """LiteRT greets from native code, past Python's stderr, and knows no option against it."""
-    kept = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
     finally:
         os.dup2(kept, 2)
         os.close(kept)

@@ -1,18 +1,15 @@
-"""Which part of a photograph a captioner's word rests on: Grad-CAM, and HiResCAM, its form for each place.
+"""Which part of a photograph a captioner's word rests on: Grad-CAM, and HiResCAM, its form for each cell.
 
-    grad_cam  = max(0, sum over channels of (mean over places of d score / d activation) * activation)
+    grad_cam  = max(0, sum over channels of (mean over cells of d score / d activation) * activation)
     hires_cam = max(0, sum over channels of d score / d activation * activation)
 
 Grad-CAM: Selvaraju et al., ICCV 2017, Eq. 1 and 2; HiResCAM: Draelos and Carin, arXiv 2011.08891, 2020. The score is
-the log-probability of the word, given the photograph and the words before it. Where a mean over places follows the
-layer, as in the networks that Grad-CAM was made for, both are the same. Image encoders of captioners are mostly
-transformers: there the words look at each place on its own and activations have no zero, and the mean of the gradients
-may point away from what the word rests on (README, measured on a captioner with a planted patch). So HiResCAM is the
-usual one here, and Grad-CAM, which the DBAC paper names, a choice.
+the log-probability of the word, given the photograph and the words before it. If a mean over cells follows the layer,
+as in the networks that Grad-CAM was made for, both are the same. Image encoders of captioners are mostly transformers:
+there the words look at each cell separately and activations have no zero, and the mean of the gradients may point away
+from what the word rests on. So HiResCAM is the usual one here, and Grad-CAM, which the DBAC paper names, a choice.
 
-Captum's LayerGradCam does the first where a layer's output is a (N, C, h, w) tensor, and the tests compare both. It
-does not fit here: transformers give tokens (N, T, C), one of them for no place, often in a tuple; and it runs the whole
-network again for every word of a caption.
+Captum's LayerGradCam needs (N, C, h, w) outputs and runs the network again for every word; the tests compare both.
 """
 
 from __future__ import annotations
@@ -24,28 +21,15 @@ import numpy as np
 Window = tuple[int, int, int, int]  # x1, y1, x2, y2 in pixels of the photograph, x2 and y2 exclusive
 
 
-def class_map(activations: np.ndarray, gradients: np.ndarray) -> np.ndarray:
-    """(C, h, w) activations of a layer, and the gradients of a score by them, to a (h, w) map of 0 or more.
-
-    >>> class_map(np.array([[[1.0, 0.0]], [[0.0, 3.0]]]), np.array([[[2.0, 4.0]], [[-1.0, -1.0]]])).tolist()
-    [[3.0, 0.0]]
-    """
-    weights = gradients.mean(axis=(1, 2))
-    return np.maximum(np.tensordot(weights, activations, axes=1), 0.0)
-
-
-def place_map(activations: np.ndarray, gradients: np.ndarray) -> np.ndarray:
-    """The same with each place's own gradient as its weight.
-
-    >>> place_map(np.array([[[1.0, 0.0]], [[0.0, 3.0]]]), np.array([[[2.0, 4.0]], [[-1.0, -1.0]]])).tolist()
-    [[2.0, 0.0]]
-    """
-    return np.maximum((gradients * activations).sum(axis=0), 0.0)
-
-
 HIRES_CAM, GRAD_CAM = "hires_cam", "grad_cam"
-# Name -> activations and gradients to a map, and how methods call it.
-MAPS = {HIRES_CAM: (place_map, "HiResCAM"), GRAD_CAM: (class_map, "Grad-CAM")}
+# Name -> activations (C, h, w) and gradients of a score by them to a (h, w) map, and how methods call it.
+MAPS: dict[str, tuple[Callable[[np.ndarray, np.ndarray], np.ndarray], str]] = {
+    HIRES_CAM: (lambda activations, gradients: np.maximum((gradients * activations).sum(axis=0), 0.0), "HiResCAM"),
+    GRAD_CAM: (
+        lambda activations, gradients: np.maximum(np.tensordot(gradients.mean(axis=(1, 2)), activations, axes=1), 0.0),
+        "Grad-CAM",
+    ),
+}
 
 
 def normalised(heat: np.ndarray) -> np.ndarray:
@@ -80,26 +64,23 @@ def score_maps(layer, scores: Callable, grid: Callable, way: str = HIRES_CAM) ->
     import torch
 
     seen: list = []
-    hook = layer.register_forward_hook(lambda module, inputs, output: seen.append(_watched(output)))
+
+    def watch(module, inputs, output) -> None:
+        tensor = output if isinstance(output, torch.Tensor) else output[0]
+        seen.append(tensor if tensor.requires_grad else tensor.requires_grad_())  # of a frozen network too
+
+    hook = layer.register_forward_hook(watch)
     try:
         with torch.enable_grad():
-            found = torch.atleast_1d(scores())
+            targets = torch.atleast_1d(scores())
     finally:
         hook.remove()
     if len(seen) != 1:
         raise ValueError(f"the layer ran {len(seen)} times, and a map needs it once")
     activations = _array(grid(seen[0]))
-    gradients = [torch.autograd.grad(score, seen[0], retain_graph=True)[0] for score in found]
-    maps = [normalised(MAPS[way][0](activations, _array(grid(own)))) for own in gradients]
+    gradients = [torch.autograd.grad(score, seen[0], retain_graph=True)[0] for score in targets]
+    maps = [normalised(MAPS[way][0](activations, _array(grid(gradient)))) for gradient in gradients]
     return np.stack(maps).astype(np.float32)
-
-
-def _watched(output):
-    """The tensor of a layer's output (the first of several), such that gradients reach it in a frozen network too."""
-    import torch
-
-    tensor = output if isinstance(output, torch.Tensor) else output[0]
-    return tensor if tensor.requires_grad else tensor.requires_grad_()
 
 
 def _array(grid) -> np.ndarray:
@@ -119,8 +100,8 @@ def word_maps(captioner, pixels: np.ndarray, caption: str, words: Sequence[int],
 
     def scores():
         read = captioner.token_scores(pixels, caption)
-        place = torch.tensor(read.words)
-        return torch.stack([read.log_probabilities[place == word].sum() for word in words])
+        of_word = torch.tensor(read.words)
+        return torch.stack([read.log_probabilities[of_word == word].sum() for word in words])
 
     return score_maps(captioner.vision_layer, scores, captioner.grid, way)
 

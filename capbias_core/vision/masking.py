@@ -16,18 +16,128 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.segments import coco_mask, outline_fault, run_length_mask
-from capbias_core.vision.overlap import CORNERS, PERSON, iou
 
+CORNERS = ["x1", "y1", "x2", "y2"]
+PERSON = "person"
+WHOSE = FOREGROUND, EVERYBODY = "foreground", "all"
+OF_OUTLINES = ("part", "segment")
+OF_OBJECTS = ("object", "both")
+NO_PERSON = "without a person"
+NOT_LABELLED = "without a person where the label says"
+NO_OBJECT = "without one of the correlated objects"
+NOTHING_MARKED = "without an outline or box of anything"
 HALF = 0.5
 MIDDLE_GREY = 128
 # The deviation of the Gaussian, as a share of the longer side: a face is a smear, the colours of clothes are left.
 BLUR = 1 / 20
+# How far a box may reach over the edge, as a share of the longer side; beyond, it is of a photograph of another size.
+OVER_THE_EDGE = 0.05
+
+
+@dataclass(frozen=True)
+class MaskRule:
+    """What is hidden of a photograph.
+
+    condition: as above. fraction: of the outline, for part. whose: the person in the foreground, or everybody (crowds
+    too). departures: of the objects that may be hidden; of those on a photograph the one that departs most.
+    only_masked: leave out photographs without such an object. Otherwise `object` hides nothing of them, and `both` the
+    person: LIC's masked sets hold all 10,780 images, so that its Table 4 compares LIC_M over the same images.
+    """
+
+    condition: str
+    fraction: float = HALF
+    whose: str = FOREGROUND
+    departures: Mapping[str, float] = field(default_factory=dict)
+    only_masked: bool = False
+
+    def used(self) -> dict:
+        """The choices that this condition reads, by name.
+
+        >>> MaskRule("part").used()
+        {'condition': 'part', 'fraction': 0.5, 'whose': 'foreground'}
+        >>> MaskRule("object", departures={"tie": 0.2}).used()
+        {'condition': 'object', 'departures': {'tie': 0.2}, 'only_masked': False}
+        """
+        used: dict = {"condition": self.condition}
+        if self.condition == "part":
+            used["fraction"] = self.fraction
+        if self.condition != "object":
+            used["whose"] = self.whose
+        if self.condition in OF_OBJECTS:
+            used |= {"departures": dict(self.departures), "only_masked": self.only_masked}
+        return used
+
+    def object_on(self, rows: pd.DataFrame) -> str:
+        """The object that is hidden of a photograph, '' if it shows none. rows: its outlines or boxes."""
+        known = sorted((set(rows["object"]) & set(self.departures)) - {PERSON}) if self.condition in OF_OBJECTS else []
+        return max(known, key=lambda name: self.departures[name], default="")
+
+    def people_on(self, rows: pd.DataFrame, labelled=None) -> list[pd.Series]:
+        """The rows of the people who are hidden of a photograph. labelled: see `foreground`."""
+        if self.condition == "object":
+            return []
+        if self.whose == EVERYBODY:
+            return [row for _, row in people_of(rows).iterrows()]
+        person = foreground(rows, labelled)
+        return [] if person is None else [person]
+
+
+class NothingToMask(Exception):
+    """Why a photograph is left out: it shows no person, or (if that is asked) no such object."""
+
+
+def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], rule: MaskRule, labelled=None) -> np.ndarray:
+    """(height, width) booleans: what is hidden of a photograph of this size.
+
+    rows: its outlines (SEGMENT_COLUMNS) or boxes (BOX_COLUMNS); under `object` and `both` boxes stand for outlines.
+    labelled: the box (x1, y1, x2, y2) of the labelled person, if it is known. A photograph of which nothing is marked
+    is left out, since nobody knows what it shows. Raises NothingToMask, and CapbiasError for outlines or boxes of a
+    photograph of another size.
+    """
+    _check_marks(rows, size)
+    hidden = np.zeros(size, dtype=bool)
+
+    def drawn(row: pd.Series) -> np.ndarray:
+        as_box = rule.condition == "box" or "outline" not in rows
+        return box_mask(row[CORNERS], *size) if as_box else outline_mask(row["outline"], *size)
+
+    if rule.condition in OF_OBJECTS:
+        name = rule.object_on(rows)
+        if not name and (rows.empty or rule.only_masked):
+            raise NothingToMask(NO_OBJECT if rule.only_masked else NOTHING_MARKED)
+        for _, row in rows[rows["object"] == name].iterrows():
+            hidden |= drawn(row)
+    people = rule.people_on(rows, labelled)
+    if not people and rule.condition != "object":
+        raise NothingToMask(NOTHING_MARKED if rows.empty else NO_PERSON if labelled is None else NOT_LABELLED)
+    for person in people:
+        hidden |= part_of(drawn(person), rule.fraction) if rule.condition == "part" else drawn(person)
+    return hidden
+
+
+def _check_marks(rows: pd.DataFrame, size: tuple[int, int]) -> None:
+    """Raises CapbiasError for outlines, or boxes, of a photograph of another size than (height, width)."""
+    if "height" in rows:
+        known = rows.loc[rows["height"] > 0, ["height", "width"]].drop_duplicates().itertuples(index=False)
+        other = next(
+            (f"outlines on {row.width} x {row.height} pixels" for row in known if tuple(row) != tuple(size)), ""
+        )
+    else:
+        right, bottom, reach = rows["x2"].max(), rows["y2"].max(), OVER_THE_EDGE * max(size)
+        beyond = right > size[1] + reach or bottom > size[0] + reach
+        other = f"boxes that reach to x = {right:.0f} and y = {bottom:.0f}" if beyond else ""
+    if other:
+        raise CapbiasError(
+            f"A photograph of {size[1]} x {size[0]} pixels has {other}.",
+            "Check that both are of the same data set, and that the photograph was not resized.",
+        )
 
 
 def outline_mask(outline: str, height: int, width: int) -> np.ndarray:
@@ -36,16 +146,16 @@ def outline_mask(outline: str, height: int, width: int) -> np.ndarray:
     As COCO's own code draws it. Raises CapbiasError for an outline that is broken, or of another size.
     """
     try:
-        found = json.loads(outline)
+        parsed = json.loads(outline)
     except (ValueError, RecursionError):
-        found = None
-    fault = outline_fault(found, height, width)
-    if fault or not isinstance(found, list | dict):
+        parsed = None
+    fault = outline_fault(parsed, height, width)
+    if fault or not isinstance(parsed, list | dict):
         raise CapbiasError(
             f"The outline cannot be used: {fault}.",
             "Check that segments and photographs are of the same data set, and that no photograph was resized.",
         )
-    return coco_mask().decode(_run_lengths(found, height, width)).astype(bool)
+    return coco_mask().decode(_run_lengths(parsed, height, width)).astype(bool)
 
 
 def _run_lengths(outline: list | dict, height: int, width: int) -> dict:
@@ -61,11 +171,11 @@ def box_mask(box, height: int, width: int) -> np.ndarray:
     >>> box_mask((0.5, 1, 2, 3), 4, 3).astype(int).tolist()
     [[0, 0, 0], [1, 1, 0], [1, 1, 0], [0, 0, 0]]
     """
-    found = np.zeros((height, width), dtype=bool)
+    mask = np.zeros((height, width), dtype=bool)
     left, top = (max(0, int(np.floor(value))) for value in box[:2])
     right, bottom = (max(0, int(np.ceil(value))) for value in box[2:])
-    found[top:bottom, left:right] = True
-    return found
+    mask[top:bottom, left:right] = True
+    return mask
 
 
 def part_of(person: np.ndarray, fraction: float) -> np.ndarray:
@@ -74,27 +184,10 @@ def part_of(person: np.ndarray, fraction: float) -> np.ndarray:
     >>> part_of(np.array([[0, 1, 1], [1, 1, 1]], dtype=bool), 0.5).astype(int).tolist()
     [[0, 1, 1], [1, 0, 0]]
     """
-    if not 0 < fraction <= 1:
-        raise CapbiasError(f"The fraction must be above 0 and at most 1, not {fraction:g}.")
-    places = np.flatnonzero(person)
-    found = np.zeros(person.shape, dtype=bool)
-    found.flat[places[: int(np.floor(len(places) * fraction + 0.5))]] = True
-    return found
-
-
-def foreground(rows: pd.DataFrame, chosen=None) -> pd.Series | None:
-    """The person in the foreground among the boxes or outlines of one photograph: a row, or None without a person.
-
-    The person of the largest area (of the outline, else of the box; the first of equals); with chosen, the labelled
-    person's box (x1, y1, x2, y2), the one whose box overlaps most with it. A crowd is nobody.
-    """
-    people = people_of(rows)
-    if "crowd" in people:
-        people = people[~people["crowd"].to_numpy(dtype=bool)]
-    if people.empty:
-        return None
-    score = areas(people) if chosen is None else iou(people[CORNERS].to_numpy(float), np.array([chosen])).ravel()
-    return people.iloc[int(np.argmax(score))] if score.max() > 0 else None
+    pixels = np.flatnonzero(person)
+    part = np.zeros(person.shape, dtype=bool)
+    part.flat[pixels[: int(np.floor(len(pixels) * fraction + 0.5))]] = True
+    return part
 
 
 def people_of(rows: pd.DataFrame) -> pd.DataFrame:
@@ -102,55 +195,41 @@ def people_of(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["object"].to_numpy() == PERSON]
 
 
-def areas(rows: pd.DataFrame) -> np.ndarray:
-    """(n,) pixels within each outline; where rows have none (or no size), the area of each box."""
-    boxes = rows[CORNERS].to_numpy(dtype=float)
-    found = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-    if "outline" in rows:
-        for place, row in enumerate(rows[["outline", "height", "width"]].itertuples(index=False)):
-            if row.height > 0:
-                found[place] = coco_mask().area(_run_lengths(json.loads(row.outline), row.height, row.width))
-    return found
+def foreground(rows: pd.DataFrame, labelled=None) -> pd.Series | None:
+    """The person in the foreground among the boxes or outlines of one photograph: a row, or None without a person.
 
-
-def region(
-    condition: str,
-    size: tuple[int, int],
-    person_mask: np.ndarray | None = None,
-    person_box=None,
-    object_mask: np.ndarray | None = None,
-    fraction: float = HALF,
-) -> np.ndarray:
-    """(height, width) booleans: the pixels that a condition hides of one person and the object, as said above.
-
-    size: (height, width). person_box: (x1, y1, x2, y2). What a condition does not need may be left out. Raises
-    CapbiasError for an unknown condition, what it needs and does not have, or masks of another size.
+    The person of the largest area (of the outline, else of the box; the first of equals); with the labelled person's
+    box (x1, y1, x2, y2), the one whose box overlaps most with it. A crowd is nobody.
     """
-    needs = {
-        "part": [person_mask],
-        "segment": [person_mask],
-        "box": [person_box],
-        "object": [object_mask],
-        "both": [person_mask, object_mask],
-    }
-    if condition not in needs:
-        raise unknown_name("condition", condition, needs)
-    if any(given is None for given in needs[condition]):
-        raise CapbiasError(f"The condition {condition} needs the outline or box of everything that it hides.")
-    if condition == "box":
-        return box_mask(person_box, *size)
-    for given in needs[condition]:
-        _check_size(given, size)
-    found = np.logical_or.reduce(needs[condition])
-    return part_of(found, fraction) if condition == "part" else found
+    people = people_of(rows)
+    if "crowd" in people:
+        people = people[~people["crowd"].to_numpy(dtype=bool)]
+    if people.empty:
+        return None
+    boxes = people[CORNERS].to_numpy(dtype=float)
+    score = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    if labelled is not None:
+        score = iou(boxes, np.array([labelled])).ravel()
+    elif "outline" in people:
+        for number, row in enumerate(people[["outline", "height", "width"]].itertuples(index=False)):
+            if row.height > 0:
+                score[number] = coco_mask().area(_run_lengths(json.loads(row.outline), row.height, row.width))
+    return people.iloc[int(np.argmax(score))] if score.max() > 0 else None
 
 
-def _check_size(found: np.ndarray, size: tuple[int, int]) -> None:
-    if found.shape != tuple(size):
-        raise CapbiasError(
-            f"The mask has {found.shape[1]} x {found.shape[0]} pixels, the photograph {size[1]} x {size[0]}.",
-            "Check that both are of the same data set.",
-        )
+def iou(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """(n, m) intersection over union of (n, 4) and (m, 4) boxes x1, y1, x2, y2, in [0, 1]; 0 where both are empty.
+
+    >>> iou(np.array([[0, 0, 2, 2]]), np.array([[1, 0, 3, 2], [0, 0, 2, 2], [5, 5, 6, 6]])).round(3).tolist()
+    [[0.333, 1.0, 0.0]]
+    """
+    boxes, others = np.asarray(boxes, float).reshape(-1, 4), np.asarray(others, float).reshape(-1, 4)
+    low = np.maximum(boxes[:, None, :2], others[None, :, :2])
+    high = np.minimum(boxes[:, None, 2:], others[None, :, 2:])
+    shared = np.prod(np.clip(high - low, 0, None), axis=2)
+    own, other = (np.prod(np.clip(side[:, 2:] - side[:, :2], 0, None), axis=1) for side in (boxes, others))
+    union = own[:, None] + other[None] - shared
+    return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
 
 
 def filled(pixels: np.ndarray, hidden: np.ndarray, how: str = "grey") -> np.ndarray:
@@ -162,14 +241,15 @@ def filled(pixels: np.ndarray, hidden: np.ndarray, how: str = "grey") -> np.ndar
     """
     if how not in FILLS:
         raise unknown_name("fill", how, FILLS)
-    _check_size(hidden, pixels.shape[:2])
-    found = pixels.copy()
-    found[hidden] = FILLS[how](pixels)[hidden]
-    return found
-
-
-def _grey(pixels: np.ndarray) -> np.ndarray:
-    return np.full_like(pixels, MIDDLE_GREY)
+    if hidden.shape != pixels.shape[:2]:
+        height, width = pixels.shape[:2]
+        raise CapbiasError(
+            f"The mask has {hidden.shape[1]} x {hidden.shape[0]} pixels, the photograph {width} x {height}.",
+            "Check that both are of the same data set.",
+        )
+    copy = pixels.copy()
+    copy[hidden] = FILLS[how](pixels)[hidden]
+    return copy
 
 
 def _mean(pixels: np.ndarray) -> np.ndarray:
@@ -189,20 +269,28 @@ def _noise(pixels: np.ndarray) -> np.ndarray:
     return np.frombuffer(hashlib.shake_256(seed).digest(pixels.size), dtype=np.uint8).reshape(pixels.shape)
 
 
-# Way to fill -> a photograph to what stands in place of each of its pixels.
-FILLS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {"grey": _grey, "mean": _mean, "blur": _blur, "noise": _noise}
+# Way to fill -> a photograph to what replaces each of its pixels.
+FILLS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
+    "grey": lambda pixels: np.full_like(pixels, MIDDLE_GREY),
+    "mean": _mean,
+    "blur": _blur,
+    "noise": _noise,
+}
 
 
-def dropped_regions(regions: np.ndarray, boxes: np.ndarray, overlap: float = HALF) -> np.ndarray:
-    """(n,) booleans: the regions R that a captioner on region features must not see, B being what the boxes cover.
+def regions_to_drop(regions: pd.DataFrame, rows: pd.DataFrame, rule: MaskRule, labelled=None) -> np.ndarray:
+    """(n,) booleans: the regions of one photograph that a captioner must not read: of which the boxes around what is
+    hidden cover more than half.
 
-        dropped = |R and B| / |R| > overlap
-
-    regions, boxes: (n, 4) and (m, 4), x1, y1, x2, y2. Appendix A.3 of LIC removes regions whose box "overlaps with the
-    ground truth bounding [box] by more than 50 percent", not saying of what: here of the region's own area, so that a
-    small region within a large person goes too.
+    regions: x1, y1, x2, y2. rows: the photograph's outlines or boxes. labelled: as in `hidden_pixels`. Under part and
+    segment too the person's box counts. Appendix A.3 of LIC removes regions whose box "overlaps with the ground truth
+    bounding [box] by more than 50 percent", not saying of what: here of the region's own area, so that a small region
+    within a large person goes too.
     """
-    return covered(regions, boxes) > overlap
+    name = rule.object_on(rows)
+    boxes = [row[CORNERS] for row in rule.people_on(rows, labelled)]
+    boxes += [row for _, row in rows.loc[rows["object"] == name, CORNERS].iterrows()]
+    return covered(regions[CORNERS].to_numpy(dtype=float), np.array(boxes, dtype=float).reshape(-1, 4)) > HALF
 
 
 def covered(regions: np.ndarray, boxes: np.ndarray) -> np.ndarray:
@@ -219,15 +307,8 @@ def covered(regions: np.ndarray, boxes: np.ndarray) -> np.ndarray:
     left, right = np.searchsorted(xs, edges[:, 0]), np.searchsorted(xs, edges[:, 2])
     top, bottom = np.searchsorted(ys, edges[:, 1]), np.searchsorted(ys, edges[:, 3])
     pixels = np.outer(np.diff(ys), np.diff(xs))
-    cells = [np.s_[top[place] : bottom[place], left[place] : right[place]] for place in range(len(edges))]
+    cells = [np.s_[top[edge] : bottom[edge], left[edge] : right[edge]] for edge in range(len(edges))]
     within = np.zeros_like(pixels)
     for cell in cells[len(regions) :]:
         within[cell] = pixels[cell]
     return np.array([within[cell].sum() / pixels[cell].sum() for cell in cells[: len(regions)]])
-
-
-def most_correlated(objects: pd.Series, departures: Mapping[str, float]) -> str:
-    """The name among these whose departure is largest (the first by name of equals), '' if none has one; see
-    measures/object_associations.py."""
-    known = sorted(set(objects) & set(departures) - {PERSON})
-    return max(known, key=lambda name: departures[name], default="")

@@ -64,5 +64,5 @@ def find_captioner(name: str) -> ModelFiles:
 
 def preset_of(kind: str) -> Preset:
     """How captioners of a kind are asked and read; a kind that is not in the table is given no text."""
-    found = (preset for preset in PRESETS.values() if preset.kind == kind)
-    return next(found, Preset("", "", kind, until=LINE))
+    presets = (preset for preset in PRESETS.values() if preset.kind == kind)
+    return next(presets, Preset("", "", kind, until=LINE))

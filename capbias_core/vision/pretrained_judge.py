@@ -18,13 +18,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from capbias_core.attackers.networks.training import DROP, ORDER, SET_ASIDE
+from capbias_core.attackers.networks.training import DROP, ORDER
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import read_photograph
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.types import Attribute, Progress
 from capbias_core.vision.captioners import Captioner
-from capbias_core.vision.image_text_training import set_aside
+from capbias_core.vision.judges import set_aside, value_logits
 from capbias_core.vision.prompts import written
 
 MASK = "[MASK]"  # what a captioner reads for a masked word where its tokenizer has no token for that
@@ -32,7 +32,7 @@ MASK = "[MASK]"  # what a captioner reads for a masked word where its tokenizer 
 
 @dataclass(frozen=True)
 class AskedJudge:
-    """See the module's text. files: the photograph of each image. Captions are given with the place of their image."""
+    """See the module's text. files: the photograph of each image. Captions are given with the index of their image."""
 
     captioner: Captioner
     files: Sequence[Path]
@@ -58,7 +58,11 @@ class AskedJudge:
         return FittedAsked(self, captioner, {}, tick)
 
     def _train(self, captioner: Captioner, corpus, rows, labels, n_values: int, seed: int, tick: Progress) -> None:
-        aside = set_aside(labels, n_values, np.random.default_rng(child_seed(seed, FIT, SET_ASIDE)))
+        aside = set_aside(labels, n_values, seed)
+
+        def loss(row: int) -> Tensor:
+            return -self.read(captioner, *corpus[rows[row]])[int(labels[row])]
+
         order = np.random.default_rng(child_seed(seed, FIT, ORDER))
         optimizer = torch.optim.Adam(captioner.model.parameters(), lr=self.learning_rate)
         lowest, weights = np.inf, None
@@ -66,48 +70,43 @@ class AskedJudge:
             captioner.model.train()
             kept = order.permutation(np.flatnonzero(~aside))
             for start in range(0, len(kept), self.batch):
-                own = kept[start : start + self.batch]
-                for place in own:
-                    (self._loss(captioner, corpus[rows[place]], labels[place]) / len(own)).backward()
+                batch = kept[start : start + self.batch]
+                for row in batch.tolist():
+                    (loss(row) / len(batch)).backward()
                 optimizer.step()
                 optimizer.zero_grad()
-                share = (epoch + (start + len(own)) / len(kept)) / self.epochs
+                share = (epoch + (start + len(batch)) / len(kept)) / self.epochs
                 tick(share, f"epoch {epoch + 1} of {self.epochs}")
             captioner.model.eval()
             with torch.no_grad():
-                loss = sum(
-                    float(self._loss(captioner, corpus[rows[place]], labels[place])) for place in np.flatnonzero(aside)
-                )
-            if not np.isfinite(loss):
+                total = sum(float(loss(row)) for row in np.flatnonzero(aside).tolist())
+            if not np.isfinite(total):
                 raise CapbiasError(
-                    f"The captioner's loss is {loss} after {epoch + 1} epochs of training.",
+                    f"The captioner's loss is {total} after {epoch + 1} epochs of training.",
                     "Use it untrained, or another one.",
                     "judge_epochs",
                 )
-            if loss < lowest:
-                lowest, weights = loss, deepcopy(captioner.model.state_dict())
+            if total < lowest:
+                lowest, weights = total, deepcopy(captioner.model.state_dict())
         captioner.model.load_state_dict(weights)
 
-    def _loss(self, captioner: Captioner, pair: tuple[int, str], label: int) -> Tensor:
-        return -self.read(captioner, *pair)[int(label)]
-
     def read(self, captioner: Captioner, image: int, caption: str) -> Tensor:
-        """(K,) log-probabilities of the answers for a masked caption of the image at a place."""
+        """(K,) log-probabilities of the answers for a masked caption of an image, by its index."""
         pixels, mask = read_photograph(self.files[image]), captioner.tokenizer.mask_token or MASK
-        found = []
+        answers = []
         for value in self.attribute.values:
             answer = value.lower()
             text = written(caption, self.attribute, self.prompt, answer, mask)
             scores = captioner.token_scores(pixels, text)
             first = len(text.split()) - len(answer.split())
-            own = [place for place, word in enumerate(scores.words) if word >= first]
-            found.append(scores.log_probabilities[own].sum())
-        return functional.log_softmax(torch.stack(found).double(), dim=0)
+            tokens = [number for number, word in enumerate(scores.words) if word >= first]
+            answers.append(scores.log_probabilities[tokens].sum())
+        return functional.log_softmax(torch.stack(answers).double(), dim=0)
 
 
 @dataclass(frozen=True)
 class FittedAsked:
-    """A captioner that is asked. answers: what it said, by caption and image."""
+    """A captioner that is asked. answers: its answers, by caption and image."""
 
     judge: AskedJudge
     captioner: Captioner
@@ -115,14 +114,13 @@ class FittedAsked:
     tick: Progress
 
     def logits(self, corpus: list[tuple[int, str]], rows: np.ndarray) -> np.ndarray:
-        """(n, K) log-probabilities of the values, or (n, 1) log-odds of the second of two."""
-        found = []
+        """See `value_logits`."""
+        answers = []
         with torch.no_grad():
             for done, row in enumerate(rows):
                 pair = corpus[row]
                 if pair not in self.answers:
                     self.tick(done / len(rows), f"caption {done + 1:,} of {len(rows):,}")
                     self.answers[pair] = self.judge.read(self.captioner, *pair).cpu().numpy()
-                found.append(self.answers[pair])
-        logits = np.stack(found)
-        return logits[:, 1:] - logits[:, :1] if logits.shape[1] == 2 else logits
+                answers.append(self.answers[pair])
+        return value_logits(np.stack(answers))

@@ -70,17 +70,22 @@ def keep_weights(folder: Path, path: Path) -> Path:
 def find_weights(name: str, folder: Path) -> Weights:
     """The weights in a file (.pt, .onnx, .tflite), or those that ultralytics knows by this name.
 
-    A name is looked for in `folder`, and else downloaded there by ultralytics, once. Raises CapbiasError where there is
+    A name is looked for in `folder`, and else downloaded there by ultralytics, once. Raises CapbiasError if there is
     no such file, it cannot be read, or it cannot be downloaded.
     """
     need("Detecting objects", "torch", "PIL", "ultralytics")
     path = Path(name).expanduser()
-    if NAME.fullmatch(name) and not (nameable(path) and path.exists()):
-        path = _downloaded(name, folder) if to_download(name, folder) else _in_folder(name, folder)
-        if not path.is_file():
-            raise _no_such(name, path)
-    else:
+    if not NAME.fullmatch(name) or (nameable(path) and path.exists()):
         path = named(path)
+    else:
+        path = _in_folder(name, folder)
+        if to_download(name, folder):
+            _download(name, path)
+        if not path.is_file():
+            raise CapbiasError(
+                f"The weights {name!r} are no file, here or in {folder}, and no name that ultralytics knows.",
+                "Name a file (.pt, .onnx, .tflite), or a detector such as yolov8n.",
+            )
     if path.suffix.lower() not in NEEDS:
         raise CapbiasError(
             f"Weights are in a file that ends in {', '.join(NEEDS)}, unlike {path.name!r}.",
@@ -90,7 +95,7 @@ def find_weights(name: str, folder: Path) -> Weights:
 
 
 def file_digest(path: Path) -> str:
-    """The digest of a file of weights. Raises CapbiasError where it cannot be read."""
+    """The digest of a file of weights. Raises CapbiasError if it cannot be read."""
     with readable(path), path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
@@ -100,34 +105,23 @@ def check_packages(path: Path) -> None:
     need(path.name, *NEEDS[path.suffix.lower()])
 
 
-def _downloaded(name: str, folder: Path) -> Path:
-    """The file of a name, from the network. Another process asks ultralytics, which needs torch."""
-    path = _in_folder(name, folder)
-    name = path.name
-    folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "capbias_core.vision.download", name, str(path)]
+def _download(name: str, path: Path) -> None:
+    """Write a file from the network. Another process asks ultralytics, which needs torch."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "capbias_core.vision.download", path.name, str(path)]
+    reason = ""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=PATIENCE, cwd=PACKAGE.parent, check=False
         )
     except subprocess.TimeoutExpired:
-        done = None
-    if done is None or done.returncode or not path.is_file():
-        raise _not_here(name, path, done.stderr.strip().splitlines()[-1] if done and done.stderr.strip() else "")
-    return path
-
-
-def _not_here(name: str, path: Path, reason: str) -> CapbiasError:
-    return CapbiasError(
-        f"The weights {name!r} are not on this machine and could not be downloaded"
-        + (f" ({reason[:200]})." if reason else "."),
-        f"Where there is a network, run `yolo predict model={name}`, copy {name} here, and name the file instead, or "
-        f"put it into {path.parent}.",
-    )
-
-
-def _no_such(name: str, path: Path) -> CapbiasError:
-    return CapbiasError(
-        f"The weights {name!r} are no file, here or in {path.parent}, and no name that ultralytics knows.",
-        "Name a file (.pt, .onnx, .tflite), or a detector such as yolov8n.",
+        pass
+    else:
+        if not done.returncode and path.is_file():
+            return
+        reason = f" ({done.stderr.strip().splitlines()[-1][:200]})" if done.stderr.strip() else ""
+    raise CapbiasError(
+        f"The weights {path.name!r} are not on this machine and could not be downloaded{reason}.",
+        f"Where there is a network, run `yolo predict model={path.name}`, copy {path.name} here, and name the file "
+        f"instead, or put it into {path.parent}.",
     )

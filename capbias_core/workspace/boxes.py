@@ -10,12 +10,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate.detection_agreement import Agreement, agreement
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
 from capbias_core.load.tables import object_texts
 from capbias_core.types import BOX_COLUMNS, Progress, silent
-from capbias_core.vision.overlap import PERSON
 from capbias_core.vision.weights import Weights, file_digest, find_weights
 from capbias_core.workspace.models import register_model, resolve_model
 from capbias_core.workspace.objects import FOUND_BY, OBJECTS
@@ -138,17 +136,13 @@ def keep_boxes(
     return workspace.keep(BOXES, name, found.frame, collection, source, used | (details or {}))
 
 
-def images_of(workspace: Workspace, boxes: Item) -> list[str]:
-    """The images that a detector processed for stored boxes, also those without a box."""
-    return [*dict.fromkeys(workspace.frame(boxes.hash)["image_id"]), *boxes.details[BARE]]
-
-
 def keep_objects_of(workspace: Workspace, boxes: Item, name: str = "") -> Item:
     """Store the objects that boxes show, with the detector's confidence, under the name of the boxes.
 
     Objects that people annotated are never replaced. Raises CapbiasError if no photograph shows anything.
     """
-    frame = object_texts(workspace.frame(boxes.hash), images_of(workspace, boxes))
+    frame = workspace.frame(boxes.hash)
+    frame = object_texts(frame, [*dict.fromkeys(frame["image_id"]), *boxes.details[BARE]])  # images without a box too
     if not (frame["objects"] != "").any():
         raise CapbiasError(
             f"The boxes {boxes.name} show nothing on {len(frame):,} photographs.",
@@ -167,18 +161,3 @@ def forget_objects_of(workspace: Workspace, boxes: Item) -> None:
     for item in workspace.items(OBJECTS, boxes.collection):
         if item.details.get(FOUND_BY) == boxes.name:
             workspace.delete(item)
-
-
-def agreement_of(workspace: Workspace, boxes: Item, segments: Item, name: str = PERSON) -> Agreement:
-    """The agreement of stored boxes with stored outlines of the same photographs on objects of one class.
-
-    Raises CapbiasError if they have no photograph in common.
-    """
-    outlines = workspace.frame(segments.hash)
-    both = sorted(set(images_of(workspace, boxes)) & set(outlines["image_id"]))
-    if not both:
-        raise CapbiasError(
-            f"The boxes {boxes.name} and the outlines {segments.name} share no photograph.",
-            "Check the image ids of both.",
-        )
-    return agreement(workspace.frame(boxes.hash), outlines, both, name)

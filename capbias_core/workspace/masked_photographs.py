@@ -20,9 +20,16 @@ import pandas as pd
 from capbias_core.errors import CapbiasError, MissingExtra, need
 from capbias_core.load.photographs import read_photograph
 from capbias_core.types import Progress
-from capbias_core.vision.mask_regions import NO_OBJECT, OF_OBJECTS, MaskRule, NothingToMask, hidden_pixels, shows_object
-from capbias_core.vision.masking import filled, people_of
-from capbias_core.vision.overlap import CORNERS
+from capbias_core.vision.masking import (
+    CORNERS,
+    NO_OBJECT,
+    OF_OBJECTS,
+    MaskRule,
+    NothingToMask,
+    filled,
+    hidden_pixels,
+    people_of,
+)
 from capbias_core.whole_files import private_folder
 from capbias_core.workspace.store import MADE, Workspace
 
@@ -153,7 +160,7 @@ def _mask_one(file: Path, rows: pd.DataFrame, masking: Masking, target: Path, la
         raise
     except CapbiasError as error:
         return {"reason": error.message}
-    bare = rule.condition in OF_OBJECTS and not shows_object(rows, rule)
+    bare = rule.condition in OF_OBJECTS and not rule.object_on(rows)
     if not hidden.any() and not bare:
         return {"reason": "with an outline or box in which there is no pixel"}
     from PIL import Image, PngImagePlugin

@@ -18,8 +18,7 @@ from capbias_core.runs.artifact_runs import apart, plan_artifact, plan_captionin
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import counted
-from capbias_core.vision.mask_regions import OF_OBJECTS, OF_OUTLINES
-from capbias_core.vision.masking import FILLS, HALF
+from capbias_core.vision.masking import FILLS, HALF, OF_OBJECTS, OF_OUTLINES
 from capbias_core.vision.presets import PRESETS
 from capbias_core.vision.weights import to_download
 from capbias_core.workspace.boxes import CONFIDENCE, WEIGHTS, weights_option
@@ -28,7 +27,6 @@ from capbias_core.workspace.photographs import photograph_sets
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RUN, Item, checked_name, suggested_name
 from pages.ui import view
-from pages.ui.agreement import agreement_view
 from pages.ui.base import errors, note, plain, show_error
 from pages.ui.running import start_button
 from pages.ui.uploads import uploaded_paths
@@ -71,7 +69,6 @@ def _find(engine: Engine, collection: str) -> None:
         with errors():
             _look(engine, collection, weights, float(sure))
     note(_marked(engine, collection))
-    agreement_view(engine.workspace, collection)
 
 
 def _look(engine: Engine, collection: str, weights: str, sure: float) -> None:

@@ -14,7 +14,7 @@ from capbias_core.attributes import lacking_words
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import MINILM
 from capbias_core.load.read import read_texts, text_lines
-from capbias_core.measures.caption_variants import text_model
+from capbias_core.measures.gender_score_common import text_model
 from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.present.objects import percent, text_table
 from capbias_core.runs.engine import Engine, torch_executor

@@ -1,8 +1,6 @@
 """Networks: the encoders against PyTorch's packed layers and by hand, the one training loop, threads, checkpoints."""
 
 import re
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -191,11 +189,7 @@ def test_a_caption_alone_has_the_same_logits():
     alone = [model.logits(attacker.corpus([captions[row]]), np.array([0]))[0] for row in rows]
     np.testing.assert_allclose(model.logits(corpus, rows), alone, atol=1e-5)
     assert model.logits(corpus, np.array([], dtype=int)).shape == (0, 1)
-
-
-def test_an_empty_caption_is_the_baseline():
-    corpus, model = fitted(small("rnn"))
-    parts = model.contributions(corpus, np.array([30, 0]))
+    parts = model.contributions(corpus, np.array([30, 0]))  # an empty caption is the baseline
     assert parts.words[0].shape == (0, 1) and parts.delta[0] == pytest.approx(0, abs=1e-6)
     np.testing.assert_allclose(parts.baseline[0], model.logits(corpus, np.array([30]))[0], atol=1e-6)
 
@@ -293,15 +287,14 @@ def test_the_epoch_with_the_lowest_loss_on_the_captions_set_aside_is_kept():
     assert network.weight.item() == pytest.approx(seen[best], abs=1e-6) and len(seen) == best + 1 + 3
 
 
-def test_reports_rise_to_one_and_name_the_epoch():
-    reports = []
-    fitted(small("rnn", epochs=2), tick=lambda *report: reports.append(report))
-    shares = [share for share, _ in reports]
-    assert shares == sorted(shares) and shares[-1] == 1 and len(shares) >= 3
-    assert re.match(r"epoch 1 of 2, loss \d", reports[0][1])
-
-
 # threads
+
+
+@pytest.fixture
+def threads():
+    """Sets the number of threads for one test: on busy cores the others are slow with more than one."""
+    yield torch.set_num_threads
+    torch.set_num_threads(1)
 
 
 def threads_of_a_new_thread() -> int:
@@ -309,19 +302,18 @@ def threads_of_a_new_thread() -> int:
         return pool.submit(torch.get_num_threads).result()
 
 
-@pytest.mark.parametrize("name", ["lstm_bi", "transformer_1h"])
-def test_threads_give_what_one_after_the_other_gives(name):
+def test_threads_give_what_one_after_the_other_gives(threads):
     captions, labels = captions_of()
-    attacker = small(name, dropout=0.5)
+    attacker = small("lstm_bi", dropout=0.5)
     corpus, reports, caller = attacker.corpus(captions), [], threading.get_ident()
-    rows = [np.random.default_rng(seed).permutation(110)[: 90 - seed] for seed in range(7)]
+    rows = [np.random.default_rng(seed).permutation(110)[: 90 - seed] for seed in range(5)]
     alone = [attacker.fit(corpus, own, labels[own], 2, seed, silent) for seed, own in enumerate(rows)]
-    torch.set_num_threads(3)
+    threads(3)
 
     def tick(share: float, text: str) -> None:
         reports.append((share, threading.get_ident() == caller))
 
-    together = list(fit_many(attacker, corpus, rows, [labels[own] for own in rows], 2, range(7), tick))
+    together = list(fit_many(attacker, corpus, rows, [labels[own] for own in rows], 2, range(5), tick))
     assert torch.get_num_threads() == threads_of_a_new_thread() == 3
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_allclose(one.logits(corpus, rows[0]), other.logits(corpus, rows[0]), atol=1e-5)
@@ -330,21 +322,21 @@ def test_threads_give_what_one_after_the_other_gives(name):
     assert all(here for _, here in reports), "only the thread that asked reports"
 
 
-def test_few_trained_ones_wait_at_a_time():
-    torch.set_num_threads(2)
+def test_few_trained_ones_wait_at_a_time(threads):
+    threads(2)
     begun = []
 
-    def training(place, tick):
-        begun.append(place)
-        return place
+    def training(number, tick):
+        begun.append(number)
+        return number
 
-    taken = in_threads([partial(training, place) for place in range(40)], CPU, silent)
+    taken = in_threads([partial(training, number) for number in range(40)], CPU, silent)
     assert [next(taken) for _ in range(3)] == [0, 1, 2] and len(begun) <= 3 + 2 * 2
     assert list(taken) == list(range(3, 40))
 
 
 @pytest.mark.parametrize(("broken", "error"), [(None, Cancelled), (1, ZeroDivisionError)])
-def test_what_breaks_ends_all_threads(broken, error):
+def test_what_breaks_ends_all_threads(threads, broken, error):
     def training(place, tick):
         if place == broken:
             raise ZeroDivisionError
@@ -355,7 +347,7 @@ def test_what_breaks_ends_all_threads(broken, error):
         if broken is None:
             raise Cancelled
 
-    torch.set_num_threads(2)
+    threads(2)
     with pytest.raises(error):
         list(in_threads([partial(training, place) for place in range(3)], CPU, tick))
     assert torch.get_num_threads() == threads_of_a_new_thread() == 2
@@ -373,7 +365,7 @@ def at_every_epoch(monkeypatch):
 
 def resumable(name: str, tick) -> np.ndarray:
     if name == "judge":
-        from capbias_core.vision.image_text_training import PairCorpus
+        from capbias_core.vision.judges import PairCorpus
         from tests.measures.test_imagecaptioner2 import joint, planted
 
         pixels, captions, labels = planted(80, 0.9, "caption")
@@ -401,7 +393,7 @@ def epochs_of(name: str, folder: Path, until: int = 0) -> tuple[np.ndarray | Non
             return None, epochs
 
 
-@pytest.mark.parametrize("name", ["lstm", "transformer_1h", "judge"])
+@pytest.mark.parametrize("name", ["transformer_1h", "judge"])
 def test_a_stopped_training_resumes_and_ends_with_the_same_numbers(name, tmp_path, at_every_epoch):
     undisturbed = resumable(name, silent)
     assert epochs_of(name, tmp_path, until=4)[0] is None
@@ -431,20 +423,3 @@ def test_checkpoints_are_neither_large_nor_frequent(name, value, tmp_path, at_ev
     monkeypatch.setattr(checkpoints, name, value)
     epochs_of("rnn", tmp_path, until=4)
     assert not list(tmp_path.iterdir())
-
-
-def test_the_networks_run_without_the_other_extras():
-    code = """
-import sys
-for name in ("streamlit", "captum", "distributed", "dask", "transformers"): sys.modules[name] = None
-import numpy as np
-from capbias_core.attackers import load_attacker
-from dataclasses import replace
-for name in ("lstm_bi", "transformer_1h"):
-    attacker = replace(load_attacker(name, "cpu"), hidden=4, layers=1, epochs=1)
-    corpus = attacker.corpus(["a b", "c"] * 20)
-    attacker.fit(corpus, np.arange(40), np.arange(40) % 2, 2, 0, print).logits(corpus, np.arange(40))
-"""
-    root = Path(__file__).resolve().parents[2]
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr

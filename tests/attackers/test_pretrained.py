@@ -18,7 +18,7 @@ from capbias_core.attackers.base import probabilities
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.language.cache import EmbeddingCache
-from capbias_core.runs.engine import Engine, needs_workers
+from capbias_core.runs.engine import needs_workers
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import silent
@@ -91,27 +91,10 @@ def minilm() -> str:
 # what an encoder reads, and what it gives
 
 
-def test_masks_are_the_encoders_own_and_no_word_is_added(tiny):
-    before = len(tiny.tokenizer)
-    text = tiny.read("a <gender> riding <unk> on <object>")
-    assert text == "a [MASK] riding [UNK] on [MASK]"
-    assert tiny.tokenizer.convert_ids_to_tokens(tiny.ids([text])[0].tolist()) == [
-        "[CLS]",
-        "a",
-        "[MASK]",
-        "riding",
-        "[UNK]",
-        "on",
-        "[MASK]",
-        "[SEP]",
-    ]
-    assert len(tiny.tokenizer) == before == len(PIECES)
-
-
-def test_each_piece_belongs_to_its_word(tiny):
-    """[CLS] a surf ##board . [MASK] [SEP]"""
-    assert tiny.words_of("a surfboard . [MASK]").tolist() == [-1, 0, 1, 1, 2, 3, -1]
-    assert tiny.words_of("").tolist() == [-1, -1]
+def test_masks_are_read_as_the_encoders_own_and_each_piece_belongs_to_its_word(tiny):
+    assert tiny.read("a <gender> riding <unk> on <object>") == "a [MASK] riding [UNK] on [MASK]"
+    assert tiny.words_of("a surfboard . [MASK]").tolist() == [-1, 0, 1, 1, 2, 3, -1]  # surf ##board
+    assert tiny.words_of("").tolist() == [-1, -1] and len(tiny.tokenizer) == len(PIECES)
 
 
 def test_vectors_are_the_packages_own(minilm):
@@ -196,20 +179,6 @@ def test_each_text_is_embedded_once(tmp_path):
     assert cache.vectors([], counting(calls)).shape == (0, 2)
 
 
-def test_what_is_stopped_keeps_what_was_done(tmp_path):
-    calls, cache, texts = [], EmbeddingCache(tmp_path / "m.sqlite"), [f"text {place:04}" for place in range(600)]
-
-    def tick(text: str) -> None:
-        if text.startswith("embedding captions, 256"):
-            raise Cancelled
-
-    with pytest.raises(Cancelled):
-        cache.vectors(texts, counting(calls), tick)
-    assert len(calls) == 256
-    cache.vectors(texts, counting(calls))
-    assert len(calls) == 600
-
-
 def test_two_processes_share_the_work(tmp_path):
     """Both are ready before either begins, and take a moment for each step, so that they do meet."""
     code = (
@@ -234,12 +203,6 @@ def test_two_processes_share_the_work(tmp_path):
     assert [float(total) for _, total in said] == [4000 * 3 * 9.0] * 2
     rows = sqlite3.connect(tmp_path / "m.sqlite").execute("SELECT count(*) FROM cache").fetchone()
     assert rows == (4000,)
-
-
-def test_a_file_that_is_no_cache_is_named(tmp_path):
-    (tmp_path / "m.sqlite").write_text("something else, long enough to be read as a header of a database" * 20)
-    with pytest.raises(CapbiasError, match="Delete it"):
-        EmbeddingCache(tmp_path / "m.sqlite").vectors(["a"], counting([]))
 
 
 # the attackers
@@ -270,19 +233,17 @@ def test_minilm_finds_a_planted_cue_and_reads_each_caption_once(minilm, tmp_path
     assert not read
 
 
-@pytest.mark.parametrize("name", ["bert_pre", "bert_pre_bn"])
-def test_the_class_tokens_head_finds_a_planted_cue(minilm, name):
+def test_the_class_tokens_head_finds_a_planted_cue(minilm):
     """On MiniLM, a small BERT: the class token of one with random weights says little."""
     captions, labels = planted(240)
-    attacker = replace(load_attacker(name, "cpu", encoder_files(ATTACKERS[minilm])), learning_rate=0.01)
+    attacker = replace(load_attacker("bert_pre_bn", "cpu", encoder_files(ATTACKERS[minilm])), learning_rate=0.01)
     assert accuracy(attacker.fit(attacker.corpus(captions), np.arange(240), labels, 2, 0, silent), attacker) > 0.9
 
 
-@pytest.mark.parametrize("name", ["bert_ft", "bert_ft_bn"])
-def test_a_fine_tuned_bert_finds_a_planted_cue(bert, name):
+def test_a_fine_tuned_bert_finds_a_planted_cue(bert):
     captions, labels = planted(241)
     rows, reports = np.arange(241), []
-    tuned = replace(load_attacker(f"{name}={bert}", "cpu"), learning_rate=0.003, batch=16)
+    tuned = replace(load_attacker(f"bert_ft={bert}", "cpu"), learning_rate=0.003, batch=16)
     corpus = tuned.corpus(captions)
     fitted = tuned.fit(corpus, rows, labels, 2, 0, lambda share, text: reports.append(share))
     assert accuracy(fitted, tuned) > 0.95
@@ -300,20 +261,16 @@ def tuned_logits(bert: Path, seed: int = 5, tick=silent) -> np.ndarray:
     return attacker.fit(corpus, rows, labels, 2, seed, tick).logits(corpus, rows)
 
 
-def test_fine_tuning_leaves_the_encoder_and_the_generator_as_they_were(bert):
-    torch.manual_seed(4)
-    state = torch.get_rng_state()
-    first = tuned_logits(bert)
-    assert torch.equal(state, torch.get_rng_state())
-    torch.rand(3)
-    assert np.array_equal(tuned_logits(bert), first)
-    assert np.abs(first - tuned_logits(bert, seed=6)).max() > 1e-4
-
-
 def test_fine_tuning_resumes_from_its_checkpoint_with_the_same_numbers(bert, tmp_path, monkeypatch):
+    """Whatever the process drew before; its generator is as it was afterwards."""
     monkeypatch.setattr("capbias_core.attackers.checkpoints.SECONDS_BETWEEN", 0.0)
     monkeypatch.setattr("capbias_core.attackers.checkpoints.SHARE_OF_TIME", 1e9)
-    undisturbed, epochs = tuned_logits(bert), []
+    torch.manual_seed(4)
+    state, epochs = torch.get_rng_state(), []
+    undisturbed = tuned_logits(bert)
+    assert torch.equal(state, torch.get_rng_state())
+    assert np.abs(undisturbed - tuned_logits(bert, seed=6)).max() > 1e-4
+    torch.rand(3)
 
     def tick(share: float, text: str) -> None:
         epochs.append(text[:7])
@@ -367,7 +324,10 @@ def test_any_model_of_a_folder_is_an_attacker(bert, tmp_path):
     outcome = run_one(workspace, again, silent)
     (row,) = [result for result in outcome.results if result.metric == "LIC_M"]
     assert row.encoder == "tinybert" and f"encoder tinybert {spec.options['encoder']['digest'][:8]}" in row.method
-    assert len(list((tmp_path / "embeddings").glob("*.sqlite"))) == 1
+    (file,) = (tmp_path / "embeddings").glob("*.sqlite")
+    kept = sqlite3.connect(file).execute("SELECT count(*) FROM vectors").fetchone()[0]
+    run_one(workspace, plan(workspace, request(str(bert), seeds=3))[0], silent)
+    assert sqlite3.connect(file).execute("SELECT count(*) FROM vectors").fetchone()[0] == kept > 0, "none anew"
 
 
 def test_a_run_says_which_captions_its_encoder_does_not_read_to_the_end(bert, tmp_path):
@@ -401,21 +361,12 @@ def test_other_weights_are_another_run(bert, tmp_path):
         model_path(workspace, {**copied.options["encoder"], "digest": "0" * 16})
 
 
-def test_a_row_with_a_folder(bert, tmp_path):
-    workspace = fill(tmp_path)
-    specs = [plan(workspace, request(f"{name}={bert}"))[0] for name in ("bert_ft", "bert_pre", "mpnet")]
-    assert [spec.attacker for spec in specs] == ["bert_ft", "bert_pre", "mpnet"]
-    assert len({spec.options["encoder"]["digest"] for spec in specs}) == 1
-    assert len({spec.run_id for spec in specs}) == 3
-
-
-@pytest.mark.parametrize("name", sorted(PRETRAINED - {"minilm"}))
-def test_what_is_missing_says_how_to_get_it(name, tmp_path, monkeypatch):
+def test_what_is_missing_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setattr("capbias_core.language.files._cached", lambda name: None)
-    with pytest.raises(CapbiasError) as caught:
-        plan(fill(tmp_path), request(name))
-    said = str(caught.value)
-    assert f"hf download {ATTACKERS[name].model} --local-dir FOLDER" in said and f"{name}=FOLDER" in said
+    workspace = fill(tmp_path)
+    for name in PRETRAINED - {"minilm"}:
+        with pytest.raises(CapbiasError, match=f"hf download {ATTACKERS[name].model} .*{name}=FOLDER"):
+            plan(workspace, request(name))
 
 
 def test_names_that_cannot_be_had(bert, tmp_path):
@@ -436,32 +387,3 @@ def test_knowing_an_attacker_reads_no_disk():
     assert attacker_entry("org/name").name == "name"
     assert attacker_entry("bert_ft=/x").model == "/x" and attacker_entry("bert_ft=/x").name == "bert_ft"
     assert attacker_entry("ngram=/x").model == "ngram=/x"
-
-
-def test_listing_them_imports_no_torch():
-    code = (
-        "import sys\nfrom capbias_core.attackers import ATTACKERS, encoder_files\n"
-        "from capbias_core.errors import CapbiasError\n"
-        "for entry in ATTACKERS.values():\n"
-        "    try:\n        entry.model and encoder_files(entry)\n    except CapbiasError:\n        pass\n"
-        "print(*({'torch', 'transformers', 'sentence_transformers', 'sklearn', 'captum'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0 and done.stdout.split() == [], done.stderr
-
-
-@pytest.mark.slow
-def test_a_whole_run_in_a_worker_and_a_second_that_embeds_nothing(bert, tmp_path):
-    workspace = fill(tmp_path)
-    engine = Engine(tmp_path)
-    try:
-        run = engine.wait(engine.submit(plan(workspace, request(str(bert))), "c"))[0]
-        assert run.status == "finished", run.message
-        (file,) = (tmp_path / "embeddings").glob("*.sqlite")
-        kept = sqlite3.connect(file).execute("SELECT count(*) FROM cache").fetchone()[0]
-        run = engine.wait(engine.submit(plan(workspace, request(str(bert), seeds=3)), "c"))[0]
-        assert run.status == "finished", run.message
-    finally:
-        engine.close()
-    assert sqlite3.connect(file).execute("SELECT count(*) FROM cache").fetchone()[0] == kept > 0
-    assert set(workspace.results()["encoder"]) == {"tinybert"}

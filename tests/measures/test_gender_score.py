@@ -5,11 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import math
-import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -22,9 +19,8 @@ from capbias_core.aggregate.resampling import column_intervals
 from capbias_core.analysis import objects
 from capbias_core.analysis.gender_score_names import printed_as
 from capbias_core.analysis.printed import printed_objects
-from capbias_core.analysis.published import beside_measured, measured_rows
 from capbias_core.analysis.read import object_rows
-from capbias_core.analysis.texts import keywords, text_results
+from capbias_core.analysis.texts import text_results
 from capbias_core.attributes import get_attribute, plain_attribute, word_forms
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
@@ -32,11 +28,10 @@ from capbias_core.language.files import MINILM_PACKAGE, find_model
 from capbias_core.load.published import published_results
 from capbias_core.load.read import read_texts
 from capbias_core.measures.bias_amplification import objects_of
-from capbias_core.measures.caption_variants import texts_of
-from capbias_core.measures.gender_score import Models, load_models, scored
-from capbias_core.measures.gender_score_common import IMAGE, Label, ObjectChoices, Sums, gendered, set_rows
+from capbias_core.measures.gender_score import Models, scored
+from capbias_core.measures.gender_score_common import IMAGE, ObjectChoices, Sums, TextJob, gendered, set_rows, texts_of
 from capbias_core.measures.gender_score_common import object_rows as object_frame
-from capbias_core.measures.object_cooccurrence import cooccurrence
+from capbias_core.measures.object_cooccurrence import count
 from capbias_core.measures.registry import MEASURES, expand_metrics
 from capbias_core.measures.word_distance import cosines_of
 from capbias_core.metrics.gender_score import (
@@ -48,7 +43,7 @@ from capbias_core.metrics.gender_score import (
     object_distance,
 )
 from capbias_core.metrics.naming import naming_ratio
-from capbias_core.prepare.variants import led_variants, variants
+from capbias_core.prepare.variants import variants
 from capbias_core.runs.engine import Engine, needs_workers
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.plan_file import requests_of
@@ -65,6 +60,7 @@ pytestmark = pytest.mark.torch
 GENDER = get_attribute("gender")
 FORMS = word_forms(GENDER)
 COOCCURRENCE = "object_gender_cooccurrence"
+COLUMNS = {"attribute": "gender", "model": "m", "method": ""}
 USUAL = ObjectChoices()
 
 
@@ -91,17 +87,6 @@ def test_gender_score_by_hand(p, sim, confidence, expected):
     assert float(gender_score(np.array(p), np.array(sim), np.array(confidence))) == pytest.approx(expected)
 
 
-def test_gender_score_agrees_with_logarithms():
-    """log GS = log P(g) * exp((1 - c) * (log(1 - sim) - log(1 + sim))), one at a time."""
-    rng = np.random.default_rng(3)
-    p, sim, confidence = rng.uniform(0.01, 1, 50), rng.uniform(0.01, 0.99, 50), rng.uniform(0, 1, 50)
-    expected = [
-        math.exp(math.log(a) * math.exp((1 - c) * (math.log1p(-s) - math.log1p(s))))
-        for a, s, c in zip(p, sim, confidence, strict=True)
-    ]
-    assert gender_score(p, sim, confidence) == pytest.approx(expected)
-
-
 def test_table_3_follows_from_its_own_averages():
     """Gender Object Distance of Transformer: person 0.075, man 0.062, woman 0.033; ratios printed 0.82, 0.44, 0.65."""
     assert neutral_ratio(np.array([0.062, 0.033]), np.array(0.075)) == pytest.approx([0.8267, 0.44], abs=1e-3)
@@ -111,22 +96,16 @@ def test_table_3_follows_from_its_own_averages():
     assert naming_ratio(np.array([792.0, 408.0]), np.array([930.0, 291.0])) == pytest.approx([0.8516, 1.4021], abs=1e-4)
 
 
-def test_ratios_are_not_defined_without_scores_or_below_zero():
+def test_what_is_not_defined():
     assert np.isnan(bias_ratio(np.array([[0.0, 0.0], [-0.1, 0.3]]))).all()
     assert np.isnan(neutral_ratio(np.array([0.1, -0.1, 0.1]), np.array([0.0, 0.2, -0.2]))).all()
     assert np.isinf(naming_ratio(np.array(2.0), np.array(0.0)))
-
-
-def test_distance_is_the_cosine():
     # (1, 2, 2) . (2, 0, 0) = 2; lengths 3 and 2: 1/3. A vector of zeros has no direction.
-    found = object_distance(np.array([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]]), np.array([2.0, 0.0, 0.0]))
-    assert found[0] == pytest.approx(1 / 3) and np.isnan(found[1])
-
-
-def test_no_value_is_chosen_on_a_tie():
-    scores = [[0.1, 0.3, 0.2], [0.3, 0.3, 0.1]]
-    assert chosen(np.array(scores)).tolist() == [[False, True, False], [False] * 3]
-    assert estimation(scores).tolist() == [0, 1, 0]
+    cosine = object_distance(np.array([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]]), np.array([2.0, 0.0, 0.0]))
+    assert cosine[0] == pytest.approx(1 / 3) and np.isnan(cosine[1])
+    tied = [[0.1, 0.3, 0.2], [0.3, 0.3, 0.1]]
+    assert chosen(np.array(tied)).tolist() == [[False, True, False], [False] * 3]
+    assert estimation(tied).tolist() == [0, 1, 0]
 
 
 # captions and their variants
@@ -145,18 +124,6 @@ def test_variants(caption, value, texts):
     found = variants(caption, GENDER, value, FORMS)
     assert found.texts == texts
     assert all("".join(place) == text for place, text in zip(found.places, found.texts, strict=True))
-
-
-def test_a_text_that_names_nobody_stands_behind_a_lead():
-    found = led_variants("I love coffee.", "a {word} says:", FORMS)
-    assert found.texts[1:] == ("a man says: I love coffee.", "a person says: I love coffee.")
-
-
-def test_every_form_is_a_word_of_its_value():
-    for row in FORMS:
-        assert len(row) == 3
-        assert row[0] in GENDER.words["Female"] and row[1] in GENDER.words["Male"]
-        assert row[2] not in GENDER.masked_words
 
 
 def test_forms_of_other_attributes():
@@ -184,30 +151,29 @@ def frame_of(rows=CAPTIONS) -> pd.DataFrame:
 
 def by_object(sums) -> dict[str, tuple]:
     """Object -> its count of each value and the ratio to the second."""
-    rows = object_frame(sums, Label("gender", "m", ""))
+    rows = object_frame(sums, COLUMNS)
     found = {name: own.set_index(["metric", "direction"])["value"] for name, own in rows.groupby("object")}
     keys = (f"{COOCCURRENCE}_count", "Female"), (f"{COOCCURRENCE}_count", "Male"), (COOCCURRENCE, "Male")
     return {name: tuple(own[key] for key in keys) for name, own in found.items()}
 
 
+def counts_of(data) -> Sums:
+    """Co-occurrence of captions with objects."""
+    return count(TextJob(data, GENDER, USUAL, find_model, silent)).sums[0]
+
+
 def over_the_set(sums) -> dict[tuple[str, str], float]:
-    return {(row.metric, row.direction): row.value for row in set_rows(sums, Label("gender", "m", ""))}
+    return {(row.metric, row.direction): row.value for row in set_rows(sums, COLUMNS)}
 
 
 def test_cooccurrence_by_hand():
     """Skateboard: 1 woman, 2 men; dog: 1 and 1. Over the set a caption counts once: 2 women, 2 men."""
     data = gendered(frame_of(), GENDER, None, USUAL)
     assert len(data.captions) == 5 and data.others == 2
-    sums = cooccurrence(data.with_objects(), GENDER)
+    sums = counts_of(data.with_objects())
     assert by_object(sums) == {"skateboard": (1, 2, pytest.approx(2 / 3)), "dog": (1, 1, 0.5)}
     whole = over_the_set(sums)
     assert whole[f"{COOCCURRENCE}_count", "Male"] == 2 and whole[COOCCURRENCE, "Female"] == 0.5
-
-
-def test_further_words_count_as_objects():
-    data = gendered(frame_of(), GENDER, None, ObjectChoices(object_words=("Kitchen", "dog"))).with_objects()
-    assert by_object(cooccurrence(data, GENDER))["kitchen"] == (0, 1, 1.0)
-    assert data.objects.count("dog") == 1
 
 
 def test_objects_of_the_image_and_their_confidence():
@@ -242,18 +208,6 @@ AND_COUNT = FIRST_SHARE | {"n": (lambda own: own[..., :1], False)}
 def intervals_of(sums, columns: int, formulas=FIRST_SHARE) -> dict[str, tuple[np.ndarray, ...]]:
     """Formula -> values and both ends, (columns,) each."""
     return {name: tuple(part[:, 0] for part in own) for name, own in column_intervals(sums, columns, formulas).items()}
-
-
-def test_intervals_of_columns_are_those_of_each_alone():
-    """Every column's interval is what its own two sums give; few captions have none in the rows."""
-    rng = np.random.default_rng(1)
-    sums = rng.integers(0, 3, (200, 4)).astype(float)
-    value, low, high = intervals_of(sums, 2)["r"]
-    assert low[1] == pytest.approx(intervals_of(sums[:, 2:], 1)["r"][1][0], abs=0.01) and low[1] < value[1] < high[1]
-    # Half of 400 coin throws: +- 1.96 * sqrt(1/4 / 400) = 0.049.
-    coins = np.eye(2)[np.arange(400) % 2]
-    _, low, high = intervals_of(coins, 1)["r"]
-    assert [low[0], high[0]] == pytest.approx([0.451, 0.549], abs=0.01)
 
 
 def test_columns_of_many_images_are_drawn_each_from_its_own_rows(monkeypatch):
@@ -298,7 +252,7 @@ def test_rows_of_few_captions_have_no_interval():
         for place in range(19)
     ]
     data = gendered(frame_of(rows), GENDER, None, USUAL).with_objects()
-    found = object_frame(cooccurrence(data, GENDER), Label("gender", "m", "")).set_index("object")
+    found = object_frame(counts_of(data), COLUMNS).set_index("object")
     ends = found[found["metric"] == f"{COOCCURRENCE}_count"]["ci_low"]
     assert ends["dog"].isna().all() and ends["cat"].notna().all() and set(found["n"]) == {9, 10}
 
@@ -323,31 +277,7 @@ def test_objects_that_several_sources_name(votes, expected):
     own = dict(zip(data.objects, data.confidence.toarray()[0], strict=True))
     assert {name: sure for name, sure in own.items() if sure} == expected
     assert data.confidence.toarray()[1].sum() == (0.9 if votes == 1 else 0)
-    assert data.unsure == 1 and f"{votes} of 3 sources name" in data.found
-
-
-def test_sources_and_votes_of_a_run(tiny, minilm, tmp_path):
-    workspace = fill(tmp_path, 8)
-    for name, text in (("frcnn", "dog|cup"), ("clip", "dog|tie")):
-        table = pd.DataFrame({"image_id": [str(place) for place in range(8)], "objects": text})
-        workspace.keep("objects", name, table, "c", "test")
-    models = {"language_model": str(tiny["gpt"]), "sentence_encoder": minilm}
-
-    def spec_of(**more):
-        request = Request("c", ("m",), "labels", "gender", ("gs",), objects="frcnn", options=models | more)
-        return plan(workspace, request)[0]
-
-    spec = spec_of(object_sources=["clip"], object_votes=2)
-    assert workspace.item("objects", "clip", "c").hash in spec.inputs()
-    outcome = run_one(workspace, spec, silent)
-    rows = pd.read_parquet(io.BytesIO(outcome.arrays["objects"]))
-    assert set(rows["object"]) == {"dog"} and "2 of 2 sources name" in outcome.results[0].method
-    again = requests_of(workspace, "c", [spec], [row.metric for row in outcome.results])
-    assert plan(workspace, again[0])[0].run_id == spec.run_id
-    with pytest.raises(CapbiasError, match="3 votes"):
-        spec_of(object_sources=["clip"], object_votes=3)
-    with pytest.raises(CapbiasError, match="yolo"):
-        spec_of(object_sources=["yolo"])
+    assert data.unsure == 1 and f"{votes} of 3 sources name" in data.source
 
 
 # scores of variants, with models that are tables
@@ -392,7 +322,7 @@ def test_scores_over_the_set_by_hand():
     # 0.543 > 0.5: the Gender Score takes men in all three; the language model alone women.
     assert values["estimation_count", "Male"] == 3 and values["estimation_ratio", "Female"] == 0
     assert values["language_model_count", "Female"] == 3 and values["language_model_ratio", "Male"] == 0
-    rows = object_frame(found["gender_score"], Label("gender", "m", ""))
+    rows = object_frame(found["gender_score"], COLUMNS)
     assert value_of(rows, "gender_score", "Male", "skateboard") == pytest.approx(men)
 
 
@@ -444,26 +374,8 @@ def test_word_level_by_hand():
 
 # models of this machine
 
-WORDS = (
-    "a",
-    "man",
-    "woman",
-    "person",
-    "people",
-    "men",
-    "women",
-    "with",
-    "his",
-    "her",
-    "their",
-    "dog",
-    "cake",
-    "on",
-    "the",
-    "skateboard",
-    "in",
-    "kitchen",
-)
+WORDS = ("a", "man", "woman", "person", "people", "men", "women", "with", "his", "her", "their", "dog", "cake")
+WORDS += ("on", "the", "skateboard", "in", "kitchen")
 
 
 def tokenizer_of():
@@ -506,7 +418,7 @@ def test_mean_token_probability_is_that_of_one_text_alone(tiny):
     """Against a plain loop without batches or padding: p of each token given those before, after the first."""
     import torch
 
-    from capbias_core.language.causal import CausalModel
+    from capbias_core.language.models import CausalModel
 
     model = CausalModel(str(tiny["gpt"]))
     texts = ["a man", "a woman with a dog on the skateboard", "kitchen", "a man"]
@@ -525,7 +437,7 @@ def test_mean_token_probability_is_that_of_one_text_alone(tiny):
 def test_word_probability_is_that_at_the_mask(tiny):
     import torch
 
-    from capbias_core.language.masked import MaskedModel
+    from capbias_core.language.models import MaskedModel
 
     model = MaskedModel(str(tiny["bert"]))
     places = [("a ", "man", " with a dog"), ("a ", "woman", " with a dog"), ("", "people", " on the skateboard")]
@@ -537,21 +449,6 @@ def test_word_probability_is_that_at_the_mask(tiny):
         place = read["input_ids"][0].tolist().index(3)
         expected.append(float(logits[place].softmax(0)[4 + WORDS.index(word)]))
     assert model.word_probability(places) == pytest.approx(expected, rel=1e-4)
-
-
-def test_a_model_that_is_not_here_is_one_clear_error(tmp_path):
-    with pytest.raises(CapbiasError, match="on this machine.*hf download no-such-model-of-ours --local-dir"):
-        find_model("no-such-model-of-ours", "a causal language model")
-    with pytest.raises(CapbiasError, match="no config.json"):
-        find_model(str(tmp_path), "a causal language model")
-
-
-def test_files_that_are_no_model_are_one_clear_error(tmp_path):
-    from capbias_core.language.causal import CausalModel
-
-    (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(CapbiasError, match="cannot be loaded as a causal language model"):
-        CausalModel(str(tmp_path))
 
 
 def test_a_run_names_content_and_not_places(tiny, tmp_path):
@@ -568,7 +465,18 @@ def test_a_run_names_content_and_not_places(tiny, tmp_path):
         model_path(workspace, one)
 
 
-# from captions to the run, in a worker
+def test_a_model_that_is_not_here_or_is_none_is_one_clear_error(tmp_path):
+    from capbias_core.language.models import CausalModel
+
+    for name in ("no-such-model-of-ours", str(tmp_path)):
+        with pytest.raises(CapbiasError):
+            find_model(name, "a causal language model")
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(CapbiasError):
+        CausalModel(str(tmp_path))
+
+
+# from captions to the run
 
 
 def fill(folder: Path, images: int = 24) -> Workspace:
@@ -638,38 +546,42 @@ def minilm() -> str:
     return "minilm"
 
 
-def test_texts_that_models_read_in_part_are_said(tiny, minilm):
-    """The small model reads 32 tokens, one before a text: 31 words are read whole."""
-    models = load_models(
-        {"language_model": str(tiny["gpt"]), "sentence_encoder": find_model(minilm, "an encoder").path}
-    )
-    assert models.cut(["man " * 31, "a man"]) == []
-    said = " ".join(models.cut(["man " * 40, "man " * 300, "a man"]))
-    assert "2 of 3 are longer than the 31 tokens that the language model reads" in said
-    assert "1 of 3 are longer than the 254 tokens that the sentence encoder reads" in said
-
-
-@pytest.mark.slow
-def test_a_whole_run_in_a_worker(tiny, minilm, tmp_path):
+def test_runs_of_the_gender_score(tiny, minilm, tmp_path):
+    """All metrics with all models; then sources of objects and votes, which are part of the run."""
     workspace = fill(tmp_path, 16)
+    for name, text in (("frcnn", "dog|cup"), ("clip", "dog|tie")):
+        table = pd.DataFrame({"image_id": [str(number) for number in range(16)], "objects": text})
+        workspace.keep("objects", name, table, "c", "test")
     models = {"language_model": str(tiny["gpt"]), "masked_model": str(tiny["bert"]), "sentence_encoder": minilm}
-    specs = plan(workspace, Request("c", ("m",), "labels", "gender", ("gs", "estimation"), options=models))
-    assert [spec.measure for spec in specs] == ["gender_score"] and needs_workers(specs[0])
-    engine = Engine(tmp_path)
-    try:
-        run = engine.wait(engine.submit(specs, "c"))[0]
-    finally:
-        engine.close()
-    assert run.status == "finished", run.message
-    results = workspace.results()
+
+    def spec_of(*metrics, **more):
+        request = Request("c", ("m",), "labels", "gender", metrics, objects="frcnn", options=models | more)
+        return plan(workspace, request)[0]
+
+    spec = spec_of("gs", "estimation", objects_from="caption")
+    assert spec.measure == "gender_score" and needs_workers(spec)
+    outcome = run_one(workspace, spec, silent)
+    results = pd.DataFrame([row.row() for row in outcome.results])
     assert set(results["metric"]) == set(expand_metrics(["gs", "estimation"]))
     assert set(results["encoder"]) == {"tinygpt + minilm", "tinygpt", "tinybert"}
     assert results.loc[~results["metric"].str.endswith("_count"), "ci_low"].notna().all()  # counts may all agree
-    assert (results["n"] > 0).all() and results["method"].str.len().min() > 0
-    assert set(object_rows(workspace, run)["object"]) == {"dog", "skateboard"}
-    for (metric, direction), found in estimates(workspace, run).items():
-        assert found.value == pytest.approx(value_of(results, metric, direction))
-    assert len(estimates(workspace, run)) == len(results)
+    assert (results["n"] > 0).all()
+    rows = pd.read_parquet(io.BytesIO(outcome.arrays["objects"]))
+    assert set(rows["object"]) == {"dog", "skateboard"}
+    # With one object per caption, the mean over the set is that over objects, weighted by their captions.
+    own = rows[(rows["metric"] == "gender_score") & (rows["direction"] == "Male")]
+    mean = np.average(own["value"], weights=own["n"])
+    assert value_of(results.assign(object=""), "gender_score", "Male") == pytest.approx(mean)
+
+    spec = spec_of("gs", object_sources=["clip"], object_votes=2)
+    assert workspace.item("objects", "clip", "c").hash in spec.inputs()
+    outcome = run_one(workspace, spec, silent)
+    assert set(pd.read_parquet(io.BytesIO(outcome.arrays["objects"]))["object"]) == {"dog"}
+    again = requests_of(workspace, "c", [spec], [row.metric for row in outcome.results])
+    assert plan(workspace, again[0])[0].run_id == spec.run_id
+    for wrong in ({"object_sources": ["clip"], "object_votes": 3}, {"object_sources": ["yolo"]}):
+        with pytest.raises(CapbiasError):
+            spec_of("gs", **wrong)
 
 
 def test_distance_is_what_the_encoder_itself_says(minilm, tmp_path):
@@ -689,21 +601,6 @@ def test_distance_is_what_the_encoder_itself_says(minilm, tmp_path):
     assert value_of(results, "gender_object_distance", "Male") == pytest.approx(np.mean(cosines), abs=1e-4)
 
 
-def test_the_server_process_loads_no_torch_to_plan(tiny, tmp_path):
-    import subprocess
-
-    code = (
-        "import sys\nfrom capbias_core.workspace.store import Workspace\n"
-        "from capbias_core.workspace.models import model_option\n"
-        "from capbias_core.measures import gender_score, object_distance, word_distance\n"
-        f"print(model_option(Workspace({str(tmp_path)!r}), 'language_model', {str(tiny['gpt'])!r})['name'])\n"
-        "print(*({'torch', 'transformers', 'sentence_transformers', 'sklearn'} & set(sys.modules)))"
-    )
-    root = Path(__file__).resolve().parents[2]
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=60)
-    assert done.stdout.split() == ["tinygpt"], done.stderr
-
-
 # the command line
 
 
@@ -714,22 +611,16 @@ def csv_of(text: str) -> pd.DataFrame:
 @pytest.fixture
 def files(tmp_path) -> list[str]:
     """Captions, labels and references as files, as arguments of `score`."""
-    workspace = fill(tmp_path / "home")
-    places = {}
-    for kind, name in (("captions", "m"), ("references", "human"), ("attributes", "labels")):
-        places[kind] = tmp_path / f"{name}.csv"
-        workspace.frame(workspace.item(kind, name, "c").hash).to_csv(places[kind], index=False)
-    return [
-        "score",
-        "--captions",
-        str(places["captions"]),
-        "--labels",
-        str(places["attributes"]),
-        "--attribute",
-        "gender",
-        "--references",
-        str(places["references"]),
-    ]
+    workspace, arguments = fill(tmp_path / "home"), ["score", "--attribute", "gender"]
+    for flag, kind, name in (
+        ("captions", "captions", "m"),
+        ("references",) * 2 + ("human",),
+        ("labels", "attributes", "labels"),
+    ):
+        path = tmp_path / f"{name}.csv"
+        workspace.frame(workspace.item(kind, name, "c").hash).to_csv(path, index=False)
+        arguments += [f"--{flag}", str(path)]
+    return arguments
 
 
 def test_score_with_a_row_for_each_object(files, capsys):
@@ -743,51 +634,49 @@ def test_score_with_a_row_for_each_object(files, capsys):
     assert set(csv_of(capsys.readouterr().out)["object"]) == {""}
 
 
-def test_score_says_which_model_is_missing(files, capsys):
+def test_a_missing_model_and_a_wrong_number_exit_with_2(files):
     assert main([*files, "--metric", "gs", "--language-model", "no-such-model-of-ours"]) == 2
-    said = capsys.readouterr().err
-    assert "no-such-model-of-ours" in said and "hf download" in said
-    assert "Traceback" not in said
     assert main([*files, "--metric", "gs", "--object-confidence", "1.5"]) == 2
-    assert "a number above 0 and at most 1" in capsys.readouterr().err
 
 
 WORD_ROWS = "woman 1 0\nman 0 1\nperson 1 1\ndog 1 0\nskateboard 0 1\n"
-# As each program writes them: GloVe and GN-GloVe end with <unk>; fastText has a first line and a space after each row.
+# GloVe and GN-GloVe end with <unk>; fastText has a first line and a space after each row.
 VECTOR_FILES = {
     "glove.txt": f"{WORD_ROWS}<unk> 0.5 0.5\n",
     "gn_glove.txt": f", 0.1 -0.1\n{WORD_ROWS}<unk> 0.5 0.5\n",
-    "cc.en.2.vec": "6 2\n, 0.1 -0.1 \n" + WORD_ROWS.replace("\n", " \n"),
     "cc.en.2.vec.gz": "6 2\n, 0.1 -0.1 \n" + WORD_ROWS.replace("\n", " \n"),
 }
 
 
 @pytest.mark.parametrize("name", VECTOR_FILES)
-def test_score_of_words(files, tmp_path, capsys, name):
+def test_word_vectors_as_each_program_writes_them(tmp_path, name):
     """Woman (1, 0), man (0, 1), person (1, 1), dog (1, 0), skateboard (0, 1): 12 pairs with each object."""
     vectors, data = tmp_path / name, VECTOR_FILES[name].encode()
     vectors.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    assert main([*files, "--metric", "word_god", "--word-vectors", str(vectors), "--per-object"]) == 0
-    rows = csv_of(capsys.readouterr().out)
+    workspace = fill(tmp_path / "home")
+    request = Request("c", ("m",), "labels", "gender", ("word_god",), options={"word_vectors": str(vectors)})
+    outcome = run_one(workspace, plan(workspace, request)[0], silent)
+    rows = pd.DataFrame([row.row() for row in outcome.results])
     assert value_of(rows, "word_object_distance", "Male") == pytest.approx(0.5)
     assert value_of(rows, "word_object_distance", "neutral") == pytest.approx(1 / math.sqrt(2))
-    assert value_of(rows, "word_object_distance", "Male", "skateboard") == 1.0
-    assert value_of(rows, "word_object_distance_ratio", "Female", "skateboard") == 0.0
+    by_object = pd.read_parquet(io.BytesIO(outcome.arrays["objects"]))
+    assert value_of(by_object, "word_object_distance", "Male", "skateboard") == 1.0
+    assert value_of(by_object, "word_object_distance_ratio", "Female", "skateboard") == 0.0
     assert set(rows["encoder"]) == {Path(name).stem}
 
 
 TEXTS = ["a man with a dog", "a woman with a dog", "a man with a dog", "", "people with dogs", "a man"]
 
 
-def test_plain_text_lines(tmp_path, capsys):
+def test_plain_texts_from_a_terminal(tmp_path, capsys):
     file = tmp_path / "lines.txt"
     file.write_text("\n".join(TEXTS))
-    assert main(["score", "--view", "text", "--input", str(file), "--attribute", "gender", "--per-object"]) == 0
-    done = capsys.readouterr()
-    rows = csv_of(done.out)
+    asked = ["score", "--view", "text", "--input", str(file), "--attribute", "gender", "--per-object"]
+    asked += ["--keywords", "1"]
+    assert main(asked) == 0
+    rows = csv_of(capsys.readouterr().out)
     assert value_of(rows, COOCCURRENCE, "Male") == pytest.approx(2 / 3)
     assert value_of(rows, f"{COOCCURRENCE}_count", "Female", "dog") == 1
-    assert "3 of 5 texts name one value and an object" in done.err
 
 
 def test_plain_text_with_labels_and_a_lead():
@@ -818,46 +707,10 @@ def test_gender_score_of_plain_text(tiny, minilm):
     assert sum(counts) == 3 and "before texts that name none: a {word} with" in found.rows["method"].iloc[0]
 
 
-def test_keywords_are_the_content_words_of_most_texts(tmp_path, capsys):
-    texts = ["a man drinks coffee", "the woman and her coffee", "people at a happy party", "he likes the party"]
-    assert keywords(texts, GENDER, 2) == ["coffee", "party"]
-    others = keywords(texts, GENDER, 100)
-    assert {"happy", "drinks"} <= set(others) and not {"man", "her", "people", "the", "at"} & set(others)
-    file = tmp_path / "lines.txt"
-    file.write_text("\n".join(texts))
-    asked = [
-        "score",
-        "--view",
-        "text",
-        "--input",
-        str(file),
-        "--attribute",
-        "gender",
-        "--per-object",
-        "--object-words",
-        "happy",
-    ]
-    assert main([*asked, "--keywords", "2"]) == 0
-    done = capsys.readouterr()
-    assert set(csv_of(done.out)["object"]) == {"", "coffee", "party"} and "keywords: coffee, party" in done.err
-
-
-def test_texts_in_the_browser(tiny, minilm, tmp_path, monkeypatch):
-    """Of 4 texts about coffee one names a woman. The score is that of `text_results`, asked of a worker."""
+def test_texts_in_the_browser(tmp_path, monkeypatch):
+    """Of 4 texts about coffee one names a woman."""
     testing = pytest.importorskip("streamlit.testing.v1")
     monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
-    monkeypatch.setenv("CAPBIAS_DATA_ROOTS", str(tiny["gpt"].parent))
-
-    class Answered:
-        """The future of a worker that has answered."""
-
-        def __init__(self, function, *given):
-            self.result = partial(function, *given)
-
-        def done(self) -> bool:
-            return True
-
-    monkeypatch.setattr("pages.ui.texts.torch_executor", lambda: SimpleNamespace(submit=Answered))
     texts = ["a man drinks coffee"] * 3 + ["a woman and coffee", "a woman with a dog", "nobody"]
     page = testing.AppTest.from_file(str(Path("app.py").resolve()), default_timeout=60)
     to_tab(page.run(), "Objects").run()
@@ -868,21 +721,9 @@ def test_texts_in_the_browser(tiny, minilm, tmp_path, monkeypatch):
     table = page.dataframe[0].value.set_index("word")
     assert table.loc["coffee"].tolist() == [4, 1, 3, 75.0, "few texts"]
     assert table.loc["dog"].tolist()[:3] == [1, 1, 0] and len(table) == 2
-
-    def measure(model: str) -> None:
-        next(field for field in page.main.text_input if field.label == "Language model").set_value(model)
-        next(button for button in page.main.button if button.label == "Measure").click().run()
-
-    measure("/etc")
-    assert WANTED not in page.session_state
-    measure(str(tiny["gpt"]))
-    shown = page.dataframe[0].value.set_index("word")
-    options = {"object_words": ("coffee",), "language_model": str(tiny["gpt"]), "sentence_encoder": minilm}
-    expected = text_results(texts, "t", GENDER, ["gender_score"], options).by_object
-    for value in GENDER.values:
-        for word in ("coffee", "dog"):
-            own = value_of(expected, "gender_score", value, word)
-            assert shown.loc[word, f"Gender Score {value}"] == pytest.approx(own)
+    next(field for field in page.main.text_input if field.label == "Language model").set_value("/etc")
+    next(button for button in page.main.button if button.label == "Measure").click().run()
+    assert WANTED not in page.session_state and not page.exception
 
 
 def test_reading_texts(tmp_path):
@@ -910,15 +751,10 @@ def printed() -> pd.DataFrame:
     ("metric", "encoder", "condition", "here"),
     [
         ("ratio_m", "", "gender_object_distance", ("gender_object_distance_to_neutral", "Male", "")),
-        ("ratio_w", "", "gender_score", ("gender_score_to_neutral", "Female", "")),
         ("ratio_to_m", "", "gender_score", ("gender_score_ratio", "Male", "")),
-        ("ratio_to_w", "glove", "", ("word_object_distance_ratio", "Female", "")),
         ("ratio_to_w", "sbert_nli", "", ("gender_object_distance_ratio", "Female", "")),
-        ("ratio_to_m", "", "object_gender_cooccurrence", (COOCCURRENCE, "Male", "")),
-        ("ratio_to_m", "", "gpt2_initial_bias", ("language_model_ratio", "Male", "")),
         ("count_woman", "", "gender_score_estimation", ("estimation_count", "Female", "")),
         ("leakage_w", "", "gender_score", ("naming_ratio", "Female", "")),
-        ("gender_score", "", "person", ("gender_score", "neutral", "")),
         ("gender_score", "", "to_m skateboard", ("weighted_cooccurrence", "Male", "skateboard")),
         ("gender_score", "", "woman wine bottle", ("gender_score", "Female", "wine bottle")),
     ],
@@ -943,22 +779,6 @@ def test_every_table_of_the_paper_is_there_and_agrees_with_itself():
     assert printed_objects() >= {"skateboard", "wine bottle"} and "face" not in printed_objects()
 
 
-def test_measured_values_stand_beside_printed_ones(tmp_path):
-    """A captioner called OSCAR: Table 4's skateboard to men is 0.97; here 9 of 12. Nothing is decided by it."""
-    workspace = fill(tmp_path)
-    frame = workspace.frame(workspace.item("captions", "m", "c").hash)
-    workspace.keep("captions", "oscar", frame, "c", "test")
-    request = Request("c", ("oscar",), "labels", "gender", ("cooccurrence", "naming"), "human")
-    engine = Engine(tmp_path)
-    engine.wait(engine.submit(plan(workspace, request), "c"))
-    engine.close()
-    beside = beside_measured(printed(), measured_rows(workspace, "c"))
-    beside = beside[beside["measured_value"].notna()]
-    own = beside[(beside["metric"] == COOCCURRENCE) & (beside["condition"] == "to_m skateboard")].iloc[0]
-    assert (own["value"], own["measured_value"]) == (0.97, 0.75) and "another protocol" in own["holds"]
-    assert {"leakage_m", "count_man", "ratio_to_w", COOCCURRENCE} <= set(beside["metric"])
-
-
 # the page
 
 
@@ -978,48 +798,6 @@ def test_what_the_page_reads(tmp_path):
     ]
     shown = objects.captions_with(workspace, spec, "dog")
     assert len(shown) == 12 and set(shown["names"]) == {"Female", "Male"} and shown["caption"].str.endswith("dog").all()
-
-
-def test_the_answer_names_an_object_only_where_it_is_told_apart():
-    from capbias_core.present.objects import object_answer, object_table
-
-    rows = {"object": ["tie", "cup"], "captions": [200, 12], "count0": [20, 0], "count1": [180, 12]}
-    rows |= {"share0": [0.1, 0.0], "low0": [0.05, 0.0], "high0": [0.15, 0.0]}
-    rows |= {"share1": [0.9, 1.0], "low1": [0.85, 1.0], "high1": [0.95, 1.0]}
-    table = pd.DataFrame(rows)
-    found = object_answer(table, (0.4, 0.6), 500, "m", GENDER)
-    assert found.headline == "m: “tie” goes with Male in 90% [85%, 95%] of 200 captions, all objects together in 60%."
-    assert "Female 40%, Male 60%" in found.support
-    assert "no object" in object_answer(table.assign(low1=0.5), (0.4, 0.6), 500, "m", GENDER).headline
-    # Errors of 3.61 points: z = 10 / 3.61 = 2.77 and p = 0.0056 of one object; cup has too few captions to be tested.
-    human = {"error0": [0.0361, 0.01], "error1": [0.0361, 0.01]}
-    human |= {"human_captions": [300, 300], "human_share0": [0.2, 0.5], "human_share1": [0.8, 0.5]}
-    human |= {
-        "human_low0": [0.15, 0.4],
-        "human_high0": [0.25, 0.6],
-        "human_low1": [0.75, 0.4],
-        "human_high1": [0.85, 0.6],
-    }
-    beside = table.assign(**human)
-    told = object_answer(beside, (0.4, 0.6), 500, "m", GENDER)
-    assert told.headline == (
-        "m: “tie” goes with Male in 90% [85%, 95%] of 200 captions, in 80% [75%, 85%] of 300 human ones."
-    )
-    assert "Holm over 1 object " in told.support
-    assert "No object is shown to go more with Female than in human captions." in told.support
-    few = object_answer(beside.assign(human_captions=29), (0.4, 0.6), 500, "m", GENDER)
-    assert few.headline == "m: no object has 30 captions of the captioner and of people, so none can be compared."
-    more = pd.concat([beside] + [beside.assign(human_share0=0.1, human_share1=0.9)] * 9, ignore_index=True)
-    none = object_answer(more, (0.4, 0.6), 500, "m", GENDER)
-    assert "no object goes with a value more than in the human" in none.headline, "p is 0.056 after Holm over ten"
-    between = object_table(beside, GENDER)
-    assert between["difference Male"].tolist() == pytest.approx([10, 50])
-    assert between["95% of difference Male"].tolist() == ["3 to 17", "few captions"], "10 ± 1.96 * 3.61"
-    fewer = object_table(beside.assign(human_share1=0.95), GENDER)
-    assert fewer["95% of difference Male"][0] == "−12 to 2"
-    shown = object_table(table, GENDER)
-    assert shown["share Male"].tolist() == [90.0, 100.0], "in percent, as in the answer"
-    assert shown["95% of share Male"].tolist() == ["85% to 95%", "100% to 100%"]
 
 
 def test_the_error_of_a_difference_is_that_of_a_bootstrap_of_both_sides_of_an_image():
@@ -1054,45 +832,6 @@ def test_the_error_of_a_difference_is_that_of_a_bootstrap_of_both_sides_of_an_im
     assert objects.paired_errors(own, fewer, 2)["error1"][0] > found["error1"][0], "images that one side lacks"
 
 
-def beside_people() -> pd.DataFrame:
-    """Differences of Male by hand: bed +5, cup -20, tie +15 points; van of 29 captions, and sky in no human caption."""
-    rows = {"object": ["bed", "cup", "tie", "van", "sky"], "captions": [90, 30, 60, 29, 80]}
-    for side, male in (("", [0.5, 0.3, 0.95, 0.9, 0.6]), ("human_", [0.45, 0.5, 0.8, 0.1, np.nan])):
-        rows |= {f"{side}share1": male, f"{side}low1": male, f"{side}high1": male}
-        rows |= {f"{side}share0": [1 - share for share in male]}
-    return pd.DataFrame(rows | {"human_captions": [400, 300, 200, 100, np.nan]})
-
-
-def test_objects_are_sorted_by_their_difference_from_the_human_captions():
-    from capbias_core.present.objects import MOST, beside_chart, beside_rows, by_difference
-
-    table = beside_people()
-    assert by_difference(table)["object"].tolist() == ["cup", "tie", "bed", "van", "sky"]
-    without = table[["object", "captions", "share0", "share1"]]
-    assert by_difference(without)["object"].tolist() == table["object"].tolist()
-    rows, every = beside_rows(table, GENDER)
-    assert rows["object"].tolist() == ["cup", "bed", "tie"] and every == 3
-    many, every = beside_rows(pd.concat([table] * 20, ignore_index=True), GENDER)
-    assert len(many) == MOST < every == 60 and set(many["object"]) == {"cup", "tie"}, "the smallest are left out"
-    figure = beside_chart(table, GENDER, "<m>")
-    dots = {trace.name: list(trace.y) for trace in figure.data if trace.mode == "markers"}
-    assert dots == {
-        "human captions": ["cup", "bed", "tie"],
-        "&lt;m&gt;: Female more often than people": ["cup"],
-        "&lt;m&gt;: Male as often or more often": ["bed", "tie"],
-    }
-    assert figure.data[-1].hovertext[0] == "bed, &lt;m&gt;: 50% [50%, 50%] of 90 captions"
-
-
-def test_bars_of_a_distribution_have_the_colour_of_the_value_that_most_captions_name():
-    from capbias_core.present.colour import BLUE_MARK, ORANGE_MARK
-    from capbias_core.present.objects import distribution_chart
-
-    bars = distribution_chart(beside_people(), GENDER, "m").data[0]
-    colours = dict(zip(bars.x.round(3), bars.marker.color, strict=True))
-    assert colours[0.475] == ORANGE_MARK and colours[0.525] == BLUE_MARK and sum(bars.y) == 5
-
-
 def test_a_score_of_the_same_captions_and_labels_is_found(tmp_path):
     """The page plans what it counts anew; what was scored comes from the workspace."""
     workspace = fill(tmp_path, 80)
@@ -1124,21 +863,3 @@ def test_the_page_of_objects(tmp_path, monkeypatch):
     next(button for button in page.main.button if button.label == "Run").click().run()
     html = " ".join(str(element.proto.body) for element in page.get("html"))
     assert "hf download no-such-model-of-ours" in html and not page.exception
-
-
-# the real captions
-
-
-def test_the_real_captions_stand_where_table_4_does(coco_bias, tmp_path):
-    """Other captioners and images than the paper's: skateboard and motorcycle go with men, kitchen evenly (Table 4)."""
-    from capbias_core.workspace.ingest import read_frame
-
-    labels = read_frame(coco_bias / "annotations" / "attributes.csv", "attributes")
-    women_and_men = labels[labels["gender"].isin(["Female", "Male"])]["image_id"]
-    frame = read_frame(coco_bias / "results" / "transformer.json", "captions")
-    frame = frame[frame["image_id"].isin(women_and_men)]
-    data = gendered(frame, GENDER, None, ObjectChoices(object_words=("kitchen",))).with_objects()
-    found = by_object(cooccurrence(data, GENDER))
-    assert found["skateboard"][2] == pytest.approx(0.96, abs=0.02)
-    assert found["motorcycle"][2] == pytest.approx(0.83, abs=0.07)
-    assert found["kitchen"][2] == pytest.approx(0.50, abs=0.05)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,6 @@ from PIL import Image
 
 from capbias_core import cli
 from capbias_core.aggregate import Counts
-from capbias_core.analysis.anonymous_bench import proxy_alignment, proxy_scores
 from capbias_core.analysis.consistency import masks
 from capbias_core.analysis.published import beside_measured
 from capbias_core.attackers.base import probabilities
@@ -21,14 +19,13 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
 from capbias_core.measures import vl_lic
 from capbias_core.measures.base import estimates_of
-from capbias_core.measures.image_judge import JudgeTrainer, photographs_shown
+from capbias_core.measures.image_judge import JudgeTrainer, photographs_shown, small_pictures
 from capbias_core.measures.imagecaptioner2 import METRICS
 from capbias_core.measures.training import Guesses, caption_lists
 from capbias_core.metrics.lic import confidence, lic, sentence_classification
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS, Attribute, silent
-from capbias_core.vision.pictures import small_pictures
 from capbias_core.vision.prompts import QUESTION, STATEMENT, prompted, written
 from capbias_core.workspace.ingest import keep_images
 from capbias_core.workspace.store import Workspace
@@ -38,7 +35,7 @@ pytestmark = pytest.mark.torch
 
 GENDER = Attribute("gender", "Gender", ("Female", "Male"), {"Female": ("woman",), "Male": ("man",)}, "<gender>")
 SIZE = 24
-TRAIN = 400
+TRAIN = 300
 SETTINGS = {
     "epochs": 12,
     "learning_rate": 5e-3,
@@ -83,13 +80,6 @@ def test_the_three_scores_of_one_judge_by_hand():
         assert score(metric, evidence) == pytest.approx(expected)
         (found,) = estimates_of([METRICS[f"imagecaptioner2{end}_M"]], evidence.counts("model"), ()).values()
         assert found.value == pytest.approx(100 * expected)
-
-
-@pytest.mark.parametrize("k", [2, 9])
-def test_chance_is_one_of_k(k):
-    labels = np.arange(k * 4) % k
-    evidence = Guesses(tuple(map(str, labels)), labels * 0, np.arange(len(labels)), labels, np.full((k * 4, k), 1 / k))
-    assert 100 * score(confidence, evidence) == pytest.approx(METRICS["imagecaptioner2_M"].neutral(k))
 
 
 def test_amplification_is_the_model_minus_the_humans():
@@ -137,7 +127,7 @@ def planted(n: int, leak: float, where: str, seed: int = 0):
 
 
 def judged(judge, leak: float, where: str) -> Guesses:
-    from capbias_core.vision.image_text_training import PairCorpus
+    from capbias_core.vision.judges import PairCorpus
 
     pixels, captions, labels = planted(2 * TRAIN, leak, where)
     corpus, test = PairCorpus(pixels, np.arange(2 * TRAIN), captions), np.arange(TRAIN, 2 * TRAIN)
@@ -147,28 +137,26 @@ def judged(judge, leak: float, where: str) -> Guesses:
 
 
 def scratch(**other):
-    from capbias_core.vision.judge import ScratchJudge
+    from capbias_core.vision.judges import ScratchJudge
 
     return ScratchJudge(**{**SETTINGS, "embedding": 16, **other})
 
 
 def joint(**other):
     from capbias_core.attackers.networks.scratch import RecurrentAttacker
-    from capbias_core.vision.joint import JointJudge
+    from capbias_core.vision.judges import JointJudge
 
     text = RecurrentAttacker(embedding=16, hidden=16, layers=1)
     return JointJudge(**{**SETTINGS, "text": text, **other})
 
 
-@pytest.mark.parametrize(
-    ("where", "leak"), [("caption", 0.0), ("caption", 0.5), ("caption", 0.9), ("picture", 0.0), ("picture", 0.9)]
-)
+@pytest.mark.parametrize(("where", "leak"), [("caption", 0.0), ("caption", 0.9), ("picture", 0.9)])
 def test_confidence_is_at_chance_without_a_leak_and_rises_with_it(where, leak):
     right = (1 + leak) / 2
     assert score(confidence, judged(scratch(), leak, where)) == pytest.approx(right**2 + (1 - right) ** 2, abs=0.05)
 
 
-@pytest.mark.parametrize(("where", "leak"), [("caption", 0.0), ("caption", 0.5), ("picture", 0.9)])
+@pytest.mark.parametrize(("where", "leak"), [("caption", 0.0), ("picture", 0.9)])
 def test_vl_lic_is_at_chance_without_a_leak_and_rises_with_it(where, leak):
     assert score(lic, judged(joint(), leak, where)) == pytest.approx((1 + leak) ** 2 / 4, abs=0.07)
 
@@ -178,7 +166,7 @@ def test_attention_follows_show_attend_and_tell():
     import torch
 
     from capbias_core.attackers.networks.batches import Encoded
-    from capbias_core.vision.judge import JudgeNetwork
+    from capbias_core.vision.judges import JudgeNetwork
 
     torch.manual_seed(0)
     network, rng = JudgeNetwork(9, scratch()).eval(), np.random.default_rng(0)
@@ -206,40 +194,6 @@ def test_attention_follows_show_attend_and_tell():
             answers.append(network(picture, Encoded.of([[4, 5]]), np.array([0])))
         assert torch.equal(answers[0], answers[1]) and not torch.allclose(answers[0], answers[2], atol=1e-3)
         way.weight.data.copy_(kept)
-
-
-def test_frozen_vectors_on_both_sides():
-    """Vectors of pictures and of captions in place of pixels and words: only the head learns."""
-    from capbias_core.vision.image_text_training import PairCorpus
-
-    rng, labels = np.random.default_rng(0), np.arange(2 * TRAIN) % 2
-    seen, read = rng.normal(size=(2, 2 * TRAIN, 4)).astype(np.float32)
-    seen[:, 0] = 2.0 * labels - 1
-    corpus = PairCorpus(seen, np.arange(2 * TRAIN), [""] * (2 * TRAIN), read)
-    fitted = joint().fit(corpus, np.arange(TRAIN), labels[:TRAIN], 2, 0, silent)
-    test = np.arange(TRAIN, 2 * TRAIN)
-    assert (fitted.logits(corpus, test)[:, 0] > 0).tolist() == labels[test].astype(bool).tolist()
-
-
-def few(judge, seeds):
-    """Logits of a short training of some seeds on unequally many captions of unequal lengths."""
-    from capbias_core.vision.image_text_training import PairCorpus
-
-    pixels, captions, labels = planted(80, 0.9, "caption")
-    captions = [caption if place % 3 else f"{caption} today" for place, caption in enumerate(captions)]
-    captions[0] = f"{captions[0]} only here"  # a word that one seed alone knows
-    corpus = PairCorpus(pixels, np.arange(80), captions)
-    rows = [np.arange(60) if seed else np.arange(4, 60) for seed in seeds]
-    known = [labels[own] for own in rows]
-    fitted = judge.fit_many(corpus, rows, known, 2, seeds, silent)
-    return [own.logits(corpus, np.arange(60, 80)) for own in fitted]
-
-
-def test_the_same_seed_gives_the_same_numbers_whoever_trains_beside_it():
-    short = scratch(epochs=2)
-    both, again, alone = few(short, [0, 1]), few(short, [0, 1]), few(short, [1])
-    assert np.array_equal(both, again) and np.array_equal(both[1], alone[0])
-    assert not np.allclose(both[0], both[1])
 
 
 # a captioner of transformers as judge
@@ -352,7 +306,22 @@ def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
         assert agree or row.value <= row.ci_high <= 100
     model, human, both = (rows[f"imagecaptioner2{end}"].value for end in ("_M", "_D", ""))
     assert both == pytest.approx(model - human)
-    assert any("7.png" in note for note in outcome.notes) and any("Few images" in note for note in outcome.notes)
+    assert any("7.png" in note for note in outcome.notes)
+    for own in ({"prompt": STATEMENT}, {"judge": "scratch"}, {"judge": None}, {"device": "auto"}, {"map": "grad_cam"}):
+        assert plan(workspace, asked("imagecaptioner2", **own))[0].run_id == spec.run_id
+    for own in ({"prompt": QUESTION}, {"judge_epochs": 2}, {"picture_size": 32}):
+        assert plan(workspace, asked("imagecaptioner2", **own))[0].run_id != spec.run_id
+    other, few = tmp_path / "other", tmp_path / "few"
+    other.mkdir(), few.mkdir()
+    Image.new("RGB", (8, 8)).save(other / "999.png")
+    photographs(few, 17, 16)
+    for folder in (other, few):  # of no captioned image; of too few to train on
+        keep_images(workspace, folder, "set", folder.name)
+        with pytest.raises(CapbiasError, match="100 captioned images|17 there are Female 9, Male 8"):
+            run(workspace, asked("imagecaptioner2", photographs=folder.name))
+    for metric, wrong in (("imagecaptioner2", {"prompt": "cloze"}), ("vl_lic", {"text_encoder": "ngram"})):
+        with pytest.raises(CapbiasError):
+            plan(workspace, asked(metric, **wrong))
 
 
 def test_vl_lic_with_a_frozen_backbone_and_a_frozen_text_encoder(tmp_path):
@@ -366,7 +335,7 @@ def test_vl_lic_with_a_frozen_backbone_and_a_frozen_text_encoder(tmp_path):
     models = {"backbone": f"resnet18={weights}", "text_encoder": "minilm"}
     outcome = run(workspace, asked("vl_lic", "", **models, picture_size=32))
     (row,) = outcome.results
-    assert (row.metric, row.encoder) == ("vl_lic_M", "resnet18 + minilm") and "frozen" in row.method
+    assert (row.metric, row.encoder) == ("vl_lic_M", "resnet18 + minilm")
     with pytest.raises(CapbiasError, match="weights of torchvision.s resnet50"):
         run(workspace, asked("vl_lic", "", backbone=f"resnet50={weights}"))
     with pytest.raises(CapbiasError, match="resnet9"):
@@ -405,42 +374,6 @@ def test_a_captioner_judges_its_own_captions(blip, tmp_path):
     assert row.encoder == "self" and blip.name in row.method
 
 
-def test_photographs_that_show_the_person_are_said_to(tmp_path):
-    workspace = kept(tmp_path)
-    keep_images(workspace, tmp_path / "shown", "set")
-    outcome = run(workspace, asked("imagecaptioner2", "", photographs=""))
-    assert {row.photographs for row in outcome.results} == {"unmasked"}
-    assert any("not masked" in note for note in outcome.notes)
-
-
-def test_too_few_photographs_to_train_on_are_refused(tmp_path):
-    workspace = kept(tmp_path, 100, pictures=17)
-    with pytest.raises(CapbiasError, match="17 there are Female 9, Male 8"):
-        run(workspace, asked("imagecaptioner2"))
-
-
-def test_photographs_of_other_images_and_unknown_prompts_are_refused(tmp_path):
-    workspace, other = kept(tmp_path), tmp_path / "other"
-    other.mkdir()
-    Image.new("RGB", (8, 8)).save(other / "999.png")
-    keep_images(workspace, other, "set", "others")
-    with pytest.raises(CapbiasError, match="100 captioned images"):
-        run(workspace, asked("imagecaptioner2", photographs="others"))
-    with pytest.raises(CapbiasError, match="statement"):
-        plan(workspace, asked("imagecaptioner2", prompt="cloze"))
-    with pytest.raises(CapbiasError, match="no network"):
-        plan(workspace, asked("vl_lic", text_encoder="ngram"))
-
-
-def test_what_numbers_depend_on_is_in_the_run(tmp_path):
-    workspace = kept(tmp_path)
-    (spec,) = plan(workspace, asked("imagecaptioner2"))
-    same = [{}, {"prompt": STATEMENT}, {"judge": "scratch"}, {"judge": None}, {"device": "auto"}, {"map": "grad_cam"}]
-    other = [{"prompt": QUESTION}, {"judge_epochs": 2}, {"picture_size": 32}]
-    assert {plan(workspace, asked("imagecaptioner2", **own))[0].run_id for own in same} == {spec.run_id}
-    assert spec.run_id not in {plan(workspace, asked("imagecaptioner2", **own))[0].run_id for own in other}
-
-
 def test_each_caption_is_read_with_its_own_picture():
     """Captions in another order than the images, and an index that some images lack."""
     images = ["5", "7", "8", "9"]
@@ -464,18 +397,12 @@ def test_pictures_are_squares_in_the_order_of_their_ids(tmp_path):
     Image.new("RGB", (40, 10), (200, 0, 0)).save(tmp_path / "b.png")
     Image.new("L", (10, 40), 7).save(tmp_path / "a.png")
     (tmp_path / "c.png").write_bytes(b"no picture")
-    found = small_pictures({name: tmp_path / f"{name}.png" for name in "cba"}, 8, silent)
-    assert found.images == ("a", "b") and list(found.refused) == ["c"]
-    assert found.seen.shape == (2, 3, 8, 8) and found.seen.dtype == np.uint8
-    assert (found.seen[0] == 7).all() and (found.seen[1, 0] == 200).all() and (found.seen[1, 1:] == 0).all()
-
-
-def test_what_a_backbone_makes_of_pictures_is_kept_in_their_place(tmp_path):
-    photographs(tmp_path, 70, 8)  # more than are decoded at once
-    files = {str(place): tmp_path / f"{place}.png" for place in range(70)}
-    pixels = small_pictures(files, 8, silent).seen
-    vectors = small_pictures(files, 8, silent, lambda own: own.reshape(len(own), -1).mean(axis=1, keepdims=True)).seen
-    assert vectors[:, 0] == pytest.approx(pixels.reshape(70, -1).mean(axis=1))
+    files = {name: tmp_path / f"{name}.png" for name in "cba"}
+    seen, refused = small_pictures(files, 8, silent)
+    assert list(refused) == ["c"] and seen.shape == (2, 3, 8, 8) and seen.dtype == np.uint8
+    assert (seen[0] == 7).all() and (seen[1, 0] == 200).all() and (seen[1, 1:] == 0).all()
+    vectors, _ = small_pictures(files, 8, silent, lambda pictures: pictures.mean(axis=(2, 3)))
+    assert vectors.tolist() == [[7, 7, 7], [200, 0, 0]]
 
 
 @pytest.mark.parametrize(
@@ -483,8 +410,7 @@ def test_what_a_backbone_makes_of_pictures_is_kept_in_their_place(tmp_path):
     [("gender", "photographs", "unmasked"), ("emotion", "photographs", ""), ("gender", "box masked", "box masked")],
 )
 def test_emotion_is_read_from_whole_pictures(attribute, photographs, said):
-    options = SimpleNamespace(photographs={"name": photographs})
-    assert photographs_shown(SimpleNamespace(options=options, attribute=SimpleNamespace(name=attribute))) == said
+    assert photographs_shown(attribute, photographs) == said
 
 
 # masks by people and by a detector: Table 6 of ImageCaptioner2
@@ -508,29 +434,10 @@ def test_masks_of_table_6():
     assert changed["imagecaptioner2; gt_masks and yolox"] == pytest.approx(7.1 - 6.6)
 
 
-def measured(metric: str, encoder: str, photographs: str, coverage: str = "", value: float = 2.0) -> dict:
-    given = {
-        "attribute": "gender",
-        "model": "sat",
-        "metric": metric,
-        "encoder": encoder,
-        "photographs": photographs,
-        "coverage": coverage,
-        "value": value,
-        "spread": np.nan,
-        "scale": 100.0,
-        "ci_low": value - 1,
-        "ci_high": value + 1,
-        "seeds": 10,
-        "n": 10,
-        "paper": "measured",
-    }
-    return {**dict.fromkeys(RESULT_COLUMNS, ""), **given}
-
-
-def test_parts_of_the_images_are_no_other_masks():
-    both = [measured("imagecaptioner2_M", "sat", "segment masked", own) for own in ("", "with_references")]
-    assert masks(pd.DataFrame(both)).empty
+def measured(metric: str, photographs: str, coverage: str) -> dict:
+    given = {"attribute": "gender", "model": "sat", "metric": metric, "encoder": "sat", "photographs": photographs}
+    given |= {"coverage": coverage, "value": 2.0, "spread": np.nan, "scale": 100.0, "ci_low": 1.0, "ci_high": 3.0}
+    return {**dict.fromkeys(RESULT_COLUMNS, ""), **given, "seeds": 10, "n": 10, "paper": "measured"}
 
 
 @pytest.mark.parametrize(
@@ -538,12 +445,9 @@ def test_parts_of_the_images_are_no_other_masks():
     [
         ("imagecaptioner2", "segment masked", "3", "imagecaptioner2", "", True),
         ("imagecaptioner2", "segment masked; with_references", "6", "imagecaptioner2", "gt_masks", True),
-        ("imagecaptioner2", "box masked", "6", "imagecaptioner2", "yolox", True),
         ("imagecaptioner2", "box masked", "6", "imagecaptioner2", "gt_masks", False),
         ("imagecaptioner2", "unmasked", "3", "imagecaptioner2", "", False),
         ("imagecaptioner2_lic", "segment masked", "2", "LIC", "scoring_function_ablation", True),
-        ("imagecaptioner2_leakage", "segment masked", "2", "leakage_score", "scoring_function_ablation", True),
-        ("imagecaptioner2_lic", "segment masked", "3", "LIC", "", False),
     ],
 )
 def test_printed_values_stand_beside_and_decide_nothing(
@@ -554,7 +458,7 @@ def test_printed_values_stand_beside_and_decide_nothing(
     own = own[(own["metric"] == printed_metric) & (own["condition"] == printed_condition)]
     assert len(own) == 1
     masked, _, coverage = photographs.partition("; ")
-    row = beside_measured(own, pd.DataFrame([measured(metric, "sat", masked, coverage)])).iloc[0]
+    row = beside_measured(own, pd.DataFrame([measured(metric, masked, coverage)])).iloc[0]
     assert row["holds"] == ("another protocol, decides nothing" if beside else "not measured")
 
 
@@ -572,24 +476,6 @@ SETS = {
 }
 
 
-def test_the_proxy_counts_captions_that_name_a_value():
-    rows = proxy_scores(SETS, GENDER).set_index("model")
-    assert rows["value"].to_dict() == {"a": 25.0, "b": 75.0, "c": 0.0}
-    assert (rows["ci_low"] <= rows["value"]).all() and rows["method"].str.contains("proxy").all()
-    with pytest.raises(CapbiasError, match="no words"):
-        proxy_scores(SETS, Attribute("race", "Skin", ("Light", "Dark")))
-
-
-def test_metrics_are_compared_with_the_proxy_by_pearson():
-    # Proxy 25, 75, 0 and LIC 1, 2, 0: deviations -8.33, 41.67, -33.33 and 0, 1, -1; r = 75 / sqrt(2916.67 * 2) = 0.982.
-    results = pd.DataFrame(
-        [measured("LIC", "lstm", "", value=own) | {"model": m} for m, own in zip("abc", (1, 2, 0), strict=True)]
-    )
-    (row,) = proxy_alignment(proxy_scores(SETS, GENDER), results).to_dict("records")
-    assert row["value"] == pytest.approx(75 / np.sqrt(8750 / 3 * 2)) and row["metric"] == "proxy_alignment"
-    assert "proxy for human guesses over 3 captioners" in row["method"]
-
-
 def test_the_command_reads_captions_and_human_scores(tmp_path, capsys):
     for name, frame in SETS.items():
         frame.to_json(tmp_path / f"{name}.json", orient="records")
@@ -597,23 +483,11 @@ def test_the_command_reads_captions_and_human_scores(tmp_path, capsys):
     people.write_text("model,value\na,30\nb,60\nc,10\n", encoding="utf-8")
     out = tmp_path / "out.csv"
     files = [str(tmp_path / f"{name}.json") for name in SETS]
-    code = cli.main(
-        [
-            "score",
-            "--view",
-            "anonymous-bench",
-            "--captions",
-            *files,
-            "--attribute",
-            "gender",
-            "--human",
-            str(people),
-            "--output",
-            str(out),
-        ]
-    )
+    words = ["score", "--view", "anonymous-bench", "--captions", *files, "--attribute", "gender"]
+    code = cli.main([*words, "--human", str(people), "--output", str(out)])
     rows = pd.read_csv(out)
     assert code == 0 and "proxy" in capsys.readouterr().err
     assert rows["metric"].tolist() == ["human_guess_proxy"] * 3 + ["human_alignment"]
+    assert rows["value"].iloc[:3].tolist() == [25.0, 75.0, 0.0], "captions that name a value"
     # 25, 75, 0 against 30, 60, 10: deviations -8.33, 41.67, -33.33 and -3.33, 26.67, -23.33.
     assert rows["value"].iloc[3] == pytest.approx((250 / 9 + 10000 / 9 + 7000 / 9) / np.sqrt(8750 / 3 * 3800 / 3))

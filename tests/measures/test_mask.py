@@ -13,27 +13,25 @@ from capbias_core.attributes import known_attributes
 from capbias_core.cli import main
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.load.photographs import read_photograph
-from capbias_core.measures.mask import MASKED, MaskOptions
+from capbias_core.measures.mask import MaskOptions
 from capbias_core.measures.object_associations import departures, departures_in
-from capbias_core.runs.artifact_runs import folder_name, plan_masking
-from capbias_core.runs.engine import Engine
+from capbias_core.runs.artifact_runs import plan_masking
 from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, silent
-from capbias_core.vision.mask_regions import MaskRule, NothingToMask, hidden_pixels, regions_to_drop
 from capbias_core.vision.masking import (
     FILLS,
+    MaskRule,
+    NothingToMask,
     box_mask,
     covered,
-    dropped_regions,
     filled,
     foreground,
-    most_correlated,
+    hidden_pixels,
     outline_mask,
     part_of,
-    region,
+    regions_to_drop,
 )
 from capbias_core.workspace import masked_photographs
-from capbias_core.workspace.ingest import read_frame
 from capbias_core.workspace.photographs import frozen_photographs, keep_images, masked_so, photograph_files
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
@@ -55,24 +53,12 @@ def runs_of(mask: np.ndarray) -> str:
     return json.dumps({"size": list(mask.shape), "counts": counts})
 
 
-PERSON = drawn("""
-    ......
-    ..##..
-    .####.
-    .#..#.
-    ......""")
-RACKET = drawn("""
-    ......
-    .....#
-    .....#
-    ....##
-    ......""")
-SMALL = drawn("""
-    #.....
-    #.....
-    ......
-    ......
-    ......""")
+PERSON = drawn("...... ..##.. .####. .#..#. ......")
+RACKET = drawn("...... .....# .....# ....## ......")
+SMALL = drawn("#..... #..... ...... ...... ......")
+BOX = drawn("...... .####. .####. .####. ......")  # around PERSON
+NOTHING = np.zeros((5, 6), dtype=bool)
+HALVES = drawn("...... ..##.. .##... ...... ......"), drawn("#..... ...... ...... ...... ......")  # of PERSON and SMALL
 
 
 def outline_row(image: str, name: str, mask: np.ndarray, crowd: bool = False) -> tuple:
@@ -91,6 +77,10 @@ def boxes(*rows: tuple) -> pd.DataFrame:
 SHOWN = outlines(
     outline_row("1", "person", SMALL), outline_row("1", "person", PERSON), outline_row("1", "tennis racket", RACKET)
 )
+PEOPLE, THINGS = SHOWN.iloc[:2], SHOWN.iloc[2:]
+BOXED = boxes(
+    ("1", "person", 0.9, 1, 1, 3, 3), ("1", "person", 0.4, 0, 0, 1, 1), ("1", "tennis racket", 0.9, 3, 2, 6, 4)
+)
 GOES = {"tennis racket": 0.2}
 
 
@@ -100,19 +90,12 @@ GOES = {"tennis racket": 0.2}
 def test_masks_are_drawn_as_they_are_written():
     assert (outline_mask(runs_of(PERSON), 5, 6) == PERSON).all()
     square = json.dumps([[1, 1, 4, 1, 4, 3, 1, 3]])
-    expected = drawn("...... .###.. .###.. ...... ......")
-    assert (outline_mask(square, 5, 6) == expected).all()
+    assert (outline_mask(square, 5, 6) == drawn("...... .###.. .###.. ...... ......")).all()
     two = json.dumps([[0, 0, 1, 0, 1, 1, 0, 1], [4, 2, 6, 2, 6, 4, 4, 4]])
     assert (outline_mask(two, 5, 6) == drawn("#..... ...... ....## ....## ......")).all()
-
-
-@pytest.mark.parametrize("outline", [runs_of(PERSON), "[[0, 0, 50, 0, 50, 50]]", "no JSON", "3"])
-def test_an_outline_of_another_size_is_refused(outline):
-    with pytest.raises(CapbiasError):
-        outline_mask(outline, 6, 5)
-
-
-def test_a_box_is_every_pixel_that_it_touches():
+    for broken in (runs_of(PERSON), "[[0, 0, 50, 0, 50, 50]]", "no JSON", "3"):
+        with pytest.raises(CapbiasError):
+            outline_mask(broken, 6, 5)
     assert (box_mask((1.2, 0.9, 3.0, 2.1), 5, 6) == drawn(".##... .##... .##... ...... ......")).all()
     assert not box_mask((-4, -4, 0, 0), 5, 6).any() and box_mask((-4, -4, 99, 99), 5, 6).all()
 
@@ -120,45 +103,63 @@ def test_a_box_is_every_pixel_that_it_touches():
 @pytest.mark.parametrize(
     ("fraction", "expected"),
     [
-        (0.5, "...... ..##.. .##... ...... ......"),  # 4 of 8 pixels
-        (0.25, "...... ..##.. ...... ...... ......"),
-        (0.3125, "...... ..##.. .#.... ...... ......"),  # 2.5 of 8, rounded up
-        (0.01, "...... ...... ...... ...... ......"),  # 0.08 of a pixel
-        (1.0, "...... ..##.. .####. .#..#. ......"),
+        (0.5, HALVES[0]),  # 4 of 8 pixels
+        (0.3125, drawn("...... ..##.. .#.... ...... ......")),  # 2.5 of 8, rounded up
+        (0.01, NOTHING),  # 0.08 of a pixel
+        (1.0, PERSON),
     ],
 )
 def test_a_part_is_the_first_pixels_in_reading_order(fraction, expected):
-    assert (part_of(PERSON, fraction) == drawn(expected)).all()
-
-
-def test_each_condition_by_hand():
-    of = {name: region(name, (5, 6), PERSON, (1, 1, 5, 4), RACKET) for name in MASKED}
-    assert (of["part"] == drawn("...... ..##.. .##... ...... ......")).all()
-    assert (of["segment"] == PERSON).all() and (of["object"] == RACKET).all()
-    assert (of["box"] == drawn("...... .####. .####. .####. ......")).all()
-    assert (of["both"] == drawn("...... ..##.# .##### .#..## ......")).all()
+    assert (part_of(PERSON, fraction) == expected).all()
 
 
 @pytest.mark.parametrize(
-    ("condition", "given", "said"),
+    ("rows", "rule", "labelled", "expected"),
     [
-        ("segments", {}, "Did you mean segment"),
-        ("segment", {}, "condition segment needs"),
-        ("both", {"person_mask": PERSON}, "condition both needs"),
-        ("segment", {"person_mask": PERSON.T}, "5 x 6 pixels, the photograph 6 x 5"),
-        ("part", {"person_mask": PERSON, "fraction": 0}, "fraction"),
+        (SHOWN, MaskRule("segment"), None, PERSON),
+        (SHOWN, MaskRule("part"), None, HALVES[0]),
+        (SHOWN, MaskRule("box"), None, BOX),
+        (SHOWN, MaskRule("object", departures=GOES), None, RACKET),
+        (SHOWN, MaskRule("both", departures=GOES), None, PERSON | RACKET),
+        (SHOWN, MaskRule("segment", whose="all"), None, PERSON | SMALL),
+        (SHOWN, MaskRule("part", whose="all"), None, HALVES[0] | HALVES[1]),  # half of each, not half of both together
+        (SHOWN, MaskRule("segment"), (0, 0, 1, 2), SMALL),
+        (SHOWN, MaskRule("segment"), (5, 4, 6, 5), "without a person where the label says"),
+        (PEOPLE, MaskRule("both", departures=GOES), None, PERSON),
+        (PEOPLE, MaskRule("object", departures=GOES), None, NOTHING),
+        (PEOPLE, MaskRule("both", departures=GOES, only_masked=True), None, "without one of the correlated objects"),
+        (PEOPLE, MaskRule("object", departures=GOES, only_masked=True), None, "without one of the correlated objects"),
+        (THINGS, MaskRule("segment"), None, "without a person"),
+        (THINGS, MaskRule("both", departures=GOES), None, "without a person"),
+        (SHOWN.iloc[:0], MaskRule("segment"), None, "without an outline or box of anything"),
+        (SHOWN.iloc[:0], MaskRule("object", departures=GOES), None, "without an outline or box of anything"),
+        (BOXED, MaskRule("box"), None, drawn("...... .##... .##... ...... ......")),
+        (BOXED, MaskRule("object", departures=GOES), None, drawn("...... ...... ...### ...### ......")),
+        (BOXED, MaskRule("both", departures=GOES), None, drawn("...... .##... .##### ...### ......")),
     ],
 )
-def test_a_region_that_cannot_be_had(condition, given, said):
-    with pytest.raises(CapbiasError, match=said):
-        region(condition, (5, 6), **given)
+def test_hidden_pixels_by_hand(rows, rule, labelled, expected):
+    """With an object the most correlated one of the photograph; `both` and `object` keep photographs without one."""
+    if isinstance(expected, str):
+        with pytest.raises(NothingToMask, match=f"^{expected}$"):
+            hidden_pixels(rows, (5, 6), rule, labelled)
+    else:
+        assert (hidden_pixels(rows, (5, 6), rule, labelled) == expected).all()
 
 
-def test_the_foreground_is_the_largest_outline_or_the_labelled_person():
+def test_the_object_that_departs_most_is_hidden():
+    rows = pd.DataFrame({"object": ["person", "dog", "tennis racket", "zebra"]})
+    rule = MaskRule("object", departures=GOES | {"dog": 0.1, "person": 0.9})
+    assert [rule.object_on(rows), rule.object_on(rows[:2]), rule.object_on(rows[[True, False, False, True]])] == [
+        "tennis racket",
+        "dog",
+        "",
+    ]
+
+
+def test_the_foreground_is_the_largest_outline_and_no_crowd():
     assert foreground(SHOWN)["outline"] == runs_of(PERSON)
-    assert foreground(SHOWN, (0, 0, 2, 2))["outline"] == runs_of(SMALL)
-    assert foreground(SHOWN, (5, 4, 6, 5)) is None  # nobody is where the label says
-    assert foreground(SHOWN[SHOWN["object"] != "person"]) is None
+    assert foreground(THINGS) is None
     crowd = outlines(outline_row("1", "person", PERSON, crowd=True), outline_row("1", "person", SMALL))
     assert foreground(crowd)["outline"] == runs_of(SMALL)
     # A thin person across the picture has the larger box, and the smaller outline.
@@ -166,84 +167,10 @@ def test_the_foreground_is_the_largest_outline_or_the_labelled_person():
     assert foreground(outlines(outline_row("1", "person", thin), outline_row("1", "person", PERSON)))["x1"] == 1
 
 
-def test_the_foreground_of_boxes_is_the_largest():
-    found = boxes(("1", "person", 0.9, 0, 0, 2, 2), ("1", "dog", 1.0, 0, 0, 6, 5), ("1", "person", 0.4, 0, 1, 5, 2))
-    assert foreground(found)["confidence"] == 0.4
-
-
-def test_what_is_hidden_of_one_photograph():
-    def hidden(condition, **further):
-        return hidden_pixels(SHOWN, (5, 6), MaskRule(condition, departures=GOES, **further))
-
-    assert (hidden("segment") == PERSON).all()
-    assert (hidden("segment", whose="all") == (PERSON | SMALL)).all()
-    # Of two people half of each, not half of both together.
-    half = drawn("#..... ..##.. .##... ...... ......")
-    assert (hidden("part", whose="all") == half).all()
-    assert (hidden("object") == RACKET).all() and (hidden("both") == (PERSON | RACKET)).all()
-
-
-def test_the_labelled_person_is_hidden():
-    assert (hidden_pixels(SHOWN, (5, 6), MaskRule("segment"), (0, 0, 1, 2)) == SMALL).all()
-    with pytest.raises(NothingToMask, match="without a person where the label says"):
-        hidden_pixels(SHOWN, (5, 6), MaskRule("segment"), (5, 4, 6, 5))
-
-
-def test_boxes_stand_for_outlines_under_object_and_both():
-    found = boxes(("1", "person", 0.9, 1, 1, 3, 3), ("1", "tennis racket", 0.9, 3, 2, 6, 4))
-    hidden = {name: hidden_pixels(found, (5, 6), MaskRule(name, departures=GOES)) for name in ("box", "object", "both")}
-    assert (hidden["box"] == drawn("...... .##... .##... ...... ......")).all()
-    assert (hidden["object"] == drawn("...... ...... ...### ...### ......")).all()
-    assert (hidden["both"] == (hidden["box"] | hidden["object"])).all()
-
-
-@pytest.mark.parametrize(
-    ("rows", "condition", "said"),
-    [
-        (SHOWN[SHOWN["object"] != "person"], "segment", "without a person"),
-        (SHOWN.iloc[:0], "segment", "without an outline or box of anything"),
-        (SHOWN.iloc[:0], "object", "without an outline or box of anything"),
-        (SHOWN.iloc[:0], "both", "without an outline or box of anything"),
-        (SHOWN[SHOWN["object"] != "person"], "both", "without a person"),
-    ],
-)
-def test_a_photograph_with_nothing_to_hide(rows, condition, said):
-    with pytest.raises(NothingToMask, match=said):
-        hidden_pixels(rows, (5, 6), MaskRule(condition, departures=GOES))
-
-
-def test_both_hides_the_person_where_there_is_no_object():
-    people = SHOWN[SHOWN["object"] == "person"]
-    assert (hidden_pixels(people, (5, 6), MaskRule("both", departures=GOES)) == PERSON).all()
-
-
-@pytest.mark.parametrize("condition", ["object", "both"])
-def test_a_photograph_without_the_object_is_kept_or_left_out(condition):
-    people = SHOWN[SHOWN["object"] == "person"]
-    kept = hidden_pixels(people, (5, 6), MaskRule(condition, departures=GOES))
-    assert (kept == (PERSON if condition == "both" else np.zeros((5, 6)))).all()
-    with pytest.raises(NothingToMask, match="without one of the correlated objects"):
-        hidden_pixels(people, (5, 6), MaskRule(condition, departures=GOES, only_masked=True))
-    # One that shows the object is hidden alike.
-    hidden = hidden_pixels(SHOWN, (5, 6), MaskRule(condition, departures=GOES, only_masked=True))
-    assert (hidden == (RACKET | PERSON if condition == "both" else RACKET)).all()
-
-
 def test_marks_of_a_photograph_of_another_size_are_refused():
-    with pytest.raises(CapbiasError, match="12 x 10 pixels has outlines on 6 x 5"):
-        hidden_pixels(SHOWN, (10, 12), MaskRule("box"))
-    with pytest.raises(CapbiasError, match="boxes that reach to x = 60"):
-        hidden_pixels(boxes(("1", "person", 1.0, 0, 0, 60, 5)), (5, 6), MaskRule("box"))
-
-
-def test_real_outlines_lie_within_their_boxes(coco_bias):
-    segments = read_frame(coco_bias / "annotations" / "instances_subset.json", "segments")
-    people = segments[(segments["object"] == "person") & ~segments["crowd"]]
-    assert len(people) > 70
-    for row in people.itertuples():
-        size = row.height, row.width
-        segment, box = outline_mask(row.outline, *size), box_mask((row.x1, row.y1, row.x2, row.y2), *size)
-        assert segment.any() and not (segment & ~box).any()
+    for rows, size in ((SHOWN, (10, 12)), (boxes(("1", "person", 1.0, 0, 0, 60, 5)), (5, 6))):
+        with pytest.raises(CapbiasError, match="pixels has"):
+            hidden_pixels(rows, size, MaskRule("box"))
 
 
 # what is put there
@@ -257,65 +184,45 @@ def pixels() -> np.ndarray:
 @pytest.mark.parametrize("how", FILLS)
 def test_every_pixel_outside_stays_and_the_photograph_is_not_touched(pixels, how):
     before = pixels.copy()
-    found = filled(pixels, PERSON, how)
-    assert (found[~PERSON] == before[~PERSON]).all() and (pixels == before).all()
-    assert (found[PERSON] != before[PERSON]).any()
-    assert (filled(pixels, PERSON, how) == found).all()
+    result = filled(pixels, PERSON, how)
+    assert (result[~PERSON] == before[~PERSON]).all() and (pixels == before).all()
+    assert (result[PERSON] != before[PERSON]).any()
+    assert (filled(pixels, PERSON, how) == result).all()
+    with pytest.raises(CapbiasError):
+        filled(pixels, PERSON.T, how)
 
 
-def test_grey_and_mean_to_the_pixel(pixels):
+def test_fills_by_hand(pixels):
     assert (filled(pixels, PERSON, "grey")[PERSON] == 128).all()
     flat = np.zeros((1, 4, 3), dtype=np.uint8)
     flat[0, :, 0] = [10, 20, 30, 43]  # 103 / 4 = 25.75
-    found = filled(flat, np.array([[True, False, False, False]]), "mean")
-    assert found[0].tolist() == [[26, 0, 0], [20, 0, 0], [30, 0, 0], [43, 0, 0]]
-
-
-def test_noise_is_the_photographs_own(pixels):
-    other = pixels.copy()
+    mean = filled(flat, np.array([[True, False, False, False]]), "mean")
+    assert mean[0].tolist() == [[26, 0, 0], [20, 0, 0], [30, 0, 0], [43, 0, 0]]
+    other, whole = pixels.copy(), np.ones((5, 6), dtype=bool)
     other[0, 0, 0] ^= 1
-    whole = np.ones((5, 6), dtype=bool)
     assert (filled(pixels, whole, "noise") != filled(other, whole, "noise")).mean() > 0.9
     large = filled(np.zeros((200, 200, 3), dtype=np.uint8), np.ones((200, 200), dtype=bool), "noise")
     assert abs(large.mean() - 127.5) < 1.5 and set(np.unique(large)) == set(range(256))
-
-
-def test_blur_takes_the_edge_away():
     picture = np.zeros((100, 100, 3), dtype=np.uint8)
     picture[:, 50:] = 200
-    found = filled(picture, np.ones((100, 100), dtype=bool), "blur")
+    blurred = filled(picture, np.ones((100, 100), dtype=bool), "blur")
     # A Gaussian of deviation 5: half at the edge, 0.02 and 0.98 of the step two deviations away.
-    assert abs(found[50, 49:51].mean() - 100) < 6
-    assert found[50, 39, 0] == pytest.approx(4.6, abs=4) and found[50, 60, 0] == pytest.approx(195.4, abs=4)
-
-
-def test_a_fill_that_is_not_known(pixels):
-    with pytest.raises(CapbiasError, match="grey"):
-        filled(pixels, PERSON, "gray")
-    with pytest.raises(CapbiasError, match="mask has 5 x 6"):
-        filled(pixels, PERSON.T, "grey")
+    assert abs(blurred[50, 49:51].mean() - 100) < 6
+    assert blurred[50, 39, 0] == pytest.approx(4.6, abs=4) and blurred[50, 60, 0] == pytest.approx(195.4, abs=4)
 
 
 # regions
 
 
 def test_regions_to_drop_by_hand():
-    person = np.array([[2, 0, 4, 4]])
-    regions = np.array(
-        [
-            [2, 0, 4, 4],  # all of it
-            [1, 0, 3, 4],  # 4 of 8: exactly a half stays
-            [1, 0, 4, 4],  # 8 of 12
-            [2, 1, 3, 2],  # small, within the person
-            [0, 0, 6, 4],  # around the person: 8 of 24
-            [1.5, 0, 3, 4],  # touches the columns 1 and 2: 4 of 8
-            [9, 9, 12, 12],  # elsewhere
-        ]
-    )
-    assert dropped_regions(regions, person).tolist() == [True, False, True, True, False, False, False]
-    assert dropped_regions(regions[:2], person, overlap=0.4).tolist() == [True, True]
-    assert dropped_regions(np.zeros((0, 4)), person).tolist() == []
-    assert dropped_regions(regions, np.zeros((0, 4))).tolist() == [False] * 7
+    """Of their own area, more than half within the boxes of what is hidden."""
+    person = boxes(("1", "person", 1, 2, 0, 4, 4))
+    # All of it; exactly a half; 8 of 12; small; around the person; touches half of 8; elsewhere.
+    corners = [[2, 0, 4, 4], [1, 0, 3, 4], [1, 0, 4, 4], [2, 1, 3, 2], [0, 0, 6, 4], [1.5, 0, 3, 4], [9, 9, 12, 12]]
+    regions = pd.DataFrame(corners, columns=["x1", "y1", "x2", "y2"])
+    expected = [True, False, True, True, False, False, False]
+    assert regions_to_drop(regions, person, MaskRule("box")).tolist() == expected
+    assert regions_to_drop(regions[:0], person, MaskRule("box")).tolist() == []
 
 
 def test_regions_are_compared_with_boxes():
@@ -329,11 +236,10 @@ def test_regions_are_compared_with_boxes():
     assert dropped("object") == [False, True, False] and dropped("both") == [True, True, False]
     assert dropped("box", whose="all") == [True, False, True]
     assert regions_to_drop(regions, SHOWN, MaskRule("box"), (0, 0, 1, 2)).tolist() == [False, False, True]
+    assert regions_to_drop(regions, THINGS, MaskRule("box")).tolist() == [False] * 3
     # The person's box and the racket's share the column 4: five columns and three rows are covered, of six and five.
-    whole = pd.DataFrame([[0, 0, 6, 5], [0, 1, 6, 4], [0, 0, 1e12, 1e12]], columns=["x1", "y1", "x2", "y2"])
-    assert covered(whole.to_numpy(), np.array([[1, 1, 5, 4], [4, 1, 6, 4]])) == pytest.approx([15 / 30, 15 / 18, 0])
-    assert regions_to_drop(whole, SHOWN, MaskRule("both", departures=GOES)).tolist() == [False, True, False]
-    assert regions_to_drop(regions, SHOWN.iloc[2:], MaskRule("box")).tolist() == [False] * 3
+    whole = np.array([[0, 0, 6, 5], [0, 1, 6, 4], [0, 0, 1e12, 1e12]])
+    assert covered(whole, np.array([[1, 1, 5, 4], [4, 1, 6, 4]])) == pytest.approx([15 / 30, 15 / 18, 0])
 
 
 # the most correlated object
@@ -361,21 +267,6 @@ def test_departures_by_labels_where_captions_do_not_name_the_value():
     # 12 captions, 4 of them dark: 1/3. tie: 1 of 6 dark, so 1/6; dog: 2 of 4, 1/6; cake: 0 of 1, 1/3.
     found = departures(HUMAN, known_attributes()["race"], labels)
     assert found == pytest.approx({"cake": 1 / 3, "dog": 1 / 6, "tie": 1 / 6}, abs=1e-6)
-
-
-def test_an_object_that_is_too_seldom_named_does_not_count(monkeypatch):
-    monkeypatch.setattr("capbias_core.measures.object_associations.least_captions", lambda side: 5)
-    assert list(departures(HUMAN, known_attributes()["gender"])) == ["tie"]
-    monkeypatch.setattr("capbias_core.measures.object_associations.least_captions", lambda side: 9)
-    with pytest.raises(CapbiasError, match="No object is named 9 times"):
-        departures(HUMAN, known_attributes()["gender"])
-
-
-def test_the_most_correlated_of_those_in_the_photograph():
-    known = {"tie": 0.2, "dog": 0.1, "person": 0.9}
-    assert most_correlated(pd.Series(["person", "dog", "tie", "zebra"]), known) == "tie"
-    assert most_correlated(pd.Series(["person", "dog"]), known) == "dog"
-    assert most_correlated(pd.Series(["person", "zebra"]), known) == ""
 
 
 def test_departures_of_a_collection(tmp_path):
@@ -445,13 +336,6 @@ def test_a_folder_of_masked_photographs(scene, pixels):
     assert "4: A photograph of 6 x 5 pixels has outlines on 6 x 6" in left_out and "5: 000005.png" in left_out
 
 
-def test_the_objects_of_a_run_are_said_in_it(scene):
-    spec = masking(scene, "both", departures=GOES)
-    outcome = run_one(scene, spec, silent)
-    assert "1 of them show none of the correlated objects" in outcome.notes[1]
-    assert spec.run_id != masking(scene, "both", departures={"tennis racket": 0.3}).run_id
-
-
 def files_of(scene: Workspace, name: str) -> dict:
     return photograph_files(scene, frozen_photographs(scene, "c", name))
 
@@ -482,13 +366,6 @@ def test_photographs_without_the_object_are_left_out_where_that_is_asked(scene, 
     assert scene.item("images", f"photographs ({condition} masked, only masked)", "c").details["only_masked"]
 
 
-def test_a_folder_in_which_nothing_would_be_masked_is_refused(scene):
-    for only in (False, True):
-        with pytest.raises(CapbiasError, match=r"None of 5 photographs .* \(\d: without one of the corr"):
-            run_one(scene, masking(scene, "object", departures={"boat": 1.0}, only_masked=only), silent)
-    assert list((scene.folder / "pictures").iterdir()) == []
-
-
 def test_labelled_people_are_hidden_and_elsewhere_the_largest(scene, pixels):
     scene.keep("boxes", "labels", boxes(("1", "person", 1.0, 0, 0, 1, 2)), "c", "labels.csv")
     run_one(scene, masking(scene, "segment", people="outlines", labelled="labels"), silent)
@@ -500,43 +377,12 @@ def test_labelled_people_are_hidden_and_elsewhere_the_largest(scene, pixels):
         masking(scene, "segment", people="outlines", labelled="labels", whose="all")
 
 
-@pytest.mark.long
-def test_pictures_of_every_kind_and_the_batch_goes_on(scene):
-    folder = scene.folder.parent / "pictures"
-    Image.new("1", (10_000, 10_000)).save(folder / "000001.png")  # 100 megapixels, 12 kB
-    (folder / "000003.png").write_bytes(b"no picture")
-    Image.new("CMYK", (6, 5), (0, 255, 255, 0)).save(folder / "000004.jpg")
-    (folder / "000004.png").unlink()
-    frames = [Image.new("RGB", (6, 5), colour) for colour in ("red", "blue")]
-    frames[0].save(folder / "000005.webp", save_all=True, append_images=frames[1:], lossless=True)
-    (folder / "000005.png").unlink()
-    keep_images(scene, folder, "c")
-    rows = pd.concat([SCENE["1"], SCENE["2"], SCENE["5"], SCENE["5"].assign(image_id="4")], ignore_index=True)
-    scene.keep("segments", "outlines", rows, "c", "instances.json")
-    outcome = run_one(scene, masking(scene, "segment"), silent)
-    item = scene.item("images", "photographs (segment masked)", "c")
-    files = photograph_files(scene, frozen_photographs(scene, "c", item.name))
-    assert sorted(files) == ["2", "4", "5"]
-    first_frame = read_photograph(files["5"])
-    assert (first_frame[~PERSON] == (255, 0, 0)).all() and (first_frame[PERSON] == 128).all()
-    said = outcome.notes[-1]
-    assert "000001.png" in said and "000003.png" in said
-
-
 def test_the_same_content_is_masked_once(scene, monkeypatch):
     run_one(scene, masking(scene, "segment"), silent)
     drawings = []
     monkeypatch.setattr(masked_photographs, "_mask_one", lambda *given: drawings.append(given))
     run_one(scene, masking(scene, "segment", name="again"), silent)
     assert drawings == [] and scene.item("images", "again", "c").rows == 2
-
-
-def test_other_content_is_another_folder(scene):
-    run_one(scene, masking(scene, "segment"), silent)
-    run_one(scene, masking(scene, "segment", fill="blur"), silent)
-    run_one(scene, masking(scene, "part", fraction=0.25), silent)
-    hashes = {item.hash for item in scene.items("images", "c")}
-    assert len(hashes) == 4 and len(list((scene.folder / "pictures").iterdir())) == 3
 
 
 def test_a_run_that_is_stopped_leaves_nothing(scene):
@@ -556,13 +402,6 @@ def test_what_a_killed_process_left_is_removed_after_an_hour(scene, monkeypatch)
     monkeypatch.setattr(masked_photographs, "FORGOTTEN", time.time() - left.stat().st_mtime - 1)
     run_one(scene, masking(scene, "box"), silent)
     assert not left.exists()
-
-
-def test_where_nothing_can_be_masked_nothing_is_kept(scene):
-    scene.keep("segments", "elsewhere", outlines(outline_row("77", "person", PERSON)), "c", "f")
-    with pytest.raises(CapbiasError, match="None of 5 photographs"):
-        run_one(scene, masking(scene, "segment", people="elsewhere"), silent)
-    assert list((scene.folder / "pictures").iterdir()) == []
 
 
 def test_a_folder_goes_with_its_item_and_originals_stay(scene):
@@ -590,24 +429,6 @@ def test_what_does_not_go_together_is_refused(scene, asked, said):
     scene.keep("boxes", "found", boxes(("1", "person", 0.9, 0, 0, 2, 2)), "c", "detector")
     with pytest.raises(CapbiasError, match=said):
         masking(scene, **asked)
-
-
-@pytest.mark.long
-def test_a_run_of_the_engine(scene):
-    engine = Engine(scene.folder)
-    spec = masking(scene, "box")
-    engine.submit([spec], "c")
-    (row,) = engine.wait([spec.run_id])
-    engine.close()
-    assert row.status == "finished" and scene.item("images", "photographs (box masked)", "c").rows == 2
-    log = [line for _, line in scene.log_of(spec.run_id)]
-    assert "left out: 3: without a person" in log
-
-
-def test_names_say_what_is_unusual():
-    assert folder_name("p", MaskOptions(condition="box", fill="grey", whose="all")) == "p (box masked, all people)"
-    assert folder_name("p", MaskOptions(condition="part", fill="grey", fraction=0.5)) == "p (part masked)"
-    assert folder_name("p", MaskOptions(condition="segment", fraction=0.25)) == "p (segment masked)"
 
 
 def test_choices_that_a_condition_does_not_read_make_no_other_run(scene):
@@ -657,15 +478,8 @@ def test_mask_files(files, pixels, capsys):
 def test_mask_writes_over_its_own_files_alone(files, capsys, conditions):
     """A file of the user's under the name of a masked photograph is refused before anything is written."""
     out = files / "out"
-    given = [
-        "images",
-        "mask",
-        str(files / "pictures"),
-        "--instances",
-        str(files / "instances.json"),
-        "--output",
-        str(out),
-    ]
+    given = ["images", "mask", str(files / "pictures"), "--instances", str(files / "instances.json"), "--output"]
+    given += [str(out)]
     place = out / "segment" if len(conditions) > 1 else out
     assert main([*given, "--condition", *conditions]) == 0
     assert main([*given, "--condition", *conditions, "--fill", "mean"]) == 0, "again, over its own"
@@ -679,39 +493,6 @@ def test_mask_writes_over_its_own_files_alone(files, capsys, conditions):
         assert said.count("error:") == 1
         assert (place / name).read_bytes() == content and (place / "000001.png").read_bytes() == before
         (place / name).unlink()
-
-
-@pytest.mark.long
-def test_mask_by_boxes(files, capsys):
-    (files / "boxes.csv").write_text("image,class,confidence,x1,y1,x2,y2\n000001.png,person,0.9,0,0,3,2\n")
-    given = ["images", "mask", str(files / "pictures" / "000001.png"), "--boxes", str(files / "boxes.csv")]
-    assert main([*given, "--condition", "box", "--output", str(files / "out")]) == 0
-    assert capsys.readouterr().out.endswith(",0.2\n")  # 6 of 30 pixels
-    assert main([*given, "--condition", "part", "--output", str(files / "out")]) == 2
-    assert "needs outlines of people" in capsys.readouterr().err
-
-
-@pytest.mark.long
-def test_mask_the_labelled_person(files, pixels):
-    (files / "labels.csv").write_text("image,class,confidence,x1,y1,x2,y2\n000001.png,person,1,0,0,1,2\n")
-    given = ["images", "mask", str(files / "pictures" / "000001.png"), "--instances", str(files / "instances.json")]
-    further = ["--condition", "segment", "object", "--object", "tennis racket", "--output", str(files / "out")]
-    assert main([*given, *further, "--labelled", str(files / "labels.csv")]) == 0
-    assert (read_photograph(files / "out" / "segment" / "000001.png") == filled(pixels, SMALL)).all()
-    assert (read_photograph(files / "out" / "object" / "000001.png") == filled(pixels, RACKET)).all()
-
-
-@pytest.mark.long
-def test_mask_a_collection(scene, capsys):
-    home = ["--workspace", str(scene.folder), "--collection", "c"]
-    assert main(["images", "mask", *home, "--condition", "object", "--object", "dog", "tennis racket"]) == 0
-    assert "stored: photographs photographs (object masked)" in capsys.readouterr().err
-    assert scene.item("images", "photographs (object masked)", "c").rows == 3
-    asked = ["--condition", "segment", "object", "--object", "dog", "tennis racket", "--only-masked"]
-    assert main(["images", "mask", *home, *asked]) == 0
-    assert "2: without one of the correlated objects" in capsys.readouterr().err
-    assert scene.item("images", "photographs (object masked, only masked)", "c").rows == 2
-    assert scene.item("images", "photographs (segment masked)", "c").rows == 2
 
 
 def test_regions_from_a_terminal(files, capsys):
@@ -740,21 +521,3 @@ def test_usage_that_does_not_go_together(files, further, said, capsys, monkeypat
     monkeypatch.chdir(files)
     assert main(["images", "mask", "pictures", "--condition", "box", *further]) == 2
     assert said in capsys.readouterr().err
-
-
-@pytest.mark.long
-def test_real_photographs(coco_bias, tmp_path):
-    workspace = Workspace(tmp_path / "home")
-    keep_images(workspace, coco_bias / "images", "c")
-    segments = read_frame(coco_bias / "annotations" / "instances_subset.json", "segments")
-    workspace.keep("segments", "outlines", segments, "c", "instances.json")
-    run_one(workspace, masking(workspace, "segment"), silent)
-    item = workspace.item("images", "photographs (segment masked)", "c")
-    assert item.rows == 24
-    files = photograph_files(workspace, frozen_photographs(workspace, "c", item.name))
-    originals = photograph_files(workspace, frozen_photographs(workspace, "c"))
-    for image in list(files)[:4]:
-        before, after = read_photograph(originals[image]), read_photograph(files[image])
-        own = segments[segments["image_id"] == image]
-        person = outline_mask(foreground(own)["outline"], *before.shape[:2])
-        assert (after[~person] == before[~person]).all() and (after[person] == 128).all()

@@ -31,7 +31,7 @@ from tests.disks import small_disk
 pytestmark = pytest.mark.torch
 
 PROCESSES = multiprocessing.get_context("spawn")
-WITH_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "capbias_core.attackers.recurrent"))
+WITH_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "capbias_core.attackers.neural"))
 NETWORK = pytest.mark.skipif(not WITH_TORCH, reason="torch is not installed")
 
 

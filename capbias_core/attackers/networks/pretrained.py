@@ -17,7 +17,7 @@ capbias_core/language/encoder.py says what an encoder reads for a mask. Vectors 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -86,15 +86,13 @@ class PretrainedAttacker(NetworkAttacker):
         return initialised(partial(mlp, sizes, self.leak, self.norm), seed).to(choose_device(self.device))
 
 
+@dataclass(frozen=True)
 class FittedPretrained(Attributed):
-    """A trained attacker that is an encoder and a head on its vectors."""
+    """An encoder, loaded when it is needed, and a trained head on its vectors."""
 
+    encoder: Callable[[], TextEncoder]
     head: nn.Sequential
     integration_steps: int
-
-    def encoder(self) -> TextEncoder:
-        """The encoder that the head was trained on."""
-        raise NotImplementedError
 
     def attribute(self, captions: Sequence[str]) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
         """See Attributed. The baseline is the caption with each word masked, so that masked words add nothing."""
@@ -105,7 +103,7 @@ class FittedPretrained(Attributed):
     def attention(self, corpus: Corpus, rows: np.ndarray) -> list[Attention]:
         """The attention between the words of each caption as the encoder reads it; see TextEncoder."""
         encoder = self.encoder()
-        return [encoder.attention(encoder.read(corpus.distinct[place])) for place in corpus.place[rows]]
+        return [encoder.attention(encoder.read(corpus.distinct[number])) for number in corpus.place[rows]]
 
 
 class EmbeddedCorpus(Corpus):
@@ -143,8 +141,8 @@ class FrozenAttacker(PretrainedAttacker):
         return encoder.embed([encoder.read(caption) for caption in captions])
 
     def fit(self, corpus: EmbeddedCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedFrozen:
-        labels, place = np.asarray(labels), torch.from_numpy(corpus.place[rows])
-        vectors = corpus.vectors(tick)[place]
+        labels = np.asarray(labels)
+        vectors = corpus.vectors(tick)[torch.from_numpy(corpus.place[rows])]
         kept, aside = set_aside(len(rows), seed, self.patience)
         head = self.untrained_head(vectors.shape[1], labels, n_values, seed)
         start_at_frequencies(head, labels[kept])
@@ -156,7 +154,7 @@ class FrozenAttacker(PretrainedAttacker):
             return cut(rng.permutation(len(kept)), self.batch)
 
         learn(head, logits, labels, (kept, aside), batches, self, seed, [vectors.cpu().numpy()], tick)
-        return FittedFrozen(self, head)
+        return FittedFrozen(self.encoder, head, self.integration_steps)
 
     def fit_many(self, corpus: EmbeddedCorpus, rows, labels, n_values: int, seeds, tick: Progress) -> Iterator:
         """See `base.fit_many`; captions are embedded before the heads train side by side."""
@@ -164,19 +162,8 @@ class FrozenAttacker(PretrainedAttacker):
         yield from super().fit_many(corpus, rows, labels, n_values, seeds, tick)
 
 
-@dataclass(frozen=True)
 class FittedFrozen(FittedPretrained):
     """A trained head on a frozen encoder."""
-
-    attacker: FrozenAttacker
-    head: nn.Sequential
-
-    @property
-    def integration_steps(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]: it is only read
-        return self.attacker.integration_steps
-
-    def encoder(self) -> TextEncoder:
-        return self.attacker.encoder()
 
     def logits(self, corpus: EmbeddedCorpus, rows: np.ndarray) -> np.ndarray:
         with torch.no_grad():
@@ -196,15 +183,15 @@ class FineTunedAttacker(PretrainedAttacker):
     def fit(self, corpus: Corpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedFineTuned:
         labels = np.asarray(labels)
         split = set_aside(len(rows), seed, self.patience)
-        distinct, copies = np.unique(corpus.place[rows], return_inverse=True)
+        captions, copies = corpus.at(rows)
         encoder = deepcopy(self.encoder())
         network = FineTunedNetwork(encoder, self.untrained_head(encoder.width, labels, n_values, seed))
         start_at_frequencies(network.head, labels[split[0]])
-        encoded = encoder_ids(encoder, [corpus.distinct[place] for place in distinct])
+        encoded = encoder_ids(encoder, captions)
         with torch.random.fork_rng():
             torch.manual_seed(child_seed(seed, FIT, DROP))
             learn_captions(network, encoded, copies, labels, split, self, seed, tick)
-        return FittedFineTuned(network, self.integration_steps)
+        return FittedFineTuned(lambda: encoder, network.head, self.integration_steps, network)
 
 
 class FineTunedNetwork(nn.Module):
@@ -229,18 +216,9 @@ class FittedFineTuned(FittedPretrained):
     """An encoder and the head that was trained with it."""
 
     network: FineTunedNetwork
-    integration_steps: int
-
-    @property
-    def head(self) -> nn.Sequential:  # pyright: ignore[reportIncompatibleVariableOverride]: it is only read
-        return self.network.head
-
-    def encoder(self) -> TextEncoder:
-        return self.network.text
 
     def logits(self, corpus: Corpus, rows: np.ndarray) -> np.ndarray:
-        distinct, copies = np.unique(corpus.place[rows], return_inverse=True)
-        captions = [corpus.distinct[place] for place in distinct]
+        captions, copies = corpus.at(rows)
         return logits_of(self.network, encoder_ids(self.encoder(), captions))[copies]
 
 

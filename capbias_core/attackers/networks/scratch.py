@@ -136,8 +136,8 @@ class FittedScratch(Attributed):
         return encode([caption.split() for caption in captions], self.vocabulary, words.device)
 
     def logits(self, corpus: Corpus, rows: np.ndarray) -> np.ndarray:
-        distinct, copies = np.unique(corpus.place[rows], return_inverse=True)
-        return logits_of(self.network, self.encoded([corpus.distinct[place] for place in distinct]))[copies]
+        captions, copies = corpus.at(rows)
+        return logits_of(self.network, self.encoded(captions))[copies]
 
     def attribute(self, captions: Sequence[str]) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
         """See Attributed. The baseline is a caption of the same length whose embeddings are all zero.
@@ -155,18 +155,18 @@ class FittedScratch(Attributed):
         for members in encoded.groups(ATTRIBUTION_BATCH):
             with torch.no_grad():
                 states = self.network.words(encoded.ids[members, : encoded.lengths[members[0]]])
+            shares = []
             for logit in range(logits.shape[1]):
                 with torch.backends.cudnn.flags(enabled=False):  # cuDNN has no gradients of a trained LSTM
-                    shares = gradients.attribute(
+                    values = gradients.attribute(
                         states,
                         target=logit,
                         n_steps=self.integration_steps,
                         internal_batch_size=max(SCORING_BATCH, len(states)),
                     )
-                shares = shares.detach().sum(dim=2).double().cpu().numpy()
-                for member, own in zip(members, shares, strict=True):
-                    own = own[: len(captions[int(member)].split()), None]  # an empty caption is read as one PAD
-                    words[member] = np.hstack([words[member], own]) if logit else own
+                shares.append(values.detach().sum(dim=2).double().cpu().numpy())
+            for member, own in zip(members, np.stack(shares, axis=-1), strict=True):  # (T, C)
+                words[member] = own[: len(captions[int(member)].split())]  # an empty caption is read as one PAD
         return words, baseline, logits
 
 
@@ -178,7 +178,7 @@ class FittedTransformer(FittedScratch):
 
     def attention(self, corpus: Corpus, rows: np.ndarray) -> list[Attention]:
         """The attention between the words of each caption: unknown ones as `<unk>`, an empty caption as one word."""
-        captions = [corpus.distinct[place] for place in corpus.place[rows]]
+        captions = [corpus.distinct[number] for number in corpus.place[rows]]
         encoded, weights = self.encoded(captions), [np.empty(0)] * len(captions)
         for members in encoded.groups(SCORING_BATCH):
             with torch.no_grad():
@@ -211,9 +211,9 @@ class ScratchAttacker(NetworkAttacker):
         """A trained network; its vocabulary is that of the captions it trained on, other words are `<unk>`."""
         device, labels = choose_device(self.device), np.asarray(labels)
         kept, aside = set_aside(len(rows), seed, self.patience)
-        distinct, copies = np.unique(corpus.place[rows], return_inverse=True)
-        captions = [corpus.distinct[place].split() for place in distinct]
-        vocabulary = training_vocabulary([captions[place] for place in np.unique(copies[kept])])
+        texts, copies = corpus.at(rows)
+        captions = [text.split() for text in texts]
+        vocabulary = training_vocabulary([captions[number] for number in np.unique(copies[kept])])
         make = partial(self.network, len(vocabulary) + 1, logit_count(labels, n_values))
         network = initialised(make, seed).to(device)
         start_at_frequencies(network.head, labels[kept])

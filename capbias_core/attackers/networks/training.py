@@ -158,7 +158,9 @@ def learn(
             optimizer.load_state_dict(state["optimizer"])
             rng.bit_generator.state, drop.bit_generator.state = state["random"]
             if settings.process_random:
-                _set_process_random(device, state["process"])
+                torch.set_rng_state(state["process"][0])
+                if device.type == "cuda":
+                    torch.cuda.set_rng_state(state["process"][1], device)
     for epoch in range(first, settings.epochs):
         network.train()
         order, total = batches(rng), torch.zeros((), device=device)
@@ -180,8 +182,11 @@ def learn(
             if epoch - best["epoch"] >= settings.patience:
                 break
         state = {"epochs": epoch + 1, "weights": network.state_dict(), "optimizer": optimizer.state_dict()}
-        random = {"random": [rng.bit_generator.state, drop.bit_generator.state], "process": _process_random(device)}
-        checkpoint.save({**state, **random, "best": best})
+        state |= {"random": [rng.bit_generator.state, drop.bit_generator.state], "best": best}
+        if settings.process_random:
+            on_gpu = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
+            state["process"] = [torch.get_rng_state(), *on_gpu]
+        checkpoint.save(state)
     network.eval()
     if best["weights"]:
         network.load_state_dict(best["weights"])
@@ -201,7 +206,7 @@ def learn_captions(
     seed: int,
     tick: Progress,
 ) -> None:
-    """`learn` for a network that reads captions. copies: (n,) the place of each caption among the encoded ones."""
+    """`learn` for a network that reads captions. copies: (n,) the index of each caption among the encoded ones."""
 
     def logits(rows: np.ndarray) -> Tensor:
         return network.head(encoded.read(network.vectors, copies[rows]))
@@ -226,17 +231,6 @@ def chunks(rows: np.ndarray) -> Iterator[np.ndarray]:
         yield rows[start : start + SCORING_BATCH]
 
 
-def _process_random(device: torch.device) -> list[Tensor]:
-    """States of the generators of the process, from which a pretrained encoder's dropout draws."""
-    return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
-
-
-def _set_process_random(device: torch.device, states: Sequence[Tensor]) -> None:
-    torch.set_rng_state(states[0])
-    if device.type == "cuda":
-        torch.cuda.set_rng_state(states[1], device)
-
-
 def in_threads(trainings: Sequence[Callable[[Progress], Any]], device: torch.device, tick: Progress) -> Iterator:
     """What each training returns, in order. On a CPU as many train at a time as PyTorch has threads, one thread each.
 
@@ -245,15 +239,15 @@ def in_threads(trainings: Sequence[Callable[[Progress], Any]], device: torch.dev
     threads = torch.get_num_threads() if device.type == "cpu" else 1
     shares, texts, stop = [0.0] * len(trainings), [""] * len(trainings), Event()
 
-    def work(place: int) -> Any:
+    def work(number: int) -> Any:
         def note(share: float, text: str) -> None:
             if stop.is_set():
                 raise Cancelled
-            shares[place], texts[place] = share, text
+            shares[number], texts[number] = share, text
 
         torch.set_num_threads(1)
-        trained = trainings[place](note)
-        shares[place] = 1.0
+        trained = trainings[number](note)
+        shares[number] = 1.0
         return trained
 
     def report() -> None:
@@ -271,8 +265,8 @@ def in_threads(trainings: Sequence[Callable[[Progress], Any]], device: torch.dev
         with ThreadPoolExecutor(threads) as pool:
             try:
                 for _ in trainings:
-                    while len(futures) < 2 * threads and (place := next(waiting, None)) is not None:
-                        futures.append(pool.submit(copy_context().run, work, place))
+                    while len(futures) < 2 * threads and (number := next(waiting, None)) is not None:
+                        futures.append(pool.submit(copy_context().run, work, number))
                     while not futures[0].done():
                         wait(futures, SECONDS_PER_LOOK, FIRST_EXCEPTION)
                         for future in filter(Future.done, futures):
@@ -332,8 +326,8 @@ class Attributed:
         The integral is a sum over `integration_steps` points (Gauss-Legendre), so words and baseline add up to the
         logit only within `delta`.
         """
-        distinct, copies = np.unique(corpus.place[rows], return_inverse=True)
-        words, baseline, logits = self.attribute([corpus.distinct[place] for place in distinct])
+        captions, copies = corpus.at(rows)
+        words, baseline, logits = self.attribute(captions)
         sums = np.array([own.sum(axis=0) for own in words]).reshape(logits.shape)
         delta = np.abs(baseline + sums - logits).max(axis=1, initial=0)
         return Contributions([words[copy] for copy in copies], baseline[copies], delta[copies])

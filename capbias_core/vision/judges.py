@@ -1,0 +1,342 @@
+"""Networks trained from scratch that read a photograph and its masked caption, for ImageCaptioner2 and VL-LIC.
+
+They are attackers (attackers/base.py) whose corpus holds pictures beside captions. Protocol of ImageCaptioner2 (AAAI
+2024): Adam, batches of 128, 40 epochs, images split 70 / 10 / 20 and balanced. The caller holds the 20 back; of the
+rest an eighth, equally much of every value, is set aside here, and the epoch with the lowest loss on it is kept.
+Weights begin as He et al. (ICCV 2015) draw them. Sizes and the learning rate are ours if the papers give none.
+
+`ScratchJudge` is Show, Attend and Tell (Xu et al., ICML 2015), trained to end a prompt. A convolutional network looks
+at the picture; an LSTM reads the masked caption and the prompt word by word, as if it had written them (teacher
+forcing), and before each word attends to the picture's cells. Its next word is the answer, one word of the vocabulary
+for each value; it learns that word alone, by cross-entropy (Eq. 1). P(A) is normalised over the answers, so chance is
+1 / K.
+
+`JointJudge` is VL-LIC's classifier (section Multi-Modal Classifier). The paper joins a ResNet50 and LIC's BERT under a
+classification head. Here the picture is read by a small convolutional network (the mean over its cells) or a frozen
+backbone of torchvision, and the caption by a network of an attacker from scratch (without its head) or a frozen text
+encoder. What comes from scratch trains together with the head of two layers. It is scored as LIC is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from capbias_core.attackers.device import choose_device
+from capbias_core.attackers.networks.batches import PAD, UNKNOWN, Encoded, cut, encode, training_vocabulary
+from capbias_core.attackers.networks.scratch import LSTM_BI, ScratchAttacker, ScratchNetwork
+from capbias_core.attackers.networks.training import SET_ASIDE, Dropout, NetworkAttacker, initialised, learn, mlp
+from capbias_core.errors import CapbiasError
+from capbias_core.prepare.split import FIT, child_seed
+from capbias_core.types import Progress
+
+SET_ASIDE_OF = 8  # one in so many: 10 of the 80 percent
+SCORING_BATCH = 256
+FIRST_ANSWER = UNKNOWN + 1
+LEAK = 0.01
+# Of the photographs on which torchvision's weights were trained.
+MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+@dataclass(frozen=True)
+class PairCorpus:
+    """Captions with the pictures of their images.
+
+    sight: (n_images, 3, h, w) bytes, or (n_images, d) vectors of a frozen backbone. image: (n,) index of each caption's
+    image. captions: n masked ones, with prompt. vectors: (n, d) of a frozen text encoder, None if words are read.
+    """
+
+    sight: np.ndarray
+    image: np.ndarray
+    captions: list[str]
+    vectors: np.ndarray | None = None
+
+    @cached_property
+    def pictures(self) -> np.ndarray:
+        """A sum that tells pictures apart, for a checkpoint's name: all of many photographs would take long to read."""
+        return self.sight.sum(axis=-1)
+
+    @cached_property
+    def tokens(self) -> list[list[str]]:
+        return [caption.split() for caption in self.captions]
+
+    def reader(
+        self, network: nn.Module, rows: np.ndarray, vocabulary: dict[str, int], device: torch.device
+    ) -> Callable[[np.ndarray], Tensor]:
+        """Positions among these rows to the logits (B, C) of a network, which reads (pictures, captions, positions)."""
+        sight, image = torch.from_numpy(self.sight), torch.from_numpy(self.image[rows])
+        if self.vectors is not None:
+            text: Encoded | Tensor = torch.from_numpy(self.vectors[rows]).to(device)
+        else:
+            text = encode([self.tokens[row] for row in rows], vocabulary, device)
+        return lambda own: network(sight[image[own]].to(device), text, own)
+
+
+@dataclass(frozen=True)
+class PairReader(NetworkAttacker):
+    """What judges from scratch share. sight, embed: of the images, and captions to vectors (None to read words), as in
+    PairCorpus. patience: epochs without a lower loss on what is set aside after which training stops; as many as there
+    are epochs: never earlier."""
+
+    learning_rate: float = 3e-4
+    batch: int = 128
+    epochs: int = 40
+    patience: int = 40
+    dropout: float = 0.5
+    hidden: int = 256
+    channels: tuple[int, ...] = (32, 64, 128, 128)
+    sight: np.ndarray | None = None
+    embed: Callable[[Sequence[str]], np.ndarray] | None = None
+
+    first_answer = 0  # the index of the first value among the logits
+
+    def vocabulary(self, captions: Sequence[list[str]], n_values: int) -> dict[str, int]:
+        """Word -> id, from the captions to train on."""
+        return training_vocabulary(captions)
+
+    def network(self, corpus: PairCorpus, vocabulary: dict[str, int], n_values: int) -> nn.Module:
+        """An untrained network that reads pictures, captions and the positions of captions."""
+        raise NotImplementedError
+
+    def corpus(self, pairs: Sequence[tuple[int, str]]) -> PairCorpus:
+        """pairs: the index of an image, and a caption."""
+        assert self.sight is not None
+        image, captions = zip(*pairs, strict=True)
+        return PairCorpus(self.sight, np.array(image), list(captions), self.embed(captions) if self.embed else None)
+
+    def fit(self, corpus: PairCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedPair:
+        rows, labels, device = np.asarray(rows), np.asarray(labels), choose_device(self.device)
+        aside = set_aside(labels, n_values, seed)
+        split = np.flatnonzero(~aside), np.flatnonzero(aside)
+        words = {}
+        if corpus.vectors is None:
+            words = self.vocabulary([corpus.tokens[row] for row in rows[split[0]]], n_values)
+        network = initialised(partial(self.network, corpus, words, n_values), seed).to(device)
+
+        def batches(rng: np.random.Generator) -> list[np.ndarray]:
+            return cut(rng.permutation(len(split[0])), self.batch)
+
+        reads = [corpus.pictures, corpus.image[rows], *([] if corpus.vectors is None else [corpus.vectors[rows]])]
+        captions = np.frombuffer("\n".join(corpus.captions[row] for row in rows).encode(), dtype=np.uint8)
+        logits = corpus.reader(network, rows, words, device)
+        learn(network, logits, labels + self.first_answer, split, batches, self, seed, [*reads, captions], tick)
+        return FittedPair(self, words, network, device, n_values)
+
+
+def set_aside(labels: np.ndarray, n_values: int, seed: int) -> np.ndarray:
+    """(n,) booleans: an eighth of every value, one at least."""
+    rng, aside = np.random.default_rng(child_seed(seed, FIT, SET_ASIDE)), np.zeros(len(labels), dtype=bool)
+    for value in range(n_values):
+        members = rng.permutation(np.flatnonzero(labels == value))
+        aside[members[: max(1, round(len(members) / SET_ASIDE_OF))]] = True
+    return aside
+
+
+def value_logits(answers: np.ndarray) -> np.ndarray:
+    """(n, K) log-probabilities of the values as they are, or (n, 1) log-odds of the second of two."""
+    return answers[:, 1:] - answers[:, :1] if answers.shape[1] == 2 else answers
+
+
+@dataclass(frozen=True)
+class FittedPair:
+    """A trained network."""
+
+    reader: PairReader
+    vocabulary: dict[str, int]
+    network: nn.Module
+    device: torch.device
+    n_values: int
+
+    @torch.no_grad()
+    def logits(self, corpus: PairCorpus, rows: np.ndarray) -> np.ndarray:
+        """See `value_logits`."""
+        answers = [np.empty((0, self.n_values))]
+        for start in range(0, len(rows), SCORING_BATCH):
+            part = np.asarray(rows)[start : start + SCORING_BATCH]
+            logits = corpus.reader(self.network, part, self.vocabulary, self.device)(np.arange(len(part)))
+            logits = logits[:, self.reader.first_answer :][:, : self.n_values]
+            answers.append(functional.log_softmax(logits.double(), dim=1).cpu().numpy())
+        return value_logits(np.concatenate(answers))
+
+
+def begin_as_he(network: nn.Module) -> None:
+    """Weights of linear layers and convolutions normal with variance 2 / inputs, biases 0."""
+    for layer in network.modules():
+        if isinstance(layer, nn.Linear | nn.Conv2d) and layer.bias is not None:
+            nn.init.normal_(layer.weight, std=math.sqrt(2 / math.prod(layer.weight.shape[1:])))
+            nn.init.zeros_(layer.bias)
+
+
+class ImageEncoder(nn.Module):
+    """Convolutions of 3 x 3 with ReLU, each but the last halving the sides. channels: after each of them."""
+
+    def __init__(self, channels: Sequence[int]):
+        super().__init__()
+        strides = [2] * (len(channels) - 1) + [1]
+        self.layers = nn.ModuleList(
+            nn.utils.skip_init(nn.Conv2d, before, after, 3, stride, padding=1)
+            for (before, after), stride in zip(pairwise((3, *channels)), strides, strict=True)
+        )
+        self.width = channels[-1]
+        begin_as_he(self)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """(B, 3, H, W) bytes to a vector for each of L cells, (B, L, width)."""
+        values = pictures.float() / 127.5 - 1
+        for layer in self.layers:
+            values = functional.relu(layer(values))
+        return values.flatten(2).transpose(1, 2)
+
+
+class JudgeNetwork(nn.Module):
+    """Show, Attend and Tell; see the module's text. words: how many ids there are, answers included."""
+
+    def __init__(self, words: int, judge: ScratchJudge):
+        super().__init__()
+        self.words = nn.Embedding(words, judge.embedding, padding_idx=PAD)
+        seen, size = judge.channels[-1], judge.hidden
+        self.begin = nn.Linear(seen, 2 * size)
+        self.of_place, self.of_state = nn.Linear(seen, size), nn.Linear(size, size)
+        self.weigh, self.gate = nn.Linear(size, 1), nn.Linear(size, seen)
+        self.input, self.recur = nn.Linear(judge.embedding + seen, 4 * size), nn.Linear(size, 4 * size)
+        self.shown, self.attended = nn.Linear(size, judge.embedding), nn.Linear(seen, judge.embedding)
+        self.answer, self.dropout = nn.Linear(judge.embedding, words), Dropout(judge.dropout)
+        begin_as_he(self)
+        self.image_encoder = ImageEncoder(judge.channels)
+
+    def forward(self, sight: Tensor, text: Encoded, rows: np.ndarray) -> Tensor:
+        """(B, words) logits of the next word from (B, 3, h, w) pictures and the captions at rows."""
+        lengths = torch.from_numpy(text.lengths[rows]).to(sight.device)
+        ids = text.ids[rows, : int(lengths.max())]
+        cells = self.image_encoder(sight)  # (B, L, seen)
+        known = self.of_place(cells)
+        state, memory = torch.tanh(self.begin(cells.mean(dim=1))).chunk(2, dim=-1)
+        words = self.words(ids)  # (B, T, E)
+        attended = torch.zeros_like(cells[:, 0])
+        for step in range(ids.shape[1]):
+            present = (step < lengths)[:, None]
+            context = self._attend(cells, known, state)
+            given = torch.cat([words[:, step], context], dim=-1)  # one step of the LSTM
+            entered, kept, candidate, shown = (self.input(given) + self.recur(state)).chunk(4, dim=-1)
+            new_memory = torch.sigmoid(kept) * memory + torch.sigmoid(entered) * torch.tanh(candidate)
+            new_state = torch.sigmoid(shown) * torch.tanh(new_memory)
+            # After its last word a caption keeps its state: the answer follows there.
+            state, memory, attended = (
+                torch.where(present, new, before)
+                for new, before in ((new_state, state), (new_memory, memory), (context, attended))
+            )
+        last = words[torch.arange(len(ids)), lengths - 1]
+        return self.answer(self.dropout(last + self.shown(state) + self.attended(attended)))
+
+    def _attend(self, cells: Tensor, known: Tensor, state: Tensor) -> Tensor:
+        """(B, seen): the cells by how much the state asks for each, and as much of them as the gate lets in."""
+        weights = self.weigh(torch.tanh(known + self.of_state(state)[:, None])).softmax(dim=1)
+        return torch.sigmoid(self.gate(state)) * (weights * cells).sum(dim=1)
+
+
+@dataclass(frozen=True)
+class ScratchJudge(PairReader):
+    """See the module's text. channels: of the convolutions. hidden: of the LSTM and of the attention."""
+
+    embedding: int = 128
+
+    first_answer = FIRST_ANSWER
+
+    def vocabulary(self, captions: Sequence[list[str]], n_values: int) -> dict[str, int]:
+        """Words of the captions, after an id for each answer, which no caption has as a word."""
+        words = training_vocabulary(captions)
+        return {word: number if number <= UNKNOWN else number + n_values for word, number in words.items()} | {
+            f"answer {value}": FIRST_ANSWER + value for value in range(n_values)
+        }
+
+    def network(self, corpus: PairCorpus, vocabulary: dict[str, int], n_values: int) -> JudgeNetwork:
+        return JudgeNetwork(len(vocabulary) + 1 + PAD, self)
+
+
+class JointNetwork(nn.Module):
+    """VL-LIC's; see the module's text. image_encoder, text: None for vectors of pictures, or captions. widths: of the
+    vector of a picture and of a caption."""
+
+    def __init__(
+        self,
+        image_encoder: ImageEncoder | None,
+        text: ScratchNetwork | None,
+        widths: tuple[int, int],
+        hidden: int,
+        n_values: int,
+    ):
+        super().__init__()
+        self.image_encoder, self.text = image_encoder, text
+        self.head = mlp((sum(widths), hidden, n_values), LEAK)
+
+    def forward(self, sight: Tensor, text: Encoded | Tensor, rows: np.ndarray) -> Tensor:
+        """(B, C) logits from (B, ...) pictures and the captions at rows."""
+        seen = self.image_encoder(sight).mean(dim=1) if self.image_encoder else sight
+        if isinstance(text, Encoded):
+            assert self.text is not None
+            read = self.text.head(text.read(self.text.vectors, rows))
+        else:
+            read = text[torch.from_numpy(rows)]
+        return self.head(torch.cat([seen, read], dim=1))
+
+
+@dataclass(frozen=True)
+class JointJudge(PairReader):
+    """See the module's text. text: whose network reads the captions. hidden: of the head."""
+
+    text: ScratchAttacker = LSTM_BI
+
+    def network(self, corpus: PairCorpus, vocabulary: dict[str, int], n_values: int) -> JointNetwork:
+        image_encoder, text = None, None
+        widths = [corpus.sight.shape[1], corpus.vectors.shape[1] if corpus.vectors is not None else 0]
+        if corpus.sight.ndim == 4:
+            image_encoder = ImageEncoder(self.channels)
+            widths[0] = image_encoder.width
+        if corpus.vectors is None:
+            text = replace(self.text, dropout=self.dropout).network(len(vocabulary) + 1, n_values)
+            widths[1] = text.width
+            text.head = nn.Sequential(text.head[0])  # its dropout alone: the joint head reads instead
+        return JointNetwork(image_encoder, text, tuple(widths), self.hidden, n_values)
+
+
+def backbone(name: str, weights: Path, device: torch.device) -> Callable[[np.ndarray], np.ndarray]:
+    """(n, 3, size, size) bytes to (n, d) float32: the vectors of a torchvision classifier before its last layer.
+
+    name: of the model in torchvision, such as resnet50. weights: the file of its state_dict; nothing is fetched.
+    Raises CapbiasError for a name that torchvision does not have, or weights of another model.
+    """
+    from torchvision import models
+
+    known = models.list_models(models)
+    if name not in known:
+        few = ", ".join(own for own in known if own.startswith("resnet"))
+        raise CapbiasError(f"torchvision has no classifier {name!r}.", f"It has for example {few}.")
+    network = models.get_model(name, weights=None)
+    try:
+        network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
+    except Exception as error:  # whatever a wrong file makes PyTorch raise
+        first = str(error).strip().splitlines()[0][:150]
+        raise CapbiasError(
+            f"{weights.name} does not hold the weights of torchvision's {name} ({first}).",
+            "Save them with torch.save(model.state_dict(), FILE), or name the model that the weights are of.",
+        ) from None
+    last = next(child for child in ("fc", "classifier", "heads", "head") if hasattr(network, child))
+    setattr(network, last, nn.Identity())
+    network = network.to(device).eval()
+    mean, spread = (torch.tensor(own, device=device).view(3, 1, 1) for own in (MEAN, SPREAD))
+
+    @torch.no_grad()
+    def vectors(pixels: np.ndarray) -> np.ndarray:
+        pictures = torch.from_numpy(pixels).to(device).float() / 255
+        return network((pictures - mean) / spread).flatten(1).cpu().numpy()
+
+    return vectors
