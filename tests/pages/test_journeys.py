@@ -243,7 +243,7 @@ def test_a_run_is_followed_cancelled_and_resumed_in_the_runs_dialog(window, tmp_
             window, f"{address}/Scores?collection=c&attacker=lstm_bi&seeds=1&sets=first&references=none&metrics=LIC"
         )
         window.get_by_role("button", name="Run", exact=True).click()
-        until(lambda: workspace.runs() and "epoch" in run().message, 90)
+        until(lambda: workspace.runs() and "epoch" in run().message, 240)
         window.get_by_test_id("stProgress").first.wait_for()
         by_sidebar(window, "Data")  # the page stays usable meanwhile
         window.get_by_role("button", name="Runs", exact=True).click()
@@ -254,14 +254,14 @@ def test_a_run_is_followed_cancelled_and_resumed_in_the_runs_dialog(window, tmp_
         dialog.get_by_text(re.compile("epoch")).first.wait_for()
         assert run().status == "running"
         dialog.get_by_role("button", name="Cancel").click()
-        until(lambda: run().status == "cancelled", 10)
+        until(lambda: run().status == "cancelled", 30)
         worker = worker_of(process)
-        until(lambda: worker.cpu_percent(0.5) < 30, 10)
+        until(lambda: worker.cpu_percent(0.5) < 30, 30)
         open_page(window, f"{address}/Data?runs=1&run={run().run_id}")
         dialog.get_by_role("button", name=re.compile("^(Repeat|Re-run)$")).click()
-        until(lambda: run().status == "running" and "epoch" in run().message, 60)
+        until(lambda: run().status == "running" and "epoch" in run().message, 120)
         worker_of(process).kill()
-        until(lambda: run().status == "died", 20)
+        until(lambda: run().status == "died", 60)
         open_page(window, f"{address}/?runs=1&run={run().run_id}")
         dialog.get_by_text(re.compile("died: ")).first.wait_for()
         dialog.get_by_role("button", name=re.compile("^(Repeat|Re-run)$")).wait_for()
