@@ -111,7 +111,7 @@ def _change(row: pd.Series, original: pd.Series) -> str:
     text = _interval(row, "to_original", "to_original_low", "to_original_high")
     above = row["original_there"] - (original["value"] - original["to_neutral"])
     told = row["to_original_high"] < 0 and original["to_neutral_low"] > 0 and above > 0
-    return f"{text} ({-row['to_original'] / above:.0%} of what was above chance)" if told else text
+    return f"{text} ({min(1, -row['to_original'] / above):.0%} of what was above chance)" if told else text
 
 
 def _interval(row, value: str, low: str, high: str, digits: int = 1) -> str:

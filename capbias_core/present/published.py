@@ -97,11 +97,7 @@ def beside_sentence(frame: pd.DataFrame, name: str) -> tuple[str, str]:
     beside = int((~holds.isin([NOT_MEASURED, NONE_HERE])).sum())
     inside, outside = int((holds == YES).sum()), int((holds == NO).sum())
     if inside + outside:
-        headline = (
-            f"All {counted(inside, 'measured interval')} contain the published value."
-            if inside and not outside
-            else f"{inside} of {counted(inside + outside, 'measured interval')} contain the published value."
-        )
+        headline = f"The published value lies in {inside} of {counted(inside + outside, 'measured interval')}."
     elif beside:
         headline = "Nothing here is decided: no measured value has the printed encoder, images and protocol."
     elif (holds == NONE_HERE).all():

@@ -142,7 +142,7 @@ def draw_bar() -> Bar:
     with st.container(key="bar", horizontal=True, vertical_alignment="bottom", border=True):
         place = st.container(key="bar_choices", horizontal=True, vertical_alignment="bottom")
         runs_dialog(engine)
-        _share()
+    _share()
     collections = dict.fromkeys([*workspace.scored(), *workspace.collections()])  # scored ones first
     collection = ""
     if collections:
@@ -162,7 +162,7 @@ def draw_bar() -> Bar:
 
 def _share() -> None:
     """The address of this view, to copy."""
-    box = st.popover("Share", icon=":material/link:", key="share_link", on_change="rerun")
+    box = st.sidebar.popover("Share", icon=":material/link:", key="share_link", on_change="rerun")
     if box.open:
         choices = {key: st.query_params.get_all(key) for key in st.query_params}
         address = (st.context.url or "").partition("?")[0]

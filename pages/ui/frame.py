@@ -53,7 +53,7 @@ h1 {font-size: 2.1rem !important; padding-bottom: .4rem !important}
 :is(a, button, summary, main, canvas, [tabindex], [role="radio"]):focus-visible {
   outline: 2px solid #3B82D0 !important; outline-offset: 2px}
 :is(main, canvas):focus-visible {outline-offset: -2px}
-[data-testid="stMultiSelect"] [data-tag] {max-width: 100%; height: auto}
+[data-testid="stMultiSelect"] [data-tag] {max-width: 100%; height: auto; flex-shrink: 0}
 [data-testid="stMultiSelect"] [data-tag] > span {white-space: normal; overflow-wrap: break-word}
 .cb-caveats {margin: .8rem 0}
 .cb-caveats summary {cursor: pointer; padding: .2rem 0; text-decoration: underline; text-underline-offset: 3px;
@@ -84,6 +84,7 @@ def frame(title: str, heading: str = "") -> None:
     # The icon is a file of our own: one by name would be fetched from elsewhere.
     st.set_page_config(page_title=f"{title} · capbias", page_icon=str(ICON), layout="wide")
     st.html(CSS)
+    st.html(view.ONE_STEP_A_PAGE, unsafe_allow_javascript=True)
     view.enter(title)
     _navigation()
     st.title(heading or title)

@@ -41,7 +41,8 @@ def revealing_words(engine: Engine, run: RunRow, own: CaptionScores, name: str, 
     if human:
         note(where_words_come_from(top, name, smallest))
     left, right = st.container(key="stacks_words").columns(2, gap="medium")
-    strongest = top.iloc[top["mean"].abs().argmax()]["word"]
+    content = top[~top["word"].isin(cached.function_words(engine.folder, tuple(top["word"])))]
+    strongest = (top if content.empty else content).sort_values("mean", key=abs)["word"].iloc[-1]
     with right:
         word = view.selectbox(
             st, "Captions with the word", list(table["word"]), default=strongest, key="listed", missing="the word"

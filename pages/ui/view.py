@@ -44,6 +44,31 @@ _PAGE, _WRITTEN, _KEPT, _GONE, _DEFAULTS = "view_page", "view_written", "view_sh
 _PENDING, _TOLD, _NEXT = "view_pending", "view_told", "view_next"
 
 
+# Streamlit makes each change of the address a step of the back button; with this, only another page is one. Before it
+# follows a button to another page, it drops the choices of the page that is left; they are put back.
+ONE_STEP_A_PAGE = """<script>
+if (!window.oneStepAPage) {
+  window.oneStepAPage = true
+  const push = history.pushState.bind(history), replace = history.replaceState.bind(history)
+  let left = null
+  history.replaceState = (state, title, url) => {
+    const before = new URL(location)
+    replace(state, title, url)
+    const dropped = [...before.searchParams.keys()].some(key => !new URL(location).searchParams.has(key))
+    if (dropped) left = {href: before.href, search: location.search}
+    else if (location.href !== before.href) left = null
+  }
+  history.pushState = (state, title, url) => {
+    const next = new URL(url, location)
+    if (next.pathname === location.pathname) return history.replaceState(state, title, url)
+    if (left?.search === next.search) replace(history.state, '', left.href)
+    left = null
+    push(state, title, url)
+  }
+}
+</script>"""
+
+
 def enter(title: str) -> None:
     """A page is drawn; the first call of every page. Choices of the page that was left stay in its own address."""
     if st.session_state.get(_PAGE) != title:
