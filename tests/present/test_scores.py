@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+from types import SimpleNamespace
 
 import pandas as pd
 
+from capbias_core.analysis import read
 from capbias_core.present.latex import escape_latex, to_latex
-from capbias_core.present.table import lettered, scores_table, to_csv, to_json, to_text
+from capbias_core.present.table import lettered, one_number_a_cell, scores_table, to_csv, to_json, to_text
 from capbias_core.types import RESULT_COLUMNS, Result
 from tests import sentences
 
@@ -96,3 +98,30 @@ def test_latex_escapes_and_explains():
 def test_columns_of_text_line_up():
     text = to_text(pd.DataFrame({"word": ["a", "longer"], "count": ["5", "1,000"]}))
     assert text == "word    count\na           5\nlonger  1,000\n"
+
+
+def test_a_cell_has_one_number_of_seeds():
+    """Of a captioner with 10 and with 30 seeds the number stays that most captioners share."""
+    seeds = [("a", 30), ("b", 30), ("a", 10), ("c", 10)]
+    rows = [Result("gender", model, "LIC", float(number), "ngram", seeds=number).row() for model, number in seeds]
+    frame = pd.DataFrame(rows)[::-1].rename(columns={"model": "captioner"}).assign(variant="")
+    kept = one_number_a_cell(frame)
+    assert dict(zip(kept["captioner"], kept["seeds"], strict=True)) == {"a": 30, "b": 30, "c": 10}
+    more = pd.DataFrame([*rows, Result("gender", "d", "LIC", 1.0, "ngram", seeds=10).row()])
+    kept = one_number_a_cell(more.rename(columns={"model": "captioner"}).assign(variant=""))
+    assert dict(zip(kept["captioner"], kept["seeds"], strict=True)) == {"a": 10, "b": 30, "c": 10, "d": 10}
+
+
+def test_only_captioners_of_the_best_comparison_have_letters(monkeypatch):
+    run = lambda name, model: SimpleNamespace(run_id=name, spec=SimpleNamespace(model=model))  # noqa: E731
+    best, other = (
+        SimpleNamespace(
+            attribute=SimpleNamespace(name="gender"), metric="LIC", attacker="ngram", runs=[run(*own) for own in runs]
+        )
+        for runs in ([("1", "a"), ("2", "b")], [("3", "a"), ("4", "c")])
+    )
+    letters = {"1": {"a": "a", "b": "b"}, "3": {"a": "a", "c": "a"}}
+    monkeypatch.setattr(read, "ranking", lambda _, runs, metric: SimpleNamespace(letters=letters[runs[0].run_id]))
+    rows = pd.DataFrame({"run_id": ["1", "2", "3", "4", "1"], "metric": ["LIC"] * 4 + ["error"]})
+    found = read.with_letters(None, rows, [best, other], {"1", "2", "3", "4"})
+    assert found["letters"].tolist() == ["a", "b", "", "", ""]
