@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import urlencode
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -164,6 +163,4 @@ def _share() -> None:
     """The address of this view, to copy."""
     box = st.sidebar.popover("Share", icon=":material/link:", key="share_link", on_change="rerun")
     if box.open:
-        choices = {key: st.query_params.get_all(key) for key in st.query_params}
-        address = (st.context.url or "").partition("?")[0]
-        box.code(f"{address}?{urlencode(choices, doseq=True)}", language=None, wrap_lines=True)
+        box.code(view.address(), language=None, wrap_lines=True)

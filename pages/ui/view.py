@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from html import escape
 from types import MappingProxyType
 from typing import Any, NoReturn
+from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -121,6 +122,12 @@ def told(key: str) -> Any:
     if key in st.session_state:
         st.session_state.setdefault(_TOLD, set()).add(key)
     return st.session_state.get(key)
+
+
+def address() -> str:
+    """The whole address of this view, as the browser has it."""
+    choices = {key: st.query_params.get_all(key) for key in st.query_params}
+    return f"{(st.context.url or '').partition('?')[0]}?{urlencode(choices, doseq=True)}"
 
 
 def query(**choices: str) -> dict[str, str]:

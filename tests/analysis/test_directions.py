@@ -42,10 +42,10 @@ def advice(rows: pd.DataFrame) -> dict[str, str]:
 def test_images_to_add_by_the_intervals():
     assert advice(ROWS) == {
         "one": "both kinds",
-        "two": "objects with the other value",
-        "three": "values without their usual objects",
+        "two": "these objects, other value",
+        "three": "this value, without these objects",
         "four": "none by this metric",
-        "five": "objects with the other value; A→T unclear",
+        "five": "these objects, other value; A→T unclear",
     }
     nothing = [*pair("m", (1, -1, 2), (1, None, None)), *pair("n", (1, -1, 2), (-2, -3, -1))]
     assert advice(pd.DataFrame(nothing)) == {"m": "unclear both ways", "n": "A→T unclear"}
@@ -55,8 +55,8 @@ def test_a_direction_that_a_constant_attacker_has_too_is_unclear():
     """What attackers add holds 0 for the first captioner, and is above it for the second."""
     added = [row("one", "DBAC_added", "A->T", 1, -1, 3), row("three", "DBAC_added", "A->T", 3, 1, 5)]
     found = advice(pd.DataFrame([*ROWS.to_dict("records"), *added]))
-    assert found["one"] == "objects with the other value; A→T unclear"
-    assert found["three"] == "values without their usual objects"
+    assert found["one"] == "these objects, other value; A→T unclear"
+    assert found["three"] == "this value, without these objects"
 
 
 def test_only_what_was_measured_alike_stands_together():

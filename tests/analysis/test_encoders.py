@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from capbias_core import attackers, cli
-from capbias_core.aggregate.sensitivity import (
+from capbias_core.aggregate.comparison import (
     ABOVE,
     BELOW,
     OPEN,

@@ -72,17 +72,17 @@ BESIDE = {
     "an end of the interval is it": ([{"ci_low": 44.4}], "yes", 44.0),
     "it is below the interval": ([{"ci_low": 44.5}], "no", 44.0),
     "it is above the interval": ([{"ci_high": 44.3}], "no", 44.0),
-    "another encoder": ([{"encoder": "ngram"}], "another encoder, decides nothing", 44.0),
+    "another encoder": ([{"encoder": "ngram"}], "another encoder, not comparable", 44.0),
     "the same encoder comes first": ([{"encoder": "ngram", "value": 43.0}, {}], "yes", 44.0),
-    "a part of the images": ([PART], "part of the images, decides nothing", 42.0),
+    "a part of the images": ([PART], "part of the images, not comparable", 42.0),
     "the printed encoder comes before all images": (
         [PART, {"encoder": "ngram"}],
-        "part of the images, decides nothing",
+        "part of the images, not comparable",
         42.0,
     ),
     "all images come before a part": ([PART, {}], "yes", 44.0),
     "another spelling": ([{"model": "S.A.T. "}], "yes", 44.0),
-    "no interval": ([{"ci_low": None, "ci_high": None}], "no interval, decides nothing", 44.0),
+    "no interval": ([{"ci_low": None, "ci_high": None}], "no interval, not comparable", 44.0),
     "no value": ([{"value": math.nan}], "not measured", math.nan),
     "a group": ([{"group": "Female"}], "not measured", math.nan),
     "another attribute": ([{"attribute": "race"}], "not measured", math.nan),
@@ -137,7 +137,7 @@ def test_ba_from_t_to_a_stands_beside_dba_g_under_each_condition(published):
     found = beside_measured(gender, own).set_index("condition")
     assert found["measured_value"].dropna().to_dict() == {"original": 1.0, "bounding_box_masked": 1.2}
     assert set(found["captioner"]) == {"blip original DBA_G", "blip box DBA_G", ""}
-    assert found.at["bounding_box_masked", "holds"] == "another protocol, decides nothing"
+    assert found.at["bounding_box_masked", "holds"] == "another protocol, not comparable"
     found = beside_measured(race, own.assign(attribute="race"))
     assert set(found["holds"]) == {"no counterpart"} and set(found["reason"]) == {UNNAMED}
 
@@ -147,12 +147,12 @@ def test_scales_alignments_and_protocols_of_other_papers(published):
     rows = table_of(published, "dbac", "11", model="sat", encoder="lstm_bi")
     row = only(beside_measured(rows, measured({"metric": "LIC", "value": 5.0, "ci_low": 4.0, "ci_high": 6.0})))
     assert [row[f"measured_{name}"] for name in ("value", "ci_low", "ci_high")] == pytest.approx([0.05, 0.04, 0.06])
-    assert row["holds"] == "another protocol, decides nothing"
+    assert row["holds"] == "another protocol, not comparable"
     rows = table_of(published, "dbac", "13", model="sat", encoder="lstm")
     own = {"attribute": "race", "metric": "DBAC", "direction": "T->A", "encoder": "lstm", "scale": 1.0}
-    assert only(beside_measured(rows, measured(own)))["holds"] == "another alignment, decides nothing"
+    assert only(beside_measured(rows, measured(own)))["holds"] == "another alignment, not comparable"
     aligned = own | {"alignment": "contextual_glove"}
-    assert only(beside_measured(rows, measured(aligned)))["holds"] == "another protocol, decides nothing"
+    assert only(beside_measured(rows, measured(aligned)))["holds"] == "another protocol, not comparable"
     gender = table_of(published, "dbac", "10", model="sat", encoder="lstm")
     assert only(beside_measured(gender, measured(aligned | {"attribute": "gender"})))["holds"] in ("yes", "no")
     rows = table_of(published, "lic", "1", model="nic", metric="ratio")

@@ -325,9 +325,9 @@ def test_any_model_of_a_folder_is_an_attacker(bert, tmp_path):
     (row,) = [result for result in outcome.results if result.metric == "LIC_M"]
     assert row.encoder == "tinybert" and f"encoder tinybert {spec.options['encoder']['digest'][:8]}" in row.method
     (file,) = (tmp_path / "embeddings").glob("*.sqlite")
-    kept = sqlite3.connect(file).execute("SELECT count(*) FROM vectors").fetchone()[0]
+    kept = sqlite3.connect(file).execute("SELECT count(*) FROM cache").fetchone()[0]
     run_one(workspace, plan(workspace, request(str(bert), seeds=3))[0], silent)
-    assert sqlite3.connect(file).execute("SELECT count(*) FROM vectors").fetchone()[0] == kept > 0, "none anew"
+    assert sqlite3.connect(file).execute("SELECT count(*) FROM cache").fetchone()[0] == kept > 0, "none anew"
 
 
 def test_a_run_says_which_captions_its_encoder_does_not_read_to_the_end(bert, tmp_path):

@@ -459,7 +459,7 @@ def test_printed_values_stand_beside_and_decide_nothing(
     assert len(own) == 1
     masked, _, coverage = photographs.partition("; ")
     row = beside_measured(own, pd.DataFrame([measured(metric, masked, coverage)])).iloc[0]
-    assert row["holds"] == ("another protocol, decides nothing" if beside else "not measured")
+    assert row["holds"] == ("another protocol, not comparable" if beside else "not measured")
 
 
 # AnonymousBench

@@ -399,7 +399,7 @@ def test_what_a_killed_process_left_is_removed_after_an_hour(scene, monkeypatch)
     left.mkdir(parents=True)
     run_one(scene, masking(scene, "segment"), silent)
     assert left.exists()
-    monkeypatch.setattr(masked_photographs, "FORGOTTEN", time.time() - left.stat().st_mtime - 1)
+    monkeypatch.setattr(masked_photographs, "ABANDONED", time.time() - left.stat().st_mtime - 1)
     run_one(scene, masking(scene, "box"), silent)
     assert not left.exists()
 

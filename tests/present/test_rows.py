@@ -44,7 +44,7 @@ def test_dots_intervals_and_the_neutral_point_stand_where_their_values_are():
     assert places(text, "line") == pytest.approx([100 * 15.2 / 22.4, 100 * 1.2 / 22.4], abs=0.01)
     assert places(text, "neutral") == pytest.approx([100 * 9.2 / 22.4] * 2, abs=0.01)
     assert text.index("high") < text.index("low"), "the highest value comes first"
-    assert "8.0 [6.0, 12.0]" in text and "−4.0 [−8.0, −2.0]" in text and ">b</span>" in text
+    assert "8.0 [6.0, 12.0]" in text and "−4.0 [−8.0, −2.0]" in text and "(b)</span>" in text
     assert "LIC 8.00 [6.00, 12.00] 95% with refits; ±0.25 std over 10 seeds" in text
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from capbias_core.aggregate import Pair, Ranking
-from capbias_core.aggregate.sensitivity import ABOVE, BELOW, OPEN, sensitivity
+from capbias_core.aggregate.comparison import ABOVE, BELOW, OPEN, sensitivity
 from capbias_core.analysis.claims import CLAIMS, summary, verdicts
 from capbias_core.analysis.directions import directions
 from capbias_core.analysis.published import beside_measured

@@ -19,6 +19,7 @@ from capbias_core.load.parse import parse
 from capbias_core.prepare import Alignment, Tokens, balanced_split, tokenize
 from capbias_core.runs import demo as runs_demo
 from capbias_core.runs.demo import SCORED, add_finished, load
+from capbias_core.runs.run import estimates
 from capbias_core.types import silent
 from capbias_core.vision.masking import outline_mask
 from capbias_core.workspace.store import Workspace
@@ -91,7 +92,7 @@ def test_committed_files_are_what_the_code_writes(tmp_path):
     written = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
     committed = {path.relative_to(COMMITTED) for path in COMMITTED.rglob("*") if path.is_file()}
     assert written == committed - {Path(SCORED.name)}
-    assert len(written) == 20
+    assert len(written) == 21
     for name in written:
         if name.suffix == ".png":
             assert np.array_equal(np.asarray(Image.open(tmp_path / name)), np.asarray(Image.open(COMMITTED / name))), (
@@ -166,11 +167,17 @@ def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatc
     load(workspace)
     planned = {spec.run_id: spec.model for spec in demo_scores.slow_runs(workspace)}
     runs = workspace.runs()
-    assert {run.run_id: run.spec.model for run in runs} == planned and len(planned) == 2
+    assert {run.run_id: run.spec.model for run in runs} == planned and len(planned) == 18
     assert (
         workspace.past_durations("caption_scores", demo_scores.NETWORK, 5) == []
     )  # nothing here says how long they take
     for run in runs:
+        rows = workspace.results([run.run_id]).set_index(["metric", "direction"])["value"]
+        values = {key: estimate.value for key, estimate in estimates(workspace, run).items() if key in rows.index}
+        assert all(values[key] == rows[key] for key in values), "the rows are those of the evidence"
+        if run.spec.measure != "caption_scores":
+            assert len(rows) and set(rows.index) >= set(values)
+            continue
         scores = caption_scores(workspace, run)
         table = scores.table
         sums = [scores.words_of(row).sum() for row in range(len(table))]
@@ -178,7 +185,7 @@ def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatc
         assert len(table) == 1200 and gap.to_numpy() == pytest.approx(table["delta"], abs=1e-6)
         assert 0 < table["delta"].median() < 0.02 and table["delta"].max() < 0.1
         assert (table["predicted"] == table["label"]).mean() > 0.65
-    assert SCORED.stat().st_size < 300_000
+    assert SCORED.stat().st_size < 2_000_000
     demo_scores.write(workspace, tmp_path / "again.zip")
     again, bundled = zipfile.ZipFile(tmp_path / "again.zip"), zipfile.ZipFile(SCORED)
     assert {name: again.read(name) for name in again.namelist()} == {

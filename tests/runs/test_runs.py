@@ -153,7 +153,7 @@ def test_each_attacker_reads_both_sides(workspace, model, human, scores, verdict
         half = 3.182446 * row["spread"] * np.sqrt(1 / 4 + times * 120 / 1080)  # Student's t, 3 degrees of freedom
         assert (row["value"] - row["ci_low"], row["ci_high"] - row["value"]) == pytest.approx((half, half), rel=1e-4)
     one = results_of(workspace, replace(request, metrics=("lic",), seeds=1))
-    assert set(one["verdict"]) == {"inconclusive", ""}, "a single attacker decides nothing"
+    assert set(one["verdict"]) == {"inconclusive", ""}, "a single attacker not comparable"
 
 
 def test_runs_of_masks_tell_nothing_when_merged(workspace):

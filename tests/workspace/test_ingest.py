@@ -220,7 +220,7 @@ REFUSED = {
     ("labels.csv", "strong.json", "nowhere.json"): "nowhere.json",
     ("labels.csv", "strong.json", "prose.txt"): "prose.txt",
     ("labels.csv", "strong.json", "other/strong.json"): "strong",
-    ("strong.json", "moods.csv"): "--attribute",
+    ("strong.json", "moods.csv"): "NAME=COLUMN",
 }
 
 
