@@ -282,7 +282,8 @@ def test_a_format_is_recognised_and_read(followed):
     said = house.capbias(*command)
     assert re.search(r"Captions\W+2\b", said), said
     code = (
-        "from pathlib import Path\nfrom capbias_core.load.parse import parse\nfrom capbias_core.load.tables import captions\n"
+        "from pathlib import Path\nfrom capbias_core.load.parse import parse\n"
+        "from capbias_core.load.tables import captions\n"
         "parsed = parse(Path('captions.txt'))\ntable = captions(parsed)\n"
         "print(parsed.format, *table.frame['image_id'], *(each.line for each in table.problems))"
     )
