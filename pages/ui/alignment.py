@@ -12,21 +12,18 @@ from capbias_core.analysis.published import measured_rows
 from capbias_core.analysis.read import sweep_of
 from capbias_core.load.published import published_results
 from capbias_core.present.alignment import COMPARED, constant_sentence, side_by_side, sweep_chart, sweep_sentence
-from capbias_core.present.sentence import duration
-from capbias_core.runs.durations import expected
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.workspace.conditions import originals
-from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import ACTIVE, Item
+from capbias_core.workspace.store import Item
 from capbias_core.workspace.vectors import VECTORS
 from pages.ui import view
-from pages.ui.alignment_picker import chosen_alignment
 from pages.ui.bar import Bar
 from pages.ui.base import attribute_names, box, empty_state, errors, label_caveats, lacking, note
 from pages.ui.chart import draw_chart
-from pages.ui.running import to_do
+from pages.ui.options import chosen_alignment
+from pages.ui.running import start_button
 from pages.ui.table import draw_table
 
 WHAT = (
@@ -94,7 +91,7 @@ def _constant(bar: Bar, request: Request) -> None:
     engine = bar.engine
     if request.captions:
         model = bar.captioner(request.captions)
-        asked = replace(_leakage(request, {}), captions=(model,))
+        asked = replace(request, captions=(model,), metrics=("lic",), options={})
         spec = next(spec for spec in plan(engine.workspace, asked) if spec.references)
         with st.spinner("Counting words"):
             headline, support = constant_sentence(constant_alignment(engine.workspace, spec), model)
@@ -107,40 +104,17 @@ def _constant(bar: Bar, request: Request) -> None:
 
 
 def _measure(engine: Engine, collection: str, request: Request) -> None:
-    """What measuring would cost, and the buttons."""
+    """What measuring costs, and the buttons."""
     alignments = [{}, request.options] if request.options else [{}]
-    leakage = [spec for own in alignments for spec in plan(engine.workspace, _leakage(request, own)) if spec.references]
-    left, right = st.columns(2)
+    leakage = [
+        spec
+        for options in alignments
+        for spec in plan(engine.workspace, replace(request, metrics=("lic",), options=options))
+        if spec.references
+    ]
     if request.options:
-        _button(engine, left, collection, plan(engine.workspace, request), "Measure the sweep")
-    _button(engine, right if request.options else left, collection, leakage, "Measure LIC_D (ngram)")
-
-
-def _leakage(request: Request, options: dict) -> Request:
-    return Request(
-        request.collection,
-        request.captions,
-        request.table,
-        request.attribute,
-        ("lic",),
-        request.references,
-        options=options,
-    )
-
-
-def _button(engine: Engine, place, collection: str, specs: list[RunSpec], text: str) -> None:
-    rows, todo = to_do(engine, specs)
-    active = any(row.status in ACTIVE for row in rows.values())
-    takes = " (under way)" if active else " (measured)"
-    if todo:
-        takes = f": about {duration(expected(engine.workspace, todo).seconds)}"
-    if place.button(f"{text}{takes}", disabled=not todo, width="stretch", key=text):
-        engine.submit(todo, collection)
-        st.rerun()
-    with place:
-        for row in rows.values():
-            if row.status in ("failed", "died"):
-                note(f"{row.spec.model} {row.status}: {row.message}")
+        start_button(engine, collection, plan(engine.workspace, request), "Measure the sweep", "measure_sweep")
+    start_button(engine, collection, leakage, "Measure LIC_D", "measure_lic_d")
 
 
 def _sweeps(bar: Bar, request: Request) -> None:

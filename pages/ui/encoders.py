@@ -68,7 +68,7 @@ from pages.ui.base import (
     show_error,
 )
 from pages.ui.chart import draw_chart
-from pages.ui.running import answer_box, cost, state_of, to_do
+from pages.ui.running import answer_box, start_button
 from pages.ui.table import draw_table
 from pages.ui.uploads import uploaded_path
 
@@ -354,13 +354,4 @@ def _start(engine: Engine, request: Request, encoders: list[str]) -> None:
         return
     for name, error in sweep.refused.items():
         note(f"⚠ {name} is left out: {error}")
-    known, todo = to_do(engine, sweep.specs)
-    left, right = st.columns([4, 1], vertical_alignment="center")
-    with left:
-        note(state_of(known, len(sweep.specs), len(todo)) + (f"; {cost(engine, todo)}." if todo else "."))
-        for run in known.values():
-            if run.status in ("failed", "died"):
-                note(f"⚠ {run.spec.model} with {run.spec.attacker} {run.status}: {run.message}")
-    if right.button("Start", type="primary", disabled=not todo, width="stretch", key="sweep"):
-        engine.submit(todo, request.collection)
-        st.rerun()
+    start_button(engine, request.collection, sweep.specs, "Start", "sweep")

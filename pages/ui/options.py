@@ -10,12 +10,18 @@ import streamlit as st
 
 from capbias_core.measures.base import Measure
 from capbias_core.measures.options import Option
+from capbias_core.prepare.align import DELTA
 from capbias_core.workspace.person_regions import people_sources
 from capbias_core.workspace.photographs import ORIGINALS, photograph_sets
-from capbias_core.workspace.store import Workspace
+from capbias_core.workspace.spec import AlignmentReference
+from capbias_core.workspace.store import Item, Workspace
+from capbias_core.workspace.vectors import CONSTANT, VECTORS, alignment_option
 from pages.ui import view
-from pages.ui.alignment_picker import alignment_picker
 
+ALIGNMENT = (
+    "What becomes of human words that the captioner never uses. Constant: <unk>, as in LIC. Contextual, as in DBAC: "
+    "its nearest word by word vectors, where that is near. Vectors are kept on the Data page."
+)
 # Drawn by the page itself, whatever is measured.
 OF_PAGE = ("attacker", "seeds", "merge_masks")
 AS_USUAL = "as usual"
@@ -38,7 +44,7 @@ def option_controls(
                 same = name not in about or about[name][1] == defaults[name]
                 about[name] = (option, settings.get(name, defaults[name] if same else None))
     if "alignment" in about and references:
-        found |= alignment_picker(workspace, collection)
+        found |= _alignment(workspace, collection)
     for name, kept in KEPT.items():
         if name in about:
             found |= _kept(name, about[name][0], kept(workspace, collection))
@@ -106,3 +112,33 @@ def _number(name: str, label: str, words: str, about: Option, default: Any) -> A
 def sentence(text: str) -> str:
     """A help text of one line as a sentence."""
     return f"{text[0].upper()}{text[1:].rstrip('.')}."
+
+
+def _alignment(workspace: Workspace, collection: str) -> dict:
+    """`Request.options` for the alignment that is chosen: none for constant."""
+    kept = {item.name: item for item in workspace.items(VECTORS, collection)}
+    chosen = view.selectbox(
+        st.sidebar,
+        "Vocabulary alignment",
+        [CONSTANT, *kept],
+        key="alignment",
+        missing="the alignment",
+        help=ALIGNMENT,
+        format_func=lambda name: name if name == CONSTANT else f"contextual, {name}",
+    )
+    return {} if chosen == CONSTANT else {"alignment": chosen_alignment(kept[chosen])}
+
+
+def chosen_alignment(item: Item) -> AlignmentReference:
+    """The option for these vectors at the delta that is chosen."""
+    distance = view.number(
+        st.sidebar,
+        "Delta",
+        0.0,
+        2.0,
+        DELTA,
+        step=0.05,
+        key="delta",
+        help=f"A word is near below this cosine distance. The paper on DBAC uses {DELTA} for GloVe.",
+    )
+    return alignment_option(item, round(distance, 4))

@@ -49,15 +49,20 @@ def answer_box(engine: Engine, collection: str | None, answer: Answer) -> None:
 def start_button(engine: Engine, collection: str, specs: list[RunSpec], label: str, key: str) -> None:
     """How many of some runs are to do, what they cost, and the button that starts them; why earlier ones failed."""
     known, todo = to_do(engine, specs)
-    for run in known.values():
-        if run.status in ("failed", "died"):
-            note(f"⚠ {run.spec.model} ({MEASURES[run.spec.measure].title}) {run.status}: {run.message}")
+    _failures(known.values())
     row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
     with row:
         note(state_of(known, len(specs), len(todo)) + (f"; {cost(engine, todo)}." if todo else "."))
     if row.button(label, type="primary", disabled=not todo, key=key):
         engine.submit(todo, collection)
         st.rerun()
+
+
+def _failures(runs: Iterable[RunRow]) -> None:
+    """Why runs failed."""
+    for run in runs:
+        if run.status in ("failed", "died"):
+            note(f"⚠ {run.spec.model} ({MEASURES[run.spec.measure].title}) {run.status}: {run.message}")
 
 
 def first_runs(engine: Engine, collection: str, attribute: str = "") -> list[RunSpec]:
@@ -88,9 +93,7 @@ def score_now(engine: Engine, collection: str) -> bool:
         if first_request(engine.workspace, collection):
             view.link(st, "app.py", "See the answer", ":material/balance:", collection=collection)
         return False
-    for run in engine.workspace.runs_of([spec.run_id for spec in todo]).values():
-        if run.status in ("failed", "died"):
-            note(f"⚠ {run.spec.model} ({MEASURES[run.spec.measure].title}) {run.status}: {run.message}")
+    _failures(engine.workspace.runs_of([spec.run_id for spec in todo]).values())
     left, right = st.container(key="stacks_score").columns([4, 1], vertical_alignment="center")
     with left:
         name = todo[0].attribute["name"]

@@ -59,7 +59,7 @@ from pages.ui.base import MASKED_TOO, attribute_names, captions_and_labels, cave
 from pages.ui.chart import draw_chart
 from pages.ui.lengths import lengths_view
 from pages.ui.options import OF_PAGE, option_controls
-from pages.ui.running import answer_box, cost, state_of, to_do
+from pages.ui.running import answer_box, start_button
 from pages.ui.table import draw_table
 
 ON_FEWER = " (with references)"  # ends the names of columns on a part of the images
@@ -76,7 +76,7 @@ def score_table(bar: Bar) -> None:
         specs, reasons = useful(plan(engine.workspace, request), request)
         for line in left_out(reasons, flags=False):
             note(f"{line}.")
-        _run(engine, collection, specs)
+        start_button(engine, collection, specs, "Run", "run_scores")
         _results(engine, collection, request, specs, protocol)
 
 
@@ -188,21 +188,6 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, st
         | options,
     )
     return request, protocol
-
-
-def _run(engine: Engine, collection: str, specs: list[RunSpec]) -> None:
-    """What it will cost, and the button; while runs are under way, their progress."""
-    rows, todo = to_do(engine, specs)
-    left, right = st.columns([4, 1])
-    takes = f"; {cost(engine, todo)}" if todo else ""
-    with left:
-        note(f"{state_of(rows, len(specs), len(todo))}{takes}.")
-        for row in rows.values():
-            if row.status in ("failed", "died"):
-                note(f"{row.spec.model} {row.status}: {row.message}")
-    if right.button("Run", type="primary", disabled=not todo, width="stretch", key="run_scores"):
-        engine.submit(todo, collection)
-        st.rerun()
 
 
 def _results(engine: Engine, collection: str, request: Request, specs: list[RunSpec], protocol: str) -> None:
