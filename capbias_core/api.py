@@ -298,7 +298,7 @@ def score(
         protocol=protocol,
         choices=choices,
         per_object=per_object,
-        rank_by=(rank_by, "") if isinstance(rank_by, str) else tuple(own or "" for own in rank_by),
+        rank_by=tuple(rank_by) if isinstance(rank_by, list | tuple) else (rank_by, ""),
     )
     common = {
         "photographs": photographs,

@@ -415,6 +415,7 @@ def _pictured(images: pd.DataFrame, captioners: Mapping[str, pd.DataFrame]) -> d
                 also += tells
             else:
                 fits &= tells & frame["caption"].str.contains(named).to_numpy()
+        assert fits.any(), name
         found[images.loc[np.where(fits, also, -1).argmax(), "image_id"]] = name
     return found
 

@@ -154,7 +154,7 @@ def answer(
 def _guessed(scores: pd.DataFrame, attribute: Attribute) -> str:
     """What a classifier does with the captions, for readers outside the field. scores: rows by metric."""
     hidden = f"With every {attribute.name} word hidden, a classifier" if attribute.masked_words else "A classifier"
-    return f"{hidden} guesses the labelled {attribute.name} from {_of_100(scores.loc['SC'])} of 100 captions"
+    return f"{hidden} correctly guesses the labelled {attribute.name} from {_of_100(scores.loc['SC'])} of 100 captions"
 
 
 def at_chance(row: pd.Series, attribute: Attribute) -> bool:

@@ -30,7 +30,7 @@ PACKAGE_ROOT = Path(__file__).parent.parent
 EXTENDED = ("attackers", "measures")  # packages that users extend: a failure is located there if it passed through them
 SECONDS_BETWEEN_NOTES = 0.25
 RESUMABLE = ("died", "cancelled")  # end states whose checkpoints stay, so that the run can resume
-SHARED_NOTE = "Only images that the compared set under another condition has too (Masking page)."
+SHARED_NOTE = "Only images that the compared set under another condition has too (see Images)."
 
 # Of a run that makes an item from photographs.
 NO_ATTRIBUTE = Attribute("", "", ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from capbias_core.databases import UNWRITABLE, code_of, prepare, to_read
@@ -78,8 +78,9 @@ def workspace_fault(database: Path, error: Exception, opened: bool) -> Workspace
         )
     full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or code == sqlite3.SQLITE_FULL
     if not full and code in UNWRITABLE and folder.exists():  # SQLite does not always say that the disk is full
-        disk = os.statvfs(folder)
-        full = disk.f_bavail * disk.f_frsize < SPACE_TO_OPEN
+        with suppress(OSError):
+            disk = os.statvfs(folder)
+            full = disk.f_bavail * disk.f_frsize < SPACE_TO_OPEN
     if full:
         return Unavailable(
             f"The disk of the workspace {folder} has no space left.",

@@ -259,7 +259,7 @@ def _encode(value: Any, blobs: list[bytes]) -> Any:
         case Path():
             return {"path": str(value)}
         case CapbiasError():
-            return {"error": [value.message, value.hint]}
+            return {"error": [value.message, value.hint, *value.arguments]}
         case bytes():
             return {"bytes": blob(value)}
         case np.ndarray() if value.dtype.kind in "biuf":
@@ -296,8 +296,8 @@ def _decode(tree: Any, blobs: list[bytes]) -> Any:
             return dict(map(each, items))
         case {"path": text}:
             return Path(text)
-        case {"error": [message, hint]}:
-            return CapbiasError(str(message), str(hint))
+        case {"error": list(parts)}:
+            return CapbiasError(*map(str, parts))
         case {"bytes": number}:
             return blobs[number]
         case {"array": [kind, shape, number]} if (dtype := np.dtype(kind)).kind in "biuf":

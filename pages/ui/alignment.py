@@ -20,7 +20,7 @@ from capbias_core.workspace.store import Item
 from capbias_core.workspace.vectors import VECTORS
 from pages.ui import view
 from pages.ui.bar import Bar
-from pages.ui.base import attribute_names, box, empty_state, errors, label_caveats, lacking, note
+from pages.ui.base import LABELS, attribute_names, box, empty_state, errors, label_caveats, lacking, note
 from pages.ui.chart import draw_chart
 from pages.ui.options import chosen_alignment
 from pages.ui.running import start_button
@@ -33,11 +33,11 @@ WHAT = (
 )
 BRING = "Contextual alignment needs word vectors: a file of GloVe, word2vec or fastText."
 MEASURED_BY = {
-    "LIC_D": "the button Measure LIC_D above",
-    "METEOR_aligned": "the button Measure the sweep above",
-    "DBAC_H": "choose DBAC and a vocabulary alignment on the Scores page",
+    "LIC_D": "press Measure LIC_D",
+    "METEOR_aligned": "press Measure the sweep",
+    "DBAC_H": "choose DBAC and a vocabulary alignment in the tab Table",
 }
-NEEDED = {"captions": "captions of a model", "references": "human captions", "attributes": "an attribute table"}
+NEEDED = {"captions": "captions of a model", "references": "human captions", "attributes": LABELS}
 
 
 def alignment_tab(bar: Bar) -> None:
@@ -63,7 +63,7 @@ def alignment_tab(bar: Bar) -> None:
 
 def _missing(engine: Engine, collection: str | None) -> str:
     """What the collection lacks, or ''."""
-    return " and no ".join(
+    return " and ".join(
         text for kind, text in NEEDED.items() if collection and not engine.workspace.items(kind, collection)
     )
 

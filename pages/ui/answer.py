@@ -53,11 +53,12 @@ SHOWN = ("captions", "attributes", "references")
 HOW = (
     "Words that name the attribute are masked. An attacker (a text classifier) learns to guess each image's label from "
     "the masked captions of most images (nine tenths, if nothing else is asked for), with equally many images of every "
-    "value, and is scored on the others: its confidence where it is right, 0 where it is wrong. The same is done with "
-    "human captions of the same images. LIC compares these two attackers, and the captions that are easier to learn "
-    "win. So each attacker also reads the other side: if even the one trained on human captions guesses better from "
-    "the captioner's (LIC_by_H above 0), the captioner amplifies; if even the one trained on the captioner's guesses "
-    "better from human captions (LIC_by_M below 0), it reduces. Everything is repeated with other seeds."
+    "value. It is scored on the other images: its confidence if it is right, 0 if it is wrong. The same is done with "
+    "human captions of the same images. LIC compares these two attackers, so captions that are easier to learn score "
+    "higher. To rule that out, each attacker also reads the other side. The captioner amplifies if even the attacker "
+    "trained on human captions guesses better from the captioner's (the interval of LIC_by_H lies above 0). It reduces "
+    "if even the attacker trained on the captioner's guesses better from human ones (that of LIC_by_M lies below 0). "
+    "Everything is repeated with other seeds."
 )
 
 
@@ -185,17 +186,17 @@ def _answer(bar: Bar, chosen: Comparison, table: Item, found: list[Comparison]) 
             lambda: interval_rows(of_metric, chosen.metric, chosen.attribute, pairs.letters, model, second),
         )
         said_of_all = verdicts_text(of_metric, trained)
-        present.rows(drawn, text.headline, f"{present.marks(bool(second), pairs.letters)} {said_of_all}")
+        marks = present.marks(bool(second), pairs.letters)
+        present.rows(drawn, text.headline, f"{marks} {said_of_all}")
         st.html(drawn)
         best = f"{chosen.metric}: {best_text(chosen.metric, len(chosen.attribute.values))}."
-        letters = "Same letter: no significant difference." if len(set(pairs.letters.values()) - {""}) else ""
-        hollow = "Small dots: LIC_by_H, which decides the verdict." if second else ""
-        note(f"{said_of_all} {best} {letters} {hollow}")
+        note(f"{said_of_all} {best} {marks}")
         scored = {run.spec.model for own in found if own.attribute == chosen.attribute for run in own.runs}
         if others := sorted(scored - set(names)):
             note(f"{', '.join(others)}: other settings. Choose them under Measured with.")
         missing = [name for name in originals(workspace.items("captions", collection)) if name not in scored]
-        if missing and (specs := first_runs(engine, collection, chosen.attribute.name)):
+        specs = first_runs(engine, collection, chosen.attribute.name) if missing else []
+        if specs := [spec for spec in specs if spec.model in missing]:
             start_button(engine, collection, specs, f"Score {', '.join(missing)}", "score_missing")
         figure = partial(interval_chart, of_metric, chosen.metric, chosen.attribute, pairs.letters, second)
         take_away(figure, "answer_chart", f"{chosen.metric} of each captioner")

@@ -99,7 +99,7 @@ class Bar:
             key="references",
             missing="the human captions",
             shown=optional or len(by_name) > 1,
-            unfit={} if optional else {NOBODY: "You chose no human captions. This page needs some."},
+            unfit={} if optional else {NOBODY: "You chose no human captions. They are needed here."},
             **more,
         )
         return by_name.get(chosen)
@@ -128,9 +128,9 @@ class Bar:
         )
 
 
-def page(title: str, heading: str = "") -> Bar:
+def page(title: str) -> Bar:
     """Draw the frame and the bar with the collection and the runs. The first call of every page."""
-    frame(title, heading)
+    frame(title)
     return draw_bar()
 
 

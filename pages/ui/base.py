@@ -183,7 +183,7 @@ def captions_and_labels(engine: Engine, collection: str, labels: str = LABELS) -
 
 def lacking(engine: Engine, collection: str, what: str) -> None:
     """What a collection has not, and what to do next."""
-    box("Nothing to show yet.", f"Add {what} to “{collection}” to see this page.")
+    box("Nothing to show yet.", f"Add {what} to “{collection}” to see results here.")
     buttons = st.container(horizontal=True)
     if buttons.button("Add data", type="primary", icon=":material/upload:"):
         view.go("pages/1_Data.py")

@@ -114,7 +114,7 @@ def _measure(
     request = Request(collection, sets, table.name, attribute, ("dbac", "dba", "ba"), human.name, seeds=SEEDS)
     specs = plan(engine.workspace, request)
     if to_do(engine, specs)[1]:
-        note(f"DBAC (attacker ngram, {SEEDS} seeds), DBA and BA. Other metrics and attackers: on Scores.")
+        note(f"DBAC (attacker ngram, {SEEDS} seeds), DBA and BA. Other metrics and attackers: in the tab Table.")
         start_button(engine, collection, specs, "Measure", "measure_now")
 
 

@@ -95,7 +95,7 @@ def encoders_tab(bar: Bar) -> None:
         if collection and table:
             _sweep(engine, collection, table, attribute, human)
         elif collection:
-            lacking(engine, collection, f"captions, or no {LABELS}")
+            lacking(engine, collection, LABELS)
         else:
             empty_state(engine, "A sweep needs captions and a table of labels.")
 

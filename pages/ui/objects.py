@@ -48,7 +48,7 @@ from pages.ui.table import draw_table
 from pages.ui.texts import plain_texts
 
 PRESENTED = 12  # objects of the chart in present mode, where type is large
-NAMED = "attribute that captions name (such as gender)"
+NAMED = "labels of an attribute that captions name (such as gender)"
 READ = {"captions": "captions of a collection", "texts": "plain texts"}
 SOURCES = {"caption": "named in captions", "image": "annotated in images"}
 CHARTS = {"beside": "compared with people", "distribution": "distribution over objects"}

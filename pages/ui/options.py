@@ -20,7 +20,7 @@ from pages.ui import view
 
 ALIGNMENT = (
     "What becomes of human words that the captioner never uses. Constant: <unk>, as in LIC. Contextual, as in DBAC: "
-    "its nearest word by word vectors, where that is near. Vectors are kept on the Data page."
+    "its nearest word by word vectors, where that is near. Load vectors on Data, in the tab Models and vectors."
 )
 # Drawn by the page itself, whatever is measured.
 OF_PAGE = ("attacker", "seeds", "merge_masks")

@@ -1,4 +1,4 @@
-"""Plain texts without images on the Objects page: words beside the values that texts name, and the Gender Score."""
+"""Plain texts without images in the tab Objects: words beside the values that texts name, and the Gender Score."""
 
 from __future__ import annotations
 

@@ -261,13 +261,13 @@ def tabs(names: Iterable[str]) -> str:
 
 
 def _leave_tab() -> None:
-    for key in st.session_state.get(_WRITTEN, {}).keys() - {"tab", *SHARED}:
-        st.session_state.pop(key, None)
+    written = st.session_state.get(_WRITTEN, {})
+    left = written.keys() - {"tab", *SHARED}
+    forget(left)
+    for key in left:
+        del written[key]
         st.session_state[_DEFAULTS].pop(key, None)
         st.query_params.pop(key, None)
-    st.session_state[_WRITTEN] = {
-        key: texts for key, texts in st.session_state[_WRITTEN].items() if key in ("tab", *SHARED)
-    }
 
 
 def multiselect(
