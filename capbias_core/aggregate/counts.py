@@ -121,9 +121,7 @@ class Counts:
         """(n_images, M), the rows of each image added up."""
         if len(self.image) == len(self.images) and (self.image == np.arange(len(self.images))).all():
             return self.table
-        ones = np.ones(len(self.image))
-        of_image = csr_array((ones, (self.image, np.arange(len(ones)))), shape=(len(self.images), len(ones)))
-        return of_image @ self.table
+        return rows_by_image(self.image, len(self.images)) @ self.table
 
     @property
     def totals(self) -> tuple[np.ndarray, ...]:

@@ -15,10 +15,10 @@ from itertools import count
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array
 
 from capbias_core.attackers.base import AttackerEntry, Corpus, Seconds, Setup
 from capbias_core.attackers.logistic import TOLERANCE, fit_columns
+from capbias_core.prepare.tasks import rows_by_image
 from capbias_core.threads import one_thread
 from capbias_core.types import Contributions, Progress
 
@@ -33,11 +33,6 @@ class NgramCorpus(Corpus):
     def __init__(self, captions: Sequence[str]):
         super().__init__(captions)
         self.ngrams = self.distinct.ngrams()
-
-    @property
-    def columns(self) -> dict[str, int]:
-        """The column of each n-gram."""
-        return self.ngrams.columns
 
     @cached_property
     def occurrences(self) -> tuple[np.ndarray, np.ndarray]:
@@ -174,8 +169,7 @@ class NgramAttacker:
 
 def _sums(place: np.ndarray, labels: np.ndarray, rows: int) -> np.ndarray:
     """(rows,) or (rows, L) sums of labels by caption. place: (n,) row of each label."""
-    n = len(place)
-    return csr_array((np.ones(n), (place, np.arange(n))), shape=(rows, n)) @ np.asarray(labels, dtype=float)
+    return rows_by_image(place, rows) @ np.asarray(labels, dtype=float)
 
 
 def _linear(setup: Setup) -> NgramAttacker:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from capbias_core.attributes.labels import MOST_LABELS
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, row_and_message
@@ -47,8 +48,9 @@ def report_table(table: Table, kind: str, file: str, known: Mapping[str, Collect
         counts = f"{counted(table.problem_count, 'problem')} in {counted(table.rows, 'row')}"
         warnings.insert(0, f"{counts}: these rows are left out. The first is at {row}: {message}.")
     if kind in (CAPTIONS, REFERENCES):
-        several = int((table.frame.groupby("image_id", sort=False).size() > 1).sum())
-        describe = _captions(table, kind, known, several)
+        per_image = table.frame.groupby("image_id", sort=False).size()
+        several = int((per_image > 1).sum())
+        describe = _captions(table, kind, known, per_image)
     else:
         describe = {LABELS: _labels, OBJECTS: _objects, SEGMENTS: _segments}.get(kind, _boxes)(table, known)
     for line in describe:
@@ -58,9 +60,8 @@ def report_table(table: Table, kind: str, file: str, known: Mapping[str, Collect
     )
 
 
-def _captions(table: Table, kind: str, known: Mapping[str, Collection[str]], several: int) -> Iterator:
+def _captions(table: Table, kind: str, known: Mapping[str, Collection[str]], per_image: pd.Series) -> Iterator:
     """Details and warnings on captions."""
-    per_image = table.frame.groupby("image_id", sort=False).size()
     images, texts = per_image.index.tolist(), table.frame["caption"].value_counts(sort=False)
     words: set[str] = set()
     lengths = []  # of each different caption, in tokens
@@ -78,6 +79,7 @@ def _captions(table: Table, kind: str, known: Mapping[str, Collection[str]], sev
         if rule != "missing":
             yield rule[0].upper() + rule[1:], f"{number:,}"
     yield "Repeats left out", f"{table.duplicates:,}"
+    several = int((per_image > 1).sum())
     if kind == CAPTIONS and several:
         have = "has" if several == 1 else "have"
         yield f"{counted(several, 'image')} {have} more than one caption: they are samples of one set."

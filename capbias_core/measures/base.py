@@ -249,14 +249,14 @@ def _same_for_every_set(workspace: Workspace, options: Options, item: Item) -> O
 class Measure:
     """What is computed together from the same inputs: everything that is known about it, in the module that defines it.
 
-    name: that of the module. title: what its runs give, in a few words. metrics: its rows. groups: what a user asks
-    for. options: what a user may choose. needs: what it reads. version: raised when a change of the code changes
-    its numbers, so that its earlier runs are made anew. seconds: roughly, on two free cores, for 15,000
+    name: by which its runs are stored. title: what its runs give, in a few words. metrics: its rows. groups: what a
+    user asks for. options: what a user may choose. needs: what it reads. version: raised when a change of the code
+    changes its numbers, so that its earlier runs are made anew. seconds: roughly, on two free cores, for 15,000
     captions or images and one seed, without the attacker. explains: whether the attacker explains every caption. run: a
     Job to an Outcome. freeze: options that name files or kept items to those that name their content. for_set: options
     of a request to those of one caption set. makes: the kind of item that a run makes in place of numbers. per_object:
     whether its runs leave `objects`, rows of each object (see gender_score_common.py). of_texts: of a measure that
-    needs neither images nor human captions, a TextJob to its list of TextSums (in that module too). in_process:
+    needs neither images nor human captions, a TextJob to a Counted (in that module too). in_process:
     light enough for the web server's process (whether an attacker is, its entry says). packages: modules of extras
     that its metrics need, whatever the attacker. place: where it stands among the measures, smaller first.
     """

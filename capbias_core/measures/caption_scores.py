@@ -48,9 +48,8 @@ def caption_scores(job: Job) -> Outcome:
             scored.append((table.assign(caption_index=index, fold=fold), words))
             models.append(fitted)
         if attacker_entry(job.options.attacker).rescores:  # the linear attackers, to score an edited caption at once
-            terms = sorted(corpus.columns, key=corpus.columns.get)
             arrays[f"attackers{index}"] = npz(
-                terms=np.frombuffer("\n".join(terms).encode(), dtype=np.uint8),
+                terms=np.frombuffer("\n".join(corpus.ngrams.terms).encode(), dtype=np.uint8),
                 weights=np.stack([fitted.weights for fitted in models]),
                 intercepts=np.stack([fitted.intercept for fitted in models]),
             )

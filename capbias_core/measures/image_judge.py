@@ -104,8 +104,9 @@ def judge_inputs(job: Job, mask: Callable, size: int = 0, look: Callable | None 
     are too few to train on, before any is decoded.
     """
     photographs, captioned = job.photographs(), images_in(job.frame)
-    if job.spec.references:
-        captioned &= images_in(job.references())
+    references = job.references() if job.spec.references else None
+    if references is not None:
+        captioned &= images_in(references)
     shown = sorted(captioned & set(photographs))
     if not shown:
         raise CapbiasError(
@@ -121,8 +122,7 @@ def judge_inputs(job: Job, mask: Callable, size: int = 0, look: Callable | None 
     images = [image for image in shown if image not in refused]
     y, k = job.codes(images), len(job.attribute.values)
     sides = [(job.frame, job.tokens(job.frame))]
-    if job.spec.references:
-        references = job.references()
+    if references is not None:
         sides.append((references, job.reference_tokens(references)))
     model, human = [*(caption_lists(frame, mask(tokens), images, y, k) for frame, tokens in sides), []][:2]
     if len(shown) < len(captioned):

@@ -43,10 +43,8 @@ def derive_labels(references: pd.DataFrame, attribute: Attribute) -> pd.DataFram
         )
     values = rule.precedence or attribute.values
     tokens = Tokens.of(references["caption"])
-    named = [tokens.with_any([attribute.words[value]]).toarray().ravel() > 0 for value in values]
-    by_image = (
-        pd.DataFrame(np.column_stack(named)).groupby(references["image_id"].to_numpy(dtype=object), sort=False).sum()
-    )
+    named = tokens.with_any([attribute.words[value] for value in values]).toarray() > 0
+    by_image = pd.DataFrame(named).groupby(references["image_id"].to_numpy(dtype=object), sort=False).sum()
     place = _chosen(by_image.to_numpy(dtype=int), rule)
     labels = np.array([*values, ""], dtype=object)[place]
     return pd.DataFrame({"image_id": by_image.index.to_numpy(dtype=object), attribute.name: labels})

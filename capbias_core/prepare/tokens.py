@@ -155,7 +155,7 @@ class Tokens(Sequence[str]):
         fast.
 
         >>> found = Tokens.of(["a cat", "a dog a dog"]).ngrams()
-        >>> found.matrix[:, [found.columns["a dog"]]].toarray().ravel().tolist()
+        >>> found.matrix[:, [found.terms.index("a dog")]].toarray().ravel().tolist()
         [0.0, 1.0]
         """
         word, terms = self.codes, list(dict.fromkeys([*self.words, NO_TERM]))
@@ -192,14 +192,7 @@ class Ngrams:
     words: np.ndarray
     pairs: np.ndarray
 
-    @cached_property
-    def columns(self) -> dict[str, int]:
-        """The column of each term."""
-        return {term: column for column, term in enumerate(self.terms)}
-
 
 def cell_counts(rows: np.ndarray, columns: np.ndarray, n: int, width: int) -> csr_array:
     """(n, width): how often each cell is among (row, column) pairs."""
-    matrix = csr_array((np.ones(len(rows), dtype=np.int32), (rows, columns)), shape=(n, width))
-    matrix.sum_duplicates()
-    return matrix
+    return csr_array((np.ones(len(rows), dtype=np.int32), (rows, columns)), shape=(n, width))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 import subprocess
@@ -11,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError, need
-from capbias_core.load.files import readable
+from capbias_core.load.files import file_digest
 from capbias_core.load.places import nameable, named
 from capbias_core.resources import PACKAGE
+from capbias_core.whole_files import whole_file
 
 # What a file of weights needs beside ultralytics: its ending -> packages, as they are imported.
 NEEDS = {".pt": (), ".onnx": (), ".tflite": ("ai_edge_litert",)}
@@ -60,10 +60,13 @@ def keep_weights(folder: Path, path: Path) -> Path:
             f"The name {path.name!r} cannot be used.", "Rename the file: letters, digits, - and _, then its ending."
         )
     target = folder / path.name
-    if target.exists() and file_digest(target) != file_digest(path):
-        raise CapbiasError(f"Other weights named {path.name} are saved already.", "Rename the file.")
+    if target.exists():
+        if file_digest(target) != file_digest(path):
+            raise CapbiasError(f"Other weights named {path.name} are saved already.", "Rename the file.")
+        return target
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(path, target)
+    with whole_file(target) as part:
+        shutil.copyfile(path, part)
     return target
 
 
@@ -92,12 +95,6 @@ def find_weights(name: str, folder: Path) -> Weights:
             "Export the detector in one of these formats, or name one such as yolov8n.",
         )
     return Weights(path.name, str(path.resolve()), file_digest(path))
-
-
-def file_digest(path: Path) -> str:
-    """The digest of a file of weights. Raises CapbiasError if it cannot be read."""
-    with readable(path), path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def check_packages(path: Path) -> None:

@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, MissingExtra
+from capbias_core.load.files import file_digest
 from capbias_core.load.photographs import read_photograph
 from capbias_core.load.tables import object_texts
 from capbias_core.types import BOX_COLUMNS, Progress, silent
-from capbias_core.vision.weights import Weights, file_digest, find_weights
+from capbias_core.vision.weights import Weights, find_weights
 from capbias_core.workspace.models import register_model, resolve_model
 from capbias_core.workspace.objects import FOUND_BY, OBJECTS
 from capbias_core.workspace.photographs import file_digests, workspace_cache

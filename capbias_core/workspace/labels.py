@@ -49,12 +49,8 @@ def keep_attributes(
 
     Those of the same table that were stored before, under the same name, stay.
     """
-    same = {
-        item.name: item.details
-        for item in workspace.items("attributes", collection)
-        if item.hash == content_hash(frame)
-    }
-    details = same.get(name, {})
+    stored = {item.name: item for item in workspace.items("attributes", collection)}.get(name)
+    details = stored.details if stored and stored.hash == content_hash(frame) else {}
     details = {**details, "attributes": details.get("attributes", {}) | attributes}
     return workspace.keep("attributes", name, frame, collection, source, details)
 

@@ -20,7 +20,7 @@ import pytest
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.archives import unpacked
-from capbias_core.load.read import read_file
+from capbias_core.load.read import read_file, read_texts
 from capbias_core.types import Problem, Table
 from capbias_core.workspace.limited import (
     _HELPER,
@@ -204,3 +204,11 @@ def test_a_limit_that_is_none(monkeypatch, limit):
     monkeypatch.setenv(GIGABYTES, limit)
     with pytest.raises(CapbiasError, match=f"{GIGABYTES} is {limit}"):
         within_limits("any", os.getpid)
+
+
+def test_an_error_of_the_child_keeps_its_arguments(tmp_path):
+    """The command line names them as flags."""
+    (tmp_path / "texts.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(CapbiasError) as raised:
+        within_limits("texts.csv", read_texts, tmp_path / "texts.csv", None, None)
+    assert raised.value.arguments == ("column",)
