@@ -380,10 +380,12 @@ def first_attribute(workspace: Workspace, collection: str) -> str:
     one of the best answer, else the first that a request without an attribute asks for; '' if there are no labels."""
     answered = comparisons(workspace, collection, originals(workspace.items("captions", collection)))
     by_name = {comparison.attribute.name: comparison.attribute for comparison in answered}
-    asked = first_request(workspace, collection)
     named = [name for name in attributes_in(workspace.items("attributes", collection)) if name in by_name]
     usual = (name for name in named if by_name[name].names_values and parts_of(name) is None)
-    return next(usual, answered[0].attribute.name if answered else asked.attribute if asked else "")
+    if answered:
+        return next(usual, answered[0].attribute.name)
+    asked = first_request(workspace, collection)
+    return asked.attribute if asked else ""
 
 
 def runs_with(runs: Iterable[RunRow], labels: Mapping[str, Item]) -> list[RunRow]:

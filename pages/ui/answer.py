@@ -9,7 +9,7 @@ import streamlit as st
 
 from capbias_core.analysis.encoders import Sensitivity, sensitivity_alike
 from capbias_core.analysis.published import measured_rows
-from capbias_core.analysis.read import Comparison, caption_runs, comparisons, current_runs, earlier_runs
+from capbias_core.analysis.read import Comparison, caption_runs, current_runs, earlier_runs
 from capbias_core.attackers import attacker_entry
 from capbias_core.measures.registry import METRICS
 from capbias_core.prepare import tokenize
@@ -74,11 +74,7 @@ def answer_page() -> None:
             "gender or race with every such word masked, how certain that is, and which words reveal it.",
         )
         return
-    found = cached.once(
-        workspace,
-        "found",
-        lambda: comparisons(workspace, collection, originals(workspace.items("captions", collection))),
-    )
+    found = cached.compared(workspace, collection)
     if not found:
         _no_answer(engine, collection)
         return
@@ -303,7 +299,7 @@ def _loaded(engine: Engine, collection: str) -> None:
     """Every collection and what it has."""
     st.header("What is loaded")
     work = partial(_collections, engine)
-    st.html(collection_rows(cached.once(engine.workspace, "collections", work), collection))
+    st.html(collection_rows(cached.of_collection(engine.workspace, "", "collections", work), collection))
 
 
 def _collections(engine: Engine) -> pd.DataFrame:

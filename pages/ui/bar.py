@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -47,7 +48,8 @@ class Bar:
         names = list(names)
         if not names:
             return ""
-        first = cached.once(self.workspace, "first attribute", lambda: first_attribute(self.workspace, self.collection))
+        work = partial(first_attribute, self.workspace, self.collection)
+        first = cached.of_collection(self.workspace, self.collection, "first attribute", work)
         return view.selectbox(
             self.place,
             "Attribute",

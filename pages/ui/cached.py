@@ -37,6 +37,21 @@ def once(workspace: Workspace, piece: str, work: Callable[[], T]) -> T:
     return _once(repr((str(workspace.folder), workspace.version(), view.choices(), piece)), work)
 
 
+def of_collection(workspace: Workspace, collection: str, piece: str, work: Callable[[], T]) -> T:
+    """`once` of what depends on a collection and on no other choice."""
+    return _once(repr((str(workspace.folder), workspace.version(), collection, piece)), work)
+
+
+def compared(workspace: Workspace, collection: str) -> list[read.Comparison]:
+    """The comparisons of a collection's original captions, the best first."""
+    return of_collection(
+        workspace,
+        collection,
+        "compared",
+        lambda: read.comparisons(workspace, collection, originals(workspace.items("captions", collection))),
+    )
+
+
 def of_runs(workspace: Workspace, run_ids: Sequence[str], piece: str, work: Callable[[], T]) -> T:
     """`once` of what also reads some runs that the choices alone do not name."""
     return once(workspace, f"{piece} {' '.join(run_ids)}", work)
@@ -49,25 +64,25 @@ def _once(key: str, _work: Callable[[], T]) -> T:
 
 def tables_read(workspace: Workspace, collection: str) -> dict[str, Item]:
     """Attribute -> the table of labels that is read unless another is chosen."""
-    return once(workspace, "tables read", lambda: read.tables_read(workspace, collection))
+    return of_collection(workspace, collection, "tables read", lambda: read.tables_read(workspace, collection))
 
 
 def references_read(workspace: Workspace, collection: str) -> dict[str, Item]:
     """Attribute -> the human captions that are read unless others are chosen."""
-    return once(workspace, "references read", lambda: read.references_read(workspace, collection))
+    return of_collection(workspace, collection, "references read", lambda: read.references_read(workspace, collection))
 
 
 def answering(workspace: Workspace, collection: str, names: Sequence[str]) -> str | None:
     """The captioner that the answer of a collection is about, where it is among these names; else the first of them."""
 
     def work() -> list[str]:
-        found = read.comparisons(workspace, collection, originals(workspace.items("captions", collection)))
-        if not found:
+        if not (found := compared(workspace, collection)):
             return []
         rows = workspace.results(found[0].run_ids)
         return list(first_to_answer(rows[rows["metric"] == found[0].metric])["model"])
 
-    return next((name for name in once(workspace, "answering", work)[:1] if name in names), next(iter(names), None))
+    first = of_collection(workspace, collection, "answering", work)[:1]
+    return next((name for name in first if name in names), next(iter(names), None))
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)

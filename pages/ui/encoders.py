@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -152,14 +153,17 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
     grey = once("grey", lambda: _grey(published, beside, shown, key))
     able = once("able", lambda: rows_of(judged, key))
     said = once("said", lambda: sensitivity_of(engine.workspace, able, values))
-    _scores(engine, shown, grey, key, values, said, looks, text.headline)
+    several = judged["encoder"].nunique() > 1
+    ranks = once("ranks", lambda: rank_chart(able, said, looks, values)) if several else None
+    charts = 1 + several + (ranks is not None)
+    _scores(engine, shown, grey, key, values, said, looks, text.headline, charts)
     if own and beside != NONE and grey.empty:
         note(f"No published {measure(*key[:2])} for these captioners ({PRINTED[beside].title}).")
-    if lacking := once("lacking", lambda: unlearned_note(rows, known)):
-        note(f"{lacking} They are shown, but not compared.")
-    if judged["encoder"].nunique() > 1:
-        _variation(engine, judged, source, published, beside, looks)
-        _ranks(engine, able, said, named(key), looks, values)
+    if unlearned := once("unlearned", lambda: unlearned_note(rows, known)):
+        note(f"{unlearned} They are shown, but not compared.")
+    if several:
+        _variation(engine, judged, source, published, beside, looks, charts)
+        _ranks(ranks, able, named(key), values, charts)
     _judges(engine, able, named(key))
     st.download_button("CSV", partial(_csv, rows, judged), "encoders.csv", "text/csv", key="csv", on_click="ignore")
     return source
@@ -207,6 +211,7 @@ def _scores(
     said: Sensitivity,
     looks: dict[str, Look],
     headline: str,
+    charts: int,
 ) -> None:
     st.header(f"{named(key)} by encoder and captioner")
     once = partial(cached.once, engine.workspace)
@@ -216,7 +221,7 @@ def _scores(
     colours = "Colour: captioner. Shape: encoder. "
     notes = f"{colours}{lines}{printed}{METRICS[key[0]].explanation}"
     alt = f"{named(key)} of each captioner by each encoder"
-    draw_chart(figure, key="scores", alt=alt, notes=notes, headline=headline, presented=(1, 3))
+    draw_chart(figure, key="scores", alt=alt, notes=notes, headline=headline, presented=(1, charts))
     table = once("scores table", lambda: encoders_table(shown, said))
     draw_table(table, alt="Every captioner by every encoder")
     note(
@@ -226,7 +231,13 @@ def _scores(
 
 
 def _variation(
-    engine: Engine, rows: pd.DataFrame, source: str, published: pd.DataFrame, beside: str, looks: dict[str, Look]
+    engine: Engine,
+    rows: pd.DataFrame,
+    source: str,
+    published: pd.DataFrame,
+    beside: str,
+    looks: dict[str, Look],
+    charts: int,
 ) -> None:
     """CVs of LIC beside those of DBAC."""
     st.header("Variation across encoders (CV)")
@@ -240,7 +251,7 @@ def _variation(
     if len(grey) or len(colour):
         figure = once("cv chart", lambda: cv_chart(colour, grey, looks))
         alt = "Coefficient of variation across encoders"
-        draw_chart(figure, key="cvs", alt=alt, headline=alt, presented=(2, 3))
+        draw_chart(figure, key="cvs", alt=alt, headline=alt, presented=(2, charts))
     table = once("cv table", lambda: cv_table(cvs))
     if len(table):
         draw_table(table, alt="Coefficients of variation with their intervals and noise floors")
@@ -269,16 +280,14 @@ def _printed_cvs(published: pd.DataFrame, name: str, rows: pd.DataFrame) -> pd.D
     return like_named(printed_variation(published, name), list(rows["model"]))
 
 
-def _ranks(
-    engine: Engine, shown: pd.DataFrame, said: Sensitivity, name: str, looks: dict[str, Look], values: int
-) -> None:
+def _ranks(figure: Any, shown: pd.DataFrame, name: str, values: int, charts: int) -> None:
+    """figure: None if no two captioners can be ranked. charts: of the page, of which this is the last."""
     st.header(f"Ranks by {name}, encoder by encoder")
-    figure = cached.once(engine.workspace, "ranks", lambda: rank_chart(shown, said, looks, values))
     if figure is None:
         note("Ranks need two captioners scored by every encoder. Remove encoders on the left, or run a sweep below.")
         return
     alt = f"Rank of each captioner by {name} for each encoder"
-    draw_chart(figure, key="ranks", alt=alt, notes=ranks_note(shown, values), headline=alt, presented=(3, 3))
+    draw_chart(figure, key="ranks", alt=alt, notes=ranks_note(shown, values), headline=alt, presented=(charts, charts))
 
 
 def _judges(engine: Engine, shown: pd.DataFrame, name: str) -> None:

@@ -56,7 +56,7 @@ WIDTH_FROM = 160  # pixels; what is cut is shown of the row that is selected
 def files_tab(bar: Bar) -> None:
     engine = bar.engine
     _messages()
-    collection = _load(engine)
+    collection = _load(bar)
     if collection in engine.workspace.collections():
         with errors():
             score_now(engine, collection)
@@ -96,13 +96,14 @@ def _messages() -> None:
     deleted()
 
 
-def _load(engine: Engine) -> str:
+def _load(bar: Bar) -> str:
     """What is to be read, and the collection that it goes into."""
+    engine = bar.engine
     st.header("1 · Choose files")
     left, right = st.container(key="stacks_load").columns([1, 2], gap="large")
     with left:
         names = list(dict.fromkeys([*engine.workspace.collections(), DEFAULT_COLLECTION]))
-        last = view.query().get("collection")
+        last = bar.collection
         collection = view.selectbox(
             st,
             "Save into the collection",

@@ -44,15 +44,12 @@ SEEDS = 10
 @dataclass(frozen=True)
 class Masked:
     """What the tabs read. sets: those of the captioner by condition. chosen: names of sets where there are several of
-    one condition. table, human: the labels and human captions of the attribute, None if there are none."""
+    one condition. table: the labels of the attribute, None if there are none."""
 
     bar: Bar
     captioner: str
     attribute: str
     table: Item | None
-    human: Item | None
-    attacker: str
-    seeds: int
     chosen: list[str]
     sets: dict[str, Item]
 
@@ -66,8 +63,18 @@ def experiment_tab(bar: Bar) -> None:
         box("Nothing to show yet.", _missing(bar.collection, len(masked.sets) > 1))
     else:
         with errors():
-            rows = _answer(masked)
-            plan = _run(masked)
+            human = bar.references(masked.attribute)
+            attacker = view.selectbox(
+                bar.place,
+                "Attacker",
+                list(ATTACKERS),
+                key="attacker",
+                accept_new_options=True,
+                help="ngram: a linear attacker, a preview in seconds. lstm_bi and lstm: the LIC and the DBAC paper's.",
+            )
+            name = attacker_entry(attacker).name
+            rows = _answer(masked, human, name)
+            plan = _run(masked, human, name, _seeds(bar))
             for line in taken_of_several(bar.workspace, bar.collection, masked.captioner, masked.chosen):
                 note(f"Of several sets of {masked.captioner}, {line}. Choose another on the left.")
             _chart(rows, masked.attribute, masked.captioner)
@@ -83,7 +90,7 @@ def photograph_tab(bar: Bar) -> None:
     masked = _masked(bar)
     if masked is not None:
         with errors():
-            photo_inspector(bar.engine, bar.collection, masked.sets, masked.attribute, masked.table, masked.seeds)
+            photo_inspector(bar.engine, bar.collection, masked.sets, masked.attribute, masked.table, _seeds(bar))
 
 
 def prepare_tab(bar: Bar) -> None:
@@ -102,24 +109,17 @@ def _masked(bar: Bar) -> Masked | None:
     sets = all_sets(bar.workspace, bar.collection)
     attribute = bar.attribute(attribute_names(bar.workspace.items("attributes", bar.collection)))
     table = bar.labels(attribute) if attribute else None
-    human = bar.references(attribute) if attribute else None
     captioner = bar.captioner(list(sets)) or ""
-    attacker = view.selectbox(
-        bar.place,
-        "Attacker",
-        list(ATTACKERS),
-        key="attacker",
-        accept_new_options=True,
-        help="ngram: a linear attacker, a preview in seconds. lstm_bi and lstm: the LIC and the DBAC paper's.",
-    )
-    seeds = view.number(bar.place, "Seeds", 1, MOST_SEEDS, SEEDS, key="seeds", help="The papers use 10.")
     chosen = [_which(condition, items) for condition, items in sets.get(captioner, {}).items() if len(items) > 1]
     of_captioner = condition_sets(bar.workspace, bar.collection, chosen).get(captioner, {})
-    name = attacker_entry(attacker).name
-    return Masked(bar, captioner, attribute, table, human, name, int(seeds), chosen, of_captioner)
+    return Masked(bar, captioner, attribute, table, chosen, of_captioner)
 
 
-def _answer(masked: Masked) -> pd.DataFrame:
+def _seeds(bar: Bar) -> int:
+    return int(view.number(bar.place, "Seeds", 1, MOST_SEEDS, SEEDS, key="seeds", help="The papers use 10."))
+
+
+def _answer(masked: Masked, human: Item | None, attacker: str) -> pd.DataFrame:
     """The answer as a sentence; the rows that it rests on."""
     bar, name = masked.bar, masked.attribute
     rows = condition_rows(
@@ -127,10 +127,10 @@ def _answer(masked: Masked) -> pd.DataFrame:
         bar.collection,
         masked.captioner,
         name,
-        masked.attacker,
+        attacker,
         masked.chosen,
         table=masked.table,
-        references=masked.human,
+        references=human,
     )
     text = condition_answer(rows, masked.captioner, name, bool(active_runs(bar.engine, bar.collection)))
     box(text.headline, text.support)
@@ -157,7 +157,7 @@ def _which(condition: str, items: list[Item]) -> str:
     )
 
 
-def _run(masked: Masked) -> Plan:
+def _run(masked: Masked, human: Item | None, attacker: str, seeds: int) -> Plan:
     """What is missing, what it costs, and the button."""
     bar = masked.bar
     plan = plan_conditions(
@@ -165,9 +165,9 @@ def _run(masked: Masked) -> Plan:
         bar.collection,
         masked.captioner,
         masked.attribute,
-        masked.attacker,
-        masked.seeds,
-        references=masked.human.name if masked.human else "",
+        attacker,
+        seeds,
+        references=human.name if human else "",
         chosen=masked.chosen,
         table=masked.table,
     )

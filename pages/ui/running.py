@@ -16,7 +16,7 @@ from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import plan, useful
 from capbias_core.types import counted
 from capbias_core.workspace.store import ACTIVE, RunRow
-from pages.ui import view
+from pages.ui import cached, view
 from pages.ui.base import LABELS, box, errors, lacking, note, plain
 
 EVERY = 1.0
@@ -70,12 +70,15 @@ def first_runs(engine: Engine, collection: str, attribute: str = "") -> list[Run
 
     attribute: as of `first_request`.
     """
-    request = first_request(engine.workspace, collection, attribute)
-    try:
-        specs = useful(plan(engine.workspace, request), request)[0] if request else []
-    except CapbiasError:
-        return []  # such as captions and human captions of other images; Scores says it
-    return to_do(engine, specs)[1]
+
+    def work() -> list[RunSpec]:
+        request = first_request(engine.workspace, collection, attribute)
+        try:
+            return useful(plan(engine.workspace, request), request)[0] if request else []
+        except CapbiasError:
+            return []  # such as captions and human captions of other images; Scores says it
+
+    return to_do(engine, cached.of_collection(engine.workspace, collection, f"first runs {attribute}", work))[1]
 
 
 def start_cheap(engine: Engine, collection: str) -> None:

@@ -105,9 +105,10 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, st
     settings = protocol_settings(protocol)
     suffix = f"_{protocol}" if protocol else ""
     # The page opens on what the front page says, where anything was measured.
-    known = cached.once(engine.workspace, "measured", lambda: comparisons(engine.workspace, collection, first))
     measured = [
-        own for own in known if own.attribute.name == attribute and reads(own.runs[0].spec.labels, attribute, table)
+        own
+        for own in cached.compared(engine.workspace, collection)
+        if own.attribute.name == attribute and reads(own.runs[0].spec.labels, attribute, table)
     ]
     attacker = view.selectbox(
         bar.place,
