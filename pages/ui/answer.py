@@ -9,7 +9,7 @@ import streamlit as st
 
 from capbias_core.analysis.encoders import Sensitivity, sensitivity_alike
 from capbias_core.analysis.published import measured_rows
-from capbias_core.analysis.read import Comparison, caption_runs, current_runs, earlier_runs
+from capbias_core.analysis.read import Comparison, caption_runs, current_runs, earlier_runs, scoring_attackers
 from capbias_core.attackers import attacker_entry
 from capbias_core.measures.registry import METRICS
 from capbias_core.prepare import tokenize
@@ -38,7 +38,7 @@ from capbias_core.types import counted
 from capbias_core.workspace.conditions import left_out_as_masked, originals
 from capbias_core.workspace.ingest import DEMO, WARNINGS
 from capbias_core.workspace.labels import table_of, table_with, tables_with
-from capbias_core.workspace.store import Item, RunRow
+from capbias_core.workspace.store import Item, RunRow, Workspace
 from capbias_core.workspace.vectors import CONSTANT
 from pages.ui import cached, present, view
 from pages.ui.bar import Bar, draw_bar
@@ -199,7 +199,7 @@ def _answer(bar: Bar, chosen: Comparison, table: Item, found: list[Comparison]) 
     with right:
         guessed = rows[(rows["model"] == model) & (rows["metric"] == "SC")].iloc[0]
         _words(engine, collection, chosen, table, model, chance_warning(guessed, chosen.attribute))
-    if run := caption_runs(workspace, collection, chosen.attribute.name, chosen.attacker, table).get(model):
+    if run := _scored(workspace, collection, chosen, table, model):
         _try_a_caption(engine, run)
     _overview(engine, collection, chosen, table, model, said)
     _unmeasured(bar, found)
@@ -275,13 +275,20 @@ def _overview(
     st.html(overview_rows(cached.once(engine.workspace, "overview", work), shown))
 
 
+def _scored(workspace: Workspace, collection: str, chosen: Comparison, table: Item, model: str) -> RunRow | None:
+    """The scores of each caption of a captioner by the chosen attacker, else by another one that has scored them."""
+    attackers = [chosen.attacker, *scoring_attackers(workspace, collection)]
+    runs = (caption_runs(workspace, collection, chosen.attribute.name, own, table).get(model) for own in attackers)
+    return next(filter(None, runs), None)
+
+
 def _words(engine: Engine, collection: str, chosen: Comparison, table: Item, model: str, warning: str) -> None:
     """warning: why no word is shown to reveal anything, '' where some are."""
     name = chosen.attribute.name
     st.header(f"Words that weigh most for {name}" if warning else f"Words that reveal {name}")
     if warning:
         note(warning)
-    run = caption_runs(engine.workspace, collection, name, chosen.attacker, table).get(model)
+    run = _scored(engine.workspace, collection, chosen, table, model)
     if run is None:
         asked = Request(collection, (model,), table.name, name, (), attacker=chosen.attacker, words=True)
         note(f"Words of {model} with {chosen.attacker} are not computed yet.")
@@ -289,10 +296,10 @@ def _words(engine: Engine, collection: str, chosen: Comparison, table: Item, mod
         return
     top = cached.top_words(engine.folder, run.run_id, WORDS_A_SIDE)
     shown = view.query(
-        collection=collection, attribute=name, table=table.name, measured_with=chosen.attacker, captioner=model
+        collection=collection, attribute=name, table=table.name, measured_with=run.spec.attacker, captioner=model
     )
     st.html(word_rows(top, chosen.attribute, "Captions", shown))
-    note(f"From the captions of {model}. Click a word to read the captions with it.")
+    note(f"From the captions of {model}, by {run.spec.attacker}. Click a word to read the captions with it.")
 
 
 def _loaded(engine: Engine, collection: str) -> None:

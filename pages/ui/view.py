@@ -176,16 +176,19 @@ def alike(options: Mapping[str, Mapping[str, Any]]) -> str:
     return max(agreed, key=lambda name: agreed[name])
 
 
-def carry(options: Mapping[str, Mapping[str, Any]], chosen: str) -> None:
+def carry(options: Mapping[str, Mapping[str, Any]], chosen: str, by_hand: bool = True) -> None:
     """Let other pages open on the choices of an option. If what was chosen there before is no option here, that is
-    said, and stays for them until another than the nearest option is taken."""
+    said, and stays for them until another than the nearest option is taken.
+
+    by_hand: whether somebody chose it; a default is not held against a better one that comes later.
+    """
     made, nearest = options[chosen], alike(options)
     before = {key: _shared()[key] for key in made if _shared().get(key) is not None}
     if chosen == nearest and any(made[key] != own for key, own in before.items()):
         named = ", ".join(map(str, before.values()))
         said = f"Chosen before: {named}. Nothing is measured by that yet. What is shown is chosen in its place."
         st.html(f'<div class="cb-note">⚠ {escape(said)}</div>')
-    else:
+    elif by_hand:
         _shared().update(made)
 
 
@@ -242,7 +245,7 @@ def way(place, label: str, options: Mapping[str, Mapping[str, Any]], titles: Map
     """One of some options that make several choices each, by key; it opens on those made on other pages, and goes along
     to them. titles: how each is shown."""
     chosen = selectbox(place, label, list(options), default=alike(options), format_func=titles.get, **more)
-    carry(options, chosen)
+    carry(options, chosen, more["key"] not in st.session_state[_DEFAULTS])
     return chosen
 
 
