@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,14 +64,14 @@ class JudgeTraining(Split80, Trained, Photographed):
 
     picture_size: int | None = option(
         None,
-        f"pixels per side of the pictures that a judge is trained on (if not said: {PICTURE_SIZE}; 224 for a backbone)",
+        f"pixels per side of the pictures that a judge is trained on (default: {PICTURE_SIZE}; 224 for a backbone)",
         flag="--picture-size",
         at_least=1,
         metavar="PIXELS",
     )
     judge_epochs: int | None = option(
         None,
-        "epochs of a judge's training (if not said: 40; a captioner of transformers is used zero-shot)",
+        "epochs of a judge's training (default: 40; a captioner of transformers is used zero-shot)",
         flag="--judge-epochs",
         at_least=1,
         metavar="N",
@@ -182,8 +181,10 @@ def small_pictures(
         tick(start / len(images), f"photograph {start + 1:,} of {len(images):,}")
         with ThreadPoolExecutor(READERS) as pool:
             read = list(pool.map(small, part))
-        refused |= {image: own.message for image, own in zip(part, read, strict=True) if isinstance(own, CapbiasError)}
-        pixels = [own for own in read if not isinstance(own, CapbiasError)]
+        refused |= {
+            image: result.message for image, result in zip(part, read, strict=True) if isinstance(result, CapbiasError)
+        }
+        pixels = [result for result in read if not isinstance(result, CapbiasError)]
         if pixels:
             parts.append(look(np.stack(pixels)) if look else np.stack(pixels))
     return np.concatenate(parts) if parts else np.empty((0, 3, size, size), np.uint8), refused
@@ -389,7 +390,7 @@ class VLLICOptions(JudgeTraining):
 
     backbone: ModelReference | str | None = option(
         None,
-        "a torchvision classifier with its weights (if not said: a small network, trained here)",
+        "a torchvision classifier with its weights (default: a small network, trained here)",
         flag="--backbone",
         metavar="NAME=FILE",
     )
@@ -411,10 +412,10 @@ def freeze_encoders(workspace: Workspace, collection: str, options: VLLICOptions
             f"The text encoder {text} is no network.",
             f"Choose one of {', '.join(FROM_SCRATCH)}, or a pretrained encoder; {TEXT} is the default.",
         )
-    own = options.text_attacker
+    attacker = options.text_attacker
     if isinstance(text, str) and text not in FROM_SCRATCH:
         entry = attacker_entry(text)
-        text, own = encoder_option(workspace, entry), entry.name if entry.name in ATTACKERS else ""
+        text, attacker = encoder_option(workspace, entry), entry.name if entry.name in ATTACKERS else ""
     backbone = options.backbone
     if isinstance(backbone, str) and backbone:
         name, _, file = backbone.partition("=")
@@ -424,7 +425,7 @@ def freeze_encoders(workspace: Workspace, collection: str, options: VLLICOptions
                 "With a network connection torchvision downloads them; copy the file here.",
             )
         backbone = file_option(workspace, name, Path(file))
-    return options.with_(text_encoder=text, text_attacker=own, backbone=backbone or None)
+    return options.with_(text_encoder=text, text_attacker=attacker, backbone=backbone or None)
 
 
 def count_joint(job: Job) -> Outcome:
@@ -438,25 +439,24 @@ def count_joint(job: Job) -> Outcome:
     inputs = judge_inputs(job, job.masked, size, look)
     judge = JointJudge(epochs=options.judge_epochs or JointJudge.epochs, device=device, sight=inputs.sight)
     frozen, reads = ["backbone"] if model else [], text
+
+    def embed(captions: Sequence[str]) -> np.ndarray:
+        """(n, d) vectors by the frozen text encoder, stored with those of attackers."""
+        files = ModelFiles(text["name"], model_path(job.workspace, text), text["digest"])
+        name = options.text_attacker or files.path
+        attacker = load_attacker(name, device, files, embeddings_folder(job.workspace))
+        corpus: Any = attacker.corpus(list(captions))
+        return corpus.vectors(lambda _share, text: job.progress(LOOK, text)).cpu().numpy()[corpus.place]
+
     if isinstance(text, str):
         judge = replace(judge, text=load_attacker(text))
     else:
-        judge, reads = replace(judge, embed=partial(_embedded, job, text)), text["name"]
+        judge, reads = replace(judge, embed=embed), text["name"]
         frozen.append("text encoder")
     how = f"; {' and '.join(frozen)} frozen" if frozen else ""
     method = f"{judge.epochs} epochs, pictures of {size} x {size}{how}{trained_on(judge, options.deterministic)}"
     encoder = f"{model['name'] if model else CNN} + {reads}"
     return judged(job, inputs, judge, method, encoder=encoder, device=device_of(judge))
-
-
-def _embedded(job: Job, option: ModelReference, captions: Sequence[str]) -> np.ndarray:
-    """(n, d) vectors of captions by a frozen text encoder, kept with those of attackers."""
-    files = ModelFiles(option["name"], model_path(job.workspace, option), option["digest"])
-    name = job.options.text_attacker or files.path
-    attacker = load_attacker(name, job.options.device, files, embeddings_folder(job.workspace))
-    corpus: Any = attacker.corpus(list(captions))
-    vectors = corpus.vectors(lambda _share, text: job.progress(LOOK, text))
-    return vectors.cpu().numpy()[corpus.place]
 
 
 MEASURES = (

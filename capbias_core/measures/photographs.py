@@ -237,7 +237,7 @@ class MaskOptions(ArtifactOptions, PeopleMarked):
     departures: dict[str, float] | None = option(None, "the objects that may be hidden, and how far each departs")
     only_masked: bool = option(
         False,
-        "object, both: leave out photographs that show no such object (if not said, they are kept, as LIC does)",
+        "object, both: leave out photographs that show no such object (default: keep them, as LIC does)",
         flag="--only-masked",
     )
 
@@ -273,7 +273,7 @@ def freeze_mask(
     labelled = options.labelled
     if labelled and (options.condition == "object" or options.whose != FOREGROUND):
         raise CapbiasError(
-            "Labelled people can only be told apart where one person is hidden, not everybody or an object.",
+            "Labelled people matter only if one person is hidden, not all people or an object.",
             "Leave out the labelled people, or choose another condition.",
         )
     if isinstance(labelled, str) and labelled:
@@ -353,7 +353,7 @@ def departures(human: pd.DataFrame, attribute: Attribute, labels: pd.Series | No
     to the BA metric": here, of the objects that a photograph shows, the one of the largest departure.
 
     human: image_id and caption. Enough is what BA asks of a word (100 of COCO's 53,900 captions, in proportion less of
-    fewer). labels: value by image id, which counts in place of the value that a caption names where the attribute has
+    fewer). labels: value by image id, which counts instead of the value that a caption names if the attribute has
     no words (race). Raises CapbiasError where no object is named often enough.
     """
     if not attribute.names_values:

@@ -153,8 +153,7 @@ def joint(**other):
 
 @pytest.mark.parametrize(
     ("metric", "where", "leak"),
-    [("confidence", "caption", 0.0), ("confidence", "caption", 0.9), ("confidence", "picture", 0.9)]
-    + [("lic", "caption", 0.0), ("lic", "picture", 0.9)],
+    [("confidence", "caption", 0.0), ("confidence", "picture", 0.9), ("lic", "caption", 0.0), ("lic", "picture", 0.9)],
 )
 def test_judges_are_at_chance_without_a_leak_and_rise_with_it(metric, where, leak):
     right = (1 + leak) / 2

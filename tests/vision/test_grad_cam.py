@@ -206,6 +206,7 @@ def workspace(tmp_path, monkeypatch):
     keep_images(found, folder, "c")
     keep_outlines(found, "people", {image: at for image, (_, at, _) in PEOPLE.items() if image != "5"})  # 5: nobody
     monkeypatch.setattr("capbias_core.vision.captioners.load_captioner", lambda *given: trained())
+    monkeypatch.setattr(attribution, "model_path", lambda workspace, option: "planted")
     monkeypatch.setattr(attribution, "captioner_option", lambda workspace, name: {"name": name, "digest": "0" * 16})
     return found
 
