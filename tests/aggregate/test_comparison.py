@@ -153,6 +153,31 @@ def test_a_cv_has_a_noise_floor_and_an_interval_without_it():
     assert over_images["ci_low"].isna().all() and over_images["spread"].isna().all()
 
 
+def test_groups_never_mix_conditions_directions_or_attributes():
+    frame = pd.concat(
+        [
+            results(("a", "x", 1.0), ("a", "y", 3.0)),
+            results(("a", "x", 5.0), condition="masked_person"),
+            results(("a", "y", 9.0), direction="T->A"),
+            results(("a", "y", 9.0), attribute="race"),
+        ]
+    )
+    rows = variation(frame)
+    assert list(rows["value"].notna()) == [True, False, False, False]
+    assert rows["value"][0] == pytest.approx(math.sqrt(2) / 2)
+    assert list(rows["condition"]) == ["LIC", "LIC; masked_person", "LIC", "LIC"]
+
+
+@pytest.mark.parametrize("column", ["coverage", "object", "group", "alignment"])
+def test_what_was_measured_on_other_images_or_objects_is_judged_apart(column):
+    """Two series of one metric stand beside each other; both used to be one with several values a captioner."""
+    own = results(("a", "x", 1.0), ("b", "x", 2.0), ("c", "x", 4.0), metric="LIC_M").assign(**{column: ""})
+    other = own.assign(value=[4.0, 2.0, 1.0], **{column: "something"})
+    rows = alignment(pd.concat([own, other]), pd.Series({"a": 1.0, "b": 2.0, "c": 4.0}))
+    found = rows.set_index("condition")["value"]
+    assert found["LIC_M"] == pytest.approx(1.0) and found["LIC_M; something"] < 0
+
+
 def test_two_values_of_one_encoder_are_not_mixed():
     frame = results(("a", "x", 1.0), ("a", "x", 2.0), ("a", "y", 3.0), ("b", "x", 1.0), ("b", "y", 3.0))
     rows = consistency(frame)
@@ -220,6 +245,16 @@ def test_an_accuracy_whose_interval_contains_chance_was_not_learnt():
     assert by_value.tolist() == [False, False, False, True, False, False, False, False, False, True], "50 in every seed"
     assert learned(rows, {"gender": 3}).all(), "chance of three values is a third"
     assert learned(rows, {"race": 2}).all() and unlearned_note(rows, {}) == ""
+
+
+def test_an_accuracy_below_chance_was_not_learnt():
+    """Guessing wrong more often than by chance is no knowledge of the captions; `only` has no interval."""
+    rows = pd.DataFrame(
+        [accuracy_row("rnn", "SC", 30.0), accuracy_row("lstm", "SC", 51.0), accuracy_row("only", "SC", 40.0)]
+    )
+    rows.loc[2, ["ci_low", "ci_high", "interval"]] = [float("nan"), float("nan"), ""]
+    assert learned(rows, {"gender": 2}).tolist() == [False, True, False]
+    assert learned(rows.assign(value=rows["value"] + 10), {"gender": 2}).tolist() == [False, True, True]
 
 
 def test_the_sign_of_a_single_attacker_is_open():

@@ -22,7 +22,7 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
 from capbias_core.workspace.store import Workspace, bytes_frame
-from capbias_core.workspace.vectors import alignment_option, keep_vectors, looked_up, offer_vectors
+from capbias_core.workspace.vectors import aligner, alignment_option, keep_vectors, looked_up, offer_vectors
 from tests.collections_ import keep
 
 ROWS = {"the": [0.5, -2, 3], "cat": [1, 0, 0.25], "naïve": [1, 1, 1]}
@@ -179,6 +179,8 @@ def test_the_needed_vectors_are_kept_and_go_with_their_runs(tools):
     item = kept(workspace, path)
     assert item.details["path"] == str(path) and item.details["found"] == 6 and item.rows == 7
     assert looked_up(workspace, item.hash) == {"someone", "here", "spanner", "whisk", "wrench", "spoon", "zzz"}
+    with pytest.raises(CapbiasError, match="'ocarina', were not looked up in glove"):
+        aligner(workspace, alignment_option(item))(["someone", "ocarina"], frozenset(["wrench"]))
     (spec,) = plan(workspace, replace(request, options={"alignment": alignment_option(item)}))
     assert spec.run_id != plan(workspace, request)[0].run_id
     assert workspace.enqueue(spec, "c", "t") and workspace.claim(spec.run_id, "t")

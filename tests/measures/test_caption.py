@@ -126,6 +126,14 @@ def test_a_set_that_another_run_replaced_is_made_again(workspace, blip, monkeypa
     assert not workspace.enqueue(again, "mine", "token"), "it is there already"
 
 
+def test_captions_that_were_loaded_are_not_replaced(workspace, blip):
+    frame = pd.DataFrame({"image_id": ["1"], "caption_index": [0], "caption": ["a man"]})
+    workspace.keep("captions", "tiny-blip", frame, "mine", "tiny.json", {})
+    with pytest.raises(CapbiasError, match="loaded from tiny.json"):
+        captioning(workspace, str(blip), **SETTINGS)
+    assert captioning(workspace, str(blip), name="again", **SETTINGS).options["name"] == "again"
+
+
 def coloured(place: Path, *images: str, colour: int = 0) -> Path:
     """A folder with a plain photograph of each image."""
     place.mkdir(exist_ok=True)

@@ -24,7 +24,16 @@ from capbias_core.errors import CapbiasError
 from capbias_core.language.files import MINILM_PACKAGE, find_model
 from capbias_core.load.read import read_texts
 from capbias_core.measures.gender_score import Models, cosines_of, count_cooccurrence, scored
-from capbias_core.measures.gender_score_common import IMAGE, ObjectChoices, Sums, TextJob, gendered, set_rows, texts_of
+from capbias_core.measures.gender_score_common import (
+    IMAGE,
+    ObjectChoices,
+    Sums,
+    TextJob,
+    VariantChoices,
+    gendered,
+    set_rows,
+    texts_of,
+)
 from capbias_core.measures.gender_score_common import object_rows as object_frame
 from capbias_core.measures.registry import MEASURES, expand_metrics
 from capbias_core.metrics import bias_ratio, estimation, gender_score, naming_ratio, neutral_ratio, object_distance
@@ -92,6 +101,10 @@ def test_variants():
         assert found.texts == texts
         assert all("".join(parts) == text for parts, text in zip(found.places, found.texts, strict=True))
     assert word_forms(get_attribute("age")) == (("kid", "elder", "person"),)
+    # With a lead a text that names no value has variants too.
+    data = gendered(frame_of([("1", "the dog")]), GENDER, None, USUAL, keep_all=True).with_objects()
+    job = TextJob(data, GENDER, VariantChoices(), find_model, silent, "a {word} says:")
+    assert job.variants()[1].distinct == tuple(f"a {word} says: the dog" for word in ("woman", "man", "person"))
     with pytest.raises(CapbiasError, match="no words"):
         word_forms(plain_attribute("group", ("A", "B")))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -355,6 +356,25 @@ def test_a_pretrained_judge_is_asked_about_all_balanced_photographs(blip, tmp_pa
     assert (row.photographs, row.prompt, row.condition) == ("segment masked", "question", "")
     assert "asked as it is" in row.method
     assert any("71 of 80" in note for note in outcome.notes)
+
+
+def test_a_captioner_judges_its_own_captions(blip, tmp_path):
+    from capbias_core.measures.photographs import CaptionOptions
+    from capbias_core.runs.artifact_runs import plan_captioning
+    from capbias_core.workspace.photographs import ORIGINALS
+
+    workspace = kept(tmp_path, 80, pictures=8)
+    with pytest.raises(CapbiasError, match="not known here"):
+        plan(workspace, asked("imagecaptioner2", "", judge="self", judge_epochs=None))
+    keep_images(workspace, tmp_path / "shown", "set", ORIGINALS)
+    making = plan_captioning(workspace, "set", CaptionOptions(captioner=str(blip), name="own"))
+    captions = workspace.frame(workspace.item("captions", "one", "set").hash)
+    workspace.keep("captions", "own", captions, "set", "made", {"made_by": making.options})
+    request = replace(asked("imagecaptioner2", "", judge="self", judge_epochs=None), captions=("own",))
+    (spec,) = plan(workspace, request)
+    assert spec.options["judge"]["digest"] == making.options["captioner"]["digest"]
+    row = run_one(workspace, spec, silent).results[0]
+    assert row.encoder == "self" and blip.name in row.method
 
 
 def test_each_caption_is_read_with_its_picture(tmp_path):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import time
 
 import numpy as np
 import pandas as pd
@@ -310,6 +311,16 @@ def test_a_folder_goes_with_its_item_and_originals_stay(scene, monkeypatch):
     assert list((scene.folder / "pictures").iterdir()) == []
     scene.delete(scene.item("images", "photographs", "c"))
     assert len(list((scene.folder.parent / "pictures").iterdir())) == 5
+
+
+def test_what_a_killed_process_left_is_removed_after_an_hour(scene, monkeypatch):
+    left = scene.folder / "pictures" / ".0123456789abcdef-half"
+    left.mkdir(parents=True)
+    run_one(scene, masking(scene, "segment"), silent)
+    assert left.exists()
+    monkeypatch.setattr(masked_photographs, "ABANDONED", time.time() - left.stat().st_mtime - 1)
+    run_one(scene, masking(scene, "box"), silent)
+    assert not left.exists()
 
 
 def test_choices_of_masking(scene):

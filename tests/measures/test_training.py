@@ -115,14 +115,15 @@ def test_each_attacker_reads_the_held_out_captions_of_both_sides():
 
 
 def lacking():
-    raise NotMeasurable("No word counts.", "Load more.")
+    raise NotMeasurable("No word counts.", "Load more.", "objects")
 
 
 def test_only_what_the_inputs_do_not_allow_is_left_out():
     found, notes, reasons = run_available({"one": lambda: (1, "a note."), "two": lacking}, "X ")
     assert found == {"one": 1} and notes == ["X one: a note."] and reasons == {"X two": "No word counts."}
-    with pytest.raises(NotMeasurable, match="No word counts"):
+    with pytest.raises(NotMeasurable, match="No word counts") as error:
         run_available({"two": lacking})
+    assert (error.value.hint, error.value.arguments) == ("Load more.", ("objects",))
     with pytest.raises(ZeroDivisionError):
         run_available({"one": lambda: (1, ""), "two": lambda: 1 / 0})
 
