@@ -54,10 +54,11 @@ LISTED = 500
 BOXES, OUTLINES, FOREGROUND = "boxes", "outlines", "person in the foreground"
 NOTHING = "nothing"
 CELL = 222
-# Columns of the strip share the width of the page, so that it is one row in a window of 1280 pixels.
+# Cells of both strips have one width; in a window of 1280 pixels those with captions fit into one row.
 ONE_ROW = """<style>
-.st-key-strip > div {flex: 1 1 10rem !important; width: auto !important; min-width: 10rem; max-width: 20rem}
-.st-key-strip [class*="st-key-cell_"] {width: 100% !important; height: 100%}
+[class*="st-key-strip"] {display: grid !important; grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr))}
+[class*="st-key-strip"] > div {width: auto !important}
+[class*="st-key-strip"] [class*="st-key-cell_"] {width: 100% !important; height: 100%}
 </style>"""
 KEPT, LIVE = "as captioned", "as chosen below"
 
