@@ -43,6 +43,11 @@ HEAVY = {"torch", "captum", "transformers", "sentence_transformers", "ultralytic
 # what a source text imports
 
 
+@cache
+def parsed(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
 def imported_modules(source: str, module: str = "capbias_core.here") -> set[str]:
     """Every module that a source text imports, also inside functions. `from a import b` counts as a.b if that is one.
 
@@ -50,7 +55,7 @@ def imported_modules(source: str, module: str = "capbias_core.here") -> set[str]
     any text that is the dotted name of a module (tables of what is imported later hold these); not what a command runs
     in a process of its own with `-m`.
     """
-    found, tree = set(), ast.parse(source)
+    found, tree = set(), parsed(source)
     commands = [node.elts for node in ast.walk(tree) if isinstance(node, ast.List)]
     run = {id(own) for elts in commands for flag, own in pairwise(elts) if getattr(flag, "value", "") == "-m"}
     for node in ast.walk(tree):
@@ -75,7 +80,7 @@ def absolute(node: ast.ImportFrom, module: str) -> str:
 
 def hidden_imports(source: str) -> list[int]:
     """Lines of imports by a name that is worked out, which nobody can follow."""
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    calls = [node for node in ast.walk(parsed(source)) if isinstance(node, ast.Call)]
     named = [call for call in calls if called(call) in ("import_module", "__import__")]
     return [call.lineno for call in named if not isinstance(call.args[0], ast.Constant)]
 
@@ -86,14 +91,14 @@ def called(call: ast.Call) -> str:
 
 def finds_modules(source: str) -> bool:
     """Whether a source text imports every module of its own package."""
-    return any(isinstance(node, ast.Call) and called(node) == "iter_modules" for node in ast.walk(ast.parse(source)))
+    return any(isinstance(node, ast.Call) and called(node) == "iter_modules" for node in ast.walk(parsed(source)))
 
 
 def is_found(source: str) -> bool:
     """Whether a source text has one of the MARKERS at its top level."""
     targets = [
         target
-        for node in ast.parse(source).body
+        for node in parsed(source).body
         for target in (node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)])
     ]
     return any(isinstance(target, ast.Name) and target.id in MARKERS for target in targets)
