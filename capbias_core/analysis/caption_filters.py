@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from capbias_core.analysis.read import CaptionScores
 from capbias_core.load.tables import BETWEEN
 from capbias_core.measures.naming import names_in
-from capbias_core.metrics.naming import wrong_names
+from capbias_core.metrics.captions import wrong_names
 from capbias_core.prepare.text import matching
 from capbias_core.types import Attribute
 from capbias_core.workspace.limited import within_seconds

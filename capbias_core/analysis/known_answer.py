@@ -13,7 +13,7 @@ from capbias_core.attributes import get_attribute
 from capbias_core.measures.dpa import guess_labels
 from capbias_core.measures.naming import names_in
 from capbias_core.measures.registry import MEASURES, measure_of
-from capbias_core.metrics.naming import named_alone
+from capbias_core.metrics.captions import named_alone
 from capbias_core.metrics.share import share as part_of
 from capbias_core.prepare import held_out_count, image_split
 from capbias_core.prepare.known_answer import CAPTIONS, CONTROL, IMBALANCE, SUBSETS, KnownSet, known_set

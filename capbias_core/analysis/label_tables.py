@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from capbias_core.aggregate.label_agreement import LabelAgreement, label_agreement
+from capbias_core.aggregate.comparison import LabelAgreement, label_agreement
 from capbias_core.errors import CapbiasError
 from capbias_core.workspace.labels import keep_attributes, labels_in, mapping_details
 from capbias_core.workspace.store import Item, Workspace

@@ -10,11 +10,12 @@ import pandas as pd
 from scipy.sparse import csr_array, diags_array, eye_array, kron
 
 from capbias_core.analysis.read import attribute_of_run, current_runs, object_rows
-from capbias_core.measures import gender_score, object_distance
 from capbias_core.measures.base import of_images
+from capbias_core.measures.gender_score import COOCCURRENCE as METRIC
+from capbias_core.measures.gender_score import COOCCURRENCE_COUNT as COUNT
+from capbias_core.measures.gender_score import cooccurrence as counts
 from capbias_core.measures.gender_score_common import Sums, gendered, set_rows
 from capbias_core.measures.gender_score_common import object_rows as rows_by_object
-from capbias_core.measures.object_cooccurrence import COUNT, METRIC, counts
 from capbias_core.prepare.tasks import rows_by_image
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import job_of
@@ -24,7 +25,7 @@ from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace
 
 # The measures whose results the page shows beside the counts.
-SCORED = (object_distance.MEASURE.name, gender_score.MEASURE.name)
+SCORED = ("object_distance", "gender_score")
 
 
 @dataclass(frozen=True)

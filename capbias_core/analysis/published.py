@@ -18,7 +18,6 @@ from capbias_core.analysis.read import (
     tables_read,
 )
 from capbias_core.measures.image_judge import UNMASKED
-from capbias_core.measures.imagecaptioner2 import MEASURE as IMAGECAPTIONER2
 from capbias_core.measures.registry import METRICS, measure_of
 from capbias_core.types import ORIGIN_COLUMNS
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
@@ -142,7 +141,7 @@ def _alignment(row: dict) -> str:
 def _of_judge(own: dict) -> bool:
     """Whether a judge that sees the photographs measured this: by another protocol than the paper's, which does not
     say its sizes, learning rate and size of the pictures."""
-    return own["metric"] in METRICS and measure_of(own["metric"]).name == IMAGECAPTIONER2.name
+    return own["metric"] in METRICS and measure_of(own["metric"]).name == "imagecaptioner2"
 
 
 def _meet(row: dict, own: dict) -> bool:

@@ -49,12 +49,12 @@ from capbias_core.load.parsed import CAPTIONS, LABELS, REFERENCES
 from capbias_core.load.published import published_results, read_human_scores, read_results
 from capbias_core.load.read import read_texts
 from capbias_core.load.vectors import read_vectors
-from capbias_core.measures.alignment import DELTAS, NO_JAVA, of_same_images, sweep, sweep_numbers, sweep_table
+from capbias_core.measures.alignment import DELTAS, NO_JAVA, of_same_images, sweep, sweep_table
 from capbias_core.measures.options import Attacked
 from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics
-from capbias_core.metrics.caption_quality import has_java
 from capbias_core.prepare import Tokens
 from capbias_core.prepare.align import neighbours
+from capbias_core.prepare.java import has_java
 from capbias_core.prepare.text import cut_text
 from capbias_core.present.cells import BEYOND, BY_VALUE, beyond_table, by_value_table, no_beyond
 from capbias_core.present.table import row_table, to_csv
@@ -414,7 +414,7 @@ def align(
         say(f"note: {NO_JAVA}")
     with ticking() as tick:
         rows = sweep(human["image_id"], unlabelled, texts, known, near, tuple(delta or DELTAS), tick)
-    write_table(sweep_table(rows, sweep_numbers(rows)), path, "csv")
+    write_table(sweep_table(rows), path, "csv")
     return DONE
 
 

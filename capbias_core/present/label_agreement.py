@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from capbias_core.aggregate.label_agreement import LabelAgreement
+from capbias_core.aggregate.comparison import LabelAgreement
 
 OTHERS = "A label is what somebody or a rule said of a picture; where two agree, both may be wrong about a person."
 

@@ -14,7 +14,8 @@ from capbias_core.aggregate.ranking import ALPHA, holm
 from capbias_core.aggregate.resampling import NORMAL
 from capbias_core.analysis.objects import Ratios, beside_people, ratios
 from capbias_core.errors import need
-from capbias_core.measures import gender_score, object_cooccurrence
+from capbias_core.measures.gender_score import COOCCURRENCE, COOCCURRENCE_COUNT
+from capbias_core.measures.gender_score import METRIC as GENDER_SCORE
 from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
 from capbias_core.present.figures import MARGINS
 from capbias_core.present.sentence import Answer, number
@@ -170,12 +171,12 @@ def text_table(by_object: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
 
     by_object: analysis.texts.TextRows.by_object of co-occurrence, and of the Gender Score.
     """
-    metric = object_cooccurrence.METRIC
+    metric = COOCCURRENCE
     rows = {key: group.set_index("object") for key, group in by_object.groupby(["metric", "direction"])}
     words = rows[metric, attribute.values[0]].sort_values("n", ascending=False, kind="stable")
     shown = {"word": words.index, "texts": words["n"].to_numpy()}
     for value in attribute.values:
-        counts = rows[object_cooccurrence.COUNT, value]["value"].reindex(words.index)
+        counts = rows[COOCCURRENCE_COUNT, value]["value"].reindex(words.index)
         shown[f"texts {value}"] = counts.to_numpy().round().astype(int)
     reported = attribute.values[-1:] if len(attribute.values) == 2 else attribute.values
     for value in reported:
@@ -185,7 +186,7 @@ def text_table(by_object: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
         shown[f"95% of share {value}"] = [
             "few texts" if pd.isna(low) else f"{percent(low)} to {percent(high)}" for low, high in pairs
         ]
-    score = gender_score.METRIC
+    score = GENDER_SCORE
     named = {(score, value): f"Gender Score {value}" for value in attribute.values}
     named |= {(f"{score}_ratio", value): f"Gender Score ratio {value}" for value in reported}
     for key, name in named.items():
@@ -310,7 +311,7 @@ def short_names(table: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 def score_of(measure: str) -> tuple[str, str]:
     """What a measure of objects scores, in words, and its metric."""
-    return (SCORE, "gender_score") if measure == gender_score.MEASURE.name else (DISTANCE, "gender_object_distance")
+    return (SCORE, "gender_score") if measure == GENDER_SCORE else (DISTANCE, "gender_object_distance")
 
 
 def score_chart(table: pd.DataFrame, metric: str, directions: Sequence[str]):

@@ -12,7 +12,6 @@ from capbias_core.analysis.conditions import condition_rows
 from capbias_core.analysis.directions import directions, measures_in
 from capbias_core.analysis.encoders import rows_of, series_of
 from capbias_core.analysis.read import attribute_of_run, references_read
-from capbias_core.measures.object_cooccurrence import MEASURE as COUNTED
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.conditions import condition_chart
 from capbias_core.present.directions import basis, explained, plane
@@ -69,7 +68,7 @@ def _objects(workspace: Workspace, collection: str, run: RunRow, runs: Sequence[
         title, metric = score_of(run.spec.measure)
         figure = score_chart(objects.scores_by_object(workspace, run), metric, (*attribute.values, "neutral"))
         yield PageChart(f"{title} by object, {model}", figure, METRICS[metric].explanation)
-    if run.spec.measure != COUNTED.name:
+    if run.spec.measure != "object_cooccurrence":
         return
     read = {own.spec.references for own in runs}
     human = references_read(workspace, collection).get(attribute.name)

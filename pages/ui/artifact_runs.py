@@ -9,11 +9,7 @@ import streamlit as st
 from capbias_core.analysis.photo_inspector import keep_uploaded
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import PICTURES
-from capbias_core.measures.caption import CaptionOptions
-from capbias_core.measures.detect import MEASURE as DETECT
-from capbias_core.measures.detect import DetectOptions
-from capbias_core.measures.mask import MASKED, MaskOptions
-from capbias_core.measures.object_associations import departures_in
+from capbias_core.measures.photographs import DETECT, MASKED, CaptionOptions, DetectOptions, MaskOptions, departures_in
 from capbias_core.runs.artifact_runs import apart, plan_artifact, plan_captioning, plan_masking
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan

@@ -26,7 +26,7 @@ from capbias_core.attackers import ATTACKERS
 from capbias_core.attackers.what_if import StoredAttackers
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import read_photograph
-from capbias_core.measures.object_associations import departures_in
+from capbias_core.measures.photographs import departures_in
 from capbias_core.prepare import tokenize
 from capbias_core.present.conditions import WHAT
 from capbias_core.present.heatmap import heat_legend, heat_over, heat_text

@@ -205,7 +205,7 @@ def workspace(tmp_path, monkeypatch):
     keep(found, labels=labels, captions={"planted": captions})
     keep_images(found, folder, "c")
     keep_outlines(found, "people", {image: at for image, (_, at, _) in PEOPLE.items() if image != "5"})  # 5: nobody
-    monkeypatch.setattr(attribution, "_captioner", lambda job: trained())
+    monkeypatch.setattr("capbias_core.vision.captioners.load_captioner", lambda *given: trained())
     monkeypatch.setattr(attribution, "captioner_option", lambda workspace, name: {"name": name, "digest": "0" * 16})
     return found
 

@@ -1,4 +1,4 @@
-"""Consistency of metrics: the papers' own figures from their printed rows, cases by hand, bad files, the command."""
+"""How encoders, judges and people compare: the figures of papers from their printed rows, and cases by hand."""
 
 from __future__ import annotations
 
@@ -7,11 +7,24 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import cohen_kappa_score
 
-from capbias_core.aggregate.comparison import coefficient_of_variation, conflict_score, pearson
+from capbias_core import cli
+from capbias_core.aggregate.comparison import (
+    NO_LABEL,
+    OPEN,
+    coefficient_of_variation,
+    conflict_score,
+    label_agreement,
+    learned,
+    pearson,
+    signs_of,
+    unlearned_note,
+)
 from capbias_core.analysis.consistency import agreement, alignment, consistency, variation
 from capbias_core.load.published import published_results
 from capbias_core.types import RESULT_COLUMNS
+from capbias_core.workspace.store import Workspace
 
 # DBAC's tables of CVs, and the tables of scores that they follow from: (LIC, DBAC).
 CV_TABLES = {"5a": ("11", "10"), "5b": ("12b", "12a"), "6a": ("14", "13"), "6b": ("15b", "15a")}
@@ -189,17 +202,108 @@ def test_human_scores_of_a_file_are_matched_by_name():
     assert math.isnan(twice["value"]) and "same name" in twice["method"]
 
 
-@pytest.mark.parametrize("column", ["coverage", "object", "group", "alignment"])
-def test_what_was_measured_on_other_images_or_objects_is_judged_apart(column):
-    """Two series of one metric stand beside each other; both used to be one with several values a captioner."""
-    own = results(("a", "x", 1.0), ("b", "x", 2.0), ("c", "x", 4.0), metric="LIC_M").assign(**{column: ""})
-    other = own.assign(value=[4.0, 2.0, 1.0], **{column: "something"})
-    rows = alignment(pd.concat([own, other]), pd.Series({"a": 1.0, "b": 2.0, "c": 4.0}))
-    found = rows.set_index("condition")["value"]
-    assert found["LIC_M"] == pytest.approx(1.0) and found["LIC_M; something"] < 0
+# attackers that are no better than chance
 
 
-# files
+def accuracy_row(encoder: str, metric: str, low: float, model: str = "sat", interval: str = "refits") -> dict:
+    known = {"attribute": "gender", "model": model, "encoder": encoder, "metric": metric, "scale": 100.0}
+    return known | {"value": low + 5, "ci_low": low, "ci_high": low + 10, "interval": interval, "training": 100}
 
 
-# the command
+def test_an_accuracy_whose_interval_contains_chance_was_not_learnt():
+    rows = pd.DataFrame(
+        [
+            accuracy_row("rnn", "SC", 49.0),
+            accuracy_row("rnn", "LIC", 3.0),
+            accuracy_row("rnn", "DBAC", 3.0),
+            accuracy_row("rnn", "LIC", 3.0, model="nic"),
+            accuracy_row("lstm", "SC", 60.0),
+            accuracy_row("lstm", "SC_D", 50.0),
+            accuracy_row("lstm", "LIC", 3.0),
+            accuracy_row("ngram", "SC", 40.0),
+            accuracy_row("ngram", "SC_D", 51.0),
+            accuracy_row("one", "SC", 40.0, interval="images"),
+        ]
+    )
+    assert learned(rows, {"gender": 2}).tolist() == [False, False, False, True, False, False, False, True, True, True]
+    assert unlearned_note(rows, {"gender": 2}) == (
+        "No better than chance (95% interval of its accuracy): lstm (sat), rnn (sat)."
+    )
+    agreeing = rows.assign(interval=rows["interval"].where(rows["metric"] != "SC_D", ""), value=50.0)
+    agreeing.loc[rows["metric"] == "SC_D", ["ci_low", "ci_high"]] = float("nan")
+    by_value = learned(agreeing, {"gender": 2})
+    assert by_value.tolist() == [False, False, False, True, False, False, False, False, False, True], "50 in every seed"
+    assert learned(rows, {"gender": 3}).all(), "chance of three values is a third"
+    assert learned(rows, {"race": 2}).all() and unlearned_note(rows, {}) == ""
+
+
+def test_an_accuracy_below_chance_was_not_learnt():
+    """Guessing wrong more often than by chance is no knowledge of the captions; `only` has no interval."""
+    rows = pd.DataFrame(
+        [accuracy_row("rnn", "SC", 30.0), accuracy_row("lstm", "SC", 51.0), accuracy_row("only", "SC", 40.0)]
+    )
+    rows.loc[2, ["ci_low", "ci_high", "interval"]] = [float("nan"), float("nan"), ""]
+    assert learned(rows, {"gender": 2}).tolist() == [False, True, False]
+    assert learned(rows.assign(value=rows["value"] + 10), {"gender": 2}).tolist() == [False, True, True]
+
+
+def test_the_sign_of_a_single_attacker_is_open():
+    rows = pd.DataFrame([accuracy_row("rnn", "LIC", 3.0), accuracy_row("lstm", "LIC", 3.0, interval="images")])
+    assert signs_of(rows) == {"sat": {"rnn": 1, "lstm": OPEN}}
+    untrained = rows.assign(training=0)
+    assert signs_of(untrained) == {"sat": {"rnn": 1, "lstm": 1}}
+
+
+# labels of several people
+
+VALUES = ("Female", "Male")
+
+
+def test_every_image_is_counted_once():
+    one = pd.Series({"1": "Female", "2": "Female", "3": "Male", "4": "Male"})
+    other = pd.Series({"1": "Female", "2": "Male", "3": "Male", "5": "Female"})
+    found = label_agreement(one, other, VALUES)
+    assert found.counts.to_numpy().tolist() == [[1, 1, 0], [0, 1, 1], [1, 0, 0]]
+    assert list(found.counts.columns) == [*VALUES, NO_LABEL]
+    assert (found.images, found.same) == (3, 2)
+    assert found.differ.to_numpy().tolist() == [["2", "Female", "Male"]]
+
+
+def test_kappa_and_interval_are_those_of_others():
+    rng = np.random.default_rng(0)
+    one = pd.Series(rng.choice(["a", "b", "c"], 200))
+    other = one.where(rng.random(200) < 0.7, pd.Series(rng.choice(["a", "b", "c"], 200)))
+    found = label_agreement(one, other, ("a", "b", "c"))
+    assert found.kappa == pytest.approx(cohen_kappa_score(one, other))
+    tenth = pd.Series(["a"] * 10)
+    # Wilson's interval of 8 in 10, as Newcombe (1998) and any table print it: 0.490 to 0.943.
+    eight = label_agreement(tenth, pd.Series(["a"] * 8 + ["b"] * 2), ("a", "b"))
+    assert eight.interval == pytest.approx((0.490, 0.943), abs=5e-4)
+
+
+@pytest.fixture
+def place(tmp_path):
+    path = tmp_path / "labels.csv"
+    first = ["F" if n % 2 else "M" for n in range(10)]
+    second = ["F" if n < 4 else own for n, own in enumerate(first)]
+    pd.DataFrame({"image_id": range(10), "first": first, "second": second}).to_csv(path, index=False)
+    asked = ["import", str(path), "--kind", "attributes", "--collection", "c", "--workspace", str(tmp_path / "home")]
+    assert cli.main([*asked, "--attribute", "gender=first", "gender=second"]) == 0
+    return tmp_path / "home"
+
+
+def test_columns_of_several_annotators_are_a_table_each(place, capsys):
+    tables = {
+        item.name: item.details["attributes"]["gender"]["column"] for item in Workspace(place).items("attributes")
+    }
+    assert tables == {"labels first": "first", "labels second": "second"}
+    asked = ["labels", "compare", "--collection", "c", "--workspace", str(place)]
+    capsys.readouterr()
+    assert cli.main([*asked, "--keep", "agreed"]) == 0
+    printed = capsys.readouterr().out
+    assert "give the same label to 8 of 10 images that both label, 80.0% [49.0, 94.3]" in printed
+    agreed = Workspace(place).item("attributes", "agreed", "c")
+    assert agreed.images == 8 and agreed.source == "where labels first and labels second agree"
+    assert cli.main(asked) == 2, "three tables now: which two is not guessed"
+    assert "not 3. Name two of: labels first" in capsys.readouterr().err
+    assert cli.main([*asked, "labels first"]) == 2 and cli.main([*asked, "--attribute", "age"]) == 2
