@@ -13,7 +13,7 @@ from capbias_core.aggregate.ranking import LEAST_SHARED, holm
 from capbias_core.aggregate.resampling import resampled_sums
 from capbias_core.measures.training import Guesses
 from capbias_core.metrics.share import difference, share
-from capbias_core.present.sentence import told_apart
+from capbias_core.views.sentence import told_apart
 
 
 def evidence(scores, seed=None, image=None, n_images=None) -> Guesses:

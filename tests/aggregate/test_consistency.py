@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from capbias_core.aggregate.comparison import coefficient_of_variation, conflict_score, pearson
-from capbias_core.analysis.consistency import agreement, alignment, consistency, variation
 from capbias_core.load.published import published_results
 from capbias_core.types import RESULT_COLUMNS
+from capbias_core.views.consistency import agreement, alignment, consistency, variation
 
 # DBAC's tables of CVs, and the tables of scores that they follow from: (LIC, DBAC).
 CV_TABLES = {"5a": ("11", "10"), "5b": ("12b", "12a"), "6a": ("14", "13"), "6b": ("15b", "15a")}

@@ -14,7 +14,6 @@ import pytest
 from capbias_core.aggregate import Counts, Estimate, quotient
 from capbias_core.aggregate.comparison import r_squared, trend
 from capbias_core.aggregate.resampling import BOOTSTRAP_SEED, resampled_sums
-from capbias_core.analysis.tradeoff import measured_points
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import estimates_of
@@ -33,11 +32,12 @@ from capbias_core.metrics.caption_quality import (
 from capbias_core.metrics.share import gap
 from capbias_core.prepare import java as java_room
 from capbias_core.prepare.java import PLAIN, PTB, default_tokenizer, quality_tokens
-from capbias_core.present.gaps import gap_table, of_gaps, of_groups
-from capbias_core.present.table import scores_table
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS, Result
+from capbias_core.views.groups import gap_table, of_gaps, of_groups
+from capbias_core.views.tables import scores_table
+from capbias_core.views.tradeoff import measured_points
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 

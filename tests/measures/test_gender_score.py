@@ -16,11 +16,6 @@ from scipy.stats import binomtest
 
 from capbias_core.aggregate import Counts, quotient
 from capbias_core.aggregate.resampling import column_intervals
-from capbias_core.analysis import objects
-from capbias_core.analysis.gender_score_names import printed_as
-from capbias_core.analysis.printed import printed_objects
-from capbias_core.analysis.read import object_rows
-from capbias_core.analysis.texts import text_results
 from capbias_core.attributes import get_attribute, plain_attribute, word_forms
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
@@ -49,6 +44,10 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.plan_file import requests_of
 from capbias_core.runs.run import estimates, run_one
 from capbias_core.types import Vectors, silent
+from capbias_core.views import objects
+from capbias_core.views.published import printed_as, printed_objects
+from capbias_core.views.results import object_rows
+from capbias_core.views.texts import text_results
 from capbias_core.workspace.models import model_option, model_path
 from capbias_core.workspace.store import Workspace
 from pages.ui.texts import WANTED
@@ -848,7 +847,7 @@ def test_a_score_of_the_same_captions_and_labels_is_found(tmp_path):
 def test_the_page_of_objects(tmp_path, monkeypatch):
     testing = pytest.importorskip("streamlit.testing.v1")
     monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
-    monkeypatch.setattr("capbias_core.analysis.objects.SCORED", ("gender_score",))
+    monkeypatch.setattr("capbias_core.views.objects.SCORED", ("gender_score",))
     fill(tmp_path, 80)
     page = testing.AppTest.from_file(str(Path("app.py").resolve()), default_timeout=60)
     to_tab(page.run(), "Objects").run()

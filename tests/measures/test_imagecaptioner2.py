@@ -12,8 +12,6 @@ from PIL import Image
 
 from capbias_core import cli
 from capbias_core.aggregate import Counts
-from capbias_core.analysis.consistency import masks
-from capbias_core.analysis.published import beside_measured
 from capbias_core.attackers.base import probabilities
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
@@ -26,6 +24,8 @@ from capbias_core.metrics.lic import confidence, lic, sentence_classification
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS, Attribute, silent
+from capbias_core.views.consistency import masks
+from capbias_core.views.published import beside_measured
 from capbias_core.vision.prompts import QUESTION, STATEMENT, prompted, written
 from capbias_core.workspace.ingest import keep_images
 from capbias_core.workspace.store import Workspace
