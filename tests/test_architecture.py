@@ -27,8 +27,7 @@ ROWS = (
     ("workspace",),
     ("measures",),
     ("runs",),
-    ("analysis",),
-    ("present",),
+    ("views",),
     ("bundle",),
     ("cli", "api", "__main__", "__init__"),
 )
@@ -203,8 +202,8 @@ def test_no_import_goes_round():
     [
         ("from capbias_core.workspace.store import Workspace", "metrics"),
         ("def late():\n    import capbias_core.cli", "runs"),
-        ("from capbias_core import present", "analysis"),
-        ("from .. import present", "analysis"),
+        ("from capbias_core import views", "runs"),
+        ("from .. import views", "runs"),
         ("from capbias_core.load.ids import described", "prepare"),
         ("from importlib import import_module\nimport_module('capbias_core.runs.plan')", "measures"),
         ("LATER = {'plan': 'capbias_core.runs.plan:plan'}", "measures"),
@@ -245,7 +244,7 @@ def page_modules() -> list[str]:
 
 @pytest.mark.long
 def test_what_the_web_server_imports_is_light():
-    names = ["capbias_core.runs.engine", "capbias_core.analysis.read", "capbias_core.cli", *page_modules()]
+    names = ["capbias_core.runs.engine", "capbias_core.views.results", "capbias_core.cli", *page_modules()]
     code = f"import sys, importlib\nfor name in {names!r}: importlib.import_module(name)\n"
     code += f"print(*sorted({HEAVY!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)

@@ -99,8 +99,8 @@ def signs(sets: int, images: int, data: Path, captioners: Sequence[str]) -> None
     human = _captions(json.loads((data / "annotations" / "captions.json").read_text())["annotations"], labels)
     for name in captioners:
         model = _captions(json.loads((data / "results" / f"{name}.json").read_text()), labels)
-        images = sorted(set(human["image_id"]) & set(model["image_id"]))
-        sides = [CaptionSide(frame, images, GENDER, labels) for frame in (human, model)]
+        shared = sorted(set(human["image_id"]) & set(model["image_id"]))
+        sides = [CaptionSide(frame, shared, GENDER, labels) for frame in (human, model)]
         counts = counts_of_sides(sides, objects.set_index("image_id")["objects"])[0]
         for metric in (own for own in SIGNS if f"{own} human" in counts.columns):
             tables = [counts.columns[f"{metric} {side}"] for side in ("human", "model")]

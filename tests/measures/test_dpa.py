@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from capbias_core.analysis import read
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.bias_amplification import combinations
 from capbias_core.metrics import multi, multi_variance
 from capbias_core.metrics.predictability import as_unlike, cross_entropy, predictability
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
+from capbias_core.views import results
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 
@@ -189,7 +189,7 @@ def test_dpa_of_a_model_that_ties_objects_and_values_together(tmp_path):
         model, human = rows.loc["DPA_M", direction]["value"], rows.loc["DPA_H", direction]["value"]
         assert row["value"] == pytest.approx(100 * (model - human) / (model + human), abs=3)
     assert rows.loc["DPA_M", "T->A"]["value"] > 20, "the object tells the value that the model names without fail"
-    found = read.estimates(workspace, runs[0])
+    found = results.estimates(workspace, runs[0])
     assert {key: own.value for key, own in found.items()} == pytest.approx(rows["value"].to_dict())
 
 
@@ -201,7 +201,7 @@ def test_multi_of_the_same_model(tmp_path):
         rows.loc["Multi", "A->T"]["ci_low"] < rows.loc["Multi", "A->T"]["value"] < rows.loc["Multi", "A->T"]["ci_high"]
     )
     assert rows.loc["Multi", "T->A"]["value"] == pytest.approx(30, abs=4), "p(F | cake) is 0.7 and becomes 1"
-    found = read.estimates(workspace, runs[0])
+    found = results.estimates(workspace, runs[0])
     assert {key: own.value for key, own in found.items()} == pytest.approx(rows["value"].to_dict())
 
 
