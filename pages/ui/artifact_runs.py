@@ -6,7 +6,6 @@ from pathlib import Path
 
 import streamlit as st
 
-from capbias_core.analysis.photo_inspector import keep_uploaded
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import PICTURES
 from capbias_core.measures.photographs import DETECT, MASKED, CaptionOptions, DetectOptions, MaskOptions, departures_in
@@ -14,6 +13,7 @@ from capbias_core.runs.artifact_runs import apart, plan_artifact, plan_captionin
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import counted
+from capbias_core.views.photographs import keep_uploaded
 from capbias_core.vision.masking import FILLS, HALF, OF_OBJECTS, OF_OUTLINES
 from capbias_core.vision.presets import PRESETS
 from capbias_core.vision.weights import to_download

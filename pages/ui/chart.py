@@ -8,8 +8,8 @@ from typing import Any
 
 import streamlit as st
 
-from capbias_core.present.pictures import FORMATS, figure_data, picture, pictures_lack
 from capbias_core.spreadsheets import csv_text
+from capbias_core.views.pictures import FORMATS, figure_data, picture, pictures_lack
 from pages.ui import present
 from pages.ui.base import note
 

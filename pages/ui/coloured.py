@@ -7,12 +7,11 @@ from html import escape
 import numpy as np
 import streamlit as st
 
-from capbias_core.analysis.caption_filters import toward
-from capbias_core.analysis.read import CaptionScores
 from capbias_core.attackers import attacker_entry
-from capbias_core.present.sentence import probabilities_text
-from capbias_core.present.words import coloured_words
 from capbias_core.types import Attribute
+from capbias_core.views.captions import CaptionScores, toward
+from capbias_core.views.sentence import probabilities_text
+from capbias_core.views.words import coloured_words
 
 DELTA = (
     "Convergence delta: the part of the logit that the words and the intercept leave unexplained. Integrated gradients "

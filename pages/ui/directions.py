@@ -5,23 +5,26 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.directions import MEASURES, WAY, directions, measures_in, ways_measured
-from capbias_core.analysis.known_answer import kept_answers
-from capbias_core.analysis.published import measured_rows
-from capbias_core.present.directions import (
+from capbias_core.runs.engine import Engine
+from capbias_core.runs.plan import Request, plan
+from capbias_core.views.directions import (
+    MEASURES,
+    WAY,
     basis,
+    directions,
     directions_answer,
     directions_table,
     explained,
     measured_otherwise,
+    measures_in,
     of_tasks,
     plane,
     way_text,
+    ways_measured,
 )
-from capbias_core.present.known_answer import known_basis, known_sentence, known_table
-from capbias_core.present.sentence import intervals_over, named_notes, variants_warning
-from capbias_core.runs.engine import Engine
-from capbias_core.runs.plan import Request, plan
+from capbias_core.views.known_answer import kept_answers, known_basis, known_sentence, known_table
+from capbias_core.views.published import measured_rows
+from capbias_core.views.sentence import intervals_over, named_notes, variants_warning
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.store import Item
 from pages.ui import cached, view

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from capbias_core.analysis.encoder_view import EncoderView, encoder_views, plan_encoder_view
-from capbias_core.analysis.read import CaptionScores
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.attackers.device import DEVICES
-from capbias_core.present.attention import attention_chart, class_token_chart, class_token_weights, first_shown
-from capbias_core.present.words import legend
 from capbias_core.runs.engine import Engine
 from capbias_core.types import Attention, counted
+from capbias_core.views.captions import CaptionScores, EncoderView, encoder_views, plan_encoder_view
+from capbias_core.views.words import attention_chart, class_token_chart, class_token_weights, first_shown, legend
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached
 from pages.ui.base import errors, note

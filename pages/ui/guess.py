@@ -8,11 +8,10 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.caption_filters import written_captions
-from capbias_core.analysis.guess import draw_captions, score_guesses
 from capbias_core.runs.engine import Engine
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import counted
+from capbias_core.views.captions import draw_captions, score_guesses, written_captions
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
 from pages.ui.base import box, note, plain
@@ -29,14 +28,16 @@ CSS = """<style>
 
 def guess_yourself(engine: Engine, runs: dict[str, RunRow], name: str) -> None:
     """One caption at a time; the scores after the last. runs: scored sets by name. name: the set that is read."""
-    draw = max(1, view.state("draw", 1))
-    run, drawn = runs[name], _drawn(engine.folder, name, runs[name].run_id, draw)
+    run, held = runs[name], st.session_state.setdefault(GUESSES, {})
+    last = max((draw for run_id, draw in held if run_id == run.run_id), default=1)  # of somebody who left this tab
+    draw = max(1, view.state("draw", last))
+    drawn = _drawn(engine.folder, name, run.run_id, draw)
     if drawn.empty:
         note(f"Too few captions of {name} are left to guess.")
         if draw > 1:
             st.button("Start with the first captions", on_click=view.choose, args=("draw", 1))
         return
-    guesses = st.session_state.setdefault(GUESSES, {}).setdefault((run.run_id, draw), [])
+    guesses = held.setdefault((run.run_id, draw), [])
     if len(guesses) == len(drawn):
         _result(engine, runs, name, draw, drawn)
         return

@@ -6,9 +6,16 @@ from functools import partial
 
 import streamlit as st
 
-from capbias_core.analysis.label_tables import compared, keep_agreed, tables_of
-from capbias_core.present.label_agreement import OTHERS, agreement_line, counts_table, differing_table
 from capbias_core.runs.engine import Engine
+from capbias_core.views.labels import (
+    OTHERS,
+    agreement_line,
+    compared,
+    counts_table,
+    differing_table,
+    keep_agreed,
+    tables_of,
+)
 from pages.ui import cached, view
 from pages.ui.base import errors, note, plain
 from pages.ui.table import draw_table

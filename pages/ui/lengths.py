@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import streamlit as st
 
-from capbias_core.analysis.lengths import by_length, cuts_of, keep_cuts
 from capbias_core.measures.registry import METRICS
-from capbias_core.present.lengths import LENGTHS, lengths_chart, lengths_table
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
+from capbias_core.views.lengths import LENGTHS, by_length, cuts_of, keep_cuts, lengths_chart, lengths_table
 from capbias_core.workspace.conditions import CUT
 from pages.ui import cached
 from pages.ui.base import errors, note, plain

@@ -7,26 +7,27 @@ from dataclasses import dataclass
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.conditions import condition_rows, without_value
-from capbias_core.analysis.printed import printed_conditions
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.load.published import published_results
 from capbias_core.measures.options import MOST_SEEDS
-from capbias_core.present.conditions import (
+from capbias_core.runs.condition_runs import Plan, plan_conditions
+from capbias_core.runs.engine import Engine
+from capbias_core.spreadsheets import csv_text
+from capbias_core.types import CONDITIONS
+from capbias_core.views.conditions import (
     TITLES,
     WHAT,
     apart_from_measured,
     condition_answer,
     condition_chart,
+    condition_rows,
     condition_table,
     missing_line,
     panel_names,
+    without_value,
 )
-from capbias_core.present.sentence import intervals_over
-from capbias_core.runs.condition_runs import Plan, plan_conditions
-from capbias_core.runs.engine import Engine
-from capbias_core.spreadsheets import csv_text
-from capbias_core.types import CONDITIONS
+from capbias_core.views.published import printed_conditions
+from capbias_core.views.sentence import intervals_over
 from capbias_core.workspace.conditions import all_sets, condition_of, condition_sets, describe, taken_of_several
 from capbias_core.workspace.store import Item
 from pages.ui import view

@@ -10,12 +10,15 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis import objects
-from capbias_core.analysis.read import known_results
 from capbias_core.attributes import lacking_words
 from capbias_core.language.files import MINILM
 from capbias_core.measures.registry import METRICS
-from capbias_core.present.objects import (
+from capbias_core.runs.durations import rough_seconds
+from capbias_core.runs.engine import Engine
+from capbias_core.runs.plan import Request, plan
+from capbias_core.types import Attribute
+from capbias_core.views import objects
+from capbias_core.views.objects import (
     BINS,
     DISTANCE,
     MOST,
@@ -31,12 +34,9 @@ from capbias_core.present.objects import (
     score_of,
     short_names,
 )
-from capbias_core.present.sentence import decimals, duration, signed
-from capbias_core.present.table import value_text
-from capbias_core.runs.durations import rough_seconds
-from capbias_core.runs.engine import Engine
-from capbias_core.runs.plan import Request, plan
-from capbias_core.types import Attribute
+from capbias_core.views.results import known_results
+from capbias_core.views.sentence import decimals, duration, signed
+from capbias_core.views.tables import value_text
 from capbias_core.workspace.models import KINDS
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Item, Workspace

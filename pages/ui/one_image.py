@@ -8,14 +8,12 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.caption_filters import toward
-from capbias_core.analysis.read import CaptionScores
-from capbias_core.analysis.side_by_side import closest, words_of_one
 from capbias_core.prepare import tokenize
-from capbias_core.present.figures import furthest, logit_waterfall
-from capbias_core.present.words import legend
 from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute
+from capbias_core.views.captions import CaptionScores, closest, toward, words_of_one
+from capbias_core.views.charts import furthest, logit_waterfall
+from capbias_core.views.words import legend
 from capbias_core.workspace.photographs import picture_path
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view

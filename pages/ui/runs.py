@@ -11,9 +11,9 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.measures.registry import MEASURES
-from capbias_core.present.sentence import run_text
 from capbias_core.runs.engine import Engine, unfinished
 from capbias_core.runs.run import is_current
+from capbias_core.views.sentence import run_text
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow
 from capbias_core.workspace.vectors import alignment_name

@@ -9,17 +9,17 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.texts import TextRows, keywords, text_results
 from capbias_core.attributes import lacking_words
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import MINILM
 from capbias_core.load.read import read_texts, text_lines
 from capbias_core.measures.gender_score_common import text_model
 from capbias_core.measures.registry import METRICS, expand_metrics
-from capbias_core.present.objects import percent, text_table
 from capbias_core.runs.engine import Engine, torch_executor
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import Attribute
+from capbias_core.views.objects import percent
+from capbias_core.views.texts import TextRows, keywords, text_results, text_table
 from capbias_core.workspace import custom_attributes
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.models import KINDS

@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
-from capbias_core.present.overlay import thumbnail
+from capbias_core.views.photographs import thumbnail
 from capbias_core.workspace.limited import within_limits
 from pages.ui import view
 from pages.ui.base import note, plain

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from capbias_core.analysis.read import CaptionScores
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.what_if import Rescored, apply_edit, is_edit, parse_edit
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare import tokenize
-from capbias_core.present.sentence import signed
 from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute, counted
+from capbias_core.views.captions import CaptionScores
+from capbias_core.views.sentence import signed
 from pages.ui import cached, view
 from pages.ui.base import errors, note, show_error
 from pages.ui.coloured import coloured_caption

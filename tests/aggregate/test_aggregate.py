@@ -14,7 +14,7 @@ from capbias_core.aggregate.ranking import BY_SEED, LEAST_SHARED, compact_letter
 from capbias_core.aggregate.resampling import refit_interval, refit_p, resampled_sums
 from capbias_core.measures.training import Guesses
 from capbias_core.metrics.share import difference, share
-from capbias_core.present.sentence import told_apart
+from capbias_core.views.sentence import told_apart
 
 
 def evidence(scores, seed=None, image=None, n_images=None, training=0) -> Guesses:

@@ -21,9 +21,9 @@ from capbias_core.aggregate.comparison import (
     signs_of,
     unlearned_note,
 )
-from capbias_core.analysis.consistency import agreement, alignment, consistency, variation
 from capbias_core.load.published import published_results
 from capbias_core.types import RESULT_COLUMNS
+from capbias_core.views.consistency import agreement, alignment, consistency, variation
 from capbias_core.workspace.store import Workspace
 
 # DBAC's tables of CVs, and the tables of scores that they follow from: (LIC, DBAC).

@@ -20,18 +20,18 @@ import pandas as pd
 import pytest
 
 from capbias_core import __version__, cli
-from capbias_core.analysis.read import caption_runs, stored_attackers
 from capbias_core.attributes import get_attribute
 from capbias_core.cli import running
 from capbias_core.cli.score import _tables
 from capbias_core.measures.base import Outcome
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS, expand_metrics
-from capbias_core.present.table import to_text
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo
 from capbias_core.runs import run as run_module
 from capbias_core.runs.plan import plan
 from capbias_core.types import RESULT_COLUMNS
+from capbias_core.views.captions import caption_runs, stored_attackers
+from capbias_core.views.tables import to_text
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 

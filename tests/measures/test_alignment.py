@@ -11,7 +11,6 @@ import pytest
 
 from capbias_core import cli
 from capbias_core.aggregate import unlabelled
-from capbias_core.analysis.alignment import constant_alignment
 from capbias_core.errors import CapbiasError
 from capbias_core.load.vectors import read_vectors
 from capbias_core.measures import alignment as measure
@@ -21,6 +20,7 @@ from capbias_core.prepare.tokens import Tokens
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
+from capbias_core.views.alignment import constant_alignment
 from capbias_core.workspace.store import Workspace, bytes_frame
 from capbias_core.workspace.vectors import aligner, alignment_option, keep_vectors, looked_up, offer_vectors
 from tests.collections_ import keep

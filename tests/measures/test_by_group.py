@@ -22,10 +22,10 @@ from capbias_core.metrics import chair_i, chair_s, object_recall, vocabulary_10
 from capbias_core.metrics.captions import shares_of_ten, wrong_names
 from capbias_core.prepare.tasks import object_names
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.present.gaps import GAPS, gap_table
 from capbias_core.runs.plan import Request, plan, useful
 from capbias_core.runs.run import run_one
 from capbias_core.types import silent
+from capbias_core.views.groups import GAPS, gap_table
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace
 

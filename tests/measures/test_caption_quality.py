@@ -15,7 +15,6 @@ from scipy.stats import linregress
 from capbias_core.aggregate import Counts, Estimate, quotient
 from capbias_core.aggregate.comparison import trend
 from capbias_core.aggregate.resampling import BOOTSTRAP_SEED, resampled_sums
-from capbias_core.analysis.tradeoff import measured_points
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import estimates_of
@@ -35,6 +34,7 @@ from capbias_core.prepare.java import PLAIN, PTB, default_tokenizer, has_java, q
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS, Result
+from capbias_core.views.tradeoff import measured_points
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 

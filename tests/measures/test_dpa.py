@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from capbias_core.analysis import read
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.bias_amplification import combinations
 from capbias_core.metrics import multi, multi_variance
 from capbias_core.metrics.predictability import as_unlike, cross_entropy, predictability
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
+from capbias_core.views import results
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 
@@ -189,7 +189,7 @@ def test_a_model_that_ties_objects_and_values_together(tmp_path):
     # A->T: p(cake | F) is 0.7 for people, 0.95 for the model, as are the others: a change of about 0.25 everywhere.
     assert value["Multi", "A->T"] == pytest.approx(25, abs=4)
     assert value["Multi", "T->A"] == pytest.approx(30, abs=4), "p(F | cake) is 0.7 and becomes 1"
-    again = {key: found.value for run in runs for key, found in read.estimates(workspace, run).items()}
+    again = {key: found.value for run in runs for key, found in results.estimates(workspace, run).items()}
     assert again == pytest.approx(value.to_dict())
 
 

@@ -15,9 +15,6 @@ from scipy.stats import binomtest
 
 from capbias_core.aggregate import Counts, quotient
 from capbias_core.aggregate.resampling import column_intervals
-from capbias_core.analysis import objects
-from capbias_core.analysis.gender_score_names import printed_as
-from capbias_core.analysis.texts import text_results
 from capbias_core.attributes import get_attribute, plain_attribute, word_forms
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
@@ -43,6 +40,9 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.plan_file import requests_of
 from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
+from capbias_core.views import objects
+from capbias_core.views.published import printed_as
+from capbias_core.views.texts import text_results
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 

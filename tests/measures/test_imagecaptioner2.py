@@ -13,7 +13,6 @@ from PIL import Image
 
 from capbias_core import cli
 from capbias_core.aggregate import Counts
-from capbias_core.analysis.consistency import masks
 from capbias_core.attackers.base import probabilities
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
@@ -24,6 +23,7 @@ from capbias_core.metrics.lic import label_probabilities, lic, sentence_classifi
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Attribute, silent
+from capbias_core.views.consistency import masks
 from capbias_core.vision.prompts import QUESTION, STATEMENT, prompted, written
 from capbias_core.workspace.ingest import keep_images
 from capbias_core.workspace.store import Workspace
