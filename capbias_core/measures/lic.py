@@ -167,7 +167,8 @@ def count(job: Job) -> Outcome:
         method += "; runs of masks merged"
     method += trained_on(attacker, options.deterministic) + encoded_by(options.encoder)
     columns = {"method": method, "n": test, "device": device_of(attacker)}
-    estimates = estimates_of(METRICS.values(), counts, attribute.values)
+    names = ("LIC_M",) if human is None else ("LIC", "LIC_by_H", "LIC_by_M")
+    estimates = estimates_of([METRICS[name] for name in names], counts, attribute.values)
     of_lic = columns
     if human is not None:
         by_human, by_model = estimates["LIC_by_H", ""], estimates["LIC_by_M", ""]

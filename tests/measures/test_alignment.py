@@ -174,6 +174,7 @@ def test_an_informative_human_word_keeps_what_it_says_under_contextual_alignment
     assert near["LIC_D", "contextual_glove_0.0035"] == pytest.approx(constant["LIC_D", "constant"])
 
 
+@pytest.mark.long
 def test_the_needed_vectors_are_kept_and_go_with_their_runs(tools):
     workspace, request, path = tools
     item = kept(workspace, path)
@@ -196,6 +197,7 @@ def test_the_needed_vectors_are_kept_and_go_with_their_runs(tools):
 # the sweep
 
 
+@pytest.mark.long
 def test_the_sweep_and_constant_alignment_by_hand(tools, monkeypatch):
     """Words of the captions: someone (known), spanner or whisk (0.0038 from a known word), zzz (no vector)."""
     workspace, request, path = tools

@@ -233,6 +233,7 @@ def test_a_run_gives_values_groups_and_gaps(tmp_path, meteor_table, monkeypatch)
     assert any("7 labelled images with references (Female 3, Male 4" in note for note in notes)
 
 
+@pytest.mark.long
 def test_without_java_the_rest_is_given(tmp_path, monkeypatch):
     monkeypatch.setattr(java_room.shutil, "which", lambda name: None)
     monkeypatch.setattr(java_room.subprocess, "Popen", lambda *given, **more: pytest.fail("something was started"))

@@ -245,6 +245,7 @@ def test_every_metric_is_emitted_or_refused_aloud(with_skies, attribute, measure
 
 
 @pytest.mark.parametrize("name", [name for name in METRICS if needs_references(name)])
+@pytest.mark.long
 def test_what_needs_human_captions_says_so(workspace, name):
     request = asked(name, references="")
     try:
@@ -255,6 +256,7 @@ def test_what_needs_human_captions_says_so(workspace, name):
     assert [reason for reason, names in reasons.items() if name in names and "human captions" in str(reason)]
 
 
+@pytest.mark.long
 def test_a_version_makes_the_runs_of_its_measure_anew_and_no_others(workspace, monkeypatch):
     light = [own for own in TOGETHER if own.in_process and own.metrics and not own.needs.vectors]
     request = replace(asked(*(own.metrics[0].name for own in light)), words=True)

@@ -410,6 +410,7 @@ def by_object(outcome) -> pd.DataFrame:
     return pd.read_parquet(io.BytesIO(outcome.arrays["objects"]))
 
 
+@pytest.mark.long
 def test_naming_ratio_counts_an_image_once(tmp_path):
     """Of 24 images as often as people; one image with two human captions, one of them of a man: 1 / (1/2) = 2."""
     rows, _ = measured(fill(tmp_path / "24"), "naming", references="human")
@@ -484,6 +485,7 @@ def test_distance_is_what_the_encoder_itself_says(minilm, tmp_path):
     assert value_of(results, "gender_object_distance", "Male") == pytest.approx(np.mean(cosines), abs=1e-4)
 
 
+@pytest.mark.long
 def test_a_run_with_word_vectors(tmp_path):
     """Woman (1, 0), man (0, 1), person (1, 1), dog (1, 0), skateboard (0, 1): 12 pairs with each object."""
     vectors = tmp_path / "glove.txt"
@@ -573,6 +575,7 @@ def test_what_printed_rows_are_called_here(metric, encoder, condition, here):
 # what pages read
 
 
+@pytest.mark.long
 def test_what_the_page_reads(tmp_path):
     """And a score of the same captions and labels, which the page takes from the workspace."""
     workspace = fill(tmp_path)
@@ -594,6 +597,7 @@ def test_what_the_page_reads(tmp_path):
     assert objects.scored_runs(workspace, "c", other) == {}
 
 
+@pytest.mark.long
 def test_the_error_of_a_difference_is_that_of_a_bootstrap_of_both_sides_of_an_image():
     """Three captions of an image beside one; both sides follow the image, so the paired error is the smaller."""
     rng = np.random.default_rng(4)

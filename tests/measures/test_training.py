@@ -128,6 +128,7 @@ def test_only_what_the_inputs_do_not_allow_is_left_out():
         run_available({"one": lambda: (1, ""), "two": lambda: 1 / 0})
 
 
+@pytest.mark.long
 def test_the_reason_of_a_metric_is_its_own():
     """No caption names a value, so that there is no BA; how DBA_O depends on the images is no reason."""
     images = [str(image) for image in range(120)]
