@@ -4,11 +4,11 @@ import os
 import subprocess
 import sys
 
-from capbias_core.workspace import processes
-from capbias_core.workspace.processes import lives, this_process
+from capbias_core.workspace import catalogue
+from capbias_core.workspace.catalogue import lives, this_process
 from tests.orphans import ELSEWHERE, ended
 
-SAY = "from capbias_core.workspace.processes import this_process; print(this_process(), flush=True); input()"
+SAY = "from capbias_core.workspace.catalogue import this_process; print(this_process(), flush=True); input()"
 
 
 def test_this_process_lives_and_one_with_its_pid_before_it_does_not():
@@ -41,7 +41,7 @@ def test_a_process_that_the_system_hides_is_not_called_dead(tmp_path, monkeypatc
         raise PermissionError
 
     name = this_process()
-    monkeypatch.setattr(processes, "PROC", tmp_path)
+    monkeypatch.setattr(catalogue, "PROC", tmp_path)
     assert lives(name) is False
     monkeypatch.setattr(os, "kill", refused)
     assert lives(name) is None
