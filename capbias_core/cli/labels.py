@@ -18,10 +18,9 @@ from capbias_core.prepare import with_rule
 from capbias_core.present.attribute import attribute_lines, examples_table, trial_row, words_text
 from capbias_core.present.label_agreement import OTHERS, agreement_line, counts_table
 from capbias_core.types import WITHOUT_ORDER
-from capbias_core.workspace.crossing import cross, keep_crossed
 from capbias_core.workspace.custom_attributes import check as check_text
 from capbias_core.workspace.custom_attributes import trials
-from capbias_core.workspace.derived import derivable, derive, keep_derived
+from capbias_core.workspace.derived import cross, derivable, derive, keep_crossed, keep_derived
 from capbias_core.workspace.store import checked_name
 
 app = command(

@@ -196,8 +196,7 @@ def preview(files: Sequence[File], held: Held | None = None, read: Read = read_l
         readable = not all(part.reading.error for part in parts)
         if readable and not any(column in part.reading.columns for part in parts):
             names = ", ".join(dict.fromkeys(name for part in parts for name in part.reading.columns))
-            flag = f"--{role.replace('_', '-')}-column"
-            raise CapbiasError(f"No file has the column {column!r} ({flag}).", f"Known: {names}.")
+            raise CapbiasError(f"No file has the column {column!r}.", f"Known: {names}.", f"{role}_column")
     parts = _join_images(_join_rows(parts, held), held)
     known = {kind: set(images) for kind, images in held.images.items()}
     for part in parts:

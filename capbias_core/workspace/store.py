@@ -46,6 +46,7 @@ ACTIVE = ("queued", "running")
 STATUSES = (*ACTIVE, "finished", "failed", "cancelled", "died")
 # A folder of photographs with this file was made by a run; one with this prefix was uploaded. Both go with their item.
 MADE, UPLOADED = "masked.json", "uploaded-"
+LONGEST_NAME = 80
 FORBIDDEN = frozenset("<>&\"'`|\\/*[]$")  # in names
 
 
@@ -139,8 +140,10 @@ def suggested_name(text: str) -> str:
 def checked_name(name: str) -> str:
     """A name for an item or collection: printable, at most 80 characters, none of <>&\"'`|\\/ or line breaks."""
     cleaned = " ".join(name.split())
-    if not cleaned or len(cleaned) > 80 or not cleaned.isprintable() or FORBIDDEN & set(cleaned):
-        raise CapbiasError(f"A name must be 1 to 80 letters, digits, spaces or . _ - + ( ) , : =, not {name[:100]!r}.")
+    if not cleaned or len(cleaned) > LONGEST_NAME or not cleaned.isprintable() or FORBIDDEN & set(cleaned):
+        raise CapbiasError(
+            f"A name must be 1 to {LONGEST_NAME} letters, digits, spaces or . _ - + ( ) , : =, not {name[:100]!r}."
+        )
     return cleaned
 
 

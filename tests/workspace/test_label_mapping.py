@@ -41,8 +41,8 @@ def table(column: str, first: str, second: str) -> pd.DataFrame:
 )
 def test_labels_are_understood(column, first, second):
     frame = table(column, first, second)
-    name, details = resolve_attribute(frame, "gender")
-    assert (name, details["column"]) == ("gender", column)
+    details = resolve_attribute(frame, "gender")
+    assert (details["attribute"]["name"], details["column"]) == ("gender", column)
     found = labels_for(frame, attribute_from(details["attribute"]), column, details["mapping"])
     assert found.values.value_counts().to_dict() == {"Female": 6, "Male": 4}
     assert found.dropped == {"Both": 1, "-": 1, "N/A": 1, "": 1}
@@ -69,7 +69,7 @@ def test_labels_that_are_not_understood_are_listed_with_how_to_map_them(column, 
     assert f"column {column} " in message and f"{first} (6), {second} (4)" in message and "(empty) (1)" in message
     assert flags in hint and "Data page" in hint
     overrides = mapping_overrides([f"gender:{first}=Female", f"gender:{second}=Male"])
-    _, details = resolve_attribute(frame, "gender", overrides=overrides)
+    details = resolve_attribute(frame, "gender", overrides=overrides)
     found = labels_for(frame, attribute_from(details["attribute"]), details["column"], details["mapping"])
     assert found.values.value_counts().to_dict() == {"Female": 6, "Male": 4}
 
