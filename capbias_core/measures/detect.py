@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from capbias_core.measures.base import Job, Measure, Needs, Outcome
 from capbias_core.measures.options import ArtifactOptions, option
 from capbias_core.types import Attribute
-from capbias_core.workspace.boxes import (
+from capbias_core.workspace.objects import (
     BOXES,
     CONFIDENCE,
     boxes_of,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from capbias_core.errors import CapbiasError
+from capbias_core.load.parsed import BOXES
+from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.measures.base import Job, Measure, Needs, Outcome
 from capbias_core.measures.options import ArtifactOptions, PeopleMarked, option
 from capbias_core.types import Attribute, counted
 from capbias_core.vision.masking import FILLS, FOREGROUND, HALF, OF_OBJECTS, OF_OUTLINES, WHOSE, MaskRule
 from capbias_core.workspace.masked_photographs import Masking, masked_folder
-from capbias_core.workspace.person_regions import BOXES, resolve_person_regions
-from capbias_core.workspace.photographs import KIND
+from capbias_core.workspace.photographs import resolve_person_regions
 from capbias_core.workspace.spec import ItemReference
 from capbias_core.workspace.store import RUN, Workspace
 
@@ -112,7 +113,7 @@ def run(job: Job) -> Outcome:
     source = f"{options.photographs['name']}, masked by {options.people['name']}"
     frame = masked.kept[["image_id", "file", "hidden"]]
     # Under the digest of what is in the folder: its list of files is the same under other conditions.
-    job.workspace.keep(KIND, options.name, frame, options.collection, source, details, digest=masked.folder.name)
+    job.workspace.keep(PHOTOGRAPHS, options.name, frame, options.collection, source, details, digest=masked.folder.name)
     for image, reason in masked.left_out.items():
         job.workspace.log(job.spec.run_id, f"left out: {image}: {reason}")
     unmasked = masked.bare if options.condition == "object" else ()
@@ -147,5 +148,5 @@ MEASURE = Measure(
     seconds=600.0,
     run=run,
     freeze=freeze,
-    makes=KIND,
+    makes=PHOTOGRAPHS,
 )

@@ -25,16 +25,6 @@ from capbias_core.load.read import TITLES
 from capbias_core.load.report import ImportReport
 from capbias_core.prepare.align import DELTA
 from capbias_core.types import Progress, silent
-from capbias_core.workspace.boxes import (
-    CONFIDENCE,
-    WEIGHTS,
-    Found,
-    boxes_of,
-    keep_boxes,
-    keep_objects_of,
-    weights_of,
-    weights_option,
-)
 from capbias_core.workspace.conditions import CUT
 from capbias_core.workspace.derived import derivable, derive, keep_derived
 from capbias_core.workspace.ingest import WARNINGS, File, Part, describe, preview, read_part, store
@@ -45,6 +35,16 @@ from capbias_core.workspace.labels import (
     resolve_attribute,
     table_with,
     tables_with,
+)
+from capbias_core.workspace.objects import (
+    CONFIDENCE,
+    WEIGHTS,
+    Found,
+    boxes_of,
+    keep_boxes,
+    keep_objects_of,
+    weights_of,
+    weights_option,
 )
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.spec import ModelReference, attribute_from
@@ -345,10 +345,11 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
     if not tables:
         raise CapbiasError("There are no labels.", "Name a table with one row per image.", "labels")
     table = having[0] if having else tables[0]
-    assert table.frame is not None
+    frame = table.frame
+    assert frame is not None
     try:
         details = resolve_attribute(
-            table.frame, given.attribute, given.attribute_column, given.values, given.overrides, folder
+            frame, given.attribute, given.attribute_column, given.values, given.overrides, folder
         )
     except CapbiasError:
         if error := _misplaced(table, parts):
@@ -357,12 +358,12 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
     table = replace(table, file=replace(table.file, mapping=(details,)))
     name, also = details["attribute"]["name"], ""
     if not given.attribute_column:
-        columns = {name: table.frame[name].unique().tolist() for name in table.frame.columns if name != "image_id"}
-        columns.pop(details["column"])
+        rest = frame.drop(columns=["image_id", details["column"]])
+        columns = {column: rest[column].unique().tolist() for column in rest}
         others = columns_by_labels(attribute_from(details["attribute"]), columns)
         also = f"; not used: {', '.join(others)}" if others else ""
     tell(f"labels: {name} from the column {details['column']} of {table.file.title}{also}")
-    for line in [*compared_lines(table.frame, details, folder), dropped_line(table.frame, details)]:
+    for line in [*compared_lines(frame, details, folder), dropped_line(frame, details)]:
         tell(line)
     if left_out := [part.file.title for part in tables if part.key != table.key]:
         tell(f"not used: {', '.join(left_out)}, without a column for {given.attribute}")

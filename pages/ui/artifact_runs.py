@@ -8,6 +8,7 @@ import streamlit as st
 
 from capbias_core.analysis.photo_inspector import keep_uploaded
 from capbias_core.errors import CapbiasError
+from capbias_core.load.parsed import SEGMENTS
 from capbias_core.load.photographs import PICTURES
 from capbias_core.measures.caption import CaptionOptions
 from capbias_core.measures.detect import MEASURE as DETECT
@@ -21,9 +22,8 @@ from capbias_core.types import counted
 from capbias_core.vision.masking import FILLS, HALF, OF_OBJECTS, OF_OUTLINES
 from capbias_core.vision.presets import PRESETS
 from capbias_core.vision.weights import to_download
-from capbias_core.workspace.boxes import CONFIDENCE, WEIGHTS, weights_option
-from capbias_core.workspace.person_regions import SEGMENTS, people_sources
-from capbias_core.workspace.photographs import photograph_sets
+from capbias_core.workspace.objects import CONFIDENCE, WEIGHTS, weights_option
+from capbias_core.workspace.photographs import people_sources, photograph_sets
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RUN, Item, checked_name, suggested_name
 from pages.ui import view

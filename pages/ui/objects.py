@@ -33,8 +33,7 @@ from capbias_core.present.objects import (
 )
 from capbias_core.present.sentence import decimals, duration, signed
 from capbias_core.present.table import value_text
-from capbias_core.runs.durations import rough_seconds
-from capbias_core.runs.engine import Engine
+from capbias_core.runs.engine import Engine, rough_seconds
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import Attribute
 from capbias_core.workspace.models import KINDS

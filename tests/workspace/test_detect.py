@@ -24,8 +24,8 @@ from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, silent
 from capbias_core.vision.masking import PERSON
 from capbias_core.vision.weights import find_weights, to_download
-from capbias_core.workspace.boxes import BOXES, boxes_of, keep_objects_of, weights_of, weights_option
 from capbias_core.workspace.inputs import Inputs, _detect_objects
+from capbias_core.workspace.objects import BOXES, boxes_of, keep_objects_of, weights_of, weights_option
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
