@@ -19,9 +19,8 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.conditions import ORIGINAL, sets_of
 from capbias_core.workspace.labels import attribute_of, labels_for, table_with
 from capbias_core.workspace.objects import object_sources
-from capbias_core.workspace.references import human_sets
 from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import Item, Workspace, images_in
+from capbias_core.workspace.store import Item, Workspace, human_sets, images_in
 
 # All but LIC_M compare with human captions.
 AGAINST_CONDITION = ("lic", "dbac", "dpa", "dba")

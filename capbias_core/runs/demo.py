@@ -51,7 +51,7 @@ def add_finished(workspace: Workspace, path: Path = SCORED) -> list[str]:
     with zipfile.ZipFile(path) as archive:
         for name in (name for name in archive.namelist() if name.endswith(".json")):
             stored = json.loads(archive.read(name))
-            spec, folder = RunSpec.from_dict(stored["spec"]), name.removesuffix(".json")
+            spec, folder = RunSpec(**stored["spec"]), name.removesuffix(".json")
             if spec.run_id == folder and is_current(spec) and spec.inputs() <= held:
                 members = [member for member in archive.namelist() if member.startswith(f"{folder}/")]
                 arrays = {member.removeprefix(f"{folder}/"): archive.read(member) for member in members}

@@ -384,7 +384,7 @@ def _misplaced(part: Part, parts: Sequence[Part]) -> CapbiasError | None:
                 ARGUMENTS[holds],
             )
     named = [ARGUMENTS[holds]] if holds in ARGUMENTS else []
-    hint = "Give it as what it holds." if named else ""
+    hint = f"Give it as {TITLES[holds]}." if named else ""
     return CapbiasError(f"{part.file.title} holds {TITLES[holds]}, not {TITLES[role]}.", hint, *named)
 
 

@@ -122,6 +122,11 @@ def images_in(frame: pd.DataFrame) -> set[str]:
     return set(frame["image_id"].to_numpy(dtype=object))  # quicker than iterating over pandas' own strings
 
 
+def human_sets(workspace: Workspace, collection: str) -> list[Item]:
+    """The sets of human captions of a collection, those of most images first; by default the first is compared with."""
+    return sorted(workspace.items("references", collection), key=lambda item: -item.images)
+
+
 def default_folder() -> Path:
     """CAPBIAS_HOME, or `workspace` in the current folder."""
     return Path(os.environ.get("CAPBIAS_HOME") or "workspace").expanduser().resolve()
@@ -327,15 +332,8 @@ class Workspace:
             if any((model, captions) in keys and table in keys for model, captions, table in read)
         ]
 
-    def frame(self, digest: str) -> pd.DataFrame:
-        """The stored frame with this content hash."""
-        return self._read(digest, pd.read_parquet)
-
-    def columns(self, digest: str) -> list[str]:
-        """The columns of the stored frame with this content hash, without reading its rows."""
-        return self._read(digest, read_schema).names
-
-    def _read(self, digest: str, read: Callable[[Path], Any]) -> Any:
+    def frame(self, digest: str, read: Callable[[Path], Any] = pd.read_parquet) -> Any:
+        """The stored frame with this content hash, or what `read` reads from its file."""
         path = self.sidecar_path(digest, "parquet")
         try:
             return read(path)
@@ -343,6 +341,10 @@ class Workspace:
             raise CapbiasError(
                 f"{path.name} is missing from the data folder of the workspace, or damaged.", "Load the file again."
             ) from None
+
+    def columns(self, digest: str) -> list[str]:
+        """The columns of the stored frame with this content hash; its rows are not read."""
+        return self.frame(digest, read_schema).names
 
     def using(self, item: Item) -> list[RunRow]:
         """Runs of any collection that read the content of this item."""
@@ -357,7 +359,6 @@ class Workspace:
         return self.using(item) if alone else []
 
     def _unused_runs(self, item: Item) -> list[RunRow]:
-        """`gone_with`. Raises CapbiasError if one of these runs is under way."""
         runs = self.gone_with(item)
         if any(run.status in ACTIVE for run in runs):
             raise CapbiasError(f"A run is reading {item.name}.", "Cancel the run first.")
@@ -627,7 +628,7 @@ class Workspace:
 @lru_cache(maxsize=4096)
 def _spec(text: str) -> RunSpec:
     """A run from its JSON; callers only read it."""
-    return RunSpec.from_dict(json.loads(text))
+    return RunSpec(**json.loads(text))
 
 
 def _insert(db: sqlite3.Connection, table: str, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -23,7 +23,7 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
 from capbias_core.workspace.store import Workspace, bytes_frame
-from capbias_core.workspace.vectors import aligner, alignment_option, keep_vectors, looked_up, offer_vectors
+from capbias_core.workspace.vectors import aligner, alignment_option, keep_vectors, offer_vectors
 from tests.collections_ import keep
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -235,7 +235,7 @@ def test_the_place_and_the_needed_vectors_are_kept_and_go_with_their_runs(tools)
     workspace, request, path = tools
     item = kept(workspace, path)
     assert item.details["path"] == str(path) and item.details["found"] == 6 and item.rows == 7
-    assert looked_up(workspace, item.hash) == {"someone", "here", "spanner", "whisk", "wrench", "spoon", "zzz"}
+    assert set(workspace.frame(item.hash)["word"]) == {"someone", "here", "spanner", "whisk", "wrench", "spoon", "zzz"}
     (spec,) = plan(workspace, replace(request, options={"alignment": alignment_option(item)}))
     assert workspace.enqueue(spec, "c", "t") and workspace.claim(spec.run_id, "t")
     assert [run.run_id for run in workspace.using(item)] == [spec.run_id]
@@ -252,7 +252,7 @@ def test_words_of_later_captions_are_looked_up_in_the_same_file(tools, tmp_path)
     item = kept(workspace, path)
     keep(workspace, captions={"later": [{"image_id": 1, "caption": "someone unrelated ocarina"}]})
     (again,) = workspace.items("vectors", "c")
-    assert again.hash == item.hash and looked_up(workspace, item.hash) > {"unrelated", "ocarina", "spanner"}
+    assert again.hash == item.hash and set(workspace.frame(item.hash)["word"]) > {"unrelated", "ocarina", "spanner"}
     assert again.details["found"] == 7
 
 
