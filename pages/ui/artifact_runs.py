@@ -7,6 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
+from capbias_core.load.parsed import SEGMENTS
 from capbias_core.load.photographs import PICTURES
 from capbias_core.measures.photographs import DETECT, MASKED, CaptionOptions, DetectOptions, MaskOptions, departures_in
 from capbias_core.runs.artifact_runs import apart, plan_artifact, plan_captioning, plan_masking
@@ -17,9 +18,8 @@ from capbias_core.views.photographs import keep_uploaded
 from capbias_core.vision.masking import FILLS, HALF, OF_OBJECTS, OF_OUTLINES
 from capbias_core.vision.presets import PRESETS
 from capbias_core.vision.weights import to_download
-from capbias_core.workspace.boxes import CONFIDENCE, WEIGHTS, weights_option
-from capbias_core.workspace.person_regions import SEGMENTS, people_sources
-from capbias_core.workspace.photographs import photograph_sets
+from capbias_core.workspace.objects import CONFIDENCE, WEIGHTS, weights_option
+from capbias_core.workspace.photographs import people_sources, photograph_sets
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RUN, Item, checked_name, suggested_name
 from pages.ui import view

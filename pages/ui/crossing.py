@@ -9,7 +9,7 @@ import streamlit as st
 
 from capbias_core.prepare.labels import LEAST, parts_of
 from capbias_core.runs.engine import Engine
-from capbias_core.workspace.crossing import cross, keep_crossed
+from capbias_core.workspace.derived import cross, keep_crossed
 from pages.ui import cached, view
 from pages.ui.base import attribute_names, errors, note, plain
 from pages.ui.table import draw_table

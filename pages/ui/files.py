@@ -19,10 +19,10 @@ from capbias_core.runs.engine import Engine
 from capbias_core.types import PRECEDENCE, Attribute, Derivation, counted
 from capbias_core.vision.weights import keep_weights, saved_weights
 from capbias_core.workspace import custom_attributes as own_attributes
-from capbias_core.workspace.boxes import WEIGHTS
 from capbias_core.workspace.derived import as_derived, derive_missing, keep_derived, outdated
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, DEMO
 from capbias_core.workspace.limited import make_ready, within_limits
+from capbias_core.workspace.objects import WEIGHTS
 from capbias_core.workspace.people import may_change
 from capbias_core.workspace.photographs import keep_images, twins_text
 from capbias_core.workspace.store import Item, Workspace

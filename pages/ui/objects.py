@@ -13,8 +13,7 @@ import streamlit as st
 from capbias_core.attributes import lacking_words
 from capbias_core.language.files import MINILM
 from capbias_core.measures.registry import METRICS
-from capbias_core.runs.durations import rough_seconds
-from capbias_core.runs.engine import Engine
+from capbias_core.runs.engine import Engine, rough_seconds
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import Attribute
 from capbias_core.views import objects

@@ -11,8 +11,7 @@ import streamlit as st
 from capbias_core.measures.base import Measure
 from capbias_core.measures.options import Option
 from capbias_core.prepare.align import DELTA
-from capbias_core.workspace.person_regions import people_sources
-from capbias_core.workspace.photographs import ORIGINALS, photograph_sets
+from capbias_core.workspace.photographs import ORIGINALS, people_sources, photograph_sets
 from capbias_core.workspace.spec import AlignmentReference
 from capbias_core.workspace.store import Item, Workspace
 from capbias_core.workspace.vectors import CONSTANT, VECTORS, alignment_option

@@ -15,7 +15,8 @@ from capbias_core.errors import CapbiasError
 from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute
 from capbias_core.views.labels import attribute_lines, examples_table, lines_block, trial_row, words_text
-from capbias_core.workspace.custom_attributes import SOURCE, attribute_folder, delete, keep, owner_of, tables_with
+from capbias_core.workspace.custom_attributes import SOURCE, attribute_folder, delete, keep, owner_of
+from capbias_core.workspace.labels import tables_with
 from capbias_core.workspace.people import may_change
 from capbias_core.workspace.store import Workspace
 from pages.ui import cached, view
@@ -203,7 +204,7 @@ def _kept(engine: Engine, chosen: AttributeFile | None) -> None:
     if chosen is None or chosen.shipped:
         return
     st.divider()
-    tables = tables_with(engine.workspace, chosen.name) if chosen.attribute else []
+    tables = tables_with(engine.workspace.items("attributes"), chosen.name) if chosen.attribute else []
     if tables:
         names = ", ".join(f"{item.name} in {item.collection}" for item in tables)
         note(f"Used by {names}. These tables keep the words they were saved with; after an edit, load them again.")

@@ -44,7 +44,7 @@ from capbias_core.views.words import STYLE, legend
 from capbias_core.vision.masking import FILLS, HALF, PERSON, foreground
 from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.limited import within_limits
-from capbias_core.workspace.person_regions import KINDS, people_sources
+from capbias_core.workspace.photographs import PEOPLE, people_sources
 from capbias_core.workspace.store import RUN, Item, RunRow, Workspace
 from pages.ui import cached, view
 from pages.ui.base import errors, note
@@ -140,7 +140,7 @@ def _maps(folder: str, run_id: str) -> KeptMaps:
 
 def _marks(engine: Engine, collection: str, image: str) -> pd.DataFrame:
     """The outlines or boxes on a photograph, of those that are chosen where there are several; outlines first."""
-    sources = {f"{item.name} ({KINDS[item.kind]})": item for item in people_sources(engine.workspace, collection)}
+    sources = {f"{item.name} ({PEOPLE[item.kind]})": item for item in people_sources(engine.workspace, collection)}
     if not sources:
         return pd.DataFrame(columns=list(BOX_COLUMNS))
     name = st.selectbox("Marked by", list(sources), key="marked_by") if len(sources) > 1 else next(iter(sources))

@@ -9,8 +9,7 @@ import streamlit as st
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.registry import MEASURES
-from capbias_core.runs.durations import Expected, expected
-from capbias_core.runs.engine import Engine
+from capbias_core.runs.engine import Engine, Expected, expected
 from capbias_core.runs.plan import plan, useful
 from capbias_core.types import counted
 from capbias_core.views.results import first_request

@@ -22,7 +22,7 @@ from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
 from capbias_core.views.alignment import constant_alignment, constant_sentence
 from capbias_core.workspace.store import Workspace, bytes_frame
-from capbias_core.workspace.vectors import alignment_option, keep_vectors, looked_up, offer_vectors
+from capbias_core.workspace.vectors import alignment_option, keep_vectors, offer_vectors
 from tests.collections_ import keep
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -216,7 +216,7 @@ def test_the_place_and_the_needed_vectors_are_kept_and_go_with_their_runs(tools)
     workspace, request, path = tools
     item = kept(workspace, path)
     assert item.details["path"] == str(path) and item.details["found"] == 6 and item.rows == 7
-    assert looked_up(workspace, item.hash) == {"someone", "here", "spanner", "whisk", "wrench", "spoon", "zzz"}
+    assert set(workspace.frame(item.hash)["word"]) == {"someone", "here", "spanner", "whisk", "wrench", "spoon", "zzz"}
     (spec,) = plan(workspace, replace(request, options={"alignment": alignment_option(item)}))
     assert workspace.enqueue(spec, "c", "t") and workspace.claim(spec.run_id, "t")
     assert [run.run_id for run in workspace.using(item)] == [spec.run_id]
@@ -225,7 +225,7 @@ def test_the_place_and_the_needed_vectors_are_kept_and_go_with_their_runs(tools)
     workspace.finish(spec.run_id, "t", [], {}, ())
     keep(workspace, captions={"later": [{"image_id": 1, "caption": "someone unrelated ocarina"}]})
     (again,) = workspace.items("vectors", "c")
-    assert again.hash == item.hash and looked_up(workspace, item.hash) > {"unrelated", "ocarina", "spanner"}
+    assert again.hash == item.hash and set(workspace.frame(item.hash)["word"]) > {"unrelated", "ocarina", "spanner"}
     assert workspace.delete(again) == 1 and workspace.runs() == [] and path.exists()
     with pytest.raises(CapbiasError, match="missing"):
         workspace.frame(item.hash)

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from capbias_core.workspace.crossing import cross, keep_crossed
+from capbias_core.workspace.derived import cross, keep_crossed
 from capbias_core.workspace.store import Workspace
 from tests.app import PAGES, TABS, VIEWS, errors, html, opened, shown
 from tests.browser import ROOT
