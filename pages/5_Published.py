@@ -12,10 +12,10 @@ from capbias_core.load.published import published_results
 from capbias_core.present.published import HOLDS, STYLE, beside_sentence, beside_table, cell_style, claim_block
 from capbias_core.present.tradeoff import NAMES, tradeoff_chart, tradeoff_note
 from pages.ui import cached, view
-from pages.ui.bar import Bar, page
-from pages.ui.base import attribute_names, box, draw, errors, note
-from pages.ui.chart import draw_chart
-from pages.ui.table import draw_table
+from pages.ui.bar import Bar, attribute_names
+from pages.ui.base import box, errors, note
+from pages.ui.drawing import draw_chart, draw_table
+from pages.ui.page import draw, page
 
 WIDTHS = {"measured": 170, HOLDS: 230, "measured with": 210}
 
@@ -32,8 +32,15 @@ def main() -> None:
 
 def _measured(bar: Bar) -> pd.DataFrame:
     """Results of the collection; none if nothing is loaded."""
-    names = attribute_names(bar.workspace.items("attributes", bar.collection)) if bar.collection else []
-    labels, references = bar.labels_of_each(names), bar.references_of_each(names) if names else {}
+    names = attribute_names(bar.items("attributes")) if bar.collection else []
+    labels, references = {}, {}
+    if names:  # what is chosen for the first attribute, for each other one that has it, else the default
+        table, usual = bar.labels(names[0]), cached.tables_read(bar.workspace, bar.collection)
+        labels = {name: table if name in table.details["attributes"] else usual[name] for name in names}
+        references = cached.references_read(bar.workspace, bar.collection)
+        human = bar.references(names[0]) if references else None
+        if human not in (None, references.get(names[0])):
+            references = dict.fromkeys(names, human)
     return cached.once(
         bar.workspace, "measured", lambda: measured_rows(bar.workspace, bar.collection, labels, references)
     )
@@ -95,5 +102,5 @@ def _claims(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     st.html(STYLE + "".join(blocks))
 
 
-if __name__ == "__main__":  # tests import the page, and must not draw it
+if __name__ == "__main__":  # processes that start import the page, and must not draw it
     draw(main)

@@ -51,7 +51,7 @@ from capbias_core.runs.run import estimates, run_one
 from capbias_core.types import Vectors, silent
 from capbias_core.workspace.models import model_option, model_path
 from capbias_core.workspace.store import Workspace
-from pages.ui.texts import WANTED
+from pages.ui.objects import WANTED
 from tests.app import to_tab
 from tests.collections_ import keep
 

@@ -300,11 +300,11 @@ def test_uploads_stay_on_disk_while_they_are_in_the_drop_zone(session, tmp_path)
     assert after[:2] == before and after[2].read_bytes() == b"three"
     assert uploads.held_paths(str(tmp_path), [last, first]) == [after[2], after[0]]
     assert not after[1].exists() and after[0].exists()
-    place = uploads.place_of(after[0])
+    place = uploads.path_in_uploads(after[0])
     after[0].unlink()  # by another process: it is written again, and what was chosen for it holds
     first.seek(0)
     (again,) = uploads.held_paths(str(tmp_path), [first])
-    assert again.read_bytes() == b"one" and uploads.place_of(again) == place
+    assert again.read_bytes() == b"one" and uploads.path_in_uploads(again) == place
     uploads.discard()
     assert not again.exists()
 

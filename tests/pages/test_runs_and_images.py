@@ -9,7 +9,7 @@ from capbias_core.runs.engine import engine_for
 from capbias_core.runs.plan import plan
 from capbias_core.workspace.ingest import DEMO, load_demo
 from capbias_core.workspace.store import Workspace
-from pages.ui import running
+from pages.ui import runs
 from tests.app import errors, html, opened
 from tests.pages.synthetic import score
 from tests.runs.test_engine import fill
@@ -68,10 +68,10 @@ def test_a_page_is_drawn_again_when_a_run_ends(queued, monkeypatch):
     first, *_ = queued.runs()
     queued.end(first.run_id, "failed", "broken")
     drawn = []
-    monkeypatch.setattr(running.st, "rerun", lambda: drawn.append("again"))
-    monkeypatch.setattr(running.st, "progress", lambda *_args, **_more: None)
+    monkeypatch.setattr(runs.st, "rerun", lambda: drawn.append("again"))
+    monkeypatch.setattr(runs.st, "progress", lambda *_args, **_more: None)
     seconds = {run.run_id: 1.0 for run in queued.runs()}
-    running._poll.__wrapped__(engine_for(str(queued.folder)), None, Expected(seconds, 3.0, False))
+    runs._poll.__wrapped__(engine_for(str(queued.folder)), None, Expected(seconds, 3.0, False))
     assert drawn == ["again"]
 
 

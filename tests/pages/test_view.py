@@ -71,7 +71,7 @@ def test_a_long_text_and_a_number_that_no_browser_has_fall_back():
 
 def test_a_control_is_set_when_the_page_is_drawn_the_next_time():
     page = opened(captioner="c")
-    page.session_state["view_next"] = {"captioner": "b"}
+    page.session_state["choose_next"] = {"captioner": "b"}
     page.run()
     assert page.selectbox(key="captioner").value == "b" and shown(page)["captioner"] == ["b"]
 

@@ -8,6 +8,8 @@ from pages.ui import view
 
 
 def main() -> None:
+    for key, value in st.session_state.get("choose_next", {}).items():
+        view.choose_next(key, value)
     view.enter(st.session_state.get("title", "One"))
     first = st.session_state.get("first", "a")
     options = [first, *(own for own in "abc" if own != first)]
@@ -21,7 +23,7 @@ def main() -> None:
     view.checkbox(st, "yes", default=True, key="yes")
     view.state("step", 1)
     with view.written_at_once():
-        if said := view.told("said"):
+        if said := view.pop_message("said"):
             st.success(said)
         if st.session_state.pop("cut_short", False):
             st.rerun()
