@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
 import pandas as pd
 import streamlit as st
 
-from capbias_core.aggregate import Estimate, Ranking
-from capbias_core.analysis import caption_filters, cells, edits, read
+from capbias_core.aggregate import Ranking
+from capbias_core.analysis import caption_filters, edits, read
 from capbias_core.analysis import encoder_view as views
 from capbias_core.attackers.what_if import StoredAttackers
-from capbias_core.prepare import tasks, text
+from capbias_core.prepare import tasks
 from capbias_core.prepare.labels import Trial
 from capbias_core.present.headline import first_to_answer
 from capbias_core.types import Attribute
@@ -56,6 +56,11 @@ def of_runs(workspace: Workspace, run_ids: Sequence[str], piece: str, work: Call
     return once(workspace, f"{piece} {' '.join(run_ids)}", work)
 
 
+def by_content(workspace: Workspace, piece: str, key: Hashable, work: Callable[[], T]) -> T:
+    """The result of work that depends on the key alone, such as run IDs and content hashes."""
+    return _once(repr((str(workspace.folder), piece, key)), work)
+
+
 @st.cache_resource(show_spinner=False, max_entries=256)
 def _once(key: str, _work: Callable[[], T]) -> T:
     return _work()
@@ -90,20 +95,6 @@ def ranking(folder: str, run_ids: tuple[str, ...], metric: str, direction: str =
     """The captioners of these runs in pairs."""
     workspace = Workspace(folder)
     return read.ranking(workspace, list(workspace.runs_of(run_ids).values()), metric, direction)
-
-
-@st.cache_resource(show_spinner=False, max_entries=SETS)
-def by_value(folder: str, run_id: str) -> tuple[dict[str, Estimate], cells.Beyond | None]:
-    """LIC_M by labelled value of one run, and what a crossed attribute has beyond its parts."""
-    workspace = Workspace(folder)
-    run = workspace.there(run_id)
-    return cells.by_value(workspace, run), cells.beyond_parts(workspace, run)
-
-
-@st.cache_data(show_spinner=False, max_entries=256)
-def mean_words(folder: str, content: str) -> float:
-    """Average number of words per caption of stored captions."""
-    return text.mean_words(Workspace(folder).frame(content))
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
@@ -155,18 +146,6 @@ def edit_effect(folder: str, run_id: str, word: str, replacement: str) -> dict:
 def captions(folder: str, digest: str) -> pd.DataFrame:
     """A stored caption set or table of labels, as written."""
     return Workspace(folder).frame(digest)
-
-
-@st.cache_data(show_spinner=False, max_entries=SETS)
-def column_values(folder: str, digest: str, column: str) -> list[str]:
-    """The values of a column of a stored table of labels."""
-    return caption_filters.column_values(captions(folder, digest), column)
-
-
-@st.cache_data(show_spinner=False, max_entries=SETS)
-def images_with(folder: str, digest: str, column: str, value: str) -> set[str]:
-    """Images that have this value in a column of a stored table of labels."""
-    return caption_filters.images_with(captions(folder, digest), column, value)
 
 
 # `derived` is not in the repr of an attribute.

@@ -16,6 +16,8 @@ from capbias_core.analysis.caption_filters import (
     WRONG,
     Filters,
     caption_rows,
+    column_values,
+    images_with,
     probability_table,
     select_rows,
     sort_orders,
@@ -172,7 +174,8 @@ def _filtered(bar: Bar, runs: dict[str, RunRow], name: str, against: str, attrib
     columns = [column for column in bar.workspace.columns(labels) if column != "image_id"]
     column = view.selectbox(side, "Column of the labels", [EVERYONE, *columns], key="column")
     if column != EVERYONE:
-        values = cached.column_values(bar.folder, labels, column)
+        work = partial(column_values, cached.captions(bar.folder, labels), column)
+        values = cached.by_content(bar.workspace, "column values", (labels, column), work)
         value = view.selectbox(side, f"{plain(column)} is", values, key="value", missing="the value") or ""
     view.text(side, "Image shown", key="image")
     group, kind, column = ("" if chosen == EVERYONE else chosen for chosen in (group, kind, column))
@@ -187,7 +190,9 @@ def _selected(
 ) -> pd.DataFrame:
     """Which captions are listed. labels: the hash of a table; column, value: what its images have there; '' for all
     images, and for none if a column holds no value."""
-    images = (cached.images_with(folder, labels, column, value) if value else set()) if column else None
+    images = None
+    if column:
+        images = images_with(cached.captions(folder, labels), column, value) if value else set()
     scores = cached.scores(folder, run_id)
     written, rows = cached.captions(folder, scores.run.spec.captions), _rows(folder, run_id, other_id)
     return select_rows(rows, written, scores.attribute, order, replace(filters, images=images))

@@ -70,7 +70,16 @@ def drop_zone(bar: Bar, paths: list[Path]) -> str:
     tables = [path for path in paths if path.suffix.lower() not in PICTURES]
 
     def files() -> list[File]:
-        return [_file(path, described.get(path_in_uploads(path), {})) for path in tables]
+        chosen = [(path, described.get(path_in_uploads(path), {})) for path in tables]
+        return [
+            File(
+                path,
+                choices.get("kind", ""),
+                columns={role: name for role in ("image_id", "caption") if (name := choices.get(role))},
+                several=choices.get("several", ""),
+            )
+            for path, choices in chosen
+        ]
 
     held = _held(bar)
     parts = preview(files(), held, _read) if tables else []
@@ -128,11 +137,6 @@ def forget() -> None:
 
 
 # Reading
-
-
-def _file(path: Path, choices: dict[str, Any]) -> File:
-    columns = {role: name for role in ("image_id", "caption") if (name := choices.get(role))}
-    return File(path, choices.get("kind", ""), columns=columns, several=choices.get("several", ""))
 
 
 def _read(path: Path, *choices: Any) -> list[Reading]:

@@ -187,11 +187,14 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
             alt, notes = f"Rank of each captioner by {name} for each encoder", ranks_note(compared, values)
             draw_chart(ranks, key="ranks", alt=alt, notes=notes, headline=alt, presented=(charts, charts))
     _agreement(bar, compared)
-
-    def csv() -> str:
-        return to_csv(pd.concat([rows, variation(above_chance), agreement(above_chance)]))
-
-    st.download_button("CSV", csv, "encoders.csv", "text/csv", key="csv", on_click="ignore")
+    st.download_button(
+        "CSV",
+        lambda: to_csv(pd.concat([rows, variation(above_chance), agreement(above_chance)])),
+        "encoders.csv",
+        "text/csv",
+        key="csv",
+        on_click="ignore",
+    )
     return source
 
 

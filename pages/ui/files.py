@@ -22,7 +22,6 @@ from capbias_core.workspace.ingest import DEFAULT_COLLECTION, DEMO
 from capbias_core.workspace.limited import make_ready, within_limits
 from capbias_core.workspace.people import may_change
 from capbias_core.workspace.photographs import keep_images, twins_text
-from capbias_core.workspace.store import Item, Workspace
 from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
 from pages.ui import view
 from pages.ui.bar import Bar, demo_button
@@ -249,21 +248,16 @@ def _stored(bar: Bar) -> None:
         if outdated(bar.workspace, item):
             note(f"⚠ {item.name} in {item.collection} was derived from deleted captions. Derive it again.")
     if event.selection.rows:
-        index = event.selection.rows[0]
-        note(f"{items[index].name}: content hash {items[index].hash}, from {shown(items[index].source)}.")
-        _delete(bar.workspace, items[index], uses[index])
-
-
-def _delete(workspace: Workspace, item: Item, uses: int) -> None:
-    """uses: how many runs read its content."""
-    if not may_change(item.owner, workspace.folder):
-        note("Only the owner can change this.")
-        return
-    dependent = len(workspace.gone_with(item))
-    runs = f", and with it {counted(dependent, 'run')} with results" if dependent else ""
-    stay = " Results of the same content under another name stay." if uses > dependent else ""
-    text = f"Removes {item.name} from {item.collection}{runs}. Your file is not deleted.{stay}"
-    delete_button(item.name, text, partial(workspace.delete, item))
+        item, used = items[event.selection.rows[0]], uses[event.selection.rows[0]]
+        note(f"{item.name}: content hash {item.hash}, from {shown(item.source)}.")
+        if not may_change(item.owner, bar.workspace.folder):
+            note("Only the owner can change this.")
+            return
+        dependent = len(bar.workspace.gone_with(item))
+        runs = f", and with it {counted(dependent, 'run')} with results" if dependent else ""
+        stay = " Results of the same content under another name stay." if used > dependent else ""
+        text = f"Removes {item.name} from {item.collection}{runs}. Your file is not deleted.{stay}"
+        delete_button(item.name, text, partial(bar.workspace.delete, item))
 
 
 def _share() -> None:

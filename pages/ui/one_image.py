@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -94,23 +93,20 @@ class Line:
 
 def read_image(bar: Bar, runs: dict[str, RunRow], name: str, against: str, row: int) -> list[Line]:
     """The caption at a row of the scores of one set, then those of its image in the other set, the closest first."""
-    scores = cached.scores(bar.folder, runs[name].run_id)
-    (first,) = _lines(bar, name, scores, [row])
-    others = _of_image(bar, against, runs[against], scores.table.at[row, "image_id"]) if against in runs else []
+    image = cached.scores(bar.folder, runs[name].run_id).table.at[row, "image_id"]
+    first = next(line for line in _lines(bar, name, runs[name], image) if line.row == row)
+    others = _lines(bar, against, runs[against], image) if against in runs else []
     if others:
         nearest = closest(first.shown, [line.shown for line in others])
         others = [others[nearest], *others[:nearest], *others[nearest + 1 :]]
     return [first, *others]
 
 
-def _of_image(bar: Bar, name: str, run: RunRow, image: str) -> list[Line]:
+def _lines(bar: Bar, name: str, run: RunRow, image: str) -> list[Line]:
     scores = cached.scores(bar.folder, run.run_id)
-    return _lines(bar, name, scores, np.flatnonzero(scores.table["image_id"] == image))
-
-
-def _lines(bar: Bar, name: str, scores: CaptionScores, rows: Sequence[int] | np.ndarray) -> list[Line]:
-    written = cached.captions(bar.folder, scores.run.spec.captions)["caption"]
-    return [Line(name, scores, int(row), written.iloc[scores.table.at[row, "kept_at"]]) for row in rows]
+    written = cached.captions(bar.folder, run.spec.captions)["caption"]
+    rows = np.flatnonzero(scores.table["image_id"] == image).tolist()
+    return [Line(name, scores, row, written.iloc[scores.table.at[row, "kept_at"]]) for row in rows]
 
 
 def largest_word(lines: list[Line]) -> float:
@@ -200,7 +196,7 @@ def more_of_image(
     box = st.expander(f"Other captions of image {image}", key="more_captions", on_change="rerun")
     if box.open:
         with box:
-            rest = [line for name in runs if name != against for line in _of_image(bar, name, runs[name], image)]
+            rest = [line for name in runs if name != against for line in _lines(bar, name, runs[name], image)]
             rest = [line for line in rest if (line.name, line.row) != (first.name, first.row)]
             for line in (*lines[2:], *rest):
                 _draw(line, largest, human)

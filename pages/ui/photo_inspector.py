@@ -138,24 +138,21 @@ def _picker(bar: Bar, files: dict[str, Path], sets: dict[str, Item]) -> str:
         with st.container(horizontal=True, gap="small", key="thumbnails_photograph"):
             for image in order[(page - 1) * THUMBNAILS : page * THUMBNAILS]:
                 with st.container(width=THUMBNAIL, gap="xsmall"):
-                    _thumbnail(files[image], image, image == chosen)
+                    try:
+                        small = _small(str(files[image]), files[image].stat().st_mtime_ns)
+                        st.image(small, width=THUMBNAIL, alt=f"Photograph {image}, small")
+                    except (CapbiasError, OSError):
+                        note("This file cannot be read.")
+                    st.button(
+                        plain(image),
+                        key=f"pick_photograph_{image}",
+                        type="primary" if image == chosen else "secondary",
+                        icon=":material/check:" if image == chosen else None,
+                        width="stretch",
+                        on_click=view.choose,
+                        args=("photograph", image),
+                    )
     return chosen
-
-
-def _thumbnail(file: Path, image: str, chosen: bool) -> None:
-    try:
-        st.image(_small(str(file), file.stat().st_mtime_ns), width=THUMBNAIL, alt=f"Photograph {image}, small")
-    except (CapbiasError, OSError):
-        note("This file cannot be read.")
-    st.button(
-        plain(image),
-        key=f"pick_photograph_{image}",
-        type="primary" if chosen else "secondary",
-        icon=":material/check:" if chosen else None,
-        width="stretch",
-        on_click=view.choose,
-        args=("photograph", image),
-    )
 
 
 @st.cache_data(show_spinner=False, max_entries=512)
@@ -296,7 +293,14 @@ def _strip(bar: Bar, image: str, pictures, reasons, marks, sets, attribute, tabl
                     if picture is not None and condition in maps:
                         _word_maps(maps[condition], image, picture, marks)
     if judge:
-        _what_scores(judge[0], image)
+        scores, model = judge[0], judge[0].run.spec.model
+        rows = scores.table[scores.table["image_id"] == image]
+        by = f"Percentages: probability of each value, by {ATTACKER} classifiers"
+        if rows.empty:
+            note(f"{by} trained on the captions of {model} (their mean, since this image has no label).")
+        else:
+            label = scores.attribute.values[int(rows.iloc[0]["label"])]
+            note(f"Labelled {label}. {by} trained on other captions of {model}; the same for every condition.")
     imported = [
         name for name, item in sets.items() if name in pictures and name != ORIGINAL and RUN not in item.details
     ]
@@ -337,13 +341,3 @@ def _judge(bar: Bar, sets: dict[str, Item], attribute: str, table: Item | None, 
         with errors():
             start_button(bar, plan(bar.workspace, request), "Score captions", "score_captions")
     return None
-
-
-def _what_scores(scores: CaptionScores, image: str) -> None:
-    rows, model = scores.table[scores.table["image_id"] == image], scores.run.spec.model
-    by = f"Percentages: probability of each value, by {ATTACKER} classifiers"
-    if rows.empty:
-        note(f"{by} trained on the captions of {model} (their mean, since this image has no label).")
-        return
-    label = scores.attribute.values[int(rows.iloc[0]["label"])]
-    note(f"Labelled {label}. {by} trained on other captions of {model}; the same for every condition.")

@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.aggregate.comparison import Sensitivity, unlearned_note
-from capbias_core.analysis.cells import by_captioner, cells_left_out
+from capbias_core.analysis.cells import beyond_parts, by_captioner, by_value, cells_left_out
 from capbias_core.analysis.encoders import sensitivity_alike
 from capbias_core.analysis.lengths import by_length, cuts_of, keep_cuts
 from capbias_core.analysis.read import attribute_of_run, comparisons, known_results, with_inputs
@@ -31,6 +31,7 @@ from capbias_core.measures.registry import (
 )
 from capbias_core.prepare.align import DELTA
 from capbias_core.prepare.java import default_tokenizer
+from capbias_core.prepare.text import mean_words
 from capbias_core.present.cells import BEYOND, BY_VALUE, beyond_table, by_value_table, no_beyond
 from capbias_core.present.encoders import encoder_note, encoders_warning
 from capbias_core.present.figures import chart_series, interval_chart
@@ -474,9 +475,13 @@ def _by_value(bar: Bar, rows: pd.DataFrame) -> None:
         return
     runs = by_captioner(bar.workspace.runs_of(ids).values())
     with box:
-        parts = {model: cached.by_value(bar.folder, run.run_id) for model, run in runs.items()}
-        values = {model: estimates for model, (estimates, _) in parts.items()}
-        crossed = {model: beyond for model, (_, beyond) in parts.items() if beyond is not None}
+        values, beyond = {}, {}  # LIC_M by labelled value, and what a crossed attribute has beyond its parts
+        for model, run in runs.items():
+            work = partial(by_value, bar.workspace, run)
+            values[model] = cached.by_content(bar.workspace, "by value", run.run_id, work)
+            work = partial(beyond_parts, bar.workspace, run)
+            beyond[model] = cached.by_content(bar.workspace, "beyond", run.run_id, work)
+        crossed = {model: parts for model, parts in beyond.items() if parts is not None}
         draw_table(by_value_table(values), alt="LIC_M by labelled value")
         note(BY_VALUE)
         if crossed:
@@ -495,7 +500,10 @@ def _lengths(bar: Bar, request: Request) -> None:
     with box, errors():
         sets = {item.name: item for item in bar.items("captions")}
         whole = [name for name in request.captions if CUT not in sets[name].details]
-        words = {name: cached.mean_words(bar.folder, sets[name].hash) for name in whole}
+        words = {}
+        for name in whole:
+            work = partial(mean_words, cached.captions(bar.folder, sets[name].hash))
+            words[name] = cached.by_content(workspace, "mean words", sets[name].hash, work)
         means = "; ".join(f"{plain(name)} {mean:.1f}" for name, mean in words.items())
         note(f"Average caption length (words): {means}")
         cuts = cuts_of(workspace, collection)

@@ -215,15 +215,7 @@ def selectbox(
     options = list(options)
     default = options[0] if default is None and options and more.get("index", 0) is not None else default
     more.pop("index", None)
-    show = more.get("format_func", str)
-    named = _by_text(options, show, any_case)
-    free = bool(more.get("accept_new_options"))
-
-    def read(texts: list[str]) -> tuple[Any, list[str]]:
-        texts = [text.lower() if any_case else text for text in texts]
-        if texts[-1] in named or (free and texts[-1]):
-            return named.get(texts[-1], texts[-1]), []
-        return UNFIT, [text for text in texts if text]
+    free, read, write = _options(options, any_case, more)
 
     def fits(value: Any) -> bool:
         return value in options or (free and isinstance(value, str)) or (value is None and default is None)
@@ -236,7 +228,11 @@ def selectbox(
         index = options.index(value) if value in options else None
         return getattr(place, draw)(label, options, index, key=key, **more)
 
-    return _control(key, default, read, fits, drawn, missing or label, _writer(show), follows, unfit)
+    def read_last(texts: list[str]) -> tuple[Any, list[str]]:
+        known, unknown = read(texts)
+        return (known[-1], []) if known else (UNFIT, unknown)
+
+    return _control(key, default, read_last, fits, drawn, missing or label, write, follows, unfit)
 
 
 def linked_selectbox(
@@ -301,14 +297,10 @@ def multiselect(
 ) -> list[Any]:
     """Some of the options; none at all is written as an empty choice. follows, any_case: as of a selectbox."""
     options = list(options)
-    show = more.get("format_func", str)
-    named = _by_text(options, show, any_case)
-    free = bool(more.get("accept_new_options"))
+    free, read, write = _options(options, any_case, more)
 
-    def read(texts: list[str]) -> tuple[list[Any], list[str]]:
-        texts = [text.lower() if any_case else text for text in texts if text]
-        unknown = [text for text in texts if text not in named and not free]
-        known = [named.get(text, text) for text in texts if text not in unknown]
+    def read_some(texts: list[str]) -> tuple[Any, list[str]]:
+        known, unknown = read(texts)
         return (known, unknown) if known or not unknown else (UNFIT, unknown)
 
     def fits(value: Any) -> bool:
@@ -317,7 +309,7 @@ def multiselect(
     def drawn(value: list[Any]) -> list[Any]:
         return place.multiselect(label, options, value, key=key, **more)
 
-    return _control(key, list(default), read, fits, drawn, missing or label, _writer(show), follows)
+    return _control(key, list(default), read_some, fits, drawn, missing or label, write, follows)
 
 
 def number(
@@ -477,16 +469,24 @@ def _warn(text: str) -> None:
     st.html(f'<div class="cb-note">⚠ {escape(text)}</div>')
 
 
-def _by_text(options: list[Any], show: Callable[[Any], str], any_case: bool) -> dict[str, Any]:
-    """Options by their texts in an address; the text that is shown does too."""
-    write = _writer(show)
+def _options(options: list[Any], any_case: bool, more: Mapping[str, Any]) -> tuple[bool, Callable, Callable]:
+    """Whether other texts are options too; the options that texts of an address name, and texts that name none; how an
+    option is written: itself if it is text, else as it is shown. more: the settings of the control."""
+    show, free = more.get("format_func", str), bool(more.get("accept_new_options"))
+
+    def write(option: Any) -> str:
+        return option if isinstance(option, str) else str(show(option))
+
     named = {str(show(option)): option for option in options} | {write(option): option for option in options}
-    return {text.lower(): option for text, option in named.items()} if any_case else named
+    if any_case:
+        named = {text.lower(): option for text, option in named.items()}
 
+    def read(texts: list[str]) -> tuple[list[Any], list[str]]:
+        texts = [text.lower() if any_case else text for text in texts]
+        known = [named.get(text, text) for text in texts if text in named or (free and text)]
+        return known, [text for text in texts if text and text not in named and not free]
 
-def _writer(show: Callable[[Any], str]) -> Callable[[Any], str]:
-    """How an option is written into the address: itself if it is text, else as it is shown."""
-    return lambda option: option if isinstance(option, str) else str(show(option))
+    return free, read, write
 
 
 def _is_short(value: Any) -> bool:
