@@ -24,9 +24,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.long]
 expect.set_options(timeout=30_000)
 
 HOSTILE = (
-    '<iframe srcdoc="<script>parent.pwned = 1</script>"></iframe> with a dog',
-    "![pixel](https://example.com/pixel.png) with a cat",
-    "<img src=x onerror='window.pwned = 1'> $\\frac{1}{2}$ [link](https://example.com)",
+    '<iframe srcdoc="<script>parent.pwned = 1</script>"></iframe> ![pixel](https://example.com/pixel.png) with a cat '
+    "<img src=x onerror='window.pwned = 1'> $\\frac{1}{2}$ [link](https://example.com)"
 )
 
 
@@ -88,13 +87,13 @@ def test_from_files_to_the_answer_and_its_words(window, tmp_path):
     """Drop, Save, the link to the answer, a word, a caption. Captions with markup are only shown."""
     who = ("a woman", "a man")
     texts = {
-        "first.json": [f"{who[n % 2]} {HOSTILE[n % 3]} {('here', 'there')[n % 2]}" for n in range(60)],
-        "second.json": [f"{who[n % 2]} {HOSTILE[n % 3]}" for n in range(60)],
+        "first.json": [f"{who[n % 2]} {HOSTILE} {('here', 'there')[n % 2]}" for n in range(60)],
+        "second.json": [f"{who[n % 2]} {HOSTILE}" for n in range(60)],
         "human captions.json": [f"{who[n % 2]} stands {at}" for n in range(60) for at in ("up", "still")],
     }
     for name, captions in texts.items():
         each = len(captions) // 60
-        rows = [{"image_id": place // each, "caption": text} for place, text in enumerate(captions)]
+        rows = [{"image_id": number // each, "caption": text} for number, text in enumerate(captions)]
         (tmp_path / name).write_text(json.dumps(rows))
     labels = [f"{n},{('Female', 'Male')[n % 2]}" for n in range(60)]
     (tmp_path / "labels.csv").write_text("\n".join(["image_id,gender", *labels]))
@@ -117,18 +116,17 @@ def test_from_files_to_the_answer_and_its_words(window, tmp_path):
         (word,) = query_of(window)["word"]
         expect(window.get_by_role("textbox", name="With the word")).to_have_value(word)
         edit = window.get_by_role("textbox", name="Edit the caption")
-        for image in range(3):
-            open_page(window, f"{address}/Captions?collection=my+captions&captioner=second&image={image}")
-            expect(edit).to_have_value(f"{who[image % 2]} {HOSTILE[image]}")
-            edit.fill(HOSTILE[(image + 1) % 3])
-            edit.press("Enter")
-            window.get_by_text("against the original").wait_for()
-            assert_harmless(window)
+        open_page(window, f"{address}/Captions?collection=my+captions&captioner=second&image=1")
+        expect(edit).to_have_value(f"a man {HOSTILE}")
+        edit.fill(f"a dog {HOSTILE}")
+        edit.press("Enter")
+        window.get_by_text("against the original").wait_for()
+        assert_harmless(window)
         assert not loads_torch(process)
 
 
-def test_collection_and_choices_stay_from_page_to_page(window, chrome, home, address):
-    """By the sidebar to every page; back; a reload; a second browser on the same link, also after data were added."""
+def test_collection_and_choices_stay_from_page_to_page(window, chrome, address):
+    """By the sidebar to every page; back; a reload; a second browser on the same link."""
     open_page(window, f"{address}/?collection=without+labels")
     for title in [*list(PAGES)[1:], "Answer"]:
         by_sidebar(window, title)
@@ -136,7 +134,6 @@ def test_collection_and_choices_stay_from_page_to_page(window, chrome, home, add
     back(window, "Published")
     open_page(window, address)
     assert query_of(window)["collection"] == ["scored"], "it opens on what has an answer"
-    by_sidebar(window, "Scores")
     by_sidebar(window, "Captions")
     choose(window, "Captioner", "second")
     window.wait_for_url(re.compile("captioner=second"))
@@ -150,19 +147,12 @@ def test_collection_and_choices_stay_from_page_to_page(window, chrome, home, add
     window.reload()
     arrived(window, "Captions")
     assert window.url == link and listed.inner_text() == seen
-    workspace = Workspace(home)
-    fill(workspace, "a newer one")
     other = chrome.new_context(viewport={"width": 1280, "height": 1000})
-    try:
-        reader = other.new_page()
-        open_page(reader, link)
-        arrived(reader, "Captions")
-        assert reader.get_by_text(re.compile(r"\d captions of second\.")).inner_text() == seen
-        assert query_of(reader) == query_of(window)
-    finally:
-        other.close()
-        for item in workspace.items(collection="a newer one"):
-            workspace.delete(item)
+    reader = other.new_page()
+    open_page(reader, link)
+    assert reader.get_by_text(re.compile(r"\d captions of second\.")).inner_text() == seen
+    assert query_of(reader) == query_of(window)
+    other.close()
     to_tab(window, "Objects")
     assert query_of(window)["captioner"] == ["second"] and "word" not in query_of(window)
     by_sidebar(window, "Scores")
@@ -199,8 +189,6 @@ def test_captions_by_arrow_keys_and_edited(window, home, address):
     expect(heading).to_have_text("Image 1")
     open_page(window, f"{page}&word=f1&edit=f1+%E2%86%92+f2+|+unheard")
     everywhere = window.get_by_text(f"f1 → f2 in {number} captions of first")
-    everywhere.wait_for()
-    window.reload()
     everywhere.wait_for()
     assert query_of(window)["edit"] == ["f1 → f2 | unheard"]
     image = window.get_by_role("textbox", name="Image shown")
@@ -276,8 +264,8 @@ class Exploit:
         return os.system, (f"touch {self.path}",)
 
 
-def test_uploads_that_are_refused_leave_nothing(window, tmp_path, monkeypatch):
-    """Each has one error, Save is disabled, and the others are saved; what takes too long ends only its reading."""
+def test_uploads_that_are_refused_leave_nothing(window, tmp_path):
+    """Each has one error, Save is disabled, and the others are saved."""
     home, ran = tmp_path / "home", tmp_path / "ran"
     wrong = {
         "broken.json": b'[{"image_id": 1, "caption": "a man"}, {"image',
@@ -307,13 +295,6 @@ def test_uploads_that_are_refused_leave_nothing(window, tmp_path, monkeypatch):
         save.click()
         until(lambda: len(Workspace(home).items()) == 2)
     assert {item.kind: item.rows for item in Workspace(home).items()} == {"captions": 60, "images": 1}
-    monkeypatch.setenv("CAPBIAS_READ_SECONDS", "0.000001")
-    with server(tmp_path / "slow") as (address, process):
-        open_page(window, f"{address}/Data")
-        drop(window, tmp_path / "first.csv")
-        expect(error.filter(has_text="first.csv")).to_have_count(1)
-        open_page(window, f"{address}/Data")
-        assert process.poll() is None
 
 
 # Of the words beside a chart's marks: their text, and how bright they and the page are (WCAG 2, relative luminance).
@@ -344,7 +325,7 @@ def test_no_page_or_tab_has_a_barrier_in_either_theme(window, address):
             to_tab(window, view)
         for theme, rules in (("light", None), ("dark", COLOURS)):
             window.emulate_media(color_scheme=theme)
-            settled(window)
+            window.wait_for_timeout(300)
             for rule in Axe().run(window, options=rules).response["violations"]:
                 nodes = [node["html"] for node in rule["nodes"] if "stFileUploader" not in node["html"]]
                 found += [f"{view}, {theme}: {rule['id']}: {html[:200]}" for html in nodes]
@@ -354,19 +335,3 @@ def test_no_page_or_tab_has_a_barrier_in_either_theme(window, address):
                 charts.add(view)
     assert {"Table", "Words", "Objects"} <= charts
     assert not found, "\n".join(found)
-
-
-def test_two_servers_on_one_workspace_show_the_same(window, tmp_path):
-    home = tmp_path / "home"
-    fill(Workspace(home))
-    with server(home) as (one, _), server(home) as (two, _):
-        open_page(window, f"{one}/Scores?collection=c&seeds=2&metrics=LIC")
-        window.get_by_role("button", name="Run", exact=True).click()
-        window.get_by_test_id("stDataFrame").first.wait_for(timeout=60_000)
-        until(lambda: {run.status for run in Workspace(home).runs()} == {"finished"})
-        answer = window.locator(".cb-answer b")
-        open_page(window, f"{one}/Scores?collection=c&seeds=2&metrics=LIC")
-        seen = answer.first.inner_text()
-        open_page(window, f"{two}/Scores?collection=c&seeds=2&metrics=LIC")
-        assert answer.first.inner_text() == seen
-        expect(window.get_by_role("button", name="Run", exact=True)).to_be_disabled()
