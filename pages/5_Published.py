@@ -1,4 +1,4 @@
-"""What the papers printed, beside what was measured here; and the papers' claims with the rows that decide them."""
+"""Values printed in papers beside those measured here; and the papers' claims with the rows that decide them."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     first = fullest[1] if paper == fullest[0] else tables[0]
     table = view.selectbox(side, "Table", tables, default=first, key="printed_table", missing="the table")
     rows = rows[rows["table"] == table]
-    beside = beside_measured(rows, measured)
-    headline, support = beside_sentence(beside, f"Table {table} of {PAPERS[paper]}")
+    pairs = beside_measured(rows, measured)
+    headline, support = beside_sentence(pairs, f"Table {table} of {PAPERS[paper]}")
     box(headline, support)
-    shown = beside_table(beside)
+    shown = beside_table(pairs)
     draw_table(
         shown.style.map(cell_style, subset=[HOLDS]),
         column_config={name: st.column_config.Column(width=width) for name, width in WIDTHS.items()},
@@ -76,14 +76,14 @@ def _tradeoff(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     points = printed_points(printed), measured_points(measured)
     charts = {against: tradeoff_chart(*points, against) for against in AGAINST}
     drawn = [against for against, chart in charts.items() if chart.data]
-    places = st.container(key="stacks").columns(max(2, len(drawn)), gap="large")
-    for place, against in zip(places, drawn, strict=False):
-        with place:
+    columns = st.container(key="stacks").columns(max(2, len(drawn)), gap="large")
+    for column, against in zip(columns, drawn, strict=False):
+        with column:
             draw_chart(charts[against], key=f"tradeoff_{against}", alt=f"LIC against {NAMES[against]}")
             if len(drawn) == len(AGAINST):
                 note(tradeoff_note(*points, against))
-    if len(drawn) < len(AGAINST):  # what is said stands beside what is drawn
-        with places[-1]:
+    if len(drawn) < len(AGAINST):  # the notes are beside the chart
+        with columns[-1]:
             for against in AGAINST:
                 note(f"{NAMES[against][0].upper()}{NAMES[against][1:]}. {tradeoff_note(*points, against)}")
     note(

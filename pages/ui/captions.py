@@ -63,7 +63,7 @@ def captions_tab(bar: Bar) -> None:
     others = [*(other for other in reversed(runs) if other != name), NOBODY]
     against = view.selectbox(st.sidebar, "Compare with", others, key="against", missing="the captions of")
     scores = cached.scores(bar.folder, runs[name].run_id)
-    _offer_network(bar, [runs[own] for own in (name, against) if own in runs])
+    _offer_network(bar, [runs[shown] for shown in (name, against) if shown in runs])
     listed = _filtered(bar, runs, name, against, scores.attribute)
     if listed.empty:
         note("No caption fits these filters.")
@@ -134,21 +134,21 @@ def _offer_network(bar: Bar, shown: list[RunRow]) -> None:
     """
     spec, finished = shown[0].spec, current_runs(bar.workspace, bar.collection, PER_CAPTION)
     same = ("labels", "attribute", "merge_masks")
-    alike = [run.spec for run in finished if all(getattr(run.spec, key) == getattr(spec, key) for key in same)]
-    scored = {(other.captions, other.attacker) for other in alike}
+    specs = [run.spec for run in finished if all(getattr(run.spec, key) == getattr(spec, key) for key in same)]
+    scored = {(other.captions, other.attacker) for other in specs}
     networks = {name for captions, name in scored if captions == spec.captions and not attacker_entry(name).in_process}
     wanted, label, options = [run.spec for run in shown], "Score with a network", FROM_SCRATCH
     if networks:
         human = human_names(bar)
-        wanted = [own for own in alike if own.model in human and (own.captions, spec.attacker) not in scored]
+        wanted = [one for one in specs if one.model in human and (one.captions, spec.attacker) not in scored]
         label, options = "Score the human captions too", (spec.attacker,)
     if not wanted or (networks and spec.attacker not in networks.intersection(FROM_SCRATCH)):
         return
     left, right = st.container(key="stacks_network").columns([1, 3], vertical_alignment="bottom")
     network = view.selectbox(left, label, options, key="network", help=ATTACKER)
     with right, errors():
-        specs = {planned.run_id: planned for planned in (plan_scores(one, network) for one in wanted)}
-        start_button(bar, list(specs.values()), f"Score with {network}", "score_network")
+        planned = {spec.run_id: spec for spec in (plan_scores(one, network) for one in wanted)}
+        start_button(bar, list(planned.values()), f"Score with {network}", "score_network")
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)

@@ -24,7 +24,7 @@ NARROW_LETTERS = "\N{NO-BREAK SPACE} .,:;'|!()[]fijltrI-"
 WIDEST, OF_THREE_LINES, THREE_LINES, FOUR_LINES = 560, 400, 66, 88
 NAME = 130  # pixels of a name beside values with their intervals
 KEPT_TOGETHER = ",\N{NO-BREAK SPACE}"
-# A wider first column would leave too little for the others; and what is kept in view is drawn paler, so that only
+# A wider first column would leave too little for the others; and a column that stays in view is drawn paler, so only
 # tables that are scrolled even in a window of 1280 pixels have one.
 WIDEST_PINNED, SCROLLED = 240, 860
 # Seconds in which the browser may still send back the row that was selected before.
@@ -104,21 +104,21 @@ def draw_table(shown, place: Any = st, intervals: Sequence[str] = (), **settings
         settings.setdefault("row_height", THREE_LINES)
     frame = shown if isinstance(shown, pd.DataFrame) else shown.data
     configs = settings.pop("column_config", {})
-    in_full = {name: {"label": own} if isinstance(own, str) else own or {} for name, own in configs.items()}
-    given: dict[str, dict[str, Any]] = {
-        name: {key: value for key, value in own.items() if value is not None} for name, own in in_full.items()
-    }
+    set_for: dict[str, dict[str, Any]] = {}  # what column_config sets; a text is the label alone
+    for name, config in configs.items():
+        settings_of = {"label": config} if isinstance(config, str) else config or {}
+        set_for[name] = {key: value for key, value in settings_of.items() if value is not None}
     widths = {name: _width(frame[name], " [" if name in intervals else "") for name in frame}
     first = next(iter(widths), "")
     if intervals:  # a long name goes over several lines too
         widths[first] = min(widths[first], NAME)
-    total = sum(given.get(name, {}).get("width") or width for name, width in widths.items())
+    total = sum(set_for.get(name, {}).get("width") or width for name, width in widths.items())
     pinned = {first} if total > SCROLLED and widths[first] <= WIDEST_PINNED else {}
     lines = settings.setdefault("row_height", THREE_LINES if max(widths.values(), default=0) > WIDEST else None)
     longest = OF_THREE_LINES if lines else WIDEST
     columns = {
         name: st.column_config.Column(width=width if width <= WIDEST else longest, pinned=name in pinned or None)
-        | given.get(name, {})
+        | set_for.get(name, {})
         for name, width in widths.items()
         if name in pinned or pd.api.types.is_string_dtype(frame[name])
     }

@@ -57,7 +57,7 @@ h1 {font-size: 2.1rem !important; padding-bottom: .4rem !important}
   width: max-content}
 .cb-caveats ul {margin: .2rem 0 0 1.1rem}
 .cb-caveats li {margin: .25rem 0}
-/* What shows over a table or chart while a mouse is on it has a place of its own. */
+/* Room above a table or chart for the buttons that show while a mouse is on it. */
 [data-testid="stElementContainer"]:has([data-testid="stDataFrame"], [data-testid="stPlotlyChart"]) {
   padding-top: 1.35rem; box-sizing: content-box
 }
@@ -67,7 +67,7 @@ h1 {font-size: 2.1rem !important; padding-bottom: .4rem !important}
 .js-plotly-plot text:is([style*="rgb(128, 132, 149)"], [style*="rgb(138, 148, 163)"]) {
   fill: light-dark(#5A6472, #A3ADBA) !important
 }
-/* Whatever a page draws first: attribute, labels, human captions, captioner, then how it was measured. */
+/* In any order of drawing: attribute, labels, human captions, captioner, then how it was measured. */
 .st-key-bar_choices > :is(.st-key-attribute, .st-key-table, .st-key-references) {order: 1}
 .st-key-bar_choices > .st-key-captioner {order: 2}
 .st-key-bar_choices > div:not(.st-key-collection, .st-key-attribute, .st-key-table, .st-key-references,

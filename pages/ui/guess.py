@@ -104,11 +104,12 @@ def _result(bar: Bar, runs: dict[str, RunRow], name: str, draw: int, captions: p
     )
     rows = []  # of each set with finished draws, all of them together
     for model, of_model in runs.items():
-        draws = {number: own for (run_id, number), own in guesses_of.items() if run_id == of_model.run_id}
+        draws = {number: codes for (run_id, number), codes in guesses_of.items() if run_id == of_model.run_id}
         drawn = {number: _drawn(bar.folder, model, of_model.run_id, number) for number in draws}
-        done = [number for number, own in draws.items() if own and len(own) == len(drawn[number])]
+        done = [number for number, codes in draws.items() if codes and len(codes) == len(drawn[number])]
         if done:
-            asked, codes = pd.concat([drawn[number] for number in done]), [code for own in done for code in draws[own]]
+            asked = pd.concat([drawn[number] for number in done])
+            codes = [code for number in done for code in draws[number]]
             facts = {"model": model, "attribute": of_model.spec.attribute["name"]}
             rows.append({**facts, **score_guesses(asked, codes), "attacker": of_model.spec.attacker})
     table = pd.DataFrame(rows)

@@ -42,7 +42,8 @@ def _derive(bar: Bar) -> None:
     if not human:
         return
     st.header("Labels from human captions")
-    rules = {name: own for name, own in custom_attributes.known(bar.workspace).items() if own.derived}
+    attributes = custom_attributes.known(bar.workspace)
+    rules = {name: attribute for name, attribute in attributes.items() if attribute.derived}
     left, right = st.columns(2, gap="large")
     index = left.selectbox(
         "Human captions",
@@ -133,15 +134,15 @@ def _combine(bar: Bar) -> None:
     left, right = st.container(key="stacks_crossing").columns(2, gap="large")
     first = view.selectbox(left, "Attribute", names, key="cross")
     second = view.selectbox(right, "with", [name for name in names if name != first], key="cross_with")
-    having = [table.name for table in tables if {first, second} & table.details["attributes"].keys()]
+    with_either = [table.name for table in tables if {first, second} & table.details["attributes"].keys()]
     table = view.selectbox(
         left,
         "Table of labels",
-        having,
+        with_either,
         default=cached.tables_read(bar.workspace, bar.collection)[first].name,
         key="cross_table",
         missing="the table of labels",
-        shown=len(having) > 1,
+        shown=len(with_either) > 1,
         help="For an attribute that this table lacks, the newest imported table is used.",
     )
     with errors():

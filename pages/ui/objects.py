@@ -266,7 +266,8 @@ def _scores(bar: Bar, request: Request, spec: RunSpec, attribute: Attribute) -> 
 def _texts(bar: Bar) -> None:
     """What is pasted or uploaded, which words count, the table of words, and the form of the Gender Score."""
     side = st.sidebar
-    attributes = {name: own for name, own in custom_attributes.known(bar.workspace).items() if own.names_values}
+    known = custom_attributes.known(bar.workspace)
+    attributes = {name: attribute for name, attribute in known.items() if attribute.names_values}
     attribute = attributes[
         view.selectbox(side, "Protected attribute", attributes, default="gender", key="text_attribute")
     ]
@@ -299,15 +300,15 @@ def _texts(bar: Bar) -> None:
     chosen = [*filter(None, map(str.strip, words.split(","))), *_keywords(tuple(texts), attribute, int(number))]
     request = (tuple(texts), name, attribute, tuple(dict.fromkeys(chosen)), tuple(labels) if labels else None, lead)
     results = [_counted_texts(*request), *filter(None, [_text_score(request)])]
-    by_object, rows = (pd.concat([getattr(own, part) for own in results]) for part in ("by_object", "rows"))
+    by_object, rows = (pd.concat([getattr(result, part) for result in results]) for part in ("by_object", "rows"))
     shares = rows[rows["metric"] == COUNTED[0]]
     overall = ", ".join(f"{row['direction']} {percent(row['value'])}" for row in shares.to_dict("records"))
     box(f"{name}: {overall} of the texts with a value and a word.", results[0].note)
     table = text_table(by_object, attribute)
-    formats = {own: "%.0f%%" if own.startswith("share") else "%.3f" for own in table.select_dtypes("float")}
+    formats = {name: "%.0f%%" if name.startswith("share") else "%.3f" for name in table.select_dtypes("float")}
     draw_table(
         table,
-        column_config={own: st.column_config.NumberColumn(format=format) for own, format in formats.items()},
+        column_config={key: st.column_config.NumberColumn(format=format) for key, format in formats.items()},
         alt="Words in plain texts",
     )
     note(

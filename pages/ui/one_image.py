@@ -57,7 +57,7 @@ def caption_line(
     """HTML of a caption as an attacker reads it: who wrote it, the probability of each value, and coloured words.
 
     shares: (K,). originals: the words as written, if they are as many as the tokens. alone: (T,) booleans, words that
-    the caption beside it does not have. only: the one token that is coloured; all unless given.
+    the other caption does not have. only: the one token that is coloured; all unless given.
     """
     ends, values = toward(attribute, words, int(shares.argmax()))
     text = probabilities_text(attribute.values, shares)

@@ -259,9 +259,9 @@ def _strip(bar: Bar, image: str, pictures, reasons, marks, sets, attribute, tabl
     judge = _judge(bar, sets, attribute, table, seeds)
     runs = attribution_runs(bar.workspace, bar.collection, attribute, table) if table else {}
     maps = {  # of conditions with a map of this photograph
-        condition: kept
+        condition: word_maps
         for condition, item in sets.items()
-        if item.name in runs and (kept := _maps(bar.folder, runs[item.name].run_id)).of_image(image)
+        if item.name in runs and (word_maps := _maps(bar.folder, runs[item.name].run_id)).of_image(image)
     }
     captions = {}  # the first caption under each condition, and how it is scored
     for condition, item in sets.items():
@@ -313,13 +313,13 @@ def _strip(bar: Bar, image: str, pictures, reasons, marks, sets, attribute, tabl
         st.html(heat_legend())
 
 
-def _word_maps(kept: KeptMaps, image: str, picture: np.ndarray, marks: pd.DataFrame) -> None:
+def _word_maps(maps: KeptMaps, image: str, picture: np.ndarray, marks: pd.DataFrame) -> None:
     """The map at each word of the caption that names a value."""
     person = mask_of(marks[marks["object"] == PERSON], *picture.shape[:2])
-    for place in kept.of_image(image)[:MOST_MAPS]:
-        row, heat = kept.table.iloc[place], kept.heat(place)
+    for place in maps.of_image(image)[:MOST_MAPS]:
+        row, heat = maps.table.iloc[place], maps.heat(place)
         text = heat_text(row["word"], heat, row["attribution_score"], row["pointing_game"])
-        drawn = reduced(heat_over(picture, heat, kept.window(place), person), 2 * CELL)
+        drawn = reduced(heat_over(picture, heat, maps.window(place), person), 2 * CELL)
         st.image(drawn, width="stretch", alt=text)
         note(text)
 

@@ -26,8 +26,8 @@ from pages.ui.bar import LABELS, Bar, lacking
 from pages.ui.base import box, caveats, errors, note, plain
 from pages.ui.drawing import draw_table
 
-EVERY = 1.0  # seconds between two looks at the runs under way
-A_MOMENT = 120  # seconds that a first answer may take to be started by itself
+POLL_SECONDS = 1.0  # seconds between two looks at the runs under way
+MOST_SECONDS = 120  # that a first answer may take to be started by itself
 OPEN = "runs"  # in the address while the dialog is open
 LISTED = 6  # active runs shown one by one
 
@@ -97,7 +97,7 @@ def first_runs(bar: Bar, attribute: str = "") -> list[RunSpec]:
 def start_cheap(bar: Bar) -> None:
     """Start the first answer of a collection with human captions by itself, if it takes a moment only."""
     todo = first_runs(bar)
-    if todo and any(spec.references for spec in todo) and expected(bar.workspace, todo).seconds <= A_MOMENT:
+    if todo and any(spec.references for spec in todo) and expected(bar.workspace, todo).seconds <= MOST_SECONDS:
         with errors():  # what is there already can be shown on a full disk too
             bar.engine.submit(todo, bar.collection)
 
@@ -152,7 +152,7 @@ def progress(engine: Engine, collection: str | None = None) -> None:
         _poll(engine, collection, expected(engine.workspace, [run.spec for run in active], before=asked))
 
 
-@st.fragment(run_every=EVERY)
+@st.fragment(run_every=POLL_SECONDS)
 @errors()
 def _poll(engine: Engine, collection: str | None, to_come: Expected) -> None:
     """to_come: how long the runs take that were under way when the page was drawn."""
@@ -189,7 +189,7 @@ def _runs(engine: Engine) -> None:
         note("Nothing has been run yet.")
         return
     if active_runs(workspace):
-        st.fragment(_under_way, run_every=EVERY)(engine)
+        st.fragment(_under_way, run_every=POLL_SECONDS)(engine)
     else:
         note("Nothing is running.")
     ended = unfinished(workspace)

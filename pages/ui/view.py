@@ -438,7 +438,7 @@ def _control(
     else:
         memory.defaults.pop(key, None)  # chosen, or named by the address
 
-    # What the link names and is not here is said until another option is chosen.
+    # A line says what the link names and is not here, until another option is chosen.
     if unknown and missing:
         memory.missing[key] = unknown, session[key]
     if key in memory.missing and memory.missing[key][1] != session[key]:
