@@ -54,12 +54,11 @@ def alignment_tab(bar: Bar) -> None:
         else:
             _constant(bar, request)
             _measure(bar, request)
-        _both(bar, request, table)
+        _compare_alignments(bar, request, table)
         label_caveats({request.attribute: table})
 
 
 def _request(bar: Bar) -> tuple[Request, Item]:
-    """The sweep of each chosen captioner and its table of labels; all choices are in the URL."""
     side, items = st.sidebar, bar.items("captions")
     names, unmasked = [item.name for item in items], originals(items)
     captions = view.multiselect(side, "Captioners", names, default=unmasked, key="sets", missing="the captioner")
@@ -98,7 +97,6 @@ def _constant(bar: Bar, request: Request) -> None:
 
 
 def _measure(bar: Bar, request: Request) -> None:
-    """The cost of measuring, and the buttons."""
     leakage = [
         spec
         for options in ([{}, request.options] if request.options else [{}])
@@ -111,7 +109,6 @@ def _measure(bar: Bar, request: Request) -> None:
 
 
 def _sweeps(bar: Bar, request: Request) -> None:
-    """The chart over delta, and its table."""
     runs = bar.workspace.runs_of([spec.run_id for spec in plan(bar.workspace, request)])
     tables = {run.spec.model: sweep_of(bar.workspace, run) for run in runs.values() if run.status == "finished"}
     if not tables:
@@ -138,7 +135,7 @@ def _sweeps(bar: Bar, request: Request) -> None:
         note(line)
 
 
-def _both(bar: Bar, request: Request, table: Item) -> None:
+def _compare_alignments(bar: Bar, request: Request, table: Item) -> None:
     """Metrics of the human captions under both alignments, beside printed ones."""
     option = request.options.get("alignment")
     st.header("Constant and contextual alignment, side by side" if option else "Constant alignment")

@@ -230,7 +230,6 @@ def _try_a_caption(bar: Bar, run: RunRow) -> None:
 
 
 def _overview(bar: Bar, comparison: Comparison, table: Item, model: str, sensitivity: Sensitivity | None) -> None:
-    """What else is known of the captioner that the answer is about."""
     name = comparison.attribute.name
     human = next((item for item in bar.items("references") if item.hash == comparison.references), None)
 

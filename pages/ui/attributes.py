@@ -118,7 +118,6 @@ def _form(key: str, toml: str) -> None:
 
 
 def _write(key: str, keys: dict[str, str], before: Fields) -> None:
-    """Write the fields, as they were drawn and one of them changed, into the TOML."""
 
     def listed(text: str) -> tuple[str, ...]:
         return tuple(filter(None, (word.strip() for word in re.split(r"[,\n]", text))))
@@ -172,7 +171,6 @@ def _checked(bar: Bar, toml: str, place) -> None:
 
 
 def _trials(bar: Bar, attribute: Attribute) -> None:
-    """The words of the attribute in each stored caption set."""
     st.header("Words in your captions")
     items = [item for item in bar.workspace.items() if item.kind in ("captions", "references")][::-1]
     if not attribute.masked_words:

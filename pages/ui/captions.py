@@ -157,7 +157,6 @@ def _rows(folder: str, run_id: str, other_id: str) -> pd.DataFrame:
 
 
 def _filtered(bar: Bar, runs: dict[str, RunRow], name: str, against: str, attribute: Attribute) -> pd.DataFrame:
-    """The captions that fit the controls of the sidebar, in their order."""
     side, spec = st.sidebar, runs[name].spec
     order = view.selectbox(side, "Sort by", sort_orders(attribute, against != NOBODY), key="sort")
     kinds = {EVERYONE: EVERYONE}

@@ -140,7 +140,6 @@ def forget() -> None:
 
 
 def _read(path: Path, *choices: Any) -> list[Reading]:
-    """A file read under limits, once for each choice."""
     key = (path, repr(choices[:3]), None if len(choices) < 4 or choices[3] is None else len(choices[3]))
     known = st.session_state.setdefault(READ, {})
     if key not in known:
@@ -373,7 +372,6 @@ def _mapping(
 
 
 def _labels(counts: pd.Series, attribute: Attribute, key: str) -> dict[str, str | None]:
-    """One box per raw label, with a suggestion."""
     suggested = suggest_mapping(attribute, counts.index)
     options = [*attribute.values, DROP]
     area = st.container(key=f"stacks_labels_{key}")

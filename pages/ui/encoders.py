@@ -177,7 +177,7 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
     if unlearned := once("unlearned", lambda: unlearned_note(rows, {attribute: values})):
         note(f"{unlearned} They are shown, but not compared.")
     if several:
-        _variation(bar, above_chance, published, source, overlay, looks, charts)
+        _variation_across_encoders(bar, above_chance, published, source, overlay, looks, charts)
         st.header(f"Ranks by {name}, encoder by encoder")
         if ranks is None:
             note(
@@ -186,7 +186,7 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
         else:
             alt, notes = f"Rank of each captioner by {name} for each encoder", ranks_note(compared, values)
             draw_chart(ranks, key="ranks", alt=alt, notes=notes, headline=alt, presented=(charts, charts))
-    _agreement(bar, compared)
+    _agreement_between_encoders(bar, compared)
     st.download_button(
         "CSV",
         lambda: to_csv(pd.concat([rows, variation(above_chance), agreement(above_chance)])),
@@ -202,10 +202,9 @@ def _title(source: str) -> str:
     return source if source in (MEASURED, NONE) else f"printed, {PRINTED[source].title}"
 
 
-def _variation(
+def _variation_across_encoders(
     bar: Bar, rows: pd.DataFrame, published: pd.DataFrame, source: str, overlay: str, looks: dict, charts: int
 ) -> None:
-    """CVs of LIC beside those of DBAC."""
     st.header("Variation across encoders (CV)")
     once, here = partial(cached.once, bar.workspace), source == MEASURED
 
@@ -240,7 +239,7 @@ def _variation(
     )
 
 
-def _agreement(bar: Bar, rows: pd.DataFrame) -> None:
+def _agreement_between_encoders(bar: Bar, rows: pd.DataFrame) -> None:
     """Pairs of encoders, and people if their scores are given."""
     st.header("Agreement between encoders")
     table = cached.once(bar.workspace, "judges", lambda: judges_table(agreement(rows)))
@@ -261,7 +260,6 @@ def _agreement(bar: Bar, rows: pd.DataFrame) -> None:
 
 
 def _sweep(bar: Bar, table: Item, attribute: str, human: Item | None) -> None:
-    """Choose encoders, captioners, metric, seeds and device; see the cost; start it."""
     items = bar.items("captions")
     if not items or human is None:
         note("LIC and DBAC need captions and human captions of the same images.")

@@ -261,7 +261,6 @@ def _stored(bar: Bar) -> None:
 
 
 def _share() -> None:
-    """A workspace that all who sign in use."""
 
     def make() -> None:  # before the page is drawn, so that the sidebar shows it
         try:

@@ -110,7 +110,7 @@ def prepare_tab(bar: Bar) -> None:
             )
             if find.open:
                 with find, errors():
-                    _find(bar)
+                    _find_people(bar)
             if mask.open:
                 with mask, errors():
                     _mask(bar, masked.attribute, masked.table)
@@ -221,7 +221,6 @@ def _chart(rows: pd.DataFrame, attribute: str, captioner: str) -> None:
 
 
 def _describe_sets(bar: Bar) -> None:
-    """Name captioner and condition of each stored set."""
     sets = bar.items("captions")
     if not sets:
         return
@@ -259,7 +258,7 @@ def _describe_sets(bar: Bar) -> None:
 # What photographs still need
 
 
-def _find(bar: Bar) -> None:
+def _find_people(bar: Bar) -> None:
     """Boxes by a detector; weights that are not on this machine are fetched first, when somebody asks for it."""
     left, right = st.columns([3, 1])
     weights = left.text_input(
@@ -288,7 +287,6 @@ def _find(bar: Bar) -> None:
 
 
 def _mask(bar: Bar, attribute: str, table: Item | None) -> None:
-    """A folder of masked photographs for each condition."""
     sources = {item.name: item.kind for item in people_sources(bar.workspace, bar.collection)}
     if not sources or not photograph_sets(bar.workspace, bar.collection):
         note("Masks need photographs, and outlines (COCO instances, loaded on Data) or boxes (step 1).")
@@ -333,7 +331,6 @@ def _mask(bar: Bar, attribute: str, table: Item | None) -> None:
 
 
 def _caption(bar: Bar) -> None:
-    """Captions of the originals and of each folder of masked photographs."""
     folders = [item.name for item in photograph_sets(bar.workspace, bar.collection)]
     if not folders:
         note("No photographs to caption. Upload some below, or name their folder on Data.")

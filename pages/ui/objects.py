@@ -103,12 +103,11 @@ def objects_tab(bar: Bar) -> None:
         _chart(bar, table, spec.model, attribute, text.headline)
         _table(bar, table, spec, attribute)
         st.divider()
-        _scores(bar, request, spec, attribute)
+        _gender_score(bar, request, spec, attribute)
         note(attribute.note)
 
 
 def _request(bar: Bar, sets: list[str], named: dict[str, bool]) -> tuple[Request, Item | None]:
-    """What the controls ask for; all choices are in the URL."""
     side = st.sidebar
     silent = {name: f"Captions have no words for {name}, so objects cannot be counted." for name in named}
     attribute = bar.attribute([name for name in named if named[name]], silent)
@@ -199,8 +198,7 @@ def _table(bar: Bar, table: pd.DataFrame, spec: RunSpec, attribute: Attribute) -
         )
 
 
-def _scores(bar: Bar, request: Request, spec: RunSpec, attribute: Attribute) -> None:
-    """Gender Score and Gender Object Distance: what was measured, and the form that starts a run."""
+def _gender_score(bar: Bar, request: Request, spec: RunSpec, attribute: Attribute) -> None:
     st.header("Gender Score")
     note(
         "Each caption is rewritten with the words of each value (a man, a woman, a person). Gender Object Distance: "
@@ -328,7 +326,7 @@ def _texts(bar: Bar) -> None:
     elif len(texts) > MOST_SCORED:
         note(f"These are {len(texts):,} texts. For more than {MOST_SCORED:,}, use `capbias score --view text`.")
     else:
-        _text_form(request)
+        _text_score_form(request)
     note(attribute.note)
 
 
@@ -387,8 +385,7 @@ def _wait(future: Future) -> None:
     note("The Gender Score is being computed, after runs that started earlier.")
 
 
-def _text_form(request: tuple) -> None:
-    """The models of the Gender Score, and the button that starts it."""
+def _text_score_form(request: tuple) -> None:
     texts, name, attribute, words, labels, lead = request
     st.header("Gender Score")
     with st.form("texts_score", border=True):

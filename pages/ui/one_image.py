@@ -176,7 +176,6 @@ def _who(line: Line, human: set[str]) -> str:
 
 
 def _attribution(scores: CaptionScores, row: int) -> None:
-    """The method behind the colours, and how much of the logit it leaves out."""
     method, delta = attacker_entry(scores.run.spec.attacker).attribution, scores.table.at[row, "delta"]
     gap = f"convergence delta {f'{delta:.3f}' if delta >= 0.0005 else 'under 0.001'}" if delta > 0 else ""
     if text := ", ".join(filter(None, (method, gap))):

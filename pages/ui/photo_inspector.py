@@ -219,7 +219,6 @@ def _settings(bar: Bar, attribute: str, table: Item | None, marks: pd.DataFrame,
 
 
 def _layers(image: str, pixels: np.ndarray, marks: pd.DataFrame, behind: str, hidden: np.ndarray | None) -> None:
-    """The photograph, large, with its layers."""
     if marks.empty:
         note("Nothing is marked on this photograph. Load COCO instances on Data, or find people in the tab Prepare.")
     person = foreground(marks)
@@ -314,7 +313,6 @@ def _strip(bar: Bar, image: str, pictures, reasons, marks, sets, attribute, tabl
 
 
 def _word_maps(maps: KeptMaps, image: str, picture: np.ndarray, marks: pd.DataFrame) -> None:
-    """The map at each word of the caption that names a value."""
     person = mask_of(marks[marks["object"] == PERSON], *picture.shape[:2])
     for place in maps.of_image(image)[:MOST_MAPS]:
         row, heat = maps.table.iloc[place], maps.heat(place)

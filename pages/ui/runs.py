@@ -219,7 +219,7 @@ def _under_way(engine: Engine) -> None:
     for run in active[: -LISTED - 1 : -1]:
         left, right = st.columns([5, 1], vertical_alignment="center")
         with left:
-            note(f"{run_text(run.spec)} · {run.status}, {_elapsed(run)}: {run.message}")
+            note(f"{run_text(run.spec)} · {run.status}, {_time_taken(run)}: {run.message}")
             st.progress(run.progress)
         if run in cancellable and right.button("Cancel", key=f"cancel_{run.run_id}", width="stretch"):
             engine.cancel(run.run_id)
@@ -235,8 +235,7 @@ def _pressed_for_all(text: str, label: str, key: str) -> bool:
     return right.button(label, key=key, width="stretch")
 
 
-def _elapsed(run: RunRow) -> str:
-    """How long a run took, or has taken so far."""
+def _time_taken(run: RunRow) -> str:
     if run.started is None:
         return "imported" if run.status == "finished" else "not started"
     total = max(0.0, (run.finished or time.time()) - run.started)
@@ -250,7 +249,7 @@ def _all_runs(engine: Engine) -> None:
         {
             "run": [run_text(run.spec) for run in runs],
             "state": states,
-            "took": [_elapsed(run) for run in runs],
+            "took": [_time_taken(run) for run in runs],
             "collection": [run.collection for run in runs],
             "queued at": [pd.Timestamp(run.created, unit="s").floor("s") for run in runs],
             "ID": [run.run_id for run in runs],

@@ -95,7 +95,6 @@ def score_table(bar: Bar) -> None:
 
 
 def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, str]:
-    """What the controls ask for, and the protocol; all choices are in the URL."""
     side, workspace = st.sidebar, bar.workspace
     unmasked = originals(bar.items("captions"))
     captions = view.multiselect(side, "Captioners", sets, default=unmasked, key="sets", missing="the captioner")
@@ -236,7 +235,7 @@ def _option_controls(bar: Bar, measures: Iterable[Measure], references: bool, se
     }
     for name, items in stored.items():
         if name in options and items:
-            text = _sentence(options[name][0].help)
+            text = _as_sentence(options[name][0].help)
             chosen[name] = view.selectbox(st.sidebar, name.capitalize(), items, key=name, help=text)
     rest = {name: pair for name, pair in options.items() if pair[0].flag and name not in (*stored, "alignment")}
     if rest:
@@ -249,8 +248,7 @@ def _option_controls(bar: Bar, measures: Iterable[Measure], references: bool, se
 
 
 def _control(name: str, option: Option, default: Any) -> Any:
-    """One control. Returns the default if it was left alone."""
-    label, words = name.replace("_", " ").capitalize(), _sentence(option.help)
+    label, words = name.replace("_", " ").capitalize(), _as_sentence(option.help)
     if isinstance(default, bool):
         return view.checkbox(st, label, default=default, key=name, help=words)
     if option.known:
@@ -274,8 +272,7 @@ def _control(name: str, option: Option, default: Any) -> Any:
     return view.text(st, label, key=name, help=words, placeholder=str(default or "")) or default
 
 
-def _sentence(text: str) -> str:
-    """A help text of one line as a sentence."""
+def _as_sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:].rstrip('.')}."
 
 

@@ -40,7 +40,6 @@ _signed_in: set[str] = set()  # IDs of sessions; they are not given twice
 
 
 def _required() -> bool:
-    """Whether the server asks people to sign in: whether Streamlit's secrets have [auth]."""
     return st.secrets.load_if_toml_exists() and "auth" in st.secrets
 
 
