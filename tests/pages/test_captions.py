@@ -181,6 +181,24 @@ def test_a_word_shows_its_captions(opened, words_as):
         assert len(listed(page)) == 50 and listed(page)["caption"].str.contains("umbrella").all()
 
 
+def test_an_edit_goes_along_and_a_rewritten_caption_waits_with_its_image(opened):
+    page = opened(image="0", edit="umbrella → skateboard | unheard")
+    text = html(page)
+    assert "umbrella → skateboard in 60 captions of first" in text and text.count("<b>edited</b>") == 2
+
+    def show(image: str) -> None:
+        page.text_input(key="image").set_value(image).run()
+
+    show("1")
+    assert "does not have the word umbrella" in html(page) and "in 60 captions" in html(page)
+    page.text_input(key="edit").set_value("a dog").run()
+    assert "against the original" in html(page) and "does not know dog" in html(page)
+    show("2")
+    assert page.text_input(key="edit").value == captions_of("first")[2]
+    show("1")
+    assert page.text_input(key="edit").value == "a dog"
+
+
 def test_an_attacker_can_be_chosen_or_asked_for(opened, workspace):
     page = opened(image="3", measured_with="rnn")
     assert page.selectbox(key="measured_with").options == ["ngram", "rnn"]
