@@ -5,12 +5,20 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.claims import CLAIMS, verdicts
-from capbias_core.analysis.published import PAPERS, beside_measured, fullest_table, measured_rows, of_originals
-from capbias_core.analysis.tradeoff import AGAINST, measured_points, printed_points
 from capbias_core.load.published import published_results
-from capbias_core.present.published import HOLDS, STYLE, beside_sentence, beside_table, cell_style, claim_block
-from capbias_core.present.tradeoff import NAMES, tradeoff_chart, tradeoff_note
+from capbias_core.views.claims import CLAIMS, STYLE, claim_block, verdicts
+from capbias_core.views.published import (
+    HOLDS,
+    PAPERS,
+    beside_measured,
+    beside_sentence,
+    beside_table,
+    cell_style,
+    fullest_table,
+    measured_rows,
+    of_originals,
+)
+from capbias_core.views.tradeoff import AGAINST, NAMES, measured_points, printed_points, tradeoff_chart, tradeoff_note
 from pages.ui import cached, view
 from pages.ui.bar import Bar, attribute_names
 from pages.ui.base import box, errors, note

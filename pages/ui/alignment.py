@@ -7,13 +7,19 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.alignment import constant_alignment
-from capbias_core.analysis.published import measured_rows
-from capbias_core.analysis.read import sweep_of
 from capbias_core.load.published import published_results
-from capbias_core.present.alignment import COMPARED, constant_sentence, side_by_side, sweep_chart, sweep_sentence
 from capbias_core.runs.plan import Request, plan
 from capbias_core.spreadsheets import csv_text
+from capbias_core.views.alignment import (
+    COMPARED,
+    constant_alignment,
+    constant_sentence,
+    side_by_side,
+    sweep_chart,
+    sweep_of,
+    sweep_sentence,
+)
+from capbias_core.views.published import measured_rows
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.store import Item
 from capbias_core.workspace.vectors import VECTORS

@@ -7,22 +7,33 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.encoders import Sensitivity, sensitivity_alike
-from capbias_core.analysis.published import measured_rows
-from capbias_core.analysis.read import Comparison, caption_runs, current_runs, earlier_runs, scoring_attackers
+from capbias_core.aggregate.comparison import Sensitivity
 from capbias_core.attackers import attacker_entry
 from capbias_core.measures.registry import METRICS
 from capbias_core.prepare import tokenize
-from capbias_core.present.encoders import encoders_warning
-from capbias_core.present.figures import interval_chart
-from capbias_core.present.headline import first_to_answer
-from capbias_core.present.overview import Line, overview
-from capbias_core.present.rows import STYLE, collection_rows, cross_table, interval_rows, overview_rows, word_rows
-from capbias_core.present.sentence import (
+from capbias_core.runs.plan import Request, plan
+from capbias_core.types import counted
+from capbias_core.views.answer import (
+    STYLE,
+    Line,
+    collection_rows,
+    cross_table,
+    interval_rows,
+    overview,
+    overview_rows,
+    word_rows,
+)
+from capbias_core.views.captions import caption_runs, scoring_attackers
+from capbias_core.views.charts import interval_chart
+from capbias_core.views.encoders import encoders_warning, sensitivity_alike
+from capbias_core.views.published import measured_rows
+from capbias_core.views.results import Comparison, current_runs, earlier_runs
+from capbias_core.views.sentence import (
     BY_HUMAN,
     answer,
     best_text,
     chance_warning,
+    first_to_answer,
     intervals_over,
     named_notes,
     second_dots,
@@ -30,9 +41,7 @@ from capbias_core.present.sentence import (
     verdicts_text,
     with_attacker,
 )
-from capbias_core.present.words import STYLE as COLOURS
-from capbias_core.runs.plan import Request, plan
-from capbias_core.types import counted
+from capbias_core.views.words import STYLE as COLOURS
 from capbias_core.workspace.conditions import left_out_as_masked, originals
 from capbias_core.workspace.ingest import DEMO, WARNINGS
 from capbias_core.workspace.labels import table_of, table_with, tables_with

@@ -12,8 +12,8 @@ import streamlit as st
 from capbias_core.attributes import AttributeFile, attribute_files, parse_attribute
 from capbias_core.attributes.form import Fields, fields_of, renamed, with_fields
 from capbias_core.errors import CapbiasError
-from capbias_core.present.attribute import attribute_lines, examples_table, lines_block, trial_row, words_text
 from capbias_core.types import Attribute
+from capbias_core.views.labels import attribute_lines, examples_table, lines_block, trial_row, words_text
 from capbias_core.workspace.custom_attributes import SOURCE, attribute_folder, delete, keep, owner_of, tables_with
 from capbias_core.workspace.people import may_change
 from capbias_core.workspace.store import Workspace

@@ -15,9 +15,9 @@ from typing import Any, Literal
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from capbias_core.analysis.read import first_attribute
 from capbias_core.runs.demo import run_demo
 from capbias_core.runs.engine import Engine
+from capbias_core.views.results import first_attribute
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.labels import tables_with
 from capbias_core.workspace.references import human_sets

@@ -10,13 +10,14 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.aggregate import Ranking
-from capbias_core.analysis import caption_filters, edits, read
-from capbias_core.analysis import encoder_view as views
 from capbias_core.attackers.what_if import StoredAttackers
 from capbias_core.prepare import tasks
 from capbias_core.prepare.labels import Trial
-from capbias_core.present.headline import first_to_answer
 from capbias_core.types import Attribute
+from capbias_core.views import captions as caption_views
+from capbias_core.views import results
+from capbias_core.views import words as word_views
+from capbias_core.views.sentence import first_to_answer
 from capbias_core.workspace import custom_attributes
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.derived import Derived, derive
@@ -41,13 +42,13 @@ def of_collection(workspace: Workspace, collection: str, piece: str, work: Calla
     return _once(repr((str(workspace.folder), workspace.version(), collection, piece)), work)
 
 
-def compared(workspace: Workspace, collection: str) -> list[read.Comparison]:
+def compared(workspace: Workspace, collection: str) -> list[results.Comparison]:
     """The comparisons of a collection's original captions, the best first."""
     return of_collection(
         workspace,
         collection,
         "compared",
-        lambda: read.comparisons(workspace, collection, originals(workspace.items("captions", collection))),
+        lambda: results.comparisons(workspace, collection, originals(workspace.items("captions", collection))),
     )
 
 
@@ -68,12 +69,14 @@ def _once(key: str, _work: Callable[[], T]) -> T:
 
 def tables_read(workspace: Workspace, collection: str) -> dict[str, Item]:
     """Attribute -> the table of labels that is the default."""
-    return of_collection(workspace, collection, "tables read", lambda: read.tables_read(workspace, collection))
+    return of_collection(workspace, collection, "tables read", lambda: results.tables_read(workspace, collection))
 
 
 def references_read(workspace: Workspace, collection: str) -> dict[str, Item]:
     """Attribute -> the human captions that are the default."""
-    return of_collection(workspace, collection, "references read", lambda: read.references_read(workspace, collection))
+    return of_collection(
+        workspace, collection, "references read", lambda: results.references_read(workspace, collection)
+    )
 
 
 def answering(workspace: Workspace, collection: str, names: Sequence[str]) -> str | None:
@@ -94,21 +97,21 @@ def answering(workspace: Workspace, collection: str, names: Sequence[str]) -> st
 def ranking(folder: str, run_ids: tuple[str, ...], metric: str, direction: str = "") -> Ranking:
     """The captioners of these runs in pairs."""
     workspace = Workspace(folder)
-    return read.ranking(workspace, list(workspace.runs_of(run_ids).values()), metric, direction)
+    return results.ranking(workspace, list(workspace.runs_of(run_ids).values()), metric, direction)
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
-def scores(folder: str, run_id: str) -> read.CaptionScores:
+def scores(folder: str, run_id: str) -> caption_views.CaptionScores:
     """Per-caption scores and words of one run; shared by all sessions, so callers only read."""
     workspace = Workspace(folder)
-    return read.caption_scores(workspace, workspace.there(run_id))
+    return caption_views.caption_scores(workspace, workspace.there(run_id))
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
 def words(folder: str, run_id: str) -> pd.DataFrame:
     """The corpus table of one run."""
     workspace = Workspace(folder)
-    return read.words_table(workspace, workspace.there(run_id))
+    return caption_views.words_table(workspace, workspace.there(run_id))
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
@@ -117,7 +120,7 @@ def top_words(folder: str, run_id: str, number: int) -> pd.DataFrame:
     table = words(folder, run_id)
     smallest = max(5, len(table) // 100)
     common = tuple(table.loc[table["count"] >= smallest, "word"])
-    return read.top_words(table[~table["word"].isin(function_words(folder, common))], smallest, number)
+    return word_views.top_words(table[~table["word"].isin(function_words(folder, common))], smallest, number)
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
@@ -131,15 +134,15 @@ def function_words(folder: str, words: tuple[str, ...]) -> set[str]:
 def attackers(folder: str, run_id: str, index: int) -> StoredAttackers:
     """The linear attackers of one run for captions of this index, for rescoring."""
     workspace = Workspace(folder)
-    return read.stored_attackers(workspace, workspace.there(run_id), index)
+    return caption_views.stored_attackers(workspace, workspace.there(run_id), index)
 
 
 @st.cache_data(show_spinner="Rescoring", max_entries=256)
 def edit_effect(folder: str, run_id: str, word: str, replacement: str) -> dict:
     """What replacing a word does over the captions of one run."""
     of_run = scores(folder, run_id)
-    written = caption_filters.written_captions(of_run.table, captions(folder, of_run.run.spec.captions))
-    return edits.edit_effect(of_run, written, attackers(folder, run_id, 0), word, replacement)
+    written = caption_views.written_captions(of_run.table, captions(folder, of_run.run.spec.captions))
+    return word_views.edit_effect(of_run, written, attackers(folder, run_id, 0), word, replacement)
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
@@ -168,7 +171,7 @@ def trial(folder: str, item: Item, attribute: Attribute) -> Trial:
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
-def encoder_view(folder: str, run_id: str) -> views.EncoderView:
+def encoder_view(folder: str, run_id: str) -> caption_views.EncoderView:
     """How an encoder read some captions."""
     workspace = Workspace(folder)
-    return views.encoder_view(workspace, workspace.there(run_id))
+    return caption_views.encoder_view(workspace, workspace.there(run_id))

@@ -9,29 +9,34 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.caption_filters import (
+from capbias_core.attackers import FROM_SCRATCH, attacker_entry
+from capbias_core.runs.plan import PER_CAPTION, plan
+from capbias_core.spreadsheets import csv_text
+from capbias_core.types import Attribute, counted
+from capbias_core.views.captions import (
+    BAR_WIDTH,
     GIVES_AWAY,
     OTHER,
     OWN,
     WRONG,
+    CaptionScores,
     Filters,
     caption_rows,
+    caption_runs,
     column_values,
     images_with,
+    lean,
+    plan_scores,
     probability_table,
+    scoring_attackers,
     select_rows,
+    signed_bar,
     sort_orders,
     written_captions,
 )
-from capbias_core.analysis.encoder_view import plan_scores
-from capbias_core.analysis.read import CaptionScores, caption_runs, current_runs, first_request, scoring_attackers
-from capbias_core.attackers import FROM_SCRATCH, attacker_entry
-from capbias_core.present.sentence import signed
-from capbias_core.present.signed_bar import WIDTH, lean, signed_bar
-from capbias_core.present.words import STYLE
-from capbias_core.runs.plan import PER_CAPTION, plan
-from capbias_core.spreadsheets import csv_text
-from capbias_core.types import Attribute, counted
+from capbias_core.views.results import current_runs, first_request
+from capbias_core.views.sentence import signed
+from capbias_core.views.words import STYLE
 from capbias_core.workspace.labels import tables_with
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
@@ -282,7 +287,7 @@ def _table(
         on_select=pick,
         column_config={
             "caption": st.column_config.Column(width=CAPTION_WIDTH),
-            "toward": st.column_config.ImageColumn(width=WIDTH + 16, help=ends),
+            "toward": st.column_config.ImageColumn(width=BAR_WIDTH + 16, help=ends),
             "difference": st.column_config.NumberColumn(
                 width=DIFFERENCE_WIDTH, help=f"Probability of the labelled value, {name} minus {against}."
             ),

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import streamlit as st
 
-from capbias_core.analysis.directions import MEASURES, WAY, directions, measures_in, ways_measured
-from capbias_core.analysis.known_answer import kept_answers
-from capbias_core.analysis.published import measured_rows
-from capbias_core.present.directions import (
+from capbias_core.runs.plan import Request, plan
+from capbias_core.views.directions import (
+    MEASURES,
+    WAY,
     basis,
+    directions,
     directions_answer,
     directions_table,
     explained,
     measured_otherwise,
+    measures_in,
     of_tasks,
     plane,
     way_text,
+    ways_measured,
 )
-from capbias_core.present.known_answer import known_basis, known_sentence, known_table
-from capbias_core.present.sentence import intervals_over, named_notes, variants_warning
-from capbias_core.runs.plan import Request, plan
+from capbias_core.views.known_answer import kept_answers, known_basis, known_sentence, known_table
+from capbias_core.views.published import measured_rows
+from capbias_core.views.sentence import intervals_over, named_notes, variants_warning
 from capbias_core.workspace.conditions import originals
 from pages.ui import cached, view
 from pages.ui.bar import Bar, attribute_names, captions_and_labels

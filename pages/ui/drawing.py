@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from capbias_core.present.pictures import FORMATS, figure_data, picture, pictures_lack
 from capbias_core.spreadsheets import csv_text
+from capbias_core.views.pictures import FORMATS, figure_data, picture, pictures_lack
 from pages.ui import present
 from pages.ui.base import note
 

@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.photo_inspector import keep_uploaded, photograph_fault
 from capbias_core.attributes import plain_attribute
 from capbias_core.attributes.labels import MOST_LABELS, guess_attributes, suggest_mapping, values_among
 from capbias_core.errors import CapbiasError
@@ -19,8 +18,9 @@ from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGM
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.read import Reading, read_file
 from capbias_core.prepare.split import SMALLEST_GROUP
-from capbias_core.present.conditions import TITLES
 from capbias_core.types import CONDITIONS, Attribute, counted
+from capbias_core.views.conditions import TITLES
+from capbias_core.views.photographs import keep_uploaded, photograph_fault
 from capbias_core.workspace import custom_attributes
 from capbias_core.workspace.conditions import suggested_condition
 from capbias_core.workspace.ingest import (

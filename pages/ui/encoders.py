@@ -8,28 +8,20 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.aggregate.comparison import learned, unlearned_note
-from capbias_core.analysis.consistency import agreement, alignment, variation
-from capbias_core.analysis.encoders import (
-    PRINTED,
-    answering,
-    like_named,
-    plan_sweep,
-    printed_scores,
-    printed_variation,
-    rows_of,
-    sensitivity_of,
-    series_of,
-)
-from capbias_core.analysis.published import measured_rows
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER
 from capbias_core.attackers.device import DEVICES
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results, read_human_scores
 from capbias_core.measures.options import MOST_SEEDS
 from capbias_core.measures.registry import METRICS
-from capbias_core.present.encoders import (
+from capbias_core.runs.plan import Request
+from capbias_core.views.charts import captioner_looks
+from capbias_core.views.consistency import agreement, alignment, variation
+from capbias_core.views.encoders import (
     LARGEST_BAR,
+    PRINTED,
     alignment_table,
+    answering,
     cv_chart,
     cv_reasons,
     cv_table,
@@ -38,16 +30,22 @@ from capbias_core.present.encoders import (
     encoders_table,
     human_note,
     judges_table,
+    like_named,
     named,
+    plan_sweep,
+    printed_scores,
+    printed_variation,
     rank_chart,
     ranks_note,
+    rows_of,
     scores_by_encoder,
     seeds_note,
+    sensitivity_of,
+    series_of,
 )
-from capbias_core.present.plot_styles import captioner_looks
-from capbias_core.present.sentence import intervals_over, measure
-from capbias_core.present.table import to_csv
-from capbias_core.runs.plan import Request
+from capbias_core.views.published import measured_rows
+from capbias_core.views.sentence import intervals_over, measure
+from capbias_core.views.tables import to_csv
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import attribute_of
 from capbias_core.workspace.limited import within_limits

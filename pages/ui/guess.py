@@ -8,10 +8,9 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.caption_filters import written_captions
-from capbias_core.analysis.guess import draw_captions, score_guesses
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import counted
+from capbias_core.views.captions import draw_captions, score_guesses, written_captions
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
 from pages.ui.bar import Bar

@@ -8,35 +8,32 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.conditions import condition_rows, without_value
-from capbias_core.analysis.photo_inspector import keep_uploaded
-from capbias_core.analysis.printed import printed_conditions
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.published import published_results
-from capbias_core.measures.caption import CaptionOptions
-from capbias_core.measures.detect import MEASURE as DETECT
-from capbias_core.measures.detect import DetectOptions
-from capbias_core.measures.mask import MASKED, MaskOptions
-from capbias_core.measures.object_associations import departures_in
 from capbias_core.measures.options import MOST_SEEDS
-from capbias_core.present.conditions import (
-    TITLES,
-    WHAT,
-    apart_from_measured,
-    condition_answer,
-    condition_chart,
-    condition_table,
-    missing_line,
-    panel_names,
-)
-from capbias_core.present.sentence import intervals_over
+from capbias_core.measures.photographs import DETECT, MASKED, CaptionOptions, DetectOptions, MaskOptions, departures_in
 from capbias_core.runs.artifact_runs import apart, plan_artifact, plan_captioning, plan_masking
 from capbias_core.runs.condition_runs import plan_conditions
 from capbias_core.runs.plan import Request, plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import CONDITIONS, counted
+from capbias_core.views.conditions import (
+    TITLES,
+    WHAT,
+    apart_from_measured,
+    condition_answer,
+    condition_chart,
+    condition_rows,
+    condition_table,
+    missing_line,
+    panel_names,
+    without_value,
+)
+from capbias_core.views.photographs import keep_uploaded
+from capbias_core.views.published import printed_conditions
+from capbias_core.views.sentence import intervals_over
 from capbias_core.vision.masking import FILLS, HALF, OF_OBJECTS, OF_OUTLINES
 from capbias_core.vision.presets import PRESETS
 from capbias_core.vision.weights import to_download

@@ -7,11 +7,18 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.label_tables import compared, keep_agreed, tables_of
 from capbias_core.prepare import with_rule
 from capbias_core.prepare.labels import LEAST, parts_of
-from capbias_core.present.label_agreement import OTHERS, agreement_line, counts_table, differing_table
 from capbias_core.types import PRECEDENCE, Attribute, Derivation
+from capbias_core.views.labels import (
+    OTHERS,
+    agreement_line,
+    compared,
+    counts_table,
+    differing_table,
+    keep_agreed,
+    tables_of,
+)
 from capbias_core.workspace import custom_attributes
 from capbias_core.workspace.crossing import cross, keep_crossed
 from capbias_core.workspace.derived import as_derived, keep_derived

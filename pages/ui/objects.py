@@ -11,16 +11,19 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis import objects
-from capbias_core.analysis.read import known_results
-from capbias_core.analysis.texts import TextRows, keywords, text_results
 from capbias_core.attributes import lacking_words
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import MINILM
 from capbias_core.load.read import read_texts, text_lines
 from capbias_core.measures.gender_score_common import text_model
 from capbias_core.measures.registry import METRICS, expand_metrics
-from capbias_core.present.objects import (
+from capbias_core.runs.durations import rough_seconds
+from capbias_core.runs.engine import torch_executor
+from capbias_core.runs.plan import Request, plan
+from capbias_core.spreadsheets import csv_text
+from capbias_core.types import Attribute
+from capbias_core.views import objects
+from capbias_core.views.objects import (
     BINS,
     DISTANCE,
     MOST,
@@ -36,15 +39,11 @@ from capbias_core.present.objects import (
     score_chart,
     score_of,
     short_names,
-    text_table,
 )
-from capbias_core.present.sentence import decimals, duration, signed
-from capbias_core.present.table import value_text
-from capbias_core.runs.durations import rough_seconds
-from capbias_core.runs.engine import torch_executor
-from capbias_core.runs.plan import Request, plan
-from capbias_core.spreadsheets import csv_text
-from capbias_core.types import Attribute
+from capbias_core.views.results import known_results
+from capbias_core.views.sentence import decimals, duration, signed
+from capbias_core.views.tables import value_text
+from capbias_core.views.texts import TextRows, keywords, text_results, text_table
 from capbias_core.workspace import custom_attributes
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.models import KINDS

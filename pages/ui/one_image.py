@@ -9,20 +9,23 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.caption_filters import toward
-from capbias_core.analysis.encoder_view import encoder_views, plan_encoder_view
-from capbias_core.analysis.read import CaptionScores
-from capbias_core.analysis.side_by_side import closest, words_of_one
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.attackers.device import DEVICES
 from capbias_core.attackers.what_if import Rescored, apply_edit, is_edit, parse_edit
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare import tokenize
-from capbias_core.present.attention import attention_chart, class_token_chart, class_token_weights, first_shown
-from capbias_core.present.figures import furthest, logit_waterfall
-from capbias_core.present.sentence import probabilities_text, signed
-from capbias_core.present.words import coloured_words, legend
 from capbias_core.types import Attention, Attribute, counted
+from capbias_core.views.captions import CaptionScores, closest, encoder_views, plan_encoder_view, toward, words_of_one
+from capbias_core.views.charts import furthest, logit_waterfall
+from capbias_core.views.sentence import probabilities_text, signed
+from capbias_core.views.words import (
+    attention_chart,
+    class_token_chart,
+    class_token_weights,
+    coloured_words,
+    first_shown,
+    legend,
+)
 from capbias_core.workspace.photographs import picture_path
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view

@@ -8,32 +8,39 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.attribution_maps import KeptMaps, attribution_runs, kept_maps
-from capbias_core.analysis.photo_inspector import (
-    BOX,
-    STRIP,
-    hidden_of,
-    image_captions,
-    mask_of,
-    masked_folders,
-    objects_on,
-    photographs_of,
-    rescored,
-    variants,
-)
-from capbias_core.analysis.read import CaptionScores, caption_runs
 from capbias_core.attackers import ATTACKERS
 from capbias_core.attackers.what_if import StoredAttackers
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import read_photograph
-from capbias_core.measures.object_associations import departures_in
+from capbias_core.measures.photographs import departures_in
 from capbias_core.prepare import tokenize
-from capbias_core.present.conditions import WHAT
-from capbias_core.present.heatmap import heat_legend, heat_over, heat_text
-from capbias_core.present.overlay import layered, photograph_text, reduced, thumbnail
-from capbias_core.present.words import STYLE, legend
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import BOX_COLUMNS, CONDITIONS
+from capbias_core.views.captions import CaptionScores, caption_runs
+from capbias_core.views.conditions import WHAT
+from capbias_core.views.photographs import (
+    BOX,
+    STRIP,
+    KeptMaps,
+    attribution_runs,
+    heat_legend,
+    heat_over,
+    heat_text,
+    hidden_of,
+    image_captions,
+    kept_maps,
+    layered,
+    mask_of,
+    masked_folders,
+    objects_on,
+    photograph_text,
+    photographs_of,
+    reduced,
+    rescored,
+    thumbnail,
+    variants,
+)
+from capbias_core.views.words import STYLE, legend
 from capbias_core.vision.masking import FILLS, HALF, PERSON, foreground
 from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.limited import within_limits

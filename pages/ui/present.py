@@ -14,12 +14,11 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.caption_filters import toward
-from capbias_core.analysis.read import CaptionScores
 from capbias_core.prepare import tokenize
-from capbias_core.present.figures import enlarged
-from capbias_core.present.large_words import LARGE, large_words, pushes
-from capbias_core.present.sentence import APART, probabilities_text
+from capbias_core.views.captions import CaptionScores, toward
+from capbias_core.views.charts import enlarged
+from capbias_core.views.sentence import APART, probabilities_text
+from capbias_core.views.words import LARGE, large_words, pushes
 from capbias_core.workspace.labels import is_derived, table_of
 from capbias_core.workspace.photographs import picture_path
 from pages.ui import cached, view

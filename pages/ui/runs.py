@@ -9,16 +9,16 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.read import first_request
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.registry import MEASURES
-from capbias_core.present.sentence import Answer, cost_text, duration, run_text
 from capbias_core.runs.durations import Expected, expected
 from capbias_core.runs.engine import Engine, unfinished
 from capbias_core.runs.plan import plan, useful
 from capbias_core.runs.run import is_current
 from capbias_core.types import counted
+from capbias_core.views.results import first_request
+from capbias_core.views.sentence import Answer, cost_text, duration, run_text
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 from capbias_core.workspace.vectors import alignment_name
 from pages.ui import cached, view

@@ -11,10 +11,6 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.aggregate.comparison import Sensitivity, unlearned_note
-from capbias_core.analysis.cells import beyond_parts, by_captioner, by_value, cells_left_out
-from capbias_core.analysis.encoders import sensitivity_alike
-from capbias_core.analysis.lengths import by_length, cuts_of, keep_cuts
-from capbias_core.analysis.read import attribute_of_run, comparisons, known_results, with_inputs
 from capbias_core.attackers import ATTACKERS, at_hand, attacker_entry
 from capbias_core.bundle.write import write_bundle
 from capbias_core.measures.base import Measure
@@ -32,26 +28,41 @@ from capbias_core.measures.registry import (
 from capbias_core.prepare.align import DELTA
 from capbias_core.prepare.java import default_tokenizer
 from capbias_core.prepare.text import mean_words
-from capbias_core.present.cells import BEYOND, BY_VALUE, beyond_table, by_value_table, no_beyond
-from capbias_core.present.encoders import encoder_note, encoders_warning
-from capbias_core.present.figures import chart_series, interval_chart
-from capbias_core.present.gaps import GAPS, READING, gap_table, of_gaps, of_groups
-from capbias_core.present.headline import headline
-from capbias_core.present.latex import to_latex
-from capbias_core.present.lengths import LENGTHS, lengths_chart, lengths_table
-from capbias_core.present.sentence import (
+from capbias_core.runs.plan import PER_CAPTION, Request, left_out, plan, useful
+from capbias_core.types import left_out_lines
+from capbias_core.views.charts import chart_series, interval_chart
+from capbias_core.views.encoders import encoder_note, encoders_warning, sensitivity_alike
+from capbias_core.views.groups import (
+    BEYOND,
+    BY_VALUE,
+    GAPS,
+    READING,
+    beyond_parts,
+    beyond_table,
+    by_captioner,
+    by_value,
+    by_value_table,
+    cells_left_out,
+    gap_table,
+    no_beyond,
+    of_gaps,
+    of_groups,
+)
+from capbias_core.views.latex import to_latex
+from capbias_core.views.lengths import LENGTHS, by_length, cuts_of, keep_cuts, lengths_chart, lengths_table
+from capbias_core.views.results import attribute_of_run, comparisons, known_results, with_inputs
+from capbias_core.views.sentence import (
     BY_HUMAN,
     best_text,
     decimals,
+    headline,
     intervals_over,
     named_notes,
     second_dots,
     told_apart,
     variants_warning,
 )
-from capbias_core.present.table import first_columns, lettered, pair_table, scores_table, to_csv
-from capbias_core.runs.plan import PER_CAPTION, Request, left_out, plan, useful
-from capbias_core.types import left_out_lines
+from capbias_core.views.tables import first_columns, lettered, pair_table, scores_table, to_csv
 from capbias_core.workspace.conditions import CUT, left_out_as_masked, originals
 from capbias_core.workspace.ingest import WARNINGS
 from capbias_core.workspace.labels import reads

@@ -8,11 +8,10 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.caption_filters import captions_with
-from capbias_core.analysis.read import beside_human, top_words
 from capbias_core.prepare import tokenize
-from capbias_core.present.word_chart import FUNCTION, where_words_come_from, word_chart
 from capbias_core.types import Attribute, counted
+from capbias_core.views.captions import captions_with
+from capbias_core.views.words import FUNCTION, beside_human, top_words, where_words_come_from, word_chart
 from pages.ui import cached, view
 from pages.ui.bar import Bar
 from pages.ui.base import note

@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capbias_core.analysis.encoder_view import plan_scores
-from capbias_core.analysis.read import caption_scores
 from capbias_core.load.published import read_human_scores
 from capbias_core.runs.plan import Request, plan
 from capbias_core.spreadsheets import csv_text
+from capbias_core.views.captions import caption_scores, plan_scores
 from capbias_core.workspace.store import Workspace, bytes_frame, frame_bytes
 from tests import app
 from tests.app import chosen, html

@@ -12,11 +12,12 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
-from capbias_core.analysis.published import measured_rows
-from capbias_core.analysis.read import caption_runs, first_request, references_read, tables_read
 from capbias_core.attributes import known_attributes
-from capbias_core.present.table import scores_table
 from capbias_core.types import Result
+from capbias_core.views.captions import caption_runs
+from capbias_core.views.published import measured_rows
+from capbias_core.views.results import first_request, references_read, tables_read
+from capbias_core.views.tables import scores_table
 from capbias_core.workspace.derived import derive, keep_derived
 from capbias_core.workspace.store import Workspace
 from tests.app import TABS, VIEWS, chosen, html, opened, shown, went

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capbias_core.analysis import read
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import CapbiasError
@@ -19,6 +18,9 @@ from capbias_core.prepare import align
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import add_later_metrics, run_one
+from capbias_core.views import captions as caption_views
+from capbias_core.views import results
+from capbias_core.views import words as word_views
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace, bytes_frame
 from tests import sentences
@@ -372,7 +374,7 @@ def finished_runs(workspace: Workspace, request: Request):
         if workspace.enqueue(spec, request.collection, f"t{number}"):
             execute(str(workspace.folder), spec.run_id, f"t{number}")
         assert workspace.run(spec.run_id).status == "finished", workspace.run(spec.run_id).message
-    return read.current_runs(workspace, request.collection)
+    return results.current_runs(workspace, request.collection)
 
 
 def test_estimates_are_read_back_as_they_were_measured(workspace):
@@ -384,7 +386,7 @@ def test_estimates_are_read_back_as_they_were_measured(workspace):
     request = fill(workspace, labels, {"m": captions}, captions, attribute=get_attribute("gender"))
     runs = finished_runs(workspace, replace(request, metrics=("lic", "ratio", "error"), seeds=2))
     measured = workspace.results().set_index("metric")
-    found = {name: own for row in runs for (name, _), own in read.estimates(workspace, row).items()}
+    found = {name: own for row in runs for (name, _), own in results.estimates(workspace, row).items()}
     of_lic = set(expand_metrics(["lic"])) | set(expand_metrics(["leakage"]))
     assert set(found) == set(measured.index) == of_lic | {"ratio", "error"}
     for name, own in found.items():
@@ -398,9 +400,9 @@ def test_captioners_are_told_apart_from_what_was_kept(workspace):
     labels = labels_of(300, 300)
     sets = {"loud": hinting(labels, 1.0), "quiet": hinting(labels, 0.6), "also": hinting(labels, 0.6)}
     runs = finished_runs(workspace, replace(fill(workspace, labels, sets), seeds=5))
-    found = read.ranking(workspace, runs, "LIC_M")
+    found = results.ranking(workspace, runs, "LIC_M")
     assert found.letters == {"loud": "b", "quiet": "a", "also": "a"} and "within each seed" in found.method
-    assert read.ranking(workspace, runs, "LIC_M") == found, "kept, and read back"
+    assert results.ranking(workspace, runs, "LIC_M") == found, "kept, and read back"
 
 
 @pytest.mark.long
@@ -415,9 +417,9 @@ def test_words_and_scores_of_each_caption_are_read_back(workspace):
     request = fill(workspace, labels, {"m": told}, attribute=get_attribute("gender"))
     runs = finished_runs(workspace, replace(request, words=True))
     (row,) = [run for run in runs if run.spec.measure == "caption_scores"]
-    scores = read.caption_scores(workspace, row)
+    scores = caption_views.caption_scores(workspace, row)
     assert len(scores.table) == 120 * 2 and len(scores.words) == scores.offsets[-1]
-    attackers = [read.stored_attackers(workspace, row, index) for index in (0, 1)]
+    attackers = [caption_views.stored_attackers(workspace, row, index) for index in (0, 1)]
     for place, own in enumerate(scores.table.itertuples()):
         words = scores.words_of(place)
         assert len(words) == len(own.masked.split())
@@ -426,9 +428,9 @@ def test_words_and_scores_of_each_caption_are_read_back(workspace):
         again = attackers[own.caption_index].score(written, scores.attribute, own.fold)
         assert again.tokens == own.masked.split() and again.logit == pytest.approx([own.logit0])
         assert again.words == pytest.approx(words)
-    table = read.words_table(workspace, row).set_index("word")
+    table = caption_views.words_table(workspace, row).set_index("word")
     assert table.loc["<gender>", "count"] == 120 and table.loc["kitchen", "mean0"] < 0 < table.loc["garage", "mean0"]
-    top = read.top_words(table.reset_index(), 5, 1)
+    top = word_views.top_words(table.reset_index(), 5, 1)
     assert top["word"].tolist() == ["kitchen", "garage"]
 
 
@@ -437,7 +439,7 @@ def test_runs_whose_captions_were_replaced_are_no_longer_current(workspace):
     request = replace(fill(workspace, labels, {"m": plainly(labels)}), seeds=1)
     assert len(finished_runs(workspace, request)) == 1
     workspace.keep("captions", "m", caption_frame(plainly(labels, "other")), "c", "test")
-    assert read.current_runs(workspace, "c") == [] and len(workspace.results()) == 0
+    assert results.current_runs(workspace, "c") == [] and len(workspace.results()) == 0
 
 
 def test_the_same_captions_in_two_collections_have_results_in_both(workspace):
@@ -448,7 +450,7 @@ def test_the_same_captions_in_two_collections_have_results_in_both(workspace):
         workspace.keep(item.kind, item.name, workspace.frame(item.hash), "other", "test", item.details)
     (row,) = finished_runs(workspace, replace(request, collection="other"))
     workspace.delete(workspace.item("captions", "m", "c"))
-    assert read.current_runs(workspace, "c") == [] and read.current_runs(workspace, "other") == [row]
+    assert results.current_runs(workspace, "c") == [] and results.current_runs(workspace, "other") == [row]
     assert set(workspace.results([row.run_id])["metric"]) == {"LIC_M", "SC"}
     workspace.delete(workspace.item("captions", "m", "other"))
     assert workspace.runs() == [] and len(workspace.results()) == 0
