@@ -398,7 +398,7 @@ def align(
     masked = get_attribute(attribute) if attribute and not labels else None
     if attribute and labels:
         table = read_frame(labels, LABELS)
-        _, details = resolve_attribute(table, attribute)
+        details = resolve_attribute(table, attribute)
         say(dropped_line(table, details))
         masked = attribute_from(details["attribute"])
         labelled = labels_for(table, masked, details["column"], details["mapping"]).values.index

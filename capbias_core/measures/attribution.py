@@ -40,8 +40,7 @@ from capbias_core.types import Attribute
 from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS, seen_by, upsampled, word_maps
 from capbias_core.vision.presets import PRESETS
 from capbias_core.workspace.models import captioner_option, model_path
-from capbias_core.workspace.person_regions import People
-from capbias_core.workspace.photographs import ORIGINALS, writer_of
+from capbias_core.workspace.photographs import ORIGINALS, People, writer_of
 from capbias_core.workspace.spec import ModelReference, frozen
 from capbias_core.workspace.store import Item, Workspace, frame_bytes, images_in
 

@@ -21,7 +21,7 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS, Progress, Result, counted, silent
 from capbias_core.views.sentence import interval, number
-from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.labels import resolve_attribute
 from capbias_core.workspace.store import Workspace
 
 ATTRIBUTE = "gender"
@@ -93,7 +93,7 @@ def _attacked(name: str, own: KnownSet, seeds: int) -> dict[str, Result]:
     """LIC_M and SC by the runs that everything else uses, in a workspace that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="capbias-") as folder:
         workspace = Workspace(folder)
-        details = {"attributes": {ATTRIBUTE: suggested_details(ATTRIBUTE, own.labels)}}
+        details = {"attributes": {ATTRIBUTE: resolve_attribute(own.labels, ATTRIBUTE)}}
         workspace.keep("attributes", "labels", own.labels, "known", "made", details)
         workspace.keep("captions", name, own.captions, "known", "made")
         (spec,) = plan(workspace, Request("known", (name,), "labels", ATTRIBUTE, ATTACKED, seeds=seeds))

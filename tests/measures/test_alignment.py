@@ -22,7 +22,7 @@ from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
 from capbias_core.views.alignment import constant_alignment
 from capbias_core.workspace.store import Workspace, bytes_frame
-from capbias_core.workspace.vectors import aligner, alignment_option, keep_vectors, looked_up, offer_vectors
+from capbias_core.workspace.vectors import aligner, alignment_option, keep_vectors, offer_vectors
 from tests.collections_ import keep
 
 ROWS = {"the": [0.5, -2, 3], "cat": [1, 0, 0.25], "naïve": [1, 1, 1]}
@@ -179,7 +179,7 @@ def test_the_needed_vectors_are_kept_and_go_with_their_runs(tools):
     workspace, request, path = tools
     item = kept(workspace, path)
     assert item.details["path"] == str(path) and item.details["found"] == 6 and item.rows == 7
-    assert looked_up(workspace, item.hash) == {"someone", "here", "spanner", "whisk", "wrench", "spoon", "zzz"}
+    assert set(workspace.frame(item.hash)["word"]) == {"someone", "here", "spanner", "whisk", "wrench", "spoon", "zzz"}
     with pytest.raises(CapbiasError, match="'ocarina', were not looked up in glove"):
         aligner(workspace, alignment_option(item))(["someone", "ocarina"], frozenset(["wrench"]))
     (spec,) = plan(workspace, replace(request, options={"alignment": alignment_option(item)}))
@@ -190,7 +190,7 @@ def test_the_needed_vectors_are_kept_and_go_with_their_runs(tools):
     workspace.finish(spec.run_id, "t", [], {}, ())
     keep(workspace, captions={"later": [{"image_id": 1, "caption": "someone unrelated ocarina"}]})
     (again,) = workspace.items("vectors", "c")
-    assert again.hash == item.hash and looked_up(workspace, item.hash) > {"unrelated", "ocarina", "spanner"}
+    assert again.hash == item.hash and set(workspace.frame(item.hash)["word"]) > {"unrelated", "ocarina", "spanner"}
     assert workspace.delete(again) == 1 and workspace.runs() == [] and path.exists()
 
 

@@ -21,9 +21,9 @@ from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan, useful
 from capbias_core.runs.run import estimates
 from capbias_core.types import RESULT_COLUMNS
-from capbias_core.workspace.crossing import cross, keep_crossed
+from capbias_core.workspace.derived import cross, keep_crossed
 from capbias_core.workspace.ingest import DEMO, keep_attributes, load_demo
-from capbias_core.workspace.labels import mapping_details, suggested_details
+from capbias_core.workspace.labels import mapping_details, resolve_attribute
 from capbias_core.workspace.store import Workspace
 
 # As little training as there can be, of measures that have such choices.
@@ -198,7 +198,7 @@ def with_skies(tmp_path_factory) -> tuple[Workspace, pd.DataFrame]:
     load_demo(found)
     table = found.frame(found.item("attributes", "labels", DEMO).hash)
     table = table.assign(sky=[("blue", "grey")[row % 2] for row in range(len(table))])
-    keep_attributes(found, table, "sky", DEMO, "drawn", {"sky": suggested_details("sky", table)})
+    keep_attributes(found, table, "sky", DEMO, "drawn", {"sky": resolve_attribute(table, "sky")})
     return found, table
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from capbias_core.attackers import ATTACKERS, Seconds
 from capbias_core.measures.registry import MEASURES
-from capbias_core.runs import durations
-from capbias_core.runs.durations import expected
+from capbias_core.runs import engine
+from capbias_core.runs.engine import expected
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 
-START = durations.TORCH_START_SECONDS
+START = engine.TORCH_START_SECONDS
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.measures import attribution
 from capbias_core.metrics.attribution import attribution_even, attribution_pixels, attribution_score, pointing_game
-from capbias_core.runs.durations import TORCH_START_SECONDS, expected
+from capbias_core.runs.engine import TORCH_START_SECONDS, expected
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import estimates, run_one
 from capbias_core.types import SEGMENT_COLUMNS, silent
