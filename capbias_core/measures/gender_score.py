@@ -216,26 +216,11 @@ def freeze(
 @dataclass(frozen=True)
 class Models:
     """What scores texts. encode: texts to (n, d) vectors; likelihood: texts to (n,) P(g); masked: (before, word, after)
-    to (n,) probabilities of the words, or None. Each also takes a function that is called with the share done. cut:
-    texts to notes if they are read in part."""
+    to (n,) probabilities of the words, or None. Each also takes a function that is called with the share done."""
 
     encode: Callable
     likelihood: Callable
     masked: Callable | None = None
-    cut: Callable[[Sequence[str]], list[str]] = lambda texts: []
-
-
-def load_models(paths: dict[str, str]) -> Models:
-    """The models in these folders, by the key of a run's option; `masked_model` may be missing."""
-    from capbias_core.language.models import CausalModel, MaskedModel, SentenceEncoder
-
-    masked = MaskedModel(paths["masked_model"]).word_probability if "masked_model" in paths else None
-    sentences, language = SentenceEncoder(paths["sentence_encoder"]), CausalModel(paths["language_model"])
-
-    def cut(texts: Sequence[str]) -> list[str]:
-        return [*sentences.cut(texts), *language.cut(texts)]
-
-    return Models(sentences.encode, language.mean_token_probability, masked, cut)
 
 
 def count_scores(job: Job) -> Outcome:
@@ -248,15 +233,20 @@ def count_scores(job: Job) -> Outcome:
 
 def score_texts(job: TextJob) -> Counted:
     """Gender Scores of each variant of a caption and each object of it, and what the variants suggest."""
+    from capbias_core.language.models import CausalModel, MaskedModel, SentenceEncoder
+
     options, least = job.options, job.options.least_similarity
     data, texts, how = job.variants()
     job.progress(0.0, "loading the models")
     files = {kind: job.model(kind) for kind in options.kinds}
-    models = load_models({kind: column_sums.path for kind, column_sums in files.items()})
-    names = {kind: column_sums.name for kind, column_sums in files.items()}
+    sentences, language = SentenceEncoder(files["sentence_encoder"].path), CausalModel(files["language_model"].path)
+    masked = MaskedModel(files["masked_model"].path).word_probability if "masked_model" in files else None
+    models = Models(sentences.encode, language.mean_token_probability, masked)
+    names = {kind: model.name for kind, model in files.items()}
     sums = scored(data, texts, models, job.attribute, job.progress, least, names)
     kept = sums[METRIC].n  # captions with an object that is similar enough
-    notes = [
+    notes = [*cut_notes(sentences.cut, texts), *cut_notes(language.cut, texts)]
+    notes += [
         f"{name}: {kept - column_sums.n:,} captions do not count, since two of their versions score the same."
         for name, column_sums in sums.items()
         if column_sums.n < kept
@@ -267,7 +257,7 @@ def score_texts(job: TextJob) -> Counted:
     if kept < len(data.captions):
         similar = f"a cosine of {least:g} or more"
         notes.append(f"{len(data.captions) - kept:,} captions do not count, since none of their objects has {similar}.")
-    return Counted(list(sums.values()), data, how, (*cut_notes(models.cut, texts), *notes))
+    return Counted(list(sums.values()), data, how, tuple(notes))
 
 
 def scored(
