@@ -192,19 +192,17 @@ def unlabelled(images: Sequence[str]) -> np.ndarray:
 
 def to_npz(about: Any, **arrays: Block) -> bytes:
     """Arrays as the bytes of an npz file; `from_npz` reads them back, in order. about: whatever JSON can hold."""
-    parts_by_name = {}
+    saved = {}
     for name, array in arrays.items():
         if issparse(array):
             array = csr_array(array)
             parts = {part: getattr(array, part) for part in ("data", "indices", "indptr")}
-            parts_by_name |= {
-                f"{name}|{part}": value for part, value in (parts | {"shape": np.array(array.shape)}).items()
-            }
+            saved |= {f"{name}|{part}": value for part, value in (parts | {"shape": np.array(array.shape)}).items()}
         else:
-            parts_by_name[name] = array
+            saved[name] = array
     buffer = io.BytesIO()
     text = json.dumps([about, list(arrays)]).encode()
-    np.savez_compressed(buffer, about=np.frombuffer(text, dtype=np.uint8), **parts_by_name)
+    np.savez_compressed(buffer, about=np.frombuffer(text, dtype=np.uint8), **saved)
     return buffer.getvalue()
 
 

@@ -119,16 +119,18 @@ def scored_rows(
     """
     rows = captions.rows(test)
     logits = fitted.logits(corpus, rows)
-    added_by = fitted.contributions(corpus, rows)
-    table = pd.DataFrame({"delta": added_by.delta})
+    contributions = fitted.contributions(corpus, rows)
+    table = pd.DataFrame({"delta": contributions.delta})
     for column in range(logits.shape[1]):
         table[f"logit{column}"] = logits[:, column]
-        table[f"baseline{column}"] = added_by.baseline[:, column]
+        table[f"baseline{column}"] = contributions.baseline[:, column]
     for value, share in enumerate(probabilities(logits).T):
         table[f"p{value}"] = share
     position = {"image": test, "label": y[test], "kept_at": captions.kept_at[rows]}
     texts = [captions.masked[row] for row in rows]
-    return table.assign(**position, masked=texts, tokens=[len(added) for added in added_by.words]), added_by.words
+    return table.assign(
+        **position, masked=texts, tokens=[len(added) for added in contributions.words]
+    ), contributions.words
 
 
 def corpus_table(masked: Sequence[str], words: list[np.ndarray], labels: np.ndarray, n_values: int) -> pd.DataFrame:

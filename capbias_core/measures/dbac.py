@@ -360,20 +360,15 @@ def _count(
     )
     parts, all_seeds = [], np.full(len(images), EVERY_SEED)
     read = (("model", "the model's captions", None), ("human", "the human captions", lists[0]))
-    for side_number, (name, what, align_to) in enumerate(read):
-        side, task, group, patterns = (
-            sides[side_number],
-            tasks[side_number],
-            groups[side_number],
-            different_rows(patterned[side_number]),
-        )
+    by_side = zip(read, sides, tasks, groups, map(different_rows, patterned), lists, strict=True)
+    for (name, what, align_to), side, task, group, patterns, captions in by_side:
         of_image = rows_by_image(side.image, len(images))
         columns = (of_image @ of_caption for of_caption in (task, side.labelled, patterns.T, group))
         named = {f"{name} {column}": csr_array(sums) for column, sums in zip(CAPTIONS, columns, strict=True)}
         parts.append(Counts(trainer.images, y, named, np.arange(len(images)), all_seeds, training))
         by_seed: dict[int, dict[str, csr_array]] = {split.seed: {} for split in splits}
-        for index, split, test, logits in trainer.logits(lists[side_number], splits, what, align_to):
-            rows, seen = side.rows(lists[side_number][index], test), by_seed[split.seed]
+        for index, split, test, logits in trainer.logits(captions, splits, what, align_to):
+            rows, seen = side.rows(captions[index], test), by_seed[split.seed]
             columns = held_out_columns(
                 task[rows], one_hot(y[test], k), patterns[:, rows], group[rows], *_right(truth[test], logits)
             )

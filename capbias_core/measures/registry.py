@@ -19,9 +19,9 @@ from capbias_core.types import RESULT_COLUMNS
 
 def _found() -> dict[str, Measure]:
     modules = [
-        import_module(f"{package.__name__}.{module_info.name}")
-        for module_info in pkgutil.iter_modules(package.__path__)
-        if module_info.name != "registry"
+        import_module(f"{package.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(package.__path__)
+        if module.name != "registry"
     ]
     measures = []
     for module in modules:

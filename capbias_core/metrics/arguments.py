@@ -130,17 +130,15 @@ def captions(name: str, given: Iterable[str]) -> list[str]:
 
 def references_of(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> None:
     """Raises CapbiasError unless each candidate is a text with a list of references, one or more."""
-    texts_given = captions("candidates", candidates)
-    if not texts_given:
+    texts = captions("candidates", candidates)
+    if not texts:
         raise _refused("candidates", "texts", "is empty")
     if isinstance(references, str) or not hasattr(references, "__len__"):
         raise _refused("references", "lists of texts", f"is {references!r}")
-    if len(references) != len(texts_given):
-        raise CapbiasError(
-            f"references must be {len(texts_given):,} lists, one for each candidate, not {len(references):,}."
-        )
-    for texts in references:
-        if not captions("references of a candidate", texts):
+    if len(references) != len(texts):
+        raise CapbiasError(f"references must be {len(texts):,} lists, one for each candidate, not {len(references):,}.")
+    for of_one in references:
+        if not captions("references of a candidate", of_one):
             raise CapbiasError("Each candidate needs one reference or more.")
 
 
