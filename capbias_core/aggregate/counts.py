@@ -27,7 +27,7 @@ class Counts:
     alike, dense or sparse. image: (rows,) index of each row's image. seed: (rows,) seed of each row, EVERY_SEED for one
     that counts with every seed; None without seeds. training: images that each attacker was trained on, 0 if nothing
     was trained. constants: named numbers of the whole, such as `METRIC unsure`: how far its shown value may be off
-    besides (cross_fitting.py).
+    besides (measures/bias_amplification.py).
     """
 
     images: tuple[str, ...]
@@ -69,7 +69,9 @@ class Counts:
             raise ValueError("counts are merged of the same images")
         columns = {}
         for name, like in {name: column for part in parts for name, column in part.columns.items()}.items():
-            blocks = [part.columns.get(name, _zeros(like, len(part.image))) for part in parts]
+            shapes = [(len(part.image), *like.shape[1:]) for part in parts]
+            zeros = [csr_array(shape, dtype=like.dtype) if issparse(like) else np.zeros(shape) for shape in shapes]
+            blocks = [part.columns.get(name, nothing) for part, nothing in zip(parts, zeros, strict=True)]
             columns[name] = csr_array(vstack(blocks)) if issparse(like) else np.concatenate(blocks)
         seeds = [part.seed for part in parts if part.seed is not None]
         return replace(
@@ -152,11 +154,6 @@ class Counts:
         """Test images over training images of a seed."""
         return float(self.held_out.sum(axis=1).mean() / self.training)
 
-    @cached_property
-    def seed_sums(self) -> np.ndarray:
-        """(S, M) sums of each seed over all images."""
-        return self.by_seed(self.held_out)
-
     def by_seed(self, kept: np.ndarray) -> np.ndarray:
         """(S, M) sums of each seed over the images that count, (S, n_images) booleans.
 
@@ -220,8 +217,3 @@ def from_npz(data: bytes) -> tuple[Any, dict[str, Any]]:
             values, indices, indptr, shape = (kept[f"{name}|{part}"] for part in ("data", "indices", "indptr", "shape"))
             arrays[name] = csr_array((values, indices, indptr), shape=tuple(shape))
     return about, arrays
-
-
-def _zeros(like: Block, rows: int) -> Block:
-    shape = (rows, *like.shape[1:])
-    return csr_array(shape, dtype=like.dtype) if issparse(like) else np.zeros(shape)

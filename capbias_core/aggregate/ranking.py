@@ -141,7 +141,7 @@ def _by_seed(captioners: list[Estimate]):
     refits = [item.refits for item in captioners if item.refits is not None]
     seeds = sorted(set.intersection(*(set(item.seeds) for item in refits)))
     places = [[item.seeds.index(seed) for seed in seeds] for item in refits]
-    _, columns = _shared_places(captioners)
+    columns = _shared_places(captioners)
     both = np.logical_and.reduce(
         [item.held_out[np.ix_(rows, images)] for item, rows, images in zip(refits, places, columns, strict=True)]
     )
@@ -165,9 +165,11 @@ def _by_seed(captioners: list[Estimate]):
 
 def _by_bootstrap(captioners: list[Estimate]):
     """The same from draws of images, the same ones for all captioners."""
-    _, places = _shared_places(captioners)
+    places = _shared_places(captioners)
     sums = [item.sums[rows] for item, rows in zip(captioners, places, strict=True)]
-    draws = _paired_draws(captioners, sums)
+    stacked = csr_array(hstack(sums)) if issparse(sums[0]) else np.hstack(sums)
+    drawn = np.split(resampled_sums(stacked, BOOTSTRAP_SEED), np.cumsum([part.shape[1] for part in sums])[:-1], axis=1)
+    draws = np.column_stack([item.shown(part) for item, part in zip(captioners, drawn, strict=True)])
     values = np.array([float(item.shown(part.sum(axis=0))) for item, part in zip(captioners, sums, strict=True)])
 
     def compare(i: int, j: int) -> tuple[float | None, float | None, float]:
@@ -180,19 +182,11 @@ def _by_bootstrap(captioners: list[Estimate]):
     return values, compare
 
 
-def _shared_places(captioners: list[Estimate]) -> tuple[list[str], list[list[int]]]:
-    """The images that all have, and for each captioner their places."""
+def _shared_places(captioners: list[Estimate]) -> list[list[int]]:
+    """For each captioner the indices of the images that all have."""
     shared = sorted(set.intersection(*(set(item.images) for item in captioners)))
-    positions = [{image: place for place, image in enumerate(item.images)} for item in captioners]
-    return shared, [[position[image] for image in shared] for position in positions]
-
-
-def _paired_draws(estimates: list[Estimate], sums: list[np.ndarray | csr_array]) -> np.ndarray:
-    """(draws, captioners) values on the same drawn images."""
-    stacked = csr_array(hstack(sums)) if issparse(sums[0]) else np.hstack(sums)
-    edges = np.cumsum([part.shape[1] for part in sums])[:-1]
-    drawn = np.split(resampled_sums(stacked, BOOTSTRAP_SEED), edges, axis=1)
-    return np.column_stack([item.shown(part) for item, part in zip(estimates, drawn, strict=True)])
+    positions = [{image: index for index, image in enumerate(item.images)} for item in captioners]
+    return [[position[image] for image in shared] for position in positions]
 
 
 def _p_value(value: float, draws: np.ndarray, images: int) -> float:

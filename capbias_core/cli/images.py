@@ -25,10 +25,15 @@ from capbias_core.load.photographs import find_pictures
 from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.load.tables import kept_name
 from capbias_core.load.tables import regions as regions_of
-from capbias_core.measures.caption import CaptionOptions
-from capbias_core.measures.detect import MEASURE, DetectOptions
-from capbias_core.measures.mask import MASKED, MaskOptions
-from capbias_core.measures.object_associations import departures, departures_in
+from capbias_core.measures.photographs import DETECT as MEASURE
+from capbias_core.measures.photographs import (
+    MASKED,
+    CaptionOptions,
+    DetectOptions,
+    MaskOptions,
+    departures,
+    departures_in,
+)
 from capbias_core.runs.artifact_runs import coco_results, named_after, plan_artifact, plan_captioning, plan_masking
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import BOX_COLUMNS, CONDITIONS, counted

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import pandas as pd
 
-from capbias_core.analysis.label_tables import compared, keep_agreed, tables_of
 from capbias_core.attributes import attribute_files, known_attributes, read_attribute, shipped_files
 from capbias_core.cli.flags import HOW, INPUTS, CollectionFlag, WorkspaceFlag, command, flag
 from capbias_core.cli.inputs import known_collection, opened, own_folder
@@ -15,9 +14,19 @@ from capbias_core.cli.terminal import DONE, say, show, show_table
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.parsed import LABELS, REFERENCES
 from capbias_core.prepare import with_rule
-from capbias_core.present.attribute import attribute_lines, examples_table, trial_row, words_text
-from capbias_core.present.label_agreement import OTHERS, agreement_line, counts_table
 from capbias_core.types import WITHOUT_ORDER
+from capbias_core.views.labels import (
+    OTHERS,
+    agreement_line,
+    attribute_lines,
+    compared,
+    counts_table,
+    examples_table,
+    keep_agreed,
+    tables_of,
+    trial_row,
+    words_text,
+)
 from capbias_core.workspace.custom_attributes import check as check_text
 from capbias_core.workspace.custom_attributes import trial
 from capbias_core.workspace.derived import cross, derivable, derive, keep_crossed, keep_derived

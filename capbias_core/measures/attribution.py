@@ -152,13 +152,17 @@ def for_set(workspace: Workspace, options: AttributionOptions, item: Item) -> At
     return options if options.captioner else options.with_(captioner=writer_of(item, "--captioner"))
 
 
-def run(job: Job) -> Outcome:
+def count(job: Job) -> Outcome:
     """Maps at the words that name a value, and how much of each lies outside people."""
     options, attribute = job.options, job.attribute
     photographs, people = job.photographs(), People(job.workspace, options.people)
     captions, left_out = captions_to_read(job, photographs, people.rows)
-    captioner = _captioner(job) if len(captions) else None
-    rows, maps = [], []
+    captioner, rows, maps = None, [], []
+    if len(captions):
+        from capbias_core.vision.captioners import load_captioner
+
+        job.progress(0.0, "loading the captioner")
+        captioner = load_captioner(model_path(job.workspace, options.captioner), options.device)
     for done, caption in enumerate(captions.to_dict("records")):
         job.progress(done / len(captions), f"maps of caption {done:,} of {len(captions):,}")
         try:
@@ -201,13 +205,11 @@ def run(job: Job) -> Outcome:
         f"{MAPS[options.map][1]} of {writer['name']} {writer['digest'][:8]} at {words}; people by "
         f"{marks['kind']} ({marks['name']}); photographs {shown}"
     )
-    columns = {"encoder": writer["name"], "photographs": "" if shown == ORIGINALS else shown}
-    counts, results = counts_of_maps(table, job.codes, attribute.values), []
-    for direction, own in counts.items():
-        results += job.rows(METRICS.values(), own, method, direction, **columns)
+    columns = {"method": method, "encoder": writer["name"], "photographs": "" if shown == ORIGINALS else shown}
+    counts = counts_of_maps(table, job.codes, attribute.values)
     values = np.concatenate([heat.ravel() for heat in maps]).astype(np.float16)
     arrays = {"table": frame_bytes(table), "maps": npz(values=values)}  # values one after the other
-    return Outcome(results, arrays, tuple(notes), counts=counts)
+    return Outcome(counts, columns, notes, arrays=arrays)
 
 
 def captions_to_read(job: Job, photographs: Container[str], marked: Container[str]) -> tuple[pd.DataFrame, Counter]:
@@ -259,13 +261,6 @@ def named_words(caption: str, attribute: Attribute, label: int) -> list[tuple[in
     return list(dict.fromkeys(found))
 
 
-def _captioner(job: Job):
-    from capbias_core.vision.captioners import load_captioner
-
-    job.progress(0.0, "loading the captioner")
-    return load_captioner(model_path(job.workspace, job.options.captioner), job.options.device)
-
-
 def _row(caption: dict, named: tuple[int, str, int], heat: np.ndarray, person: np.ndarray, window: Window) -> dict:
     """What is kept of one map: the caption and the word, its size, what it covers, and its scores."""
     height, width = person.shape
@@ -305,7 +300,7 @@ MEASURE = Measure(
     needs=Needs(photographs=True, people=True),
     version=2,
     seconds=30_000.0,
-    run=run,
+    count=count,
     freeze=freeze,
     for_set=for_set,
     in_process=False,

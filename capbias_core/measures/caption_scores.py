@@ -55,8 +55,8 @@ def caption_scores(job: Job) -> Outcome:
             )
     table, words, kept = scores_arrays(scored, images)
     arrays["corpus"] = frame_bytes(corpus_table(table["masked"], words, table["label"].to_numpy(), k))
-    notes = (f"Every caption is scored by an attacker that did not train on its image ({folds} folds).",)
-    return Outcome([], arrays | kept, (*notes, *trainer.notes))
+    note = f"Every caption is scored by an attacker that did not train on its image ({folds} folds)."
+    return Outcome(notes=[note, *trainer.notes], arrays=arrays | kept)
 
 
 def encoder_view(job: Job) -> Outcome:
@@ -83,7 +83,7 @@ def encoder_view(job: Job) -> Outcome:
     where = trained_on(trainer.attacker, job.options.deterministic)
     training = len(trainer.even(split.train))
     note = f"Read by an attacker that trained on {training:,} other images{where}."
-    return Outcome([], arrays, (note, *trainer.notes))
+    return Outcome(notes=[note, *trainer.notes], arrays=arrays)
 
 
 def _trainer(
@@ -177,14 +177,14 @@ MEASURES = (
         options=Attacked,
         version=2,
         explains=True,
-        run=caption_scores,
+        count=caption_scores,
     ),
     Measure(
         name="encoder_view",
         title="how an encoder reads some captions",
         place=91,
         options=EncoderViewOptions,
-        run=encoder_view,
+        count=encoder_view,
     ),
 )
 ENCODER_VIEW = MEASURES[1]

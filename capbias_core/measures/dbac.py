@@ -5,10 +5,10 @@ The metrics are read from sums over held-out captions, image by image, so that o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from capbias_core.attackers.base import Attacker, ReadsBatches, probabilities, t
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import (
+    WITHOUT_LIMIT,
     Group,
     Job,
     Measure,
@@ -95,7 +96,7 @@ def _metric(
         1 if side else 100,
         no_neutral if side else zero,
         "lower",
-        (0, float("inf")) if side else (-bound, bound),
+        WITHOUT_LIMIT if side else (-bound, bound),
         source,
         explanation,
         side=side,
@@ -231,29 +232,30 @@ class Verbs:
         return images
 
     def of_captions(self, sides: Sequence[CaptionSide], model: str) -> tuple[list[csr_array], list[csr_array], str]:
-        names, kept, _, which = self._common(sides[1])
+        common, human, _, which = self._common(sides[1])
         tasks, patterned = [], []
         for side, whose in zip(sides, (model, "people"), strict=True):
-            verbs, named = named_verbs(side.encoded, self.left_out)
-            place = pd.Index(names[kept]).get_indexer(pd.Index(verbs))
-            having = np.flatnonzero(place >= 0)
-            of_name = csr_array((np.ones(len(having)), (having, place[having])), (len(verbs), len(kept)))
+            verbs, named = named_verbs(side.encoded, self.left_out) if side is not sides[1] else human
+            column = pd.Index(common).get_indexer(pd.Index(verbs))
+            row = np.flatnonzero(column >= 0)
+            of_name = csr_array((np.ones(len(row)), (row, column[row])), (len(verbs), len(common)))
             tasks.append(csr_array(named @ of_name))
             patterned.append(named)
             if not tasks[-1].sum():
                 raise NotMeasurable(
                     f"The captions of {whose} have none of the verbs that the human captions have, such as "
-                    f"{', '.join(names[kept][:3])}.",
+                    f"{', '.join(common[:3])}.",
                     "Check that they are in English.",
                 )
         return tasks, patterned, which
 
     def of_images(self, human: CaptionSide) -> tuple[csr_array, Callable[[Tokens], list[str]], str]:
-        _, kept, there, which = self._common(human)
-        return csr_array(there[:, kept]), partial(mask_verbs, left_out=self.left_out), which
+        _, _, common, which = self._common(human)
+        return common, partial(mask_verbs, left_out=self.left_out), which
 
-    def _common(self, human: CaptionSide) -> tuple[np.ndarray, np.ndarray, csr_array, str]:
-        """Verbs, the places of those on enough images, (n_images, all) which images have each, and in words."""
+    def _common(self, human: CaptionSide) -> tuple[list[str], tuple[list[str], csr_array], csr_array, str]:
+        """The verbs on enough images; the human verbs and (n, all) which captions have each; (n_images, L) which images
+        have the common ones; and in words."""
         names, named = named_verbs(human.encoded, self.left_out)
         there = on_images(human, named)
         kept = np.flatnonzero(there.sum(axis=0) >= max(1, LEAST_SHARE * len(human.images)))
@@ -263,7 +265,7 @@ class Verbs:
                 "Check that they are in English.",
             )
         which = f"{len(kept)} verbs that the human captions of {LEAST_SHARE:.0%} of the images or more have"
-        return np.array(names, dtype=object), kept, there, which
+        return [names[column] for column in kept], (names, named), csr_array(there[:, kept]), which
 
 
 def on_images(side: CaptionSide, named: csr_array) -> csr_array:
@@ -273,7 +275,7 @@ def on_images(side: CaptionSide, named: csr_array) -> csr_array:
     return found
 
 
-def _run(job: Job, title: str, metrics: Iterable[Metric], words: Objects | Verbs) -> Outcome:
+def _count_both(job: Job, title: str, words: Objects | Verbs) -> Outcome:
     """Both directions, if the inputs allow them, on the images that both sides have."""
     sides, options, attacker = both_sides(job), job.options, attacker_of(job)
     images = sides[0].images
@@ -287,17 +289,18 @@ def _run(job: Job, title: str, metrics: Iterable[Metric], words: Objects | Verbs
             f"Only {len(images):,} images: a network learns less of the task words from them, and T->A stays "
             "closer to 0. The paper has 10,780; compare with ngram."
         )
-    rows, device = [], device_of(attacker)
-    for direction, found in counts.items():
-        n = held_out_count(len(found.images), options.test_share)
-        training = len(found.images) - n
+
+    def columns(metric: str, direction: str) -> dict[str, Any]:
+        images = len(counts[direction].images)
+        n = held_out_count(images, options.test_share)
         method = (
-            f"{training}/{n} images, not balanced; {alignment_method(options.alignment)}; std over "
-            f"seeds{trained_on(attacker, options.deterministic)}{small_batches(attacker, training)[1]}"
+            f"{images - n}/{n} images, not balanced; {alignment_method(options.alignment)}; std over "
+            f"seeds{trained_on(attacker, options.deterministic)}{small_batches(attacker, images - n)[1]}"
             f"{encoded_by(options.encoder)}"
         )
-        rows += job.rows(metrics, found, method, direction, n, device=device)
-    return Outcome(rows, {}, (*notes, *left_out_lines(reasons)), counts=counts)
+        return {"method": method, "n": n, "device": device_of(attacker)}
+
+    return Outcome(counts, columns, [*notes, *left_out_lines(reasons)])
 
 
 def small_batches(attacker: Attacker, training: int) -> tuple[Attacker, str]:
@@ -321,7 +324,7 @@ def named_most(side: CaptionSide) -> np.ndarray:
     The authors' code takes P(a) of T->A from this, so a caption that names both genders equally often counts as one
     that names neither.
     """
-    counts = [side.with_words(words).sum(axis=1) for words in side.attribute.value_words]
+    counts = [side.encoded.with_any([[word] for word in words]).sum(axis=1) for words in side.attribute.value_words]
     return np.column_stack(counts) == np.max(counts, axis=0)[:, None]
 
 
@@ -397,8 +400,7 @@ def different_rows(tasks: csr_array) -> csr_array:
     """(P, n) 0 or 1: which captions have each of the P different rows of (n, ...)."""
     rows = csr_array(tasks).sorted_indices()
     rows.eliminate_zeros()
-    words = np.split(rows.indices, rows.indptr[1:-1])
-    which, patterns = pd.factorize(np.array([row.tobytes() for row in words], dtype=object))
+    patterns, which = Tokens(rows.indices, rows.indptr, list(map(str, range(rows.shape[1])))).distinct()
     return csr_array((np.ones(len(which)), (which, np.arange(len(which)))), shape=(len(patterns), len(which)))
 
 
@@ -431,7 +433,7 @@ MEASURES = (
         needs=Needs(references="required", objects="optional"),
         version=7,
         seconds=0.6,
-        run=lambda job: _run(job, "DBAC", METRICS.values(), Objects(job.objects())),
+        count=lambda job: _count_both(job, "DBAC", Objects(job.objects())),
     ),
     Measure(
         name="dbac_verbs",
@@ -443,6 +445,6 @@ MEASURES = (
         needs=Needs(references="required"),
         version=4,
         seconds=0.6,
-        run=lambda job: _run(job, VERBS, VERB_METRICS.values(), Verbs(job.attribute.masked_words)),
+        count=lambda job: _count_both(job, VERBS, Verbs(job.attribute.masked_words)),
     ),
 )

@@ -17,7 +17,18 @@ from capbias_core.aggregate.resampling import column_intervals
 from capbias_core.attributes import need_words, word_forms
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import ModelFiles, find_model
-from capbias_core.measures.base import NEUTRAL, NOTHING_MORE, Job, Metric, Needs, Outcome, estimates_of, zero
+from capbias_core.measures.base import (
+    NEUTRAL,
+    NOTHING_MORE,
+    WITHOUT_LIMIT,
+    Job,
+    Metric,
+    Needs,
+    Outcome,
+    estimates_of,
+    zero,
+)
+from capbias_core.measures.caption_side import names_in
 from capbias_core.measures.options import Options, option
 from capbias_core.measures.protocols import protocol_text
 from capbias_core.metrics.gender_score import bias_ratio, neutral_ratio, object_distance
@@ -31,7 +42,6 @@ from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import frame_bytes
 
 PAPER = "Sabir and Padró, Findings of EMNLP 2023"
-WITHOUT_LIMIT = (0, float("inf"))
 
 IMAGE, CAPTION = "image", "caption"
 # The paper's: objects that a detector is less sure of are left out, and of the others the three surest stay.
@@ -213,7 +223,7 @@ def gendered(
     need_words(attribute)
     source = choices.objects_from or (usual if objects is not None else CAPTION)
     encoded, unsure, where = tokens(frame), 0, "objects that the caption names"
-    named = encoded.with_any(attribute.value_words).toarray() > 0
+    named = names_in(encoded, attribute)
     one = named.sum(axis=1) == 1
     kept = np.flatnonzero(one | keep_all)
 
@@ -543,8 +553,8 @@ def outcome(sums: list[Sums], columns: Mapping[str, str], notes: tuple[str, ...]
     rows = [row for own in sums for row in set_rows(own, columns)]
     tables = pd.concat([object_rows(own, columns) for own in sums])
     merged = {name: column for own in sums for name, column in own.counts.columns.items()}
-    counts = {"": replace(sums[0].counts, columns=merged)}
-    return Outcome(rows, {"objects": frame_bytes(tables)}, notes, counts=counts)
+    counts = replace(sums[0].counts, columns=merged)
+    return Outcome(counts, notes=notes, arrays={"objects": frame_bytes(tables)}, results=rows)
 
 
 def text_model(kind: str, name: str | None) -> ModelFiles:

@@ -19,7 +19,7 @@ from capbias_core.measures.base import (
     with_gaps,
 )
 from capbias_core.measures.caption_side import annotated, categories_of
-from capbias_core.metrics.hallucination import object_counts
+from capbias_core.metrics.captions import object_counts
 from capbias_core.prepare.tasks import object_mentions, object_names, phrases
 from capbias_core.prepare.tokens import Tokens
 
@@ -75,7 +75,7 @@ METRICS = with_gaps(
 )
 
 
-def run(job: Job) -> Outcome:
+def count(job: Job) -> Outcome:
     """Objects that each caption names against those of its image, on the images whose objects are known."""
     objects = job.objects()
     if objects is None:
@@ -93,7 +93,7 @@ def run(job: Job) -> Outcome:
     notes = [f"Objects rest on the {len(counts.images):,} labelled images with known objects ({job.sizes(counts)})."]
     if unknown:
         notes.append(f"Objects of images that are none of COCO's were left out: {', '.join(unknown)}.")
-    return job.outcome(METRICS, counts, method, notes)
+    return Outcome(counts, {"method": method}, notes)
 
 
 def mentions_of(tokens: Tokens) -> csr_array:
@@ -118,5 +118,5 @@ MEASURE = Measure(
     groups=(group_of("chair", "object recall and hallucination by group", METRICS),),
     needs=Needs(objects="required"),
     version=4,
-    run=run,
+    count=count,
 )

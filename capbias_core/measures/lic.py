@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Counts
-from capbias_core.aggregate.estimate import verdict_of
+from capbias_core.aggregate.estimate import INCONCLUSIVE, REFITS, verdict
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name, estimates_of
@@ -31,7 +31,7 @@ from capbias_core.measures.training import (
 from capbias_core.metrics.lic import lic_of_naming, right_predictions
 from capbias_core.prepare import balanced_split
 from capbias_core.prepare.labels import cells_of, parts_of
-from capbias_core.types import Attribute, Result
+from capbias_core.types import Attribute
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.spec import WITH_REFERENCES
 from capbias_core.workspace.store import images_in
@@ -140,7 +140,7 @@ class LICOptions(Attacked, Seeded, Aligned):
         return own if "seeds" in given else replace(own, seeds=attacker_entry(own.attacker).seeds)
 
 
-def run(job: Job) -> Outcome:
+def count(job: Job) -> Outcome:
     """Attackers on the model's captions and, with references, on the human ones; each then reads both sides."""
     attribute, options = job.attribute, job.options
     known, human = images_in(job.frame), job.references() if job.spec.references else None
@@ -166,13 +166,15 @@ def run(job: Job) -> Outcome:
     if options.merge_masks:
         method += "; runs of masks merged"
     method += trained_on(attacker, options.deterministic) + encoded_by(options.encoder)
-    rows = job.rows(METRICS.values(), counts, method, n=test, device=device_of(attacker))
+    columns = {"method": method, "n": test, "device": device_of(attacker)}
+    estimates = estimates_of(METRICS.values(), counts, attribute.values)
+    of_lic = columns
     if human is not None:
-        found = estimates_of([METRICS["LIC_by_H"], METRICS["LIC_by_M"]], counts, attribute.values)
-        verdict = verdict_of(found["LIC_by_H", ""], found["LIC_by_M", ""])
-        rows = [replace(row, verdict=verdict) if row.metric == "LIC" else row for row in rows]
-    notes = (*_remarks(job, human, lists, y, rows), *_sizes(job, train, test, len(images)), *trainer.notes)
-    return Outcome(rows, {}, notes, counts={"": counts})
+        by_human, by_model = estimates["LIC_by_H", ""], estimates["LIC_by_M", ""]
+        ends = by_human.interval()[0], by_model.interval()[1]
+        of_lic = columns | {"verdict": verdict(*ends) if by_human.interval_over == REFITS else INCONCLUSIVE}
+    notes = (*_remarks(job, human, lists, y, estimates), *_sizes(job, train, test, len(images)), *trainer.notes)
+    return Outcome(counts, lambda metric, _: of_lic if metric == "LIC" else columns, notes)
 
 
 def _named_parts(attribute: Attribute, guesses: Guesses) -> dict[str, np.ndarray]:
@@ -188,7 +190,7 @@ def _named_parts(attribute: Attribute, guesses: Guesses) -> dict[str, np.ndarray
 
 
 def _remarks(
-    job: Job, human: pd.DataFrame | None, lists: Sequence[list[CaptionList]], y: np.ndarray, rows: Sequence[Result]
+    job: Job, human: pd.DataFrame | None, lists: Sequence[list[CaptionList]], y: np.ndarray, estimates: Mapping
 ) -> Iterator[str]:
     """Remarks on captions that LIC does not measure well. lists: of the model and, with references, of people."""
     attribute, k, shares, lengths = job.attribute, len(job.attribute.values), [], []
@@ -218,11 +220,10 @@ def _remarks(
 
     # Much of LIC, or of LIC_M above chance, may come from which captions name a value, whichever it is.
     metric = "LIC" if human is not None else "LIC_M"
-    row = next(row for row in rows if row.metric == metric)
+    value, low = estimates[metric, ""].value, estimates[metric, ""].interval()[0]
     neutral = METRICS[metric].neutral(k)
     alone = 100 * (lic_of_naming(shares[0]) - sum(lic_of_naming(share) for share in shares[1:]))
-    lowest = row.value if row.ci_low is None else row.ci_low
-    if lowest > neutral and alone - neutral >= MUCH * (row.value - neutral):
+    if (value if low is None else low) > neutral and alone - neutral >= MUCH * (value - neutral):
         model, *people = (
             " and ".join(f"{part:.0%} of {value}" for part, value in zip(share, attribute.values, strict=True))
             for share in shares
@@ -231,7 +232,7 @@ def _remarks(
         yield (
             f"Whether a caption names any {attribute.name} tells much by itself. Captions that do, by label: {model}"
             f"{of_people}. An attacker that reads only this has {metric} {alone:.1f}; the one that reads all words has "
-            f"{row.value:.1f}."
+            f"{value:.1f}."
         )
     if len(lengths) > 1 and lengths[0] > LONGER * lengths[1]:
         yield (
@@ -276,5 +277,5 @@ MEASURE = Measure(
     needs=Needs(references="optional"),
     version=10,
     seconds=0.05,
-    run=run,
+    count=count,
 )

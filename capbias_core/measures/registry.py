@@ -129,7 +129,7 @@ def expand_metrics(asked: Iterable[str]) -> tuple[str, ...]:
     for word in asked:
         if (name := str(word).lower()) not in _ASKED_BY:
             error = unknown_name("metric", word, NAMES)
-            raise CapbiasError(error.message, f"{error.hint} {NAME_RULE}")
+            raise CapbiasError(error.message, f"{error.hint} {NAME_RULE}", *error.arguments)
         names += _ASKED_BY[name]
     if not names:
         raise CapbiasError("No metric is asked for.", f"Choose one or more of: {', '.join(GROUPS)}.")

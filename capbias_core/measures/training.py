@@ -185,7 +185,7 @@ class AttackerTrainer:
 
     y: (n_images,) places of the values to guess, k of them; or (n_images, L) booleans, which of L task words are there
     (k is then not read). fits: how many attackers the run trains. balanced: read equally many captions of every value.
-    align: see workspace.vectors.aligner.
+    align: see workspace.vectors.aligner. sees_images: the attacker is given each caption with the index of its image.
     """
 
     def __init__(
@@ -198,9 +198,10 @@ class AttackerTrainer:
         fits: int,
         balanced: bool = True,
         align: Aligner = constant,
+        sees_images: bool = False,
     ):
         self.attacker, self.k, self.y, self.images, self.progress, self.fits = attacker, k, y, images, progress, fits
-        self.balanced, self.align = balanced, align
+        self.balanced, self.align, self.sees_images = balanced, align, sees_images
         self.place = np.argsort(random_order(images, 0))
         self.done = 0
         self.notes: list[str] = []
@@ -250,7 +251,7 @@ class AttackerTrainer:
         """
         self.note_unread(what, lists)
         texts, cases = self._cases(lists, splits, align_to)
-        corpus = self.attacker.corpus(texts)
+        corpus = self._corpus(lists, Tokens.join(texts))
         for case, fitted in zip(cases, self.fit(corpus, cases, what), strict=True):
             test = self.even(case.captions.having(case.split.test))
             yield case.index, case.split, test, fitted.logits(corpus, case.rows(test))
@@ -267,8 +268,8 @@ class AttackerTrainer:
             self.note_unread(what, lists)
         texts, of_human = self._cases(human, splits, model)
         more, of_model = self._cases(model, splits, None)
-        of_model = [replace(case, start=case.start + len(texts)) for case in of_model]
-        corpus = self.attacker.corpus(Tokens.join([texts, more]))
+        of_model = [replace(case, start=case.start + sum(map(len, texts))) for case in of_model]
+        corpus = self.attacker.corpus(Tokens.join([*texts, *more]))
         parts: dict[str, list] = {name: [] for name in (MODEL, HUMAN, MODEL_BY_HUMAN, HUMAN_BY_MODEL)}
         for what, cases, others, same, other in zip(
             sides,
@@ -285,6 +286,11 @@ class AttackerTrainer:
                     parts[name].append((one.split, test, fitted.logits(corpus, one.rows(test))))
         return {name: self._guesses(found) for name, found in parts.items()}
 
+    def _corpus(self, lists: list[CaptionList], texts: Tokens) -> Any:
+        if self.sees_images:
+            return self.attacker.corpus(list(zip(np.concatenate([read.images for read in lists]), texts, strict=True)))
+        return self.attacker.corpus(texts)
+
     def _guesses(self, parts: Iterable[tuple[Split, np.ndarray, np.ndarray]]) -> Guesses:
         """Guesses from parts: a split, images held out in it, their logits (n, C)."""
         splits, images, logits = zip(*parts, strict=True)
@@ -292,8 +298,8 @@ class AttackerTrainer:
         image, scores = np.concatenate(images), np.concatenate([*map(probabilities, logits)])
         return Guesses(self.images, seed, image, self.y[image], scores, len(splits[0].train))
 
-    def _cases(self, lists: list[CaptionList], splits: list[Split], align_to) -> tuple[Any, list[Case]]:
-        """Every caption index and split as a case, and the captions of all of them, aligned for each split."""
+    def _cases(self, lists: list[CaptionList], splits: list[Split], align_to) -> tuple[list[Tokens], list[Case]]:
+        """Each caption index and split as a case, and the captions of all of them, aligned for each split."""
         alignments = []
         if align_to:  # to the words of the model's training captions
             words = frozenset(word for captions in lists for word in captions.masked.words)
@@ -308,4 +314,4 @@ class AttackerTrainer:
                 begin = start + (n * number if alignments else 0)
                 cases.append(Case(captions, split, child_seed(split.seed, FIT, index), begin, index))
             start += n * max(1, len(alignments))
-        return Tokens.join(texts), cases
+        return texts, cases

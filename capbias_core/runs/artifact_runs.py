@@ -11,11 +11,10 @@ import pandas as pd
 from capbias_core.errors import CapbiasError
 from capbias_core.load.places import shown
 from capbias_core.load.report import PHOTOGRAPHS
-from capbias_core.measures.caption import MEASURE as CAPTIONING
-from capbias_core.measures.caption import CaptionOptions
-from capbias_core.measures.mask import MEASURE as MASKING
-from capbias_core.measures.mask import MaskOptions
 from capbias_core.measures.options import ArtifactOptions
+from capbias_core.measures.photographs import CAPTION as CAPTIONING
+from capbias_core.measures.photographs import MASK as MASKING
+from capbias_core.measures.photographs import CaptionOptions, MaskOptions
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.plan import spec_of
 from capbias_core.workspace.conditions import ORIGINAL

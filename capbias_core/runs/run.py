@@ -101,8 +101,6 @@ def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
     job = bare_job(workspace, spec, progress) if measure.makes else job_of(workspace, spec, progress)
     with deterministic(getattr(job.options, "deterministic", False)):
         outcome = measure.run(job)
-    if not isinstance(outcome, Outcome):
-        raise TypeError(f"run of measures/{measure.name}.py returned {type(outcome).__name__}, not an Outcome")
     if measure.makes:
         return outcome
     notes = []  # which captions and images are left out before anything is measured
@@ -125,7 +123,7 @@ def bare_job(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
     nothing = pd.DataFrame(columns=["image_id", "caption_index", "caption"])
     options = MEASURES[spec.measure].options.read(spec.options)
     attribute = attribute_from(spec.attribute) if spec.attribute else Attribute("", "", ())
-    return Job(workspace, spec, options, attribute, nothing, pd.Series(dtype=object), nothing, progress)
+    return Job(workspace, spec, options, attribute, nothing, pd.Series(dtype=object), progress)
 
 
 def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
@@ -142,7 +140,7 @@ def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
             "Check that the image ids of captions and labels are of the same data set.",
         )
     options = MEASURES[spec.measure].options.read(spec.options)
-    return Job(workspace, spec, options, attribute, frame, labels, table, progress)
+    return Job(workspace, spec, options, attribute, frame, labels, progress)
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:

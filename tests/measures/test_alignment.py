@@ -11,19 +11,18 @@ import pytest
 
 from capbias_core import cli
 from capbias_core.aggregate import unlabelled
-from capbias_core.analysis.alignment import constant_alignment
 from capbias_core.errors import CapbiasError
 from capbias_core.load.vectors import read_vectors
 from capbias_core.measures import alignment as measure
-from capbias_core.metrics.caption_quality import has_java
 from capbias_core.prepare.align import neighbours
+from capbias_core.prepare.java import has_java
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.present.alignment import constant_sentence
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
+from capbias_core.views.alignment import constant_alignment, constant_sentence
 from capbias_core.workspace.store import Workspace, bytes_frame
-from capbias_core.workspace.vectors import aligner, alignment_option, keep_vectors, offer_vectors
+from capbias_core.workspace.vectors import alignment_option, keep_vectors, offer_vectors
 from tests.collections_ import keep
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,33 +63,25 @@ FORMATS = {
 }
 
 
-@pytest.mark.parametrize("to_npz", [False, True], ids=["plain", "gz"])
 @pytest.mark.parametrize("name", FORMATS)
-def test_every_format_gives_the_same_vectors(tmp_path, name, to_npz):
-    path = tmp_path / (f"{name}.gz" if to_npz else name)
+def test_every_format_gives_the_same_vectors(tmp_path, name):
     data = FORMATS[name](ROWS)
-    path.write_bytes(gzip.compress(data) if to_npz else data)
-    found = read_vectors(path, {"naïve", "cat", "dog"})
-    assert found.words == ("cat", "naïve") and found.matrix.dtype == np.float32
-    assert found.matrix.tolist() == [[1, 0, 0.25], [1, 1, 1]]
+    for path, content in ((tmp_path / name, data), (tmp_path / f"{name}.gz", gzip.compress(data))):
+        path.write_bytes(content)
+        found = read_vectors(path, {"naïve", "cat", "dog"})
+        assert found.words == ("cat", "naïve") and found.matrix.dtype == np.float32
+        assert found.matrix.tolist() == [[1, 0, 0.25], [1, 1, 1]]
 
 
 BAD = {
     "fewer numbers": (b"a 1 2 3\nb 1 2\n", "line 2: a row of another dimension"),
-    "more numbers": (b"a 1 2\nb 1 2 3\n", "line 2: a row of another dimension"),
     "another dimension than the first line says": (b"2 3\na 1 2\nb 1 2\n", "line 2: a row of another dimension"),
     "not a number": (b"a 1 2\nb 3 4\ncat 1 x\n", r"line 3: not a number \(x\)"),
     "infinite": (b"a 1 2\ncat inf 2\n", "line 2: not a number"),
-    "infinite in binary": (word2vec({"cat": [1, float("nan")]}), "row 1: not a number"),
-    "no word in common": (b"dog 1 2\n", "a vector for none of the 1 words"),
-    "cut text": (b"5 2\ncat 1 2\n", "v.txt has 1 rows.*says 5"),
     "the model of fastText": (struct.pack("<iii", 793712314, 12, 300) + b"\n" * 40, "not a vector file.*the .vec"),
     "cut binary": (word2vec(ROWS)[:-8], "v.txt has 2 rows.*says 3"),
     "cut gzip": (gzip.compress(glove(ROWS))[:-9], "cut off or damaged"),
-    "captions": (b'[{"image_id": 1, "caption": "a cat"}]', "not a vector file"),
-    "a table": (b"image_id,gender\n1,Female\n", "not a vector file"),
     "empty": (b"", "not a vector file"),
-    "an image": (bytes(range(256)) * 9, "not a vector file"),
 }
 
 
@@ -218,16 +209,6 @@ def test_alignment_is_part_of_a_run_only_where_human_captions_are(tools):
     )
 
 
-def test_aligned_captions_for_other_measures(tools):
-    workspace, _, path = tools
-    option, known = alignment_option(kept(workspace, path)), frozenset(["someone", "wrench", "spoon"])
-    captions = Tokens.read(["someone spanner zzz <mask>"])
-    assert list(aligner(workspace, option)(captions.words, known).captions(captions)) == ["someone wrench <unk> <mask>"]
-    assert list(aligner(workspace, None)(captions.words, known).captions(captions)) == ["someone <unk> <unk> <mask>"]
-    with pytest.raises(CapbiasError, match="'ocarina', were not looked up in glove"):
-        aligner(workspace, option)(["someone", "ocarina"], known)
-
-
 # what is kept
 
 
@@ -242,18 +223,12 @@ def test_the_place_and_the_needed_vectors_are_kept_and_go_with_their_runs(tools)
     with pytest.raises(CapbiasError, match="A run is reading"):
         workspace.delete(item)
     workspace.finish(spec.run_id, "t", [], {}, ())
-    assert workspace.delete(item) == 1 and workspace.runs() == [] and path.exists()
-    with pytest.raises(CapbiasError, match="missing"):
-        workspace.frame(item.hash)
-
-
-def test_words_of_later_captions_are_looked_up_in_the_same_file(tools, tmp_path):
-    workspace, request, path = tools
-    item = kept(workspace, path)
     keep(workspace, captions={"later": [{"image_id": 1, "caption": "someone unrelated ocarina"}]})
     (again,) = workspace.items("vectors", "c")
     assert again.hash == item.hash and set(workspace.frame(item.hash)["word"]) > {"unrelated", "ocarina", "spanner"}
-    assert again.details["found"] == 7
+    assert workspace.delete(again) == 1 and workspace.runs() == [] and path.exists()
+    with pytest.raises(CapbiasError, match="missing"):
+        workspace.frame(item.hash)
 
 
 # the sweep
@@ -294,7 +269,7 @@ def test_meteor_of_the_sweep(tools):
     assert constant[4] == nearest[4] == 1, "a caption that stays as it is"
     assert len(set(constant[:4])) == 1, "one of three words is left, whichever the others were"
     assert len(set(nearest[:3])) == 1 and nearest[0] > 2 * nearest[3] > 0
-    table = measure.sweep_table(found, measure.sweep_numbers(found))
+    table = measure.sweep_table(found)
     assert table["METEOR"].tolist() == pytest.approx([100 * nearest.mean()])
     assert table["METEOR_constant"].tolist() == pytest.approx([100 * constant.mean()])
     assert (table["METEOR_low"] < table["METEOR"]).all() and (table["METEOR_high"] > table["METEOR"]).all()
@@ -303,42 +278,29 @@ def test_meteor_of_the_sweep(tools):
 # the command line
 
 
-@pytest.fixture
-def files(tmp_path) -> Path:
-    labels = {f"{place}": "AB"[place % 2] for place in range(80)}
-    pd.DataFrame({"image_id": list(labels), "group": list(labels.values())}).to_csv(
-        tmp_path / "labels.csv", index=False
-    )
-    human = {image: f"someone {'spanner' if value == 'A' else 'whisk'}" for image, value in labels.items()}
-    model = {image: f"someone {('wrench', 'spoon')[int(image) // 2 % 2]}" for image in labels}
+@pytest.mark.long
+def test_align_prints_a_row_a_delta(tmp_path, capsys, monkeypatch):
+    ids = [str(image) for image in range(80)]
+    human = {image: f"someone {('spanner', 'whisk')[int(image) % 2]}" for image in ids}
+    model = {image: f"someone {('wrench', 'spoon')[int(image) // 2 % 2]}" for image in ids}
+    pd.DataFrame({"image_id": ids, "group": ["A", "B"] * 40}).to_csv(tmp_path / "labels.csv", index=False)
     for name, texts in (("human", human), ("sat", model)):
         captions_of(texts).drop(columns="caption_index").to_csv(tmp_path / f"{name}.csv", index=False)
-    (tmp_path / "glove.txt").write_bytes(
-        glove(dict(zip(ANGLES_OF_SET, at_angles(ANGLES_OF_SET).matrix.tolist(), strict=True)))
-    )
-    return tmp_path
-
-
-def test_align_prints_a_row_a_delta(files, capsys, monkeypatch):
+    vectors = dict(zip(ANGLES_OF_SET, at_angles(ANGLES_OF_SET).matrix.tolist(), strict=True))
+    (tmp_path / "glove.txt").write_bytes(glove(vectors))
     monkeypatch.setattr("capbias_core.cli.views.has_java", lambda: False)
     monkeypatch.setattr(measure, "has_java", lambda: False)
-    options = ["--captions", "sat.csv", "--references", "human.csv", "--vectors", "glove.txt", "--delta", "0", "0.4"]
-    monkeypatch.chdir(files)
-    assert cli.main(["score", "--view", "align", *options, "--output", "sweep.csv"]) == 0
+    monkeypatch.chdir(tmp_path)
+    asked = ["score", "--view", "align", "--captions", "sat.csv", "--references", "human.csv", "--vectors", "glove.txt"]
+    asked += ["--delta", "0", "0.4"]
+    assert cli.main([*asked, "--output", "sweep.csv"]) == 0
     table = pd.read_csv("sweep.csv")
     assert table["delta"].tolist() == [0, 0.4] and table["contextual"].tolist() == [0, 100]
     assert table["unknown"].tolist() == [50, 0] and table["unknown_constant"].tolist() == [50, 50]
     assert table["METEOR"].isna().all() and capsys.readouterr().err.count("no Java") == 1
-    labels = ["--labels", "labels.csv"]
-    assert cli.main(["score", "--view", "align", *options, *labels]) == 2
-    assert "--labels" in capsys.readouterr().err
-    assert cli.main(["score", "--view", "align", *options, *labels, "--attribute", "group"]) == 0
-    assert cli.main(["score", "--view", "align", *options, "--attribute", "gendre"]) == 2
-    assert cli.main(["score", "--view", "align", *options, "--delta", "nan"]) == 2
-    assert "a cosine distance" in capsys.readouterr().err
-
-
-# beside the printed values
+    for code, more in ((2, ["--labels", "labels.csv"]), (2, ["--attribute", "gendre"]), (2, ["--delta", "nan"])):
+        assert cli.main([*asked, *more]) == code
+    assert cli.main([*asked, "--labels", "labels.csv", "--attribute", "group"]) == 0
 
 
 # what pages show

@@ -7,10 +7,8 @@ import pandas as pd
 import pytest
 
 import capbias_core as capbias
-from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError, NotMeasurable
 from capbias_core.measures.base import run_available
-from capbias_core.measures.gender_score_common import ObjectChoices, gendered
 from capbias_core.measures.training import caption_lists, unread_notes
 
 
@@ -60,10 +58,3 @@ def test_captions_beyond_the_last_index_are_counted():
         )
         == []
     )
-
-
-def test_objects_that_a_detector_is_unsure_of_are_counted():
-    frame = pd.DataFrame({"image_id": ["1", "2", "3"], "caption": ["a man", "a woman", "a man"]})
-    objects = pd.Series({"1": "cat:0.9|dog:0.19|person:0.99", "2": "a:0.3|b:0.4|c:0.5|d:0.6", "9": "e:0.1"})
-    data = gendered(frame, get_attribute("gender"), objects, ObjectChoices(objects_from="image"))
-    assert data.unsure == 2, "the dog, and the fourth object of image 2"

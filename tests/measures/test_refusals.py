@@ -68,15 +68,18 @@ LETTERS = {
 }
 
 
+@pytest.fixture(scope="module")
+def plain():
+    return scored(CAPTIONS, "ratio", "error", "refused")
+
+
 @pytest.mark.parametrize("name", [*WRAPPED, *LETTERS])
-def test_a_caption_counts_the_same_however_a_program_left_it(name):
+def test_a_caption_counts_the_same_however_a_program_left_it(plain, name):
     """Ratio and error of the wrapped captions are those of the plain ones."""
     texts = [WRAPPED.get(name, "{}").format(caption) for caption in CAPTIONS]
-    for plain, other in LETTERS.get(name, {}).items():
-        texts = [text.replace(plain, other) for text in texts]
-    plain, found = (scored(own, "ratio", "error", "refused") for own in (CAPTIONS, texts))
-    for metric in ("ratio", "error", "refused", "refused_gap"):
-        assert float(found[metric]) == float(plain[metric])
+    for letters, other in LETTERS.get(name, {}).items():
+        texts = [text.replace(letters, other) for text in texts]
+    found = scored(texts, "ratio", "error", "refused")
     columns = ["metric", "group", "value", "ci_low", "ci_high", "n"]
     pd.testing.assert_frame_equal(found.table[columns], plain.table[columns])
     assert any(re.search("(85|100) of 100 captions (held|were)", note) for note in found.notes)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import capbias_core as capbias
-from capbias_core.analysis.read import caption_scores
 from capbias_core.attributes import get_attribute
 from capbias_core.load import tables
 from capbias_core.load.parse import parse
@@ -17,6 +16,7 @@ from capbias_core.prepare import Tokens
 from capbias_core.runs import demo as runs_demo
 from capbias_core.runs.demo import SCORED, add_finished, load
 from capbias_core.runs.run import estimates
+from capbias_core.views.captions import caption_scores
 from capbias_core.vision.masking import outline_mask
 from capbias_core.workspace.store import Workspace
 from scripts import demo, demo_scores

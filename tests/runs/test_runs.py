@@ -9,18 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capbias_core.analysis import read
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute, plain_attribute
-from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.prepare import align
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import add_later_metrics, run_one
+from capbias_core.views import results
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace, bytes_frame
-from tests import sentences
 from tests.collections_ import keep
 
 NOTHING_TOLD = dict.fromkeys(("LIC_M", "LIC_D", "LIC_HM", "LIC_MH"), 25) | dict.fromkeys(("SC", "SC_D"), 50)
@@ -258,7 +256,7 @@ def finished_runs(workspace: Workspace, request: Request):
         if workspace.enqueue(spec, request.collection, f"t{number}"):
             execute(str(workspace.folder), spec.run_id, f"t{number}")
         assert workspace.run(spec.run_id).status == "finished", workspace.run(spec.run_id).message
-    return read.current_runs(workspace, request.collection)
+    return results.current_runs(workspace, request.collection)
 
 
 def test_estimates_are_read_back_as_they_were_measured(workspace):
@@ -270,7 +268,7 @@ def test_estimates_are_read_back_as_they_were_measured(workspace):
     request = fill(workspace, labels, {"m": captions}, captions, attribute=get_attribute("gender"))
     runs = finished_runs(workspace, replace(request, metrics=("lic", "ratio", "error"), seeds=2))
     measured = workspace.results().set_index("metric")
-    found = {name: own for row in runs for (name, _), own in read.estimates(workspace, row).items()}
+    found = {name: own for row in runs for (name, _), own in results.estimates(workspace, row).items()}
     of_lic = set(expand_metrics(["lic"])) | set(expand_metrics(["leakage"]))
     assert set(found) == set(measured.index) == of_lic | {"ratio", "error"}
     for name, own in found.items():
@@ -287,7 +285,7 @@ def test_the_same_captions_in_two_collections_have_results_in_both(workspace):
         workspace.keep(item.kind, item.name, workspace.frame(item.hash), "other", "test", item.details)
     (row,) = finished_runs(workspace, replace(request, collection="other"))
     workspace.delete(workspace.item("captions", "m", "c"))
-    assert read.current_runs(workspace, "c") == [] and read.current_runs(workspace, "other") == [row]
+    assert results.current_runs(workspace, "c") == [] and results.current_runs(workspace, "other") == [row]
     assert set(workspace.results([row.run_id])["metric"]) == {"LIC_M", "SC"}
     workspace.delete(workspace.item("captions", "m", "other"))
     assert workspace.runs() == [] and len(workspace.results()) == 0

@@ -16,7 +16,7 @@ from PIL import Image
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import read_photograph
-from capbias_core.measures.detect import DetectOptions
+from capbias_core.measures.photographs import DetectOptions
 from capbias_core.runs.artifact_runs import plan_artifact
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan

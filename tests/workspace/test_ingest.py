@@ -12,13 +12,13 @@ import pytest
 
 import capbias_core as capbias
 from capbias_core import cli
-from capbias_core.analysis.read import first_request
 from capbias_core.cli.inputs import InputFlags, inputs
 from capbias_core.errors import CapbiasError
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.read import read_file
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.plan_file import keep_plan, read_plan
+from capbias_core.views.results import first_request
 from capbias_core.workspace import limited
 from capbias_core.workspace.ingest import File, expand, held_by, ingest, preview, replaced_items, store, with_mapping
 from capbias_core.workspace.inputs import Inputs, resolve
