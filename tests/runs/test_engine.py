@@ -108,7 +108,7 @@ class Gate:
         except BaseException:
             self.stopped.set()
             raise
-        return Outcome([Result("group", spec.model, "LIC_M", 25.0)], {"model": b""}, ("note",))
+        return Outcome(results=[Result("group", spec.model, "LIC_M", 25.0)], arrays={"model": b""}, notes=("note",))
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def kill_this_process(*_):
 
 
 def unwritable(*_) -> Outcome:
-    return Outcome([Result("group", "m", "LIC_M", 25.0)], {"model": object()}, ())
+    return Outcome(results=[Result("group", "m", "LIC_M", 25.0)], arrays={"model": object()})
 
 
 RUN_ONE = run_module.run_one

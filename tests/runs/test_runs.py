@@ -11,14 +11,18 @@ import pytest
 
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute, plain_attribute
+from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.prepare import align
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import add_later_metrics, run_one
+from capbias_core.views import captions as caption_views
 from capbias_core.views import results
+from capbias_core.views.words import top_words
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace, bytes_frame
+from tests import sentences
 from tests.collections_ import keep
 
 NOTHING_TOLD = dict.fromkeys(("LIC_M", "LIC_D", "LIC_HM", "LIC_MH"), 25) | dict.fromkeys(("SC", "SC_D"), 50)
@@ -193,7 +197,7 @@ def test_several_captions_an_image_have_an_attacker_each(workspace):
 
 def images_of_seeds(outcome, side: str = "model") -> set[tuple[int, str]]:
     """The images that each seed holds out, with captions of one side."""
-    counts = outcome.counts[""]
+    counts = outcome.counts
     rows = np.flatnonzero(counts.columns[f"{side} captions"])
     return {(int(counts.seed[row]), counts.images[counts.image[row]]) for row in rows}
 
@@ -331,7 +335,7 @@ def test_ratio_and_error_of_a_small_set(workspace):
     values = {row.metric: row.value for row in outcome.results}
     assert set(values) == {"ratio", "error"}
     assert values["ratio"] == pytest.approx(3) and values["error"] == pytest.approx(100 / 6)
-    counts = outcome.counts[""]
+    counts = outcome.counts
     assert {name: counts.size(name) for name in counts.columns} == {
         "captions": 6,
         "misnamed": 1,
@@ -449,7 +453,7 @@ def test_both_sides_and_all_captioners_hold_out_the_same_images(workspace):
     for spec in plan(workspace, replace(request, seeds=3)):
         outcome = run_one(workspace, spec, silent)
         held += [images_of_seeds(outcome, side) for side in ("model", "human")]
-        counts = outcome.counts[""]
+        counts = outcome.counts
         tested = counts.label >= 0
         assert counts.label[tested].tolist() == [int(labels[image] == "B") for image in np.array(counts.images)[tested]]
     assert held[0] == held[1] == held[2] == held[3] and len(held[0]) == 3 * 12
@@ -467,9 +471,9 @@ def test_words_and_scores_of_each_caption_are_read_back(workspace):
     request = fill(workspace, labels, {"m": told}, attribute=get_attribute("gender"))
     runs = finished_runs(workspace, replace(request, words=True))
     (row,) = [run for run in runs if run.spec.measure == "caption_scores"]
-    scores = read.caption_scores(workspace, row)
+    scores = caption_views.caption_scores(workspace, row)
     assert len(scores.table) == 120 * 2 and len(scores.words) == scores.offsets[-1]
-    attackers = [read.stored_attackers(workspace, row, index) for index in (0, 1)]
+    attackers = [caption_views.stored_attackers(workspace, row, index) for index in (0, 1)]
     for place, own in enumerate(scores.table.itertuples()):
         words = scores.words_of(place)
         assert len(words) == len(own.masked.split())
@@ -478,9 +482,9 @@ def test_words_and_scores_of_each_caption_are_read_back(workspace):
         again = attackers[own.caption_index].score(written, scores.attribute, own.fold)
         assert again.tokens == own.masked.split() and again.logit == pytest.approx([own.logit0])
         assert again.words == pytest.approx(words)
-    table = read.words_table(workspace, row).set_index("word")
+    table = caption_views.words_table(workspace, row).set_index("word")
     assert table.loc["<gender>", "count"] == 120 and table.loc["kitchen", "mean0"] < 0 < table.loc["garage", "mean0"]
-    top = read.top_words(table.reset_index(), 5, 1)
+    top = top_words(table.reset_index(), 5, 1)
     assert top["word"].tolist() == ["kitchen", "garage"]
 
 
