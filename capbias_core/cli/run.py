@@ -10,8 +10,7 @@ from typing import Annotated
 import pandas as pd
 
 from capbias_core.api import ordered
-from capbias_core.cli.flags import ANSWER, INPUTS, OutputFlag, WorkspaceFlag, command, flag
-from capbias_core.cli.inputs import known_collection, opened
+from capbias_core.cli.inputs import ANSWER, INPUTS, OutputFlag, WorkspaceFlag, command, flag, known_collection, opened
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, show, show_table, write_table
 from capbias_core.errors import CapbiasError, unknown_name
@@ -79,7 +78,7 @@ def run(
     frame = ordered(frame, [spec.model for spec in specs.values()], list(wanted))
     if frame.empty:
         raise CapbiasError("No run of the plan gave a number.", "See: capbias run status")
-    write_table(frame, path, to_csv=to_csv, for_reader=scores_table)
+    write_table(frame, path, to_csv, scores_table)
     return code
 
 

@@ -271,7 +271,9 @@ def _similar(data: Gendered, texts: Texts, cosines: np.ndarray, least: float) ->
     kept = cosines[np.arange(len(caption)), data.named[caption]] >= least  # -1, no value named: the neutral version
     if not kept.any():
         raise CapbiasError(
-            f"No object has a cosine of {least:g} or more with its caption.", "Lower it.", "least_similarity"
+            f"No object has a cosine of {least:g} or more with its caption.",
+            "Lower the least similarity.",
+            "least_similarity",
         )
     left = csr_array((confidence[kept], (caption[kept], column[kept])), shape=data.confidence.shape)
     having = np.diff(left.indptr) > 0

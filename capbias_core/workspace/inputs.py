@@ -251,7 +251,9 @@ def _by_name(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -
     human = [item.name for item in items if item.kind == REFERENCES]
     if not names.get(REFERENCES) and len(human) > 1:
         raise CapbiasError(
-            f"{collection} has {len(human)} sets of references: {', '.join(human)}.", "Name one.", "references"
+            f"{collection} has {len(human)} sets of references: {', '.join(human)}.",
+            "Name one set of references.",
+            "references",
         )
     wanted = set(names.get(CAPTIONS) or sets)
     for item in items:
@@ -312,7 +314,9 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
     having = [part for part in tables if part.frame is not None and has_column(part.frame)]
     if len(having) > 1:
         files = ", ".join(part.file.title for part in having)
-        raise CapbiasError(f"Several tables have labels of {given.attribute}: {files}.", "Name one.", "labels")
+        raise CapbiasError(
+            f"Several tables have labels of {given.attribute}: {files}.", "Name one table of labels.", "labels"
+        )
     if not having and rule and not given.attribute_column:
         if error := next(filter(None, (_misplaced(part, parts) for part in tables)), None):
             raise error

@@ -42,7 +42,9 @@ def resolve_person_regions(
     if len(chosen) > 1 and not name:
         names = ", ".join(item.name for item in chosen)
         raise CapbiasError(
-            f"{collection} has {len(chosen)} sets of {KINDS[chosen[0].kind]} ({names}).", "Name one.", "people"
+            f"{collection} has {len(chosen)} sets of {KINDS[chosen[0].kind]} ({names}).",
+            "Name one set of people.",
+            "people",
         )
     return PeopleReference(name=chosen[0].name, kind=chosen[0].kind, item=chosen[0].hash)
 

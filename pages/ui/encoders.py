@@ -241,7 +241,7 @@ def _variation(
     st.header("Variation across encoders (CV)")
     once = partial(cached.once, engine.workspace)
     found = once("cvs", lambda: _cvs(rows))
-    cvs = found.assign(measure=found["condition"].str.partition(";")[0]).dropna(subset="value")
+    cvs = found.dropna(subset="value")
     name = beside if source == MEASURED else source
     printed = once("printed cvs", lambda: _printed_cvs(published, name, rows))
     grey = printed if source == MEASURED else cvs if printed.empty else printed

@@ -22,7 +22,6 @@ from capbias_core.views.conditions import (
     condition_chart,
     condition_rows,
     condition_table,
-    missing_line,
     panel_names,
     without_value,
 )
@@ -80,7 +79,7 @@ def experiment_tab(bar: Bar) -> None:
                 note(f"Of several sets of {masked.captioner}, {line}. Choose another on the left.")
             _chart(rows, masked.attribute, masked.captioner)
             if missing := without_value(bar.workspace, plan, masked.sets, rows):
-                note(" ".join(map(missing_line, missing)))
+                note(" ".join(missing))
     with errors():
         _which_is_which(bar.engine, bar.collection)
     if masked.table:

@@ -23,6 +23,7 @@ from capbias_core.views.objects import (
     DISTANCE,
     MOST,
     SCORE,
+    SCORED,
     beside_chart,
     beside_note,
     comparable,
@@ -31,7 +32,6 @@ from capbias_core.views.objects import (
     object_answer,
     object_table,
     score_chart,
-    score_of,
     short_names,
 )
 from capbias_core.views.results import known_results
@@ -215,7 +215,7 @@ def _scores(engine: Engine, collection: str, request: Request, spec: RunSpec, at
 
 
 def _scored(engine: Engine, title: str, run, attribute: Attribute) -> None:
-    name, metric = score_of(run.spec.measure)
+    name, metric = SCORED[run.spec.measure]
     with st.expander(f"{name}, {title.removeprefix(run.spec.measure).strip()}", expanded=True):
         rows = known_results(engine.workspace, [run.run_id])
         values = [value_text(row) for row in rows.to_dict("records")]

@@ -12,8 +12,7 @@ from capbias_core.prepare import tokenize
 from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute
 from capbias_core.views.captions import CaptionScores, closest, toward, words_of_one
-from capbias_core.views.charts import furthest, logit_waterfall
-from capbias_core.views.words import legend
+from capbias_core.views.words import furthest, legend, logit_waterfall
 from capbias_core.workspace.photographs import picture_path
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view

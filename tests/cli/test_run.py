@@ -99,13 +99,10 @@ def test_runs_are_cancelled_and_resumed_by_the_beginning_of_their_ids(here, caps
 
 
 WRONG = {
-    "no TOML": "collection = ",
-    "no measure": 'collection = "a"',
     "an unknown key": 'captoins = "a"\n' + PLAN,
     "no attribute": "[[measure]]\nseeds = 2",
     "a text for a number": '[[measure]]\nattribute = "x"\nseeds = "two"',
     "an unknown choice": '[[measure]]\nattribute = "gender"\nseed = 2',
-    "no file of a captioner": "[captions]\nsat = {}\n" + PLAN[PLAN.index("[[") :],
     "two files of one name": PLAN.replace('"strong.json", "weak.json"', '"a/x.json", "b/x.json"'),
 }
 

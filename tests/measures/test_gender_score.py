@@ -45,6 +45,7 @@ from capbias_core.runs.plan_file import requests_of
 from capbias_core.runs.run import estimates, run_one
 from capbias_core.types import Vectors, silent
 from capbias_core.views import objects
+from capbias_core.views.objects import SCORED
 from capbias_core.views.published import printed_as, printed_objects
 from capbias_core.views.results import object_rows
 from capbias_core.views.texts import text_results
@@ -784,9 +785,8 @@ def test_every_table_of_the_paper_is_there_and_agrees_with_itself():
 def test_what_the_page_reads(tmp_path):
     workspace = fill(tmp_path)
     spec = objects.cooccurrence_spec(workspace, Request("c", ("m",), "labels", "gender", ()))
-    own = objects.ratios(workspace, spec)
-    human = objects.ratios(workspace, objects.of_references(spec, workspace.item("references", "human", "c")))
-    table = objects.beside_human(own, human).set_index("object")
+    own, table = objects.counted_objects(workspace, spec, workspace.item("references", "human", "c"))
+    table = table.set_index("object")
     assert own.overall == (0.5, 0.5) and own.n == 24
     assert table.loc["skateboard", ["captions", "count0", "count1", "share1", "human_share1"]].tolist() == [
         12,
@@ -847,7 +847,7 @@ def test_a_score_of_the_same_captions_and_labels_is_found(tmp_path):
 def test_the_page_of_objects(tmp_path, monkeypatch):
     testing = pytest.importorskip("streamlit.testing.v1")
     monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
-    monkeypatch.setattr("capbias_core.views.objects.SCORED", ("gender_score",))
+    monkeypatch.setattr("capbias_core.views.objects.SCORED", {"gender_score": SCORED["gender_score"]})
     fill(tmp_path, 80)
     page = testing.AppTest.from_file(str(Path("app.py").resolve()), default_timeout=60)
     to_tab(page.run(), "Objects").run()

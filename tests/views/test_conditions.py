@@ -26,8 +26,6 @@ from capbias_core.views.conditions import (
     apart_from_measured,
     condition_chart,
     condition_rows,
-    condition_table,
-    missing_line,
     panel_names,
     without_value,
 )
@@ -35,7 +33,6 @@ from capbias_core.views.published import printed_conditions
 from capbias_core.workspace.conditions import (
     all_sets,
     condition_details,
-    condition_of,
     condition_sets,
     describe,
     suggested_condition,
@@ -132,27 +129,6 @@ def test_differences_to_the_original_and_to_chance(measured):
     assert rows.at["both", "to_neutral_low"] < 0 < rows.at["both", "to_neutral_high"], "at chance"
 
 
-def test_naming_a_set_anew_keeps_what_was_measured(measured):
-    workspace, _ = measured
-    before, item = len(workspace.results()), workspace.item("captions", "elsewhere", COLLECTION)
-    described = describe(workspace, item, "m", "object")
-    try:
-        assert condition_of(described) == ("m", "object") and described.hash == item.hash
-        assert len(workspace.results()) == before
-        assert set(condition_rows(workspace, COLLECTION, "m", "gender")["masked"]) == {"original", "person", "object"}
-    finally:
-        describe(workspace, described, "m", "both")
-
-
-def test_what_cannot_be_measured_is_named(measured):
-    workspace, _ = measured
-    found = plan_conditions(workspace, COLLECTION, "m", "gender", seeds=4)
-    assert {spec.measure for spec in found.specs} == {"lic"} and len(found.lacking) == 3
-    for wrong in ({"captioner": "n"}, {"attribute": "age"}, {"metrics": ("bleu",)}):
-        with sentences.raises(CapbiasError):
-            plan_conditions(workspace, COLLECTION, **{"captioner": "m", "attribute": "gender"} | wrong)
-
-
 @pytest.fixture
 def two_ways(measured):
     """The workspace with a further set of the condition person, newer than the first."""
@@ -186,7 +162,7 @@ def test_what_has_no_value_is_named_with_the_reason(two_ways):
     rows, sets = condition_rows(two_ways, COLLECTION, "m", "gender"), condition_sets(two_ways, COLLECTION)["m"]
 
     def lines() -> list[str]:
-        return [missing_line(own) for own in without_value(two_ways, found, sets, rows)]
+        return without_value(two_ways, found, sets, rows)
 
     said = lines()
     spec = next(spec for spec in found.specs if spec.model == "m blurred")
@@ -194,20 +170,6 @@ def test_what_has_no_value_is_named_with_the_reason(two_ways):
     said += lines()[:1]
     two_ways.end(spec.run_id, "failed", "Got nothing.")
     sentences.check("conditions without a value", "\n".join([*said, lines()[0]]))
-
-
-@pytest.mark.long
-def test_real_masked_captions_leak_as_was_measured_elsewhere(coco_bias, tmp_path):
-    """METRICS.md: another linear attacker, 10 seeds, gave 43.1, 39.3 and 37.4 for object, person and both; the paper's
-    Table 4 prints 42.9, 39.1, 37.2, with deviations of 0.8 to 1.6 over seeds."""
-    names = ("sat", "sat_masked_object", "sat_masked_person", "sat_masked_both")
-    captions = {name: coco_bias / "results" / f"{name}.json" for name in names}
-    labels = coco_bias / "annotations" / "attributes.csv"
-    _, rows = compared(tmp_path, captions, "--metric", "lic", "--seeds", "2", labels=labels, attribute="gender")
-    rows = rows.set_index("masked")
-    expected = {"original": 44.1, "object": 43.1, "person": 39.3, "both": 37.4}
-    assert rows["value"].to_dict() == {name: pytest.approx(value, abs=2.0) for name, value in expected.items()}
-    assert (rows["to_neutral"] > 5).all(), "far above chance, whatever is masked"
 
 
 # the papers' values, the chart and the table
@@ -260,14 +222,6 @@ def test_the_chart_has_a_panel_per_metric_with_measured_and_printed_values():
     assert panel_names(alone) == ["LIC", "DBAC T→A", "DPA T→A", "BA→ T→A (DBA_G)", "attribution score"]
     nothing, all_rows = apart_from_measured(rows.iloc[:0], printed)
     assert nothing.empty and len(all_rows) == len(printed)
-
-
-@pytest.mark.parametrize(("half", "shown"), [(1.0, "0.5 [−0.5, 1.5]"), (0.004, "0.512 [0.508, 0.516]")])
-def test_a_metric_has_as_many_digits_as_its_intervals_need(half, shown):
-    """Of an interval from 0.508 to 0.516 one decimal would say 0.5 [0.5, 0.5]."""
-    rows = rows_of(original=(0.512, half)).assign(metric="DPA", direction="T->A")
-    assert condition_table(rows)["value"].tolist() == [shown]
-    assert f": {shown} " in condition_chart(rows, rows.iloc[:0]).data[0].hovertext[0]
 
 
 # sets of different images
