@@ -57,6 +57,7 @@ def test_lic_m_of_sat_is_what_it_was(sat):
     assert float(found) == found.value and str(found) == "LIC_M of sat: 43.2 [41.0, 45.4]"
 
 
+@pytest.mark.long
 def test_a_report_says_it_in_words_and_what_is_missing(sat):
     sentences.check("report of sat", str(sat))
     assert tuple(sat.table.columns) == RESULT_COLUMNS and sat.table["metric"].tolist() == ["LIC_M", "ratio"]
@@ -163,6 +164,7 @@ def test_the_same_rows_give_the_same_numbers_whatever_holds_them(kind, tmp_path,
     assert dict(zip(report.table["metric"], report.table["value"], strict=True)) == expected
 
 
+@pytest.mark.long
 def test_a_file_with_human_captions_beside_is_enough(formats):
     """The same numbers as with its captions, human captions and ids given apart."""
     (file,) = formats.glob("*_samples_*.jsonl")
@@ -186,6 +188,7 @@ def test_ratio_by_hand():
     assert report["error"].n == 120 and report["ratio"].seeds == 0 and report["ratio"].spread is None
 
 
+@pytest.mark.long
 def test_several_captioners_and_the_keys_of_a_report():
     report = capbias.score({"plain": records(5), "strong": CAPTIONS}, metrics=["sc", "ratio"], **KNOWN)
     assert report["SC", "strong"].value == report["strong"]["SC"].value > report["SC", "plain"].value
@@ -197,6 +200,7 @@ def test_several_captioners_and_the_keys_of_a_report():
         report["SCC"]
 
 
+@pytest.mark.long
 def test_a_value_per_group_and_object_by_hand():
     report = capbias.score(CAPTIONS, metrics=["cooccurrence"], per_object=True, **KNOWN)
     cakes = [row["caption"].split()[1] for row in CAPTIONS if "cake" in row["caption"]]

@@ -353,7 +353,7 @@ def coloured_words(
     attribute: Attribute,
     originals: Sequence[str] | None = None,
     largest: float = 0.0,
-    alone: Sequence[bool] | None = None,
+    alone: Sequence[bool] | np.ndarray | None = None,
     only: str = "",
 ) -> str:
     """HTML of one caption. tokens: T masked tokens; values: (T,) signed contributions (negative pushes toward the

@@ -124,6 +124,7 @@ def test_data_that_were_left_out_are_found_by_content(bare, data, tmp_path, caps
     assert "1.json: captions strong" in printed.err and "rows differ  0" in printed.out
 
 
+@pytest.mark.long
 def test_the_report_needs_no_server_and_no_network(bundle):
     text = zipfile.ZipFile(bundle).read("report.html").decode()
 
@@ -140,6 +141,7 @@ def test_the_report_needs_no_server_and_no_network(bundle):
     assert "strong" in text and "<svg" in text and "labelled, binary" in text
 
 
+@pytest.mark.long
 def test_a_bundle_holds_what_its_numbers_were_made_from(bundle, measured):
     archive = zipfile.ZipFile(bundle)
     manifest = json.loads(archive.read("manifest.json"))
@@ -183,6 +185,7 @@ def _zip(path: Path, files: dict[str, str]) -> None:
             archive.writestr(zipfile.ZipInfo(name), text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("make", "message"), BAD.values(), ids=BAD)
 def test_what_is_no_bundle_is_one_error_and_leaves_nothing(make, message, tmp_path):
     make(tmp_path / "bad.zip")
@@ -191,6 +194,7 @@ def test_what_is_no_bundle_is_one_error_and_leaves_nothing(make, message, tmp_pa
     assert not (tmp_path / "evil.txt").exists() and not (tmp_path / "inside" / "evil.txt").exists()
 
 
+@pytest.mark.long
 def test_data_that_were_changed_are_refused(bundle, tmp_path):
     name = next(own for own in zipfile.ZipFile(bundle).namelist() if own.startswith("data/captions-strong"))
 
@@ -256,6 +260,7 @@ def test_word_vectors_and_objects_go_along(measured, tmp_path, without_pictures)
     assert found.same == found.rows > 10 and found.reasons == ()
 
 
+@pytest.mark.long
 def test_the_plan_of_a_bundle_gives_the_same_runs(bundle, measured, tmp_path, monkeypatch, capsys):
     """Read from its files, as anybody would run it: the content of each is what the run names."""
     zipfile.ZipFile(bundle).extractall(tmp_path)

@@ -198,6 +198,7 @@ def is_misshapen(made: Files | bytes) -> bool:
         return False
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_a_bundle_that_was_changed_is_refused_in_a_sentence(name, good, tmp_path, monkeypatch, capsys):
     if name not in END_TO_END and is_misshapen(CASES[name](good)):
@@ -218,6 +219,7 @@ def test_a_bundle_that_was_changed_is_refused_in_a_sentence(name, good, tmp_path
     assert not Workspace(inside).items() and not Path("/tmp/capbias-evil.txt").exists()
 
 
+@pytest.mark.long
 def test_the_bundle_that_they_were_made_of_is_none_of_them(good, tmp_path):
     (tmp_path / "bundle.zip").write_bytes(zipped(good))
     assert cli.main(["reproduce", str(tmp_path / "bundle.zip"), "--workspace", str(tmp_path / "w")]) == 0

@@ -21,7 +21,6 @@ import pytest
 from capbias_core import __version__, cli
 from capbias_core.attributes import get_attribute
 from capbias_core.cli import running
-from capbias_core.cli.score import _tables
 from capbias_core.measures.base import Outcome
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo
@@ -29,7 +28,6 @@ from capbias_core.runs import run as run_module
 from capbias_core.runs.plan import plan
 from capbias_core.types import RESULT_COLUMNS
 from capbias_core.views.captions import caption_runs, stored_attackers
-from capbias_core.views.tables import to_text
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 
@@ -170,6 +168,7 @@ SAME_CAPTIONS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("argv", SAME_CAPTIONS.values(), ids=SAME_CAPTIONS)
 def test_the_same_captions_give_the_same_ratio_however_they_are_named(ask, argv):
     printed = ask("score", *argv, "--metric", "ratio")
@@ -178,6 +177,7 @@ def test_the_same_captions_give_the_same_ratio_however_they_are_named(ask, argv)
     sentences.check(f"score: {' '.join(argv)}", printed.err)
 
 
+@pytest.mark.long
 def test_score_writes_one_row_per_number(score, here):
     out = here / "out.csv"
     more = ["--references", "human.json", "--seeds", "2", "--attacker", "ngram", "--output", str(out)]
@@ -204,6 +204,7 @@ LEFT_OUT = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("argv", "metrics"), LEFT_OUT.values(), ids=LEFT_OUT)
 def test_metrics_that_inputs_do_not_allow_are_left_out_with_the_reason(score, argv, metrics):
     printed = score(*argv, "--seeds", "1")
@@ -217,6 +218,7 @@ def test_a_column_of_three_labels(ask):
     sentences.check("score: a column of three labels", printed.err)
 
 
+@pytest.mark.long
 def test_what_was_measured_is_written_though_another_run_failed_and_nothing_otherwise(score, here, monkeypatch):
     out = here / "out.csv"
     asked = ["--metric", "sc", "--seeds", "1", "--output", str(out)]
@@ -246,6 +248,7 @@ def test_a_disk_that_refuses_leaves_the_old_file(score, here, monkeypatch):
 # score, for a person and for programs
 
 
+@pytest.mark.long
 def test_a_person_gets_a_sentence_a_table_warnings_and_the_next_command(score, person):
     files = ["--captions", "weak.json", "strong.json", *REFS, "--metric", "lic", "ratio", "ba"]
     printed = score(*files, "--seeds", "6")
@@ -253,16 +256,7 @@ def test_a_person_gets_a_sentence_a_table_warnings_and_the_next_command(score, p
     sentences.check("score: for a person, beside it", printed.err, numbers=False)
 
 
-@pytest.mark.parametrize(("width", "tables"), [(300, 1), (80, 3), (40, 7)])
-def test_a_narrow_terminal_gets_more_tables_and_cuts_no_cell(width, tables):
-    words = ["letters", "verdict", "LIC", "LIC_M", "LIC_M (with references)", "LIC_D", "ratio", "error"]
-    row = ["sat", "ab", "inconclusive", *["43.7 ±1.7 [41.5, 45.9]"] * 6]
-    parts = list(_tables(pd.DataFrame([row, row], columns=["captioner", *words]), width))
-    assert len(parts) == tables and all(list(table)[0] == "captioner" for table in parts)
-    assert [name for table in parts for name in table if name != "captioner"] == words
-    assert max(len(line) for table in parts for line in to_text(table).splitlines()) <= width
-
-
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("format", "read"),
     [
@@ -331,6 +325,7 @@ WRONG = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*BAD, *WRONG])
 def test_bad_input_is_one_sentence_and_code_2_before_anything_runs(ask, name):
     lists = {"SMALL": SMALL, "STRONG": STRONG, "EXPLAIN": EXPLAIN, "LABELS": LABELS, "HEIGHT": HEIGHT, "REFS": REFS}
@@ -349,6 +344,7 @@ PARTS += [("labels", name) for name in ("derive", "cross", "compare", "check")]
 PARTS += [("images", name) for name in ("detect", "mask", "caption")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", [*[(name,) for name in cli.COMMANDS], *VIEWS, *PARTS], ids=" ".join)
 def test_help_has_an_example(words, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
@@ -360,6 +356,7 @@ def test_help_has_an_example(words, capsys, monkeypatch):
     assert f"capbias {' '.join(words)}" in example and f"Usage: capbias {' '.join(words)}" in text
 
 
+@pytest.mark.long
 def test_help_of_all_commands_is_quick_and_light():
     heavy = "pandas", "numpy", "torch", "sklearn", "streamlit", "capbias_core.measures", "capbias_core.workspace"
     code = (
@@ -374,6 +371,7 @@ def test_help_of_all_commands_is_quick_and_light():
 # score, on the real captions
 
 
+@pytest.mark.long
 def test_ratio_and_error_of_two_captioners_are_the_published_ones(coco_bias, ask, monkeypatch):
     monkeypatch.chdir(coco_bias)
     labels = ["--labels", "annotations/attributes.csv", "--attribute", "gender"]
@@ -387,6 +385,7 @@ def test_ratio_and_error_of_two_captioners_are_the_published_ones(coco_bias, ask
     assert (row["encoder"], row["seeds"], row["n"]) == ("ngram", 2, 662)
 
 
+@pytest.mark.long
 def test_ctrl_c_leaves_the_rows_of_the_runs_that_had_finished(score, here, monkeypatch):
     """The second captioner's run is stopped by what Ctrl-C raises, once the first one's has finished."""
     run_one, shown = run_module.run_one, running.Shown.__call__
@@ -428,6 +427,7 @@ def items_of(here: Path) -> dict:
     return {(item.kind, item.name): item for item in Workspace(here / "home").items()}
 
 
+@pytest.mark.long
 def test_import_reports_and_stores(ask, here):
     folder = here / "home"
     assert "nothing was stored" in ask("import", "strong.json", "--dry-run").out and not folder.exists()
@@ -441,15 +441,7 @@ def test_import_reports_and_stores(ask, here):
     assert items["attributes", "labels"].details["attributes"]["gender"]["mapping"]["Unsure"] == "Male"
 
 
-def test_import_sorts_files_by_themselves_and_says_what_it_replaces(ask, here):
-    named = ["--image-id-column", "pic", "--caption-column", "said"]
-    out = ask("import", "odd.csv", "strong.json", "attributes.csv", "human.json", *named).out
-    kinds = [line.split()[1:3] for line in out.splitlines() if line.startswith("stored:")]
-    assert kinds == [["attributes", "attributes"], ["references", "human"], ["captions", "odd"], ["captions", "strong"]]
-    for argv, replaced in ((["again/strong.json"], False), (["weak.json", "--name", "strong"], True)):
-        assert ("replaced: captions strong" in ask("import", *argv).out) is replaced
-
-
+@pytest.mark.long
 def test_score_list_and_export_of_a_collection(ask, kept):
     of = ["--collection", "my captions", "--workspace", str(kept)]
     asked = ["score", *of, "--attribute", "gender", "--seeds", "2", "--metric", "lic", "error"]
@@ -474,6 +466,7 @@ def test_score_list_and_export_of_a_collection(ask, kept):
     ask("score", *of, "--attribute", "gender", "--values", "a", code=2)
 
 
+@pytest.mark.long
 def test_columns_of_two_annotators_are_a_table_each_and_score_reads_the_first(ask, here):
     """The labels of the second annotator are the opposite, which shows whose labels were read."""
     table = pd.read_csv("attributes.csv", keep_default_na=False).rename(columns={"gender": "perceived"})
@@ -501,6 +494,7 @@ def explained(ask, kept):
     return run
 
 
+@pytest.mark.long
 def test_words_push_toward_the_label_that_they_go_with(explained):
     found = explained("--min-count", "5", "--top", "3")
     pushes = {item["word"]: item["pushes_toward"] for item in found["words"]}
@@ -521,6 +515,7 @@ def adds_up(found: dict, value: str = "Male") -> None:
     assert total == pytest.approx(found["logit"][value], abs=1e-6)
 
 
+@pytest.mark.long
 def test_the_words_of_an_image_and_of_any_caption_add_up(explained):
     (caption,) = explained("--image", "COCO_val2014_000000000007.jpg")["captions"]
     text = explained("--text", "A lady with a TIE\x1b[31m")
@@ -534,6 +529,7 @@ def test_the_words_of_an_image_and_of_any_caption_add_up(explained):
     assert [token["token"] for token in text["tokens"]] == ["a", "<gender>", "with", "a", "tie", "31m"]
 
 
+@pytest.mark.long
 def test_edits_are_scored_out_of_fold(explained, kept):
     same, other = explained("--words", "man -> woman | person")["edits"]
     wrote = [row for row in captions(1, 0.95) if row["image_id"] <= 85 and " man " in row["caption"]]
@@ -565,6 +561,7 @@ EXPLAINED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", EXPLAINED)
 def test_explain_for_a_person(ask, kept, name):
     text = ask("explain", *OF_KEPT, "--workspace", str(kept), *EXPLAINED[name]).out
@@ -572,6 +569,7 @@ def test_explain_for_a_person(ask, kept, name):
     sentences.check(f"explain: {name}", text, numbers=False)
 
 
+@pytest.mark.long
 def test_demo_beside_the_truth(ask, here, monkeypatch):
     whole = demo.demo_request()
     changed = {**vars(whole), "metrics": ("lic",), "captions": ("amplifier",), "seeds": 2, "words": False}

@@ -23,7 +23,6 @@ from capbias_core.views.captions import (
     draw_captions,
     images_with,
     lean,
-    probability_table,
     score_guesses,
     select_rows,
     signed_bar,
@@ -73,20 +72,6 @@ def test_one_gives_the_label_away_and_the_other_does_not(rows):
     assert listed(rows, kind=OTHER) == ["4"]
 
 
-def test_a_file_has_the_probabilities_of_both_sets(rows):
-    """Image 3 has two captions in the other set, 0.3 and 0.7; image 5 has none."""
-    table = probability_table(rows, KEPT, GENDER, "sat", "human")
-    assert list(table) == [
-        *("image_id", "caption_index", "caption", "labelled", "guess"),
-        *("P(Female), sat", "P(Male), sat", "P(Female), human", "P(Male), human"),
-    ]
-    assert table["caption"].tolist() == WRITTEN and table["guess"].tolist()[:2] == ["Female", "Male"]
-    assert table["P(Female), sat"].tolist() == pytest.approx([0.8, 0.1, 0.3, 0.5, 0.9])
-    assert table["P(Male), human"].tolist() == pytest.approx([0.8, 0.6, 0.5, 0.8, float("nan")], nan_ok=True)
-    assert table["P(Female), human"].tolist() == pytest.approx([0.2, 0.4, 0.5, 0.2, float("nan")], nan_ok=True)
-    assert not list(probability_table(rows, KEPT, GENDER, "sat").filter(like="human"))
-
-
 @pytest.mark.parametrize("kind", [object, "string[python]", "string[pyarrow]", "str"])
 def test_a_word_is_whole_and_may_be_several(rows, kind):
     masked = ["a tie on a dog", "ties", "dog tie", "tie", "a doge on tie"]
@@ -95,6 +80,7 @@ def test_a_word_is_whole_and_may_be_several(rows, kind):
     assert found == {"tie": ["1", "3", "4", "5"], " Dog ": ["1", "3"], "on a": ["1"], "": list("12345"), "zebra": []}
 
 
+@pytest.mark.long
 def test_a_search_is_a_text_unless_it_is_an_expression(rows):
     assert listed(rows, query="(x)") == ["5"] and listed(rows, query="RID") == ["3", "4"]
     assert listed(rows, query="(x)", pattern=True) == ["5"] and listed(rows, query="4") == ["4"]

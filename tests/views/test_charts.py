@@ -19,10 +19,8 @@ from capbias_core.types import Result
 from capbias_core.views import pictures
 from capbias_core.views.charts import (
     COLOURS,
-    DASHES,
     GREY,
     SHAPES,
-    captioner_looks,
     cut,
     encoder_shapes,
     interval_chart,
@@ -83,18 +81,6 @@ def test_no_name_lies_over_another_or_leaves_the_plot(case):
             assert not any(overlap(box, (x - 5, y - 5, x + 5, y + 5)) for box in found)
 
 
-def test_names_keep_off_lines_and_a_narrow_window_does_not_cost_a_wide_one_its_names():
-    line = (0.3, 0.49, 0.9, 0.51)
-    (place,) = name_places(np.array([[0.5, 0.5]]), ["name"], HEIGHT, (), [line])
-    for width in (280, 700, 1400):
-        (box,) = boxes(np.array([[0.5, 0.5]]), ["name"], [place], width)
-        assert not overlap(box, (0.3 * width, 0.49 * HEIGHT, 0.9 * width, 0.51 * HEIGHT))
-    wall = (0.0, 0.0, 1.0, 0.2), (0.0, 0.8, 1.0, 1.0)  # 24 letters are 180 pixels, too many beside it in 280
-    long = ["instructblip_short_2024 b"] * 3
-    points = np.array([[0.5, 0.4], [0.5, 0.5], [0.5, 0.6]])
-    assert None not in name_places(points, long, HEIGHT, wall)
-
-
 ROOT = Path(__file__).resolve().parents[2]
 # Machado, Oliveira and Fernandes 2009, table 1, severity 1: what people with each kind of colour blindness see.
 SEEN = {
@@ -147,14 +133,6 @@ def test_colours_are_apart_for_everyone(seen):
 def test_colours_show_on_the_ground_of_each_theme(theme):
     ground = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())["theme"][theme]["backgroundColor"]
     assert min(contrast(colour, ground) for colour in COLOURS) >= 3
-
-
-def test_no_two_of_25_captioners_look_alike_and_names_decide():
-    names = [f"m{number}" for number in range(25)]
-    looks = captioner_looks(names)
-    assert len(set(looks.values())) == 25 == len(COLOURS) * len(DASHES)
-    assert captioner_looks(names[::-1]) == looks
-    assert len({look.colour for look in captioner_looks(names[:5]).values()}) == 5
 
 
 def test_every_shape_is_plotlys_and_none_comes_twice():
@@ -224,6 +202,7 @@ def test_a_chart_as_svg_puts_points_where_their_values_are():
     assert "nic &amp; &lt;b&gt;" in text and "<b>" not in text and "2.0 [1.0, 4.0] · b" in text
 
 
+@pytest.mark.long
 def test_a_browser_that_never_answers_is_ended(tmp_path, monkeypatch):
     if lack := pictures.pictures_lack():
         pytest.skip(lack)

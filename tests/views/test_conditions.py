@@ -15,7 +15,6 @@ from scipy import stats
 from capbias_core.aggregate import Estimate, Pair, Ranking
 from capbias_core.aggregate.estimate import quotient
 from capbias_core.cli import main
-from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
 from capbias_core.measures.base import counts_of
 from capbias_core.runs.condition_runs import plan_conditions
@@ -30,14 +29,7 @@ from capbias_core.views.conditions import (
     without_value,
 )
 from capbias_core.views.published import printed_conditions
-from capbias_core.workspace.conditions import (
-    all_sets,
-    condition_details,
-    condition_sets,
-    describe,
-    suggested_condition,
-    taken_of_several,
-)
+from capbias_core.workspace.conditions import condition_details, condition_sets, describe, suggested_condition
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 from tests.collections_ import keep
@@ -103,6 +95,7 @@ def by_seed(workspace, run_id: str) -> dict[int, float]:
     return found
 
 
+@pytest.mark.long
 def test_differences_to_the_original_and_to_chance(measured):
     """Each seed holds out equally many images, the same in every set, so that differences are those of the values.
 
@@ -140,22 +133,7 @@ def two_ways(measured):
     workspace.delete(item)
 
 
-def test_of_several_sets_of_a_condition_the_newest_counts_or_the_one_that_is_chosen(two_ways):
-    assert [item.name for item in all_sets(two_ways, COLLECTION)["m"]["person"]] == ["m blurred", "m_masked_person"]
-    taken = condition_sets(two_ways, COLLECTION)["m"]
-    assert [item.name for item in taken.values()] == ["m", "m blurred", "elsewhere"]
-    older = ["m_masked_person"]
-    assert condition_sets(two_ways, COLLECTION, older)["m"]["person"].name == "m_masked_person"
-    assert len(taken_of_several(two_ways, COLLECTION, "m")) == 1
-    rows = condition_rows(two_ways, COLLECTION, "m", "gender", chosen=older)
-    assert "m_masked_person" in set(rows["model"]) and "m blurred" not in set(rows["model"])
-    planned = plan_conditions(two_ways, COLLECTION, "m", "gender", chosen=older).specs
-    assert {spec.model for spec in planned} == {"m", "m_masked_person", "elsewhere"}
-    for chosen in (["m_person"], ["m blurred", "m_masked_person"]):
-        with sentences.raises(CapbiasError):
-            condition_rows(two_ways, COLLECTION, "m", "gender", chosen=chosen)
-
-
+@pytest.mark.long
 def test_what_has_no_value_is_named_with_the_reason(two_ways):
     """`person` is now a set that nothing was run on; nobody asked for maps; LIC needs human captions."""
     found = plan_conditions(two_ways, COLLECTION, "m", "gender", seeds=4)
@@ -207,6 +185,7 @@ def rows_of(**values) -> pd.DataFrame:
     return pd.DataFrame(rows).reindex(columns=list(COLUMNS))
 
 
+@pytest.mark.long
 def test_the_chart_has_a_panel_per_metric_with_measured_and_printed_values():
     printed, rows = printed_conditions(published_results(), "gender"), rows_of(original=(45, 1), person=(40, 1))
     figure = condition_chart(rows.assign(captioner="<b>m</b>"), printed)
@@ -305,6 +284,7 @@ def test_a_set_of_fewer_images_is_compared_with_originals_that_trained_on_the_sa
     assert again["to_original"].isna().to_dict() == {"original": True, "person": True, "object": False, "both": True}
 
 
+@pytest.mark.long
 def test_ba_from_t_to_a_is_dba_g(tmp_path):
     """Of people's captions of cats 3 in 4 say `woman`, of dogs 1 in 4. The captioner says it of all cats and no dog:
     each pair that goes together does so by 1/4 more, each other by 1/4 less: 25. With the person masked 1 in 4 and

@@ -269,6 +269,7 @@ def workspace(tmp_path) -> Workspace:
 ASKED = Request("c", ("m",), "labels", "gender", ("LIC_M",), seeds=2)
 
 
+@pytest.mark.long
 def test_several_attackers_give_rows_each_and_shared_runs_once(workspace, second, capsys):
     into = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", "gender", "--seeds", "2"]
     wanted = ["--metric", "LIC_M", "vocabulary", "--attacker", "ngram", second, "nosuch"]

@@ -67,6 +67,7 @@ def workspace(tmp_path_factory):
     return Workspace(folder / "home")
 
 
+@pytest.mark.long
 def test_cells_are_counted_and_small_ones_left_out(workspace):
     found = cross(workspace, "c", "gender", "group")
     assert found.counts == SIZES and found.refused == ("Male, b",)
@@ -88,6 +89,7 @@ def guessed(monkeypatch) -> list:
     return found
 
 
+@pytest.mark.long
 def test_scores_by_value_and_beyond_both_attributes(workspace, capsys, guessed):
     keep_crossed(workspace, "c", cross(workspace, "c", "gender", "group"))
     place = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", "gender x group"]

@@ -18,7 +18,6 @@ from capbias_core.views.photographs import (
     image_captions,
     keep_uploaded,
     layered,
-    masked_folders,
     photographs_of,
     rescored,
 )
@@ -111,6 +110,7 @@ def picture(path, colour: int = 90):
     return path
 
 
+@pytest.mark.long
 def test_uploaded_photographs_are_kept_together_and_bad_ones_named(tmp_path):
     workspace, given = Workspace(tmp_path / "home"), tmp_path / "given"
     cut = picture(given / "13.jpg")
@@ -125,6 +125,7 @@ def test_uploaded_photographs_are_kept_together_and_bad_ones_named(tmp_path):
     assert set(files) == {"12", "14"} and all(path.is_file() for path in files.values())
 
 
+@pytest.mark.long
 def test_uploaded_photographs_go_for_good_with_their_item(tmp_path):
     """Another collection has photographs of the same names, which stay; the list of files is one, the folders two."""
     workspace, given = Workspace(tmp_path / "home"), tmp_path / "given"
@@ -141,18 +142,3 @@ def test_uploaded_photographs_go_for_good_with_their_item(tmp_path):
     own = picture(tmp_path / "own" / "1.jpg")
     workspace.delete(keep_images(workspace, own.parent, "third"))
     assert own.is_file(), "a folder of the user's is never removed"
-
-
-def test_a_set_that_was_made_here_stands_below_the_photographs_that_it_was_made_from(tmp_path):
-    """Two folders of one condition hold files of the same names, so that only their own names tell them apart."""
-    workspace = Workspace(tmp_path)
-    frame = pd.DataFrame({"image_id": ["1"], "file": ["1.png"]})
-    grey, _ = (
-        workspace.keep("images", f"p (box masked, {fill})", frame, "c", "test", {"folder": fill, "condition": "box"})
-        for fill in ("grey", "blur")
-    )
-    made_by = {"captioner": {}, "photographs": {"name": grey.name, "item": grey.hash, "digest": "x"}}
-    captions = pd.DataFrame({"image_id": ["1"], "caption_index": [0], "caption": ["a dog"]})
-    made = workspace.keep("captions", "m", captions, "c", "test", {"made_by": made_by})
-    assert masked_folders(workspace, "c")["box"].name == "p (box masked, blur)", "the newest"
-    assert masked_folders(workspace, "c", {"box": made})["box"].name == "p (box masked, grey)"

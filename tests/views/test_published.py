@@ -249,12 +249,14 @@ def test_measured_rows_decide_only_by_whole_intervals(published, title, encoder,
     assert own.measured == verdict
 
 
+@pytest.mark.long
 def test_nothing_of_a_name_is_markup(published):
     rows = lic({"<b>nic": (1.0, 2.0)})
     text = "".join(claim_block(item, verdicts(item, published, rows)) for item in CLAIMS)
     assert "<b>nic" not in text and "NIC+Equalizer" in text and text.count("<details>") == len(CLAIMS)
 
 
+@pytest.mark.long
 def test_of_two_annotators_columns_the_first_is_read_whichever_run_is_newer(tmp_path):
     """The second annotator's labels are the other way round: with both equally sure, the first one's rows stand."""
     workspace = Workspace(tmp_path)

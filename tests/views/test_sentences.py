@@ -220,6 +220,7 @@ def test_what_depends_on_the_encoder():
     sentences.check("encoders: none", told(encoders_answer({})))
 
 
+@pytest.mark.long
 def test_printed_values_and_claims():
     published = published_results()
     tables = {(paper, table): rows for (paper, table), rows in published.groupby(["paper", "table"])}

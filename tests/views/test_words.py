@@ -50,14 +50,6 @@ def test_a_word_comes_with_the_data_if_people_use_it_alike(beside):
     assert np.isnan(found.at["sofa", "human_mean"]) and found.at["sofa", "human_count"] == 0
 
 
-def test_of_three_values_a_word_is_compared_by_the_value_that_it_pushes_toward():
-    own = pd.DataFrame({"word": ["toy", "cane"], "mean0": [0.6, -0.1], "mean1": [-0.1, 0.1], "mean2": [-0.5, 0.8]})
-    people = own.assign(mean0=[0.1, 0.0], mean2=[0.9, 0.5], count=20)
-    found = beside_human(top_words(own.assign(count=20), 10, 1), people, 10).set_index("word")
-    assert found["human_mean"].to_dict() == {"toy": 0.1, "cane": 0.5}
-    assert found["from_data"].to_dict() == {"toy": False, "cane": True}
-
-
 def test_the_sentence_says_which_words_come_from_where(beside):
     said = where_words_come_from(beside, "sat", 10)
     data, own = said.split(". Not so there ")
@@ -87,18 +79,6 @@ def test_captions_with_a_word_come_by_what_it_adds_there():
     assert captions_with(scores, "tie", 2) == (3, [1, 3])  # 0.4 + 0.3, then 0.6 the other way, then 0.5
     assert captions_with(scores, "tie", 9) == (3, [1, 3, 0])
     assert captions_with(scores, "hat", 9) == (0, [])
-
-
-def classes(html: str) -> dict[str, str]:
-    """Word -> the classes of its mark."""
-    return {word: found for found, word in re.findall(r'<span class="([^"]*)"[^>]*>([^<]*)</span>', html)}
-
-
-def test_words_that_only_one_caption_has_are_marked_masked_ones_too():
-    alone = np.array([False, True, True])
-    html = coloured_words(["<gender>", "a", "<gender>"], np.zeros(3), GENDER, ["man", "a", "boy"], alone=alone)
-    assert classes(html) == {"man": "cb-w cb-masked", "a": "cb-w cb-second cb-alone", "boy": "cb-w cb-masked cb-alone"}
-    assert "cb-alone" not in coloured_words(["a"], np.zeros(1), GENDER)
 
 
 def test_a_caption_is_only_text():
