@@ -273,6 +273,7 @@ def test_an_error_names_what_is_wrong(name, tmp_path):
         assert not home.exists() or not Workspace(home).items()
 
 
+@pytest.mark.long
 def test_labels_are_mapped_as_the_user_says():
     """0 and 1 say nothing by themselves; the other way round the ratio is the same, and every caption is wrong."""
     coded = [{"image_id": row["image_id"], "gender": str(int(row["gender"] == "Male"))} for row in TABLE]

@@ -23,7 +23,7 @@ from capbias_core.cli.inputs import (
     given,
     inputs,
 )
-from capbias_core.cli.running import outcome, run_all
+from capbias_core.cli.run import outcome, run_all
 from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.ids import normalise_image_id

@@ -22,7 +22,7 @@ from capbias_core.cli.inputs import (
     known_collection,
     opened,
 )
-from capbias_core.cli.running import run_all
+from capbias_core.cli.run import run_all
 from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, say, show, show_table, write_file, write_output
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import METRICS, expand_metrics

@@ -27,7 +27,7 @@ from capbias_core.cli.inputs import (
     opened,
     own_folder,
 )
-from capbias_core.cli.running import outcome, run_all
+from capbias_core.cli.run import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, ticking, write_output
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.files import readable

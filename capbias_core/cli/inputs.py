@@ -15,6 +15,7 @@ from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from cyclopts import App, Group, Parameter
+from cyclopts.validators import Number
 
 from capbias_core.attributes import known_attributes
 from capbias_core.cli.terminal import say, ticking
@@ -60,13 +61,8 @@ def flag(help: str, metavar: str | None = None, group: Group | None = None, **mo
     return Parameter(help=help, metavar=metavar, group=group, **more)
 
 
-def _at_least_one(type_: Any, value: int | None) -> None:
-    if value is not None and value < 1:
-        raise ValueError("Expected a whole number of 1 or more.")
-
-
 # What takes a whole number of 1 or more.
-Positive = Annotated[int, Parameter(validator=_at_least_one, metavar="N")]
+Positive = Annotated[int, Parameter(validator=Number(gte=1), metavar="N")]
 # A class whose fields are flags.
 Flags = Parameter(name="*")
 

@@ -30,7 +30,7 @@ from capbias_core.cli.inputs import (
     measure_choices,
 )
 from capbias_core.cli.inputs import ATTACKERS as ATTACKER_FLAGS
-from capbias_core.cli.running import run_all
+from capbias_core.cli.run import run_all
 from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, on_terminal, say, show, write_output
 from capbias_core.cli.views import views
 from capbias_core.errors import flag_name, unknown_name

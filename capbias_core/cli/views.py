@@ -35,7 +35,7 @@ from capbias_core.cli.inputs import (
     opened,
     own_folder,
 )
-from capbias_core.cli.running import outcome, run_all
+from capbias_core.cli.run import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, show_table, ticking, write_output, write_table
 from capbias_core.errors import CapbiasError
 from capbias_core.load.parsed import CAPTIONS, LABELS, REFERENCES

@@ -20,7 +20,7 @@ import pytest
 
 from capbias_core import __version__, cli
 from capbias_core.attributes import get_attribute
-from capbias_core.cli import running
+from capbias_core.cli import run as running
 from capbias_core.measures.base import Outcome
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo
@@ -212,6 +212,7 @@ def test_metrics_that_inputs_do_not_allow_are_left_out_with_the_reason(score, ar
     sentences.check(f"score: {' '.join(argv)}", printed.err)
 
 
+@pytest.mark.long
 def test_a_column_of_three_labels(ask):
     printed = ask(*HEIGHT, "--metric", "sc", "ratio")
     assert printed.metrics == ["SC"]
@@ -232,6 +233,7 @@ def test_what_was_measured_is_written_though_another_run_failed_and_nothing_othe
     assert not out.exists()
 
 
+@pytest.mark.long
 def test_a_disk_that_refuses_leaves_the_old_file(score, here, monkeypatch):
     out = here / "kept" / "out.csv"
     out.parent.mkdir()

@@ -84,6 +84,7 @@ def test_the_same_command_right_after_its_end_goes_on(files, tmp_path, undisturb
     check_finished(files, home, undisturbed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("state", ["fill", "read_only"])
 def test_what_is_stored_is_listed_and_an_import_refused(files, tmp_path, capsys, state):
     with small_disk(tmp_path / "disk") as disk:

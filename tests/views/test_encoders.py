@@ -151,6 +151,7 @@ def test_one_captioner_of_nine_changes_sign_as_the_printed_conflict_score_says(p
     assert len(own.judged) == 9 and len(own.turned) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["dbac_gender", "dbac_race"])
 def test_cvs_of_what_is_shown_are_those_of_tables_5a_and_6a(published, name):
     rows = printed_scores(published, name)
@@ -295,6 +296,7 @@ def test_device_and_determinism_are_part_of_runs_that_they_can_change(workspace,
     assert {name: spec.options[name] for name in ("deterministic", "device") if name in spec.options} == kept
 
 
+@pytest.mark.torch
 def test_a_run_that_asks_for_it_has_deterministic_algorithms_and_others_do_not(workspace, monkeypatch):
     torch = pytest.importorskip("torch")
     seen = []

@@ -114,6 +114,7 @@ def test_scores_by_value_and_beyond_both_attributes(workspace, capsys, guessed):
     assert cli.main(["score", "--view", "by-value", *place[:-1], "age"]) == 2
 
 
+@pytest.mark.long
 def test_what_is_beyond_both_attributes(workspace, capsys, guessed):
     keep_crossed(workspace, "c", cross(workspace, "c", "gender", "half"))
     place = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", "gender x half"]

@@ -41,6 +41,7 @@ def workspace(tmp_path):
     return Workspace(tmp_path / "home")
 
 
+@pytest.mark.long
 def test_a_captioner_leaks_where_it_says_more(workspace, tmp_path, capsys):
     asked = [
         "score",

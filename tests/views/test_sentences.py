@@ -186,6 +186,7 @@ BOTH_WAYS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BOTH_WAYS)
 def test_both_directions(name):
     given, metric = BOTH_WAYS[name]
