@@ -28,7 +28,6 @@ from capbias_core.views.conditions import (
     condition_chart,
     condition_rows,
     condition_table,
-    missing_line,
     panel_names,
     without_value,
 )
@@ -177,7 +176,7 @@ def _experiment(bar: Bar, masked: Masked) -> None:
         note(f"Of several sets of {captioner}, {line}. Choose another on the left.")
     _chart(rows, attribute, captioner)
     if missing := without_value(workspace, runs, masked.sets, rows):
-        note(" ".join(map(missing_line, missing)))
+        note(" ".join(missing))
 
 
 def _chart(rows: pd.DataFrame, attribute: str, captioner: str) -> None:
