@@ -282,7 +282,7 @@ def test_a_format_is_recognised_and_read(followed):
     said = house.capbias(*command)
     assert re.search(r"Captions\W+2\b", said), said
     code = (
-        "from pathlib import Path\nfrom capbias_core.load.parse import parse\n"
+        "from pathlib import Path\nfrom capbias_core.load.read import parse\n"
         "from capbias_core.load.tables import captions\n"
         "parsed = parse(Path('captions.txt'))\ntable = captions(parsed)\n"
         "print(parsed.format, *table.frame['image_id'], *(each.line for each in table.problems))"
@@ -295,7 +295,7 @@ def test_a_format_is_recognised_and_read(followed):
 OTHERS = """
 from pathlib import Path
 import pandas as pd
-from capbias_core.load.parse import parse
+from capbias_core.load.read import parse
 
 frame = pd.DataFrame({"image_id": [1, 2], "caption": ["a boy", "a man"]})
 frame.to_parquet("other.parquet")

@@ -16,7 +16,7 @@ from itertools import count
 import numpy as np
 import pandas as pd
 
-from capbias_core.attackers.base import AttackerEntry, Corpus, Seconds, Setup
+from capbias_core.attackers.base import AttackerEntry, Corpus, Seconds
 from capbias_core.attackers.logistic import TOLERANCE, fit_columns
 from capbias_core.prepare.tasks import rows_by_image
 from capbias_core.threads import one_thread
@@ -172,15 +172,11 @@ def _sums(place: np.ndarray, labels: np.ndarray, rows: int) -> np.ndarray:
     return rows_by_image(place, rows) @ np.asarray(labels, dtype=float)
 
 
-def _linear(setup: Setup) -> NgramAttacker:
-    return NgramAttacker()
-
-
 ENTRIES = (
     AttackerEntry(
         "ngram",
         "linear, 1- and 2-grams (preview)",
-        _linear,
+        lambda setup: NgramAttacker(),
         Seconds(0.002, 0.024),
         in_process=True,
         folds=10,

@@ -97,10 +97,6 @@ class TextEncoder:
         ends = [end if end > start else 0 for start, end in read["offset_mapping"]]
         return np.array([text.count(" ", 0, end) if end else -1 for end in ends] or [-1])
 
-    def without_words(self, ids: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """The ids with every token of a word replaced by the mask: the caption of that length that says nothing."""
-        return np.where(words >= 0, self.blank, ids)
-
     def pooled(self, ids: Tensor) -> Tensor:
         """(B, T) ids of texts of one length to (B, d) vectors, with gradients if they are switched on."""
         return self.model({"input_ids": ids, "attention_mask": torch.ones_like(ids)})["sentence_embedding"]
@@ -110,7 +106,7 @@ class TextEncoder:
         """(n, d) float32 vectors. Texts of one length go together, so that nothing is padded."""
         vectors = np.zeros((len(texts), self.width), dtype=np.float32)
         ids = self.ids(texts)
-        for members in of_one_length(ids):
+        for members in of_one_length(list(map(len, ids)), BATCH):
             vectors[members] = self.pooled(self.tensor(ids, members)).float().cpu().numpy()
         return vectors
 
@@ -149,12 +145,12 @@ def text_encoder(path: str, pooling: str, device: str) -> TextEncoder:
     return TextEncoder(path, pooling, device)
 
 
-def of_one_length(ids: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
-    """Rows of texts with as many tokens, at most BATCH at a time, short ones first."""
-    lengths = np.array([len(own) for own in ids], dtype=int)
+def of_one_length(lengths: Sequence[int] | np.ndarray, most: int) -> Iterator[np.ndarray]:
+    """Rows of texts with equally many tokens, at most so many at a time, short ones first."""
+    lengths = np.asarray(lengths, dtype=int)
     for length in np.unique(lengths):
         members = np.flatnonzero(lengths == length)
-        yield from np.split(members, np.arange(BATCH, len(members), BATCH))
+        yield from np.split(members, np.arange(most, len(members), most))
 
 
 def word_attributions(
@@ -174,9 +170,9 @@ def word_attributions(
 
     gradients = LayerIntegratedGradients(forward, encoder.transformer.get_input_embeddings())
     ids, words = encoder.ids(texts), [encoder.words_of(text) for text in texts]
-    masked = [encoder.without_words(*pair) for pair in zip(ids, words, strict=True)]
+    masked = [np.where(of_word >= 0, encoder.blank, own) for own, of_word in zip(ids, words, strict=True)]
     of_words, ends = [np.zeros((0, logits))] * len(texts), np.zeros((2, len(texts), logits))
-    for members in of_one_length(ids):
+    for members in of_one_length(list(map(len, ids)), BATCH):
         given, baseline = (encoder.tensor(own, members) for own in (ids, masked))
         with torch.no_grad():
             ends[:, members] = [forward(own).double().cpu().numpy() for own in (baseline, given)]

@@ -11,16 +11,7 @@ import pandas as pd
 from capbias_core.attributes.labels import MIXED, MOST_LABELS, annotator_column, has_people, is_unknown, meaning
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id
-from capbias_core.load.parsed import (
-    MOST_COLUMNS,
-    Parsed,
-    RowErrors,
-    chosen_column,
-    guess_columns,
-    listed,
-    merged,
-    row_and_message,
-)
+from capbias_core.load.parsed import MOST_COLUMNS, Parsed, chosen_column, guess_columns, listed
 from capbias_core.types import Table, counted
 
 # Rules for the label of an image that has several rows.
@@ -69,7 +60,7 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
     who = annotator_column(name for name in names if name != image_id)
     if who and who not in labelled:
         labelled = [*labelled, who]
-    faults, rejected = RowErrors(file, parsed.faults.unit), 0
+    faults, rejected = parsed.faults.copy(), 0
     images: dict[str, list[Labels]] = {}  # image ID -> the labels of its rows, in file order
     status = parsed.columns[STATUS] if STATUS in parsed.columns else [None] * len(parsed.numbers)
     raw_rows = zip(*(raw_columns[name] for name in (image_id, *labelled)), strict=True)
@@ -82,9 +73,8 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
             images.setdefault(image, []).append(row)
         except ValueError as error:
             faults.add(number, str(error))
-    problems, count = merged(parsed.faults, faults)
     if not images:
-        first = f" The first problem is at {': '.join(row_and_message(problems[0]))}." if problems else ""
+        first = f" The first problem is at {faults.first[0]}." if faults.first else ""
         raise CapbiasError(f"No row of {file} has an image ID and a label ({parsed.rows:,} rows).{first}")
     notes = [f"{counted(rejected, 'rejected answer')} left out"] if rejected else []
     if any(len(set(rows)) > 1 for rows in images.values()):
@@ -97,8 +87,8 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
         pd.DataFrame({"image_id": list(images), **texts}, dtype="str"),
         parsed.rows,
         duplicates=sum(len(rows) - len(set(rows)) for rows in images.values()),
-        problems=problems,
-        problem_count=count,
+        problems=tuple(faults.first),
+        problem_count=faults.count,
         notes=(*parsed.notes, *notes),
     )
 
@@ -159,10 +149,11 @@ def _combined(
     different = "have no majority" if rule == MAJORITY else different
     mixed = {name: number for name, values in columns.items() if (number := values.count(MIXED))}
 
-    def is_number(label: str) -> bool:
-        return not label or label == MIXED or label.replace(".", "", 1).lstrip("+-").isdigit()
-
-    in_words = [name for name in mixed if not all(map(is_number, set(columns[name])))]
+    in_words = [
+        name
+        for name in mixed
+        if not all(value.replace(".", "", 1).lstrip("+-").isdigit() for value in {*columns[name]} - {"", MIXED})
+    ]
     notes += [
         f"{mixed[name]:,} of {counted(len(images), 'image')} {different} in {name} and get no label"
         for name in in_words or mixed

@@ -13,7 +13,7 @@ from typing import Any
 
 from capbias_core.load.ids import described, short
 from capbias_core.load.parsed import HUMAN, PROMPT, Parsed, guess_columns, is_sentence, usual_column
-from capbias_core.load.text_files import coco_names
+from capbias_core.load.tabular import coco_names
 from capbias_core.types import counted
 
 SAMPLE = 50  # rows that are looked at to recognise a shape

@@ -10,8 +10,7 @@ from capbias_core.measures.image_judge import PICTURE_SIZE, JudgeTraining, judge
 from capbias_core.measures.options import option
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attribute
-from capbias_core.vision.presets import PRESETS
-from capbias_core.vision.prompts import PROMPTS, STATEMENT, prompted
+from capbias_core.vision.presets import PRESETS, PROMPTS, STATEMENT, prompted
 from capbias_core.workspace.models import captioner_option, model_path
 from capbias_core.workspace.photographs import writer_of
 from capbias_core.workspace.spec import ModelReference
@@ -98,7 +97,7 @@ def run(job: Job) -> Outcome:
         return judged(job, METRICS, inputs, judge, method, encoder=SAT, prompt=prompt, device=device_of(judge))
 
     from capbias_core.vision.captioners import Captioner
-    from capbias_core.vision.pretrained_judge import AskedJudge
+    from capbias_core.vision.judges import AskedJudge
 
     inputs, epochs = judge_inputs(job, job.masked), options.judge_epochs or 0
     captioner = Captioner(model_path(job.workspace, options.judge), options.device)

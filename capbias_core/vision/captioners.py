@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from capbias_core.attackers.device import AUTO, choose_device
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import loading
-from capbias_core.vision.presets import BATCH, BEAMS, LENGTH, QUESTION, WHAT, find_captioner, preset_of
+from capbias_core.vision.presets import BATCH, BEAMS, DESCRIBE, LENGTH, WHAT, find_captioner, preset_of
 
 # Where image encoders of transformers keep their blocks.
 STACKS = ("layers", "layer", "blocks", "stages")
@@ -62,16 +62,22 @@ class Captioner:
     def __init__(self, path: str, device: str = AUTO):
         self.path, self.device = path, choose_device(device)
         with loading(WHAT, path):
-            from transformers import AutoModelForImageTextToText
+            import transformers
 
-            self.processor, self.images, self.tokenizer = _processors(path)
+            transformers.utils.logging.set_verbosity_error()
+            local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+            self.processor: Any = transformers.AutoProcessor.from_pretrained(path, **local)
+            self.images: Any = getattr(self.processor, "image_processor", None)
+            if self.images is None:  # saved apart, as for an encoder and a decoder that were put together
+                self.images = transformers.AutoImageProcessor.from_pretrained(path, **local)
+            tokenizer = getattr(self.processor, "tokenizer", None)
+            self.tokenizer: Any = tokenizer or transformers.AutoTokenizer.from_pretrained(path, **local)
+            if not getattr(self.tokenizer, "is_fast", False):
+                raise ValueError("its tokenizer does not say where its tokens stand in a text")
+            self.tokenizer.padding_side = "left"  # captions go on from the end of the prompt
             # With output_loading_info it gives a pair, which its types do not say.
-            pair: Any = AutoModelForImageTextToText.from_pretrained(
-                path,
-                local_files_only=True,
-                trust_remote_code=False,
-                dtype=torch.float32 if self.device.type == "cpu" else "auto",
-                output_loading_info=True,
+            pair: Any = transformers.AutoModelForImageTextToText.from_pretrained(
+                path, **local, dtype=torch.float32 if self.device.type == "cpu" else "auto", output_loading_info=True
             )
             model, loaded = pair
             # What is missing would be filled by chance.
@@ -83,7 +89,7 @@ class Captioner:
             # What the captioner is asked: as its kind is, else in the form of its conversations, else nothing.
             self.prompt = self.preset.prompt
             if not self.preset.name and getattr(self.processor, "chat_template", None):
-                asked = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": QUESTION}]}]
+                asked = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": DESCRIBE}]}]
                 self.prompt = self.processor.apply_chat_template(asked, add_generation_prompt=True)
         self.fits: float = math.inf  # photographs at once; fewer once memory was short
 
@@ -265,20 +271,3 @@ class Captioner:
             f"Captioners of the kind {self.model.config.model_type!r} have no map of the image that Grad-CAM can read.",
             "Use one of the presets, such as blip or git.",
         )
-
-
-def _processors(path: str):
-    """What turns a prompt and pictures into tensors, and its parts: for pictures, and for text."""
-    import transformers
-
-    transformers.utils.logging.set_verbosity_error()
-    local = {"local_files_only": True, "trust_remote_code": False}
-    whole = transformers.AutoProcessor.from_pretrained(path, **local)
-    images = getattr(whole, "image_processor", None)
-    if images is None:  # saved apart, as for an encoder and a decoder that were put together
-        images = transformers.AutoImageProcessor.from_pretrained(path, **local)
-    tokenizer = getattr(whole, "tokenizer", None) or transformers.AutoTokenizer.from_pretrained(path, **local)
-    if not getattr(tokenizer, "is_fast", False):
-        raise ValueError("its tokenizer does not say where its tokens stand in a text")
-    tokenizer.padding_side = "left"  # captions go on from the end of the prompt
-    return whole, images, tokenizer

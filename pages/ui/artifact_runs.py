@@ -18,9 +18,9 @@ from capbias_core.runs.artifact_runs import apart, plan_artifact, plan_captionin
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import counted
+from capbias_core.vision.detect import to_download
 from capbias_core.vision.masking import FILLS, HALF, OF_OBJECTS, OF_OUTLINES
 from capbias_core.vision.presets import PRESETS
-from capbias_core.vision.weights import to_download
 from capbias_core.workspace.boxes import CONFIDENCE, WEIGHTS, weights_option
 from capbias_core.workspace.person_regions import SEGMENTS, people_sources
 from capbias_core.workspace.photographs import photograph_sets

@@ -17,7 +17,7 @@ from capbias_core.load.places import ROOTS, named, roots, shown
 from capbias_core.prepare import with_rule
 from capbias_core.runs.engine import Engine
 from capbias_core.types import PRECEDENCE, Attribute, Derivation, counted
-from capbias_core.vision.weights import keep_weights, saved_weights
+from capbias_core.vision.detect import keep_weights, saved_weights
 from capbias_core.workspace import custom_attributes as own_attributes
 from capbias_core.workspace.boxes import WEIGHTS
 from capbias_core.workspace.derived import as_derived, derive_missing, keep_derived, outdated

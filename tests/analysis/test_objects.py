@@ -9,7 +9,7 @@ import pytest
 from capbias_core import cli
 from capbias_core.analysis.read import current_runs
 from capbias_core.errors import CapbiasError
-from capbias_core.load.parse import parse
+from capbias_core.load.read import parse
 from capbias_core.load.tables import objects
 from capbias_core.measures.base import Job
 from capbias_core.measures.registry import MEASURES

@@ -43,7 +43,7 @@ from capbias_core.metrics.gender_score import (
     object_distance,
 )
 from capbias_core.metrics.naming import naming_ratio
-from capbias_core.prepare.variants import variants
+from capbias_core.prepare.text import variants
 from capbias_core.runs.engine import Engine, needs_workers
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.plan_file import requests_of

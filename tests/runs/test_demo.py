@@ -15,7 +15,7 @@ from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import probabilities
 from capbias_core.attributes import get_attribute
 from capbias_core.load import tables
-from capbias_core.load.parse import parse
+from capbias_core.load.read import parse
 from capbias_core.prepare import Alignment, Tokens, balanced_split, tokenize
 from capbias_core.runs import demo as runs_demo
 from capbias_core.runs.demo import SCORED, add_finished, load

@@ -14,14 +14,14 @@ import sys, time
 from pathlib import Path
 import numpy as np
 from capbias_core.workspace.store import Workspace
-from capbias_core.language.cache import EmbeddingCache
+from capbias_core.language.files import cached_vectors
 
 print("ready", flush=True)
 for line in sys.stdin:
     folder, moment = line.split()
     time.sleep(max(0, float(moment) - time.time()))
     try:
-        EmbeddingCache(Path(folder) / "m.sqlite").vectors(["a", "b"], lambda texts: np.ones((len(texts), 3)))
+        cached_vectors(Path(folder) / "m.sqlite", ["a", "b"], lambda texts: np.ones((len(texts), 3)))
         Workspace(Path(folder))
         print("made", flush=True)
     except Exception as error:

@@ -22,8 +22,8 @@ from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, silent
+from capbias_core.vision.detect import find_weights, to_download
 from capbias_core.vision.masking import PERSON
-from capbias_core.vision.weights import find_weights, to_download
 from capbias_core.workspace.boxes import BOXES, boxes_of, keep_objects_of, weights_of, weights_option
 from capbias_core.workspace.inputs import Inputs, _detect_objects
 from capbias_core.workspace.photographs import keep_images
@@ -136,7 +136,7 @@ def test_weights_that_cannot_be_had(tmp_path, monkeypatch):
     assert find_weights("yolov8n", tmp_path).path == str(tmp_path / "yolov8n.pt")
     assert not to_download("yolov8n", tmp_path)
     monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
-    from capbias_core.vision.weights import check_packages
+    from capbias_core.vision.detect import check_packages
 
     with pytest.raises(CapbiasError, match="a.tflite needs ai-edge-litert, which is not installed"):
         check_packages(Path("a.tflite"))
