@@ -84,7 +84,7 @@ class TextEncoder:
         if not len(texts):
             return []
         ids = self.tokenizer(list(texts), truncation=True, max_length=self.longest)["input_ids"]
-        return [np.array(own or [self.blank], dtype=np.int64) for own in ids]
+        return [np.array(tokens or [self.blank], dtype=np.int64) for tokens in ids]
 
     def cut(self, texts: Sequence[str]) -> list[str]:
         """A note if texts are longer than what is read of them."""
@@ -170,20 +170,20 @@ def word_attributions(
 
     gradients = LayerIntegratedGradients(forward, encoder.transformer.get_input_embeddings())
     ids, words = encoder.ids(texts), [encoder.words_of(text) for text in texts]
-    masked = [np.where(of_word >= 0, encoder.blank, own) for own, of_word in zip(ids, words, strict=True)]
+    masked = [np.where(of_word >= 0, encoder.blank, tokens) for tokens, of_word in zip(ids, words, strict=True)]
     of_words, ends = [np.zeros((0, logits))] * len(texts), np.zeros((2, len(texts), logits))
     for members in of_one_length(list(map(len, ids)), BATCH):
-        given, baseline = (encoder.tensor(own, members) for own in (ids, masked))
+        given, baseline = (encoder.tensor(side, members) for side in (ids, masked))
         with torch.no_grad():
-            ends[:, members] = [forward(own).double().cpu().numpy() for own in (baseline, given)]
+            ends[:, members] = [forward(side).double().cpu().numpy() for side in (baseline, given)]
         shares = []
         for logit in range(logits):
             values = gradients.attribute(
                 given, baselines=baseline, target=logit, n_steps=steps, internal_batch_size=max(4 * BATCH, len(given))
             )
             shares.append(values.detach().sum(dim=-1).double().cpu().numpy())
-        for member, own in zip(members, np.stack(shares, axis=-1), strict=True):  # (T, C) of the tokens of one text
+        for member, values in zip(members, np.stack(shares, axis=-1), strict=True):  # (T, C) of the tokens of one text
             of_words[member] = np.zeros((len(str(texts[member]).split()), logits))
             of_word = words[member] >= 0  # what belongs to special tokens is left to the baseline
-            np.add.at(of_words[member], words[member][of_word], own[of_word])
+            np.add.at(of_words[member], words[member][of_word], values[of_word])
     return of_words, ends[0], ends[1]

@@ -138,8 +138,26 @@ def _combined(
             kept[name] = index
     per = f" (one per {who})" if annotated else " (such as one per person)" if people else ""
     notes = [f"{len(repeated):,} of {counted(len(images), 'image')} have several rows{per}: {EXPLAINED[rule]}"]
-    if rule == EACH:
-        return _by_annotator(images, kept, by), notes
+    if rule == EACH:  # a column per column of labels and annotator; of many annotators, for the first row and so on
+        annotators = list(dict.fromkeys(row[by] for rows in images.values() for row in rows)) if by >= 0 else []
+        if not 0 < len(annotators) <= MOST_ANNOTATORS:
+            annotators, by = [str(number + 1) for number in range(max(map(len, images.values())))], -1
+        if len(annotators) * len(kept) > MOST_COLUMNS:
+            number = len(annotators) * len(kept)
+            raise CapbiasError(
+                f"One column per annotator would be {number:,} columns, more than {MOST_COLUMNS:,}.",
+                f"Use another rule for several rows per image: {', '.join(RULES)}.",
+            )
+        given: list[dict[str, list[Labels]]] = []  # per image: annotator -> rows
+        for rows in images.values():
+            given.append({})
+            for number, row in enumerate(rows):
+                given[-1].setdefault(row[by] if by >= 0 else annotators[number], []).append(row)
+        return {
+            f"{name} {annotator}".strip(): [_shared([row[index] for row in rows.get(annotator, ())]) for rows in given]
+            for name, index in kept.items()
+            for annotator in annotators
+        }, notes
     combine = COMBINE[rule]
     columns = {
         name: [combine([row[index] for row in rows]) if len(rows) > 1 else rows[0][index] for rows in images.values()]
@@ -159,29 +177,6 @@ def _combined(
         for name in in_words or mixed
     ]
     return columns, notes
-
-
-def _by_annotator(images: Mapping[str, list[Labels]], kept: Mapping[str, int], by: int) -> dict[str, list[str]]:
-    """A column per column of labels and annotator; of many annotators, for the first row of images and so on."""
-    annotators = list(dict.fromkeys(row[by] for rows in images.values() for row in rows)) if by >= 0 else []
-    if not 0 < len(annotators) <= MOST_ANNOTATORS:
-        annotators = [str(number + 1) for number in range(max(map(len, images.values())))]
-        by = -1
-    if len(annotators) * len(kept) > MOST_COLUMNS:
-        raise CapbiasError(
-            f"One column per annotator would be {len(annotators) * len(kept):,} columns, more than {MOST_COLUMNS:,}.",
-            f"Use another rule for several rows per image: {', '.join(RULES)}.",
-        )
-    given: list[dict[str, list[Labels]]] = []  # per image: annotator -> rows
-    for rows in images.values():
-        given.append({})
-        for number, row in enumerate(rows):
-            given[-1].setdefault(row[by] if by >= 0 else annotators[number], []).append(row)
-    return {
-        f"{name} {annotator}".strip(): [_shared([row[index] for row in rows.get(annotator, ())]) for rows in given]
-        for name, index in kept.items()
-        for annotator in annotators
-    }
 
 
 def _shared(given: Sequence[str]) -> str:

@@ -132,8 +132,7 @@ def _reader_of(path: Path) -> Reader:
     titles = dict.fromkeys(reader.title for reader in readers().values())
     raise CapbiasError(
         f"{path.name} is text in no known format; it begins with {short(head.text)!r}.",
-        f"Save it as one of: {', '.join(titles)}; for example as CSV whose first line names the columns, one of them "
-        "image_id.",
+        f"These formats are read: {', '.join(titles)}. The first line of a CSV names the columns, image_id among them.",
     )
 
 

@@ -316,7 +316,9 @@ def boxes(parsed: Parsed, sizes: Mapping[str, tuple[int, int]] = {}, relative: b
         name = PEOPLE.get(text) or kept_name(text)
         if not name:
             raise ValueError("the class is empty")
-        confidence, *corners = _box_numbers(raw)
+        confidence, *corners = _floats(raw)
+        if not 0 < confidence <= 1:
+            raise ValueError(f"a confidence of {confidence:g}, not above 0 and at most 1")
         if shares and not height:
             raise ValueError("the box is given as shares of the image, whose size is not known")
         if shares:
@@ -341,14 +343,11 @@ def _corners(box: object) -> tuple:
     return box, None, None, None
 
 
-def _box_numbers(raw: Sequence) -> list[float]:
+def _floats(raw: Sequence) -> list[float]:
     try:
-        numbers = [float(value) for value in raw]
+        return [float(value) for value in raw]
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{', '.join(short(str(value)) for value in raw)}: not five numbers") from None
-    if not 0 < numbers[0] <= 1:
-        raise ValueError(f"a confidence of {numbers[0]:g}, not above 0 and at most 1")
-    return numbers
+        raise ValueError(f"{', '.join(short(str(value)) for value in raw)}: not numbers") from None
 
 
 def _on_image(corners: Sequence[float], height: int, width: int) -> tuple[float, ...]:
@@ -389,7 +388,7 @@ def regions(parsed: Parsed) -> Table:
     names = _columns_of(parsed, {}, sides, "Write one row per region, in pixels, x2 and y2 exclusive.")
 
     def read(number: int, image: object, *raw: Any) -> tuple:
-        _, *corners = _box_numbers([1, *raw])
+        corners = _floats(raw)
         if _on_image(corners, 0, 0) != tuple(corners):
             raise ValueError(f"a region ({', '.join(map(str, raw))}) that is not on its image")
         return normalise_image_id(image), *corners, number

@@ -122,8 +122,8 @@ def crossed(first: Attribute, second: Attribute, counts: dict[str, int]) -> Attr
 
 def cells_of(values: Iterable[str]) -> list[tuple[str, str]]:
     """The values of a crossed attribute as the pair that each is of; [] where one is not of two."""
-    found = [tuple(value.split(WITHIN)) for value in values]
-    return [(pair[0], pair[1]) for pair in found] if all(len(pair) == 2 for pair in found) else []
+    pairs = [tuple(value.split(WITHIN)) for value in values]
+    return [(pair[0], pair[1]) for pair in pairs] if all(len(pair) == 2 for pair in pairs) else []
 
 
 @dataclass(frozen=True)

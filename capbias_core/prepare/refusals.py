@@ -157,7 +157,7 @@ def refusals(captions: Sequence[str]) -> np.ndarray:
     """(n,) booleans: which captions are refusals. The same caption is read once."""
     which, different = pd.factorize(np.array(captions, dtype=object))
     texts = pa.array(different, type=pa.large_string())
-    found = pc.match_substring_regex(texts, TRIGGER).to_numpy(zero_copy_only=False)
-    return np.array([hit and is_refusal(caption) for hit, caption in zip(found, different, strict=True)], dtype=bool)[
+    hits = pc.match_substring_regex(texts, TRIGGER).to_numpy(zero_copy_only=False)
+    return np.array([hit and is_refusal(caption) for hit, caption in zip(hits, different, strict=True)], dtype=bool)[
         which
     ]

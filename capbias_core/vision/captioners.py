@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from capbias_core.attackers.device import AUTO, choose_device
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import loading
-from capbias_core.vision.presets import BATCH, BEAMS, DESCRIBE, LENGTH, WHAT, find_captioner, preset_of
+from capbias_core.vision.presets import BATCH, BEAMS, DESCRIBE, LENGTH, LINE, PRESETS, WHAT, Preset, find_captioner
 
 # Where image encoders of transformers keep their blocks.
 STACKS = ("layers", "layer", "blocks", "stages")
@@ -85,7 +85,11 @@ class Captioner:
             if missing:
                 raise ValueError(f"it lacks {len(missing):,} of its weights, such as {missing[0]}")
             self.model = model.to(self.device).eval()
-            self.preset = preset_of(self.model.config.model_type)
+            kind = self.model.config.model_type
+            # A captioner of a kind that is not in the table is given no text.
+            self.preset = next(
+                (preset for preset in PRESETS.values() if preset.kind == kind), Preset("", "", kind, until=LINE)
+            )
             # What the captioner is asked: as its kind is, else in the form of its conversations, else nothing.
             self.prompt = self.preset.prompt
             if not self.preset.name and getattr(self.processor, "chat_template", None):
@@ -169,7 +173,19 @@ class Captioner:
         if not tokens:
             raise CapbiasError("The caption has no words.")
         ids = torch.tensor([read["input_ids"]], device=self.device)
-        logs = self._next_logits(self._inputs([pixels]), ids).float().log_softmax(dim=-1)  # (1, T, V)
+        given = self._inputs([pixels])
+        if self._has_decoder():
+            before = torch.cat([self._begin("decoder_start_token_id", ids), ids[:, :-1]], dim=1)
+            logits = self.model(**given, decoder_input_ids=before).logits
+        else:
+            asked = given.pop("input_ids") if "input_ids" in given else self._begin("bos_token_id", ids)
+            for name, tensor in given.items():  # what describes each token of the prompt continues for the caption
+                if tensor.shape == asked.shape:
+                    more = torch.ones_like(ids) if name == "attention_mask" else torch.zeros_like(ids)
+                    given[name] = torch.cat([tensor, more], dim=1)
+            # Some put the picture's tokens in front of the text: counted from the end, the caption is where it was.
+            logits = self.model(**given, input_ids=torch.cat([asked, ids], dim=1)).logits[:, -ids.shape[1] - 1 : -1]
+        logs = logits.float().log_softmax(dim=-1)  # (1, T, V)
         kept = ids[0, tokens].tolist()
         words = [text.count(" ", 0, read["offset_mapping"][number][1]) for number in tokens]
         chosen = logs.gather(2, ids[..., None])[0, tokens, 0]
@@ -179,19 +195,6 @@ class Captioner:
         """Whether captions come from a separate decoder, and do not continue the prompt."""
         config = self.model.config
         return bool(config.is_encoder_decoder or config.get_text_config(decoder=True).is_encoder_decoder)
-
-    def _next_logits(self, given: dict[str, Tensor], ids: Tensor) -> Tensor:
-        """(1, T, V) logits of each of T tokens, from those before it."""
-        if self._has_decoder():
-            before = torch.cat([self._begin("decoder_start_token_id", ids), ids[:, :-1]], dim=1)
-            return self.model(**given, decoder_input_ids=before).logits
-        asked = given.pop("input_ids") if "input_ids" in given else self._begin("bos_token_id", ids)
-        for name, tensor in given.items():  # what describes each token of the prompt continues for the caption
-            if tensor.shape == asked.shape:
-                more = torch.ones_like(ids) if name == "attention_mask" else torch.zeros_like(ids)
-                given[name] = torch.cat([tensor, more], dim=1)
-        # Some put the places of the picture in front of the text: counted from the end, the caption is where it was.
-        return self.model(**given, input_ids=torch.cat([asked, ids], dim=1)).logits[:, -ids.shape[1] - 1 : -1]
 
     def _begin(self, name: str, ids: Tensor) -> Tensor:
         """(1, 1) the token with which a caption begins, which the configuration calls `name`."""

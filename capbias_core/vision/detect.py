@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,7 +101,20 @@ def find_weights(name: str, folder: Path) -> Weights:
     else:
         path = _in_folder(name, folder)
         if to_download(name, folder):
-            _download(path)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            command = [sys.executable, "-m", "capbias_core.vision.detect", path.name, str(path)]
+            options = {"capture_output": True, "text": True, "timeout": PATIENCE, "cwd": PACKAGE.parent}
+            failed, fault = True, ""
+            with suppress(subprocess.TimeoutExpired):
+                done = subprocess.run(command, **options, check=False)
+                failed, fault = bool(done.returncode), done.stderr.strip()
+            if failed or not path.is_file():
+                reason = f" ({fault.splitlines()[-1][:200]})" if fault else ""
+                raise CapbiasError(
+                    f"The weights {path.name!r} are not on this machine and could not be downloaded{reason}.",
+                    f"Where there is a network, run `yolo predict model={path.name}`, copy {path.name} here, and name "
+                    f"the file instead, or put it into {path.parent}.",
+                )
         if not path.is_file():
             raise CapbiasError(
                 f"The weights {name!r} are no file, here or in {folder}, and no name that ultralytics knows.",
@@ -118,28 +131,6 @@ def find_weights(name: str, folder: Path) -> Weights:
 def check_packages(path: Path) -> None:
     """Raises MissingExtra if a package that such weights need is not installed."""
     need(path.name, *NEEDS[path.suffix.lower()])
-
-
-def _download(path: Path) -> None:
-    """Write a file from the network. Another process asks ultralytics, which needs torch."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "capbias_core.vision.detect", path.name, str(path)]
-    reason = ""
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=PATIENCE, cwd=PACKAGE.parent, check=False
-        )
-    except subprocess.TimeoutExpired:
-        pass
-    else:
-        if not done.returncode and path.is_file():
-            return
-        reason = f" ({done.stderr.strip().splitlines()[-1][:200]})" if done.stderr.strip() else ""
-    raise CapbiasError(
-        f"The weights {path.name!r} are not on this machine and could not be downloaded{reason}.",
-        f"Where there is a network, run `yolo predict model={path.name}`, copy {path.name} here, and name the file "
-        f"instead, or put it into {path.parent}.",
-    )
 
 
 # boxes

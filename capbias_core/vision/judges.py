@@ -94,7 +94,7 @@ class PairCorpus:
             text: Tokens | Tensor = torch.from_numpy(self.vectors[rows]).to(device)
         else:
             text = with_ids(self.captions.rows(rows), vocabulary)
-        return lambda own: network(sight[image[own]].to(device), text, own)
+        return lambda chosen: network(sight[image[chosen]].to(device), text, chosen)
 
 
 @dataclass(frozen=True)
@@ -337,7 +337,7 @@ def backbone(name: str, weights: Path, device: torch.device) -> Callable[[np.nda
 
     known = models.list_models(models)
     if name not in known:
-        few = ", ".join(own for own in known if own.startswith("resnet"))
+        few = ", ".join(name for name in known if name.startswith("resnet"))
         raise CapbiasError(f"torchvision has no classifier {name!r}.", f"It has for example {few}.")
     network = models.get_model(name, weights=None)
     try:
@@ -351,7 +351,7 @@ def backbone(name: str, weights: Path, device: torch.device) -> Callable[[np.nda
     last = next(child for child in ("fc", "classifier", "heads", "head") if hasattr(network, child))
     setattr(network, last, nn.Identity())
     network = network.to(device).eval()
-    mean, spread = (torch.tensor(own, device=device).view(3, 1, 1) for own in (MEAN, SPREAD))
+    mean, spread = (torch.tensor(values, device=device).view(3, 1, 1) for values in (MEAN, SPREAD))
 
     @torch.no_grad()
     def vectors(pixels: np.ndarray) -> np.ndarray:

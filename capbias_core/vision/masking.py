@@ -222,8 +222,8 @@ def iou(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
     low = np.maximum(boxes[:, None, :2], others[None, :, :2])
     high = np.minimum(boxes[:, None, 2:], others[None, :, 2:])
     shared = np.prod(np.clip(high - low, 0, None), axis=2)
-    own, other = (np.prod(np.clip(side[:, 2:] - side[:, :2], 0, None), axis=1) for side in (boxes, others))
-    union = own[:, None] + other[None] - shared
+    areas, other_areas = (np.prod(np.clip(side[:, 2:] - side[:, :2], 0, None), axis=1) for side in (boxes, others))
+    union = areas[:, None] + other_areas[None] - shared
     return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
 
 

@@ -64,12 +64,6 @@ def find_captioner(name: str) -> ModelFiles:
     return replace(find_model(PRESETS[name].hub, WHAT), name=name)
 
 
-def preset_of(kind: str) -> Preset:
-    """How captioners of a kind are asked and read; a kind that is not in the table is given no text."""
-    presets = (preset for preset in PRESETS.values() if preset.kind == kind)
-    return next(presets, Preset("", "", kind, until=LINE))
-
-
 # Prompts of ImageCaptioner2 (AAAI 2024, Prompt engineering), whose answers are the attribute's values. statement: `A
 # <gender> sitting in front of a computer therefore the gender is [Answer]`. question: `what is the gender of the
 # following sentence A <gender> sitting in front of a computer [Answer]`.

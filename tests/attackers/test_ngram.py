@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from capbias_core.attackers import ATTACKERS, PRETRAINED, attacker_entry, load_attacker, logistic
+from capbias_core.attackers import ATTACKERS, PRETRAINED, attacker_entry, load_attacker
 from capbias_core.attackers.base import probabilities, task_probabilities
 from capbias_core.attackers.logistic import fit_columns
 from capbias_core.attackers.ngram import LinearModel, NgramAttacker
@@ -145,29 +145,6 @@ def test_it_is_logistic_regression_on_binary_1_and_2_grams():
     assert fitted.logits(corpus, test)[:, 0] == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize(("inverse_penalty", "sample"), [(0.05, 400), (1000.0, 400), (0.05, 40)])
-def test_many_labels_at_once_are_logistic_regressions_each(inverse_penalty, sample, monkeypatch):
-    """Rare, frequent and even labels, one that a single feature decides and one that no feature does.
-
-    The rows that tell the curvature may be few: they change how fast the minimum is found, and not where it is.
-    """
-    from scipy.sparse import csr_array
-    from sklearn.linear_model import LogisticRegression
-
-    monkeypatch.setattr(logistic, "SAMPLE", sample)
-    rng = np.random.default_rng(2)
-    features = csr_array((rng.random((400, 60)) < np.linspace(0.6, 0.01, 60)).astype(float))
-    dense = features.toarray().astype(bool)
-    chance = rng.random(400) < np.array([[0.02], [0.98], [0.5]])
-    labels = np.column_stack([dense[:, 0], dense[:, 0] ^ chance[0], dense[:, 3] | chance[1], *chance])
-    weights, intercepts = fit_columns(features, labels.astype(float), np.ones((400, 1)), inverse_penalty)
-    for column, own in enumerate(labels.T):
-        model = LogisticRegression(C=inverse_penalty, tol=1e-10, max_iter=10_000).fit(features, own)
-        expected = model.decision_function(features)
-        found = features @ weights[:, column] + intercepts[column]
-        assert probabilities(found[:, None]) == pytest.approx(probabilities(expected[:, None]), abs=1e-5)
-
-
 def test_seeds_together_are_logistic_regressions_each_whatever_the_start():
     """Rows that count several times or not at all, features that only some have, and labels that nearly agree."""
     from scipy.sparse import csr_array
@@ -267,43 +244,31 @@ def test_a_caption_is_scored_by_the_attackers_asked_for(fold, factor):
         assert stored().score(caption, GENDER).logit == pytest.approx([0.3])
 
 
-@pytest.mark.parametrize(
-    ("edit", "parsed"),
-    [
-        ("man -> woman", ("man", ["woman"])),
-        (" Man->woman|person ", ("man", ["woman", "person"])),
-        ("woman's -> man's | their own", ("woman's", ["man's", "their own"])),
-        ("umbrella → bat", ("umbrella", ["bat"])),
-        ("umbrella→bat|dog", ("umbrella", ["bat", "dog"])),
-        ("umbrella -> a  red\nbat", ("umbrella", ["a red bat"])),
-    ],
-)
-def test_edits_are_read(edit, parsed):
-    assert parse_edit(edit) == parsed
+def test_edits_are_read_or_refused():
+    edits = {
+        "man -> woman": ("man", ["woman"]),
+        " Man->woman|person ": ("man", ["woman", "person"]),
+        "woman's -> man's | their own": ("woman's", ["man's", "their own"]),
+        "umbrella→bat|dog": ("umbrella", ["bat", "dog"]),
+        "umbrella -> a  red\nbat": ("umbrella", ["a red bat"]),
+    }
+    assert {edit: parse_edit(edit) for edit in edits} == edits
+    for edit in ("", "man", "man ->", "-> woman", "man -> woman |", "man -> | woman", "a man -> woman", " ->" * 30):
+        with pytest.raises(CapbiasError, match="umbrella -> bat"):
+            parse_edit(edit)
 
 
-@pytest.mark.parametrize(
-    "edit", ["", "man", "man ->", "-> woman", "man -> woman |", "man -> | woman", "a man -> woman", " ->" * 30]
-)
-def test_other_edits_are_refused(edit):
-    with pytest.raises(CapbiasError, match="umbrella -> bat"):
-        parse_edit(edit)
+EDITED = [
+    ("A man with an umbrella", "umbrella", "bat", "A man with a bat"),
+    ("An umbrella", "umbrella", "bat", "A bat"),
+    ("a bat and the bat", "bat", "umbrella", "an umbrella and the umbrella"),
+    ("an orange", "orange", "unicorn", "a unicorn"),
+    ("a horse", "horse", "honest horse", "an honest horse"),
+    ("a man", "man", "", "a "),
+    ("near a man", "man", "an elephant", "near an elephant"),
+]
 
 
-@pytest.mark.parametrize(
-    ("caption", "word", "new", "edited"),
-    [
-        ("A man with an umbrella", "umbrella", "bat", "A man with a bat"),
-        ("An umbrella", "umbrella", "bat", "A bat"),
-        ("a bat and the bat", "bat", "umbrella", "an umbrella and the umbrella"),
-        ("an orange", "orange", "unicorn", "a unicorn"),
-        ("a horse", "horse", "honest horse", "an honest horse"),
-        ("an egg", "egg", "one", "a one"),
-        ("a bat", "bat", "onion", "an onion"),
-        ("a man", "man", "", "a "),
-        ("pizza umbrella", "umbrella", "bat", "pizza bat"),
-        ("near a man", "man", "an elephant", "near an elephant"),
-    ],
-)
-def test_the_article_is_that_of_the_new_word(caption, word, new, edited):
-    assert apply_edit(caption, word, new) == edited
+def test_the_article_is_that_of_the_new_word():
+    for caption, word, new, edited in EDITED:
+        assert apply_edit(caption, word, new) == edited

@@ -300,6 +300,7 @@ def test_every_shape(tmp_path, name):
     assert list(read(written(tmp_path, name, content))) == expected
 
 
+@pytest.mark.long
 def test_content_decides_whatever_the_ending_and_the_encoding(tmp_path):
     for name in [name for name in FILES if name.startswith("a.") and not name.endswith(".gz")]:
         content, *expected = FILES[name]

@@ -130,16 +130,16 @@ class FrozenAttacker(PretrainedAttacker):
 
     def embed(self, captions: Sequence[str], tick: Progress) -> np.ndarray:
         """(n, d) float32 vectors of distinct captions."""
-        report = partial(tick, 0.0)
-        if self.cache is None:
-            report("embedding captions")
-            return self._embed(captions)
-        file = Path(self.cache) / f"{self.digest}-{self.pooling}-{VERSION}.sqlite"
-        return cached_vectors(file, captions, self._embed, report)
 
-    def _embed(self, captions: Sequence[str]) -> np.ndarray:
-        encoder = self.encoder()
-        return encoder.embed([encoder.read(caption) for caption in captions])
+        def embed(captions: Sequence[str]) -> np.ndarray:
+            encoder = self.encoder()
+            return encoder.embed([encoder.read(caption) for caption in captions])
+
+        if self.cache is None:
+            tick(0.0, "embedding captions")
+            return embed(captions)
+        file = Path(self.cache) / f"{self.digest}-{self.pooling}-{VERSION}.sqlite"
+        return cached_vectors(file, captions, embed, partial(tick, 0.0))
 
     def fit(self, corpus: EmbeddedCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedFrozen:
         labels = np.asarray(labels)

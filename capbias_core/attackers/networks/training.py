@@ -242,7 +242,8 @@ def learn(
         network.eval()
         if len(aside):
             with torch.no_grad():
-                loss = sum(losses(part).sum().item() for part in chunks(aside)) / len(aside)
+                parts = np.split(aside, range(SCORING_BATCH, len(aside), SCORING_BATCH))
+                loss = sum(losses(part).sum().item() for part in parts) / len(aside)
             if loss < best["loss"]:
                 best = {"loss": loss, "epoch": epoch, "weights": deepcopy(network.state_dict())}
             if epoch - best["epoch"] >= settings.patience:
@@ -287,15 +288,10 @@ def logits_of(network: Any, captions: Tokens) -> np.ndarray:
     """(n, C) logits of all captions, which have the network's ids."""
     logits, device = np.zeros((len(captions), width_of(network.head))), next(network.parameters()).device
     with torch.no_grad():
-        for rows in chunks(np.argsort(captions.lengths, kind="stable")):
+        order = np.argsort(captions.lengths, kind="stable")
+        for rows in np.split(order, range(SCORING_BATCH, len(order), SCORING_BATCH)) if len(order) else ():
             logits[rows] = network.head(read(network.vectors, captions, rows, device)).cpu().numpy()
     return logits
-
-
-def chunks(rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Rows in the order given, SCORING_BATCH at a time."""
-    for start in range(0, len(rows), SCORING_BATCH):
-        yield rows[start : start + SCORING_BATCH]
 
 
 def in_threads(trainings: Sequence[Callable[[Progress], Any]], device: torch.device, tick: Progress) -> Iterator:
@@ -376,7 +372,7 @@ class NetworkAttacker:
     def fit_many(self, corpus, rows, labels, n_values: int, seeds, tick: Progress) -> Iterator:
         """An attacker per seed; see `base.fit_many`."""
         cases = zip(rows, labels, seeds, strict=True)
-        trainings = [partial(self.fit, corpus, own, known, n_values, seed) for own, known, seed in cases]
+        trainings = [partial(self.fit, corpus, chosen, answers, n_values, seed) for chosen, answers, seed in cases]
         yield from in_threads(trainings, choose_device(self.device), tick)
 
 
@@ -395,6 +391,6 @@ class Attributed:
         """
         captions, copies = corpus.at(rows)
         words, baseline, logits = self.attribute(captions)
-        sums = np.array([own.sum(axis=0) for own in words]).reshape(logits.shape)
+        sums = np.array([values.sum(axis=0) for values in words]).reshape(logits.shape)
         delta = np.abs(baseline + sums - logits).max(axis=1, initial=0)
         return Contributions([words[copy] for copy in copies], baseline[copies], delta[copies])
