@@ -32,9 +32,9 @@ from capbias_core.cli.terminal import DONE, checked_output, say, ticking, write_
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.files import readable
 from capbias_core.load.ids import normalise_image_id
-from capbias_core.load.parse import parse
-from capbias_core.load.parsed import BOXES, REFERENCES, SEGMENTS, row_and_message
+from capbias_core.load.parsed import BOXES, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import find_pictures
+from capbias_core.load.read import parse
 from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.load.tables import kept_name
 from capbias_core.load.tables import regions as regions_of
@@ -515,8 +515,8 @@ def _print_regions(workspace: Workspace, collection: str, flags: MaskFlags, opti
     output, path = checked_output(flags.output), Path(flags.regions or "")
     table = within_limits(path.name, _read_regions, path)
     if table.problem_count:
-        first = ": ".join(row_and_message(table.problems[0]))
-        say(f"warning: {table.problems[0].file}: {counted(table.problem_count, 'row')} left out; the first at {first}")
+        first = table.problems[0]
+        say(f"warning: {first.file}: {counted(table.problem_count, 'row')} left out; the first at {first}")
     people = workspace.frame(resolve_person_regions(workspace, collection, options.people)["item"])
     by_image, chosen = dict(list(people.groupby("image_id"))), {}
     if isinstance(options.labelled, str) and options.labelled:

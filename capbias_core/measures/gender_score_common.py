@@ -34,8 +34,8 @@ from capbias_core.measures.protocols import protocol_text
 from capbias_core.metrics.gender_score import bias_ratio, neutral_ratio, object_distance
 from capbias_core.metrics.share import share
 from capbias_core.prepare.tasks import named_objects, object_names, phrases
+from capbias_core.prepare.text import FORMS_METHOD, Variants, led_variants, variants
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.prepare.variants import FORMS_METHOD, Variants, led_variants, variants
 from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, Result, ShareDone
 from capbias_core.workspace.models import KINDS, model_path
 from capbias_core.workspace.spec import ModelReference

@@ -31,8 +31,8 @@ from capbias_core.measures.gender_score_common import (
 )
 from capbias_core.measures.registry import MEASURES, METRICS, measure_of
 from capbias_core.prepare.tasks import content_words
+from capbias_core.prepare.text import WORD
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.prepare.variants import WORD
 from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, silent
 from capbias_core.views.objects import share_intervals
 

@@ -34,9 +34,9 @@ from capbias_core.views.conditions import (
 from capbias_core.views.photographs import keep_uploaded
 from capbias_core.views.published import printed_conditions
 from capbias_core.views.sentence import intervals_over
+from capbias_core.vision.detect import to_download
 from capbias_core.vision.masking import FILLS, HALF, OF_OBJECTS, OF_OUTLINES
 from capbias_core.vision.presets import PRESETS
-from capbias_core.vision.weights import to_download
 from capbias_core.workspace.conditions import all_sets, condition_of, condition_sets, describe, taken_of_several
 from capbias_core.workspace.objects import CONFIDENCE, WEIGHTS, weights_option
 from capbias_core.workspace.photographs import people_sources, photograph_sets

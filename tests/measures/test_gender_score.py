@@ -34,7 +34,7 @@ from capbias_core.measures.gender_score_common import (
 from capbias_core.measures.gender_score_common import object_rows as object_frame
 from capbias_core.measures.registry import MEASURES, expand_metrics
 from capbias_core.metrics import bias_ratio, estimation, gender_score, naming_ratio, neutral_ratio, object_distance
-from capbias_core.prepare.variants import variants
+from capbias_core.prepare.text import variants
 from capbias_core.runs.engine import needs_workers
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.plan_file import requests_of

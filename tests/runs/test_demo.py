@@ -11,7 +11,7 @@ import pytest
 import capbias_core as capbias
 from capbias_core.attributes import get_attribute
 from capbias_core.load import tables
-from capbias_core.load.parse import parse
+from capbias_core.load.read import parse
 from capbias_core.prepare import Tokens
 from capbias_core.runs import demo as runs_demo
 from capbias_core.runs.demo import SCORED, add_finished, load
