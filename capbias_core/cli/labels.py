@@ -8,8 +8,17 @@ from typing import Annotated
 import pandas as pd
 
 from capbias_core.attributes import attribute_files, known_attributes, read_attribute, shipped_files
-from capbias_core.cli.flags import HOW, INPUTS, CollectionFlag, WorkspaceFlag, command, flag
-from capbias_core.cli.inputs import known_collection, opened, own_folder
+from capbias_core.cli.inputs import (
+    HOW,
+    INPUTS,
+    CollectionFlag,
+    WorkspaceFlag,
+    command,
+    flag,
+    known_collection,
+    opened,
+    own_folder,
+)
 from capbias_core.cli.terminal import DONE, say, show, show_table
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.parsed import LABELS, REFERENCES

@@ -316,7 +316,7 @@ def _similar(data: Gendered, texts: Texts, cosines: np.ndarray, least: float) ->
     if not kept.any():
         raise CapbiasError(
             f"No object has a cosine of {least:g} or more with its caption.",
-            "Choose a lower least similarity.",
+            "Lower the least similarity.",
             "least_similarity",
         )
     left = csr_array((confidence[kept], (caption[kept], column[kept])), shape=data.confidence.shape)

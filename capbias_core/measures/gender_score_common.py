@@ -34,8 +34,8 @@ from capbias_core.measures.protocols import protocol_text
 from capbias_core.metrics.gender_score import bias_ratio, neutral_ratio, object_distance
 from capbias_core.metrics.share import share
 from capbias_core.prepare.tasks import named_objects, object_names, phrases
+from capbias_core.prepare.text import FORMS_METHOD, Variants, led_variants, variants
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.prepare.variants import FORMS_METHOD, Variants, led_variants, variants
 from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, Result, ShareDone
 from capbias_core.workspace.models import KINDS, model_path
 from capbias_core.workspace.spec import ModelReference
@@ -158,7 +158,7 @@ class Gendered:
     """Captions whose words name one value of the attribute, and their objects.
 
     image: (n,) index in images. captions: (n,) as written. named: (n,) index of the value that the words name, -1 for
-    none. value: (n,) that which counts, the same unless labels were given (see analysis/texts.py). confidence:
+    none. value: (n,) that which counts, the same unless labels were given (see views/texts.py). confidence:
     (n, L) sparse, a detector's confidence in each object of a caption, in (0, 1]. others: captions that name no or
     several values. source: in words, where the objects come from. unsure: objects of the images that a detector found
     and that do not count, since it was less sure of them.

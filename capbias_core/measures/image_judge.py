@@ -32,8 +32,7 @@ from capbias_core.prepare import balanced_split
 from capbias_core.prepare.split import SPLIT, child_seed, random_order
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attribute, Split
-from capbias_core.vision.presets import PRESETS
-from capbias_core.vision.prompts import PROMPTS, STATEMENT, prompted
+from capbias_core.vision.presets import PRESETS, PROMPTS, STATEMENT, prompted
 from capbias_core.workspace.models import (
     captioner_option,
     embeddings_folder,
@@ -349,7 +348,7 @@ def count_asked(job: Job) -> Outcome:
         return judged(job, inputs, judge, method, encoder=SAT, prompt=prompt, device=device_of(judge))
 
     from capbias_core.vision.captioners import Captioner
-    from capbias_core.vision.pretrained_judge import AskedJudge
+    from capbias_core.vision.judges import AskedJudge
 
     inputs, epochs = judge_inputs(job, job.masked), options.judge_epochs or 0
     captioner = Captioner(model_path(job.workspace, options.judge), options.device)

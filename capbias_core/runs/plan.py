@@ -11,7 +11,7 @@ from typing import NamedTuple
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry, need_packages
 from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.attributes import lacking_words
-from capbias_core.errors import CapbiasError, installed, missing_extra, unknown_name
+from capbias_core.errors import CapbiasError, flag_name, installed, missing_extra, unknown_name
 from capbias_core.measures.base import Measure, Metric
 from capbias_core.measures.options import Attacked, OnDevice, Options, PeopleMarked, Photographed
 from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics, measure_of, needs_references
@@ -225,7 +225,7 @@ def left_out(reasons: dict[Lack, list[str]], flags: bool = True) -> list[str]:
     """A line for each reason: `LIC, LIC_D left out: human captions are needed (--references)`."""
     lines = []
     for lack, names in reasons.items():
-        named = ", ".join(f"--{name.replace('_', '-')}" for name in lack.arguments if flags)
+        named = ", ".join(map(flag_name, lack.arguments if flags else ()))
         lines.append(f"{', '.join(names)} left out: {lack.text}" + (f" ({named})" if named else ""))
     return lines
 
@@ -245,7 +245,12 @@ def lacks(metric: Metric, spec: RunSpec) -> Lack | None:
         if needs.objects == "required" and not spec.objects:
             return Lack("the objects of the images are not known", ("objects",))
         if needs.model and not spec.options.get(needs.model):
-            return Lack(f"a {needs.model.replace('_', ' ')} is needed", (needs.model,))
+            return lacking_model(needs.model)
         if needs.references == "required" and not spec.references:
             return Lack(f"no labelled image of {spec.model} has references")
     return None
+
+
+def lacking_model(model: str) -> Lack:
+    """What a metric lacks that needs a pretrained model, such as `language_model`."""
+    return Lack(f"a {model.replace('_', ' ')} is needed", (model,))

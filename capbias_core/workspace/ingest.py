@@ -16,12 +16,13 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.archives import unpacked
-from capbias_core.load.joining import join_ids, joined
+from capbias_core.load.files import unpacked
+from capbias_core.load.ids import join_ids
 from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.places import checked_path
-from capbias_core.load.read import TITLES, Reading, read_file, read_records, unknown_format
+from capbias_core.load.read import TITLES, Reading, parse_table, read_file, readings, unknown_format
 from capbias_core.load.report import PHOTOGRAPHS, ImportReport, report_table
+from capbias_core.load.tables import with_images
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.types import counted
 from capbias_core.workspace.conditions import condition_details
@@ -219,7 +220,7 @@ def _read(file: File, held: Held, read: Read | None) -> list[Reading]:
     """What one file holds. If it cannot be read, a reading with the error."""
     try:
         if not isinstance(file.source, Path):
-            return read_records(file.source, file.title, file.kind, file.columns, file.several)
+            return readings(parse_table(file.source, file.title), file.kind, file.columns, file.several)
         wanted = next((held.images[kind] for kind in (PHOTOGRAPHS, LABELS, CAPTIONS) if held.images.get(kind)), None)
         path = checked_path(file.source)
         large = path.is_file() and path.stat().st_size > LARGE_FILE
@@ -242,7 +243,7 @@ def _join_rows(parts: list[Part], held: Held) -> list[Part]:
         rows, table = beside.get(id(part.file)), part.reading.table
         if rows is not None and rows.frame is not None and part.kind == CAPTIONS and table and part.reading.by_rows:
             try:
-                table = joined(table, rows.frame, pd.concat(human), part.file.title)
+                table = with_images(table, rows.frame, pd.concat(human), part.file.title)
                 part = Part(part.file, replace(part.reading, table=table))
             except CapbiasError as error:
                 part = Part(part.file, replace(part.reading, table=None, error=error))

@@ -17,7 +17,7 @@ from capbias_core.load.parsed import BOXES, OBJECTS
 from capbias_core.load.photographs import read_photograph
 from capbias_core.load.tables import object_texts
 from capbias_core.types import BOX_COLUMNS, Progress, silent
-from capbias_core.vision.weights import Weights, find_weights
+from capbias_core.vision.detect import Weights, find_weights
 from capbias_core.workspace.models import register_model, resolve_model
 from capbias_core.workspace.photographs import file_digests, workspace_cache
 from capbias_core.workspace.spec import ModelReference

@@ -15,7 +15,7 @@ from capbias_core.load.parsed import SEGMENTS
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.places import ROOTS, named, roots, shown
 from capbias_core.types import counted
-from capbias_core.vision.weights import keep_weights, saved_weights
+from capbias_core.vision.detect import keep_weights, saved_weights
 from capbias_core.workspace.derived import derive_missing, outdated
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, DEMO
 from capbias_core.workspace.limited import make_ready, within_limits

@@ -36,7 +36,6 @@ from capbias_core.views.objects import (
     object_table,
     percent,
     score_chart,
-    score_of,
     short_names,
 )
 from capbias_core.views.results import known_results
@@ -204,7 +203,7 @@ def _gender_score(bar: Bar, request: Request, spec: RunSpec, attribute: Attribut
         "model finds each version. Both describe text and models, never the people in an image."
     )
     for title, run in objects.scored_runs(bar.workspace, bar.collection, spec).items():
-        name, metric = score_of(run.spec.measure)
+        name, metric = objects.SCORED[run.spec.measure]
         with st.expander(f"{name}, {title.removeprefix(run.spec.measure).strip()}", expanded=True):
             rows = known_results(bar.workspace, [run.run_id])
             values = [value_text(row) for row in rows.to_dict("records")]

@@ -20,7 +20,7 @@ from capbias_core.prepare.tokens import Tokens
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
-from capbias_core.views.alignment import constant_alignment
+from capbias_core.views.alignment import constant_sentence
 from capbias_core.workspace.store import Workspace, bytes_frame
 from capbias_core.workspace.vectors import aligner, alignment_option, keep_vectors, offer_vectors
 from tests.collections_ import keep
@@ -202,9 +202,10 @@ def test_the_sweep_and_constant_alignment_by_hand(tools, monkeypatch):
     """Words of the captions: someone (known), spanner or whisk (0.0038 from a known word), zzz (no vector)."""
     workspace, request, path = tools
     monkeypatch.setattr(measure, "has_java", lambda: False)
-    constant = constant_alignment(workspace, next(spec for spec in plan(workspace, request) if spec.references))
-    assert constant.share == pytest.approx(100 * 2 / 3) and constant.words == ("zzz", "spanner", "whisk")
-    assert (constant.captions, constant.images) == (240, 240)
+    constant = next(spec for spec in plan(workspace, request) if spec.references)
+    headline, support = constant_sentence(workspace, constant)
+    assert " 66.7% of" in headline and support.endswith("Most often: zzz, spanner, whisk.")
+    assert support.startswith("240 human captions of 240 images")
     option = {"alignment": alignment_option(kept(workspace, path), 0.003)}
     (spec,) = plan(workspace, replace(request, metrics=("alignment",), options=option))
     outcome = run_one(workspace, spec, silent)

@@ -34,7 +34,7 @@ from capbias_core.measures.gender_score_common import (
 from capbias_core.measures.gender_score_common import object_rows as object_frame
 from capbias_core.measures.registry import MEASURES, expand_metrics
 from capbias_core.metrics import bias_ratio, estimation, gender_score, naming_ratio, neutral_ratio, object_distance
-from capbias_core.prepare.variants import variants
+from capbias_core.prepare.text import variants
 from capbias_core.runs.engine import needs_workers
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.plan_file import requests_of
@@ -580,11 +580,16 @@ def test_what_the_page_reads(tmp_path):
     """And a score of the same captions and labels, which the page takes from the workspace."""
     workspace = fill(tmp_path)
     spec = objects.cooccurrence_spec(workspace, Request("c", ("m",), "labels", "gender", ()))
-    model = objects.ratios(workspace, spec)
-    human = objects.ratios(workspace, objects.of_references(spec, workspace.item("references", "human", "c")))
-    row = objects.beside_human(model, human).set_index("object").loc["skateboard"]
-    assert model.overall == (0.5, 0.5) and model.n == 24
-    assert row[["captions", "count0", "count1", "share1", "human_share1"]].tolist() == [12, 3, 9, 0.75, 0.5]
+    own, table = objects.counted_objects(workspace, spec, workspace.item("references", "human", "c"))
+    table = table.set_index("object")
+    assert own.overall == (0.5, 0.5) and own.n == 24
+    assert table.loc["skateboard", ["captions", "count0", "count1", "share1", "human_share1"]].tolist() == [
+        12,
+        3,
+        9,
+        0.75,
+        0.5,
+    ]
     shown = objects.captions_with(workspace, spec, "dog")
     assert len(shown) == 12 and set(shown["names"]) == {"Female", "Male"} and shown["caption"].str.endswith("dog").all()
 

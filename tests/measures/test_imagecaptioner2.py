@@ -20,11 +20,12 @@ from capbias_core.measures.base import estimates_of
 from capbias_core.measures.image_judge import METRICS, VL_LIC_METRICS, photographs_shown, small_pictures
 from capbias_core.measures.training import AttackerTrainer, Guesses, caption_lists
 from capbias_core.metrics.lic import label_probabilities, lic, sentence_classification
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Attribute, silent
 from capbias_core.views.consistency import masks
-from capbias_core.vision.prompts import QUESTION, STATEMENT, prompted, written
+from capbias_core.vision.presets import QUESTION, STATEMENT, prompted, written
 from capbias_core.workspace.ingest import keep_images
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
@@ -132,7 +133,7 @@ def judged(judge, leak: float, where: str) -> Guesses:
     from capbias_core.vision.judges import PairCorpus
 
     pixels, captions, labels = planted(2 * TRAIN, leak, where)
-    corpus, test = PairCorpus(pixels, np.arange(2 * TRAIN), captions), np.arange(TRAIN, 2 * TRAIN)
+    corpus, test = PairCorpus(pixels, np.arange(2 * TRAIN), Tokens.read(captions)), np.arange(TRAIN, 2 * TRAIN)
     fitted = judge.fit(corpus, np.arange(TRAIN), labels[:TRAIN], 2, 0, silent)
     shares = probabilities(fitted.logits(corpus, test))
     return Guesses(tuple(map(str, test)), test * 0, test - TRAIN, labels[test], shares)
@@ -168,7 +169,6 @@ def test_attention_follows_show_attend_and_tell():
     """Its Eq. 4 to 6 and the gate of section 4.2.1, in numpy; and what is attended to reaches the answer."""
     import torch
 
-    from capbias_core.attackers.networks.batches import Encoded
     from capbias_core.vision.judges import JudgeNetwork
 
     torch.manual_seed(0)
@@ -194,7 +194,7 @@ def test_attention_follows_show_attend_and_tell():
         way.weight.data.zero_()
         for bias in (-50.0, -50.0, 50.0):  # the gate closed twice, then open
             network.gate.bias.data.fill_(bias)
-            answers.append(network(picture, Encoded.of([[4, 5]]), np.array([0])))
+            answers.append(network(picture, Tokens(np.array([4, 5]), np.array([0, 2]), []), np.array([0])))
         assert torch.equal(answers[0], answers[1]) and not torch.allclose(answers[0], answers[2], atol=1e-3)
         way.weight.data.copy_(kept)
 
@@ -226,7 +226,7 @@ def test_a_captioner_is_asked_for_each_answer(blip, tmp_path):
     from transformers import BlipForConditionalGeneration, BlipProcessor
 
     from capbias_core.vision.captioners import Captioner
-    from capbias_core.vision.pretrained_judge import AskedJudge
+    from capbias_core.vision.judges import AskedJudge
 
     files = photographs(tmp_path, 2)
     judge = AskedJudge(Captioner(str(blip), "cpu"), files, WORDED, STATEMENT)
@@ -247,7 +247,7 @@ def test_a_captioner_is_asked_for_each_answer(blip, tmp_path):
 
 def test_a_captioner_trained_further_learns_the_leak(blip, tmp_path):
     from capbias_core.vision.captioners import Captioner
-    from capbias_core.vision.pretrained_judge import AskedJudge
+    from capbias_core.vision.judges import AskedJudge
 
     files, labels = photographs(tmp_path, 1), np.arange(48) % 2
     captions = [(0, f"a <gender> {('riding', 'holding')[label]} a dog") for label in labels]

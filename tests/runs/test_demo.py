@@ -11,7 +11,7 @@ import pytest
 import capbias_core as capbias
 from capbias_core.attributes import get_attribute
 from capbias_core.load import tables
-from capbias_core.load.parse import parse
+from capbias_core.load.read import parse
 from capbias_core.prepare import Tokens
 from capbias_core.runs import demo as runs_demo
 from capbias_core.runs.demo import SCORED, add_finished, load
@@ -140,6 +140,7 @@ def test_the_outlines_that_are_bundled_are_those_of_the_drawings(made):
         assert (row["x1"], row["y1"], row["x2"], row["y2"]) == (xs.min(), ys.min(), xs.max() + 1, ys.max() + 1)
 
 
+@pytest.mark.long
 def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatch):
     """The bundled runs are those that a request for them would make now; if not, run scripts/demo_scores.py."""
     workspace = Workspace(tmp_path)
@@ -174,6 +175,7 @@ def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatc
     assert add_finished(workspace) == []
 
 
+@pytest.mark.long
 def test_the_verdicts_are_the_truth():
     """`plain` says what people say in simpler words, and amplifies nothing."""
     files = {name: COMMITTED / "results" / f"{name}.json" for name in ("faithful", "plain", "mitigator", "amplifier")}

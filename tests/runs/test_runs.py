@@ -11,14 +11,18 @@ import pytest
 
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute, plain_attribute
+from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.prepare import align
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import add_later_metrics, run_one
+from capbias_core.views import captions as caption_views
 from capbias_core.views import results
+from capbias_core.views.words import top_words
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace, bytes_frame
+from tests import sentences
 from tests.collections_ import keep
 
 NOTHING_TOLD = dict.fromkeys(("LIC_M", "LIC_D", "LIC_HM", "LIC_MH"), 25) | dict.fromkeys(("SC", "SC_D"), 50)
@@ -193,7 +197,7 @@ def test_several_captions_an_image_have_an_attacker_each(workspace):
 
 def images_of_seeds(outcome, side: str = "model") -> set[tuple[int, str]]:
     """The images that each seed holds out, with captions of one side."""
-    counts = outcome.counts[""]
+    counts = outcome.counts
     rows = np.flatnonzero(counts.columns[f"{side} captions"])
     return {(int(counts.seed[row]), counts.images[counts.image[row]]) for row in rows}
 
@@ -331,7 +335,7 @@ def test_ratio_and_error_of_a_small_set(workspace):
     values = {row.metric: row.value for row in outcome.results}
     assert set(values) == {"ratio", "error"}
     assert values["ratio"] == pytest.approx(3) and values["error"] == pytest.approx(100 / 6)
-    counts = outcome.counts[""]
+    counts = outcome.counts
     assert {name: counts.size(name) for name in counts.columns} == {
         "captions": 6,
         "misnamed": 1,
@@ -392,6 +396,7 @@ def test_real_captions_give_what_the_paper_printed(coco_bias, workspace):
     assert rows["LIC_D"].method.startswith("1418/158 balanced images")  # 788 women with references: 79 in test
 
 
+@pytest.mark.long
 def test_a_later_metric_has_its_own_n_and_method(tmp_path):
     """BA rests on the 40 captions that name a gender, DBA_O on all 60; error is a share and ratio is none."""
     labels = {str(place): ("Female", "Male")[place % 2] for place in range(60)}
@@ -424,3 +429,84 @@ def test_a_later_metric_has_its_own_n_and_method(tmp_path):
         same = ["value", "ci_low", "ci_high", "interval", "n", "encoder", "coverage", "verdict", "alignment"]
         assert after[same].equals(before[same]) and after["n"] == n
         assert how in after["method"]
+
+
+@pytest.mark.long
+def test_how_many_captions_an_image_has_tells_nothing(workspace):
+    """All images of A have a second caption and a share of those of B; the captions themselves say nothing."""
+    labels = labels_of(120, 120)
+    rng = np.random.default_rng(0)
+    twice = {image: label == "A" or rng.random() < 0.3 for image, label in labels.items()}
+    uneven = {image: ["a thing"] * (2 if more else 1) for image, more in twice.items()}
+    request = replace(fill(workspace, labels, {"m": uneven}, uneven), seeds=3, words=True)
+    attack, words, _ = [run_one(workspace, spec, silent) for spec in plan(workspace, request)]
+    values = {row.metric: row.value for row in attack.results}
+    assert values == pytest.approx(NOTHING_TOLD, abs=0.05)
+    assert bytes_frame(words.arrays["scores"])["p1"].to_numpy() == pytest.approx(0.5, abs=0.001)
+
+
+@pytest.mark.long
+def test_both_sides_and_all_captioners_hold_out_the_same_images(workspace):
+    labels = labels_of(60, 80)
+    request = fill(workspace, labels, {"a": hinting(labels, 0.9), "b": plainly(labels)}, hinting(labels, 0.6))
+    held = []
+    for spec in plan(workspace, replace(request, seeds=3)):
+        outcome = run_one(workspace, spec, silent)
+        held += [images_of_seeds(outcome, side) for side in ("model", "human")]
+        counts = outcome.counts
+        tested = counts.label >= 0
+        assert counts.label[tested].tolist() == [int(labels[image] == "B") for image in np.array(counts.images)[tested]]
+    assert held[0] == held[1] == held[2] == held[3] and len(held[0]) == 3 * 12
+
+
+@pytest.mark.long
+def test_words_and_scores_of_each_caption_are_read_back(workspace):
+    labels = labels_of(60, 60, values=("Female", "Male"))
+    told = {
+        image: [f"a {'man' if image < '1050' else 'lady'} in a {word[0]}", "..."]
+        for image, word in hinting(
+            {image: "A" if label == "Female" else "B" for image, label in labels.items()}, 0.9
+        ).items()
+    }
+    request = fill(workspace, labels, {"m": told}, attribute=get_attribute("gender"))
+    runs = finished_runs(workspace, replace(request, words=True))
+    (row,) = [run for run in runs if run.spec.measure == "caption_scores"]
+    scores = caption_views.caption_scores(workspace, row)
+    assert len(scores.table) == 120 * 2 and len(scores.words) == scores.offsets[-1]
+    attackers = [caption_views.stored_attackers(workspace, row, index) for index in (0, 1)]
+    for place, own in enumerate(scores.table.itertuples()):
+        words = scores.words_of(place)
+        assert len(words) == len(own.masked.split())
+        assert own.baseline0 + words.sum() == pytest.approx(own.logit0, abs=1e-9)
+        written = told[own.image_id][own.caption_index]
+        again = attackers[own.caption_index].score(written, scores.attribute, own.fold)
+        assert again.tokens == own.masked.split() and again.logit == pytest.approx([own.logit0])
+        assert again.words == pytest.approx(words)
+    table = caption_views.words_table(workspace, row).set_index("word")
+    assert table.loc["<gender>", "count"] == 120 and table.loc["kitchen", "mean0"] < 0 < table.loc["garage", "mean0"]
+    top = top_words(table.reset_index(), 5, 1)
+    assert top["word"].tolist() == ["kitchen", "garage"]
+
+
+WRONG = (
+    {"seeds": 0},
+    {"options": {"smallest": 3}},
+    {"options": {"test_share": 0.6}},
+    {"captions": ()},
+    {"captions": ("x",)},
+    {"attacker": "bert"},
+    {"metrics": ("bleu",)},
+    {"metrics": ()},
+    {"attribute": "age"},
+    {"table": "x"},
+    {"references": "x"},
+    {"collection": "x"},
+)
+
+
+def test_a_wrong_request_is_refused_in_words(workspace):
+    labels = labels_of(20, 20)
+    request = fill(workspace, labels, {"m": plainly(labels)})
+    for change in WRONG:
+        with sentences.raises(CapbiasError):
+            plan(workspace, replace(request, **change))

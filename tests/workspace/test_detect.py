@@ -22,8 +22,8 @@ from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, silent
+from capbias_core.vision.detect import check_packages, find_weights, to_download
 from capbias_core.vision.masking import PERSON
-from capbias_core.vision.weights import check_packages, find_weights, to_download
 from capbias_core.workspace.inputs import Inputs, _detect_objects
 from capbias_core.workspace.objects import BOXES, boxes_of, keep_objects_of, weights_of, weights_option
 from capbias_core.workspace.photographs import keep_images

@@ -19,7 +19,7 @@ import pyarrow.parquet
 import pytest
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.archives import unpacked
+from capbias_core.load.files import unpacked
 from capbias_core.load.read import read_file, read_texts
 from capbias_core.types import Problem, Table
 from capbias_core.workspace.limited import (

@@ -32,7 +32,6 @@ from capbias_core.load.parsed import (
 from capbias_core.load.photographs import MOST_PIXELS
 from capbias_core.types import counted
 
-LINES = (".jsonl", ".ndjson")
 SAMPLE = 50  # entries that are looked at to recognise a shape
 DEPTH = 3  # nested objects that are searched for a table
 SPACE = re.compile(r"\s*")
@@ -65,7 +64,7 @@ TITLES = {
 
 def parse_json(path: Path) -> Parsed:
     """The content of a JSON file, or of JSON Lines. Raises CapbiasError if it is broken or holds no table."""
-    text, by_line = whole_text(path), path.suffix.lower() in LINES
+    text, by_line = whole_text(path), path.suffix.lower() in (".jsonl", ".ndjson")
 
     def after_space(index: int) -> int:
         space = SPACE.match(text, index)
@@ -181,12 +180,9 @@ def _find(value: Any, file: str, depth: int = 0) -> Rows | None:
             tables[str(name)] = table
     if not tables:
         return None
-
-    def roles_and_rows(key: str) -> tuple[int, int]:  # rather a table of captions, else the longest
-        guess = guess_columns(names_of(tables[key].records[:SAMPLE]))
-        return sum(name is not None for name in guess.values()), len(tables[key].records)
-
-    key = max(tables, key=roles_and_rows)
+    guesses = {key: guess_columns(names_of(table.records[:SAMPLE])) for key, table in tables.items()}
+    # rather a table of captions, else the longest
+    key = max(tables, key=lambda key: (sum(map(bool, guesses[key].values())), len(tables[key].records)))
     table, left_out = tables[key], [str(name) for name in value if name != key]
     schema = value.get("schema")  # pandas' orient "table": its index is not a column
     if isinstance(schema, dict) and schema.get("primaryKey") == ["index"]:
@@ -244,16 +240,12 @@ def _split(value: dict, file: str) -> Rows | None:
     return _rows(rows, list(checked_names(file, tuple(names))))
 
 
-def _record(value: dict, file: str) -> Rows | None:
-    """A single record."""
-    scalars = all(not isinstance(inner, dict | list) for inner in value.values())
-    return Rows("jsonl", [value]) if scalars and all(guess_columns(value).values()) else None
-
-
 def _columns(value: dict, file: str) -> Rows | None:
-    """Columns of equal length, or columns by row: orients "list" and "columns" of pandas."""
-    inner = list(value.values())
-    named = guess_columns(value)["image_id"] is not None
+    """A single record; columns of equal length, or by row: orients "list" and "columns" of pandas."""
+    inner, guess = list(value.values()), guess_columns(value)
+    named = guess["image_id"] is not None
+    if all(guess.values()) and not any(isinstance(column, dict | list) for column in inner):
+        return Rows("jsonl", [value])
     if named and all(isinstance(column, list) and len(column) == len(inner[0]) for column in inner):
         return Rows("json_columns", [dict(zip(value, row, strict=True)) for row in zip(*inner, strict=True)])
     if not inner or not all(isinstance(column, dict) and column for column in inner) or (named and len(value) == 1):
@@ -275,11 +267,10 @@ def _by_image(value: dict, file: str) -> Rows | None:
     evaluated = value.get("imgToEval")
     entries = evaluated if isinstance(evaluated, dict) and evaluated else value
 
-    def names_image(record: Any) -> bool:  # columns of equal length name many
+    named = True  # whether each record names its image; columns of equal length name many
+    for record in list(entries.values())[:SAMPLE]:
         name = usual_column(record, SURE_IDS) if isinstance(record, dict) else None
-        return name is not None and isinstance(record[name], str | int)
-
-    named = all(map(names_image, list(entries.values())[:SAMPLE]))
+        named = named and name is not None and isinstance(record[name], str | int)
     if not entries or (entries is value and not named and not _are_images(list(value))):
         return None
     if all(isinstance(entry, dict) and len(entry) > 1 and _are_images(list(entry)) for entry in entries.values()):
@@ -369,21 +360,5 @@ def _coco(value: dict, file: str) -> Rows | None:
     return Rows("coco_instances", records, (), OBJECTS, title)
 
 
-SHAPES: tuple[Callable[[dict, str], Rows | None], ...] = (
-    _karpathy,
-    _coco,
-    _split,
-    _record,
-    _columns,
-    _by_image,
-    _by_label,
-)
-READERS = (
-    Reader(
-        "json",
-        "JSON or JSON Lines",
-        lambda head: head.text[:1] in ("{", "[") or head.ending == ".json",
-        parse_json,
-        order=5,
-    ),
-)
+SHAPES: tuple[Callable[[dict, str], Rows | None], ...] = (_karpathy, _coco, _split, _columns, _by_image, _by_label)
+READERS = (Reader("json", "JSON or JSON Lines", lambda head: head.text[:1] in ("{", "["), parse_json, order=5),)

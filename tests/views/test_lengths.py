@@ -1,16 +1,16 @@
 """Captions cut short: cuts by hand, sets that are kept, and a captioner that leaks in its later words alone."""
 
+from __future__ import annotations
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from capbias_core import cli
-from capbias_core.errors import CapbiasError
 from capbias_core.prepare.text import SENTENCE, shortened
-from capbias_core.views.lengths import by_length, cuts_of, keep_cuts
+from capbias_core.views.lengths import by_length, cuts_of
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.store import Workspace
-from tests import sentences
 
 LONG = 'A man, 3.5 feet tall, says "no!" He runs. Fast'
 
@@ -41,6 +41,7 @@ def workspace(tmp_path):
     return Workspace(tmp_path / "home")
 
 
+@pytest.mark.long
 def test_a_captioner_leaks_where_it_says_more(workspace, tmp_path, capsys):
     asked = [
         "score",
@@ -65,11 +66,3 @@ def test_a_captioner_leaks_where_it_says_more(workspace, tmp_path, capsys):
     assert originals(items) == ["model"], "cuts are compared when one asks for them"
     assert [item.name for item in cuts_of(workspace, "c")["model"]][-1] == "model"
     assert len(by_length(workspace, "c", workspace.results())) >= 3
-
-
-def test_what_cannot_be_cut_is_refused(workspace):
-    (item,) = keep_cuts(workspace, "c", "model", [5])
-    with sentences.raises(CapbiasError):
-        keep_cuts(workspace, "c", item.name)
-    with sentences.raises(CapbiasError):
-        keep_cuts(workspace, "c", "model", [-1])

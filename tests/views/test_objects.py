@@ -1,5 +1,7 @@
 """Objects of images: read from COCO instances or a table, kept, and what runs read."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import replace
 
@@ -8,8 +10,6 @@ import pytest
 
 from capbias_core import cli
 from capbias_core.errors import CapbiasError
-from capbias_core.load.parse import parse
-from capbias_core.load.tables import objects
 from capbias_core.measures.base import Job
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.plan import Request, plan
@@ -36,54 +36,6 @@ def written(folder, content, name="instances.json"):
 
 def on(image, category, **more) -> dict:
     return {"image_id": image, "category_id": category, "segmentation": [[1.5, 2.5]], "bbox": [1, 2, 3, 4], **more}
-
-
-def as_dict(table) -> dict:
-    return dict(zip(table.frame["image_id"], table.frame["objects"], strict=True))
-
-
-def test_instances_by_hand(tmp_path):
-    rows = [on(2, 18), on(1, 17), on(1, 18, iscrowd=1), on(1, 17), on("000003.jpg", 13)]
-    table = objects(parse(written(tmp_path, instances(rows, images=(1, 2, 9)))))
-    assert as_dict(table) == {"1": "cat|dog", "2": "dog", "9": "", "3": "stop sign"}
-    assert (table.rows, table.crowds, table.problem_count) == (5, 1, 0)
-
-
-@pytest.mark.parametrize(
-    ("content", "got"),
-    [
-        ({"images": [], "annotations": [{"image_id": 1, "caption": "a cat"}]}, "needed are image_id, objects"),
-        ({"images": []}, "no table is found"),
-        (instances([on(1, 17)], categories=[]), "names no categories"),
-        (instances([on(1, 5)]), "none that can be used (the first problem is at record 1"),
-        (instances([on(1, 5)], images=(1, 2)), "names no object on any of its 2 images"),
-        ('{"images": [], "annotations": [{"image_id": 1', "holds broken JSON (at line 1"),
-        ([{"image_id": 1, "caption": "a cat"}], "has the columns image_id, caption"),
-    ],
-)
-def test_files_without_objects_are_refused(tmp_path, content, got):
-    with pytest.raises(CapbiasError) as caught:
-        objects(parse(written(tmp_path, content)))
-    assert got in caught.value.message and caught.value.hint
-
-
-def test_a_table_puts_the_rows_of_an_image_together(tmp_path):
-    text = "file_name,Objects\n000001.jpg,Cat|dog\n2,\n1, stop  sign \n,cat\n"
-    table = objects(parse(written(tmp_path, text, "objects.csv")))
-    assert as_dict(table) == {"1": "cat|dog|stop sign", "2": ""}
-    assert (table.rows, table.problem_count, table.problems[0].line) == (4, 1, 5)
-
-
-def test_real_instances_agree_with_an_independent_count(coco_bias):
-    path = coco_bias / "annotations" / "instances_subset.json"
-    content = json.loads(path.read_text())
-    names = {record["id"]: record["name"] for record in content["categories"]}
-    expected = {}
-    for record in content["annotations"]:
-        expected.setdefault(str(record["image_id"]), set()).add(names[record["category_id"]])
-    table = objects(parse(path))
-    assert {image: set(text.split("|")) for image, text in as_dict(table).items()} == expected
-    assert table.crowds == sum(record["iscrowd"] for record in content["annotations"]) > 0
 
 
 # kept, and read by runs
@@ -169,36 +121,6 @@ def files(tmp_path, monkeypatch):
     written(tmp_path, instances([on(n, 17 if own == "Female" else 18) for n, own in enumerate(labels)]))
     written(tmp_path, instances([on(n + 900, 17) for n in range(40)]), "elsewhere.json")
     return tmp_path
-
-
-SCORE = [
-    "score",
-    "--captions",
-    "model.json",
-    "--references",
-    "human.json",
-    "--labels",
-    "labels.csv",
-    "--attribute",
-    "gender",
-]
-
-
-@pytest.mark.long
-def test_images_that_nobody_annotated_do_not_count(files, capsys):
-    """DBA_G of half of the images: as many captions as those images have, not as many as all have."""
-    half = instances([on(n, 17 if n % 2 == 0 else 18) for n in range(20)])
-    written(files, half, "half.json")
-    assert cli.main([*SCORE, "--metric", "DBA_G", "--objects", "half.json"]) == 0
-    printed = capsys.readouterr()
-    header, row = (line.split(",") for line in printed.out.splitlines())
-    assert row[header.index("n")] == "20"
-    assert "Objects are known of 20 of the 40 images." in printed.err
-    bare = instances([on(n, 17 if n % 2 == 0 else 18) for n in range(20)], images=range(40))
-    written(files, bare, "bare.json")
-    assert cli.main([*SCORE, "--metric", "DBA_G", "--objects", "bare.json"]) == 0
-    printed = capsys.readouterr()
-    assert printed.out.splitlines()[1].split(",")[header.index("n")] == "40" and "are known of" not in printed.err
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""The front page's rows of text and bars: places by hand, links that find the captions, nothing of a file as markup."""
+"""The front page: who answers first, and rows of text and bars, of which nothing of a file is markup."""
 
 from __future__ import annotations
 
@@ -11,6 +11,24 @@ import pytest
 
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.views.answer import interval_rows, word_rows
+from capbias_core.views.sentence import first_to_answer
+
+
+def test_who_is_shown_to_amplify_answers_before_a_higher_value_that_is_not():
+    rows = pd.DataFrame(
+        {
+            "model": ["wide", "clear", "less", "clearer"],
+            "value": [12.0, 5.0, -3.0, 7.0],
+            "verdict": ["inconclusive", "amplifies", "reduces", "amplifies"],
+            "ci_low": float("nan"),
+        }
+    )
+    assert first_to_answer(rows)["model"].tolist() == ["clearer", "clear", "wide", "less"]
+    few = pd.DataFrame(
+        {"model": ["few", "many"], "value": [10.6, 5.1], "ci_low": [1.7, 2.8], "verdict": "inconclusive"}
+    )
+    assert first_to_answer(few)["model"].tolist() == ["many", "few"], "a high value of few images answers nothing"
+
 
 GENDER = get_attribute("gender")
 HOSTILE = '<img src=x onerror="alert(1)">'
@@ -46,13 +64,6 @@ def test_dots_intervals_and_the_neutral_point_stand_where_their_values_are():
     assert text.index("high") < text.index("low"), "the highest value comes first"
     assert "8.0 [6.0, 12.0]" in text and "−4.0 [−8.0, −2.0]" in text and "(b)</span>" in text
     assert "LIC 8.00 [6.00, 12.00] 95% with refits; ±0.25 std over 10 seeds" in text
-
-
-def test_chance_and_a_value_without_an_interval():
-    rows = lic_rows(metric="LIC_M", value=[40.0, 50.0], ci_low=None, ci_high=None, spread=None).head(1)
-    text = interval_rows(rows, "LIC_M", GENDER, {"low": "a"})
-    assert "chance 25" in text and ">40.0<" in text and ">a</span>" not in text and "std" not in text
-    assert re.search(r"width:0\.00%", text)
 
 
 def words(*rows) -> pd.DataFrame:

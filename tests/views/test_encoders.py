@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,7 +20,6 @@ from capbias_core.aggregate.comparison import (
     sign,
     swaps,
 )
-from capbias_core.api import ordered
 from capbias_core.attackers import load_attacker, ngram
 from capbias_core.attackers.device import choose_device, trained_on
 from capbias_core.errors import CapbiasError
@@ -38,13 +36,11 @@ from capbias_core.views.consistency import alignment, variation
 from capbias_core.views.encoders import (
     alignment_table,
     answering,
-    cv_chart,
     like_named,
     measured_alike,
     plan_sweep,
     printed_scores,
     printed_variation,
-    rank_chart,
     rows_of,
     scores_by_encoder,
     sensitivity_alike,
@@ -56,7 +52,6 @@ from capbias_core.workspace.ingest import DEMO, load_demo
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 
-ROOT = Path(__file__).resolve().parents[2]
 NAN = float("nan")
 
 
@@ -156,18 +151,7 @@ def test_one_captioner_of_nine_changes_sign_as_the_printed_conflict_score_says(p
     assert len(own.judged) == 9 and len(own.turned) == 1
 
 
-def test_signs_of_dbacs_tables_counted_by_hand(published):
-    """Table 11: nic +.0107 +.0242 +.0337 -.0018 -.0019 -.0006 turns. Table 10: every value is above 0."""
-    rows = printed_scores(published, "dbac_gender")
-    lic, dbac = (sensitivity_of(None, rows_of(rows, key)) for key in answering(rows))
-    assert lic.signs["nic"] == dict(
-        lstm=ABOVE, lstm_bi=ABOVE, rnn=ABOVE, rnn_bi=BELOW, transformer_1h=BELOW, transformer_5h=BELOW
-    )
-    plain = published.query("paper == 'dbac' and table == '11'").groupby("model")["value"]
-    assert set(lic.turned) == {model for model, values in plain if (values > 0).any() and (values < 0).any()}
-    assert dbac.turned == [] and len(dbac.judged) == 13
-
-
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["dbac_gender", "dbac_race"])
 def test_cvs_of_what_is_shown_are_those_of_tables_5a_and_6a(published, name):
     rows = printed_scores(published, name)
@@ -217,23 +201,6 @@ def test_the_dots_hold_every_value_and_interval_and_print_in_grey(published):
     named = [trace for trace in figure.data if trace.x[0] is None]
     assert [trace.name for trace in named] == ["a", "b", "c", *(f"{name}, printed" for name in grey["encoder"])]
     assert len({(trace.marker.color, trace.marker.symbol) for trace in named}) == 6
-
-
-@pytest.mark.long
-def test_each_of_thirteen_printed_captioners_has_one_look_in_all_charts(published):
-    rows = rows_of(printed_scores(published, "dbac_gender"), ("LIC", "", ""))
-    looks = captioner_looks(rows["model"])
-    assert len(set(looks.values())) == len(looks) == 13
-    dots = scores_by_encoder(rows, rows.iloc[:0], ("LIC", "", ""), 2, looks).data
-    assert {trace.name: trace.marker.color for trace in dots if trace.x[0] is not None} == {
-        name: look.colour for name, look in looks.items()
-    }
-    assert sum(trace.x[0] is None for trace in dots) == 6
-    assert all(symbol.endswith("-open") for trace in dots for symbol in np.ravel(trace.marker.symbol))
-    lines = rank_chart(rows, sensitivity(rows, []), looks).data
-    assert {(trace.line.color, trace.line.dash) for trace in lines} == set(looks.values())
-    bars = cv_chart(variation(rows).assign(measure="LIC"), rows.iloc[:0].assign(measure=""), looks).data
-    assert list(bars[0].marker.color) == [looks[name].colour for name in bars[0].y]
 
 
 # measured: another linear attacker stands for a second encoder
@@ -287,23 +254,6 @@ def test_measured_encoders_are_compared_by_evidence_and_in_one_protocol(tmp_path
     assert sensitivity_alike(workspace, found, merged) is None
 
 
-def test_rank_1_is_the_best_by_the_metric():
-    """Of 0.8, 1.1 and 1.4 by encoder a; b says the opposite."""
-    values = {"low": (0.8, 1.4), "middle": (1.1, 1.1), "high": (1.4, 0.8)}
-    rows = pd.DataFrame(
-        [
-            {"model": model, "encoder": encoder, "value": value}
-            for model, own in values.items()
-            for encoder, value in zip("ab", own, strict=True)
-        ]
-    )
-    ranks = {
-        better: ranks_by_encoder(rows, better, 1.0).loc[list(values), "a"].tolist()
-        for better in ("lower", "higher", "neutral")
-    }
-    assert ranks == {"lower": [1, 2, 3], "higher": [3, 2, 1], "neutral": [2, 1, 3]}
-
-
 # several attackers at once, and the device
 
 
@@ -320,6 +270,7 @@ def workspace(tmp_path) -> Workspace:
 ASKED = Request("c", ("m",), "labels", "gender", ("LIC_M",), seeds=2)
 
 
+@pytest.mark.long
 def test_several_attackers_give_rows_each_and_shared_runs_once(workspace, second, capsys):
     into = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", "gender", "--seeds", "2"]
     wanted = ["--metric", "LIC_M", "vocabulary", "--attacker", "ngram", second, "nosuch"]
@@ -345,6 +296,7 @@ def test_device_and_determinism_are_part_of_runs_that_they_can_change(workspace,
     assert {name: spec.options[name] for name in ("deterministic", "device") if name in spec.options} == kept
 
 
+@pytest.mark.torch
 def test_a_run_that_asks_for_it_has_deterministic_algorithms_and_others_do_not(workspace, monkeypatch):
     torch = pytest.importorskip("torch")
     seen = []
@@ -362,12 +314,6 @@ def test_a_run_that_asks_for_it_has_deterministic_algorithms_and_others_do_not(w
         assert trained_on(load_attacker(name, "cpu"), True) == method
     with pytest.raises(CapbiasError):
         choose_device("tpu")
-
-
-def test_rows_come_in_the_order_in_which_encoders_were_asked_for():
-    rows = frame(row("m", "b", 1), row("m", "other", 1), row("m", "a", 1), row("m", "b", 1, metric="LIC_M"))
-    found = ordered(rows, ["m"], ["LIC_M", "LIC"], ["a", "b"])
-    assert list(found["encoder"]) == ["b", "a", "b", "other"] and list(found["metric"])[0] == "LIC_M"
 
 
 def test_people_beside_each_encoder():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,16 +20,14 @@ from capbias_core.prepare.split import FIT
 from capbias_core.runs import engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import Attention, silent
-from capbias_core.views.captions import encoder_view, encoder_views, plan_encoder_view
-from capbias_core.views.words import attention_chart, class_token_chart, class_token_weights
+from capbias_core.views.captions import encoder_view, plan_encoder_view
+from capbias_core.views.words import class_token_chart, class_token_weights
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 from tests.collections_ import keep
 
 pytestmark = pytest.mark.torch
-
-ROOT = Path(__file__).resolve().parents[2]
 CUE = {"Female": "umbrella", "Male": "skateboard"}
 ASKED = ["3", "10", "11"]
 
@@ -80,16 +77,6 @@ def read_by_transformer(workspace, small):
     return done(workspace, plan_encoder_view(workspace, scored_spec(workspace), "transformer_5h", ASKED))
 
 
-def test_what_is_tested_is_never_trained_on_and_training_is_balanced():
-    labels = np.array([0] * 30 + [1] * 20)
-    chosen = np.array([0, 1, 49])
-    split = split_around(labels, 2, 0, chosen)
-    assert split.test.tolist() == [0, 1, 49] and not set(split.train) & set(split.test)
-    assert np.bincount(labels[split.train]).tolist() == [19, 19]
-    with sentences.raises(CapbiasError):
-        split_around(1 - labels[:40], 2, 0, chosen=np.array([35]))
-
-
 def test_a_reading_is_what_the_attacker_says_that_trained_on_the_other_images(workspace):
     """ngram, fitted here by hand on the captions of the others."""
     run = done(workspace, plan_encoder_view(workspace, scored_spec(workspace), "ngram", ASKED))
@@ -121,14 +108,6 @@ def test_words_add_up_and_attention_is_of_every_layer_and_head(workspace, read_b
         assert abs(words).argmax() == cue and row.predicted == row.label
 
 
-def test_readings_are_those_of_this_caption_set_and_image(workspace, read_by_transformer):
-    run = next(run for run in workspace.runs() if run.spec.measure == "caption_scores")
-    assert encoder_views(workspace, "c", run, "10")["transformer_5h"].run_id == read_by_transformer.run_id
-    assert "transformer_5h" not in encoder_views(workspace, "c", run, "12")
-    merged = replace(run.spec, options=run.spec.options | {"merge_masks": True})
-    assert encoder_views(workspace, "c", replace(run, spec=merged), "10") == {}
-
-
 # attention as bytes, as a chart, as text
 
 HALVES = Attention(("[CLS]", "a"), np.array([[[[0.25, 0.75], [0.5, 0.5]]], [[[1.0, 0.0], [0.125, 0.875]]]]))
@@ -152,13 +131,6 @@ def test_the_class_token_reads_for_the_caption_or_else_the_mean_of_its_words():
         class_token_weights(HALVES, 3)
 
 
-def test_the_chart_holds_the_weights_and_no_markup_of_a_caption():
-    figure = attention_chart(Attention(("<b>", "a"), HALVES.weights), 1, 1)
-    assert np.array(figure.data[0].z).tolist() == [[0.25, 0.75], [0.5, 0.5]]
-    assert figure.data[0].hovertext[0][1] == "&lt;b&gt; reads 0.75 of a"
-    assert list(figure.layout.xaxis.ticktext) == ["&lt;b&gt;", "a"] == list(figure.layout.yaxis.ticktext)
-
-
 # the terminal
 
 
@@ -176,6 +148,3 @@ def test_explain_prints_attention(asked, capsys):
     assert cli.main(ask) == 0
     (caption,) = json.loads(capsys.readouterr().out)["captions"]
     assert np.array(caption["attention"]).shape == (2, 5, 8, 8) and caption["read_as"][1] == "<gender>"
-
-
-# the page

@@ -15,7 +15,6 @@ from scipy import stats
 from capbias_core.aggregate import Estimate, Pair, Ranking
 from capbias_core.aggregate.estimate import quotient
 from capbias_core.cli import main
-from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
 from capbias_core.measures.base import counts_of
 from capbias_core.runs.condition_runs import plan_conditions
@@ -26,21 +25,11 @@ from capbias_core.views.conditions import (
     apart_from_measured,
     condition_chart,
     condition_rows,
-    condition_table,
-    missing_line,
     panel_names,
     without_value,
 )
 from capbias_core.views.published import printed_conditions
-from capbias_core.workspace.conditions import (
-    all_sets,
-    condition_details,
-    condition_of,
-    condition_sets,
-    describe,
-    suggested_condition,
-    taken_of_several,
-)
+from capbias_core.workspace.conditions import condition_details, condition_sets, describe, suggested_condition
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 from tests.collections_ import keep
@@ -106,6 +95,7 @@ def by_seed(workspace, run_id: str) -> dict[int, float]:
     return found
 
 
+@pytest.mark.long
 def test_differences_to_the_original_and_to_chance(measured):
     """Each seed holds out equally many images, the same in every set, so that differences are those of the values.
 
@@ -132,27 +122,6 @@ def test_differences_to_the_original_and_to_chance(measured):
     assert rows.at["both", "to_neutral_low"] < 0 < rows.at["both", "to_neutral_high"], "at chance"
 
 
-def test_naming_a_set_anew_keeps_what_was_measured(measured):
-    workspace, _ = measured
-    before, item = len(workspace.results()), workspace.item("captions", "elsewhere", COLLECTION)
-    described = describe(workspace, item, "m", "object")
-    try:
-        assert condition_of(described) == ("m", "object") and described.hash == item.hash
-        assert len(workspace.results()) == before
-        assert set(condition_rows(workspace, COLLECTION, "m", "gender")["masked"]) == {"original", "person", "object"}
-    finally:
-        describe(workspace, described, "m", "both")
-
-
-def test_what_cannot_be_measured_is_named(measured):
-    workspace, _ = measured
-    found = plan_conditions(workspace, COLLECTION, "m", "gender", seeds=4)
-    assert {spec.measure for spec in found.specs} == {"lic"} and len(found.lacking) == 3
-    for wrong in ({"captioner": "n"}, {"attribute": "age"}, {"metrics": ("bleu",)}):
-        with sentences.raises(CapbiasError):
-            plan_conditions(workspace, COLLECTION, **{"captioner": "m", "attribute": "gender"} | wrong)
-
-
 @pytest.fixture
 def two_ways(measured):
     """The workspace with a further set of the condition person, newer than the first."""
@@ -164,29 +133,14 @@ def two_ways(measured):
     workspace.delete(item)
 
 
-def test_of_several_sets_of_a_condition_the_newest_counts_or_the_one_that_is_chosen(two_ways):
-    assert [item.name for item in all_sets(two_ways, COLLECTION)["m"]["person"]] == ["m blurred", "m_masked_person"]
-    taken = condition_sets(two_ways, COLLECTION)["m"]
-    assert [item.name for item in taken.values()] == ["m", "m blurred", "elsewhere"]
-    older = ["m_masked_person"]
-    assert condition_sets(two_ways, COLLECTION, older)["m"]["person"].name == "m_masked_person"
-    assert len(taken_of_several(two_ways, COLLECTION, "m")) == 1
-    rows = condition_rows(two_ways, COLLECTION, "m", "gender", chosen=older)
-    assert "m_masked_person" in set(rows["model"]) and "m blurred" not in set(rows["model"])
-    planned = plan_conditions(two_ways, COLLECTION, "m", "gender", chosen=older).specs
-    assert {spec.model for spec in planned} == {"m", "m_masked_person", "elsewhere"}
-    for chosen in (["m_person"], ["m blurred", "m_masked_person"]):
-        with sentences.raises(CapbiasError):
-            condition_rows(two_ways, COLLECTION, "m", "gender", chosen=chosen)
-
-
+@pytest.mark.long
 def test_what_has_no_value_is_named_with_the_reason(two_ways):
     """`person` is now a set that nothing was run on; nobody asked for maps; LIC needs human captions."""
     found = plan_conditions(two_ways, COLLECTION, "m", "gender", seeds=4)
     rows, sets = condition_rows(two_ways, COLLECTION, "m", "gender"), condition_sets(two_ways, COLLECTION)["m"]
 
     def lines() -> list[str]:
-        return [missing_line(own) for own in without_value(two_ways, found, sets, rows)]
+        return without_value(two_ways, found, sets, rows)
 
     said = lines()
     spec = next(spec for spec in found.specs if spec.model == "m blurred")
@@ -194,20 +148,6 @@ def test_what_has_no_value_is_named_with_the_reason(two_ways):
     said += lines()[:1]
     two_ways.end(spec.run_id, "failed", "Got nothing.")
     sentences.check("conditions without a value", "\n".join([*said, lines()[0]]))
-
-
-@pytest.mark.long
-def test_real_masked_captions_leak_as_was_measured_elsewhere(coco_bias, tmp_path):
-    """METRICS.md: another linear attacker, 10 seeds, gave 43.1, 39.3 and 37.4 for object, person and both; the paper's
-    Table 4 prints 42.9, 39.1, 37.2, with deviations of 0.8 to 1.6 over seeds."""
-    names = ("sat", "sat_masked_object", "sat_masked_person", "sat_masked_both")
-    captions = {name: coco_bias / "results" / f"{name}.json" for name in names}
-    labels = coco_bias / "annotations" / "attributes.csv"
-    _, rows = compared(tmp_path, captions, "--metric", "lic", "--seeds", "2", labels=labels, attribute="gender")
-    rows = rows.set_index("masked")
-    expected = {"original": 44.1, "object": 43.1, "person": 39.3, "both": 37.4}
-    assert rows["value"].to_dict() == {name: pytest.approx(value, abs=2.0) for name, value in expected.items()}
-    assert (rows["to_neutral"] > 5).all(), "far above chance, whatever is masked"
 
 
 # the papers' values, the chart and the table
@@ -245,6 +185,7 @@ def rows_of(**values) -> pd.DataFrame:
     return pd.DataFrame(rows).reindex(columns=list(COLUMNS))
 
 
+@pytest.mark.long
 def test_the_chart_has_a_panel_per_metric_with_measured_and_printed_values():
     printed, rows = printed_conditions(published_results(), "gender"), rows_of(original=(45, 1), person=(40, 1))
     figure = condition_chart(rows.assign(captioner="<b>m</b>"), printed)
@@ -260,14 +201,6 @@ def test_the_chart_has_a_panel_per_metric_with_measured_and_printed_values():
     assert panel_names(alone) == ["LIC", "DBAC T→A", "DPA T→A", "BA→ T→A (DBA_G)", "attribution score"]
     nothing, all_rows = apart_from_measured(rows.iloc[:0], printed)
     assert nothing.empty and len(all_rows) == len(printed)
-
-
-@pytest.mark.parametrize(("half", "shown"), [(1.0, "0.5 [−0.5, 1.5]"), (0.004, "0.512 [0.508, 0.516]")])
-def test_a_metric_has_as_many_digits_as_its_intervals_need(half, shown):
-    """Of an interval from 0.508 to 0.516 one decimal would say 0.5 [0.5, 0.5]."""
-    rows = rows_of(original=(0.512, half)).assign(metric="DPA", direction="T->A")
-    assert condition_table(rows)["value"].tolist() == [shown]
-    assert f": {shown} " in condition_chart(rows, rows.iloc[:0]).data[0].hovertext[0]
 
 
 # sets of different images
@@ -351,6 +284,7 @@ def test_a_set_of_fewer_images_is_compared_with_originals_that_trained_on_the_sa
     assert again["to_original"].isna().to_dict() == {"original": True, "person": True, "object": False, "both": True}
 
 
+@pytest.mark.long
 def test_ba_from_t_to_a_is_dba_g(tmp_path):
     """Of people's captions of cats 3 in 4 say `woman`, of dogs 1 in 4. The captioner says it of all cats and no dog:
     each pair that goes together does so by 1/4 more, each other by 1/4 less: 25. With the person masked 1 in 4 and

@@ -14,7 +14,7 @@ from capbias_core.types import A_TO_T, RESULT_COLUMNS, T_TO_A, Result
 from capbias_core.views import sentence
 from capbias_core.views.answer import cross_table, overview
 from capbias_core.views.claims import CLAIMS, summary, verdicts
-from capbias_core.views.conditions import condition_answer, condition_table
+from capbias_core.views.conditions import condition_answer
 from capbias_core.views.directions import basis, directions, directions_answer, directions_table
 from capbias_core.views.encoders import devices_note, encoder_note, encoders_answer, encoders_warning, seeds_note
 from capbias_core.views.published import beside_measured, beside_sentence, beside_table
@@ -145,14 +145,10 @@ MASKED = {
     "all is less": masked(original=(45, 1), person=(40, 1), both=(35, 1)),
     "at chance": masked(original=(45, 1), segment=(25.5, 1)),
     "below chance": masked(original=(45, 1), segment=(22, 1)),
-    "a change that holds 0": masked(original=(45, 1), object=(44.5, 1)),
     "other images": masked(original=(45, 1), object=(43, 1), n=600),
     "without the original": masked(original=(45, 1), person=(40, 1)).iloc[1:],
     "beside human captions": pd.concat(
         [masked(original=(45, 1), both=(35, 1)), masked("LIC", original=(4.7, 1.3), both=(-0.6, 0.3))]
-    ),
-    "beside human captions, unclear": pd.concat(
-        [masked(original=(45, 1), both=(35, 1)), masked("LIC", original=(4.7, 1.3), both=(-0.6, 2))]
     ),
 }
 
@@ -160,12 +156,6 @@ MASKED = {
 @pytest.mark.parametrize("name", MASKED)
 def test_what_masking_does(name):
     sentences.check(f"masking: {name}", told(condition_answer(MASKED[name], "m", "gender")))
-
-
-def test_the_table_of_conditions_has_both_differences():
-    table = condition_table(MASKED["all is less"])
-    assert table["minus original"].tolist() == ["", "−5.0 [−6.0, −4.0]", "−10.0 [−11.0, −9.0]"]
-    assert table["minus neutral"].tolist()[0] == "20.0 [19.0, 21.0]"
 
 
 # directions
@@ -196,6 +186,7 @@ BOTH_WAYS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BOTH_WAYS)
 def test_both_directions(name):
     given, metric = BOTH_WAYS[name]
@@ -230,6 +221,7 @@ def test_what_depends_on_the_encoder():
     sentences.check("encoders: none", told(encoders_answer({})))
 
 
+@pytest.mark.long
 def test_printed_values_and_claims():
     published = published_results()
     tables = {(paper, table): rows for (paper, table), rows in published.groupby(["paper", "table"])}

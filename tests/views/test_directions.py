@@ -76,15 +76,6 @@ def test_only_what_was_measured_alike_stands_together():
     assert directions(mixed, "DBAC").empty and measures_in(mixed) == []
 
 
-def test_captioners_all_of_whose_images_have_references_stand_beside_others():
-    """DBAC rests on the images with references, be they all of one captioner's or a part of another's."""
-    rows = pd.DataFrame(
-        [*pair("part", (1, 0.5, 2), (1, 0.5, 2)), *pair("whole", (1, 0.5, 2), (1, 0.5, 2), coverage="")]
-    )
-    (alone,) = ways_measured(directions(rows, "DBAC"))
-    assert list(directions(rows, "DBAC")["model"]) == ["part", "whole"], alone
-
-
 def test_dba_is_a_pair_of_two_metrics():
     """The cross-fitted ones, whose intervals can be read."""
     rows = [

@@ -18,11 +18,8 @@ from capbias_core.views.photographs import (
     image_captions,
     keep_uploaded,
     layered,
-    masked_folders,
-    objects_on,
     photographs_of,
     rescored,
-    variants,
 )
 from capbias_core.workspace.ingest import keep_images, load_demo
 from capbias_core.workspace.store import Workspace
@@ -53,23 +50,6 @@ def test_what_each_condition_hides_by_hand(marked):
     }
     assert hidden["part"][2:5, 2:6].all() and not hidden["part"][5:].any(), "the upper half"
     assert hidden["object"][5:7, 14:16].all()
-
-
-def test_a_photograph_under_each_condition_keeps_what_is_not_hidden(marked):
-    pixels = np.arange(600, dtype=np.uint8).reshape(10, 20, 3)
-    before = pixels.copy()
-    hidden, _ = hidden_of(marked, (10, 20), "ball")
-    found = variants(pixels, hidden, "grey")
-    assert list(found) == ["original", "part", "segment", "box", "object", "both"]
-    for name, mask in hidden.items():
-        assert (found[name][mask] == 128).all() and (found[name][~mask] == before[~mask]).all()
-    assert (found["original"] == before).all() and (pixels == before).all()
-
-
-def test_the_object_that_departs_most_comes_first(marked):
-    more = pd.concat([marked, pd.DataFrame([outline("bench", 0, 8, 20, 10)], columns=list(SEGMENT_COLUMNS))])
-    assert objects_on(more, {}) == ["bench", "ball"], "the larger first where nothing is known"
-    assert objects_on(more, {"ball": 0.3, "bench": 0.1}) == ["ball", "bench"]
 
 
 # layers
@@ -130,6 +110,7 @@ def picture(path, colour: int = 90):
     return path
 
 
+@pytest.mark.long
 def test_uploaded_photographs_are_kept_together_and_bad_ones_named(tmp_path):
     workspace, given = Workspace(tmp_path / "home"), tmp_path / "given"
     cut = picture(given / "13.jpg")
@@ -144,6 +125,7 @@ def test_uploaded_photographs_are_kept_together_and_bad_ones_named(tmp_path):
     assert set(files) == {"12", "14"} and all(path.is_file() for path in files.values())
 
 
+@pytest.mark.long
 def test_uploaded_photographs_go_for_good_with_their_item(tmp_path):
     """Another collection has photographs of the same names, which stay; the list of files is one, the folders two."""
     workspace, given = Workspace(tmp_path / "home"), tmp_path / "given"
@@ -160,27 +142,3 @@ def test_uploaded_photographs_go_for_good_with_their_item(tmp_path):
     own = picture(tmp_path / "own" / "1.jpg")
     workspace.delete(keep_images(workspace, own.parent, "third"))
     assert own.is_file(), "a folder of the user's is never removed"
-
-
-def test_kept_folders_are_known_by_their_condition(tmp_path):
-    workspace = Workspace(tmp_path)
-    for name, details in (("photographs", {}), ("p (box masked)", {"condition": "box"})):
-        frame = pd.DataFrame({"image_id": ["1"], "file": [f"{name}.png"]})
-        workspace.keep("images", name, frame, "c", "test", {"folder": "/nowhere", **details})
-    assert {key: item.name for key, item in masked_folders(workspace, "c").items()} == {"box": "p (box masked)"}
-    assert photographs_of(workspace, "nothing") == {}
-
-
-def test_a_set_that_was_made_here_stands_below_the_photographs_that_it_was_made_from(tmp_path):
-    """Two folders of one condition hold files of the same names, so that only their own names tell them apart."""
-    workspace = Workspace(tmp_path)
-    frame = pd.DataFrame({"image_id": ["1"], "file": ["1.png"]})
-    grey, _ = (
-        workspace.keep("images", f"p (box masked, {fill})", frame, "c", "test", {"folder": fill, "condition": "box"})
-        for fill in ("grey", "blur")
-    )
-    made_by = {"captioner": {}, "photographs": {"name": grey.name, "item": grey.hash, "digest": "x"}}
-    captions = pd.DataFrame({"image_id": ["1"], "caption_index": [0], "caption": ["a dog"]})
-    made = workspace.keep("captions", "m", captions, "c", "test", {"made_by": made_by})
-    assert masked_folders(workspace, "c")["box"].name == "p (box masked, blur)", "the newest"
-    assert masked_folders(workspace, "c", {"box": made})["box"].name == "p (box masked, grey)"
