@@ -15,8 +15,6 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Ranking
-from capbias_core.analysis.encoders import plan_sweep
-from capbias_core.analysis.read import attribute_of_run, object_rows, ranking, words_table
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
@@ -33,13 +31,15 @@ from capbias_core.measures.registry import (
     protocol_notes,
 )
 from capbias_core.measures.registry import metric as metric_named
-from capbias_core.present.headline import ANSWERING, headline
-from capbias_core.present.sentence import interval, measure, named_notes, told_apart
-from capbias_core.present.table import lettered, scores_table, to_text
 from capbias_core.runs.engine import Engine, execute
 from capbias_core.runs.plan import PER_CAPTION, Request, plan, useful
 from capbias_core.runs.plan import left_out as left_out_of_request
 from capbias_core.types import A_TO_T, T_TO_A, counted, left_out_lines
+from capbias_core.views.captions import words_table
+from capbias_core.views.encoders import plan_sweep
+from capbias_core.views.results import attribute_of_run, object_rows, ranking
+from capbias_core.views.sentence import ANSWERING, headline, interval, measure, named_notes, told_apart
+from capbias_core.views.tables import lettered, scores_table, to_text
 from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, SAMPLES
 from capbias_core.workspace.inputs import (

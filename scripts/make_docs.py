@@ -10,7 +10,7 @@ from pathlib import Path
 from capbias_core.measures.base import Measure, Metric, Needs
 from capbias_core.measures.protocols import PROTOCOLS
 from capbias_core.measures.registry import GROUPS, MEASURES, NAME_RULE
-from capbias_core.present.sentence import BETTER
+from capbias_core.views.sentence import BETTER
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
 HEAD = f"""# Metrics

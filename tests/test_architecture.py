@@ -27,8 +27,7 @@ ROWS = (
     ("workspace",),
     ("measures",),
     ("runs",),
-    ("analysis",),
-    ("present",),
+    ("views",),
     ("bundle",),
     ("cli", "api", "__main__", "__init__"),
 )
@@ -43,6 +42,11 @@ HEAVY = {"torch", "captum", "transformers", "sentence_transformers", "ultralytic
 # what a source text imports
 
 
+@cache
+def parsed(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
 def imported_modules(source: str, module: str = "capbias_core.here") -> set[str]:
     """Every module that a source text imports, also inside functions. `from a import b` counts as a.b if that is one.
 
@@ -50,7 +54,7 @@ def imported_modules(source: str, module: str = "capbias_core.here") -> set[str]
     any text that is the dotted name of a module (tables of what is imported later hold these); not what a command runs
     in a process of its own with `-m`.
     """
-    found, tree = set(), ast.parse(source)
+    found, tree = set(), parsed(source)
     commands = [node.elts for node in ast.walk(tree) if isinstance(node, ast.List)]
     run = {id(own) for elts in commands for flag, own in pairwise(elts) if getattr(flag, "value", "") == "-m"}
     for node in ast.walk(tree):
@@ -75,7 +79,7 @@ def absolute(node: ast.ImportFrom, module: str) -> str:
 
 def hidden_imports(source: str) -> list[int]:
     """Lines of imports by a name that is worked out, which nobody can follow."""
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    calls = [node for node in ast.walk(parsed(source)) if isinstance(node, ast.Call)]
     named = [call for call in calls if called(call) in ("import_module", "__import__")]
     return [call.lineno for call in named if not isinstance(call.args[0], ast.Constant)]
 
@@ -86,14 +90,14 @@ def called(call: ast.Call) -> str:
 
 def finds_modules(source: str) -> bool:
     """Whether a source text imports every module of its own package."""
-    return any(isinstance(node, ast.Call) and called(node) == "iter_modules" for node in ast.walk(ast.parse(source)))
+    return any(isinstance(node, ast.Call) and called(node) == "iter_modules" for node in ast.walk(parsed(source)))
 
 
 def is_found(source: str) -> bool:
     """Whether a source text has one of the MARKERS at its top level."""
     targets = [
         target
-        for node in ast.parse(source).body
+        for node in parsed(source).body
         for target in (node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)])
     ]
     return any(isinstance(target, ast.Name) and target.id in MARKERS for target in targets)
@@ -198,8 +202,8 @@ def test_no_import_goes_round():
     [
         ("from capbias_core.workspace.store import Workspace", "metrics"),
         ("def late():\n    import capbias_core.cli", "runs"),
-        ("from capbias_core import present", "analysis"),
-        ("from .. import present", "analysis"),
+        ("from capbias_core import views", "runs"),
+        ("from .. import views", "runs"),
         ("from capbias_core.load.ids import described", "prepare"),
         ("from importlib import import_module\nimport_module('capbias_core.runs.plan')", "measures"),
         ("LATER = {'plan': 'capbias_core.runs.plan:plan'}", "measures"),
@@ -240,7 +244,7 @@ def page_modules() -> list[str]:
 
 @pytest.mark.long
 def test_what_the_web_server_imports_is_light():
-    names = ["capbias_core.runs.engine", "capbias_core.analysis.read", "capbias_core.cli", *page_modules()]
+    names = ["capbias_core.runs.engine", "capbias_core.views.results", "capbias_core.cli", *page_modules()]
     code = f"import sys, importlib\nfor name in {names!r}: importlib.import_module(name)\n"
     code += f"print(*sorted({HEAVY!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from capbias_core.load.published import published_results, read_results
-from capbias_core.present.table import to_csv
 from capbias_core.spreadsheets import csv_text
+from capbias_core.views.tables import to_csv
 
 NAMES = ["=HYPERLINK(1)", "+1+1", "-sat", "@SUM(1)", "\t=1+1", "\r=1+1", " =1", "\tsat", "＝1", "'=1", "'\t=1", "''@"]
 NAMES += ["'til dusk", "sat", "-2", "1e5", ""]

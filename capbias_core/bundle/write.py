@@ -26,30 +26,28 @@ import pandas as pd
 
 from capbias_core import __version__
 from capbias_core.aggregate.comparison import unlearned_note
-from capbias_core.analysis.read import Comparison, attribute_of_run, comparisons, ranking, with_inputs, with_letters
 from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLACES, PLAN, ROWS, TABLES
+from capbias_core.bundle.report import Chart, ReportParts, page_charts, report_html
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import METRICS
-from capbias_core.present.figures import chart_series
-from capbias_core.present.gaps import READING, gap_table
-from capbias_core.present.headline import headline
-from capbias_core.present.page_charts import page_charts
-from capbias_core.present.pictures import pictures, pictures_lack
-from capbias_core.present.report import Chart, ReportParts, report_html
-from capbias_core.present.sentence import (
+from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan_file import KINDS, LabelColumn, PlanFile, attribute_text, plan_text, requests_of
+from capbias_core.runs.run import needs_workers
+from capbias_core.types import counted
+from capbias_core.views.charts import chart_series, interval_svg, part_svg
+from capbias_core.views.groups import READING, gap_table
+from capbias_core.views.pictures import pictures, pictures_lack
+from capbias_core.views.results import Comparison, attribute_of_run, comparisons, ranking, with_inputs, with_letters
+from capbias_core.views.sentence import (
     BY_HUMAN,
+    headline,
     intervals_over,
     named_notes,
     second_dots,
     told_apart,
     variants_warning,
 )
-from capbias_core.present.svg import interval_svg, part_svg
-from capbias_core.present.table import in_blocks, scores_table, shown_letters, to_csv, to_json
-from capbias_core.runs.plan import Request, plan
-from capbias_core.runs.plan_file import KINDS, LabelColumn, PlanFile, attribute_text, plan_text, requests_of
-from capbias_core.runs.run import needs_workers
-from capbias_core.types import counted
+from capbias_core.views.tables import in_blocks, scores_table, shown_letters, to_csv, to_json
 from capbias_core.workspace.labels import DERIVED, is_derived
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, content_hash, frame_bytes

@@ -7,10 +7,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 
-from capbias_core.analysis.caption_filters import written_captions
-from capbias_core.analysis.edits import edit_effect, scored_image, scored_text, strongest_words
-from capbias_core.analysis.encoder_view import encoder_view, plan_encoder_view
-from capbias_core.analysis.read import caption_scores, stored_attackers, words_table
 from capbias_core.api import ScoreRequest
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.what_if import apply_edit, parse_edit
@@ -21,9 +17,26 @@ from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.measures.options import Attacked
-from capbias_core.present.attention import attention_data, attention_text
-from capbias_core.present.table import caption_text, corpus_text, edit_text
 from capbias_core.runs.plan import PER_CAPTION, plan
+from capbias_core.views.captions import (
+    caption_scores,
+    encoder_view,
+    plan_encoder_view,
+    stored_attackers,
+    words_table,
+    written_captions,
+)
+from capbias_core.views.words import (
+    attention_data,
+    attention_text,
+    caption_text,
+    corpus_text,
+    edit_effect,
+    edit_text,
+    scored_image,
+    scored_text,
+    strongest_words,
+)
 from capbias_core.workspace.labels import labels_for
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import RunRow, Workspace, images_in

@@ -8,16 +8,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
-from capbias_core.analysis.read import (
-    comparisons,
-    current_runs,
-    references_read,
-    runs_against,
-    runs_with,
-    tables_read,
-    with_inputs,
-    with_letters,
-)
 from capbias_core.api import ordered
 from capbias_core.bundle.reproduce import TOLERANCE, find_data, read_bundle, reproduce
 from capbias_core.bundle.write import write_bundle
@@ -27,9 +17,19 @@ from capbias_core.cli.running import run_all
 from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, say, show, show_table, write_file, write_output
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import METRICS, expand_metrics
-from capbias_core.present.latex import to_latex
-from capbias_core.present.table import to_csv, to_json
 from capbias_core.types import counted
+from capbias_core.views.latex import to_latex
+from capbias_core.views.results import (
+    comparisons,
+    current_runs,
+    references_read,
+    runs_against,
+    runs_with,
+    tables_read,
+    with_inputs,
+    with_letters,
+)
+from capbias_core.views.tables import to_csv, to_json
 from capbias_core.workspace.inputs import checked_path, temporary_workspace
 from capbias_core.workspace.store import Workspace
 

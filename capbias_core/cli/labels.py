@@ -7,7 +7,6 @@ from typing import Annotated
 
 import pandas as pd
 
-from capbias_core.analysis.label_tables import compared, keep_agreed, tables_of
 from capbias_core.attributes import attribute_files, known_attributes, read_attribute, shipped_files
 from capbias_core.cli.flags import HOW, INPUTS, CollectionFlag, WorkspaceFlag, command, flag
 from capbias_core.cli.inputs import known_collection, opened, own_folder
@@ -15,13 +14,22 @@ from capbias_core.cli.terminal import DONE, say, show, show_table
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.parsed import LABELS, REFERENCES
 from capbias_core.prepare import with_rule
-from capbias_core.present.attribute import attribute_lines, examples_table, trial_row, words_text
-from capbias_core.present.label_agreement import OTHERS, agreement_line, counts_table
 from capbias_core.types import WITHOUT_ORDER
-from capbias_core.workspace.crossing import cross, keep_crossed
+from capbias_core.views.labels import (
+    OTHERS,
+    agreement_line,
+    attribute_lines,
+    compared,
+    counts_table,
+    examples_table,
+    keep_agreed,
+    tables_of,
+    trial_row,
+    words_text,
+)
 from capbias_core.workspace.custom_attributes import check as check_text
-from capbias_core.workspace.custom_attributes import trials
-from capbias_core.workspace.derived import derivable, derive, keep_derived
+from capbias_core.workspace.custom_attributes import trial
+from capbias_core.workspace.derived import cross, derivable, derive, keep_crossed, keep_derived
 from capbias_core.workspace.store import checked_name
 
 app = command(
@@ -203,10 +211,11 @@ def _check_file(file: Path, collection: str | None, folder: str | None) -> int:
     if collection:
         with opened(folder) as store:
             known_collection(store, collection)
-            tried = [(item, trial) for item, trial in trials(store, attribute) if item.collection == collection]
-        for item, trial in tried:
-            show(f"\n{item.kind} {item.name}: words found: {words_text(trial)}")
-            show_table(pd.DataFrame([trial_row(trial)]))
-            if trial.examples:
-                show_table(examples_table(trial))
+            items = [item for item in store.items(collection=collection) if item.kind in ("captions", "references")]
+            tried = [(item, trial(store, item, attribute)) for item in reversed(items)]
+        for item, words in tried:
+            show(f"\n{item.kind} {item.name}: words found: {words_text(words)}")
+            show_table(pd.DataFrame([trial_row(words)]))
+            if words.examples:
+                show_table(examples_table(words))
     return DONE

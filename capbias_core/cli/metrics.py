@@ -12,7 +12,7 @@ from capbias_core.cli.flags import command
 from capbias_core.cli.terminal import DONE, show, show_table
 from capbias_core.measures.base import Metric
 from capbias_core.measures.registry import GROUPS, METRICS, NAME_RULE, expand_metrics, measure_of, needs_references
-from capbias_core.present.sentence import BETTER
+from capbias_core.views.sentence import BETTER
 
 SHOWN = 3
 

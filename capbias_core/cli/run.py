@@ -16,13 +16,13 @@ from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, show, show_table, write_table
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import expand_metrics
-from capbias_core.present.sentence import number, run_text
-from capbias_core.present.table import scores_table, to_csv
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo
 from capbias_core.runs.engine import Engine, unfinished
 from capbias_core.runs.plan import left_out, plan, useful
 from capbias_core.runs.plan_file import keep_plan, read_plan
+from capbias_core.views.sentence import number, run_text
+from capbias_core.views.tables import scores_table, to_csv
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.inputs import checked_path
 from capbias_core.workspace.spec import RunSpec

@@ -12,10 +12,9 @@ from rich.table import Column
 
 from capbias_core.api import failures
 from capbias_core.cli.terminal import DONE, RUN_FAILED, say
-from capbias_core.present.sentence import cost_text, duration, named_notes
-from capbias_core.runs.durations import Expected, expected
-from capbias_core.runs.engine import Engine
+from capbias_core.runs.engine import Engine, Expected, expected
 from capbias_core.types import counted
+from capbias_core.views.sentence import cost_text, duration, named_notes
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 

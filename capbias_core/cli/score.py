@@ -25,8 +25,8 @@ from capbias_core.errors import unknown_name
 from capbias_core.measures.protocols import NAMES
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.prepare.align import DELTA
-from capbias_core.present.sentence import decimals, told_apart
-from capbias_core.present.table import (
+from capbias_core.views.sentence import decimals, told_apart
+from capbias_core.views.tables import (
     BEHIND,
     first_columns,
     lettered,

@@ -73,7 +73,7 @@ def write_output(text: str, path: Path | None) -> None:
 
 def show_table(frame: pd.DataFrame, before: str = "") -> None:
     """A table in columns, to stdout."""
-    from capbias_core.present.table import to_text  # imports pandas, which `capbias --help` does without
+    from capbias_core.views.tables import to_text
 
     show(before + to_text(frame).rstrip("\n"))
 

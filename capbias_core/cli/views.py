@@ -11,16 +11,6 @@ import pandas as pd
 from cyclopts import App
 
 from capbias_core.aggregate import unlabelled
-from capbias_core.analysis import cells
-from capbias_core.analysis.anonymous_bench import proxy_alignment, proxy_scores
-from capbias_core.analysis.conditions import COLUMNS, condition_rows
-from capbias_core.analysis.consistency import alignment
-from capbias_core.analysis.consistency import consistency as consistency_rows
-from capbias_core.analysis.known_answer import known_answers
-from capbias_core.analysis.lengths import CUTS, by_length, cut_of, keep_cuts
-from capbias_core.analysis.read import references_read, tables_read
-from capbias_core.analysis.texts import keywords as frequent_words
-from capbias_core.analysis.texts import text_results
 from capbias_core.api import ordered
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attributes import get_attribute, known_attributes
@@ -49,18 +39,27 @@ from capbias_core.load.parsed import CAPTIONS, LABELS, REFERENCES
 from capbias_core.load.published import published_results, read_human_scores, read_results
 from capbias_core.load.read import read_texts
 from capbias_core.load.vectors import read_vectors
-from capbias_core.measures.alignment import DELTAS, NO_JAVA, of_same_images, sweep, sweep_numbers, sweep_table
+from capbias_core.measures.alignment import DELTAS, NO_JAVA, of_same_images, sweep, sweep_table
 from capbias_core.measures.options import Attacked
 from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics
-from capbias_core.metrics.caption_quality import has_java
 from capbias_core.prepare import Tokens
 from capbias_core.prepare.align import neighbours
+from capbias_core.prepare.java import has_java
 from capbias_core.prepare.text import cut_text
-from capbias_core.present.cells import BEYOND, BY_VALUE, beyond_table, by_value_table, no_beyond
-from capbias_core.present.table import row_table, to_csv
 from capbias_core.runs.condition_runs import AGAINST_CONDITION, plan_conditions
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import counted, left_out_lines
+from capbias_core.views import groups
+from capbias_core.views.conditions import COLUMNS, condition_rows
+from capbias_core.views.consistency import alignment, proxy_alignment, proxy_scores
+from capbias_core.views.consistency import consistency as consistency_rows
+from capbias_core.views.groups import BEYOND, BY_VALUE, beyond_table, by_value_table, no_beyond
+from capbias_core.views.known_answer import known_answers
+from capbias_core.views.lengths import CUTS, by_length, cut_of, keep_cuts
+from capbias_core.views.results import references_read, tables_read
+from capbias_core.views.tables import row_table, to_csv
+from capbias_core.views.texts import keywords as frequent_words
+from capbias_core.views.texts import text_results
 from capbias_core.workspace.conditions import condition_sets, taken_of_several
 from capbias_core.workspace.ingest import read_frame
 from capbias_core.workspace.inputs import caption_files, check_delta
@@ -105,19 +104,19 @@ def by_value(
     with opened(workspace) as store:
         known_collection(store, collection)
         human = store.item("references", references, collection) if references else None
-        runs = cells.runs_by_value(store, collection, attribute, attacker, human)
+        runs = groups.runs_by_value(store, collection, attribute, attacker, human)
         if not runs:
             raise CapbiasError(
                 f"{collection} has no finished run of LIC for {attribute} by {attacker}.",
                 f'Run: capbias score --collection "{collection}" --attribute "{attribute}" --metric lic',
             )
-        show_table(by_value_table({name: cells.by_value(store, run) for name, run in runs.items()}))
+        show_table(by_value_table({name: groups.by_value(store, run) for name, run in runs.items()}))
         say(f"note: {BY_VALUE}")
-        parts = {name: cells.beyond_parts(store, run) for name, run in runs.items()}
+        parts = {name: groups.beyond_parts(store, run) for name, run in runs.items()}
         if crossed := {name: part for name, part in parts.items() if part is not None}:
             show_table(beyond_table(crossed), before="\n")
             say(f"note: {BEYOND}")
-        elif left_out := max(map(cells.cells_left_out, runs.values())):
+        elif left_out := max(map(groups.cells_left_out, runs.values())):
             say(f"note: {no_beyond(left_out)}")
     return DONE
 
@@ -399,7 +398,7 @@ def align(
     masked = get_attribute(attribute) if attribute and not labels else None
     if attribute and labels:
         table = read_frame(labels, LABELS)
-        _, details = resolve_attribute(table, attribute)
+        details = resolve_attribute(table, attribute)
         say(dropped_line(table, details))
         masked = attribute_from(details["attribute"])
         labelled = labels_for(table, masked, details["column"], details["mapping"]).values.index
@@ -414,7 +413,7 @@ def align(
         say(f"note: {NO_JAVA}")
     with ticking() as tick:
         rows = sweep(human["image_id"], unlabelled, texts, known, near, tuple(delta or DELTAS), tick)
-    write_table(sweep_table(rows, sweep_numbers(rows)), path, "csv")
+    write_table(sweep_table(rows), path, "csv")
     return DONE
 
 

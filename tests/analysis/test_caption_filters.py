@@ -5,11 +5,14 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from capbias_core.analysis.caption_filters import (
+from capbias_core.attributes import get_attribute
+from capbias_core.errors import CapbiasError
+from capbias_core.views.captions import (
     IMAGE,
     OTHER,
     OWN,
     WRONG,
+    CaptionScores,
     Filters,
     caption_rows,
     column_values,
@@ -17,9 +20,6 @@ from capbias_core.analysis.caption_filters import (
     probability_table,
     select_rows,
 )
-from capbias_core.analysis.read import CaptionScores
-from capbias_core.attributes import get_attribute
-from capbias_core.errors import CapbiasError
 from tests import sentences
 
 GENDER = get_attribute("gender")

@@ -14,22 +14,24 @@ from scipy import stats
 
 from capbias_core.aggregate import Estimate, Pair, Ranking
 from capbias_core.aggregate.estimate import quotient
-from capbias_core.analysis import conditions, read
-from capbias_core.analysis.conditions import COLUMNS, condition_rows, without_value
-from capbias_core.analysis.printed import printed_conditions
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
 from capbias_core.measures.base import counts_of
-from capbias_core.present.conditions import (
+from capbias_core.runs.condition_runs import plan_conditions
+from capbias_core.types import CONDITIONS
+from capbias_core.views import conditions, results
+from capbias_core.views.conditions import (
+    COLUMNS,
     apart_from_measured,
     condition_chart,
+    condition_rows,
     condition_table,
     missing_line,
     panel_names,
+    without_value,
 )
-from capbias_core.runs.condition_runs import plan_conditions
-from capbias_core.types import CONDITIONS
+from capbias_core.views.published import printed_conditions
 from capbias_core.workspace.conditions import (
     all_sets,
     condition_details,
@@ -301,7 +303,7 @@ def test_a_set_that_lacks_images_does_not_change_another_set_s_difference(tmp_pa
         "segment": right_of([1] * 40 + [0] * 40),
         "object": right_of([1] * 30 + [0] * 10),
     }
-    monkeypatch.setattr(read, "estimates", lambda _, run: {("LIC_M", ""): own[run.spec.model]})
+    monkeypatch.setattr(results, "estimates", lambda _, run: {("LIC_M", ""): own[run.spec.model]})
     monkeypatch.setattr(conditions, "_on_shared", lambda _, first, second, masked: [first, second])
     changes = conditions._changes(Workspace(tmp_path), runs_of(*own), "LIC_M", "", "m")
     assert {name: change[0] for name, change in changes.items()} == pytest.approx({"segment": -25, "object": -25})
@@ -329,7 +331,9 @@ def test_a_set_of_fewer_images_is_compared_with_originals_that_trained_on_the_sa
     rows = rows.set_index("masked")
     (twin,) = [run for run in workspace.runs() if run.spec.shared_with]
     assert twin.spec.model == "m" and twin.run_id not in set(rows["run_id"])
-    assert {run.run_id for run in read.current_runs(workspace, COLLECTION)} == set(rows["run_id"]), "shown nowhere else"
+    assert {run.run_id for run in results.current_runs(workspace, COLLECTION)} == set(rows["run_id"]), (
+        "shown nowhere else"
+    )
     there, images = worth(workspace, twin.run_id)
     assert {int(image) for image in images} <= set(range(120))
     for condition in ("person", "both"):

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pandas as pd
 
-from capbias_core.analysis.directions import directions, measures_in, ways_measured
-from capbias_core.present.directions import directions_table, measured_otherwise, plane
 from capbias_core.types import A_TO_T, RESULT_COLUMNS, T_TO_A
+from capbias_core.views.directions import (
+    directions,
+    directions_table,
+    measured_otherwise,
+    measures_in,
+    plane,
+    ways_measured,
+)
 
 
 def row(model, metric, direction, value, low, high, **more) -> dict:

@@ -12,17 +12,17 @@ import pytest
 import torch
 
 from capbias_core import cli
-from capbias_core.analysis.encoder_view import encoder_view, encoder_views, plan_encoder_view
 from capbias_core.attackers import ATTACKERS, load_attacker
 from capbias_core.attackers.networks.scratch import TransformerAttacker
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.caption_scores import attention_bytes, attention_from
 from capbias_core.prepare import Tokens, child_seed, split_around
 from capbias_core.prepare.split import FIT
-from capbias_core.present.attention import attention_chart, class_token_chart, class_token_weights
 from capbias_core.runs import engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import Attention, silent
+from capbias_core.views.captions import encoder_view, encoder_views, plan_encoder_view
+from capbias_core.views.words import attention_chart, class_token_chart, class_token_weights
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 from tests import sentences

@@ -21,20 +21,6 @@ from capbias_core.aggregate.comparison import (
     sign,
     swaps,
 )
-from capbias_core.analysis.consistency import alignment, variation
-from capbias_core.analysis.encoders import (
-    answering,
-    like_named,
-    measured_alike,
-    plan_sweep,
-    printed_scores,
-    printed_variation,
-    rows_of,
-    sensitivity_alike,
-    sensitivity_of,
-    series_of,
-)
-from capbias_core.analysis.read import comparisons
 from capbias_core.api import ordered
 from capbias_core.attackers import load_attacker, ngram
 from capbias_core.attackers.device import choose_device, trained_on
@@ -42,14 +28,30 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
 from capbias_core.measures.base import Job, Outcome
 from capbias_core.measures.registry import MEASURES
-from capbias_core.present.colour import GREY
-from capbias_core.present.encoders import alignment_table, cv_chart, rank_chart, scores_by_encoder
-from capbias_core.present.plot_styles import captioner_looks
 from capbias_core.runs.demo import demo_request
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS
+from capbias_core.views.charts import GREY, captioner_looks
+from capbias_core.views.consistency import alignment, variation
+from capbias_core.views.encoders import (
+    alignment_table,
+    answering,
+    cv_chart,
+    like_named,
+    measured_alike,
+    plan_sweep,
+    printed_scores,
+    printed_variation,
+    rank_chart,
+    rows_of,
+    scores_by_encoder,
+    sensitivity_alike,
+    sensitivity_of,
+    series_of,
+)
+from capbias_core.views.results import comparisons
 from capbias_core.workspace.ingest import DEMO, load_demo
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
@@ -348,11 +350,11 @@ def test_a_run_that_asks_for_it_has_deterministic_algorithms_and_others_do_not(w
     seen = []
     (spec,) = plan(workspace, replace(ASKED, attacker="lstm", options={"deterministic": True}))
 
-    def run(job: Job) -> Outcome:
+    def count(job: Job) -> Outcome:
         seen.append(torch.are_deterministic_algorithms_enabled())
-        return Outcome([], {}, ())
+        return Outcome()
 
-    monkeypatch.setitem(MEASURES, "lic", replace(MEASURES["lic"], run=run))
+    monkeypatch.setitem(MEASURES, "lic", replace(MEASURES["lic"], count=count))
     for own in (spec, replace(spec, options={})):
         run_one(workspace, own, lambda *_: None)
     assert seen == [True, False] and not torch.are_deterministic_algorithms_enabled()

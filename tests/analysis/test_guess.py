@@ -5,10 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from capbias_core.analysis.guess import draw_captions, score_guesses
-from capbias_core.analysis.read import CaptionScores
 from capbias_core.attributes import get_attribute
 from capbias_core.types import Attribute
+from capbias_core.views.captions import CaptionScores, draw_captions, score_guesses
 
 GENDER = get_attribute("gender")
 THREE = Attribute("hair", "Hair", ("red", "dark", "fair"), mask_token="<hair>")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from capbias_core.analysis.known_answer import SEES, known_answers, known_truth
 from capbias_core.prepare.known_answer import CONTROL, IMBALANCE, known_set
-from capbias_core.present.known_answer import known_basis, known_sentence, known_table
+from capbias_core.views.known_answer import SEES, known_answers, known_basis, known_sentence, known_table, known_truth
 
 
 @pytest.mark.parametrize(("name", "more", "less"), [("C1", 30, 20), ("C2", 35, 15), ("C3", 40, 10), ("C4", 45, 5)])

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
-from capbias_core.analysis.lengths import by_length, cuts_of, keep_cuts
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare.text import SENTENCE, shortened
+from capbias_core.views.lengths import by_length, cuts_of, keep_cuts
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.store import Workspace
 from tests import sentences

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
-from capbias_core.analysis.read import current_runs
 from capbias_core.errors import CapbiasError
 from capbias_core.load.read import parse
 from capbias_core.load.tables import objects
@@ -15,6 +14,7 @@ from capbias_core.measures.base import Job
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import silent
+from capbias_core.views.results import current_runs
 from capbias_core.workspace.objects import COLUMN
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Workspace
@@ -113,7 +113,7 @@ def spec_of(workspace, measure="bias_amplification", **more) -> RunSpec:
 def objects_of(workspace, spec):
     frame, attribute = workspace.frame(spec.captions), attribute_from(spec.attribute)
     options = MEASURES[spec.measure].options.read(spec.options)
-    return Job(workspace, spec, options, attribute, frame, pd.Series(dtype=str), frame, silent).objects()
+    return Job(workspace, spec, options, attribute, frame, pd.Series(dtype=str), silent).objects()
 
 
 def test_runs_read_the_column_of_the_table_until_objects_are_kept(workspace, tmp_path):

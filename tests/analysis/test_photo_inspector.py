@@ -9,19 +9,21 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from capbias_core.analysis.photo_inspector import (
+from capbias_core.runs.engine import execute
+from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS
+from capbias_core.views.photographs import (
+    PEOPLE,
+    THINGS,
     hidden_of,
     image_captions,
     keep_uploaded,
+    layered,
     masked_folders,
     objects_on,
     photographs_of,
     rescored,
     variants,
 )
-from capbias_core.present.overlay import PEOPLE, THINGS, layered
-from capbias_core.runs.engine import execute
-from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS
 from capbias_core.workspace.ingest import keep_images, load_demo
 from capbias_core.workspace.store import Workspace
 
@@ -97,8 +99,8 @@ def test_each_layer_is_drawn_where_it_belongs_and_the_photograph_stays(marked):
 
 @pytest.mark.long
 def test_captions_of_every_condition_are_scored_by_the_attackers_that_did_not_see_the_image(tmp_path):
-    from capbias_core.analysis.read import caption_scores, stored_attackers
     from capbias_core.runs.plan import Request, plan
+    from capbias_core.views.captions import caption_scores, stored_attackers
 
     workspace = Workspace(tmp_path)
     load_demo(workspace)

@@ -9,15 +9,22 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
-from capbias_core.analysis.claims import AGREE, CLAIMS, DISAGREE, OPEN, verdicts
-from capbias_core.analysis.printed import UNNAMED, as_measured, no_counterpart
-from capbias_core.analysis.published import beside_measured, measured_rows, of_originals
 from capbias_core.api import run_here
 from capbias_core.load.published import published_results
 from capbias_core.measures.registry import METRICS
-from capbias_core.present.published import HOLDS, beside_table, claim_block
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result
+from capbias_core.views.claims import AGREE, CLAIMS, DISAGREE, OPEN, claim_block, verdicts
+from capbias_core.views.published import (
+    HOLDS,
+    UNNAMED,
+    as_measured,
+    beside_measured,
+    beside_table,
+    measured_rows,
+    no_counterpart,
+    of_originals,
+)
 from capbias_core.workspace import ingest
 from capbias_core.workspace.labels import table_with
 from capbias_core.workspace.store import Workspace

@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capbias_core.analysis.caption_filters import captions_with
-from capbias_core.analysis.read import CaptionScores, beside_human, top_words
 from capbias_core.attributes import get_attribute
-from capbias_core.present.word_chart import where_words_come_from, word_chart
+from capbias_core.views.captions import CaptionScores, captions_with
+from capbias_core.views.words import beside_human, top_words, where_words_come_from, word_chart
 
 GENDER = get_attribute("gender")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capbias_core.analysis.side_by_side import closest, words_of_one
+from capbias_core.views.captions import closest, words_of_one
 
 
 def alone(first: str, second: str) -> tuple[list[str], list[str]]:

@@ -263,7 +263,7 @@ def test_any_model_of_a_folder_is_an_attacker(bert, tmp_path):
     assert spec.attacker == "tinybert" and spec.options["encoder"]["name"] == "tinybert"
     assert words.options["encoder"] == spec.options["encoder"] and needs_workers(spec)
     assert str(bert) not in str(spec)
-    again = RunSpec.from_dict(asdict(spec))
+    again = RunSpec(**asdict(spec))
     outcome = run_one(workspace, again, silent)
     (row,) = [result for result in outcome.results if result.metric == "LIC_M"]
     assert row.encoder == "tinybert" and f"encoder tinybert {spec.options['encoder']['digest'][:8]}" in row.method

@@ -151,7 +151,7 @@ def test_a_bundle_holds_what_its_numbers_were_made_from(bundle, measured):
 
 def test_names_from_strangers_do_no_harm_in_a_report(tmp_path):
     """A captioner's name is checked, but a note of an attribute or a method may be anything."""
-    from capbias_core.present.report import Chart, ReportParts, report_html
+    from capbias_core.bundle.report import Chart, ReportParts, report_html
 
     bad = "<script>alert(1)</script>"
     table = pd.DataFrame({bad: [bad]})

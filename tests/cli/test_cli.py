@@ -20,18 +20,18 @@ import pandas as pd
 import pytest
 
 from capbias_core import __version__, cli
-from capbias_core.analysis.read import caption_runs, stored_attackers
 from capbias_core.attributes import get_attribute
 from capbias_core.cli import running
 from capbias_core.cli.score import _tables
 from capbias_core.measures.base import Outcome
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS, expand_metrics
-from capbias_core.present.table import to_text
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo
 from capbias_core.runs import run as run_module
 from capbias_core.runs.plan import plan
 from capbias_core.types import RESULT_COLUMNS
+from capbias_core.views.captions import caption_runs, stored_attackers
+from capbias_core.views.tables import to_text
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 
@@ -267,7 +267,7 @@ def test_what_was_measured_is_written_though_another_run_failed_and_nothing_othe
     assert not out.exists()
     score("--captions", "few.json", "strong.json", *asked, code=1)
     assert pd.read_csv(out)["model"].tolist() == ["strong"]
-    monkeypatch.setattr("capbias_core.runs.run.run_one", lambda *_args: Outcome([], {}, ("there was nothing",)))
+    monkeypatch.setattr("capbias_core.runs.run.run_one", lambda *_args: Outcome(notes=["there was nothing"]))
     out.unlink()
     assert "ratio left out" in score(*STRONG, "--metric", "ratio", "--output", str(out), code=1).err
     assert not out.exists()

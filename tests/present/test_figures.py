@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from capbias_core.attributes import get_attribute
-from capbias_core.present.figures import furthest, logit_waterfall
+from capbias_core.views.charts import furthest, logit_waterfall
 
 GENDER = get_attribute("gender")
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from capbias_core.present.headline import first_to_answer
+from capbias_core.views.sentence import first_to_answer
 
 
 def test_who_is_shown_to_amplify_answers_before_a_higher_value_that_is_not():

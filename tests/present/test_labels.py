@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from capbias_core.present.labels import cut, name_places, name_points
+from capbias_core.views.charts import cut, name_places, name_points
 
 HEIGHT = 450
 # Of the type that charts have at 13 pixels: no wider a letter, no higher a line.

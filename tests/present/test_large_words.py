@@ -6,8 +6,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from capbias_core.attributes import get_attribute
-from capbias_core.present.figures import enlarged
-from capbias_core.present.large_words import LARGE, large_words
+from capbias_core.views.charts import enlarged
+from capbias_core.views.words import LARGE, large_words
 
 GENDER = get_attribute("gender")
 

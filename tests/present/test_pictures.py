@@ -13,10 +13,9 @@ from plotly.subplots import make_subplots
 
 from capbias_core.attributes import plain_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.present import pictures
-from capbias_core.present.figures import interval_chart
-from capbias_core.present.svg import interval_svg
 from capbias_core.types import Result
+from capbias_core.views import pictures
+from capbias_core.views.charts import interval_chart, interval_svg
 from tests import sentences
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,8 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from capbias_core.present.colour import GREY
-from capbias_core.present.plot_styles import COLOURS, DASHES, SHAPES, captioner_looks, encoder_shapes, opened
+from capbias_core.views.charts import COLOURS, DASHES, GREY, SHAPES, captioner_looks, encoder_shapes, opened
 
 ROOT = Path(__file__).resolve().parents[2]
 # Machado, Oliveira and Fernandes 2009, table 1, severity 1: what people with each kind of colour blindness see.

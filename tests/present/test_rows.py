@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from capbias_core.attributes import get_attribute, plain_attribute
-from capbias_core.present.rows import interval_rows, word_rows
+from capbias_core.views.answer import interval_rows, word_rows
 
 GENDER = get_attribute("gender")
 HOSTILE = '<img src=x onerror="alert(1)">'

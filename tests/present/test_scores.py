@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from capbias_core.analysis import read
-from capbias_core.present.latex import escape_latex, to_latex
-from capbias_core.present.table import lettered, one_number_a_cell, scores_table, to_csv, to_json, to_text
 from capbias_core.types import RESULT_COLUMNS, Result
+from capbias_core.views import results
+from capbias_core.views.latex import escape_latex, to_latex
+from capbias_core.views.tables import lettered, one_number_a_cell, scores_table, to_csv, to_json, to_text
 from tests import sentences
 
 
@@ -121,7 +121,7 @@ def test_only_captioners_of_the_best_comparison_have_letters(monkeypatch):
         for runs in ([("1", "a"), ("2", "b")], [("3", "a"), ("4", "c")])
     )
     letters = {"1": {"a": "a", "b": "b"}, "3": {"a": "a", "c": "a"}}
-    monkeypatch.setattr(read, "ranking", lambda _, runs, metric: SimpleNamespace(letters=letters[runs[0].run_id]))
+    monkeypatch.setattr(results, "ranking", lambda _, runs, metric: SimpleNamespace(letters=letters[runs[0].run_id]))
     rows = pd.DataFrame({"run_id": ["1", "2", "3", "4", "1"], "metric": ["LIC"] * 4 + ["error"]})
-    found = read.with_letters(None, rows, [best, other], {"1", "2", "3", "4"})
+    found = results.with_letters(None, rows, [best, other], {"1", "2", "3", "4"})
     assert found["letters"].tolist() == ["a", "b", "", "", ""]

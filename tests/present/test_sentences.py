@@ -7,21 +7,18 @@ import pytest
 
 from capbias_core.aggregate import Pair, Ranking
 from capbias_core.aggregate.comparison import ABOVE, BELOW, OPEN, sensitivity
-from capbias_core.analysis.claims import CLAIMS, summary, verdicts
-from capbias_core.analysis.directions import directions
-from capbias_core.analysis.published import beside_measured
 from capbias_core.attackers import attacker_entry
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.load.published import published_results
-from capbias_core.present import sentence
-from capbias_core.present.conditions import condition_answer, condition_table
-from capbias_core.present.directions import basis, directions_answer, directions_table
-from capbias_core.present.encoders import devices_note, encoder_note, encoders_answer, encoders_warning, seeds_note
-from capbias_core.present.overview import overview
-from capbias_core.present.published import beside_sentence, beside_table
-from capbias_core.present.rows import cross_table
-from capbias_core.present.table import pair_table
 from capbias_core.types import A_TO_T, RESULT_COLUMNS, T_TO_A, Result
+from capbias_core.views import sentence
+from capbias_core.views.answer import cross_table, overview
+from capbias_core.views.claims import CLAIMS, summary, verdicts
+from capbias_core.views.conditions import condition_answer, condition_table
+from capbias_core.views.directions import basis, directions, directions_answer, directions_table
+from capbias_core.views.encoders import devices_note, encoder_note, encoders_answer, encoders_warning, seeds_note
+from capbias_core.views.published import beside_measured, beside_sentence, beside_table
+from capbias_core.views.tables import pair_table
 from tests import sentences
 
 GENDER = get_attribute("gender")

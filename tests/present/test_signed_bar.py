@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from capbias_core.attributes import get_attribute
-from capbias_core.present.colour import BLUE_MARK, ORANGE_MARK
-from capbias_core.present.signed_bar import lean, signed_bar
+from capbias_core.views.captions import lean, signed_bar
+from capbias_core.views.charts import BLUE_MARK, ORANGE_MARK
 
 
 @pytest.mark.parametrize(

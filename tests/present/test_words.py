@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from capbias_core.attributes import get_attribute
-from capbias_core.present.words import STYLE, coloured_words
+from capbias_core.views.words import STYLE, coloured_words
 
 GENDER = get_attribute("gender")
 

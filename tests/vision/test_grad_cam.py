@@ -13,17 +13,16 @@ from captum.attr import LayerGradCam
 from PIL import Image
 from torch.nn import functional
 
-from capbias_core.analysis.attribution_maps import attribution_runs, kept_maps
 from capbias_core.attributes import known_attributes
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.measures import attribution
 from capbias_core.metrics.attribution import attribution_even, attribution_pixels, attribution_score, pointing_game
-from capbias_core.present.heatmap import RAMP, heat_over
-from capbias_core.runs.durations import TORCH_START_SECONDS, expected
+from capbias_core.runs.engine import TORCH_START_SECONDS, expected
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import estimates, run_one
 from capbias_core.types import SEGMENT_COLUMNS, silent
+from capbias_core.views.photographs import RAMP, attribution_runs, heat_over, kept_maps
 from capbias_core.vision.captioners import load_captioner
 from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS, normalised, seen_by, upsampled, word_maps
 from capbias_core.workspace.ingest import keep_images
@@ -196,7 +195,8 @@ def workspace(tmp_path, monkeypatch):
     keep(found, labels=labels, captions={"planted": captions})
     keep_images(found, folder, "c")
     keep_outlines(found, "people", {image: at for image, (_, at, _) in PEOPLE.items() if image != "5"})  # 5: nobody
-    monkeypatch.setattr(attribution, "_captioner", lambda job: trained())
+    monkeypatch.setattr("capbias_core.vision.captioners.load_captioner", lambda *given: trained())
+    monkeypatch.setattr(attribution, "model_path", lambda workspace, option: "planted")
     monkeypatch.setattr(attribution, "captioner_option", lambda workspace, name: {"name": name, "digest": "0" * 16})
     return found
 

@@ -1,1 +1,0 @@
-"""Result rows in, words on the screen out: sentences, figures, tables, coloured words. Nothing is computed here."""

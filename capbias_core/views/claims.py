@@ -1,0 +1,371 @@
+"""The claims of the LIC paper and of its reproduction, each decided by printed rows and by measured ones.
+
+A claim is broken into checks that hold, fail, or cannot be told. A printed value stands as it is printed; a measured
+value is its 95% interval with refits, so a check holds or fails only where the whole interval says so, and one of
+amplification only where the verdict does: simple wording alone can put LIC above 0. All checks hold: agree. One fails:
+disagree. Otherwise: not decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.aggregate import REFITS
+from capbias_core.aggregate.comparison import conflict_score, name_key, pearson
+from capbias_core.aggregate.estimate import AMPLIFIES, INCONCLUSIVE, REDUCES
+from capbias_core.views.charts import BLUE_MARK, GREY, ORANGE_MARK
+from capbias_core.workspace.spec import WITH_REFERENCES
+from capbias_core.workspace.vectors import CONSTANT
+
+METRIC = "LIC"
+SHORT = {"lic": "LIC", "repro": "reproduction"}
+AGREE, DISAGREE, OPEN = "agree", "disagree", "not decided"
+AGE_NAMED = frozenset({"updn", "transformer", "oscar"})
+
+
+@dataclass(frozen=True)
+class Span:
+    """What is known of a captioner's LIC: the value, the interval that speaks for it (low = high if printed), and the
+    verdict of a measured one."""
+
+    value: float
+    low: float
+    high: float
+    verdict: str = ""
+
+
+Spans = dict[str, Span]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One condition of a claim: about whom, whether it holds (None: cannot be told), and the row as text."""
+
+    model: str
+    holds: bool | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """statement: as the papers put it. rule: what is checked, in words. tables: (paper, table) whose rows decide.
+
+    checks: from one encoder's LIC, that of the first encoder beside it, and the captioners, to checks.
+    beside: whether each encoder is compared with the first one, which then has no verdict of its own.
+    more: a clause to add to what printed rows say.
+    """
+
+    title: str
+    statement: str
+    rule: str
+    tables: tuple[tuple[str, str], ...]
+    checks: Callable[[Spans, Spans, list[str]], list[Check]]
+    beside: bool = False
+    more: Callable[[Spans, Spans, list[str]], str] | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one table's rows of one encoder say about a claim, and what measured rows of that encoder say.
+
+    printed, measured: agree, disagree or not decided (a captioner lacks a row, or its interval holds 0). The reasons
+    name the rows that decide. missing: encoders that nothing was measured with.
+    """
+
+    paper: str
+    table: str
+    attribute: str
+    encoder: str
+    printed: str
+    printed_reason: str
+    measured: str
+    measured_reason: str
+    missing: tuple[str, ...] = ()
+
+
+def _above_zero(span: Span | None) -> bool | None:
+    if span is None:
+        return None
+    if span.verdict:
+        return {AMPLIFIES: True, REDUCES: False}.get(span.verdict)
+    return True if span.low > 0 else False if span.high <= 0 else None
+
+
+def _greater(first: Span | None, second: Span | None) -> bool | None:
+    if first is None or second is None:
+        return None
+    return True if first.low > second.high else False if first.high <= second.low else None
+
+
+def _equal(first: bool | None, second: bool | None) -> bool | None:
+    return None if first is None or second is None else first == second
+
+
+def _both(first: bool | None, second: bool | None) -> bool | None:
+    if first is False or second is False:
+        return False
+    return None if first is None or second is None else True
+
+
+def _said(model: str, spans: Spans) -> str:
+    span = spans.get(model)
+    if span is None:
+        return f"{model} not measured"
+    interval = "" if span.low == span.high else f" [{span.low:.1f}, {span.high:.1f}]"
+    verdict = f" amplification {span.verdict}" if span.verdict == INCONCLUSIVE else ""
+    return f"{model} {span.value:.1f}{interval}{verdict}".replace("-", "−")
+
+
+def all_above_zero(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
+    """LIC above 0 for every captioner."""
+    return [Check(model, _above_zero(spans.get(model)), _said(model, spans)) for model in models]
+
+
+def only_named_above_zero(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
+    """LIC above 0 for UpDn, Transformer and OSCAR, and for no other captioner."""
+    return [
+        Check(model, _equal(_above_zero(spans.get(model)), model in AGE_NAMED), _said(model, spans)) for model in models
+    ]
+
+
+def equalizer_above_baseline(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
+    """LIC of NIC+Equalizer above that of NIC+."""
+    pair = ("nic_equalizer", "nic_plus")
+    text = ", ".join(_said(model, spans) for model in pair)
+    return [Check("nic_equalizer", _greater(*map(spans.get, pair)), text)]
+
+
+def ends_of_the_order(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
+    """NIC lowest and NIC+Equalizer highest of all captioners."""
+    low, high = "nic", "nic_equalizer"
+    ends = Check(low, _greater(spans.get(high), spans.get(low)), f"{_said(low, spans)} and {_said(high, spans)}")
+    between = [
+        _both(_greater(spans.get(model), spans.get(low)), _greater(spans.get(high), spans.get(model)))
+        for model in models
+    ]
+    checks = [
+        Check(model, holds, _said(model, spans) + ("" if holds else f" beside {ends.text}"))
+        for model, holds in zip(models, between, strict=True)
+    ]
+    return [ends, *(check for check in checks if check.model not in (low, high))]
+
+
+def same_sign(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
+    """LIC on the same side of 0 as with the first encoder."""
+    return [
+        Check(
+            model,
+            _equal(_above_zero(spans.get(model)), _above_zero(base.get(model))),
+            f"{_said(model, spans)} beside {_said(model, base).removeprefix(f'{model} ')}",
+        )
+        for model in models
+    ]
+
+
+def named_above_zero(spans: Spans, base: Spans, models: list[str]) -> str:
+    """The captioners above 0, as a clause."""
+    return f"above 0: {', '.join(_said(model, spans) for model in models if _above_zero(spans.get(model))) or 'none'}"
+
+
+def judges_agreement(first: Spans, second: Spans, models: list[str]) -> str:
+    """Conflict score and ranking consistency of two encoders, as a clause."""
+    shared = [model for model in models if model in first and model in second]
+    a, b = (np.array([spans[model].value for model in shared]) for spans in (first, second))
+    return f"conflict score {conflict_score(a, b):.1f}%, ranking consistency {pearson(a, b):.2f}"
+
+
+CLAIMS = (
+    Claim(
+        "All amplify gender bias",
+        "All the models amplify gender bias.",
+        "LIC above 0 for every captioner, with this encoder",
+        (("lic", "2"), ("repro", "2")),
+        all_above_zero,
+    ),
+    Claim(
+        "All amplify racial bias",
+        "All the models amplify racial bias.",
+        "LIC above 0 for every captioner, with this encoder",
+        (("lic", "S1"), ("repro", "3")),
+        all_above_zero,
+    ),
+    Claim(
+        "Robust to encoders: the order",
+        "LIC is robust against encoders.",
+        "NIC lowest and NIC+Equalizer highest of all captioners, with this encoder",
+        (("lic", "2"), ("repro", "2")),
+        ends_of_the_order,
+    ),
+    Claim(
+        "Robust to encoders: the sign",
+        "LIC is robust against encoders.",
+        "every captioner on the same side of 0 as with lstm_bi",
+        (("lic", "2"), ("lic", "S1"), ("repro", "2"), ("repro", "3"), ("repro", "4")),
+        same_sign,
+        beside=True,
+        more=judges_agreement,
+    ),
+    Claim(
+        "NIC+Equalizer above NIC+",
+        "NIC+Equalizer increases gender bias with respect to the baseline.",
+        "LIC of NIC+Equalizer above that of NIC+, with this encoder",
+        (("lic", "2"), ("repro", "2")),
+        equalizer_above_baseline,
+    ),
+    Claim(
+        "Who amplifies age bias",
+        "Only UpDn, Transformer and Oscar appear to amplify age bias.",
+        "LIC above 0 for these three and for no other captioner, with this encoder",
+        (("repro", "4"),),
+        only_named_above_zero,
+        more=named_above_zero,
+    ),
+)
+
+
+def verdicts(claim: Claim, printed: pd.DataFrame, measured: pd.DataFrame) -> list[Verdict]:
+    """A verdict for each table and encoder of a claim. printed: the papers' rows; measured: those of a collection."""
+    return [verdict for paper, table in claim.tables for verdict in _of_table(claim, paper, table, printed, measured)]
+
+
+def _of_table(claim: Claim, paper: str, table: str, printed: pd.DataFrame, measured: pd.DataFrame) -> list[Verdict]:
+    rows = printed[(printed["paper"] == paper) & (printed["table"] == table) & (printed["metric"] == METRIC)]
+    models, encoders = list(dict.fromkeys(rows["model"])), list(dict.fromkeys(rows["encoder"]))
+    own, attribute = _own_names(measured, rows), rows["attribute"].iloc[0]
+    found = []
+    for encoder in encoders[1:] if claim.beside else encoders:
+        judges = [encoders[0], encoder] if claim.beside else [encoder]
+        spans, base = (_spans(rows[rows["encoder"] == name], models) for name in (encoder, encoders[0]))
+        verdict, reason = _decided(claim.checks(spans, base, models))
+        if claim.more:
+            reason += f"; {claim.more(spans, base, models)}"
+        missing = tuple(name for name in judges if name not in set(own["encoder"]))
+        of_own = _measured(claim, own[own["encoder"].isin(judges)], judges, models, missing)
+        found.append(Verdict(paper, table, attribute, encoder, verdict, reason, *of_own, missing))
+    return found
+
+
+def _measured(
+    claim: Claim, own: pd.DataFrame, judges: list[str], models: list[str], missing: tuple[str, ...]
+) -> tuple[str, str]:
+    """What measured rows say, and on which images."""
+    if missing:
+        return OPEN, f"no {_either(missing)} run yet"
+    spans, base = (_spans(own[own["encoder"] == name], models) for name in (judges[-1], judges[0]))
+    verdict, reason = _decided(claim.checks(spans, base, models))
+    part = " (images with references)" if (own["coverage"] == WITH_REFERENCES).any() else ""
+    return verdict, f"{reason}{part}"
+
+
+def _own_names(measured: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Measured LIC of the printed rows' attribute and captioners, under the printed names.
+
+    Only with refits: an interval that keeps single trained attackers carries no claim. Where LIC was measured on all
+    images, that on a part of them is left out.
+    """
+    names = {name_key(model): model for model in rows["model"]}
+    own = measured[(measured["metric"] == METRIC) & measured["attribute"].isin(rows["attribute"].unique())]
+    own = own[own["alignment"].isin(["", CONSTANT]) & (own["condition"] == "") & (own["interval"] == REFITS)]
+    own = own.assign(model=[names.get(name_key(model), "") for model in own["model"]])
+    own = own[own["model"] != ""].sort_values("coverage", kind="stable")
+    return own.drop_duplicates(["model", "encoder"])
+
+
+def _spans(rows: pd.DataFrame, models: list[str]) -> Spans:
+    """By captioner, in the order of models. Rows with paper `measured` speak by their interval, others as printed."""
+    found = {}
+    for row in rows.to_dict("records"):
+        ends = (row["ci_low"], row["ci_high"]) if row["paper"] == "measured" else (row["value"], row["value"])
+        value, low, high = (100 * number / row["scale"] for number in (row["value"], *ends))
+        found[row["model"]] = Span(value, low, high, row.get("verdict") or "")
+    return {model: found[model] for model in models if model in found}
+
+
+def _decided(checks: list[Check]) -> tuple[str, str]:
+    """agree, disagree or not decided, and the rows that decide."""
+    failing = [check.text for check in checks if check.holds is False]
+    open_ones = [check.text for check in checks if check.holds is None]
+    if failing:
+        return DISAGREE, f"{len(failing)} of {len(checks)} against: {', '.join(failing)}"
+    if open_ones:
+        return OPEN, f"{len(checks) - len(open_ones)} of {len(checks)} hold; open: {', '.join(open_ones)}"
+    texts = [check.text for check in checks]
+    return AGREE, texts[0] if len(texts) == 1 else f"all {len(texts)} hold: {', '.join(texts)}"
+
+
+def summary(found: list[Verdict]) -> str:
+    """One careful sentence about the verdicts of a claim: printed rows first, measured ones after."""
+    return f"{_printed_summary(found)} {_measured_summary(found)}"
+
+
+def _printed_summary(found: list[Verdict]) -> str:
+    against = [verdict for verdict in found if verdict.printed == DISAGREE]
+    agreeing = sum(verdict.printed == AGREE for verdict in found)
+    if agreeing == len(found):
+        return "Printed rows agree, in every table and with every encoder."
+    if len(against) == len(found):
+        return "Printed rows disagree, in every table and with every encoder."
+    where: dict[str, list[str]] = {}
+    for verdict in against:
+        where.setdefault(verdict.encoder, []).append(f"{SHORT[verdict.paper]} table {verdict.table}")
+    told = ", and with ".join(f"{encoder} ({', '.join(tables)})" for encoder, tables in where.items())
+    return f"Printed rows agree in {agreeing} of {len(found)} cases" + (
+        f"; they disagree with {told}." if told else "."
+    )
+
+
+def _measured_summary(found: list[Verdict]) -> str:
+    decided = {(verdict.encoder, verdict.attribute, verdict.measured) for verdict in found if verdict.measured != OPEN}
+    if decided:
+        said = [f"{encoder} ({attribute}) {verdict}s" for encoder, attribute, verdict in sorted(decided)]
+        return f"Measured: {'; '.join(said)}."
+    begun = {f"{verdict.encoder} ({verdict.measured_reason})": None for verdict in found if not verdict.missing}
+    missing = list(dict.fromkeys(name for verdict in found for name in verdict.missing))
+    lacking = [f"no {_either(missing)} run yet"] if missing else []
+    return f"Measured: not decided, {'; '.join([*begun, *lacking])}."
+
+
+def _either(names: Sequence[str]) -> str:
+    """`a`, `a or b`, `a, b or c`."""
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+MARKS = {AGREE: BLUE_MARK, DISAGREE: ORANGE_MARK}
+
+STYLE = f"""<style>
+.cb-claim {{border-left: 4px solid {GREY}; padding: .1rem .9rem; margin: .5rem 0; max-width: 110ch}}
+.cb-claim summary {{cursor: pointer; font-size: .88rem; opacity: .8}}
+.cb-claim table {{border-collapse: collapse; font-size: .85rem; margin: .3rem 0; font-variant-numeric: tabular-nums}}
+.cb-claim th, .cb-claim td {{text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0;
+  border-top: 1px solid rgba(138,148,163,.4)}}
+.cb-claim p {{margin: .15rem 0}}
+</style>"""
+
+
+def claim_block(claim: Claim, found: list[Verdict]) -> str:
+    """HTML: a claim, one sentence of verdicts, and the deciding rows, folded."""
+    verdict = {item.printed for item in found}
+    colour = MARKS.get(verdict.pop(), GREY) if len(verdict) == 1 else GREY
+    head = "".join(f"<th>{name}</th>" for name in ("paper, table", "encoder", "printed rows", "measured rows"))
+    rows = "".join(_verdict_row(item) for item in found)
+    return (
+        f'<div class="cb-claim" style="border-color:{colour}"><p><b>{escape(claim.title)}</b>: '
+        f"“{escape(claim.statement)}”</p><p>{escape(summary(found))}</p>"
+        f"<details><summary>Rows that decide it: {escape(claim.rule)}</summary>"
+        f"<table><tr>{head}</tr>{rows}</table></details></div>"
+    )
+
+
+def _verdict_row(item: Verdict) -> str:
+    cells = (
+        f"{SHORT[item.paper]} {item.table} ({item.attribute})",
+        item.encoder,
+        f"{item.printed}: {item.printed_reason}",
+        f"{item.measured}: {item.measured_reason}",
+    )
+    return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"

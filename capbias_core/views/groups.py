@@ -1,0 +1,195 @@
+"""Results by group of a protected attribute: gaps, leakage by labelled value, and what crossing two attributes adds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.aggregate import Counts, Estimate
+from capbias_core.aggregate.resampling import OF_LEVEL, refit_interval
+from capbias_core.measures.base import counts_of
+from capbias_core.measures.registry import METRICS
+from capbias_core.metrics.share import share
+from capbias_core.prepare.labels import cells_of, parts_of
+from capbias_core.types import counted
+from capbias_core.views.results import current_runs, references_read, runs_against, runs_with, tables_read
+from capbias_core.views.tables import value_text
+from capbias_core.workspace.store import Item, RunRow, Workspace
+
+# Name of a gap -> the metric whose values it compares.
+GAPS = {name: own.gap_of for name, own in METRICS.items() if own.gap_of}
+ARROWS = {"higher": "↑", "lower": "↓"}
+READING = (
+    "↑ and ↓ say which way is better; without one, neither is. A difference of 0 means that captions of both groups' "
+    "images are alike in this; an interval that contains 0 shows no clear difference. The groups' images differ too, "
+    "so a difference alone does not show where it comes from."
+)
+
+
+def of_groups(rows: pd.DataFrame) -> pd.Series:
+    """Which result rows are of one group's images."""
+    return rows["metric"].isin(GAPS.values()) & (rows["group"] != "")
+
+
+def of_gaps(rows: pd.DataFrame) -> pd.Series:
+    """Which result rows are a difference between groups."""
+    return rows["metric"].isin(GAPS)
+
+
+def gap_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row per metric and captioner, largest difference first: the difference and the value in each group, as text.
+
+    rows: results that hold rows of groups and of gaps; empty if they hold none.
+    """
+    order = {name: place for place, name in enumerate(GAPS)}
+    gaps = rows[of_gaps(rows)].assign(order=lambda own: own["metric"].map(order), size=lambda own: -own["value"].abs())
+    groups = rows[of_groups(rows)]
+    difference = _difference(groups)
+    values: dict[tuple[str, str], dict[str, str]] = {}
+    for group in groups.to_dict("records"):
+        values.setdefault((group["run_id"], group["metric"]), {})[group["group"]] = value_text(group)
+    found = []
+    for row in gaps.sort_values(["order", "size"]).to_dict("records"):
+        metric = METRICS[GAPS[row["metric"]]]
+        what = {
+            "metric": f"{metric.title.partition(',')[0]} {ARROWS.get(metric.better, '')}".rstrip(),
+            "captioner": row["model"],
+        }
+        found.append(what | {difference: value_text(row)} | values.get((row["run_id"], metric.name), {}))
+    return pd.DataFrame(found).fillna("")
+
+
+def _difference(groups: pd.DataFrame) -> str:
+    """What the gap is called: which group is subtracted from which.
+
+    A run gives its groups in the order of the attribute, without those that have no image.
+    """
+    named = [list(dict.fromkeys(own["group"])) for _, own in groups.groupby("run_id", sort=False)]
+    most = max(named, key=len, default=[])
+    if len(most) == 2:
+        return f"difference ({most[1]} minus {most[0]})"
+    return "difference (largest minus smallest value of a group)" if most[2:] else "difference"
+
+
+SCALE = 100.0
+
+
+@dataclass(frozen=True)
+class InteractionLeakage:
+    """Of a crossed attribute, from the guesses of one attacker. right: % of captions whose cell it names. parts: for
+    each of the two attributes, its name and % of captions whose value it names by the same guesses, summed over the
+    other attribute. beyond: right minus the product of both parts, which is what two independent guesses give; points,
+    with its 95% interval with refits, None of a single attacker."""
+
+    right: Estimate
+    parts: tuple[tuple[str, Estimate], ...]
+    beyond: float
+    interval: tuple[float, float] | tuple[None, None]
+
+
+def by_value(workspace: Workspace, run: RunRow) -> dict[str, Estimate]:
+    """LIC_M on the captions of each labelled value of a finished LIC run: mean confidence of the attacker where it is
+    right, 0 where it is wrong, x100, with refits. Higher gives more away."""
+    counts = counts_of(workspace, run)[""]
+    return {
+        value: _share(counts, "sure", counts.label[counts.image] == place)
+        for place, value in enumerate(run.spec.attribute["values"])
+    }
+
+
+def beyond_parts(workspace: Workspace, run: RunRow) -> InteractionLeakage | None:
+    """What naming the cell takes beyond naming each attribute.
+
+    None where the attribute is not a crossed one, and where cells are left out: guesses that tell nothing then name a
+    part more often than independent ones would, and the cell seems to be told less than both.
+    """
+    names, pairs = parts_of(run.spec.attribute["name"]), cells_of(run.spec.attribute["values"])
+    if names is None or not pairs or cells_left_out(run):
+        return None
+    counts = counts_of(workspace, run)[""]
+    parts = tuple((name, _share(counts, f"right {name}")) for name in names)
+    right = _share(counts, "right")
+    beyond = right.seed_values - parts[0][1].seed_values * parts[1][1].seed_values / SCALE
+    interval = (None, None)
+    if right.refits is not None and len(beyond) > 1:
+        interval = refit_interval(beyond, right.refits.test_over_train, OF_LEVEL, (-SCALE, SCALE))
+    return InteractionLeakage(right, parts, float(beyond.mean()), interval)
+
+
+def cells_left_out(run: RunRow) -> int:
+    """How many combinations of two crossed attributes are no cell of a run; 0 for an attribute that is not crossed."""
+    pairs = cells_of(run.spec.attribute["values"])
+    if parts_of(run.spec.attribute["name"]) is None or not pairs:
+        return 0
+    return len({one for one, _ in pairs}) * len({other for _, other in pairs}) - len(pairs)
+
+
+def _share(counts: Counts, column: str, kept: np.ndarray | float = 1.0) -> Estimate:
+    """A column of the model's captions over captions, x100. kept: (rows,) booleans, the rows that count."""
+    columns = {name: counts.columns[name] * kept for name in (f"model {column}", "model captions")}
+    return Estimate.read(replace(counts, columns=columns), share, SCALE, (0, SCALE), share=True)
+
+
+def runs_by_value(
+    workspace: Workspace, collection: str, attribute: str, attacker: str, references: Item | None = None
+) -> dict[str, RunRow]:
+    """The runs of LIC of an attribute by one attacker and the labels of `tables_read`, as `by_captioner` chooses.
+
+    references: the human captions that they compare with, if with any (default: as `references_read` says).
+    """
+    labels = {name: table for name, table in tables_read(workspace, collection).items() if name == attribute}
+    human = {attribute: references} if references else references_read(workspace, collection)
+    runs = runs_against(runs_with(current_runs(workspace, collection, "lic"), labels), human)
+    return by_captioner(run for run in runs if run.spec.attacker == attacker)
+
+
+def by_captioner(runs: Iterable[RunRow]) -> dict[str, RunRow]:
+    """Captioner -> its newest run; where it was measured on all images and on those with references, of the latter.
+    Runs on the images that another captioner has too do not count."""
+    ordered = sorted(runs, key=lambda run: (bool(run.spec.references), run.created))
+    return {run.spec.model: run for run in ordered if not run.spec.shared_with}
+
+
+BY_VALUE = (
+    "LIC_M on the captions of the images with each label: how surely an attacker names that label, from captions whose "
+    "words for it are masked. Higher gives more away. Attackers lean to some labels, so one label's value is not to be "
+    "read without the others'."
+)
+BEYOND = (
+    "Right: captions whose cell the attacker names, %. The next two are by the same guesses, summed over the other "
+    "attribute. Beyond: right minus the product of both, which two independent guesses would give; above 0, captions "
+    "tell the combination beyond telling each attribute."
+)
+
+
+def no_beyond(left_out: int) -> str:
+    """Why what crossing adds is not shown where cells are left out."""
+    return (
+        "Whether captions tell the combination beyond telling each attribute is not shown: too few images, and so "
+        f"{counted(left_out, 'cell')} left out. Guesses that tell nothing would then seem to name the cells less than "
+        "both parts."
+    )
+
+
+def by_value_table(found: Mapping[str, Mapping[str, Estimate]]) -> pd.DataFrame:
+    """A row a captioner, a column a labelled value. found: captioner -> value -> LIC_M."""
+    rows = [{"captioner": model} | {value: _text(own) for value, own in by.items()} for model, by in found.items()]
+    return pd.DataFrame(rows).fillna("")
+
+
+def beyond_table(found: Mapping[str, InteractionLeakage]) -> pd.DataFrame:
+    """A row a captioner: right, both parts, and what is beyond their product."""
+    rows = []
+    for model, own in found.items():
+        low, high = own.interval
+        interval = "" if low is None or high is None else f" [{low:.1f}, {high:.1f}]"
+        parts = {name: _text(part) for name, part in own.parts}
+        rows.append({"captioner": model, "right": _text(own.right), **parts, "beyond": f"{own.beyond:.1f}{interval}"})
+    return pd.DataFrame(rows)
+
+
+def _text(own: Estimate) -> str:
+    return value_text({"metric": "LIC_M"} | own.columns())

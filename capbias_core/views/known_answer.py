@@ -1,0 +1,215 @@
+"""Which metrics see a bias that is in the language alone: measured on sets whose answer is known."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.aggregate import Counts, Estimate, unlabelled
+from capbias_core.attributes import get_attribute
+from capbias_core.measures.dpa import guess_labels
+from capbias_core.measures.naming import names_in
+from capbias_core.measures.registry import MEASURES, measure_of
+from capbias_core.metrics.captions import named_alone
+from capbias_core.metrics.share import share as part_of
+from capbias_core.prepare import held_out_count, image_split
+from capbias_core.prepare.known_answer import CAPTIONS, CONTROL, IMBALANCE, SUBSETS, KnownSet, known_set
+from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.run import run_one
+from capbias_core.types import RESULT_COLUMNS, Progress, Result, counted, silent
+from capbias_core.views.sentence import interval, number
+from capbias_core.workspace.labels import resolve_attribute
+from capbias_core.workspace.store import Workspace
+
+ATTRIBUTE = "gender"
+# Raised when a change of this module changes its numbers, so that kept ones are made anew.
+VERSION = 2
+ATTACKED = ("LIC_M", "SC")
+SEES = {"Q": True, "LIC": True, "BA": False, "DPA": False}
+
+
+def known_truth(name: str, metric: str) -> float:
+    """What the metric tends to on C1 to C4: of the best possible attacker, and with value and object independent."""
+    share = IMBALANCE[name] / CAPTIONS
+    return {"Q": share, "LIC": 100 * share**2, "BA": 0.5, "DPA": (len(SUBSETS) - 1) / len(SUBSETS)}[metric]
+
+
+def known_answers(
+    times: int = 100, seeds: int = 10, progress: Progress | None = None, sets: Sequence[str] = tuple(IMBALANCE)
+) -> pd.DataFrame:
+    """Result rows of C1 to C4, one per metric: Q and LIC of the captions, b of BA, accuracy of DPA.
+
+    times: how much larger than in the paper. progress: told the share that is done. sets: names of `known_set`.
+    """
+    rows = []
+    for place, name in enumerate(sets):
+        if progress:
+            progress(place / len(sets), name)
+        rows += _answers(name, known_set(name, times), seeds)
+    return pd.DataFrame([row.row() for row in rows], columns=list(RESULT_COLUMNS))
+
+
+def kept_answers(workspace: Workspace, compute: bool) -> pd.DataFrame | None:
+    """`known_answers` of C1 to C4 and the control as kept in the workspace; computed if they are not, or None."""
+    measures = {measure_of(name).name for name in ATTACKED}
+    versions = ", ".join(f"{name} {MEASURES[name].version}" for name in sorted(measures))
+    key = f"known answers {VERSION}: {versions}"
+    if not compute and not workspace.has_derived(key):
+        return None
+    sets = (*IMBALANCE, CONTROL)
+    return pd.DataFrame(workspace.derived(key, lambda: known_answers(sets=sets).to_dict("records")))
+
+
+def _answers(name: str, own: KnownSet, seeds: int) -> list[Result]:
+    attacked = _attacked(name, own, seeds)
+    best = {metric: "" for metric in SEES}
+    if name != CONTROL:
+        best = {metric: f"; the best possible attacker's is {known_truth(name, metric):g}" for metric in ("Q", "LIC")}
+    chance = f"chance of its encoding, {len(SUBSETS)} objects there or not, is {1 - 1 / len(SUBSETS):.3f}"
+    return [
+        _scaled(attacked["SC"], "Q", 0.01, f"share of captions whose value the attacker names{best['Q']}"),
+        _scaled(attacked["LIC_M"], "LIC", 1, f"LIC of these captions (LIC_H){best['LIC']}"),
+        _labelled(
+            name,
+            "BA",
+            _commoner_value(own),
+            len(own.labels),
+            "b: share of the value that an object goes with, averaged over objects; 0.5 is independent",
+        ),
+        _labelled(
+            name,
+            "DPA",
+            _objects_guessed(own, seeds),
+            held_out_count(len(own.labels)),
+            f"share of labels, whether each object is there, guessed from the value; {chance}",
+        ),
+    ]
+
+
+def _attacked(name: str, own: KnownSet, seeds: int) -> dict[str, Result]:
+    """LIC_M and SC by the runs that everything else uses, in a workspace that is removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="capbias-") as folder:
+        workspace = Workspace(folder)
+        details = {"attributes": {ATTRIBUTE: resolve_attribute(own.labels, ATTRIBUTE)}}
+        workspace.keep("attributes", "labels", own.labels, "known", "made", details)
+        workspace.keep("captions", name, own.captions, "known", "made")
+        (spec,) = plan(workspace, Request("known", (name,), "labels", ATTRIBUTE, ATTACKED, seeds=seeds))
+        return {row.metric: row for row in run_one(workspace, spec, silent).results}
+
+
+def _scaled(row: Result, metric: str, factor: float, method: str) -> Result:
+    """An attack's row under the name that it has here."""
+    numbers = {key: getattr(row, key) for key in ("value", "spread", "ci_low", "ci_high")}
+    values = {key: None if value is None else value * factor for key, value in numbers.items()}
+    given = {**row.row(), **values, "metric": metric}
+    return Result(**{**given, "scale": 100.0 if metric == "LIC" else 1.0, "method": f"{method}; {row.method}"})
+
+
+def _labelled(name: str, metric: str, found: Estimate, n: int, method: str) -> Result:
+    return Result(
+        attribute=ATTRIBUTE,
+        model=name,
+        metric=metric,
+        direction="A->T",
+        n=n,
+        method=f"{method}; {found.interval_method}",
+        **found.columns(),
+    )
+
+
+def _commoner_value(own: KnownSet) -> Estimate:
+    """b of BA (LIC, Eq. 2) for each object and the value that is the commoner beside it, averaged over objects."""
+    names = named_alone(names_in(own.captions["caption"], get_attribute(ATTRIBUTE)))
+    objects = pd.Series(np.unique(own.labels["objects"], return_inverse=True)[1], own.labels["image_id"])
+    pairs = np.zeros((len(names), len(SUBSETS), 2))
+    pairs[np.arange(len(names)), objects.loc[own.captions["image_id"]]] = names
+    commoner = pairs.sum(axis=0).argmax(axis=1)
+
+    def share(sums: np.ndarray) -> np.ndarray:
+        pairs = sums.reshape(*sums.shape[:-1], len(SUBSETS), 2)
+        named = np.take_along_axis(pairs, np.broadcast_to(commoner[:, None], (*pairs.shape[:-1], 1)), axis=-1)
+        return (named[..., 0] / pairs.sum(axis=-1)).mean(axis=-1)
+
+    columns = {"pairs": pairs.reshape(len(pairs), -1)}
+    counts = Counts.of_captions(own.captions["image_id"], unlabelled, columns, sort=False)
+    return Estimate.read(counts.reading(("pairs",)), share, 1.0)
+
+
+def _objects_guessed(own: KnownSet, seeds: int) -> Estimate:
+    """Accuracy of DPA, A->T: of three labels per caption (whether an object is there), those guessed from the value."""
+    values, objects = (np.unique(own.labels[column], return_inverse=True)[1] for column in (ATTRIBUTE, "objects"))
+    features, truth = np.eye(2)[values], np.eye(len(SUBSETS))[objects]
+    images, parts, training = tuple(own.labels["image_id"]), [], 0
+    for seed in range(seeds):
+        split = image_split(values, 2, seed, ids=images)
+        shares = guess_labels(features[split.train], truth[split.train], features[split.test])
+        right = ((shares > 0.5) == (truth[split.test] > 0.5)).sum(axis=1)
+        training = len(split.train)
+        parts.append((np.full(len(split.test), seed), split.test, right))
+    seed, image, right = (np.concatenate(column) for column in zip(*parts, strict=True))
+    columns = {"right": right.astype(float), "labels": np.full(len(right), float(len(SUBSETS)))}
+    return Estimate.read(Counts(images, values, columns, image, seed, training), part_of, 1.0, (0, 1), share=True)
+
+
+TITLES = {
+    "Q": "Q, accuracy of DBAC's and LIC's attacker",
+    "LIC": "LIC of the captions",
+    "BA": "b of BA",
+    "DPA": "accuracy of DPA, A→T",
+}
+# Values, without their scale, that differ by less are the same.
+CHANGE = 0.02
+
+
+def known_sentence(rows: pd.DataFrame) -> str:
+    """Which metrics rise from C1 to C4, and which of those that stay move where objects go with values."""
+    rising = [name for name in SEES if _rises(rows, name)]
+    still = [name for name in SEES if name not in rising]
+    moved = [name for name in still if _moves(rows, name)]
+    text = f"{_listed(rising)} rise with the bias of the verbs; {_listed(still)} do not see it."
+    return f"{text} Where objects go with values (control), {_listed(moved)} see that." if moved else text
+
+
+def _values(rows: pd.DataFrame, metric: str) -> pd.Series:
+    own = rows[rows["metric"] == metric].set_index("model")
+    return own["value"] / own["scale"]
+
+
+def _rises(rows: pd.DataFrame, metric: str) -> bool:
+    return bool((_values(rows, metric)[list(IMBALANCE)].diff().dropna() > CHANGE).all())
+
+
+def _moves(rows: pd.DataFrame, metric: str) -> bool:
+    values = _values(rows, metric)
+    return CONTROL in values and bool(values[CONTROL] > values[list(IMBALANCE)].max() + CHANGE)
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else "none"
+
+
+def known_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row a metric, one column a set: value [95% interval], and on C1 to C4 what it tends to."""
+    table = []
+    for metric in SEES:
+        own = rows[rows["metric"] == metric].set_index("model")
+        digits = 1 if metric == "LIC" else 2
+        table.append(
+            {"metric": TITLES[metric], **{name: _cell(own.loc[name], name, metric, digits) for name in own.index}}
+        )
+    return pd.DataFrame(table)
+
+
+def _cell(row: pd.Series, name: str, metric: str, digits: int) -> str:
+    text = interval(row, digits)
+    return text if name not in IMBALANCE else f"{text}; known: {number(known_truth(name, metric), digits)}"
+
+
+def known_basis(rows: pd.DataFrame) -> str:
+    """n, seeds and attacker of the attacked rows."""
+    first = rows[rows["metric"] == "Q"].iloc[0]
+    basis = f"Attacker {first['encoder']}, {counted(first['seeds'], 'seed')} with {first['n']:,} test captions each."
+    return f"{basis} Value [95% interval over captions]."

@@ -1,0 +1,132 @@
+"""Attributes and tables of labels: what an attribute's words match, and how far two tables agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import pandas as pd
+
+from capbias_core.aggregate.comparison import LabelAgreement, label_agreement
+from capbias_core.attributes.labels import spellings_of
+from capbias_core.errors import CapbiasError
+from capbias_core.prepare.labels import Trial
+from capbias_core.types import Attribute
+from capbias_core.workspace.labels import keep_attributes, labels_in, mapping_details
+from capbias_core.workspace.store import Item, Workspace
+
+
+def tables_of(workspace: Workspace, collection: str) -> dict[str, list[Item]]:
+    """Attributes that several tables of a collection hold, each with these tables, oldest first."""
+    found: dict[str, list[Item]] = {}
+    for item in workspace.items("attributes", collection):
+        for name in item.details.get("attributes", {}):
+            found.setdefault(name, []).append(item)
+    return {name: tables for name, tables in found.items() if len(tables) > 1}
+
+
+def compared(workspace: Workspace, name: str, one: Item, other: Item) -> LabelAgreement:
+    """How far two tables agree on an attribute. Raises CapbiasError where they give it different values."""
+    first, second = (labels_in(workspace, table, name) for table in (one, other))
+    values = first.attribute.values
+    if sorted(values) != sorted(second.attribute.values):
+        raise CapbiasError(
+            f"The tables {one.name} and {other.name} give {name} different values.", "Map both to the same attribute."
+        )
+    return label_agreement(first.values, second.values, values)
+
+
+def keep_agreed(workspace: Workspace, name: str, tables: Sequence[Item], called: str) -> Item:
+    """Keep the labels on which all of some tables agree, of images that all of them label, as another table."""
+    every = [labels_in(workspace, table, name) for table in tables]
+    labels = pd.concat([own.values for own in every], axis=1, join="inner")
+    same, attribute = labels[labels.nunique(axis=1) == 1].iloc[:, 0], every[0].attribute
+    if missing := [value for value in attribute.values if value not in set(same)]:
+        raise CapbiasError(f"The tables agree on no image that is {' or '.join(missing)}.", "Choose other tables.")
+    frame = pd.DataFrame({"image_id": same.index.to_numpy(dtype=object), name: same.to_numpy(dtype=object)})
+    details = mapping_details(attribute, name, {value: value for value in attribute.values})
+    source = f"where {' and '.join(table.name for table in tables)} agree"
+    return keep_attributes(workspace, frame, called, tables[0].collection, source, {name: details})
+
+
+OTHERS = "A label is what somebody or a rule said of a picture; where two agree, both may be wrong about a person."
+
+
+def agreement_line(found: LabelAgreement, attribute: str, one: str, other: str) -> str:
+    """`gender: given and from captions give the same label to 7 of 8 images that both label, 87.5% [52.9, 97.8]`"""
+    low, high = found.interval
+    if low is None or high is None:
+        return f"{attribute}: {one} and {other} label no image in common."
+    kappa = "" if found.kappa != found.kappa else f"; Cohen's kappa {found.kappa:.2f}"
+    same = f"the same label to {found.same:,} of {found.images:,} images that both label"
+    share = f"{100 * found.share:.1f}% [{100 * low:.1f}, {100 * high:.1f}]"
+    return f"{attribute}: {one} and {other} give {same}, {share}{kappa}."
+
+
+def counts_table(found: LabelAgreement, one: str) -> pd.DataFrame:
+    """Images by the label of one table (rows) and of the other (columns)."""
+    return found.counts.rename_axis(index=f"{one}, below", columns=None).reset_index()
+
+
+def differing_table(found: LabelAgreement, one: str, other: str, captions: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Images to which the tables give different labels, with their human captions where there are any."""
+    names = {"one": one, "other": other if other != one else f"{other} (2)"}
+    table = found.differ.rename(columns=names)
+    if captions is None:
+        return table
+    written = captions[captions["image_id"].isin(table["image_id"])]
+    joined = written.groupby("image_id", sort=False)["caption"].agg(" · ".join).rename("human captions")
+    return table.join(joined, on="image_id")
+
+
+def attribute_lines(attribute: Attribute) -> list[tuple[str, str]]:
+    """What an attribute holds, as (label, text)."""
+    lines = [
+        ("Name", attribute.name),
+        ("Title", attribute.title),
+        ("Values", ", ".join(attribute.values)),
+        *((f"Words for {value}", _listed(attribute.words.get(value, ()))) for value in attribute.values),
+        ("Mask token", f"{attribute.mask_token} stands for each of the {len(attribute.masked_words):,} words"),
+        ("Columns", ", ".join(attribute.columns) or f"only {attribute.name}"),
+    ]
+    if not attribute.masked_words:
+        lines[-2] = ("Mask token", f"{attribute.mask_token}, not used: no word is masked")
+    lines += [
+        (f"Labels read as {value}", ", ".join(labels)) for value, labels in spellings_of(attribute).items() if labels
+    ]
+    rule = f"they can be: {attribute.derived.text}" if attribute.derived else "no: labels come from a table"
+    lines.append(("Labels from captions", rule))
+    return [*lines, ("Note", attribute.note or "none: say what the labels cannot say")]
+
+
+def lines_block(lines: list[tuple[str, str]]) -> str:
+    """Those lines as an HTML table; every text is escaped."""
+    cell = '<td style="padding:.15rem 1.2rem .15rem 0;vertical-align:top'
+    rows = [
+        f'<tr>{cell};white-space:nowrap;opacity:.8">{escape(label)}</td>'
+        f'{cell};overflow-wrap:anywhere">{escape(text)}</td></tr>'
+        for label, text in lines
+    ]
+    return f'<table style="max-width:110ch">{"".join(rows)}</table>'
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    return f"{len(words):,}: {', '.join(words)}" if words else "none"
+
+
+def trial_row(trial: Trial) -> dict[str, str]:
+    """How many captions of a set name each value: `1,234 (12.3%)`."""
+    counts = {f"names {value}": count for value, count in trial.named.items()}
+    counts |= {"names several": trial.several, "names none": trial.none}
+    shares = {title: f"{count:,} ({count / max(trial.captions, 1):.1%})" for title, count in counts.items()}
+    return {"captions": f"{trial.captions:,}"} | shares
+
+
+def examples_table(trial: Trial) -> pd.DataFrame:
+    """Captions as written, and as an attacker reads them."""
+    return pd.DataFrame(trial.examples, columns=["as written", "as an attacker reads it"])
+
+
+def words_text(trial: Trial) -> str:
+    """`man 9,876, woman 5,432`"""
+    return ", ".join(f"{word} {count:,}" for word, count in trial.words.items()) or "none"

@@ -1,0 +1,117 @@
+"""Leakage at equal length: captions cut after more and more words, each cut scored like any caption set.
+
+Long captions have more words in which an attribute can show, so captioners are compared where both
+have written as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import pandas as pd
+
+from capbias_core.errors import CapbiasError, need
+from capbias_core.prepare.text import cut, cut_text, mean_words
+from capbias_core.views.tables import value_text
+from capbias_core.workspace.conditions import CUT
+from capbias_core.workspace.store import Item, Workspace
+
+CUTS = (0, 5, 10, 20, 40)  # SENTENCE, and words
+MOST = 500
+
+
+def keep_cuts(workspace: Workspace, collection: str, name: str, cuts: Sequence[int] = CUTS) -> list[Item]:
+    """Keep a captioner's captions cut in each way, as sets of their own; a cut that changes nothing is left out.
+
+    Raises CapbiasError for a set that is itself a cut, and for a number of words that is none.
+    """
+    item = workspace.item("captions", name, collection)
+    if CUT in item.details:
+        raise CapbiasError(f"The captions of {name} are cut already.", "Name the set that was cut.")
+    if wrong := [words for words in cuts if not 0 <= words <= MOST]:
+        raise CapbiasError(f"Captions are cut after 1 to {MOST} words, or 0 for the first sentence, not {wrong[0]}.")
+    whole, kept = workspace.frame(item.hash), []
+    for words in cuts:
+        frame = cut(whole, words)
+        if not frame["caption"].equals(whole["caption"]):
+            details = item.details | {CUT: [name, words]}
+            called = f"{name}, {cut_text(words)}"
+            kept.append(workspace.keep("captions", called, frame, collection, f"{name}, cut", details))
+    return kept
+
+
+def cuts_of(workspace: Workspace, collection: str) -> dict[str, list[Item]]:
+    """Captioners of which cuts are kept -> all their sets, the cuts by words, the whole captions last."""
+    items = {item.name: item for item in workspace.items("captions", collection)}
+    found: dict[str, list[Item]] = {}
+    for item in items.values():
+        if CUT in item.details and item.details[CUT][0] in items:
+            found.setdefault(item.details[CUT][0], []).append(item)
+    return {
+        name: [*sorted(own, key=lambda item: item.details[CUT][1]), items[name]] for name, own in sorted(found.items())
+    }
+
+
+def by_length(workspace: Workspace, collection: str, rows: pd.DataFrame) -> pd.DataFrame:
+    """The result rows of cuts and of the captions that they are cuts of, with `of` (whose), `cut` and `words` (mean
+    words of a caption, on all its images), in the order of words. rows: results of the collection."""
+    sets = cuts_of(workspace, collection)
+    about = {
+        item.name: {"of": name, "cut": cut_of(item), "words": mean_words(workspace.frame(item.hash))}
+        for name, items in sets.items()
+        for item in items
+    }
+    own = rows[rows["model"].isin(about)]
+    found = own.assign(**{key: [about[model][key] for model in own["model"]] for key in ("of", "cut", "words")})
+    return found.sort_values(["of", "words"], kind="stable").reset_index(drop=True)
+
+
+def cut_of(item: Item) -> str:
+    """How a set was cut: `first 5 words`, or `all`."""
+    return cut_text(item.details[CUT][1]) if CUT in item.details else "all"
+
+
+LENGTHS = (
+    "Where captions are cut alike, a captioner that writes more has no more words to give something away. Cuts keep "
+    "the first words; what comes later may matter more or less. Captions that are shorter than a cut stay whole. The "
+    "points of a line rest on the same images."
+)
+
+
+def lengths_chart(rows: pd.DataFrame, metric: str, neutral: float):
+    """A dot and its 95% interval for each cut, over the mean words of a caption. rows: of one metric (`by_length`)."""
+    need("A chart", "plotly")
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    for name, own in rows.groupby("of", sort=False):
+        above, below = own["ci_high"] - own["value"], own["value"] - own["ci_low"]
+        figure.add_scatter(
+            x=own["words"],
+            y=own["value"],
+            error_y={"array": above, "arrayminus": below, "thickness": 1.5, "width": 0},
+            mode="lines+markers",
+            name=escape(str(name)),
+            customdata=own["cut"],
+            hovertemplate="%{customdata}: %{y:.1f} at %{x:.0f} words<extra>%{fullData.name}</extra>",
+        )
+    figure.add_hline(y=neutral, line_dash="dash", line_width=1, line_color="grey")
+    figure.update_layout(
+        xaxis_title="mean words of a caption",
+        yaxis_title=metric,
+        height=380,
+        margin={"l": 0, "r": 0, "t": 8, "b": 0},
+        legend={"orientation": "h", "y": -0.25},
+    )
+    return figure
+
+
+def lengths_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row a captioner and cut: mean words, and each metric with its interval."""
+    found: dict[tuple, dict] = {}
+    for row in rows.to_dict("records"):
+        own = found.setdefault((row["of"], row["cut"]), {"captioner": row["of"], "cut": row["cut"]})
+        own["words"] = f"{row['words']:.1f}"
+        own[row["metric"]] = value_text(row)
+    return pd.DataFrame(found.values()).fillna("")

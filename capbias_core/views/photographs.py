@@ -1,0 +1,435 @@
+"""One photograph: what it shows, what each condition hides of it, its captions' scores and maps."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.attackers.what_if import Rescored, StoredAttackers
+from capbias_core.errors import CapbiasError
+from capbias_core.load.ids import normalise_image_id
+from capbias_core.load.photographs import PICTURES, check_photograph, read_photograph
+from capbias_core.load.report import PHOTOGRAPHS
+from capbias_core.measures.attribution import MEASURE, WINDOW
+from capbias_core.types import CONDITIONS
+from capbias_core.views.captions import CaptionScores
+from capbias_core.views.results import current_runs, runs_with
+from capbias_core.vision.grad_cam import Window
+from capbias_core.vision.masking import (
+    HALF,
+    OF_OUTLINES,
+    PERSON,
+    MaskRule,
+    NothingToMask,
+    box_mask,
+    filled,
+    hidden_pixels,
+    outline_mask,
+)
+from capbias_core.whole_files import private_folder
+from capbias_core.workspace.conditions import ORIGINAL
+from capbias_core.workspace.limited import within_limits
+from capbias_core.workspace.photographs import MADE_BY, ORIGINALS, keep_images
+from capbias_core.workspace.store import UPLOADED, Item, RunRow, Workspace, bytes_frame, content_hash
+
+if TYPE_CHECKING:
+    from PIL import Image, ImageDraw
+import math
+
+from capbias_core.vision.grad_cam import upsampled
+
+# The conditions that can be made here; `person` is a person mask from another source.
+STRIP = tuple(condition for condition in CONDITIONS if condition != "person")
+BOX = ["x1", "y1", "x2", "y2"]
+
+
+def photographs_of(workspace: Workspace, collection: str, name: str = ORIGINALS) -> dict[str, Path]:
+    """The file of each photograph of a folder of a collection, by image id; empty where there is no such folder."""
+    found = [item for item in workspace.items(PHOTOGRAPHS, collection) if item.name == name]
+    if not found:
+        return {}
+    folder, frame = Path(found[0].details["folder"]), workspace.frame(found[0].hash)
+    return {image: folder / file for image, file in zip(frame["image_id"], frame["file"], strict=True)}
+
+
+def masked_folders(
+    workspace: Workspace, collection: str, sets: Mapping[str, Item] = MappingProxyType({})
+) -> dict[str, Item]:
+    """A kept folder of masked photographs of each condition: the one that its caption set was made from, where that is
+    known and still here, else the newest. sets: caption sets by condition."""
+    kept = workspace.items(PHOTOGRAPHS, collection)
+    found = {item.details.get("condition", ORIGINAL): item for item in kept}
+    for condition, item in sets.items():
+        read = item.details.get(MADE_BY, {}).get("photographs", {})
+        same = [own for own in kept if (own.name, own.hash) == (read.get("name"), read.get("item"))]
+        found |= {condition: same[0]} if same else {}
+    return {condition: found[condition] for condition in CONDITIONS if condition in found and condition != ORIGINAL}
+
+
+def objects_on(rows: pd.DataFrame, departures: Mapping[str, float]) -> list[str]:
+    """The names of what is marked on a photograph but people: the largest departure first, then the largest in size."""
+    sizes = ((rows["x2"] - rows["x1"]) * (rows["y2"] - rows["y1"])).groupby(rows["object"]).sum()
+    names = [name for name in sizes.index if name != PERSON]
+    return sorted(names, key=lambda name: (-departures.get(name, 0.0), -sizes[name]))
+
+
+def mask_of(rows: pd.DataFrame, height: int, width: int) -> np.ndarray:
+    """(height, width) booleans: what all rows cover, by their outlines, else by their boxes."""
+    found = np.zeros((height, width), dtype=bool)
+    for row in rows.to_dict("records"):
+        box = [row[side] for side in BOX]
+        found |= outline_mask(row["outline"], height, width) if "outline" in row else box_mask(box, height, width)
+    return found
+
+
+def hidden_of(
+    rows: pd.DataFrame, size: tuple[int, int], chosen: str = "", fraction: float = HALF
+) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """What each condition hides of a photograph, (height, width) booleans, and why others hide nothing.
+
+    rows: its outlines or boxes. size: (height, width). chosen: the object that is hidden. Raises CapbiasError for
+    outlines of another size.
+    """
+    hidden: dict[str, np.ndarray] = {}
+    reasons: dict[str, str] = {}
+    for condition in STRIP[1:]:
+        if condition in OF_OUTLINES and "outline" not in rows:
+            reasons[condition] = "its people have boxes, and no outlines" if len(rows) else "nothing is marked on it"
+            continue
+        try:
+            only = condition == "object"  # a photograph that stays as it is would be no variant of it
+            rule = MaskRule(condition, fraction, departures={chosen: 1.0}, only_masked=only)
+            hidden[condition] = hidden_pixels(rows, size, rule)
+        except NothingToMask:
+            reasons[condition] = "no such object is marked on it" if condition == "object" else "nobody is marked on it"
+    return hidden, reasons
+
+
+def variants(pixels: np.ndarray, hidden: dict[str, np.ndarray], fill: str) -> dict[str, np.ndarray]:
+    """The photograph under each condition, the original first."""
+    return {ORIGINAL: pixels} | {condition: filled(pixels, own, fill) for condition, own in hidden.items()}
+
+
+def image_captions(frame: pd.DataFrame, image: str) -> list[str]:
+    """The captions of an image in a kept set."""
+    return list(frame.loc[frame["image_id"] == image, "caption"])
+
+
+def rescored(scores: CaptionScores, attackers: StoredAttackers, image: str, captions: Sequence[str]) -> list[Rescored]:
+    """Captions of an image scored by the attackers of one set, so that those of every condition are scored alike.
+
+    An image of the set is scored by the attacker of the fold that held it out, another one by the mean of all.
+    """
+    folds = scores.table.loc[scores.table["image_id"] == image, "fold"]
+    fold = int(folds.iloc[0]) if len(folds) else None
+    merge = scores.run.spec.merge_masks
+    return [attackers.score(text, scores.attribute, fold, merge) for text in captions]
+
+
+def upload_folder(workspace: Workspace, collection: str) -> Path:
+    """Where photographs that are uploaded to a collection are kept.
+
+    Raises CapbiasError where the collection's photographs are in a folder of the user's.
+    """
+    name = content_hash(pd.DataFrame({"collection": [collection]}))
+    folder = (workspace.folder / "pictures" / f"{UPLOADED}{name}").resolve()
+    held = [item for item in workspace.items(PHOTOGRAPHS, collection) if item.name == ORIGINALS]
+    if held and Path(held[0].details["folder"]) != folder:
+        raise CapbiasError(
+            f"The photographs of the collection {collection!r} are in {held[0].details['folder']}.",
+            "Copy more to that folder, or upload them to another collection.",
+        )
+    return folder
+
+
+def keep_uploaded(
+    workspace: Workspace, collection: str, files: Sequence[Path], tried: Collection[Path] = ()
+) -> tuple[Item, dict[str, str]]:
+    """Keep photographs that were uploaded, beside earlier ones; the item, and why others were refused.
+
+    files: where they lie; those that can be read are moved. One of the same name is replaced; one of another name for
+    an image that is there already is refused. tried: files in which `photograph_fault` found nothing.
+    Raises CapbiasError where none can be kept.
+    """
+    folder = upload_folder(workspace, collection)
+    private_folder(folder)
+    refused: dict[str, str] = {}
+    for file in files:
+        try:
+            if file not in tried and (fault := photograph_fault(file)):
+                raise fault
+            _check_other_name(folder, file)
+            file.replace(folder / file.name)
+        except CapbiasError as error:
+            refused[file.name] = error.message
+    if not any(folder.iterdir()):
+        folder.rmdir()
+        raise CapbiasError(" ".join(refused.values()) or "No photograph was uploaded.")
+    return keep_images(workspace, folder, collection), refused
+
+
+def photograph_fault(file: Path) -> CapbiasError | None:
+    """Why an uploaded file cannot be kept as a photograph; None where it can."""
+    if file.suffix.lower() not in PICTURES:
+        ends = ", ".join(sorted(PICTURES))
+        return CapbiasError(f"{file.name} is not a photograph: its name ends in none of {ends}.")
+    try:
+        within_limits(file.name, check_photograph, file)
+    except CapbiasError as error:
+        return error
+    return None
+
+
+def _check_other_name(folder: Path, file: Path) -> None:
+    """Raises CapbiasError where the folder has a photograph of the same image under another name."""
+    image = normalise_image_id(file.name)
+    for path in folder.iterdir():
+        if path.name != file.name and normalise_image_id(path.name) == image:
+            raise CapbiasError(
+                f"{file.name} is a photograph of the image {image}, as {path.name} already is.",
+                "Rename it, or upload it under that name.",
+            )
+
+
+@dataclass(frozen=True)
+class KeptMaps:
+    """The maps of one run.
+
+    table: one row per map, with image_id, caption_index, kept_at (row of the caption in the set as kept), place and
+    word (in the caption, split at spaces), value (place of the attribute's), rows and columns (of the map), height and
+    width (of the photograph), and its metrics. values: all maps one after the other.
+    """
+
+    run: RunRow
+    table: pd.DataFrame
+    values: np.ndarray
+
+    def heat(self, row: int) -> np.ndarray:
+        """(rows, columns) float32 in [0, 1]: the map of this row of the table."""
+        sizes = (self.table["rows"] * self.table["columns"]).to_numpy()
+        start = int(sizes[:row].sum())
+        own = self.table.iloc[row]
+        return self.values[start : start + sizes[row]].reshape(own["rows"], own["columns"]).astype(np.float32)
+
+    def window(self, row: int) -> Window:
+        """The part of the photograph that the map of this row covers."""
+        left, top, right, bottom = (int(self.table.iloc[row][name]) for name in WINDOW)
+        return left, top, right, bottom
+
+    def of_image(self, image_id: str) -> list[int]:
+        """The rows of an image's maps."""
+        return np.flatnonzero(self.table["image_id"] == image_id).tolist()
+
+
+def attribution_runs(workspace: Workspace, collection: str, attribute: str, table: Item) -> dict[str, RunRow]:
+    """Newest finished run of maps of each caption set (by name) for one attribute and table of labels."""
+    found: dict[str, RunRow] = {}
+    for run in runs_with(current_runs(workspace, collection, MEASURE.name), {attribute: table}):
+        found.setdefault(run.spec.model, run)
+    return found
+
+
+def kept_maps(workspace: Workspace, run: RunRow) -> KeptMaps:
+    """The maps that a finished run left."""
+    table = bytes_frame(workspace.array(run.run_id, "table"))
+    return KeptMaps(run, table, np.load(io.BytesIO(workspace.array(run.run_id, "maps")))["values"])
+
+
+LONGEST = 900  # pixels of the longer side of what is drawn on
+# People and everything else: told apart on any photograph by the black line around each, and by the name.
+PEOPLE, THINGS = (46, 196, 182), (240, 190, 60)
+BEHIND, WRITTEN = (0, 0, 0), (0, 0, 0)
+TINT = 0.45  # how much of the photograph an outline's colour hides
+LETTERS = 14
+STRIPES = 8  # pixels from one stripe of a hidden part to the next
+
+
+def reduced(pixels: np.ndarray, longest: int = LONGEST) -> np.ndarray:
+    """A photograph whose longer side is `longest` pixels at most."""
+    share = longest / max(pixels.shape[:2])
+    if share >= 1:
+        return pixels
+    from PIL import Image
+
+    size = (max(1, round(pixels.shape[1] * share)), max(1, round(pixels.shape[0] * share)))
+    return np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BILINEAR))
+
+
+def thumbnail(path: Path, longest: int = 240) -> bytes:
+    """A small JPEG of a photograph. Raises CapbiasError where it cannot be read."""
+    from PIL import Image
+
+    small = io.BytesIO()
+    Image.fromarray(reduced(read_photograph(path, longest), longest)).save(small, "JPEG", quality=80)
+    return small.getvalue()
+
+
+def layered(
+    pixels: np.ndarray,
+    outlines: Sequence[tuple[str, np.ndarray]] = (),
+    boxes: pd.DataFrame | None = None,
+    foreground: Sequence[float] | None = None,
+    hidden: np.ndarray | None = None,
+) -> np.ndarray:
+    """A copy of a photograph (H, W, 3) with its layers, reduced to LONGEST.
+
+    outlines: names and (H, W) booleans. boxes: rows with object, x1..y2 and, of a detector, confidence. foreground: the
+    box (x1, y1, x2, y2) of the person who is masked, drawn thicker. hidden: (H, W) booleans, striped.
+    """
+    from PIL import Image, ImageDraw
+
+    found = reduced(pixels).astype(np.float32)
+    size = found.shape[1], found.shape[0]
+    scale = found.shape[1] / pixels.shape[1]
+    for name, mask in outlines:
+        inside = _resized(mask, size)
+        found[inside] = (1 - TINT) * found[inside] + TINT * np.array(_colour(name), dtype=np.float32)
+    if hidden is not None:
+        rows, columns = np.indices(found.shape[:2])
+        striped = _resized(hidden, size) & ((rows + columns) % STRIPES < STRIPES // 2)
+        found[striped] = 255 - found[striped] // 4
+    image = Image.fromarray(found.round().astype(np.uint8))
+    if boxes is not None:
+        _draw_boxes(image, boxes, scale)
+    if foreground is not None:
+        _rectangle(ImageDraw.Draw(image), [side * scale for side in foreground], PEOPLE, 4)
+    return np.asarray(image)
+
+
+def _resized(mask: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    from PIL import Image
+
+    return np.asarray(Image.fromarray(mask).resize(size, Image.Resampling.NEAREST))
+
+
+def _colour(name: str) -> tuple[int, int, int]:
+    return PEOPLE if name == PERSON else THINGS
+
+
+def _draw_boxes(image: Image.Image, boxes: pd.DataFrame, scale: float) -> None:
+    from PIL import ImageDraw, ImageFont
+
+    draw, font = ImageDraw.Draw(image), ImageFont.load_default(LETTERS)
+    for row in boxes.to_dict("records"):
+        corners = [row[side] * scale for side in ("x1", "y1", "x2", "y2")]
+        _rectangle(draw, corners, _colour(row["object"]), 2)
+        sure = row.get("confidence", 1.0)
+        text = row["object"] if sure >= 1 else f"{row['object']} {sure:.2f}"
+        left, top = max(0.0, corners[0]), max(0.0, corners[1])
+        draw.rectangle(draw.textbbox((left + 2, top + 1), text, font=font), fill=_colour(row["object"]))
+        draw.text((left + 2, top + 1), text, fill=WRITTEN, font=font)
+
+
+def _rectangle(draw: ImageDraw.ImageDraw, corners: Sequence[float], colour: tuple[int, int, int], width: int) -> None:
+    x1, y1, x2, y2 = corners
+    edge = [x1, y1, max(x1, x2 - 1), max(y1, y2 - 1)]
+    draw.rectangle(edge, outline=BEHIND, width=width + 2)
+    draw.rectangle(
+        [edge[0] + 1, edge[1] + 1, max(edge[0] + 1, edge[2] - 1), max(edge[1] + 1, edge[3] - 1)],
+        outline=colour,
+        width=width,
+    )
+
+
+def photograph_text(image: str, objects: Sequence[str], layers: Sequence[str]) -> str:
+    """What the picture shows, in words, for those who cannot see it.
+
+    >>> photograph_text("785", ["person", "skis", "person"], ["boxes"])
+    'Photograph 785: 2 person, 1 skis. Drawn over it: boxes.'
+    """
+    named = ", ".join(f"{count} {name}" for name, count in Counter(objects).most_common())
+    what = f": {named}" if named else ""
+    return f"Photograph {image}{what}." + (f" Drawn over it: {', '.join(layers)}." if layers else "")
+
+
+# The ends and quarters of cividis (Nuñez et al., PLOS ONE 2018), made for readers who are colour-blind.
+RAMP = np.array([(0, 34, 78), (66, 78, 108), (125, 124, 120), (188, 175, 111), (254, 232, 56)], dtype=np.float32)
+STRONGEST = 0.75  # how much of the photograph the map hides where it is 1
+MAP_LONGEST = 800  # pixels of the picture's longer side
+LUMINANCE = (0.299, 0.587, 0.114)
+LINE, BESIDE = (255, 255, 255), (0, 0, 0)  # the outline of people and the line around it
+PARTS = (("top", "", "bottom"), ("left", "", "right"))
+
+
+def heat_over(
+    pixels: np.ndarray, heat: np.ndarray, window: Window | None = None, person: np.ndarray | None = None
+) -> np.ndarray:
+    """A photograph (H, W, 3) uint8 with a map (h, w) in [0, 1] laid over it: (H', W', 3) uint8, at most 800 a side.
+
+    window: the part of the photograph that the map covers, None for all. person: (H, W) booleans, drawn as an outline.
+    """
+    from PIL import Image
+
+    height, width = pixels.shape[:2]
+    over = upsampled(heat, height, width, window)
+    size = _fitting(height, width)
+    photograph = np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BILINEAR), dtype=np.float32)
+    strength = np.asarray(Image.fromarray(over).resize(size, Image.Resampling.BILINEAR)).clip(0, 1)
+    grey = np.repeat(photograph @ np.array(LUMINANCE, dtype=np.float32), 3).reshape(photograph.shape)
+    share = STRONGEST * np.sqrt(strength)[..., None]  # so that weak parts are seen too
+    picture = ((1 - share) * grey + share * ramp(strength)).round().astype(np.uint8)
+    return picture if person is None else outlined(picture, person)
+
+
+def ramp(values: np.ndarray) -> np.ndarray:
+    """(...) values in [0, 1] to (..., 3) colours in [0, 255]."""
+    ends = np.linspace(0, 1, len(RAMP))
+    return np.stack([np.interp(values, ends, RAMP[:, channel]) for channel in range(3)], axis=-1)
+
+
+def outlined(picture: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """A picture with the edge of a mask drawn on it: a white line within, a black one around. The mask is resized."""
+    from PIL import Image
+
+    size = picture.shape[1], picture.shape[0]
+    inside = np.asarray(Image.fromarray(mask).resize(size, Image.Resampling.NEAREST))
+    found = picture.copy()
+    found[_grown(inside) & ~inside] = BESIDE
+    found[inside & _grown(~inside)] = LINE
+    return found
+
+
+def heat_text(word: str, heat: np.ndarray, outside: float, hit: float) -> str:
+    """What a map shows, in words, for those who cannot see it. outside: its attribution score, [0, 1]. hit: 1 where its
+    maximum lies on a person.
+
+    >>> heat_text("man", np.array([[0.0, 1.0], [0.2, 0.0]]), 0.25, 1.0)
+    'Map of the word man: strongest at the top right, on a person; 25% of it lies outside people.'
+    """
+    if math.isnan(outside):
+        return f"Map of the word {word}: it is 0 everywhere."
+    places = np.unravel_index(heat.argmax(), heat.shape)
+    third = [PARTS[axis][min(2, int(3 * (place + 0.5) / heat.shape[axis]))] for axis, place in enumerate(places)]
+    where, on = " ".join(filter(None, third)) or "centre", "on a person" if hit else "not on a person"
+    return f"Map of the word {word}: strongest at the {where}, {on}; {outside:.0%} of it lies outside people."
+
+
+def heat_legend() -> str:
+    """HTML: the ramp between the words for its ends."""
+    stops = ", ".join(f"rgb({red:.0f},{green:.0f},{blue:.0f})" for red, green, blue in RAMP)
+    bar = f'<span style="display:inline-block;width:8em;height:.8em;background:linear-gradient(90deg,{stops})"></span>'
+    return f"<span>the word rests on it: a little {bar} most. Grey: not at all. White line: people.</span>"
+
+
+def _fitting(height: int, width: int) -> tuple[int, int]:
+    """(width, height) reduced so that the longer side is at most LONGEST."""
+    share = min(1.0, MAP_LONGEST / max(height, width))
+    return max(1, round(width * share)), max(1, round(height * share))
+
+
+def _grown(mask: np.ndarray) -> np.ndarray:
+    """A mask and the pixels above, below, left and right of it."""
+    found = mask.copy()
+    found[1:] |= mask[:-1]
+    found[:-1] |= mask[1:]
+    found[:, 1:] |= mask[:, :-1]
+    found[:, :-1] |= mask[:, 1:]
+    return found

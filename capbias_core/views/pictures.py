@@ -1,0 +1,159 @@
+"""A Plotly figure as a file: SVG, PNG or PDF for a paper, and the data that it draws.
+
+Pictures are drawn by a Chrome or Chromium on this machine, without a network and on a white ground.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from html import unescape
+from typing import Any
+
+import pandas as pd
+
+from capbias_core.errors import CapbiasError, installed, missing_extra
+
+FORMATS = {"svg": "image/svg+xml", "png": "image/png", "pdf": "application/pdf"}
+WIDTH, HEIGHT = 900, 420  # pixels, of figures that do not say theirs
+SHARPNESS = 3  # pixels of a PNG for each pixel of the figure
+INK = "#1B2733"
+TRIES, SECONDS, EACH = 2, 60, 5  # of a browser; two to four seconds are usual, and less for each further picture
+BREAK, TAG = re.compile("<br */?>"), re.compile("<[^>]+>")
+NEAR = 1e-3  # of the width or height of a figure: the same place
+
+
+@cache
+def pictures_lack() -> str:
+    """Why no picture can be drawn on this machine, '' where it can be."""
+    if not installed("kaleido"):
+        return str(missing_extra(["kaleido"], "A picture of a chart"))
+    from choreographer.browsers.chromium import Chromium  # comes with kaleido, and finds what kaleido will use
+
+    found = Chromium.find_browser(skip_local=False)
+    return "" if found else "Pictures need Chrome or Chromium on the machine of the server, and there is none."
+
+
+def picture(figure: Any, format: str) -> bytes:
+    """A Plotly figure as SVG, PNG or PDF. Raises CapbiasError where none can be drawn."""
+    return pictures([figure], format)[0]
+
+
+def pictures(figures: Sequence[Any], format: str) -> list[bytes]:
+    """Several, drawn by one browser."""
+    if lack := pictures_lack():
+        raise CapbiasError(lack, "Install it, or download the data.")
+    import plotly.graph_objects as go
+
+    scale, asked = SHARPNESS if format == "png" else 1, []
+    for figure in figures:
+        own = go.Figure(figure)
+        own.update_layout(template="plotly_white", paper_bgcolor="white", plot_bgcolor="white", font_color=INK)
+        size = {"width": own.layout.width or WIDTH, "height": own.layout.height or HEIGHT}
+        asked.append({"figure": json.loads(own.to_json() or ""), "format": format, "scale": scale, **size})
+    for _ in range(TRIES if asked else 0):
+        if data := _of_browser(json.dumps(asked).encode(), SECONDS + EACH * len(asked)):
+            return [b64decode(own) for own in data.split()]
+    if not asked:
+        return []
+    raise CapbiasError("The image could not be exported.", "Try again, or download the data.")
+
+
+def _of_browser(asked: bytes, seconds: float) -> bytes:
+    """What a browser draws, b'' where it gave nothing in time: one that starts may wait for ever (seen in tests).
+
+    In a process of its own, which ends together with its browser; kaleido's threads cannot be ended.
+    """
+    command = [sys.executable, "-m", "capbias_core.views.pictures"]
+    pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere, start_new_session=True) as child:
+        try:
+            return child.communicate(asked, seconds)[0]
+        except subprocess.TimeoutExpired:
+            return b""
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+
+
+def _draw() -> None:
+    """Figures and how they are wanted as JSON on standard input; a line of base64 for each on standard output."""
+    import kaleido
+
+    kaleido.start_sync_server(mathjax=False)  # without MathJax, which would be fetched
+    drawn = [b64encode(kaleido.calc_fig_sync(own.pop("figure"), opts=own)) for own in json.load(sys.stdin)]
+    kaleido.stop_sync_server()
+    sys.stdout.buffer.write(b"\n".join(drawn))
+
+
+def figure_data(figure: Any) -> pd.DataFrame:
+    """What a Plotly figure draws, a row per point: series, x and y with the ends of their intervals, about (what is
+    said of the point), and z of a heat map. panel, x_title and y_title name where that is drawn. Columns that hold
+    nothing are left out, and so are lines that only join points and entries of the legend."""
+    parts = [_trace(figure, trace) for trace in figure.data if not (trace.hoverinfo == "skip" and _gapped(trace))]
+    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    return found.dropna(axis="columns", how="all")
+
+
+def _gapped(trace: Any) -> bool:
+    """Whether it has gaps, as lines between pairs of points have, or is one, as an entry of the legend is."""
+    return trace.x is not None and bool(pd.isna(list(trace.x)).any())
+
+
+def _trace(figure: Any, trace: Any) -> pd.DataFrame:
+    titles = {"panel": _panel(figure, trace)} | {
+        f"{axis}_title": _axis(figure, trace, axis).title.text for axis in "xy"
+    }
+    titles = {name: _text(title) for name, title in titles.items()}
+    if trace.type == "heatmap":
+        table = pd.DataFrame(trace.z, index=list(trace.y), columns=list(trace.x))
+        cells = [(x, y, table.iat[row, column]) for row, y in enumerate(table.index) for column, x in enumerate(table)]
+        return pd.DataFrame(cells, columns=["x", "y", "z"]).assign(**titles)
+    own = {axis: [_text(value) for value in getattr(trace, axis)] for axis in "xy" if getattr(trace, axis) is not None}
+    found = pd.DataFrame({"series": _text(trace.name), **own})
+    for axis in own:
+        error = getattr(trace, f"error_{axis}")
+        if error.array is not None:
+            below = error.array if error.arrayminus is None else error.arrayminus
+            values = pd.to_numeric(found[axis])
+            found[f"{axis}_low"], found[f"{axis}_high"] = values - list(below), values + list(error.array)
+    if isinstance(trace.hovertext, tuple) and len(trace.hovertext) == len(found):
+        found["about"] = [_text(TAG.sub("", BREAK.sub("; ", own or ""))) for own in trace.hovertext]
+    for axis in own:
+        ticks = _axis(figure, trace, axis)
+        named = dict(zip(ticks.tickvals or (), map(_text, ticks.ticktext or ()), strict=False))
+        found[axis] = [named.get(value, value) for value in found[axis]]
+    return found.assign(**titles)
+
+
+def _axis(figure: Any, trace: Any, axis: str) -> Any:
+    """The x or y axis of a trace."""
+    place = getattr(trace, f"{axis}axis", None) or axis
+    return figure.layout[f"{axis}axis{place[1:]}"]
+
+
+def _panel(figure: Any, trace: Any) -> str | None:
+    """The title over a panel of several, which is a text in the middle of its upper edge."""
+    across, up = (_axis(figure, trace, axis).domain or (0, 1) for axis in "xy")
+    for own in figure.layout.annotations:
+        on_paper = (own.xref, own.yref) == ("paper", "paper") and None not in (own.x, own.y)
+        if on_paper and abs(own.x - sum(across) / 2) < NEAR and abs(own.y - up[1]) < NEAR:
+            return own.text
+    return None
+
+
+def _text(value: Any) -> Any:
+    """A name as it is, without the escapes that a figure needs."""
+    return unescape(value) if isinstance(value, str) else value
+
+
+if __name__ == "__main__":
+    _draw()

@@ -1,0 +1,453 @@
+"""Printed figures beside measured ones: which measured value belongs to which printed one, and what it decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import pandas as pd
+
+from capbias_core.aggregate.comparison import name_key
+from capbias_core.aggregate.variants import variant_text
+from capbias_core.load.published import published_results
+from capbias_core.measures.base import NEUTRAL
+from capbias_core.measures.image_judge import UNMASKED
+from capbias_core.measures.registry import METRICS, measure_of
+from capbias_core.types import ORIGIN_COLUMNS, T_TO_A, counted
+from capbias_core.views.results import (
+    current_runs,
+    known_results,
+    object_rows,
+    references_read,
+    runs_against,
+    runs_with,
+    tables_read,
+)
+from capbias_core.views.sentence import number
+from capbias_core.workspace.conditions import ORIGINAL, condition_of, suggested_condition
+from capbias_core.workspace.store import Item, Workspace
+from capbias_core.workspace.vectors import CONSTANT
+
+GENDER_SCORE = "genderscore"
+VALUES = {"m": "Male", "man": "Male", "w": "Female", "woman": "Female", "person": NEUTRAL}
+OF_WORDS = ("word2vec", "glove", "fasttext", "gn_glove")
+# The condition of a ratio or a count in Tables 3 and 6 -> the metric here, without its ending.
+SCORES = {"gender_score_estimation": "estimation", "gpt2_initial_bias": "language_model", "bert_mlm": "masked_model"}
+
+
+def printed_as(row: dict) -> tuple[str, str, str]:
+    """Metric, direction and object, as measured rows have them, of a printed row that has a counterpart.
+
+    >>> printed_as({"metric": "ratio_to_m", "encoder": "", "condition": "bert_mlm"})
+    ('masked_model_ratio', 'Male', '')
+    >>> printed_as({"metric": "gender_score", "encoder": "", "condition": "to_w kitchen"})
+    ('weighted_cooccurrence', 'Female', 'kitchen')
+    >>> printed_as({"metric": "gender_score", "encoder": "", "condition": "man wine bottle"})
+    ('gender_score', 'Male', 'wine bottle')
+    """
+    metric, condition = row["metric"], row["condition"]
+    kind, _, value = metric.rpartition("_")
+    if value in VALUES:
+        score = condition or _distance(row["encoder"])
+        return _of_kind(kind, SCORES.get(score, score)), VALUES[value], ""
+    if condition.startswith("to_"):
+        letter, _, thing = condition.removeprefix("to_").partition(" ")
+        return "weighted_cooccurrence" if metric == "gender_score" else metric, VALUES[letter], thing
+    name = _distance(row["encoder"]) if metric == "gender_object_distance" else metric
+    who, _, thing = condition.partition(" ")
+    return name, VALUES[who], thing
+
+
+def _distance(encoder: str) -> str:
+    return "word_object_distance" if encoder in OF_WORDS else "gender_object_distance"
+
+
+def _of_kind(kind: str, score: str) -> str:
+    if kind == "leakage":
+        return "naming_ratio"
+    if kind == "ratio":
+        return f"{score}_to_neutral"
+    if kind == "count":
+        return f"{score}_count"
+    return score if score == "object_gender_cooccurrence" else f"{score}_ratio"
+
+
+# Metrics that a paper calls otherwise: leakage of aligned human captions, METEOR between those and the originals, the
+# share of a map outside people; and DBAC's BA, which is BA→ from T to A (Wang & Russakovsky), DBA_G here, and not the
+# BA of Zhao et al. that LIC measures.
+OTHER_NAME = {
+    ("dbac", "LIC_H"): "LIC_D",
+    ("dbac", "METEOR"): "METEOR_aligned",
+    ("dbac", "attribution_score_percent"): "attribution_score",
+    ("dbac", "BA"): "DBA_G",
+}
+# The tables of values by what is masked on the photographs, by paper.
+BY_CONDITION = {"lic": "4", "dbac": "4"}
+# Metrics whose name here says the direction that is printed beside another name.
+NAMES_DIRECTION = "DBA_G"
+# Directions that the text says and the tables do not.
+DIRECTION = {("dbac", "DBAC_H"): "A->T"}
+# Encoders that the text says and the tables do not: DBAC's appendix B, and ImageCaptioner2's Table 4, of which Table 3
+# repeats the first column.
+ENCODER = {("dbac", "DBAC_H"): "lstm", ("dbac", "LIC_H"): "lstm", ("imgcap2", "LIC"): "lstm_bi"}
+# Metrics that a paper measured under this alignment where its table does not say one.
+ALIGNED = {("dbac", "DBAC"): "contextual_glove"}
+# Table 2 of ImageCaptioner2: three scores of one judge.
+ONE_JUDGE = "scoring_function_ablation"
+OF_ONE_JUDGE = {"LIC": "imagecaptioner2_lic", "leakage_score": "imagecaptioner2_leakage"}
+# Metrics that a paper measures by another protocol than the one that has this name here. DBAC does not say which tasks
+# its BA→ and DPA are of, nor what guesses them.
+# The Gender Score paper's all: other images (the Karpathy test split), objects by a classifier, other captioners.
+OTHER_PROTOCOL = {("dbac", name) for name in ("LIC", "LIC_M", "LIC_D", "LIC_H", "METEOR", "BA", "DPA")}
+
+# Why there is no comparable result: paper, what column says it, how the cell begins, and the reason.
+NO_COUNTERPART = (
+    ("dbac", "metric", "CV_", "it compares encoders: the Encoders page gives it of measured scores"),
+    ("dbac", "condition", "verb_imbalance", "captions made up for it: `score --view known-answer` scores such sets"),
+    ("dbac", "model", "average", "a mean over the paper's captioners"),
+    ("repro", "metric", "training_gpu_hours", "hours of training, no score"),
+    (
+        "imgcap2",
+        "condition",
+        "anonymous_bench",
+        "on AnonymousBench, whose photographs nobody can label: `score --view anonymous-bench` compares captioners",
+    ),
+    ("imgcap2", "condition", "mask_rcnn", "people found by a detector of outlines; here by COCO's, or boxes by a YOLO"),
+    ("genderscore", "metric", "object_rank", "it ranks the objects nearest to a word and prints no score"),
+    ("genderscore", "model", "twitter", "texts without images: `capbias score --view text` measures these"),
+)
+# What is of the value that captions name.
+OF_NAMED = {("BA", T_TO_A), ("DPA", T_TO_A)}
+UNNAMED = "captions do not name skin, so that nothing can tell its value from them"
+
+
+def as_measured(row: dict) -> dict:
+    """A printed row with metric, direction, encoder, alignment and object as measured rows have them.
+
+    Further keys: `masked`, the condition of the photographs (a value of CONDITIONS), and `aligned`, the alignment if
+    the paper says it elsewhere.
+
+    >>> row = {"paper": "dbac", "metric": "BA", "direction": "T->A", "condition": "partial_masked", "encoder": ""}
+    >>> own = as_measured(row)
+    >>> own["metric"], own["direction"], own["masked"], own["alignment"]
+    ('DBA_G', '', 'part', '')
+    """
+    if row["paper"] == GENDER_SCORE:
+        metric, direction, thing = printed_as(row)
+        found = {"metric": metric, "direction": direction, "object": thing, "alignment": ""}
+        return row | found | {"masked": ORIGINAL, "aligned": ""}
+    named = row["paper"], row["metric"]
+    metric, condition = OTHER_NAME.get(named) or row["metric"], row["condition"]
+    if condition == ONE_JUDGE:
+        metric = OF_ONE_JUDGE.get(metric, metric)
+    masked = suggested_condition(condition)[1]
+    alignment = condition if condition == CONSTANT or condition.startswith("contextual") else ""
+    return row | {
+        "metric": metric,
+        "alignment": alignment,
+        "object": "",
+        "masked": masked,
+        "direction": "" if metric == NAMES_DIRECTION else row["direction"] or DIRECTION.get(named, ""),
+        "encoder": row["encoder"] or ENCODER.get(named, ""),
+        "aligned": ALIGNED.get(named, "") if not alignment else "",
+    }
+
+
+def printed_conditions(published: pd.DataFrame, attribute: str) -> pd.DataFrame:
+    """The papers' values by condition (LIC's Table 4, DBAC's Table 4): the published columns, metric and direction as
+    measured rows have them, and `masked`."""
+    own = published[published["table"] == published["paper"].map(BY_CONDITION)]
+    own = own[(own["attribute"] == attribute) & (own["condition"] != "")]
+    named = [as_measured(row) for row in own.to_dict("records")]
+    ours = {name: [row[name] for row in named] for name in ("metric", "direction", "masked")}
+    return own.assign(**ours).reset_index(drop=True)
+
+
+def no_counterpart(row: dict) -> str:
+    """Why nothing that is measured here is the same as a printed row, '' where something is.
+
+    >>> no_counterpart({"paper": "repro", "metric": "training_gpu_hours", "model": "human"})
+    'hours of training, no score'
+    """
+    for paper, column, begins, reason in NO_COUNTERPART:
+        if row["paper"] == paper and row[column].startswith(begins):
+            return reason
+    return UNNAMED if row["attribute"] == "race" and (row["metric"], row["direction"]) in OF_NAMED else ""
+
+
+@cache
+def printed_objects() -> frozenset[str]:
+    """The objects that a paper prints values for."""
+    rows = published_results().to_dict("records")
+    return frozenset(as_measured(row)["object"] for row in rows if not no_counterpart(row)) - {""}
+
+
+def other_protocol(row: dict) -> bool:
+    """Whether the paper measured a printed row in another way than what has its name here.
+
+    DBAC's race has three values, light, dark and unsure.
+    """
+    if row["paper"] == GENDER_SCORE or (row["paper"], row["metric"]) in OTHER_PROTOCOL:
+        return True
+    return row["paper"] == "dbac" and row["attribute"] == "race"
+
+
+PAPERS = {
+    "lic": "LIC (Hirota et al., 2022)",
+    "repro": "Reproducibility study of LIC (Baratov et al., 2023)",
+    "dbac": "DBAC",
+    "imgcap2": "ImageCaptioner² (Abdelrahman et al., 2024)",
+    "genderscore": "Gender Score (Sabir and Padró, 2023)",
+}
+# Printed conditions of ImageCaptioner2 -> what the name of the photographs that a judge saw must hold; '' is any.
+MASKED_BY = {"": "", ONE_JUDGE: "", "gt_masks": "segment", "yolox": "box"}
+
+YES, NO, NOT_MEASURED = "yes", "no", "not measured"
+NOTHING = "not comparable"
+NONE_HERE = "no counterpart"
+MEASURED = ("metric", "encoder", *ORIGIN_COLUMNS, "value", "ci_low", "ci_high", "spread", "seeds", "n", "run_id")
+KEYS = ("model", "attribute", "metric", "direction", *ORIGIN_COLUMNS)
+
+
+def measured_rows(
+    workspace: Workspace,
+    collection: str,
+    labels: Mapping[str, Item] | None = None,
+    references: Mapping[str, Item] | None = None,
+) -> pd.DataFrame:
+    """What a collection's finished runs measured, in RESULT_COLUMNS: of equal ones that with most seeds, then the
+    newest.
+
+    labels: the attributes, each with the table of labels by which runs count (default: all, as `tables_read` says).
+    references: the attributes, each with the human captions that runs compare with (default: as `references_read`
+    says; runs that compare with none always count). Runs that merged masks are left out, since the papers mask word by
+    word. Further columns: captioner and masked, who wrote the captions of a set and what was masked of its photographs.
+    """
+    read = tables_read(workspace, collection) if labels is None else labels
+    human = references_read(workspace, collection) if references is None else references
+    found = runs_against(runs_with(current_runs(workspace, collection), read), human)
+    runs = [run for run in found if not run.spec.merge_masks]
+    rows = known_results(workspace, [run.run_id for run in runs])
+    of_objects = [object_rows(workspace, run) for run in runs]
+    of_objects = [own[own["object"].isin(printed_objects())] for own in of_objects if len(own)]
+    rows = pd.concat([rows, *of_objects], ignore_index=True)
+    best_first = sorted(runs, key=lambda run: -len(run.spec.seeds))
+    place = {run.run_id: place for place, run in enumerate(best_first)}
+    rows = rows.assign(place=rows["run_id"].map(place)).sort_values("place", kind="stable")
+    rows = rows.drop_duplicates([*KEYS, "encoder"]).drop(columns="place").sort_index().reset_index(drop=True)
+    known = {item.name: condition_of(item) for item in workspace.items("captions", collection)}
+    whose = [known.get(name, (name, ORIGINAL)) for name in rows["model"]]
+    return rows.assign(captioner=[name for name, _ in whose], masked=[condition for _, condition in whose])
+
+
+def of_originals(measured: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `measured_rows` by which captioners are compared: of photographs that nothing is masked on."""
+    return measured[measured["masked"] == ORIGINAL]
+
+
+def beside_measured(printed: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
+    """Printed rows, each with the measured values of the same thing beside it; one row a pair, or one without.
+
+    Same: attribute, metric and direction as printed.py translates them, what is masked of the photographs, the
+    captioner by name (see `name_key`), the object and the alignment, where LIC on a part of the images stands beside
+    LIC. Where a value of the printed encoder, alignment and all images was measured, others are left out. Further
+    columns: captioner, measured_metric, measured_encoder, measured_coverage.., measured_value, measured_ci_low.. (in
+    the printed row's scale), holds: whether the measured 95% interval contains the printed value, `yes` or `no`, or
+    why that is not decided, and reason: why nothing measured here can stand beside it.
+    """
+    by_key: dict[tuple, list[dict]] = {}
+    for row in measured[measured["value"].notna()].to_dict("records"):
+        for key in _keys(row):
+            by_key.setdefault(key, []).append(row)
+    pairs = [_pair(row, own) for row in printed.to_dict("records") for own in _beside(row, by_key)]
+    columns = [*printed.columns, "captioner", *(f"measured_{name}" for name in MEASURED), "holds", "reason"]
+    return pd.DataFrame(pairs, columns=columns)
+
+
+def _beside(row: dict, by_key: dict[tuple, list[dict]]) -> Sequence[dict | None]:
+    return [None] if no_counterpart(row) else _candidates(as_measured(row), by_key)
+
+
+def fullest_table(printed: pd.DataFrame, measured: pd.DataFrame) -> tuple[str, str]:
+    """Paper and table beside whose numbers most measured values stand, each counted once; else the first."""
+    beside = beside_measured(printed, measured)
+    own = beside[["paper", "table", *(f"measured_{name}" for name in ("run_id", *ORIGIN_COLUMNS, "value")), "metric"]]
+    counts = own.drop_duplicates().groupby(["paper", "table"], sort=False)["measured_value"].count()
+    return counts.idxmax()
+
+
+def _key(row: dict, model: str) -> tuple:
+    named = (model, row["attribute"], row["metric"], row["direction"], row.get("masked", ORIGINAL))
+    return tuple(map(name_key, named))
+
+
+def _keys(own: dict) -> set[tuple]:
+    """How a measured row may be found: by its captioner, and where nothing is masked by the name of its set too."""
+    names = {own.get("captioner", own["model"])}
+    if own.get("masked", ORIGINAL) == ORIGINAL:
+        names.add(own["model"])
+    return {_key(own, name) for name in names}
+
+
+def _candidates(row: dict, by_key: dict[tuple, list[dict]]) -> Sequence[dict | None]:
+    """Measured rows of the same thing: those that decide where there are any, else the others, else None.
+
+    row: as measured rows are named (see printed.py).
+    """
+    alike = [own for own in by_key.get(_key(row, row["model"]), ()) if _meet(row, own)]
+    exact = [own for own in alike if _alignment(own) == _alignment(row) and not own["coverage"]] or alike
+    same = [own for own in exact if _same_encoder(row, own)]
+    return same or [own for own in alike if _same_encoder(row, own)] or exact or [None]
+
+
+def _alignment(row: dict) -> str:
+    """The alignment of a row, '' for constant."""
+    alignment = row["alignment"] or row.get("aligned", "")
+    return "" if alignment == CONSTANT else name_key(alignment)
+
+
+def _of_judge(own: dict) -> bool:
+    """Whether a judge that sees the photographs measured this: by another protocol than the paper's, which does not
+    say its sizes, learning rate and size of the pictures."""
+    return own["metric"] in METRICS and measure_of(own["metric"]).name == "imagecaptioner2"
+
+
+def _meet(row: dict, own: dict) -> bool:
+    """Whether a measured row is of the same object, alignment and photographs as a printed one, as far as that says."""
+    if own["condition"] not in ("", ORIGINAL):
+        return False
+    if _of_judge(own):
+        wanted = MASKED_BY.get(row["condition"])
+        return wanted is not None and wanted in own["photographs"] and own["photographs"] != UNMASKED
+    stated = "" if row["alignment"] == CONSTANT else name_key(row["alignment"])
+    if own["group"]:  # papers print whole sets
+        return False
+    return own["object"] == row["object"] and _alignment(own) in (_alignment(row), stated)
+
+
+def _same_encoder(row: dict, own: dict) -> bool:
+    return name_key(row["encoder"]) == name_key(own["encoder"])
+
+
+def _pair(row: dict, own: dict | None) -> dict:
+    if own is None:
+        reason = no_counterpart(row)
+        return row | {"captioner": "", "holds": NONE_HERE if reason else NOT_MEASURED, "reason": reason}
+    factor = row["scale"] / own["scale"]
+    scaled = {name: own[name] * factor for name in ("value", "ci_low", "ci_high", "spread")}
+    beside = {f"measured_{name}": scaled.get(name, own[name]) for name in MEASURED}
+    return row | beside | {"captioner": own["model"], "holds": _holds(row, own, scaled), "reason": ""}
+
+
+def _holds(row: dict, own: dict, scaled: dict) -> str:
+    printed, row = row, as_measured(row)
+    if not _same_encoder(row, own):
+        return f"another encoder, {NOTHING}"
+    if _of_judge(own):
+        return f"another protocol, {NOTHING}"
+    if _alignment(own) != _alignment(row):
+        return f"another alignment, {NOTHING}"
+    if own["coverage"]:
+        return f"part of the images, {NOTHING}"
+    if other_protocol(printed):
+        return f"another protocol, {NOTHING}"
+    if pd.isna(scaled["ci_low"]):
+        return f"no interval, {NOTHING}"
+    return YES if scaled["ci_low"] <= row["value"] <= scaled["ci_high"] else NO
+
+
+HOLDS = "reproduced?"
+OPTIONAL = ("attribute", "encoder", "direction", "condition")
+CELLS = {YES: "background-color: rgba(59,130,208,.38)", NO: "background-color: rgba(138,148,163,.42); font-weight: 600"}
+
+
+def beside_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Text for `beside_measured`: captioner, metric, what it was printed for, printed, measured, holds, with what.
+
+    Rows with a measured value come first; of a row that can have none the last column says why. Columns that say
+    nothing in this table are left out. A value keeps the decimals that its metric is printed with.
+    """
+    frame = frame.sort_values("measured_value", key=pd.isna, kind="stable")
+    decimals = {metric: _decimals(group["value"]) for metric, group in frame.groupby("metric")}
+    places = frame["metric"].map(decimals)
+    table = pd.DataFrame({"captioner": frame["model"], "metric": frame["metric"]})
+    for name in OPTIONAL:
+        if (frame[name] != "").any() and (name != "attribute" or frame[name].nunique() > 1):
+            table[name] = frame[name].str.replace("_", " ") if name == "condition" else frame[name]
+    rows = list(zip(frame.to_dict("records"), places, strict=True))
+    table["printed"] = [_value_text(row["value"], row["spread"], row["spread_kind"], digits) for row, digits in rows]
+    table["measured"] = [_measured_text(row, digits) for row, digits in rows]
+    table[HOLDS] = frame["holds"]
+    table["measured with"] = [_measured_with(row) for row, _ in rows]
+    return table.reset_index(drop=True)
+
+
+def _decimals(values: pd.Series) -> int:
+    """The most decimals among printed values."""
+    parts = [repr(float(value)).partition(".")[2] for value in values.dropna()]
+    return max((len(part) for part in parts if part != "0"), default=0)
+
+
+def _value_text(value: float, spread: float, kind: str, digits: int) -> str:
+    text = number(value, digits)
+    return text if pd.isna(spread) else f"{text} ±{number(spread, digits)}{' (95%)' if kind == 'ci95' else ''}"
+
+
+def _measured_text(row: dict, digits: int) -> str:
+    if pd.isna(row["measured_value"]):
+        return ""
+    text = _value_text(row["measured_value"], row["measured_spread"], "std", digits)
+    if pd.isna(row["measured_ci_low"]):
+        return text
+    return f"{text} [{number(row['measured_ci_low'], digits)}, {number(row['measured_ci_high'], digits)}]"
+
+
+def _measured_with(row: dict) -> str:
+    if pd.isna(row["measured_value"]):
+        return row["reason"]
+    seeds = counted(int(row["measured_seeds"]), "seed") if row["measured_seeds"] else ""
+    named = row["captioner"] if row["captioner"] != row["model"] else ""
+    metric = row["measured_metric"] if row["measured_metric"] != row["metric"] else ""
+    own = {name.removeprefix("measured_"): value for name, value in row.items() if name.startswith("measured_")}
+    origin = variant_text(own)
+    parts = (named, metric, row["measured_encoder"], seeds, origin)
+    return ", ".join(part for part in parts if part)
+
+
+def cell_style(text: str) -> str:
+    """CSS of a cell of the column `HOLDS`: blue where the interval holds the value, grey where not; the text says so
+    too."""
+    return CELLS.get(text, "")
+
+
+def beside_sentence(frame: pd.DataFrame, name: str) -> tuple[str, str]:
+    """Headline and support about one printed table beside measured values."""
+    holds = frame["holds"]
+    printed = len(frame.drop_duplicates(["model", "attribute", "metric", "encoder", "direction", "condition"]))
+    beside = int((~holds.isin([NOT_MEASURED, NONE_HERE])).sum())
+    inside, outside = int((holds == YES).sum()), int((holds == NO).sum())
+    if inside + outside:
+        headline = f"The published value lies in {inside} of {counted(inside + outside, 'measured interval')}."
+    elif beside:
+        headline = "Nothing here is decided: no measured value has the printed encoder, images and protocol."
+    elif (holds == NONE_HERE).all():
+        headline = "Nothing that is measured here is what this table prints."
+    else:
+        headline = "Nothing of this table has been measured in this collection."
+    support = (
+        f"{name} prints {counted(printed, 'number')}; {counted(beside, 'measured value')} "
+        f"{'stands' if beside == 1 else 'stand'} beside them.{_without(frame[holds == NONE_HERE])} "
+        "Captioners are matched by name: whether your captions are those of the paper, only you know. Values from a "
+        "different encoder are shown but not compared."
+    )
+    return headline, support
+
+
+def _without(frame: pd.DataFrame) -> str:
+    """How many printed numbers can have no measured one, which, and why."""
+    said = (
+        f" {counted(len(rows), 'number')} ({', '.join(dict.fromkeys(rows['metric']))}; {attribute}) cannot have one: "
+        f"{reason}."
+        for (reason, attribute), rows in frame.groupby(["reason", "attribute"], sort=False)
+    )
+    return "".join(said)

@@ -1,0 +1,298 @@
+"""Finished runs of a collection: which count, which labels and references they read, and what they measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import pandas as pd
+
+from capbias_core.aggregate import Pair, Ranking, rank
+from capbias_core.attackers import attacker_entry
+from capbias_core.measures.registry import DEFAULT_GROUPS, MEASURES, METRICS
+from capbias_core.prepare.labels import parts_of
+from capbias_core.runs.plan import Request
+from capbias_core.runs.run import add_later_metrics, estimates, is_current
+from capbias_core.types import RESULT_COLUMNS, Attribute
+from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.labels import attributes_in, is_derived, reads, table_of, table_with, tables_with
+from capbias_core.workspace.objects import OBJECTS, reads_its_column
+from capbias_core.workspace.spec import RunSpec, attribute_from
+from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, human_sets
+from capbias_core.workspace.vectors import CONSTANT, alignment_name
+
+
+def current_runs(workspace: Workspace, collection: str, measure: str | None = None) -> list[RunRow]:
+    """Finished runs on what a collection holds now (content, names and mapped labels), newest first.
+
+    A run computed for another collection with the same content counts too: it is never computed twice. Runs of an
+    earlier protocol do not count, since their numbers are not these, nor runs on the images that another set has too
+    (runs/condition_runs.py), which stand beside that set alone.
+    """
+    items = workspace.items(collection=collection)
+    sets = {(item.name, item.hash) for item in items}
+    held = {item.hash for item in items}
+    references, objects = ({item.hash for item in items if item.kind == kind} for kind in ("references", OBJECTS))
+    tables = [item for item in items if item.kind == "attributes"]
+    # Once a file of objects is there, the column of a table counts only where it is still what runs read.
+    columns = {table.hash for table in tables if not objects or reads_its_column(workspace, collection, table)}
+    labels = [
+        (table.hash, entry["column"], entry["mapping"], entry["attribute"])
+        for table in tables
+        for entry in table.details["attributes"].values()
+    ]
+    found = [
+        run
+        for run in workspace.runs()
+        if run.status == "finished"
+        and is_current(run.spec)
+        and not run.spec.shared_with
+        and (run.spec.model, run.spec.captions) in sets
+        and (run.spec.labels["table"], run.spec.labels["column"], run.spec.labels["mapping"], run.spec.attribute)
+        in labels
+        and run.spec.inputs() <= held
+        and run.spec.references in {"", *references}
+        and run.spec.objects.get("table") in {None, *objects, *columns}
+        and (measure is None or run.spec.measure == measure)
+    ]
+    add_later_metrics(workspace, found)
+    return found
+
+
+def known_results(workspace: Workspace, run_ids: Iterable[str]) -> pd.DataFrame:
+    """What these finished runs measured, in RESULT_COLUMNS: of metrics that there are, since one may have been taken
+    out again, or come from a newer version that shares the workspace."""
+    rows = workspace.results(list(run_ids))
+    return rows[rows["metric"].isin(list(METRICS))].reset_index(drop=True)
+
+
+def object_rows(workspace: Workspace, run: RunRow) -> pd.DataFrame:
+    """What a finished run measured for each object, in RESULT_COLUMNS; empty for runs of other measures."""
+    if not MEASURES[run.spec.measure].per_object:
+        return pd.DataFrame(columns=list(RESULT_COLUMNS))
+    rows = bytes_frame(workspace.array(run.run_id, "objects")).assign(run_id=run.run_id)
+    return rows.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
+
+
+def earlier_runs(workspace: Workspace, collection: str) -> int:
+    """How many finished runs of a collection were made by an earlier version, whose numbers are not shown."""
+    runs = workspace.runs(collection)
+    return sum(1 for run in runs if run.status == "finished" and not is_current(run.spec))
+
+
+def attribute_of_run(run: RunRow) -> Attribute:
+    """The protected attribute that a run measured."""
+    return attribute_from(run.spec.attribute)
+
+
+def ranking(workspace: Workspace, runs: list[RunRow], metric: str, direction: str = "") -> Ranking:
+    """The captioners of these runs in pairs by one metric.
+
+    Computed once for these runs, then kept in the workspace.
+    """
+
+    def compute() -> dict:
+        found = {run.spec.model: estimates(workspace, run).get((metric, direction)) for run in runs}
+        return asdict(rank({model: own for model, own in found.items() if own is not None}))
+
+    named = " ".join(sorted(run.run_id for run in runs))
+    data = workspace.derived(f"pairs by t test {metric} {direction} {named}", compute)
+    return Ranking(**data | {"pairs": tuple(Pair(**pair) for pair in data["pairs"])})
+
+
+PAPER_SEEDS = 10
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Captioners measured alike: one attribute, attacker, number of seeds, coverage, references, masking, alignment.
+
+    coverage: '' with references, which name the images. alignment: as results name it. runs: one a captioner.
+    metric: the one that answers: LIC with references, else LIC_M.
+    """
+
+    attribute: Attribute
+    attacker: str
+    seeds: int
+    coverage: str
+    references: str
+    alignment: str
+    runs: tuple[RunRow, ...]
+
+    @property
+    def metric(self) -> str:
+        return "LIC" if self.references else "LIC_M"
+
+    @property
+    def run_ids(self) -> tuple[str, ...]:
+        return tuple(run.run_id for run in self.runs)
+
+
+def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | None = None) -> list[Comparison]:
+    """Every group of finished attack runs that may be compared; the one that answers best first.
+
+    sets: the names of the caption sets that count (default: all). Best is: with references, then with as many seeds as
+    the papers, then by an encoder of the LIC paper, then by any but the preview, then of an attribute that is no
+    crossing, then by labels that people gave, then most captioners, most seeds, constant alignment, newest.
+    """
+    groups: dict[str, list[RunRow]] = {}
+    tables = workspace.items("attributes", collection)
+    for run in current_runs(workspace, collection, "lic"):
+        spec = run.spec
+        if sets is not None and spec.model not in sets:
+            continue
+        alike = [spec.attribute, spec.labels, _coverage(spec), spec.references, spec.options]
+        groups.setdefault(json.dumps(alike, sort_keys=True), []).append(run)
+    found = [_comparison(runs) for runs in groups.values()]
+    return sorted(
+        found,
+        key=lambda item: (
+            bool(item.references),
+            item.seeds >= PAPER_SEEDS,
+            attacker_entry(item.attacker).precedence,
+            parts_of(item.attribute.name) is None,
+            not is_derived(table_of(tables, item.attribute.name, item.runs[0].spec.labels)),
+            len(item.runs),
+            item.seeds,
+            item.alignment == CONSTANT,
+            max(run.finished or 0.0 for run in item.runs),
+        ),
+        reverse=True,
+    )
+
+
+def _coverage(spec: RunSpec) -> str:
+    """With references LIC rests on the images that have some, be they all or a part of a captioner's."""
+    return "" if spec.references else spec.coverage
+
+
+def _comparison(runs: list[RunRow]) -> Comparison:
+    spec = runs[0].spec
+    return Comparison(
+        attribute=attribute_of_run(runs[0]),
+        attacker=spec.attacker,
+        seeds=len(spec.seeds),
+        coverage=_coverage(spec),
+        references=spec.references,
+        alignment=alignment_name(spec.options.get("alignment")),
+        runs=tuple(runs),
+    )
+
+
+def tables_read(workspace: Workspace, collection: str) -> dict[str, Item]:
+    """Attribute -> the table of labels that is read unless another is chosen.
+
+    It is that of the attribute's best answer, else one with which anything was measured, else any; of several, that of
+    `table_with`. So a table that is added, and by which nothing is measured, changes no view.
+    """
+    tables = workspace.items("attributes", collection)
+    answered: dict[str, Item | None] = {}
+    for own in comparisons(workspace, collection, originals(workspace.items("captions", collection))):
+        answered.setdefault(own.attribute.name, table_of(tables, own.attribute.name, own.runs[0].spec.labels))
+    runs = current_runs(workspace, collection)
+    found = {}
+    for name in attributes_in(tables):
+        having = tables_with(tables, name)
+        used = [table for table in having if runs_with(runs, {name: table})]
+        found[name] = answered.get(name) or table_with(used or having, name)
+    return found
+
+
+def references_read(workspace: Workspace, collection: str) -> dict[str, Item]:
+    """Attribute -> the human captions that are read unless others are chosen; none where a collection has none.
+
+    They are those of the attribute's best answer, else those that most runs on it compared with, else those of most
+    images. So a set that is added changes no view.
+    """
+    sets = {item.hash: item for item in human_sets(workspace, collection)}
+    answered: dict[str, str] = {}
+    for own in comparisons(workspace, collection, originals(workspace.items("captions", collection))):
+        if own.references:
+            answered.setdefault(own.attribute.name, own.references)
+    runs = current_runs(workspace, collection)
+    found = {}
+    for name in attributes_in(workspace.items("attributes", collection)) if sets else ():
+        used = [run.spec.references for run in runs if run.spec.attribute["name"] == name]
+        found[name] = sets[answered.get(name) or max(sets, key=used.count)]
+    return found
+
+
+def runs_against(runs: Iterable[RunRow], references: Mapping[str, Item]) -> list[RunRow]:
+    """Those of some runs that compare with no human captions, or with these. references: attribute -> a set of them."""
+    known = {name: item.hash for name, item in references.items()}
+    return [run for run in runs if run.spec.references in ("", known.get(run.spec.attribute["name"]))]
+
+
+def with_inputs(workspace: Workspace, collection: str, rows: pd.DataFrame, runs: Iterable[RunRow]) -> pd.DataFrame:
+    """Rows of these runs with the columns labels and references: the table of labels and the human captions that each
+    read, by name; '' where it read none."""
+    tables = workspace.items("attributes", collection)
+    human = {item.hash: item.name for item in workspace.items("references", collection)}
+    read = {}
+    for run in runs:
+        table = table_of(tables, run.spec.attribute["name"], run.spec.labels) if run.spec.attribute else None
+        read[run.run_id] = table.name if table else "", human.get(run.spec.references, "")
+    names = [read[run_id] for run_id in rows["run_id"]]
+    return rows.assign(labels=[own for own, _ in names], references=[own for _, own in names])
+
+
+def with_letters(
+    workspace: Workspace, rows: pd.DataFrame, found: Sequence[Comparison], run_ids: Collection[str]
+) -> pd.DataFrame:
+    """Rows of these runs with a column letters.
+
+    Only captioners that were compared with each other have letters: of several comparisons by one metric, attribute
+    and attacker, such as with other numbers of seeds, those of the best one.
+    """
+    letters: dict[tuple[str, str], str] = {}
+    seen: set[tuple[str, str, str]] = set()
+    for comparison in found:
+        chosen = [run for run in comparison.runs if run.run_id in run_ids]
+        key = comparison.attribute.name, comparison.metric, comparison.attacker
+        if not chosen or key in seen:
+            continue
+        seen.add(key)
+        compared = ranking(workspace, chosen, comparison.metric).letters
+        letters |= {(run.run_id, comparison.metric): compared.get(run.spec.model, "") for run in chosen}
+    keys = zip(rows["run_id"], rows["metric"], strict=True)
+    return rows.assign(letters=[letters.get(key, "") for key in keys])
+
+
+def first_request(workspace: Workspace, collection: str, attribute: str = "") -> Request | None:
+    """What answers a collection first: its captioners by the default metrics and attacker, with scores and words of
+    each caption, by the labels and beside the human captions that pages read. None where captions or labels are
+    missing.
+
+    attribute: one of the collection's (default: the first that captions have words for, else the first).
+    """
+    captions = originals(workspace.items("captions", collection))
+    tables = workspace.items("attributes", collection)
+    found = {
+        name: attribute_from(own["attribute"]) for table in tables for name, own in table.details["attributes"].items()
+    }
+    if not captions or not found:
+        return None
+    attribute = attribute or next((name for name, own in found.items() if own.names_values), next(iter(found)))
+    table, human = tables_read(workspace, collection)[attribute], references_read(workspace, collection)
+    named = human[attribute].name if human else ""
+    return Request(collection, tuple(captions), table.name, attribute, DEFAULT_GROUPS, named, words=True)
+
+
+def first_attribute(workspace: Workspace, collection: str) -> str:
+    """The attribute that pages open on: the first that captions have words for among those with an answer, else the
+    one of the best answer, else the first that a request without an attribute asks for; '' if there are no labels."""
+    answered = comparisons(workspace, collection, originals(workspace.items("captions", collection)))
+    by_name = {comparison.attribute.name: comparison.attribute for comparison in answered}
+    named = [name for name in attributes_in(workspace.items("attributes", collection)) if name in by_name]
+    usual = (name for name in named if by_name[name].names_values and parts_of(name) is None)
+    if answered:
+        return next(usual, answered[0].attribute.name)
+    asked = first_request(workspace, collection)
+    return asked.attribute if asked else ""
+
+
+def runs_with(runs: Iterable[RunRow], labels: Mapping[str, Item]) -> list[RunRow]:
+    """Those of some runs that read one of these attributes in its table of labels. labels: attribute -> table."""
+    named = ((run, run.spec.attribute["name"]) for run in runs)
+    return [run for run, name in named if name in labels and reads(run.spec.labels, name, labels[name])]
