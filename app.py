@@ -9,17 +9,17 @@ def main() -> None:
     frame("Answer", "Does a captioner amplify bias?")
     # Only now, so that the browser draws the frame while this is imported.
     from pages.ui.answer import answer_page
-    from pages.ui.base import draw
+    from pages.ui.page import draw
 
     draw(answer_page)
 
 
-if __name__ == "__main__":  # tests import the page, and must not draw it
+if __name__ == "__main__":  # processes that start import the page, and must not draw it
     main()
 elif __name__ == "app":
     from starlette.middleware import Middleware
     from streamlit.starlette import App
 
-    from pages.ui.guard import UploadGuard
+    from pages.ui.sign_in import UploadGuard
 
     app = App("app.py", middleware=[Middleware(UploadGuard)])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pages.ui import view
-from pages.ui.bar import page
-from pages.ui.base import draw
-from pages.ui.files import files_tab, labels_tab, models_tab
-from pages.ui.own_attributes import attributes_tab
+from pages.ui.attributes import attributes_tab
+from pages.ui.files import files_tab, models_tab
+from pages.ui.labels import labels_tab
+from pages.ui.page import draw, page
 
 TABS = {"Files": files_tab, "Labels": labels_tab, "Attributes": attributes_tab, "Models and vectors": models_tab}
 
@@ -16,5 +16,5 @@ def main() -> None:
     TABS[view.tabs(TABS)](bar)
 
 
-if __name__ == "__main__":  # tests import the page, and must not draw it
+if __name__ == "__main__":  # processes that start import the page, and must not draw it
     draw(main)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pages.ui import view
 from pages.ui.alignment import alignment_tab
-from pages.ui.bar import page
-from pages.ui.base import draw
 from pages.ui.directions import directions_tab
 from pages.ui.encoders import encoders_tab
+from pages.ui.page import draw, page
 from pages.ui.score_table import score_table
 
 TABS = {
@@ -23,5 +22,5 @@ def main() -> None:
     TABS[view.tabs(TABS)](bar)
 
 
-if __name__ == "__main__":  # tests import the page, and must not draw it
+if __name__ == "__main__":  # processes that start import the page, and must not draw it
     draw(main)

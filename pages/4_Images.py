@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pages.ui import view
-from pages.ui.bar import page
-from pages.ui.base import draw
-from pages.ui.masking import experiment_tab, photograph_tab, prepare_tab
+from pages.ui.images import experiment_tab, photograph_tab, prepare_tab
+from pages.ui.page import draw, page
 
 TABS = {"Experiment": experiment_tab, "One photograph": photograph_tab, "Prepare": prepare_tab}
 
@@ -15,5 +14,5 @@ def main() -> None:
     TABS[view.tabs(TABS)](bar)
 
 
-if __name__ == "__main__":  # tests import the page, and must not draw it
+if __name__ == "__main__":  # processes that start import the page, and must not draw it
     draw(main)

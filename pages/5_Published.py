@@ -1,4 +1,4 @@
-"""What the papers printed, beside what was measured here; and the papers' claims with the rows that decide them."""
+"""Values printed in papers beside those measured here; and the papers' claims with the rows that decide them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from capbias_core.views.published import (
 )
 from capbias_core.views.tradeoff import AGAINST, NAMES, measured_points, printed_points, tradeoff_chart, tradeoff_note
 from pages.ui import cached, view
-from pages.ui.bar import Bar, page
-from pages.ui.base import attribute_names, box, draw, errors, note
-from pages.ui.chart import draw_chart
-from pages.ui.table import draw_table
+from pages.ui.bar import Bar, attribute_names
+from pages.ui.base import box, errors, note
+from pages.ui.drawing import draw_chart, draw_table
+from pages.ui.page import draw, page
 
 WIDTHS = {"measured": 170, HOLDS: 230, "measured with": 210}
 
@@ -40,8 +40,15 @@ def main() -> None:
 
 def _measured(bar: Bar) -> pd.DataFrame:
     """Results of the collection; none if nothing is loaded."""
-    names = attribute_names(bar.workspace.items("attributes", bar.collection)) if bar.collection else []
-    labels, references = bar.labels_of_each(names), bar.references_of_each(names) if names else {}
+    names = attribute_names(bar.items("attributes")) if bar.collection else []
+    labels, references = {}, {}
+    if names:  # what is chosen for the first attribute, for each other one that has it, else the default
+        table, usual = bar.labels(names[0]), cached.tables_read(bar.workspace, bar.collection)
+        labels = {name: table if name in table.details["attributes"] else usual[name] for name in names}
+        references = cached.references_read(bar.workspace, bar.collection)
+        human = bar.references(names[0]) if references else None
+        if human not in (None, references.get(names[0])):
+            references = dict.fromkeys(names, human)
     return cached.once(
         bar.workspace, "measured", lambda: measured_rows(bar.workspace, bar.collection, labels, references)
     )
@@ -56,10 +63,10 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     first = fullest[1] if paper == fullest[0] else tables[0]
     table = view.selectbox(side, "Table", tables, default=first, key="printed_table", missing="the table")
     rows = rows[rows["table"] == table]
-    beside = beside_measured(rows, measured)
-    headline, support = beside_sentence(beside, f"Table {table} of {PAPERS[paper]}")
+    pairs = beside_measured(rows, measured)
+    headline, support = beside_sentence(pairs, f"Table {table} of {PAPERS[paper]}")
     box(headline, support)
-    shown = beside_table(beside)
+    shown = beside_table(pairs)
     draw_table(
         shown.style.map(cell_style, subset=[HOLDS]),
         column_config={name: st.column_config.Column(width=width) for name, width in WIDTHS.items()},
@@ -77,14 +84,14 @@ def _tradeoff(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     points = printed_points(printed), measured_points(measured)
     charts = {against: tradeoff_chart(*points, against) for against in AGAINST}
     drawn = [against for against, chart in charts.items() if chart.data]
-    places = st.container(key="stacks").columns(max(2, len(drawn)), gap="large")
-    for place, against in zip(places, drawn, strict=False):
-        with place:
+    columns = st.container(key="stacks").columns(max(2, len(drawn)), gap="large")
+    for column, against in zip(columns, drawn, strict=False):
+        with column:
             draw_chart(charts[against], key=f"tradeoff_{against}", alt=f"LIC against {NAMES[against]}")
             if len(drawn) == len(AGAINST):
                 note(tradeoff_note(*points, against))
-    if len(drawn) < len(AGAINST):  # what is said stands beside what is drawn
-        with places[-1]:
+    if len(drawn) < len(AGAINST):  # the notes are beside the chart
+        with columns[-1]:
             for against in AGAINST:
                 note(f"{NAMES[against][0].upper()}{NAMES[against][1:]}. {tradeoff_note(*points, against)}")
     note(
@@ -103,5 +110,5 @@ def _claims(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     st.html(STYLE + "".join(blocks))
 
 
-if __name__ == "__main__":  # tests import the page, and must not draw it
+if __name__ == "__main__":  # processes that start import the page, and must not draw it
     draw(main)

@@ -43,6 +43,11 @@ def called(node: ast.AST) -> str:
 
 
 @cache
+def parsed(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
+@cache
 def imported_modules(source: str, module: str = "capbias_core.here") -> frozenset[str]:
     """The modules that a source text imports, also inside functions. `from a import b` counts as a.b if that is one.
 
@@ -50,7 +55,7 @@ def imported_modules(source: str, module: str = "capbias_core.here") -> frozense
     any text that is the dotted name of a module (tables of what is imported later hold these); not what a command runs
     in another process with `-m`.
     """
-    names, tree = set(), ast.parse(source)
+    names, tree = set(), parsed(source)
     commands = [node.elts for node in ast.walk(tree) if isinstance(node, ast.List)]
     run = {id(name) for elts in commands for flag, name in pairwise(elts) if getattr(flag, "value", "") == "-m"}
     for node in ast.walk(tree):
@@ -83,7 +88,7 @@ def has_marker(source: str) -> bool:
 
 def hidden_imports(source: str) -> list[int]:
     """Lines of imports by a name that is worked out, which nobody can follow."""
-    calls = [node for node in ast.walk(ast.parse(source)) if called(node) in ("import_module", "__import__")]
+    calls = [node for node in ast.walk(parsed(source)) if called(node) in ("import_module", "__import__")]
     return [call.lineno for call in calls if not isinstance(call.args[0], ast.Constant)]
 
 

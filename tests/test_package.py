@@ -1,6 +1,7 @@
 """The wheel: what it holds, and what works from it where nothing but the core's packages is installed."""
 
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -76,10 +77,44 @@ def closure(requirements: list[str]) -> set[str]:
     return found
 
 
-def run(python: Path, code: str, folder: Path) -> str:
-    done = subprocess.run([python, "-c", code], cwd=folder, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+# What the core does where nothing else is installed. Its arguments: modules of extras, a folder of the demo.
+CODE = """
+import importlib, json, pkgutil, sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+import capbias_core
+from capbias_core import cli, resources
+from capbias_core.attributes import known_attributes
+from capbias_core.load.published import published_results
+from capbias_core.prepare.tasks import object_names
+
+known = [len(published_results()) > 0, len(object_names()), resources.APP.is_file(), resources.PACKAGE.parts[-2]]
+done = {"attributes": sorted(known_attributes()), "known": known, "failed": {}, "scored": {}}
+for module in pkgutil.walk_packages(capbias_core.__path__, "capbias_core.", onerror=lambda name: None):
+    if not module.name.startswith(tuple(json.loads(sys.argv[1]))) and not module.name.endswith("__main__"):
+        try:
+            importlib.import_module(module.name)
+        except ImportError as error:
+            done["failed"][module.name] = str(error)
+demo = resources.DEMO_FOLDER
+files = ["--captions", f"{demo}/results/amplifier.json", "--labels", f"{demo}/attributes.csv"]
+files += ["--references", f"{demo}/references.json", "--attribute", "gender", "--format", "json"]
+for asked in (["lic"], ["lic", "--attacker", "lstm"], ["god"], ["cider"]):
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        code = cli.main(["score", *files, "--metric", *asked])
+    done["scored"][" ".join(asked)] = [code, out.getvalue(), err.getvalue()]
+print(json.dumps(done))
+"""
+
+
+@pytest.fixture(scope="module")
+def done(core, tmp_path_factory) -> dict:
+    folder = tmp_path_factory.mktemp("work")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [core, "-c", CODE, json.dumps(WITH_EXTRAS)]
+    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)
 
 
 @pytest.mark.long
@@ -102,80 +137,37 @@ def test_every_extra_is_named_with_its_packages():
 
 def test_nothing_heavy_is_imported_with_the_package():
     code = "import sys, capbias_core; print(capbias_core.__version__, *{'numpy', 'pandas', 'scipy'} & {*sys.modules})"
-    assert run(Path(sys.executable), code, ROOT).split() == [__version__]
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert ended.stdout.split() == [__version__]
 
 
 @pytest.mark.long
-def test_the_core_knows_its_data_outside_the_checkout(core, tmp_path):
-    code = """
-import json
-from capbias_core.attributes import known_attributes
-from capbias_core.load.published import published_results
-from capbias_core.prepare.tasks import object_names
-from capbias_core import resources
-found = [sorted(known_attributes()), len(published_results()) > 0, len(object_names()), resources.APP.is_file()]
-print(json.dumps([*found, resources.PACKAGE.parts[-2], resources.DEMO_FOLDER.is_dir()]))
-"""
-    attributes, published, objects, page, parent, demo = json.loads(run(core, code, tmp_path))
-    assert {"age", "emotion", "gender", "race"} <= set(attributes)
-    assert published and objects == 79 and page and demo
-    assert parent == "site-packages", "the package of the checkout was imported"
-
-
-@pytest.mark.long
-def test_the_core_imports_without_extras(core, tmp_path):
-    code = f"""
-import importlib, json, pkgutil
-import capbias_core
-failed = {{}}
-for found in pkgutil.walk_packages(capbias_core.__path__, "capbias_core.", onerror=lambda name: None):
-    if found.name.startswith({WITH_EXTRAS!r}) or found.name.endswith("__main__"):
-        continue
-    try:
-        importlib.import_module(found.name)
-    except ImportError as error:
-        failed[found.name] = str(error)
-print(json.dumps(failed))
-"""
-    assert json.loads(run(core, code, tmp_path)) == {}
+def test_the_core_imports_without_extras_and_knows_its_data(done):
+    assert done["failed"] == {}
+    assert {"age", "emotion", "gender", "race"} <= set(done["attributes"])
+    assert done["known"] == [True, 79, True, "site-packages"]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (["lic", "--attacker", "lstm"], "The attacker lstm needs torch, which is not installed. Run: pip install"),
-        (
-            ["god"],
-            "A sentence encoder needs torch and transformers and sentence-transformers, which are not installed.",
-        ),
-        (
-            ["cider"],
-            "cider left out: it needs pycocoevalcap, which is not installed. Run: pip install 'capbias[vision]'",
-        ),
+        ("lic --attacker lstm", "The attacker lstm needs torch, which is not installed. Run: pip install"),
+        ("god", "A sentence encoder needs torch and transformers and sentence-transformers, which are not installed."),
+        ("cider", "cider left out: it needs pycocoevalcap, which is not installed. Run: pip install 'capbias[vision]'"),
     ],
 )
-def test_a_missing_extra_is_one_line_before_anything_runs(core, tmp_path, asked, said):
-    demo = next(core.parents[1].glob("lib/python*/site-packages")) / "capbias_core" / "_assets" / "demo"
-    files = ["--captions", demo / "results" / "amplifier.json", "--labels", demo / "attributes.csv"]
-    files += ["--references", demo / "references.json", "--attribute", "gender"]
-    command = [core.with_name("capbias"), "score", *files, "--metric", *asked]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error:")]
-    assert done.returncode == 2 and said in line and "run to do" not in done.stderr
+def test_a_missing_extra_is_one_line_before_anything_runs(done, asked, said):
+    code, _, printed = done["scored"][asked]
+    (line,) = [line for line in printed.splitlines() if line.startswith("error:")]
+    assert code == 2 and said in line and "run to do" not in printed
 
 
 @pytest.mark.long
-def test_the_core_scores_the_demo_from_the_command_line(core, tmp_path):
+def test_the_core_scores_the_demo_from_the_command_line(done):
     """LIC is known by construction (18.3); the linear attacker with 30 seeds finds 19.2 [17.6, 20.8]."""
-    demo = next(core.parents[1].glob("lib/python*/site-packages")) / "capbias_core" / "_assets" / "demo"
-    command = [core.with_name("capbias"), "score", "--captions", demo / "results" / "amplifier.json"]
-    command += ["--labels", demo / "attributes.csv", "--attribute", "gender", "--references", demo / "references.json"]
-    done = subprocess.run(
-        [*command, "--metric", "lic", "--format", "json"], cwd=tmp_path, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    values = {row["metric"]: row["value"] for row in json.loads(done.stdout)}
+    code, printed, _ = done["scored"]["lic"]
+    values = {row["metric"]: round(row["value"], 1) for row in json.loads(printed)}
     both = {"LIC": 19.2, "LIC_by_H": 7.6, "LIC_by_M": 13.9}
     both |= {"LIC_M": 63.8, "LIC_D": 44.6, "LIC_HM": 52.2, "LIC_MH": 49.9}
-    assert {name: round(value, 1) for name, value in values.items()} == both
+    assert code == 0 and values == both

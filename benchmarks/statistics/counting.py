@@ -29,7 +29,8 @@ from capbias_core.aggregate import Counts, Estimate, quotient
 from capbias_core.aggregate.resampling import percentiles, resampled_sums
 from capbias_core.attributes import get_attribute
 from capbias_core.measures.base import estimates_of
-from capbias_core.measures.bias_amplification import METRICS, SIGNS, counts_of_frames, of_tables
+from capbias_core.measures.bias_amplification import METRICS, SIGNS, counts_of_sides, of_tables
+from capbias_core.measures.caption_side import CaptionSide
 
 SHARES = ((0.014, 300), (0.014, 2450), (0.1425, 300), (0.1425, 2450), (0.036, 300), (0.1, 100))
 SHARED = (2, 3, 5, 10, 20, 30, 50, 100)
@@ -98,7 +99,9 @@ def signs(sets: int, images: int, data: Path, captioners: Sequence[str]) -> None
     human = _captions(json.loads((data / "annotations" / "captions.json").read_text())["annotations"], labels)
     for name in captioners:
         model = _captions(json.loads((data / "results" / f"{name}.json").read_text()), labels)
-        counts = counts_of_frames(human, model, labels, GENDER, objects.set_index("image_id")["objects"])
+        shared = sorted(set(human["image_id"]) & set(model["image_id"]))
+        sides = [CaptionSide(frame, shared, GENDER, labels) for frame in (human, model)]
+        counts = counts_of_sides(sides, objects.set_index("image_id")["objects"])[0]
         for metric in (own for own in SIGNS if f"{own} human" in counts.columns):
             tables = [counts.columns[f"{metric} {side}"] for side in ("human", "model")]
             rng, whole = np.random.default_rng(1), _estimates(metric, *tables)[metric].value

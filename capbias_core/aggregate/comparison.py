@@ -21,16 +21,16 @@ from scipy.special import ncfdtr, ncfdtrinc, stdtrit
 
 from capbias_core.aggregate.estimate import REFITS, provisional
 from capbias_core.aggregate.ranking import ALPHA, Ranking
-from capbias_core.aggregate.resampling import LEVEL, NO_WIDTH
+from capbias_core.aggregate.resampling import LEVEL, NO_WIDTH, wilson
 
 LEAST_CAPTIONERS = 3
 NO_MEAN = 1e-9
 ABOVE, BELOW, OPEN = 1, -1, 0
 LEAST_ENCODERS = 2
 
-# (first, second) -> ABOVE if the first is surely higher, BELOW if lower, OPEN if that cannot be told.
+# (first, second) -> ABOVE if the first is surely higher, BELOW if lower, OPEN if it is uncertain.
 Order = dict[tuple[str, str], int]
-# Accuracies by which it is told, the first that is there. A captioner's captions may tell nothing; people's do.
+# Accuracies that decide, the first that exists. A captioner's captions may carry no information; people's do.
 ACCURACIES = ("SC_D", "SC")
 OF_ATTACKER = ["attribute", "model", "encoder"]
 
@@ -136,7 +136,7 @@ class Sensitivity:
 
     @property
     def judged(self) -> list[str]:
-        """Captioners that two encoders or more have scored: the only ones about which anything can be said."""
+        """Captioners that two encoders or more have scored: others allow no comparison."""
         return [model for model, by_encoder in self.signs.items() if len(by_encoder) >= LEAST_ENCODERS]
 
     @property
@@ -170,12 +170,12 @@ def sign(value: float, low: float, high: float, neutral: float = 0.0) -> int:
 def signs_of(rows: pd.DataFrame, neutral: float = 0.0) -> dict[str, dict[str, int]]:
     """Captioner -> encoder -> sign, in the order of the rows; one row a captioner and encoder. Of a single trained
     attacker it is OPEN."""
-    found: dict[str, dict[str, int]] = {}
+    signs: dict[str, dict[str, int]] = {}
     for row in rows[np.isfinite(rows["value"])].to_dict("records"):
         low, high = (np.nan if pd.isna(row[name]) else row[name] for name in ("ci_low", "ci_high"))
         judged = OPEN if provisional(row) else sign(row["value"], low, high, neutral)
-        found.setdefault(row["model"], {})[row["encoder"]] = judged
-    return found
+        signs.setdefault(row["model"], {})[row["encoder"]] = judged
+    return signs
 
 
 def order_by_value(values: dict[str, float]) -> Order:
@@ -201,12 +201,12 @@ def swaps(orders: Sequence[Order]) -> tuple[tuple[str, str], ...]:
     >>> swaps([{("a", "b"): 1}, {("b", "a"): 1}, {("a", "b"): 0}])
     (('a', 'b'),)
     """
-    said: dict[tuple[str, str], set[int]] = {}
+    orders_of: dict[tuple[str, str], set[int]] = {}
     for order in orders:
         for (first, second), higher in order.items():
             low, high = sorted((first, second))
-            said.setdefault((low, high), set()).add(higher if first == low else -higher)
-    return tuple(pair for pair, all_said in said.items() if {ABOVE, BELOW} <= all_said)
+            orders_of.setdefault((low, high), set()).add(higher if first == low else -higher)
+    return tuple(pair for pair, signs in orders_of.items() if {ABOVE, BELOW} <= signs)
 
 
 def sensitivity(rows: pd.DataFrame, orders: Sequence[Order], neutral: float = 0.0) -> Sensitivity:
@@ -270,17 +270,8 @@ class Trend:
 
     @property
     def shown(self) -> bool:
-        """Whether the slope can be told from 0."""
+        """Whether the slope differs significantly from 0."""
         return self.p < ALPHA
-
-
-def r_squared(x: np.ndarray, y: np.ndarray) -> float:
-    """R^2 of the least-squares line; nan for fewer than three captioners or if one side is constant.
-
-    >>> round(r_squared(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])), 2)
-    0.25
-    """
-    return pearson(x, y) ** 2
 
 
 def trend(x: np.ndarray, y: np.ndarray) -> Trend:
@@ -288,7 +279,7 @@ def trend(x: np.ndarray, y: np.ndarray) -> Trend:
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     both = np.isfinite(x) & np.isfinite(y)
     x, y = x[both], y[both]
-    value = r_squared(x, y)
+    value = pearson(x, y) ** 2
     if not math.isfinite(value):
         few = f"needs at least {LEAST_CAPTIONERS} captioners with both values, got {len(x)}"
         same = "all captioners have the same value"
@@ -299,3 +290,52 @@ def trend(x: np.ndarray, y: np.ndarray) -> Trend:
     half = float(stdtrit(len(x) - 2, (1 + LEVEL) / 2) * line.stderr)
     slope, intercept, p = float(line.slope), float(line.intercept), float(line.pvalue)
     return Trend(len(x), slope, intercept, value, slope - half, slope + half, p)
+
+
+# labels of the same images by two people, or a person and a rule
+
+NO_LABEL = "no label"
+
+
+@dataclass(frozen=True)
+class LabelAgreement:
+    """counts: (values and 'no label', the same) images by the label of one side (rows) and the other (columns).
+
+    images: that both label. same: of these, with one label. interval: of same / images, 95% (Wilson's), as if the
+    images were drawn at random; (nan, nan) without any. kappa: Cohen's, agreement beyond what two sides with these
+    shares of labels have by chance, 0 to 1 and below 0 where it is less; nan where both give one label alone.
+    differ: image_id with the label of each side, `one` and `other`, of images where they differ.
+    """
+
+    counts: pd.DataFrame
+    images: int
+    same: int
+    interval: tuple[float, float] | tuple[None, None]
+    kappa: float
+    differ: pd.DataFrame
+
+    @property
+    def share(self) -> float:
+        """Images with one label of those that both label, 0 to 1."""
+        return self.same / self.images if self.images else math.nan
+
+
+def label_agreement(one: pd.Series, other: pd.Series, values: tuple[str, ...]) -> LabelAgreement:
+    """The agreement of two sets of labels. one, other: image_id -> value; an image that is missing has no label.
+
+    >>> one, other = pd.Series({"1": "a", "2": "a", "3": "b", "4": "b"}), pd.Series({"1": "a", "2": "b", "3": "b"})
+    >>> found = label_agreement(one, other, ("a", "b"))
+    >>> (found.same, found.images, found.differ["image_id"].tolist(), round(found.kappa, 2))
+    (2, 3, ['2'], 0.4)
+    """
+    both = pd.DataFrame({"one": one, "other": other})
+    options = [*values, NO_LABEL]
+    counts = pd.crosstab(both["one"].fillna(NO_LABEL), both["other"].fillna(NO_LABEL))
+    counts = counts.reindex(index=options, columns=options, fill_value=0)
+    labelled = both.dropna()
+    agreed = labelled["one"] == labelled["other"]
+    images, same = len(labelled), int(agreed.sum())
+    chance = sum((labelled["one"] == value).mean() * (labelled["other"] == value).mean() for value in values)
+    kappa = float((same / images - chance) / (1 - chance)) if images and chance < 1 else math.nan
+    differ = labelled[~agreed].rename_axis("image_id").reset_index()
+    return LabelAgreement(counts, images, same, wilson(same / images if images else math.nan, images), kappa, differ)

@@ -27,7 +27,7 @@ class Counts:
     alike, dense or sparse. image: (rows,) index of each row's image. seed: (rows,) seed of each row, EVERY_SEED for one
     that counts with every seed; None without seeds. training: images that each attacker was trained on, 0 if nothing
     was trained. constants: named numbers of the whole, such as `METRIC unsure`: how far its shown value may be off
-    besides (cross_fitting.py).
+    besides (measures/bias_amplification.py).
     """
 
     images: tuple[str, ...]
@@ -69,7 +69,9 @@ class Counts:
             raise ValueError("counts are merged of the same images")
         columns = {}
         for name, like in {name: column for part in parts for name, column in part.columns.items()}.items():
-            blocks = [part.columns.get(name, _zeros(like, len(part.image))) for part in parts]
+            shapes = [(len(part.image), *like.shape[1:]) for part in parts]
+            zeros = [csr_array(shape, dtype=like.dtype) if issparse(like) else np.zeros(shape) for shape in shapes]
+            blocks = [part.columns.get(name, nothing) for part, nothing in zip(parts, zeros, strict=True)]
             columns[name] = csr_array(vstack(blocks)) if issparse(like) else np.concatenate(blocks)
         seeds = [part.seed for part in parts if part.seed is not None]
         return replace(
@@ -142,20 +144,15 @@ class Counts:
     @cached_property
     def held_out(self) -> np.ndarray:
         """(S, n_images) booleans: the images that each seed tests."""
-        found = np.zeros((len(self.seeds), len(self.images)), dtype=bool)
-        for place, seed in enumerate(self.seeds):
-            found[place, self.image[self.seed == seed]] = True
-        return found
+        tested = np.zeros((len(self.seeds), len(self.images)), dtype=bool)
+        for row, seed in enumerate(self.seeds):
+            tested[row, self.image[self.seed == seed]] = True
+        return tested
 
     @property
     def test_over_train(self) -> float:
         """Test images over training images of a seed."""
         return float(self.held_out.sum(axis=1).mean() / self.training)
-
-    @cached_property
-    def seed_sums(self) -> np.ndarray:
-        """(S, M) sums of each seed over all images."""
-        return self.by_seed(self.held_out)
 
     def by_seed(self, kept: np.ndarray) -> np.ndarray:
         """(S, M) sums of each seed over the images that count, (S, n_images) booleans.
@@ -195,17 +192,19 @@ def unlabelled(images: Sequence[str]) -> np.ndarray:
 
 def to_npz(about: Any, **arrays: Block) -> bytes:
     """Arrays as the bytes of an npz file; `from_npz` reads them back, in order. about: whatever JSON can hold."""
-    found = {}
+    parts_by_name = {}
     for name, array in arrays.items():
         if issparse(array):
             array = csr_array(array)
             parts = {part: getattr(array, part) for part in ("data", "indices", "indptr")}
-            found |= {f"{name}|{part}": value for part, value in (parts | {"shape": np.array(array.shape)}).items()}
+            parts_by_name |= {
+                f"{name}|{part}": value for part, value in (parts | {"shape": np.array(array.shape)}).items()
+            }
         else:
-            found[name] = array
+            parts_by_name[name] = array
     buffer = io.BytesIO()
     text = json.dumps([about, list(arrays)]).encode()
-    np.savez_compressed(buffer, about=np.frombuffer(text, dtype=np.uint8), **found)
+    np.savez_compressed(buffer, about=np.frombuffer(text, dtype=np.uint8), **parts_by_name)
     return buffer.getvalue()
 
 
@@ -220,8 +219,3 @@ def from_npz(data: bytes) -> tuple[Any, dict[str, Any]]:
             values, indices, indptr, shape = (kept[f"{name}|{part}"] for part in ("data", "indices", "indptr", "shape"))
             arrays[name] = csr_array((values, indices, indptr), shape=tuple(shape))
     return about, arrays
-
-
-def _zeros(like: Block, rows: int) -> Block:
-    shape = (rows, *like.shape[1:])
-    return csr_array(shape, dtype=like.dtype) if issparse(like) else np.zeros(shape)

@@ -43,7 +43,7 @@ class Estimate:
     nothing was trained. level: whether it is of one side; a difference of two sides that were
     trained on the same images is none. span: the least and the largest that the shown value can be. share: whether it
     is a share, from none to all. unsure: how far the shown value may be off besides, which widens its interval over
-    images (cross_fitting.py). no_interval: why there is none, or ''.
+    images (measures/bias_amplification.py). no_interval: why there is none, or ''.
     """
 
     images: tuple[str, ...]
@@ -76,13 +76,13 @@ class Estimate:
                 parts = zip(np.split(sums, ends, axis=-1), widths, strict=True)
                 return of(*(part if width else part[..., 0] for part, width in parts))
 
-        values = scale * formula(counts.seed_sums) if counts.seeds else np.zeros(0)
+        values = scale * formula(counts.by_seed(counts.held_out)) if counts.seeds else np.zeros(0)
         refits = counts if counts.training else None
         return cls(counts.images, counts.sums, values, scale, formula, refits, span=span, **facts)
 
     def of_images(self, kept: np.ndarray) -> Estimate:
         """The same on some of its images, their indices; of a metric without seeds."""
-        return replace(self, images=tuple(self.images[place] for place in kept), sums=self.sums[kept])
+        return replace(self, images=tuple(self.images[index] for index in kept), sums=self.sums[kept])
 
     def across(self, group: np.ndarray, k: int, compare: Callable[[np.ndarray], np.ndarray]) -> Estimate:
         """The estimate of compare, (..., K) values of groups to (...); images of all groups are drawn together.
@@ -148,8 +148,12 @@ class Estimate:
             times = OF_LEVEL if self.level else OF_DIFFERENCE
             return refit_interval(self.seed_values, self.refits.test_over_train, times, self.span)
         whole = self.sums.sum(axis=0)
-        if not self.needs_draws:
-            return self._score_interval(float(self.shown(whole)), self._quotient_error(), 0, self.scale)
+        if not self.needs_draws:  # a quotient: its standard error over images, by its linear part
+            numerator, denominator = np.asarray(self.sums, dtype=float).T
+            total, error = denominator.sum(), 0.0
+            if total:
+                error = self.scale * float(np.linalg.norm(numerator - denominator * (numerator.sum() / total)) / total)
+            return self._score_interval(float(self.shown(whole)), error, 0, self.scale)
         shown = self.shown(resampled_sums(self.sums, BOOTSTRAP_SEED) if draws is None else draws)
         if not np.isfinite(shown).all():
             return None, None
@@ -176,14 +180,6 @@ class Estimate:
         width = last - first
         low, high = share_interval((value - first) / width, error / width, self.n_images)
         return (None, None) if low is None or high is None else (first + width * low, first + width * high)
-
-    def _quotient_error(self) -> float:
-        """The standard error over images of a quotient as shown, by its linear part."""
-        numerator, denominator = np.asarray(self.sums, dtype=float).T
-        whole = denominator.sum()
-        if not whole:
-            return 0.0
-        return self.scale * float(np.linalg.norm(numerator - denominator * (numerator.sum() / whole)) / whole)
 
     def columns(self, interval: tuple[float, float] | tuple[None, None] | None = None) -> dict[str, Any]:
         """What a row of the results table says of it. interval: where it is known already."""
@@ -214,13 +210,6 @@ def intervals(estimates: Mapping[Name, Estimate]) -> dict[Name, tuple[float, flo
 def quotient(sums: np.ndarray) -> np.ndarray:
     """(..., 2) sums to (...) values: numerator / denominator."""
     return share_of(sums[..., 0], sums[..., 1])
-
-
-def verdict_of(by_human: Estimate, by_model: Estimate) -> str:
-    """The verdict from LIC_by_H and LIC_by_M: nothing follows from a single attacker, whose interval has no refits."""
-    if by_human.interval_over != REFITS:
-        return INCONCLUSIVE
-    return verdict(by_human.interval()[0], by_model.interval()[1])
 
 
 def verdict(by_human_low: float | None, by_model_high: float | None) -> str:

@@ -69,7 +69,7 @@ def sums_of_drawn(
 def different_rows(columns: np.ndarray | csr_array) -> tuple[np.ndarray | csr_array, np.ndarray]:
     """The different rows, and how many images have each.
 
-    Sparse rows are told apart by a random sum of their entries.
+    Sparse rows are compared by a random sum of their entries.
     """
     if not issparse(columns):
         return np.unique(columns, axis=0, return_counts=True)
@@ -166,8 +166,24 @@ def column_intervals(
     """
     whole = np.asarray(sums.sum(axis=0), dtype=float).reshape(n_columns, -1)
     drawn = _drawn(sums, n_columns)
-    images = _images(sums, n_columns)
-    return {name: _column(of(whole), of(drawn), images, share) for name, (of, share) in formulas.items()}
+    image, column = sums.nonzero()
+    cells = image, column // (sums.shape[1] // n_columns)
+    present = csr_array((np.ones(len(image), dtype=bool), cells), shape=(sums.shape[0], n_columns))
+    images = np.bincount(present.indices, minlength=n_columns)  # (L,): the images that count for each column
+    results = {}
+    for name, (of, share) in formulas.items():
+        value, draws = of(whole), of(drawn)
+        ends = np.full((2, *value.shape), np.nan)
+        for number, which in np.argwhere(np.isfinite(draws).all(axis=0)):
+            values = draws[:, number, which]
+            if share:
+                error = float(np.std(values))
+                limits = share_interval(float(value[number, which]), error, int(images[number]))
+            else:
+                limits = percentiles(values)
+            ends[:, number, which] = [np.nan if end is None else end for end in limits]
+        results[name] = value, *ends
+    return results
 
 
 def _drawn(sums: np.ndarray | csr_array, n_columns: int) -> np.ndarray:
@@ -177,44 +193,18 @@ def _drawn(sums: np.ndarray | csr_array, n_columns: int) -> np.ndarray:
     different rows and each alone has few, which are quicker to draw from.
     """
     if issparse(sums) and n_columns > 1:
-        width = sums.shape[1] // n_columns
-        by_column = csc_array(sums)
-        each = [_rows_of(by_column[:, start : start + width]) for start in range(0, sums.shape[1], width)]
+        width, each, by_column = sums.shape[1] // n_columns, [], csc_array(sums)
+        for start in range(0, sums.shape[1], width):
+            column = by_column[:, start : start + width]
+            # The different rows of the images that count for the column and, last, a row for the other images.
+            rows, row = np.unique(column.indices, return_inverse=True)
+            cells = row, np.repeat(np.arange(width), np.diff(column.indptr))
+            patterns, counts = different_rows(csr_array((column.data, cells), shape=(len(rows), width)))
+            nothing = csr_array((1, width), dtype=column.dtype)
+            each.append((csr_array(vstack([patterns, nothing])), np.append(counts, column.shape[0] - len(rows))))
         if sum(patterns.shape[0] for patterns, _ in each) * 4 < different_rows(sums)[0].shape[0]:
             rng = np.random.default_rng(BOOTSTRAP_SEED)
             kind = np.result_type(sums.dtype, np.int32)
-            drawn = [sums_of_drawn(patterns, counts, rng, DRAWS, kind) for patterns, counts in each]
-            return np.stack(drawn, axis=1)
+            return np.stack([sums_of_drawn(patterns, counts, rng, DRAWS, kind) for patterns, counts in each], axis=1)
     drawn = resampled_sums(sums, BOOTSTRAP_SEED)
     return drawn.reshape(len(drawn), n_columns, -1)
-
-
-def _rows_of(column: csc_array) -> tuple[csr_array, np.ndarray]:
-    """The different rows of the images that count for one column and, last, a row for the other images."""
-    rows, row = np.unique(column.indices, return_inverse=True)
-    place = np.repeat(np.arange(column.shape[1]), np.diff(column.indptr))
-    present = csr_array((column.data, (row, place)), shape=(len(rows), column.shape[1]))
-    patterns, counts = different_rows(present)
-    nothing = csr_array((1, column.shape[1]), dtype=column.dtype)
-    return csr_array(vstack([patterns, nothing])), np.append(counts, column.shape[0] - len(rows))
-
-
-def _images(sums: np.ndarray | csr_array, n_columns: int) -> np.ndarray:
-    """(L,): the images that count for each column."""
-    image, place = sums.nonzero()
-    column = place // (sums.shape[1] // n_columns)
-    counts = csr_array((np.ones(len(image), dtype=bool), (image, column)), shape=(sums.shape[0], n_columns))
-    return np.bincount(counts.indices, minlength=n_columns)
-
-
-def _column(value: np.ndarray, draws: np.ndarray, images: np.ndarray, share: bool) -> Columns:
-    ends = np.full((2, *value.shape), np.nan)
-    for place, which in np.argwhere(np.isfinite(draws).all(axis=0)):
-        values = draws[:, place, which]
-        found = (
-            share_interval(float(value[place, which]), float(np.std(values)), int(images[place]))
-            if share
-            else percentiles(values)
-        )
-        ends[:, place, which] = [np.nan if end is None else end for end in found]
-    return value, *ends

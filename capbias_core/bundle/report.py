@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from capbias_core.measures.object_cooccurrence import MEASURE as COUNTED
 from capbias_core.measures.registry import METRICS
 from capbias_core.types import counted
 from capbias_core.views.charts import captioner_looks
@@ -155,7 +154,7 @@ def page_charts(
             title, metric = SCORED[run.spec.measure]
             figure = score_chart(scores_by_object(workspace, run), metric, (*attribute.values, "neutral"))
             yield PageChart(f"{title} by object, {model}", figure, METRICS[metric].explanation)
-        if run.spec.measure == COUNTED.name:
+        if run.spec.measure == "object_cooccurrence":
             human = references_read(workspace, collection).get(attribute.name)
             human = human if human and human.hash in references else None
             table = counted_objects(workspace, run.spec, human)[1]

@@ -16,7 +16,7 @@ from capbias_core.aggregate.variants import ORIGINS
 from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLAN, ROWS, manifest_fault, options_fault, table_fault
 from capbias_core.bundle.write import versions
 from capbias_core.errors import CapbiasError
-from capbias_core.load.archives import unpacked_tree
+from capbias_core.load.files import unpacked_tree
 from capbias_core.load.parsed import CAPTIONS, LABELS, MOST_COLUMNS, MOST_ROWS, OBJECTS, REFERENCES
 from capbias_core.prepare import derive_labels
 from capbias_core.runs.plan import plan

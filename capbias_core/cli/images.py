@@ -32,27 +32,37 @@ from capbias_core.cli.terminal import DONE, checked_output, say, ticking, write_
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.files import readable
 from capbias_core.load.ids import normalise_image_id
-from capbias_core.load.parse import parse
-from capbias_core.load.parsed import BOXES, REFERENCES, SEGMENTS, row_and_message
+from capbias_core.load.parsed import BOXES, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import find_pictures
+from capbias_core.load.read import parse
+from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.load.tables import kept_name
 from capbias_core.load.tables import regions as regions_of
-from capbias_core.measures.caption import CaptionOptions
-from capbias_core.measures.detect import MEASURE, DetectOptions
-from capbias_core.measures.mask import MASKED, MaskOptions
-from capbias_core.measures.object_associations import departures, departures_in
+from capbias_core.measures.photographs import DETECT as MEASURE
+from capbias_core.measures.photographs import (
+    MASKED,
+    CaptionOptions,
+    DetectOptions,
+    MaskOptions,
+    departures,
+    departures_in,
+)
 from capbias_core.runs.artifact_runs import coco_results, named_after, plan_artifact, plan_captioning, plan_masking
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import BOX_COLUMNS, CONDITIONS, Table, counted
 from capbias_core.vision.masking import OF_OBJECTS, MaskRule, regions_to_drop
-from capbias_core.workspace.boxes import weights_option
 from capbias_core.workspace.ingest import read_frame, read_part, store
 from capbias_core.workspace.inputs import checked_path, looked_at, temporary_workspace, warn
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.masked_photographs import labelled_boxes, made_here, masked_names
-from capbias_core.workspace.objects import FOUND_BY, OBJECTS
-from capbias_core.workspace.person_regions import resolve_person_regions
-from capbias_core.workspace.photographs import KIND, ORIGINALS, frozen_photographs, masked_so, photograph_files
+from capbias_core.workspace.objects import FOUND_BY, OBJECTS, weights_option
+from capbias_core.workspace.photographs import (
+    ORIGINALS,
+    frozen_photographs,
+    masked_so,
+    photograph_files,
+    resolve_person_regions,
+)
 from capbias_core.workspace.store import Item, Workspace
 
 LABELLED = "labelled"  # the name of the boxes of labelled people in a workspace of files
@@ -125,7 +135,7 @@ def _store_photographs(workspace: Workspace, paths: Iterable[str]) -> Item:
             f"Several files belong to the image {twice['image_id'].iloc[0]}: {', '.join(twice['file'].iloc[:2])}.",
             "A file name is the image ID. Leave one out.",
         )
-    return workspace.keep(KIND, ORIGINALS, frame, FILES, str(root), {"folder": str(root)})
+    return workspace.keep(PHOTOGRAPHS, ORIGINALS, frame, FILES, str(root), {"folder": str(root)})
 
 
 def _check_source(command: str, images: Sequence[str], flags: ImageFlags, *of_collection: str) -> None:
@@ -463,7 +473,7 @@ def _mask_all(workspace: Workspace, collection: str, flags: MaskFlags, options: 
     rows = run_all(workspace, specs, collection)
     code = outcome(rows)
     names = [row.spec.options["name"] for row in rows if row.status == "finished"]
-    return code, [workspace.item(KIND, name, collection) for name in names]
+    return code, [workspace.item(PHOTOGRAPHS, name, collection) for name in names]
 
 
 def _copy_masked(workspace: Workspace, items: list[Item], flags: MaskFlags) -> pd.DataFrame:
@@ -505,8 +515,8 @@ def _print_regions(workspace: Workspace, collection: str, flags: MaskFlags, opti
     output, path = checked_output(flags.output), Path(flags.regions or "")
     table = within_limits(path.name, _read_regions, path)
     if table.problem_count:
-        first = ": ".join(row_and_message(table.problems[0]))
-        say(f"warning: {table.problems[0].file}: {counted(table.problem_count, 'row')} left out; the first at {first}")
+        first = table.problems[0]
+        say(f"warning: {first.file}: {counted(table.problem_count, 'row')} left out; the first at {first}")
     people = workspace.frame(resolve_person_regions(workspace, collection, options.people)["item"])
     by_image, chosen = dict(list(people.groupby("image_id"))), {}
     if isinstance(options.labelled, str) and options.labelled:

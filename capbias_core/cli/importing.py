@@ -30,6 +30,7 @@ from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import find_pictures, picture_files
 from capbias_core.load.places import checked_path
+from capbias_core.load.report import PHOTOGRAPHS as IMAGES
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
 from capbias_core.workspace.ingest import (
@@ -45,7 +46,6 @@ from capbias_core.workspace.ingest import (
 )
 from capbias_core.workspace.inputs import warn
 from capbias_core.workspace.labels import dropped_line, mapping_line, mapping_overrides, unread_columns
-from capbias_core.workspace.photographs import KIND as IMAGES
 from capbias_core.workspace.photographs import ORIGINALS, keep_images, twins_text
 from capbias_core.workspace.store import Workspace, checked_name, suggested_name
 from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors

@@ -20,8 +20,7 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo
-from capbias_core.runs.durations import Expected, expected
-from capbias_core.runs.engine import Engine, unfinished
+from capbias_core.runs.engine import Engine, Expected, expected, unfinished
 from capbias_core.runs.plan import left_out, plan, useful
 from capbias_core.runs.plan_file import keep_plan, read_plan
 from capbias_core.types import counted

@@ -42,12 +42,12 @@ from capbias_core.load.parsed import CAPTIONS, LABELS, REFERENCES
 from capbias_core.load.published import published_results, read_human_scores, read_results
 from capbias_core.load.read import read_texts
 from capbias_core.load.vectors import read_vectors
-from capbias_core.measures.alignment import DELTAS, NO_JAVA, of_same_images, sweep, sweep_numbers, sweep_table
+from capbias_core.measures.alignment import DELTAS, NO_JAVA, of_same_images, sweep, sweep_table
 from capbias_core.measures.options import Attacked
 from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics
-from capbias_core.metrics.caption_quality import has_java
 from capbias_core.prepare import Tokens
 from capbias_core.prepare.align import neighbours
+from capbias_core.prepare.java import has_java
 from capbias_core.prepare.text import cut_text
 from capbias_core.runs.condition_runs import AGAINST_CONDITION, plan_conditions
 from capbias_core.runs.plan import Lack, Request, lacking_model, left_out, plan
@@ -402,7 +402,7 @@ def align(
     masked = get_attribute(attribute) if attribute and not labels else None
     if attribute and labels:
         table = read_frame(labels, LABELS)
-        _, details = resolve_attribute(table, attribute)
+        details = resolve_attribute(table, attribute)
         say(dropped_line(table, details))
         masked = attribute_from(details["attribute"])
         labelled = labels_for(table, masked, details["column"], details["mapping"]).values.index
@@ -417,7 +417,7 @@ def align(
         say(f"note: {NO_JAVA}")
     with ticking() as tick:
         rows = sweep(human["image_id"], unlabelled, texts, known, near, tuple(delta or DELTAS), tick)
-    write_output(csv_text(sweep_table(rows, sweep_numbers(rows))), path)
+    write_output(csv_text(sweep_table(rows)), path)
     return DONE
 
 

@@ -27,9 +27,9 @@ from capbias_core.measures.base import (
     estimates_of,
 )
 from capbias_core.measures.options import Aligned
-from capbias_core.metrics.caption_quality import has_java, meteor_scores
+from capbias_core.metrics.caption_quality import meteor_counts, meteor_of
 from capbias_core.prepare.align import Alignment, Neighbours
-from capbias_core.prepare.java import NO_JAVA
+from capbias_core.prepare.java import NO_JAVA, has_java
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress
 from capbias_core.workspace.store import frame_bytes, images_in
@@ -79,8 +79,8 @@ class AlignmentOptions(Aligned):
     """Choices of vocabulary alignment."""
 
 
-def run(job: Job) -> Outcome:
-    """The human captions of the captioner's images, aligned at every delta to the words of all its captions."""
+def count(job: Job) -> Outcome:
+    """The human captions of the captioner's images, aligned at each delta to the words of all its captions."""
     option = job.options.alignment
     if not option:
         raise CapbiasError(
@@ -91,17 +91,16 @@ def run(job: Job) -> Outcome:
     masked = job.masked(job.reference_tokens(human))
     near = neighbours_of(job.workspace, option, masked.words, known)
     deltas = {*DELTAS, option["delta"]}
-    found = sweep(human["image_id"], job.codes, masked, known, near, deltas, job.progress)
-    method, rows = f"{len(known):,} words of the model's captions known", []
-    numbers = {}
-    for delta, counts in found.items():
-        aligned = CONSTANT if delta is None else alignment_name(option | {"delta": delta})
-        of_delta = job.rows(METRICS.values(), counts, method, alignment=aligned)
-        numbers[delta] = {row.metric: (row.value, (row.ci_low, row.ci_high)) for row in of_delta}
+    by_delta = sweep(human["image_id"], job.codes, masked, known, near, deltas, job.progress)
+    method, rows, numbers = f"{len(known):,} words of the model's captions known", [], {}
+    for delta, counts in by_delta.items():
+        name = CONSTANT if delta is None else alignment_name(option | {"delta": delta})
+        of_delta = job.rows(METRICS.values(), counts, {"method": method, "alignment": name})
+        numbers[delta] = {row.metric: (row.value, row.ci_low, row.ci_high) for row in of_delta}
         rows += of_delta
     lacking = {} if has_java() else {"METEOR_aligned": NO_JAVA}
-    table = frame_bytes(sweep_table(found, numbers))
-    return Outcome(rows, {"sweep": table}, (), lacking, {"": found[option["delta"]]})
+    arrays = {"sweep": frame_bytes(sweep_table(by_delta, numbers))}
+    return Outcome(by_delta[option["delta"]], lacking=lacking, arrays=arrays, results=rows)
 
 
 def of_same_images(human: pd.DataFrame, model: pd.DataFrame) -> pd.DataFrame:
@@ -131,8 +130,14 @@ def sweep(
     """
     alignments = {None: Alignment(known)} | {delta: Alignment(known, near.within(delta)) for delta in sorted(deltas)}
     aligned = {delta: alignment.captions(masked) for delta, alignment in alignments.items()}
-    pairs = {pair: None for after in aligned.values() for pair in zip(masked, after, strict=True)}
-    likeness, found = _likeness(list(pairs), progress), {}
+    likeness, by_delta = {}, {}
+    if has_java():
+        pairs = list(dict.fromkeys(pair for after in aligned.values() for pair in zip(masked, after, strict=True)))
+        text = f"METEOR of {len(pairs):,} pairs of captions"
+        progress(0.0, text)
+        before, after = [[pair[0]] for pair in pairs], [pair[1] for pair in pairs]
+        values = meteor_of(meteor_counts(before, after, lambda share: progress(share, text)))
+        likeness = dict(zip(pairs, values.tolist(), strict=True))
     for delta, alignment in alignments.items():
         words, substituted, unknown = alignment.counts(masked).T
         columns = {"words": words, "unknown": unknown, "outside": substituted + unknown}
@@ -140,60 +145,39 @@ def sweep(
             columns["substituted"] = substituted
         if likeness:
             columns["METEOR"] = np.array([likeness[pair] for pair in zip(masked, aligned[delta], strict=True)])
-        found[delta] = Counts.of_captions(image_id, codes, columns)
-    return found
+        by_delta[delta] = Counts.of_captions(image_id, codes, columns)
+    return by_delta
 
 
-def _likeness(pairs: Sequence[tuple[str, str]], progress: Progress) -> dict[tuple[str, str], float]:
-    """METEOR of each pair (before, after); {} if there is no Java."""
-    if not has_java():
-        return {}
-    progress(0.0, f"METEOR of {len(pairs):,} pairs of captions")
-    before, after = [[pair[0]] for pair in pairs], [pair[1] for pair in pairs]
-    values = meteor_scores(before, after, lambda share: progress(share, f"METEOR of {len(pairs):,} pairs of captions"))
-    return dict(zip(pairs, values.tolist(), strict=True))
+def sweep_table(by_delta: Mapping[float | None, Counts], numbers: Mapping | None = None) -> pd.DataFrame:
+    """One row per delta: the share of contextual substitutions, of <unk>, and METEOR, each with its 95% interval (_low,
+    _high), METEOR and <unk> under constant alignment beside (_constant), captions and images. x100.
 
-
-# Value and 95% interval by metric.
-Numbers = Mapping[str, tuple[float, tuple[float | None, float | None]]]
-
-
-def sweep_numbers(found: Mapping[float | None, Counts]) -> dict[float | None, Numbers]:
-    """The numbers of each delta, from its counts."""
-    return {
+    by_delta: counts of `sweep`. numbers: value and ends of the interval by delta and metric, if they are known already.
+    """
+    numbers = numbers or {
         delta: {
-            name: (estimate.value, estimate.interval())
+            name: (estimate.value, *estimate.interval())
             for (name, _), estimate in estimates_of(METRICS.values(), counts, ()).items()
         }
-        for delta, counts in found.items()
+        for delta, counts in by_delta.items()
     }
 
+    def cells(delta: float | None, suffix: str = "") -> dict[str, float | None]:
+        return {
+            f"{column}{suffix}{end}": number
+            for column, name in COLUMNS.items()
+            if not (suffix and column == "contextual")
+            for end, number in zip(("", "_low", "_high"), numbers[delta].get(name, (None,) * 3), strict=True)
+        }
 
-def sweep_table(found: Mapping[float | None, Counts], numbers: Mapping[float | None, Numbers]) -> pd.DataFrame:
-    """One row per delta: the share of contextual substitutions, of <unk>, and METEOR, each with its 95% interval (_low,
-    _high), METEOR and <unk> under constant alignment beside (_constant), captions and images. x100."""
-    constant = {key: value for key, value in _cells(numbers[None]).items() if not key.startswith("contextual")}
-    beside = {_beside(key): value for key, value in constant.items()}
     rows = [
-        {"delta": delta, **_cells(numbers[delta]), **beside, "captions": counts.size(), "images": len(counts.images)}
-        for delta, counts in found.items()
+        {"delta": delta, **cells(delta), **cells(None, "_constant")}
+        | {"captions": counts.size(), "images": len(counts.images)}
+        for delta, counts in by_delta.items()
         if delta is not None
     ]
     return pd.DataFrame(rows)
-
-
-def _beside(column: str) -> str:
-    """`METEOR_low` to `METEOR_constant_low`."""
-    name, _, end = column.partition("_")
-    return f"{name}_constant_{end}".rstrip("_")
-
-
-def _cells(numbers: Numbers) -> dict[str, float | None]:
-    cells: dict[str, float | None] = {}
-    for column, name in COLUMNS.items():
-        value, (low, high) = numbers.get(name, (None, (None, None)))
-        cells |= {column: value, f"{column}_low": low, f"{column}_high": high}
-    return cells
 
 
 MEASURE = Measure(
@@ -206,5 +190,5 @@ MEASURE = Measure(
     needs=Needs(references="required", vectors=True),
     version=2,
     seconds=40.0,
-    run=run,
+    count=count,
 )

@@ -37,11 +37,10 @@ from capbias_core.metrics.attribution import attribution_even, attribution_pixel
 from capbias_core.prepare.split import random_order
 from capbias_core.prepare.text import tokens_with_spans
 from capbias_core.types import Attribute
-from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS, Window, seen_by, upsampled, word_maps
+from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS, seen_by, upsampled, word_maps
 from capbias_core.vision.presets import PRESETS
 from capbias_core.workspace.models import captioner_option, model_path
-from capbias_core.workspace.person_regions import People
-from capbias_core.workspace.photographs import ORIGINALS, writer_of
+from capbias_core.workspace.photographs import ORIGINALS, People, writer_of
 from capbias_core.workspace.spec import ModelReference, frozen
 from capbias_core.workspace.store import Item, Workspace, frame_bytes, images_in
 
@@ -119,7 +118,7 @@ class AttributionOptions(OnDevice, Photographed, PeopleMarked):
     captioner: ModelReference | str | None = option(
         None,
         f"the captioner that reads captions: one of {', '.join(PRESETS)}, a folder, or a name in the local cache of "
-        "Hugging Face (if not said: the one that wrote the set, if `images caption` made it)",
+        "Hugging Face (default: the one that wrote the set, if `images caption` made it)",
         flag="--captioner",
         suggested=tuple(PRESETS),
         metavar="NAME_OR_FOLDER",
@@ -134,7 +133,7 @@ class AttributionOptions(OnDevice, Photographed, PeopleMarked):
     )
     max_images: int | None = option(
         None,
-        "read at most this many images, the same for every set (if not said: all; an image takes a second or two)",
+        "read at most this many images, the same for every set (default: all; an image takes a second or two)",
         flag="--max-images",
         at_least=1,
         metavar="N",
@@ -153,13 +152,17 @@ def for_set(workspace: Workspace, options: AttributionOptions, item: Item) -> At
     return options if options.captioner else options.with_(captioner=writer_of(item, "--captioner"))
 
 
-def run(job: Job) -> Outcome:
+def count(job: Job) -> Outcome:
     """Maps at the words that name a value, and how much of each lies outside people."""
     options, attribute = job.options, job.attribute
     photographs, people = job.photographs(), People(job.workspace, options.people)
     captions, left_out = captions_to_read(job, photographs, people.rows)
-    captioner = _captioner(job) if len(captions) else None
-    rows, maps = [], []
+    captioner, rows, maps = None, [], []
+    if len(captions):
+        from capbias_core.vision.captioners import load_captioner
+
+        job.progress(0.0, "loading the captioner")
+        captioner = load_captioner(model_path(job.workspace, options.captioner), options.device)
     for done, caption in enumerate(captions.to_dict("records")):
         job.progress(done / len(captions), f"maps of caption {done:,} of {len(captions):,}")
         try:
@@ -174,9 +177,16 @@ def run(job: Job) -> Outcome:
         heats = word_maps(captioner, pixels, caption["caption"], words, options.map)
         left_out[NOTHING] += not heats.any()
         window = seen_by(captioner, *pixels.shape[:2])
-        rows += [
-            _row(caption, named, heat, person, window) for named, heat in zip(caption["named"], heats, strict=True)
-        ]
+        height, width = person.shape
+        for (place, word, value), heat in zip(caption["named"], heats, strict=True):
+            over = upsampled(heat, height, width, window)
+            rows.append(
+                {name: caption[name] for name in ("image_id", "caption_index", "kept_at")}
+                | {"place": place, "word": word, "value": value}
+                | dict(zip(("rows", "columns", "height", "width"), (*heat.shape, height, width), strict=True))
+                | dict(zip(WINDOW, window, strict=True))
+                | {name: score(over, person) for name, score in SCORES.items()}
+            )
         maps += list(heats)
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
     if captioner is None or not any(heat.any() for heat in maps):
@@ -202,13 +212,11 @@ def run(job: Job) -> Outcome:
         f"{MAPS[options.map][1]} of {writer['name']} {writer['digest'][:8]} at {words}; people by "
         f"{marks['kind']} ({marks['name']}); photographs {shown}"
     )
-    columns = {"encoder": writer["name"], "photographs": "" if shown == ORIGINALS else shown}
-    counts, results = counts_of_maps(table, job.codes, attribute.values), []
-    for direction, own in counts.items():
-        results += job.rows(METRICS.values(), own, method, direction, **columns)
+    columns = {"method": method, "encoder": writer["name"], "photographs": "" if shown == ORIGINALS else shown}
+    counts = counts_of_maps(table, job.codes, attribute.values)
     values = np.concatenate([heat.ravel() for heat in maps]).astype(np.float16)
     arrays = {"table": frame_bytes(table), "maps": npz(values=values)}  # values one after the other
-    return Outcome(results, arrays, tuple(notes), counts=counts)
+    return Outcome(counts, columns, notes, arrays=arrays)
 
 
 def captions_to_read(job: Job, photographs: Container[str], marked: Container[str]) -> tuple[pd.DataFrame, Counter]:
@@ -252,32 +260,12 @@ def named_words(caption: str, attribute: Attribute, label: int) -> list[tuple[in
     values = {word: code for code, words in enumerate(attribute.value_words) for word in words}
     if not attribute.names_values:
         values = dict.fromkeys([*get_attribute("gender").masked_words, *PERSON_WORDS], label)
-    found = [
+    named = [
         (caption.count(" ", 0, start), token, values[token])
         for token, start, _ in tokens_with_spans(caption)
         if token in values
     ]
-    return list(dict.fromkeys(found))
-
-
-def _captioner(job: Job):
-    from capbias_core.vision.captioners import load_captioner
-
-    job.progress(0.0, "loading the captioner")
-    return load_captioner(model_path(job.workspace, job.options.captioner), job.options.device)
-
-
-def _row(caption: dict, named: tuple[int, str, int], heat: np.ndarray, person: np.ndarray, window: Window) -> dict:
-    """What is kept of one map: the caption and the word, its size, what it covers, and its scores."""
-    height, width = person.shape
-    over = upsampled(heat, height, width, window)
-    return {
-        **{name: caption[name] for name in ("image_id", "caption_index", "kept_at")},
-        **dict(zip(("place", "word", "value"), named, strict=True)),
-        **dict(zip(("rows", "columns", "height", "width"), (*heat.shape, height, width), strict=True)),
-        **dict(zip(WINDOW, window, strict=True)),
-        **{name: score(over, person) for name, score in SCORES.items()},
-    }
+    return list(dict.fromkeys(named))
 
 
 def counts_of_maps(
@@ -306,7 +294,7 @@ MEASURE = Measure(
     needs=Needs(photographs=True, people=True),
     version=2,
     seconds=30_000.0,
-    run=run,
+    count=count,
     freeze=freeze,
     for_set=for_set,
     in_process=False,

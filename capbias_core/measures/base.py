@@ -1,4 +1,4 @@
-"""What a measure says of itself, what its runs are given, and what they leave."""
+"""`Metric` and `Measure`; `Job`, what a run reads, and `Outcome`, what it leaves. Rows of results are made here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -62,6 +62,7 @@ class Needs:
 NOTHING_MORE = Needs()
 NEUTRAL = "neutral"  # what results call the word that names no value
 COUNTS = "counts"  # under which name a run keeps them
+WITHOUT_LIMIT = (0, math.inf)  # the range of a metric
 LOTUS = "Hirota et al., ACL 2025 (LOTUS)"
 ROUNDING = 1e-9  # of the scale, by which a value may pass the end of its range
 # Which values of a metric are good: low ones, high ones, those near its neutral value, or neither end.
@@ -125,11 +126,6 @@ class Metric:
     interval: Literal["", "share", "free"] = ""
     no_interval: str = ""
 
-    @property
-    def short(self) -> str:
-        """Its title without the part that explains."""
-        return self.title.partition(",")[0]
-
     def estimates(self, counts: Counts, values: Sequence[str], direction: str = "") -> dict[str, Estimate]:
         """Its estimate from its columns, by direction: the given one, or each value."""
         fixed = self.fix(counts, len(values), direction) if self.fix else {}
@@ -147,8 +143,8 @@ class Metric:
         if not self.by_value:
             return {direction: Estimate.read(counts, of, self.scale, **facts)}
         return {
-            name: Estimate.read(counts, lambda *sums, place=place: of(*sums)[..., place], self.scale, **facts)
-            for place, name in zip(range(of(*counts.totals).shape[-1]), (*values, NEUTRAL), strict=False)
+            name: Estimate.read(counts, lambda *sums, column=column: of(*sums)[..., column], self.scale, **facts)
+            for column, name in zip(range(of(*counts.totals).shape[-1]), (*values, NEUTRAL), strict=False)
         }
 
     @property
@@ -158,56 +154,54 @@ class Metric:
 
 
 def with_gaps(*metrics: Metric, source: str = LOTUS) -> tuple[Metric, ...]:
-    """Metrics of captions, each with the gap between the groups of the attribute after it. source: of the gaps."""
-    return tuple(row for metric in metrics for row in (metric, gap_metric(metric, source)))
-
-
-def gap_metric(whole: Metric, source: str) -> Metric:
-    """The difference of a metric between the groups of the attribute."""
-    short, top = whole.short, whole.range[1] - whole.range[0]
-    return Metric(
-        f"{whole.name}_gap",
-        f"difference in {short} between groups",
-        whole.scale,
-        zero,
-        "neutral",
-        (-top, top),
-        source,
-        f"{short[0].upper()}{short[1:]} on the images of the second value minus {short} on those of the first; of more "
-        "values the largest minus the smallest, which is above 0 by chance alone. The images of the groups differ too.",
-        digits=whole.digits,
-        needs=whole.needs,
-        gap_of=whole.name,
-        reads=whole.reads,
-    )
-
-
-Key = tuple[str, str]  # a metric and a direction
+    """Metrics of captions, each followed by its difference between groups. source: of the differences."""
+    rows = []
+    for metric in metrics:
+        short, top = metric.title.partition(",")[0], metric.range[1] - metric.range[0]
+        difference = Metric(
+            f"{metric.name}_gap",
+            f"difference in {short} between groups",
+            metric.scale,
+            zero,
+            "neutral",
+            (-top, top),
+            source,
+            f"{short[0].upper()}{short[1:]} on the images of the second value minus {short} on those of the first; of "
+            "more values the largest minus the smallest, which is above 0 by chance alone. The images of the groups "
+            "differ too.",
+            digits=metric.digits,
+            needs=metric.needs,
+            gap_of=metric.name,
+            reads=metric.reads,
+        )
+        rows += [metric, difference]
+    return tuple(rows)
 
 
 def estimates_of(
     metrics: Iterable[Metric], counts: Counts, values: Sequence[str], direction: str = ""
-) -> dict[Key, Estimate]:
+) -> dict[tuple[str, str], Estimate]:
     """The estimate of each metric whose columns were counted, by metric and direction."""
-    known, read, found = by_name(*metrics), {}, {}
+    known, by_columns, estimates = by_name(*metrics), {}, {}
     for name, metric in known.items():
         if not metric.reads or not set(metric.reads) <= set(counts.columns):
             continue
-        if metric.reads not in read:  # one object, so that these metrics share their bootstrap
-            read[metric.reads] = counts.reading(metric.reads).taking_part
+        if metric.reads not in by_columns:  # one object, so that these metrics share their bootstrap
+            by_columns[metric.reads] = counts.reading(metric.reads).taking_part
+        read = by_columns[metric.reads]
         if metric.gap_of:
-            whole = of_groups(known[metric.gap_of], read[metric.reads], values)
-            found[name, direction] = whole.across(read[metric.reads].label, len(values), gap)
+            whole = of_groups(known[metric.gap_of], read, values)
+            estimates[name, direction] = whole.across(read.label, len(values), gap)
         else:
-            by_direction = metric.estimates(read[metric.reads], values, direction)
-            found |= {(name, which): estimate for which, estimate in by_direction.items()}
-    return found
+            by_direction = metric.estimates(read, values, direction)
+            estimates |= {(name, which): estimate for which, estimate in by_direction.items()}
+    return estimates
 
 
 def of_groups(metric: Metric, counts: Counts, values: Sequence[str]) -> Estimate:
     """A metric as it is read on the images of one group, or of each."""
-    (found,) = replace(metric, of=metric.within or metric.of).estimates(counts, values).values()
-    return found
+    (estimate,) = replace(metric, of=metric.within or metric.of).estimates(counts, values).values()
+    return estimate
 
 
 @dataclass(frozen=True)
@@ -225,45 +219,34 @@ def group_of(name: str, title: str, metrics: Iterable[Metric], default: bool = F
     return Group(name, title, tuple(metric.name for metric in metrics), default)
 
 
-AnyMetric = TypeVar("AnyMetric", bound=Metric)
-
-
-def by_name(*metrics: AnyMetric) -> dict[str, AnyMetric]:
+def by_name(*metrics: Metric) -> dict[str, Metric]:
     """Metrics by name, in order. Raises CapbiasError for a name that comes twice."""
-    found: dict[str, AnyMetric] = {}
+    named: dict[str, Metric] = {}
     for metric in metrics:
-        if found.setdefault(metric.name, metric) is not metric:
+        if named.setdefault(metric.name, metric) is not metric:
             raise taken_twice("metric", metric.name, ["one measure"])
-    return found
-
-
-def _nothing_frozen(workspace: Workspace, collection: str, options: Options, attribute: Attribute | None) -> Options:
-    return options
-
-
-def _same_for_every_set(workspace: Workspace, options: Options, item: Item) -> Options:
-    return options
+    return named
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What is computed together from the same inputs: everything that is known about it, in the module that defines it.
+    """What is computed together from the same inputs: all that is known about it, in the module that defines it.
 
-    name: by which its runs are stored. title: what its runs give, in a few words. metrics: its rows. groups: what a
-    user asks for. options: what a user may choose. needs: what it reads. version: raised when a change of the code
-    changes its numbers, so that its earlier runs are made anew. seconds: roughly, on two free cores, for 15,000
-    captions or images and one seed, without the attacker. explains: whether the attacker explains every caption. run: a
-    Job to an Outcome. freeze: options that name files or kept items to those that name their content. for_set: options
-    of a request to those of one caption set. makes: the kind of item that a run makes in place of numbers. per_object:
-    whether its runs leave `objects`, rows of each object (see gender_score_common.py). of_texts: of a measure that
-    needs neither images nor human captions, a TextJob to a Counted (in that module too). in_process:
-    light enough for the web server's process (whether an attacker is, its entry says). packages: modules of extras
-    that its metrics need, whatever the attacker. place: where it stands among the measures, smaller first.
+    name: by which its runs are stored. title: what its runs give, in a few words. count: a Job to its evidence, from
+    which `run` makes the rows. metrics: its rows. groups: what a user asks for. options: what a user may choose. needs:
+    what it reads. version: raised when a change of the code changes its numbers, so that its earlier runs are repeated.
+    seconds: roughly, on two free cores, for 15,000 captions or images and one seed, without the attacker. explains:
+    whether the attacker explains each caption. freeze: options that name files or stored items to those that name their
+    content. for_set: options of a request to those of one caption set. makes: the kind of item that a run makes in
+    place of numbers. per_object: whether its runs leave `objects`, rows of each object (see gender_score_common.py).
+    of_texts: of a measure that needs neither images nor human captions, a TextJob to a Counted (in that module too).
+    in_process: light enough for the web server's process (whether an attacker is, its entry says). packages: modules of
+    extras that its metrics need, whatever the attacker. place: its position among the measures, smaller first.
     """
 
     name: str
     title: str
-    run: Callable[[Job], Outcome]
+    count: Callable[[Job], Outcome]
     seconds: float = 1.0
     explains: bool = False
     metrics: tuple[Metric, ...] = ()
@@ -271,14 +254,25 @@ class Measure:
     options: type[Options] = Options
     needs: Needs = NOTHING_MORE
     version: int = 1
-    freeze: Callable[[Workspace, str, Any, Any], Any] = _nothing_frozen
-    for_set: Callable[[Workspace, Any, Item], Any] = _same_for_every_set
+    freeze: Callable[[Workspace, str, Any, Any], Any] = lambda workspace, collection, options, attribute: options
+    for_set: Callable[[Workspace, Any, Item], Any] = lambda workspace, options, item: options
     makes: str = ""
     per_object: bool = False
     of_texts: Callable[[Any], Any] | None = None
     in_process: bool = True
     packages: tuple[str, ...] = ()
     place: int = 100
+
+    def run(self, job: Job) -> Outcome:
+        """What a run leaves: its evidence, and a row for each metric that reads it."""
+        outcome = self.count(job)
+        if not isinstance(outcome, Outcome):
+            raise TypeError(f"count of measures/{self.name}.py returned {type(outcome).__name__}, not an Outcome")
+        rows = [*outcome.results]
+        if not rows:
+            for direction, counts in outcome.by_direction.items():
+                rows += job.rows(self.metrics, counts, outcome.columns, direction)
+        return replace(outcome, results=rows)
 
     @property
     def attacked(self) -> bool:
@@ -308,13 +302,15 @@ class Measure:
         return self.needs.references == "optional"
 
 
+Columns = Mapping[str, Any] | Callable[[str, str], Mapping[str, Any]]
+
+
 @dataclass(frozen=True)
 class Job:
     """A run with its inputs.
 
     options: of the measure. frame: the captions of labelled images, image_id, caption_index and caption, its index that
-    of the set as kept. labels: value of the attribute by image id. table: the attribute table. A run that makes an item
-    has none of the last four.
+    of the stored set. labels: value of the attribute by image id. Of a run that makes an item both are empty.
     """
 
     workspace: Workspace
@@ -323,7 +319,6 @@ class Job:
     attribute: Attribute
     frame: pd.DataFrame
     labels: pd.Series
-    table: pd.DataFrame
     progress: Progress
 
     def tokens(self, frame: pd.DataFrame) -> Tokens:
@@ -335,14 +330,12 @@ class Job:
         return kept_tokens(self.workspace, self.spec.references).rows(frame.index.to_numpy())
 
     def references(self) -> pd.DataFrame:
-        """The human captions of labelled images, their index that of the set as kept."""
-        human = self.workspace.frame(self.spec.references)
-        return of_images(human, self.labels.index)
+        """The human captions of labelled images, their index that of the stored set."""
+        return of_images(self.workspace.frame(self.spec.references), self.labels.index)
 
     def objects(self) -> pd.Series | None:
         """Text such as `cat|dog` by image id, or None where the objects of images are not known."""
-        where = self.spec.objects
-        return objects_in(self.workspace, **where) if where else None
+        return objects_in(self.workspace, **self.spec.objects) if self.spec.objects else None
 
     def photographs(self) -> dict[str, Path]:
         """The file of each photograph by image id. Raises CapbiasError where they are gone, or are others now."""
@@ -353,22 +346,28 @@ class Job:
         return tokens.masked(self.attribute, self.spec.merge_masks)
 
     def codes(self, images: Sequence[str]) -> np.ndarray:
-        """The labels of these images as places of the attribute's values."""
+        """The labels of these images as indices of the attribute's values."""
         return label_codes(images, self.labels, self.attribute)
 
+    def sizes(self, counts: Counts) -> str:
+        """How many captions were counted of each value: `Female 788, Male 1,662 captions`."""
+        captions, values = counts.columns["captions"], enumerate(self.attribute.values)
+        sizes = (f"{value} {int(captions[counts.label == code].sum()):,}" for code, value in values)
+        return f"{', '.join(sizes)} captions"
+
     def result(
-        self, metric: Metric, found: Estimate, n: int, method: str, direction: str = "", interval=None, **columns: str
+        self, metric: Metric, estimate: Estimate, n: int, method: str, direction: str = "", interval=None, **columns
     ) -> Result:
         """A row of the results table.
 
-        n: captions or images that the value rests on. interval: where it is known already. columns: others of the
-        row, such as `group`. A metric that rests on human captions carries their alignment. The method ends with the
-        protocol that the measure follows and each deviation from it. Raises ValueError for a value beyond the
-        metric's range.
+        n: captions or images that the value rests on. interval: where it is known already. columns: others of the row,
+        such as `group`. A metric that rests on human captions carries their alignment. The method ends with the
+        protocol that the measure follows and each deviation from it. Raises ValueError for a value beyond the metric's
+        range.
         """
         aligned = isinstance(self.options, Aligned) and self.spec.references and metric.side != "model"
         alignment = alignment_name(self.options.alignment) if aligned else ""
-        numbers, (low, high) = found.columns(interval), metric.range
+        numbers, (low, high) = estimate.columns(interval), metric.range
         if numbers["value"] < low - ROUNDING * metric.scale or numbers["value"] > high + ROUNDING * metric.scale:
             raise ValueError(f"{metric.name} is {numbers['value']:g}, beyond its range from {low:g} to {high:g}")
         common = {"encoder": self.spec.attacker, "coverage": self.spec.coverage, "alignment": alignment}
@@ -383,81 +382,60 @@ class Job:
             **known,
         )
 
-    def rows(
-        self,
-        metrics: Iterable[Metric],
-        counts: Counts,
-        method: str | Callable[[str], str],
-        direction: str = "",
-        n: int | None = None,
-        **columns: str,
-    ) -> list[Result]:
+    def rows(self, metrics: Iterable[Metric], counts: Counts, columns: Columns, direction: str = "") -> list[Result]:
         """A row for each metric whose columns were counted; beside its gap also one for each group.
 
-        method: what the rows rest on, or that of a metric's name. n: captions or images (default: captions counted).
+        columns: as of an Outcome.
         """
         values, rows = self.attribute.values, []
         counts, known = counts.taking_part, by_name(*metrics)
-        found = estimates_of(known.values(), counts, values, direction)
-        limits = intervals(found)
-        size = counts.size() if n is None else n
-
-        def add(metric: Metric, estimate: Estimate, n: int, about: str, interval=None, **more: str) -> None:
-            about = f"{about}; {estimate.interval_method}"
-            rows.append(self.result(metric, estimate, n, about, which, interval, **more, **columns))
-
-        for (name, which), estimate in found.items():
+        estimates = estimates_of(known.values(), counts, values, direction)
+        limits = intervals(estimates)
+        for (name, which), estimate in estimates.items():
             metric = known[name]
-            about = method if isinstance(method, str) else method(metric.gap_of or name)
+            more = dict(columns(metric.gap_of or name, direction) if callable(columns) else columns)
+            method, n = more.pop("method"), more.pop("n", None)
             if metric.gap_of:
                 one = known[metric.gap_of]
                 of_group = of_groups(one, counts.reading(one.reads), values)
-                for place, value in enumerate(values):
-                    if captions := int(counts.columns["captions"][counts.label == place].sum()):
-                        part = of_group.of_images(np.flatnonzero(counts.label == place))
-                        add(one, part, captions, about, group=value)
+                for code, value in enumerate(values):
+                    if captions := int(counts.columns["captions"][counts.label == code].sum()):
+                        part = of_group.of_images(np.flatnonzero(counts.label == code))
+                        about = f"{method}; {part.interval_method}"
+                        rows.append(self.result(one, part, captions, about, which, group=value, **more))
                 two = f"{values[1]} minus {values[0]}" if len(values) == 2 else ""
-                about = f"{two or 'largest minus smallest value of a group'}; {about}"
-            add(metric, estimate, size, about, limits[name, which])
+                method = f"{two or 'largest minus smallest value of a group'}; {method}"
+            about, size = f"{method}; {estimate.interval_method}", counts.size() if n is None else n
+            rows.append(self.result(metric, estimate, size, about, which, limits[name, which], **more))
         return rows
-
-    def outcome(
-        self,
-        metrics: Iterable[Metric],
-        counts: Counts,
-        method: str | Callable[[str], str],
-        notes: Iterable[str] = (),
-        lacking: Mapping[str, str] | None = None,
-        arrays: Mapping[str, bytes] | None = None,
-    ) -> Outcome:
-        """The rows of these metrics with the counts that they rest on."""
-        rows = self.rows(metrics, counts, method)
-        return Outcome(rows, dict(arrays or {}), tuple(notes), lacking or {}, {"": counts})
-
-    def sizes(self, counts: Counts) -> str:
-        """How many captions were counted of each value: `Female 788, Male 1,662 captions`."""
-        captions, values = counts.columns["captions"], enumerate(self.attribute.values)
-        sizes = (f"{value} {int(captions[counts.label == place].sum()):,}" for place, value in values)
-        return f"{', '.join(sizes)} captions"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run leaves: rows, named arrays (bytes) and notes for the reader. lacking: why metrics have no value, by
-    metric. counts: the evidence by direction, '' where there is none, which `counts_of` reads again."""
+    """What a measure leaves of a run.
 
-    results: list[Result]
-    arrays: dict[str, bytes]
-    notes: tuple[str, ...]
+    counts: the evidence, or that of each direction, which `counts_of` reads again. columns: of the rows made of them,
+    `method` (what they rest on) and, if it is not the captions counted, `n` among them; or a function of a metric's
+    name and a direction that gives them. notes: for the reader. lacking: why metrics have no value, by metric. arrays:
+    further files of the run, by name. results: its rows, if they are no function of the counts alone.
+    """
+
+    counts: Counts | Mapping[str, Counts] = field(default_factory=dict)
+    columns: Columns = field(default_factory=dict)
+    notes: Sequence[str] = ()
     lacking: Mapping[str, str] = field(default_factory=dict)
-    counts: Mapping[str, Counts] = field(default_factory=dict)
+    arrays: Mapping[str, bytes] = field(default_factory=dict)
+    results: list[Result] = field(default_factory=list)
+
+    @property
+    def by_direction(self) -> Mapping[str, Counts]:
+        return {"": self.counts} if isinstance(self.counts, Counts) else self.counts
 
     @property
     def kept(self) -> dict[str, bytes]:
         """All arrays as the workspace keeps them."""
-        return {
-            f"{COUNTS} {direction}".strip(): counts.save() for direction, counts in self.counts.items()
-        } | self.arrays
+        evidence = {f"{COUNTS} {name}".strip(): counts.save() for name, counts in self.by_direction.items()}
+        return {**evidence, **self.arrays}
 
 
 def counts_of(workspace: Workspace, run: RunRow) -> dict[str, Counts]:
@@ -466,30 +444,28 @@ def counts_of(workspace: Workspace, run: RunRow) -> dict[str, Counts]:
     return {name.partition(" ")[2]: Counts.load(workspace.array(run.run_id, name)) for name in names}
 
 
-Found = TypeVar("Found")
-
-
 def run_available(
-    ways: Mapping[str, Callable[[], tuple[Found, str]]], what: str = ""
-) -> tuple[dict[str, Found], list[str], dict[str, str]]:
+    ways: Mapping[str, Callable[[], tuple[Any, str]]], what: str = ""
+) -> tuple[dict[str, Any], list[str], dict[str, str]]:
     """What several ways give, of those that the inputs allow; a note on each; and why the others give nothing.
 
     ways: by name, what gives a result and its note, or raises NotMeasurable. what: before a name in its note, such as
     `DBAC `. Raises NotMeasurable where the inputs allow none. Any other error ends the run.
     """
-    found, notes, errors = {}, [], {}
+    results, notes, errors = {}, [], {}
     for name, way in ways.items():
         try:
-            found[name], note = way()
+            results[name], note = way()
             notes.append(f"{what}{name}: {note}")
         except NotMeasurable as error:
             errors[name] = error
     reasons = {f"{what}{name}": error.message for name, error in errors.items()}
-    if not found:
+    if not results:
         alike = len(set(reasons.values())) == 1
         message = next(iter(reasons.values())) if alike else " ".join(left_out_lines(reasons))
-        raise NotMeasurable(message, " ".join(dict.fromkeys(error.hint for error in errors.values())))
-    return found, notes, reasons
+        arguments = dict.fromkeys(name for error in errors.values() for name in error.arguments)
+        raise NotMeasurable(message, " ".join(dict.fromkeys(error.hint for error in errors.values())), *arguments)
+    return results, notes, reasons
 
 
 def of_images(frame: pd.DataFrame, images: Iterable[str]) -> pd.DataFrame:
@@ -501,8 +477,8 @@ def of_images(frame: pd.DataFrame, images: Iterable[str]) -> pd.DataFrame:
 
 
 def label_codes(images: Sequence[str], labels: pd.Series, attribute: Attribute) -> np.ndarray:
-    """The labels of these images as places of the attribute's values."""
-    code = {value: place for place, value in enumerate(attribute.values)}
+    """The labels of these images as indices of the attribute's values."""
+    code = {value: number for number, value in enumerate(attribute.values)}
     return labels.loc[list(images)].map(code).to_numpy(dtype=int)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, hstack, triu
 
 from capbias_core.aggregate import Counts
-from capbias_core.aggregate.cross_fitting import HALVINGS, cross_fitted
+from capbias_core.aggregate.resampling import BOOTSTRAP_SEED
 from capbias_core.attributes import need_words
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import (
@@ -48,9 +49,11 @@ from capbias_core.metrics.cooccurrence import (
     variance_of_change,
     word_to_value,
 )
+from capbias_core.metrics.share import share
 from capbias_core.prepare.tasks import content_words, object_names
-from capbias_core.types import A_TO_T, T_TO_A, Attribute, left_out_lines
+from capbias_core.types import A_TO_T, T_TO_A, left_out_lines
 
+HALVINGS = 10  # of the images, for signs of other images
 FEWEST = 5  # human captions with a combination of objects: of rarer ones, draws of a bootstrap often have none
 _LIC = "Hirota et al., CVPR 2022"
 _DIRECTIONAL = f"Wang & Russakovsky, ICML 2021; {_LIC}, appendix A.2"
@@ -155,25 +158,16 @@ MULTI = (
 )
 
 
-def run(job: Job) -> Outcome:
+def count(job: Job) -> Outcome:
     """Counts of both sides on the images that both have."""
     counts, notes, lacking = counts_of_sides(both_sides(job)[::-1], job.objects())
-    rows = []
-    for name, metric in METRICS.items():
-        human = f"{name.removesuffix('_crossfit')} model"
-        if human in counts.columns:
-            how = f"see {name}_crossfit" if name in SIGNS else f"signs of other images, {HALVINGS} random halvings"
-            method, n = f"captions of the images that both sides have; {how}", int(counts.columns[human][:, 0].sum())
-            rows += job.rows([metric], counts, method, n=n)
-    return Outcome(rows, {}, tuple(notes), lacking, {"": counts})
 
+    def columns(name: str, direction: str) -> dict[str, Any]:
+        how = f"see {name}_crossfit" if name in SIGNS else f"signs of other images, {HALVINGS} random halvings"
+        captions = counts.columns[f"{name.removesuffix('_crossfit')} model"][:, 0].sum()
+        return {"method": f"captions of the images that both sides have; {how}", "n": int(captions)}
 
-def counts_of_frames(
-    human: pd.DataFrame, model: pd.DataFrame, labels: pd.Series, attribute: Attribute, objects: pd.Series | None
-) -> Counts:
-    """`counts_of_sides` of captions of labelled images, image_id and caption. labels: value by image id."""
-    images = sorted(set(human["image_id"]) & set(model["image_id"]))
-    return counts_of_sides([CaptionSide(frame, images, attribute, labels) for frame in (human, model)], objects)[0]
+    return Outcome(counts, columns, notes, lacking)
 
 
 def counts_of_sides(
@@ -183,18 +177,16 @@ def counts_of_sides(
 
     sides: the human captions and the model's. objects: text such as `cat|dog` by image id, or None.
     """
-    side = sides[0]
-    ways = {}
+    side, ways = sides[0], {"DBA_O": lambda: _dba_o(sides)}
+    if side.attribute.names_values and objects is not None:
+        ways = {"DBA_G": lambda: _dba_g(sides, objects)} | ways
     if side.attribute.names_values:
-        ways["BA"] = lambda: _ba(sides)
-        if objects is not None:
-            ways["DBA_G"] = lambda: _dba_g(sides, objects)
-    ways["DBA_O"] = lambda: _dba_o(sides)
-    found, notes, lacking = run_available(ways)
+        ways = {"BA": lambda: _ba(sides)} | ways
+    tables, notes, lacking = run_available(ways)
     columns, constants = {}, {}
-    for name, (human, model) in found.items():
-        found_columns, known = of_tables(name, human, model, side.k)
-        columns, constants = columns | found_columns, constants | known
+    for name, (human, model) in tables.items():
+        of_metric, known = of_tables(name, human, model, side.k)
+        columns, constants = columns | of_metric, constants | known
     return Counts.by_image(side.images, side.y, columns, constants=constants), notes, lacking
 
 
@@ -205,16 +197,64 @@ def of_tables(name: str, human: csr_array, model: csr_array, k: int) -> tuple[di
     return columns, {f"{name} pairs": pairs, f"{name}_crossfit unsure": METRICS[name].scale * off}
 
 
-Tables = tuple[csr_array, csr_array]  # of the human side and of the model's
+def cross_fitted(
+    human: csr_array, model: csr_array, k: int, sign: Callable[[Table], np.ndarray], given_value: bool
+) -> tuple[csr_array, int, float]:
+    """(n_images, 4 * W) columns that `signed_change` takes: the model's captions with signs, those of each condition,
+    and the same of the human ones; over how many pairs the value is a mean; and how far it may be off, unscaled.
+
+    BA and DBA add up changes of pairs (a value and a word), each with the sign of the pair on the human side. A sign
+    from the same captions as the change goes with its noise, which lowers the value (cross-fitting). So the
+    images are halved at random, several times: of each half the changes count with the signs of the other half.
+
+        value = mean over pairs of sum over images i of s_i * m_i / sum of M - the same of the humans
+
+    m_i, M: the captions of an image with the pair, and those with what it is given; s_i: the pair's sign in the halves
+    without image i, on average. If all halves agree on the signs, this is the value with the signs of all images. If
+    not, some pairs count with the wrong sign. The most that this can move the value widens the interval: the sum over
+    pairs of how far its sign can move, times its change, times the share of the halves that disagree.
+
+    human, model: (n_images, 1 + K + L + K * L), as a `Table` has them. sign: human counts to (K, L) signs. given_value:
+    whether a change is of p(word | value) (W = K), else of p(value | word) (W = L).
+    """
+    n_images, n_tasks = human.shape[0], (human.shape[1] - 1 - k) // (1 + k)
+    conditions = slice(1, 1 + k) if given_value else slice(1 + k, 1 + k + n_tasks)
+    width = k if given_value else n_tasks
+    of_pair = np.repeat(np.arange(k), n_tasks) if given_value else np.tile(np.arange(n_tasks), k)
+    sides = [csr_array(side, dtype=float) for side in (model, human)]
+    pairs = [side[:, 1 + k + n_tasks :] for side in sides]
+    signed, signs = [csr_array((n_images, width)) for _ in sides], []
+    rng = np.random.default_rng(BOOTSTRAP_SEED)
+    for _ in range(HALVINGS):
+        first = rng.permutation(n_images) < n_images // 2
+        for half in (first, ~first):
+            pair_signs = sign(Table.of(np.asarray(human[np.flatnonzero(~half)].sum(axis=0), dtype=float), k)).ravel()
+            weights = csr_array(
+                (pair_signs / HALVINGS, (np.arange(len(pair_signs)), of_pair)), shape=(len(pair_signs), width)
+            )
+            kept = csr_array((np.ones(half.sum()), (np.flatnonzero(half),) * 2), shape=(n_images, n_images))
+            signed = [sums + kept @ (side @ weights) for sums, side in zip(signed, pairs, strict=True)]
+            signs.append(pair_signs)
+    given = [side[:, conditions] for side in sides]
+    columns = csr_array(hstack([signed[0], given[0], signed[1], given[1]]))
+    # How far the signs on which halves disagree can move the value
+    of_model, of_human = (
+        share(side.sum(axis=0), condition.sum(axis=0)[of_pair]) for side, condition in zip(pairs, given, strict=True)
+    )
+    by_half = np.array(signs)
+    agreeing = (by_half == by_half.max(axis=0)).mean(axis=0)
+    disagreeing = np.minimum(agreeing, 1 - agreeing)
+    off = (np.nan_to_num(np.abs(of_model - of_human)) * np.ptp(by_half, axis=0) * disagreeing).mean()
+    return columns, k * n_tasks, float(off)
 
 
-def _ba(sides: Sequence[CaptionSide]) -> tuple[Tables, str]:
+def _ba(sides: Sequence[CaptionSide]) -> tuple[list[csr_array], str]:
     """Words of the human captions that stand often enough beside each value."""
     human, attribute = sides[0], sides[0].attribute
     least = least_captions(human)
     words = content_words(human.encoded, attribute.masked_words)
-    pairs = human.values[human.only_one].T @ human.with_words(words)[human.only_one]
-    have = [place for place, words in enumerate(attribute.value_words) if words]
+    pairs = human.values[human.only_one].T @ human.encoded.with_any([[word] for word in words])[human.only_one]
+    have = [code for code, words in enumerate(attribute.value_words) if words]
     often = (pairs.toarray()[have] >= least).all(axis=0)
     words = [word for word, kept in zip(words, often, strict=True) if kept]
     if not words:
@@ -222,32 +262,34 @@ def _ba(sides: Sequence[CaptionSide]) -> tuple[Tables, str]:
             f"No word of the human captions stands beside each value of {attribute.name} {least} times or more.",
             "Load more human captions.",
         )
-    found = cooccurrence(sides, lambda side: (side.values, side.with_words(words), side.only_one))
-    return found, (
+    tables = cooccurrence(
+        sides, lambda side: (side.values, side.encoded.with_any([[word] for word in words]), side.only_one)
+    )
+    return tables, (
         f"{len(words)} nouns, verbs, adjectives and adverbs among the 1,000 commonest words, that stand beside each "
         f"value in {least} human captions or more ({LEAST} where there are {OF_CAPTIONS:,}).{of_no_value(*sides)}"
     )
 
 
-def _dba_g(sides: Sequence[CaptionSide], objects: pd.Series) -> tuple[Tables, str]:
+def _dba_g(sides: Sequence[CaptionSide], objects: pd.Series) -> tuple[list[csr_array], str]:
     human, images = sides[0], sides[0].images
     _, on_image = objects_of(images, objects)
     known = annotated(images, objects)
     kept, least = _common(human, on_image[human.image[human.only_one & known[human.image]]])
     on_image = on_image[:, kept]
-    found = cooccurrence(sides, lambda side: (side.values, on_image[side.image], side.only_one & known[side.image]))
+    tables = cooccurrence(sides, lambda side: (side.values, on_image[side.image], side.only_one & known[side.image]))
     part = "" if known.all() else f" Objects are known of {known.sum():,} of the {len(images):,} images."
     which = f"{len(kept)} objects of images with {least} human captions or more"
-    return found, f"{which}.{of_no_value(*sides)}{part}"
+    return tables, f"{which}.{of_no_value(*sides)}{part}"
 
 
-def _dba_o(sides: Sequence[CaptionSide]) -> tuple[Tables, str]:
+def _dba_o(sides: Sequence[CaptionSide]) -> tuple[list[csr_array], str]:
     human = sides[0]
     if not human.objects.sum():
         raise NotMeasurable(f"The human captions name no object such as {', '.join(list(object_names())[:3])}.")
     kept, least = _common(human, human.objects)
-    found = cooccurrence(sides, lambda side: (side.labelled, side.objects[:, kept], slice(None)))
-    return found, f"{len(kept)} objects that {least} human captions or more name."
+    tables = cooccurrence(sides, lambda side: (side.labelled, side.objects[:, kept], slice(None)))
+    return tables, f"{len(kept)} objects that {least} human captions or more name."
 
 
 def _common(human: CaptionSide, objects: csr_array) -> tuple[np.ndarray, int]:
@@ -264,38 +306,39 @@ def _common(human: CaptionSide, objects: csr_array) -> tuple[np.ndarray, int]:
     return kept, least
 
 
-def run_multi(job: Job) -> Outcome:
+def count_multi(job: Job) -> Outcome:
     """Objects and pairs of objects beside values, in each direction that the inputs allow."""
     sides = both_sides(job)[::-1]
-    found, notes, reasons = run_available(
-        {A_TO_T: lambda: _multi_named(sides), T_TO_A: lambda: _multi_annotated(sides, job.objects())}, "Multi "
-    )
-    method, rows, counts = "objects and pairs of objects; captions of the images that both sides have", [], {}
-    for direction, (human, model) in found.items():
-        counts[direction] = Counts.by_image(sides[0].images, sides[0].y, {"human": human, "model": model})
-        rows += job.rows(MULTI, counts[direction], method, direction, int(model[:, 0].sum()))
-    return Outcome(rows, {}, (*notes, *left_out_lines(reasons)), counts=counts)
 
+    def named() -> tuple[list[csr_array], str]:
+        """Labelled values, and objects that captions name."""
+        combined, note = combinations([side.objects for side in sides], sides[0])
+        return cooccurrence(sides, lambda side: (side.labelled, combined[sides.index(side)], slice(None))), note
 
-def _multi_named(sides: Sequence[CaptionSide]) -> tuple[Tables, str]:
-    """A->T: labelled values, and objects that captions name."""
-    combined, note = combinations([side.objects for side in sides], sides[0])
-    return cooccurrence(sides, lambda side: (side.labelled, combined[sides.index(side)], slice(None))), note
+    def annotated_on_images() -> tuple[list[csr_array], str]:
+        """Objects on images, and values that captions name."""
+        need_words(job.attribute)
+        if (objects := job.objects()) is None:
+            raise NotMeasurable("The objects of the images are not known.", "Load them.", "objects")
+        _, on_image = objects_of(sides[0].images, objects)
+        combined, note = combinations([on_image[side.image] for side in sides], sides[0])
+        known = annotated(sides[0].images, objects)
+        tables = cooccurrence(
+            sides, lambda side: (side.values, combined[sides.index(side)], side.only_one & known[side.image])
+        )
+        return tables, note + of_no_value(*sides)
 
+    tables, notes, reasons = run_available({A_TO_T: named, T_TO_A: annotated_on_images}, "Multi ")
+    counts = {
+        direction: Counts.by_image(sides[0].images, sides[0].y, {"human": human, "model": model})
+        for direction, (human, model) in tables.items()
+    }
 
-def _multi_annotated(sides: Sequence[CaptionSide], objects: pd.Series | None) -> tuple[Tables, str]:
-    """T->A: objects on images, and values that captions name."""
-    need_words(sides[0].attribute)
-    if objects is None:
-        raise NotMeasurable("The objects of the images are not known.", "Load them.", "objects")
-    images = sides[0].images
-    _, on_image = objects_of(images, objects)
-    combined, note = combinations([on_image[side.image] for side in sides], sides[0])
-    known = annotated(images, objects)
-    found = cooccurrence(
-        sides, lambda side: (side.values, combined[sides.index(side)], side.only_one & known[side.image])
-    )
-    return found, note + of_no_value(*sides)
+    def columns(name: str, direction: str) -> dict[str, Any]:
+        method = "objects and pairs of objects; captions of the images that both sides have"
+        return {"method": method, "n": int(counts[direction].columns["model"][:, 0].sum())}
+
+    return Outcome(counts, columns, [*notes, *left_out_lines(reasons)])
 
 
 def combinations(sides: Sequence[csr_array], human: CaptionSide | int) -> tuple[list[csr_array], str]:
@@ -331,7 +374,7 @@ MEASURES = (
         ),
         needs=Needs(references="required", objects="optional"),
         version=4,
-        run=run,
+        count=count,
     ),
     Measure(
         name="multi",
@@ -341,6 +384,6 @@ MEASURES = (
         groups=(Group("multi", "Multi", ("Multi", "Multi_variance")),),
         needs=Needs(references="required", objects="optional"),
         version=3,
-        run=run_multi,
+        count=count_multi,
     ),
 )

@@ -27,13 +27,12 @@ from capbias_core.metrics.caption_quality import (
     bleu_counts,
     bleu_of,
     cider_scores,
-    has_java,
     meteor_counts,
     meteor_of,
     rouge_scores,
 )
 from capbias_core.metrics.share import share
-from capbias_core.prepare.java import NO_JAVA, PTB, TOKENIZERS, default_tokenizer, quality_tokens
+from capbias_core.prepare.java import NO_JAVA, PTB, TOKENIZERS, default_tokenizer, has_java, quality_tokens
 from capbias_core.types import Attribute, Progress
 from capbias_core.workspace.store import Workspace
 
@@ -114,7 +113,7 @@ def freeze(
     return options.with_(tokenizer=options.tokenizer or default_tokenizer())
 
 
-def run(job: Job) -> Outcome:
+def count(job: Job) -> Outcome:
     """The captions of labelled images that have references, each against the references of its image."""
     tokenizer = job.options.tokenizer or PTB
     human = job.references()
@@ -129,8 +128,8 @@ def run(job: Job) -> Outcome:
     if tokenizer != PTB:
         notes.append(f"Caption quality with {TOKENIZERS[tokenizer]}: values move by some tenths.")
     lacking = {} if "meteor" in counts.columns else {"meteor": NO_JAVA, "meteor_gap": NO_JAVA}
-    how = {name: method + (FIXED if name == "cider" else "") for name in QUALITY}
-    return job.outcome(PERFORMANCE, counts, how.__getitem__, notes, lacking)
+    methods = {name: {"method": method + (FIXED if name == "cider" else "")} for name in QUALITY}
+    return Outcome(counts, lambda name, _: methods[name], notes, lacking)
 
 
 def scored(frame: pd.DataFrame, human: pd.DataFrame, tokenizer: str, progress: Progress) -> dict[str, np.ndarray]:
@@ -150,7 +149,7 @@ def scored(frame: pd.DataFrame, human: pd.DataFrame, tokenizer: str, progress: P
     for name, (score, work) in SCORERS.items():
 
         def report(part: float, done=done, work=work, name=name) -> None:
-            progress(done + work * part, QUALITY[name].short)
+            progress(done + work * part, QUALITY[name].title.partition(",")[0])
 
         if name != "meteor" or has_java():
             counts[name] = score(references, candidates, report)
@@ -171,7 +170,7 @@ MEASURE = Measure(
     needs=Needs(references="required"),
     version=2,
     seconds=40.0,
-    run=run,
+    count=count,
     freeze=freeze,
     in_process=False,
     packages=("pycocoevalcap",),

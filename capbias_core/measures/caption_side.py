@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -20,7 +20,7 @@ from capbias_core.measures.training import CaptionList, caption_lists
 from capbias_core.metrics.cooccurrence import Table
 from capbias_core.prepare.tasks import named_objects, object_names, pair_counts
 from capbias_core.prepare.text import tokenize
-from capbias_core.prepare.tokens import Tokens
+from capbias_core.prepare.tokens import Tokens, cell_counts
 from capbias_core.types import Attribute
 from capbias_core.workspace.store import images_in
 
@@ -34,7 +34,7 @@ LEAST_SHARE = 0.01
 class CaptionSide:
     """The captions of one side on some images, usually those that both sides have.
 
-    images: ids. frame: the captions of these images. image: (n,) place of each caption's image. k: how many values the
+    images: ids. frame: the captions of these images. image: (n,) index of each caption's image. k: how many values the
     attribute has. labels: value by image id, None if no label is read. tokens: of rows of the frame, where they are
     kept.
     """
@@ -60,10 +60,6 @@ class CaptionSide:
     def encoded(self) -> Tokens:
         return self.tokens(self.frame)
 
-    def with_words(self, words: Sequence[str]) -> csr_array:
-        """(n, len(words)) 0 or 1: the caption has the word."""
-        return self.encoded.with_any([[word] for word in words])
-
     @cached_property
     def values(self) -> csr_array:
         """(n, K) booleans: the values that each caption names."""
@@ -81,7 +77,7 @@ class CaptionSide:
 
     @cached_property
     def y(self) -> np.ndarray:
-        """(n_images,) place of each image's labelled value."""
+        """(n_images,) code of each image's labelled value."""
         return label_codes(self.images, self.labels, self.attribute)
 
     @cached_property
@@ -90,7 +86,7 @@ class CaptionSide:
         return one_hot(self.y, self.k)[self.image]
 
     def one_per_image(self, rng: np.random.Generator) -> np.ndarray:
-        """(n_images,) place of a caption of each image, drawn at random."""
+        """(n_images,) index of a caption of each image, drawn at random."""
         order = rng.permutation(len(self.image))
         _, first = np.unique(self.image[order], return_index=True)
         return order[first]
@@ -100,7 +96,7 @@ class CaptionSide:
         return caption_lists(self.frame, mask(self.encoded), self.images, self.y, self.k)
 
     def rows(self, captions: CaptionList, images: np.ndarray) -> np.ndarray:
-        """(len(images),) places of the captions of these images in one of the lists."""
+        """(len(images),) indices of the captions of these images in one of the lists."""
         return self.frame.index.get_indexer(captions.kept_at[captions.rows(images)])
 
 
@@ -114,10 +110,15 @@ def both_sides(job: Job) -> tuple[CaptionSide, CaptionSide]:
     )
 
 
+def names_in(captions: Iterable[str], attribute: Attribute) -> np.ndarray:
+    """(n, K) booleans: which values of the attribute each caption names. captions: Tokens, or texts as written."""
+    tokens = captions if isinstance(captions, Tokens) else Tokens.of(pd.Series(captions))
+    return tokens.with_any(attribute.value_words).toarray() > 0
+
+
 def one_hot(codes: np.ndarray, k: int) -> csr_array:
-    """(n,) places of values to (n, k) booleans."""
-    n = len(codes)
-    return csr_array((np.ones(n, dtype=np.int32), (np.arange(n), codes)), shape=(n, k))
+    """(n,) codes of values to (n, k) booleans."""
+    return cell_counts(np.arange(len(codes)), codes, len(codes), k)
 
 
 def least_captions(human: CaptionSide) -> int:
@@ -138,20 +139,19 @@ def of_no_value(human: CaptionSide, model: CaptionSide) -> str:
 
 def cooccurrence(
     sides: Sequence[CaptionSide], read: Callable[[CaptionSide], tuple[csr_array, csr_array, np.ndarray | slice]]
-) -> tuple[csr_array, csr_array]:
+) -> list[csr_array]:
     """Captions of the human side and of the model's, image by image, as a `Table` has them.
 
     read: a side to (n, K) values, (n, L) tasks, and which of its captions count. Raises NotMeasurable where none does:
     a difference to nothing would be shown as 0.
     """
-    found = []
+    tables = []
     for side, whose in zip(sides, ("people", "the captioner"), strict=True):
         values, task, kept = read(side)
         if not len(side.image[kept]):
             raise NotMeasurable(f"No caption of {whose} names exactly one value of {side.attribute.name}.")
-        found.append(pair_counts(side.image[kept], len(side.images), values[kept], task[kept]))
-    human, model = found
-    return human, model
+        tables.append(pair_counts(side.image[kept], len(side.images), values[kept], task[kept]))
+    return tables
 
 
 def comparing(human: str, model: str, formula: Callable[..., np.ndarray], directed: bool = False) -> dict[str, Any]:
@@ -190,9 +190,7 @@ def objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_ar
             "No object but person is on some of these images and not on others.",
             "Check the image ids and the names in the file of objects.",
         )
-    matrix = csr_array(
-        (np.ones(len(column), dtype=np.int32), (code[exploded.index].to_numpy(), column)), (len(images), len(names))
-    )
+    matrix = cell_counts(code[exploded.index].to_numpy(), column, len(images), len(names))
     matrix.data[:] = 1
     return list(names), matrix
 
@@ -205,12 +203,11 @@ def categories_of(
     images: ids, all of them in objects. names: category -> the phrases that name it, as `object_names` gives them.
     """
     lists = objects.loc[images].fillna("").str.split("|").to_numpy()
-    place = {phrase: column for column, phrases in enumerate(names.values()) for phrase in phrases}
-    known = {text: place.get(tuple(tokenize(re.sub(SURE, "", text)))) for text in set(chain.from_iterable(lists))}
+    column_of = {phrase: column for column, phrases in enumerate(names.values()) for phrase in phrases}
+    known = {text: column_of.get(tuple(tokenize(re.sub(SURE, "", text)))) for text in set(chain.from_iterable(lists))}
     pairs = {(row, known[text]) for row, texts in enumerate(lists) for text in texts if known[text] is not None}
     rows, columns = zip(*pairs, strict=True) if pairs else ((), ())
-    shown = csr_array((np.ones(len(rows), dtype=np.int32), (rows, columns)), (len(images), len(names)))
-    return shown, sorted(
+    return cell_counts(np.array(rows, dtype=int), np.array(columns, dtype=int), len(images), len(names)), sorted(
         text for text, column in known.items() if column is None and text.strip() not in ("", "person")
     )
 

@@ -1,14 +1,14 @@
 """DBAC: attackers that guess the value (A->T), and attackers that guess task words (T->A): objects, or verbs.
 
-The metrics are read from sums over held-out captions, image by image, so that one function gives every variant.
+The metrics are read from sums over held-out captions, image by image, so that one function gives all variants.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from capbias_core.attackers.base import Attacker, ReadsBatches, probabilities, t
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import (
+    WITHOUT_LIMIT,
     Group,
     Job,
     Measure,
@@ -95,7 +96,7 @@ def _metric(
         1 if side else 100,
         no_neutral if side else zero,
         "lower",
-        (0, float("inf")) if side else (-bound, bound),
+        WITHOUT_LIMIT if side else (-bound, bound),
         source,
         explanation,
         side=side,
@@ -107,7 +108,6 @@ def _metric(
 
 
 def _weights(name: str, title: str, variant: str) -> Iterator[Metric]:
-    """w of both sides. name, title: of the variant."""
     yield _metric(f"{name}_M", f"w_M of {title}", "w of the model's captions.", lambda m, h: m(variant), "model")
     yield _metric(f"{name}_H", f"w_H of {title}", "w of the human captions.", lambda m, h: h(variant), "human")
 
@@ -231,29 +231,30 @@ class Verbs:
         return images
 
     def of_captions(self, sides: Sequence[CaptionSide], model: str) -> tuple[list[csr_array], list[csr_array], str]:
-        names, kept, _, which = self._common(sides[1])
+        common, human, _, which = self._common(sides[1])
         tasks, patterned = [], []
         for side, whose in zip(sides, (model, "people"), strict=True):
-            verbs, named = named_verbs(side.encoded, self.left_out)
-            place = pd.Index(names[kept]).get_indexer(pd.Index(verbs))
-            having = np.flatnonzero(place >= 0)
-            of_name = csr_array((np.ones(len(having)), (having, place[having])), (len(verbs), len(kept)))
+            verbs, named = named_verbs(side.encoded, self.left_out) if side is not sides[1] else human
+            column = pd.Index(common).get_indexer(pd.Index(verbs))
+            row = np.flatnonzero(column >= 0)
+            of_name = csr_array((np.ones(len(row)), (row, column[row])), (len(verbs), len(common)))
             tasks.append(csr_array(named @ of_name))
             patterned.append(named)
             if not tasks[-1].sum():
                 raise NotMeasurable(
                     f"The captions of {whose} have none of the verbs that the human captions have, such as "
-                    f"{', '.join(names[kept][:3])}.",
+                    f"{', '.join(common[:3])}.",
                     "Check that they are in English.",
                 )
         return tasks, patterned, which
 
     def of_images(self, human: CaptionSide) -> tuple[csr_array, Callable[[Tokens], list[str]], str]:
-        _, kept, there, which = self._common(human)
-        return csr_array(there[:, kept]), partial(mask_verbs, left_out=self.left_out), which
+        _, _, common, which = self._common(human)
+        return common, partial(mask_verbs, left_out=self.left_out), which
 
-    def _common(self, human: CaptionSide) -> tuple[np.ndarray, np.ndarray, csr_array, str]:
-        """Verbs, the places of those on enough images, (n_images, all) which images have each, and in words."""
+    def _common(self, human: CaptionSide) -> tuple[list[str], tuple[list[str], csr_array], csr_array, str]:
+        """The verbs on enough images; the human verbs and (n, all) which captions have each; (n_images, L) which images
+        have the common ones; and in words."""
         names, named = named_verbs(human.encoded, self.left_out)
         there = on_images(human, named)
         kept = np.flatnonzero(there.sum(axis=0) >= max(1, LEAST_SHARE * len(human.images)))
@@ -263,17 +264,17 @@ class Verbs:
                 "Check that they are in English.",
             )
         which = f"{len(kept)} verbs that the human captions of {LEAST_SHARE:.0%} of the images or more have"
-        return np.array(names, dtype=object), kept, there, which
+        return [names[column] for column in kept], (names, named), csr_array(there[:, kept]), which
 
 
 def on_images(side: CaptionSide, named: csr_array) -> csr_array:
     """(n_images, L) 0 or 1: a caption of the image has it. named: (n, L) of captions of one side."""
-    found = csr_array(rows_by_image(side.image, len(side.images)) @ named)
-    found.data[:] = 1
-    return found
+    there = csr_array(rows_by_image(side.image, len(side.images)) @ named)
+    there.data[:] = 1
+    return there
 
 
-def _run(job: Job, title: str, metrics: Iterable[Metric], words: Objects | Verbs) -> Outcome:
+def _count_both(job: Job, title: str, words: Objects | Verbs) -> Outcome:
     """Both directions, if the inputs allow them, on the images that both sides have."""
     sides, options, attacker = both_sides(job), job.options, attacker_of(job)
     images = sides[0].images
@@ -287,17 +288,18 @@ def _run(job: Job, title: str, metrics: Iterable[Metric], words: Objects | Verbs
             f"Only {len(images):,} images: a network learns less of the task words from them, and T->A stays "
             "closer to 0. The paper has 10,780; compare with ngram."
         )
-    rows, device = [], device_of(attacker)
-    for direction, found in counts.items():
-        n = held_out_count(len(found.images), options.test_share)
-        training = len(found.images) - n
+
+    def columns(metric: str, direction: str) -> dict[str, Any]:
+        images = len(counts[direction].images)
+        n = held_out_count(images, options.test_share)
         method = (
-            f"{training}/{n} images, not balanced; {alignment_method(options.alignment)}; std over "
-            f"seeds{trained_on(attacker, options.deterministic)}{small_batches(attacker, training)[1]}"
+            f"{images - n}/{n} images, not balanced; {alignment_method(options.alignment)}; std over "
+            f"seeds{trained_on(attacker, options.deterministic)}{small_batches(attacker, images - n)[1]}"
             f"{encoded_by(options.encoder)}"
         )
-        rows += job.rows(metrics, found, method, direction, n, device=device)
-    return Outcome(rows, {}, (*notes, *left_out_lines(reasons)), counts=counts)
+        return {"method": method, "n": n, "device": device_of(attacker)}
+
+    return Outcome(counts, columns, [*notes, *left_out_lines(reasons)])
 
 
 def small_batches(attacker: Attacker, training: int) -> tuple[Attacker, str]:
@@ -321,7 +323,7 @@ def named_most(side: CaptionSide) -> np.ndarray:
     The authors' code takes P(a) of T->A from this, so a caption that names both genders equally often counts as one
     that names neither.
     """
-    counts = [side.with_words(words).sum(axis=1) for words in side.attribute.value_words]
+    counts = [side.encoded.with_any([[word] for word in words]).sum(axis=1) for words in side.attribute.value_words]
     return np.column_stack(counts) == np.max(counts, axis=0)[:, None]
 
 
@@ -356,17 +358,22 @@ def _count(
         balanced=False,
         align=aligner(job.workspace, job.options.alignment),
     )
-    parts, every = [], np.full(len(images), EVERY_SEED)
+    parts, all_seeds = [], np.full(len(images), EVERY_SEED)
     read = (("model", "the model's captions", None), ("human", "the human captions", lists[0]))
-    for place, (name, what, align_to) in enumerate(read):
-        side, task, group, patterns = sides[place], tasks[place], groups[place], different_rows(patterned[place])
+    for side_number, (name, what, align_to) in enumerate(read):
+        side, task, group, patterns = (
+            sides[side_number],
+            tasks[side_number],
+            groups[side_number],
+            different_rows(patterned[side_number]),
+        )
         of_image = rows_by_image(side.image, len(images))
         columns = (of_image @ of_caption for of_caption in (task, side.labelled, patterns.T, group))
         named = {f"{name} {column}": csr_array(sums) for column, sums in zip(CAPTIONS, columns, strict=True)}
-        parts.append(Counts(trainer.images, y, named, np.arange(len(images)), every, training))
+        parts.append(Counts(trainer.images, y, named, np.arange(len(images)), all_seeds, training))
         by_seed: dict[int, dict[str, csr_array]] = {split.seed: {} for split in splits}
-        for index, split, test, logits in trainer.logits(lists[place], splits, what, align_to):
-            rows, seen = side.rows(lists[place][index], test), by_seed[split.seed]
+        for index, split, test, logits in trainer.logits(lists[side_number], splits, what, align_to):
+            rows, seen = side.rows(lists[side_number][index], test), by_seed[split.seed]
             columns = held_out_columns(
                 task[rows], one_hot(y[test], k), patterns[:, rows], group[rows], *_right(truth[test], logits)
             )
@@ -382,7 +389,7 @@ def _count(
 def _right(truth: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Losses and right guesses of n captions, (n, 1) or (n, L), and the probability of the whole truth (n,).
 
-    truth: (n,) places of values, or (n, L) booleans, which task words are there.
+    truth: (n,) codes of values, or (n, L) booleans, which task words are there.
     """
     if truth.ndim == 1:
         shares = probabilities(logits)
@@ -397,8 +404,7 @@ def different_rows(tasks: csr_array) -> csr_array:
     """(P, n) 0 or 1: which captions have each of the P different rows of (n, ...)."""
     rows = csr_array(tasks).sorted_indices()
     rows.eliminate_zeros()
-    words = np.split(rows.indices, rows.indptr[1:-1])
-    which, patterns = pd.factorize(np.array([row.tobytes() for row in words], dtype=object))
+    patterns, which = Tokens(rows.indices, rows.indptr, list(map(str, range(rows.shape[1])))).distinct()
     return csr_array((np.ones(len(which)), (which, np.arange(len(which)))), shape=(len(patterns), len(which)))
 
 
@@ -431,7 +437,7 @@ MEASURES = (
         needs=Needs(references="required", objects="optional"),
         version=7,
         seconds=0.6,
-        run=lambda job: _run(job, "DBAC", METRICS.values(), Objects(job.objects())),
+        count=lambda job: _count_both(job, "DBAC", Objects(job.objects())),
     ),
     Measure(
         name="dbac_verbs",
@@ -443,6 +449,6 @@ MEASURES = (
         needs=Needs(references="required"),
         version=4,
         seconds=0.6,
-        run=lambda job: _run(job, VERBS, VERB_METRICS.values(), Verbs(job.attribute.masked_words)),
+        count=lambda job: _count_both(job, VERBS, Verbs(job.attribute.masked_words)),
     ),
 )

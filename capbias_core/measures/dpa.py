@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from capbias_core.attributes import need_words
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import (
     DIFFERENCE,
+    WITHOUT_LIMIT,
     Group,
     Job,
     Measure,
@@ -67,7 +69,7 @@ METRICS = (
         1,
         no_neutral,
         "lower",
-        (0, float("inf")),
+        WITHOUT_LIMIT,
         _TOKAS,
         "1 / cross-entropy of the guesses from the model's captions.",
         side="model",
@@ -80,7 +82,7 @@ METRICS = (
         1,
         no_neutral,
         "lower",
-        (0, float("inf")),
+        WITHOUT_LIMIT,
         _TOKAS,
         "The same on the human captions, made as unlike the labels as the model's are.",
         side="human",
@@ -94,18 +96,20 @@ METRICS = (
 Guess = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-def run(job: Job) -> Outcome:
+def count(job: Job) -> Outcome:
     """Both directions, if the inputs allow them."""
     sides = both_sides(job)
     directions = {A_TO_T: _objects_named, T_TO_A: _value_named}
     counts, notes, reasons = run_available(
-        {name: partial(_losses, job, sides, guess, place) for place, (name, guess) in enumerate(directions.items())},
+        {name: partial(_losses, job, sides, guess, part) for part, (name, guess) in enumerate(directions.items())},
         "DPA ",
     )
-    method, rows = "logistic regression on labels; Q = 1 / cross-entropy; std over seeds", []
-    for direction, found in counts.items():
-        rows += job.rows(METRICS, found, method, direction, int(len(found.image) / len(found.seeds)))
-    return Outcome(rows, {}, (*notes, *left_out_lines(reasons)), counts=counts)
+
+    def columns(metric: str, direction: str) -> dict[str, Any]:
+        images = len(counts[direction].image) // len(counts[direction].seeds)
+        return {"method": "logistic regression on labels; Q = 1 / cross-entropy; std over seeds", "n": images}
+
+    return Outcome(counts, columns, [*notes, *left_out_lines(reasons)])
 
 
 def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess], part: int) -> tuple[Counts, str]:
@@ -124,11 +128,11 @@ def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess],
                 "Load captions and objects of more images.",
             )
         human[kept] = as_unlike(human[kept], model[kept], rng)
-        found = {
+        losses = {
             name: cross_entropy(guess_labels(features[train], truth[train], features[test]), truth[test]).mean(axis=1)
             for name, truth in (("model", model), ("human", human))
         }
-        rows.append(pd.DataFrame({"image": test, "seed": seed, "images": 1.0, **found}))
+        rows.append(pd.DataFrame({"image": test, "seed": seed, "images": 1.0, **losses}))
         sizes.append((len(train), len(test), (~kept).sum()))
     table = {name: column.to_numpy() for name, column in pd.concat(rows, ignore_index=True).items()}
     image, seed = table.pop("image"), table.pop("seed")
@@ -193,5 +197,5 @@ MEASURE = Measure(
     needs=Needs(references="required", objects="optional"),
     version=4,
     seconds=0.6,
-    run=run,
+    count=count,
 )

@@ -1,4 +1,4 @@
-"""The Gender Score, and which value a caption's variants suggest."""
+"""Values and objects in captions (Sabir and Padró, 2023): co-occurrence, distances, Gender Score and estimation."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from capbias_core.attributes import word_forms
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import NOTHING_MORE, Job, Measure, Metric, Needs, Outcome, group_of
+from capbias_core.load.vectors import read_vectors
+from capbias_core.measures.base import NOTHING_MORE, Job, Measure, Needs, Outcome, group_of
 from capbias_core.measures.gender_score_common import (
     CAPTION,
     CONFIDENCE,
@@ -18,9 +20,11 @@ from capbias_core.measures.gender_score_common import (
     Counted,
     EncoderChoices,
     Gendered,
+    ObjectChoices,
     Sums,
     TextJob,
     Texts,
+    VariantChoices,
     count_images,
     counted,
     cut_notes,
@@ -34,13 +38,17 @@ from capbias_core.measures.gender_score_common import (
     similarities,
 )
 from capbias_core.measures.options import option
-from capbias_core.metrics.gender_score import chosen, gender_score
-from capbias_core.types import Attribute, Progress
-from capbias_core.workspace.models import model_option
+from capbias_core.metrics.gender_score import chosen, gender_score, object_distance
+from capbias_core.types import Attribute, Progress, Vectors
+from capbias_core.workspace.models import file_path, model_option, vectors_option
 from capbias_core.workspace.objects import OBJECTS, objects_in
 from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Workspace
 
+COOCCURRENCE = "object_gender_cooccurrence"
+COOCCURRENCE_COUNT = f"{COOCCURRENCE}_count"
+DISTANCE = "gender_object_distance"
+WORD_DISTANCE = "word_object_distance"
 METRIC = "gender_score"
 ENCODE, READ = 0.3, 0.9  # shares of a run's time: the sentence encoder, then the language model
 
@@ -53,6 +61,29 @@ MODELS: dict[str, tuple[str, ...]] = {
     "masked_model": ("masked_model",),
 }
 
+COOCCURRENCE_METRICS = estimator_metrics(
+    COOCCURRENCE,
+    COOCCURRENCE_COUNT,
+    "object-gender co-occurrence",
+    "Captions that name the value (and no other) and an object",
+    f"Zhao et al., EMNLP 2017; {PAPER}, Tables 4 and 6",
+    COOCCURRENCE,
+)
+DISTANCE_METRICS = score_metrics(
+    DISTANCE,
+    "Gender Object Distance",
+    (-1, 1),
+    f"{PAPER}, section 3",
+    "Cosine (closeness, though the paper says distance) of the caption with the value's words and the object, under a "
+    "sentence encoder. Averaged over captions and their objects.",
+)
+WORD_DISTANCE_METRICS = score_metrics(
+    WORD_DISTANCE,
+    "Gender Object Distance of words",
+    (-1, 1),
+    f"{PAPER}, section 3",
+    "Cosine of the value's word and the object's, in a file of word vectors. Averaged over captions and their objects.",
+)
 SCORE_METRICS = (
     *score_metrics(
         METRIC,
@@ -72,20 +103,43 @@ SCORE_METRICS = (
 )
 
 
-def _estimators(name: str, title: str, by: str, needs: Needs = NOTHING_MORE) -> tuple[Metric, Metric]:
-    """What the variants of captions suggest to one model. by: it, in words."""
-    what = f"Captions whose variant with the value scores highest by {by}"
-    return estimator_metrics(f"{name}_ratio", f"{name}_count", title, what, f"{PAPER}, Tables 5 and 6", name, needs)
-
-
-ESTIMATION_METRICS = (
-    *_estimators("estimation", "Gender estimation", "the Gender Score"),
-    *_estimators("language_model", "estimation by the language model alone", "the language model, without objects"),
-    *_estimators(
-        "masked_model", "estimation by a masked language model", "a masked language model", Needs(model="masked_model")
-    ),
+ESTIMATION_METRICS = tuple(
+    metric
+    for column, title, by, needs in (
+        ("estimation", "Gender estimation", "the Gender Score", NOTHING_MORE),
+        (
+            "language_model",
+            "estimation by the language model alone",
+            "the language model, without objects",
+            NOTHING_MORE,
+        ),
+        (
+            "masked_model",
+            "estimation by a masked language model",
+            "a masked language model",
+            Needs(model="masked_model"),
+        ),
+    )
+    for metric in estimator_metrics(
+        f"{column}_ratio",
+        f"{column}_count",
+        title,
+        f"Captions whose variant with the value scores highest by {by}",
+        f"{PAPER}, Tables 5 and 6",
+        column,
+        needs,
+    )
 )
-METRICS = (*SCORE_METRICS, *ESTIMATION_METRICS)
+METRICS = (*SCORE_METRICS, *ESTIMATION_METRICS)  # of the measure gender_score
+
+
+@dataclass(frozen=True)
+class WordDistanceOptions(VariantChoices):
+    """Choices of the word level. word_vectors: must be named."""
+
+    word_vectors: ModelReference | str | None = option(
+        None, "word vectors for word_god (GloVe, word2vec, fastText)", flag="--word-vectors", metavar="FILE"
+    )
 
 
 @dataclass(frozen=True)
@@ -122,7 +176,7 @@ class GenderScoreOptions(EncoderChoices):
     )
     least_similarity: float | None = option(
         None,
-        "leave out objects whose cosine with the caption is lower under the sentence encoder (if not said: none)",
+        "leave out objects whose cosine with the caption is lower under the sentence encoder (default: none)",
         flag="--least-similarity",
         above=-1,
         at_most=1,
@@ -184,28 +238,28 @@ def load_models(paths: dict[str, str]) -> Models:
     return Models(sentences.encode, language.mean_token_probability, masked, cut)
 
 
-def run(job: Job) -> Outcome:
+def count_scores(job: Job) -> Outcome:
     """The scores over the set and by object."""
     options = job.options
     others = [objects_in(job.workspace, source["item"]) for source in options.object_sources]
-    confidence, votes = options.object_confidence, options.object_votes
-    return outcome(*count_images(job, count, confidence=confidence, others=others, votes=votes))
+    sources = {"confidence": options.object_confidence, "others": others, "votes": options.object_votes}
+    return outcome(*count_images(job, score_texts, **sources))
 
 
-def count(job: TextJob) -> Counted:
-    """Gender Scores of every variant of a caption and every object of it, and what the variants suggest."""
+def score_texts(job: TextJob) -> Counted:
+    """Gender Scores of each variant of a caption and each object of it, and what the variants suggest."""
     options, least = job.options, job.options.least_similarity
     data, texts, how = job.variants()
     job.progress(0.0, "loading the models")
     files = {kind: job.model(kind) for kind in options.kinds}
-    models = load_models({kind: own.path for kind, own in files.items()})
-    names = {kind: own.name for kind, own in files.items()}
+    models = load_models({kind: column_sums.path for kind, column_sums in files.items()})
+    names = {kind: column_sums.name for kind, column_sums in files.items()}
     sums = scored(data, texts, models, job.attribute, job.progress, least, names)
     kept = sums[METRIC].n  # captions with an object that is similar enough
     notes = [
-        f"{name}: {kept - own.n:,} captions do not count, since two of their versions score the same."
-        for name, own in sums.items()
-        if own.n < kept
+        f"{name}: {kept - column_sums.n:,} captions do not count, since two of their versions score the same."
+        for name, column_sums in sums.items()
+        if column_sums.n < kept
     ]
     how += f"; mean token probability; confidence {options.object_confidence:g} in objects without a detector's"
     if least is not None:
@@ -283,22 +337,137 @@ def _similar(data: Gendered, texts: Texts, cosines: np.ndarray, least: float) ->
     return replace(data, confidence=left).having(having), texts, cosines[kept]
 
 
-MEASURE = Measure(
-    name="gender_score",
-    title="Gender Score",
-    place=13,
-    metrics=METRICS,
-    groups=(
-        group_of("gs", "Gender Score", SCORE_METRICS),
-        group_of("estimation", "Gender estimation", ESTIMATION_METRICS),
+def count_cooccurrence(job: TextJob) -> Counted:
+    """Captions by the value that they name, over the set and beside each object."""
+    weight = np.ones(job.data.confidence.nnz)
+    sums = counted(COOCCURRENCE, COOCCURRENCE_METRICS, job.attribute, job.data, job.data.value, weight)
+    return Counted([sums], job.data)
+
+
+def cooccurrence(job: Job) -> tuple[list[Sums], dict[str, str], tuple[str, ...]]:
+    """See `count_images`; no text is copied."""
+    return count_images(replace(job, frame=job.frame.assign(caption=0)), count_cooccurrence, CAPTION)
+
+
+def freeze_encoder(workspace: Workspace, collection: str, options: EncoderChoices, attribute: Attribute) -> Any:
+    """The options with the encoder by its content, and the words that replace each other."""
+    encoder = model_option(workspace, "sentence_encoder", options.sentence_encoder)
+    return options.with_(sentence_encoder=encoder, forms=frozen_forms(attribute))
+
+
+def count_distance(job: TextJob) -> Counted:
+    """The cosine of each variant of a caption and each object of it."""
+    from capbias_core.language.models import SentenceEncoder
+
+    data, texts, how = job.variants()
+    job.progress(0.0, "loading the sentence encoder")
+    files = job.model("sentence_encoder")
+    encoder = SentenceEncoder(files.path)
+    cosines = similarities(data, texts, encoder.encode, lambda share: job.progress(share, "reading captions"))
+    sums = score_sums(DISTANCE, DISTANCE_METRICS, job.attribute, data, cosines, files.name)
+    return Counted([sums], data, how, cut_notes(encoder.cut, texts))
+
+
+def freeze_vectors(workspace: Workspace, collection: str, options: WordDistanceOptions, attribute: Attribute) -> Any:
+    """The options with the vectors by their content, and the words of the values."""
+    return options.with_(word_vectors=vectors_option(workspace, options.word_vectors), forms=frozen_forms(attribute))
+
+
+def count_word_distance(job: Job) -> Outcome:
+    """The cosine of each value's word and each object's, for each object of each caption."""
+    option = job.options.word_vectors
+    words, file = (job.options.forms or word_forms(job.attribute))[0], file_path(job.workspace, option)
+
+    def count(job: TextJob) -> Counted:
+        data = job.data
+        job.progress(0.0, "reading word vectors")
+        vectors = read_vectors(file, {*words, *(word for name in data.objects for word in name.split())})
+        cosines = cosines_of(words, data.objects, vectors)  # (L, K + 1)
+        scores = cosines[data.pairs[1]]
+        sums = score_sums(WORD_DISTANCE, WORD_DISTANCE_METRICS, job.attribute, data, scores, option["name"])
+        missing = [name for name, row in zip(data.objects, cosines, strict=True) if np.isnan(row).any()]
+        notes = (f"Objects without a vector, left out: {', '.join(missing)}.",) if missing else ()
+        return Counted([sums], data, f"; words {', '.join(words)}", notes)
+
+    return outcome(*count_images(job, count))
+
+
+def cosines_of(words: Sequence[str], objects: Sequence[str], vectors: Vectors) -> np.ndarray:
+    """(L, K + 1) cosines of each object and each word. An object of several words has the mean of their vectors; nan
+    if none has one. Raises CapbiasError if a value's word has none."""
+    by_word = dict(zip(vectors.words, vectors.matrix, strict=True))
+    if lacking := [word for word in words if word not in by_word]:
+        raise CapbiasError(
+            f"The word vectors lack {', '.join(lacking)}, which name the values.", "Use another file of vectors."
+        )
+    empty = np.zeros(vectors.matrix.shape[1])
+    parts = [[by_word[word] for word in name.split() if word in by_word] or [empty] for name in objects]
+    of_objects = np.stack([np.mean(part, axis=0) for part in parts]).astype(float)  # (L, d)
+    return np.column_stack([object_distance(of_objects, by_word[word].astype(float)) for word in words])
+
+
+MEASURES = (
+    Measure(
+        name="object_cooccurrence",
+        title="objects and values named together",
+        place=9,
+        metrics=COOCCURRENCE_METRICS,
+        groups=(group_of("cooccurrence", "objects and values named together", COOCCURRENCE_METRICS),),
+        options=ObjectChoices,
+        needs=Needs(objects="optional", words="any"),
+        version=4,
+        count=lambda job: outcome(*cooccurrence(job)),
+        per_object=True,
+        of_texts=count_cooccurrence,
     ),
-    options=GenderScoreOptions,
-    needs=Needs(objects="optional", words="every"),
-    version=3,
-    seconds=900.0,
-    run=run,
-    freeze=freeze,
-    per_object=True,
-    of_texts=count,
-    in_process=False,
+    Measure(
+        name="object_distance",
+        title="Gender Object Distance",
+        place=11,
+        metrics=DISTANCE_METRICS,
+        groups=(group_of("god", "Gender Object Distance", DISTANCE_METRICS),),
+        options=EncoderChoices,
+        needs=Needs(objects="optional", words="every"),
+        version=2,
+        seconds=100.0,
+        count=lambda job: outcome(*count_images(job, count_distance)),
+        freeze=freeze_encoder,
+        per_object=True,
+        of_texts=count_distance,
+        in_process=False,
+    ),
+    Measure(
+        name="word_distance",
+        title="Gender Object Distance of words",
+        place=12,
+        metrics=WORD_DISTANCE_METRICS,
+        groups=(group_of("word_god", "Gender Object Distance of words", WORD_DISTANCE_METRICS),),
+        options=WordDistanceOptions,
+        needs=Needs(objects="optional", words="every"),
+        version=2,
+        seconds=30.0,
+        count=count_word_distance,
+        freeze=freeze_vectors,
+        per_object=True,
+        in_process=False,
+    ),
+    Measure(
+        name="gender_score",
+        title="Gender Score",
+        place=13,
+        metrics=METRICS,
+        groups=(
+            group_of("gs", "Gender Score", SCORE_METRICS),
+            group_of("estimation", "Gender estimation", ESTIMATION_METRICS),
+        ),
+        options=GenderScoreOptions,
+        needs=Needs(objects="optional", words="every"),
+        version=3,
+        seconds=900.0,
+        count=count_scores,
+        freeze=freeze,
+        per_object=True,
+        of_texts=score_texts,
+        in_process=False,
+    ),
 )

@@ -1,19 +1,22 @@
-"""What measures share whose judge sees the photograph beside the caption: metrics, inputs, training, rows."""
+"""ImageCaptioner2 (Eq. 2 and 4) and VL-LIC: judges that see the photograph beside the caption."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from capbias_core.aggregate import Counts
+from capbias_core.attackers import ATTACKERS, FROM_SCRATCH, PRETRAINED, attacker_entry, load_attacker
+from capbias_core.attackers.device import choose_device, device_of, trained_on
 from capbias_core.errors import CapbiasError, MissingExtra
+from capbias_core.language.files import ModelFiles
 from capbias_core.load.photographs import read_photograph
-from capbias_core.measures.base import Job, Metric, Outcome
+from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name
 from capbias_core.measures.options import Photographed, Split80, Trained, option
 from capbias_core.measures.training import (
     HUMAN,
@@ -27,11 +30,22 @@ from capbias_core.measures.training import (
 )
 from capbias_core.prepare import balanced_split
 from capbias_core.prepare.split import SPLIT, child_seed, random_order
-from capbias_core.types import Split
-from capbias_core.workspace.photographs import ORIGINALS
-from capbias_core.workspace.spec import WITH_REFERENCES
-from capbias_core.workspace.store import images_in
+from capbias_core.prepare.tokens import Tokens
+from capbias_core.types import Attribute, Split
+from capbias_core.vision.presets import PRESETS, PROMPTS, STATEMENT, prompted
+from capbias_core.workspace.models import (
+    captioner_option,
+    embeddings_folder,
+    encoder_option,
+    file_option,
+    file_path,
+    model_path,
+)
+from capbias_core.workspace.photographs import ORIGINALS, writer_of
+from capbias_core.workspace.spec import WITH_REFERENCES, ModelReference
+from capbias_core.workspace.store import Item, Workspace, images_in
 
+_PAPER = "Abdelrahman et al., AAAI 2024"
 LEAST_TO_TRAIN = 40  # images of every value: fewer leave less than 8 to test on
 FEW_IMAGES = 2000
 PICTURE_SIZE = 64
@@ -49,14 +63,14 @@ class JudgeTraining(Split80, Trained, Photographed):
 
     picture_size: int | None = option(
         None,
-        f"pixels per side of the pictures that a judge is trained on (if not said: {PICTURE_SIZE}; 224 for a backbone)",
+        f"pixels per side of the pictures that a judge is trained on (default: {PICTURE_SIZE}; 224 for a backbone)",
         flag="--picture-size",
         at_least=1,
         metavar="PIXELS",
     )
     judge_epochs: int | None = option(
         None,
-        "epochs of a judge's training (if not said: 40; a captioner of transformers is used zero-shot)",
+        "epochs of a judge's training (default: 40; a captioner of transformers is used zero-shot)",
         flag="--judge-epochs",
         at_least=1,
         metavar="N",
@@ -166,8 +180,10 @@ def small_pictures(
         tick(start / len(images), f"photograph {start + 1:,} of {len(images):,}")
         with ThreadPoolExecutor(READERS) as pool:
             read = list(pool.map(small, part))
-        refused |= {image: own.message for image, own in zip(part, read, strict=True) if isinstance(own, CapbiasError)}
-        pixels = [own for own in read if not isinstance(own, CapbiasError)]
+        refused |= {
+            image: result.message for image, result in zip(part, read, strict=True) if isinstance(result, CapbiasError)
+        }
+        pixels = [result for result in read if not isinstance(result, CapbiasError)]
         if pixels:
             parts.append(look(np.stack(pixels)) if look else np.stack(pixels))
     return np.concatenate(parts) if parts else np.empty((0, 3, size, size), np.uint8), refused
@@ -201,26 +217,10 @@ def _splits(job: Job, images: Sequence[str], trained: bool) -> list[Split]:
     return splits
 
 
-class JudgeTrainer(AttackerTrainer):
-    """A trainer whose attackers are given each caption with the index of its image."""
+def judged(job: Job, inputs: JudgeInputs, judge: Any, method: str, trained: bool = True, **columns: str) -> Outcome:
+    """A judge for each seed and caption index on the model's captions and, if there are any, the human ones.
 
-    def _cases(self, lists, splits, align_to):
-        texts, cases = super()._cases(lists, splits, None)
-        images = np.concatenate([captions.images for captions in lists])
-        return list(zip(images, texts, strict=True)), cases
-
-
-def judged(
-    job: Job,
-    metrics: Mapping[str, Metric],
-    inputs: JudgeInputs,
-    judge: Any,
-    method: str,
-    trained: bool = True,
-    **columns: str,
-) -> Outcome:
-    """A judge for each seed and caption index on the model's captions and, if there are any, the human ones: rows,
-    held-out answers and notes. judge: an attacker. columns: further ones, encoder among them."""
+    judge: an attacker. columns: of the rows, encoder among them."""
     splits = _splits(job, inputs.images, trained)
     sides = {MODEL: (inputs.model, "the model's captions"), HUMAN: (inputs.human, "the human captions")}
     fits = len(splits) * sum(len(lists) for lists, _ in sides.values())
@@ -228,14 +228,14 @@ def judged(
     def progress(share: float, text: str) -> None:
         job.progress(LOOK + JUDGE * share, text)
 
-    trainer = JudgeTrainer(judge, len(job.attribute.values), inputs.y, inputs.images, progress, fits)
+    k = len(job.attribute.values)
+    trainer = AttackerTrainer(judge, k, inputs.y, inputs.images, progress, fits, sees_images=True)
     parts = [trainer.held_out(lists, splits, what).counts(side) for side, (lists, what) in sides.items() if lists]
     counts = Counts.merge(parts)
     train, test, name = len(splits[0].train), len(splits[0].test), job.options.photographs["name"]
     sizes = f"{train}/{test} balanced images" if train else f"{test} balanced images"
     shown = photographs_shown(job.attribute.name, name)
-    columns = {"photographs": shown, **columns}
-    rows = job.rows(metrics.values(), counts, f"{sizes}; {method}; std over seeds", n=test, **columns)
+    rows = {"method": f"{sizes}; {method}; std over seeds", "n": test, "photographs": shown, **columns}
     notes = list(inputs.notes)
     if shown == UNMASKED:
         notes.append(
@@ -255,7 +255,7 @@ def judged(
     if job.spec.coverage == WITH_REFERENCES:
         of = f"Only {len(inputs.images):,} of the {len(job.labels):,} labelled images"
         notes.append(f"{of} have captions, references and a photograph.")
-    return Outcome(rows, {}, tuple(notes), counts={"": counts})
+    return Outcome(counts, rows, notes)
 
 
 def photographs_shown(attribute: str, name: str) -> str:
@@ -263,3 +263,231 @@ def photographs_shown(attribute: str, name: str) -> str:
     if name != ORIGINALS:
         return name
     return "" if attribute in OF_WHOLE_PICTURES else UNMASKED
+
+
+# ImageCaptioner2: a captioning model is asked for the labelled value
+
+# Judges that are no captioner by name: one trained from scratch, and the captioner that wrote each set.
+SCRATCH, SELF = "scratch", "self"
+SAT = "sat"  # as the paper calls the judge from scratch
+
+
+METRICS = by_name(
+    *three_metrics(
+        "imagecaptioner2",
+        "ImageCaptioner²",
+        f"{_PAPER}, Eq. 2 and 4",
+        "truth",
+        "Mean probability that a captioning model, shown the photograph and the masked caption, gives to the labelled "
+        "answer.",
+    ),
+    *three_metrics(
+        "imagecaptioner2_lic",
+        "ImageCaptioner² scored as LIC",
+        f"{_PAPER}, Eq. 4",
+        "sure",
+        "The same judge: its probability where its answer is right, 0 where it is wrong.",
+    ),
+    *three_metrics(
+        "imagecaptioner2_leakage",
+        "ImageCaptioner² scored as leakage",
+        f"{_PAPER}, Eq. 4",
+        "right",
+        "The same judge: how often its answer is right.",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class ImageCaptioner2Options(JudgeTraining):
+    """Choices of ImageCaptioner2. judge: SCRATCH, or a captioner by its content."""
+
+    judge: str | ModelReference = option(
+        SCRATCH,
+        f"the model that judges: {SCRATCH} (Show, Attend and Tell, trained here), a captioner of transformers (preset, "
+        f"folder or name), or {SELF} (the captioner that wrote each set)",
+        flag="--judge",
+        suggested=(SCRATCH, SELF, *PRESETS),
+        metavar="NAME_OR_FOLDER",
+        advanced=False,
+    )
+    own_judge: bool = option(False, "whether the judge is the captioner that wrote the set")
+    prompt: str = option(
+        STATEMENT, "how the answer is asked for", flag="--prompt", choices=tuple(PROMPTS), advanced=False
+    )
+
+
+def freeze_judge(
+    workspace: Workspace, collection: str, options: ImageCaptioner2Options, attribute: Attribute
+) -> ImageCaptioner2Options:
+    """A pretrained judge by its content. Raises CapbiasError for a captioner that is not on this machine."""
+    judge = options.judge or SCRATCH
+    return options.with_(judge=judge if judge in (SCRATCH, SELF) else captioner_option(workspace, judge))
+
+
+def for_set(workspace: Workspace, options: ImageCaptioner2Options, item: Item) -> ImageCaptioner2Options:
+    """The captioner that wrote a set as its judge, if that is asked for."""
+    return options.with_(judge=writer_of(item, "--judge"), own_judge=True) if options.judge == SELF else options
+
+
+def count_asked(job: Job) -> Outcome:
+    """A judge for each seed and caption index on the model's captions and, if there are any, on the human ones."""
+    options = job.options
+    prompt = "" if options.prompt == STATEMENT else options.prompt  # results name an unusual one
+    if options.judge == SCRATCH:
+        from capbias_core.vision.judges import ScratchJudge
+
+        def ask(tokens: Tokens) -> list[str]:
+            return [prompted(caption, job.attribute, options.prompt) for caption in job.masked(tokens)]
+
+        size = options.picture_size or PICTURE_SIZE
+        inputs, epochs = judge_inputs(job, ask, size), options.judge_epochs or ScratchJudge.epochs
+        judge = ScratchJudge(epochs=epochs, device=options.device, sight=inputs.sight)
+        method = f"Show, Attend and Tell from scratch, {epochs} epochs, pictures of {size} x {size}; prompt "
+        method += f"{options.prompt}{trained_on(judge, options.deterministic)}"
+        return judged(job, inputs, judge, method, encoder=SAT, prompt=prompt, device=device_of(judge))
+
+    from capbias_core.vision.captioners import Captioner
+    from capbias_core.vision.judges import AskedJudge
+
+    inputs, epochs = judge_inputs(job, job.masked), options.judge_epochs or 0
+    captioner = Captioner(model_path(job.workspace, options.judge), options.device)
+    judge = AskedJudge(captioner, inputs.files, job.attribute, options.prompt, epochs)
+    how = f"trained further for {epochs} epochs" if epochs else "asked as it is"
+    name = f"{options.judge['name']} {options.judge['digest'][:8]}"
+    method = f"captioner {name}, {how}, {captioner.numbers}; prompt {options.prompt}"
+    columns = {
+        "encoder": SELF if options.own_judge else options.judge["name"],
+        "prompt": prompt,
+        "device": captioner.device.type if epochs else "",
+    }
+    return judged(job, inputs, judge, method, bool(epochs), **columns)
+
+
+# VL-LIC: LIC with a classifier that sees the photograph beside the caption
+
+TEXT = "lstm_bi"  # LIC's
+CNN = "cnn"
+BACKBONE_SIZE = 224  # pixels a side on which torchvision's weights were trained
+
+
+VL_LIC_METRICS = by_name(
+    *three_metrics(
+        "vl_lic",
+        "VL-LIC",
+        "Abdelrahman et al., AAAI 2024, section Multi-Modal Classifier",
+        "sure",
+        "LIC with a classifier that sees the photograph beside the masked caption: its confidence where it is right, 0 "
+        "where it is wrong.",
+    )
+)
+
+
+@dataclass(frozen=True)
+class VLLICOptions(JudgeTraining):
+    """Choices of VL-LIC. backbone: None for a small network from scratch, or a classifier of torchvision."""
+
+    backbone: ModelReference | str | None = option(
+        None,
+        "a torchvision classifier with its weights (default: a small network, trained here)",
+        flag="--backbone",
+        metavar="NAME=FILE",
+    )
+    text_encoder: str | ModelReference = option(
+        TEXT,
+        f"one of: {', '.join(FROM_SCRATCH)}; or a pretrained encoder, as an attacker is",
+        flag="--text-encoder",
+        suggested=FROM_SCRATCH,
+        metavar="NAME",
+    )
+    text_attacker: str = option("", "the attacker that reads captions with the pretrained text encoder")
+
+
+def freeze_encoders(workspace: Workspace, collection: str, options: VLLICOptions, attribute: Attribute) -> VLLICOptions:
+    """Pretrained models by their content. Raises CapbiasError where one is not on this machine."""
+    text = options.text_encoder or TEXT
+    if isinstance(text, str) and text in ATTACKERS and text not in FROM_SCRATCH and text not in PRETRAINED:
+        raise CapbiasError(
+            f"The text encoder {text} is no network.",
+            f"Choose one of {', '.join(FROM_SCRATCH)}, or a pretrained encoder; {TEXT} is the default.",
+        )
+    attacker = options.text_attacker
+    if isinstance(text, str) and text not in FROM_SCRATCH:
+        entry = attacker_entry(text)
+        text, attacker = encoder_option(workspace, entry), entry.name if entry.name in ATTACKERS else ""
+    backbone = options.backbone
+    if isinstance(backbone, str) and backbone:
+        name, _, file = backbone.partition("=")
+        if not file:
+            raise CapbiasError(
+                f"The backbone {backbone!r} needs its weights, as NAME=FILE, such as resnet50=resnet50.pth.",
+                "With a network connection torchvision downloads them; copy the file here.",
+            )
+        backbone = file_option(workspace, name, Path(file))
+    return options.with_(text_encoder=text, text_attacker=attacker, backbone=backbone or None)
+
+
+def count_joint(job: Job) -> Outcome:
+    """A classifier for each seed and caption index on the model's captions and, if there are any, the human ones."""
+    from capbias_core.vision.judges import JointJudge, backbone
+
+    options = job.options
+    model, text, device = options.backbone, options.text_encoder, options.device
+    size = options.picture_size or (BACKBONE_SIZE if model else PICTURE_SIZE)
+    look = backbone(model["name"], file_path(job.workspace, model), choose_device(device)) if model else None
+    inputs = judge_inputs(job, job.masked, size, look)
+    judge = JointJudge(epochs=options.judge_epochs or JointJudge.epochs, device=device, sight=inputs.sight)
+    frozen, reads = ["backbone"] if model else [], text
+
+    def embed(captions: Sequence[str]) -> np.ndarray:
+        """(n, d) vectors by the frozen text encoder, stored with those of attackers."""
+        files = ModelFiles(text["name"], model_path(job.workspace, text), text["digest"])
+        name = options.text_attacker or files.path
+        attacker = load_attacker(name, device, files, embeddings_folder(job.workspace))
+        corpus: Any = attacker.corpus(list(captions))
+        return corpus.vectors(lambda _share, text: job.progress(LOOK, text)).cpu().numpy()[corpus.place]
+
+    if isinstance(text, str):
+        judge = replace(judge, text=load_attacker(text))
+    else:
+        judge, reads = replace(judge, embed=embed), text["name"]
+        frozen.append("text encoder")
+    how = f"; {' and '.join(frozen)} frozen" if frozen else ""
+    method = f"{judge.epochs} epochs, pictures of {size} x {size}{how}{trained_on(judge, options.deterministic)}"
+    encoder = f"{model['name'] if model else CNN} + {reads}"
+    return judged(job, inputs, judge, method, encoder=encoder, device=device_of(judge))
+
+
+MEASURES = (
+    Measure(
+        name="imagecaptioner2",
+        title="ImageCaptioner²",
+        place=15,
+        metrics=tuple(METRICS.values()),
+        groups=(Group("imagecaptioner2", "ImageCaptioner²", tuple(METRICS)),),
+        options=ImageCaptioner2Options,
+        needs=Needs(references="optional", photographs=True),
+        seconds=5_000.0,
+        count=count_asked,
+        version=4,
+        freeze=freeze_judge,
+        for_set=for_set,
+        in_process=False,
+        packages=("torch", "PIL"),
+    ),
+    Measure(
+        name="vl_lic",
+        title="VL-LIC",
+        place=16,
+        metrics=tuple(VL_LIC_METRICS.values()),
+        groups=(Group("vl_lic", "VL-LIC", tuple(VL_LIC_METRICS)),),
+        options=VLLICOptions,
+        needs=Needs(references="optional", photographs=True),
+        seconds=3_000.0,
+        count=count_joint,
+        version=4,
+        freeze=freeze_encoders,
+        in_process=False,
+        packages=("torch", "PIL"),
+    ),
+)

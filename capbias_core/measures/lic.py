@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Counts
-from capbias_core.aggregate.estimate import verdict_of
+from capbias_core.aggregate.estimate import INCONCLUSIVE, REFITS, verdict
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name, estimates_of
@@ -31,7 +31,7 @@ from capbias_core.measures.training import (
 from capbias_core.metrics.lic import lic_of_naming, right_predictions
 from capbias_core.prepare import balanced_split
 from capbias_core.prepare.labels import cells_of, parts_of
-from capbias_core.types import Attribute, Result
+from capbias_core.types import Attribute
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.spec import WITH_REFERENCES
 from capbias_core.workspace.store import images_in
@@ -136,11 +136,11 @@ class LICOptions(Attacked, Seeded, Aligned):
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
         """Without a number of seeds that of the attacker."""
-        own = super().read(given)
-        return own if "seeds" in given else replace(own, seeds=attacker_entry(own.attacker).seeds)
+        options = super().read(given)
+        return options if "seeds" in given else replace(options, seeds=attacker_entry(options.attacker).seeds)
 
 
-def run(job: Job) -> Outcome:
+def count(job: Job) -> Outcome:
     """Attackers on the model's captions and, with references, on the human ones; each then reads both sides."""
     attribute, options = job.attribute, job.options
     known, human = images_in(job.frame), job.references() if job.spec.references else None
@@ -158,7 +158,7 @@ def run(job: Job) -> Outcome:
         sides = {MODEL: trainer.held_out(lists[0], splits, "the model's captions")}
     else:
         sides = trainer.crossed(lists[0], lists[1], splits)
-    counts = Counts.merge([found.counts(name, _named_parts(attribute, found)) for name, found in sides.items()])
+    counts = Counts.merge([guesses.counts(name, _named_parts(attribute, guesses)) for name, guesses in sides.items()])
     train, test = len(splits[0].train), len(splits[0].test)
     method = f"{train}/{test} balanced images; std over seeds"
     if human is not None:
@@ -166,29 +166,51 @@ def run(job: Job) -> Outcome:
     if options.merge_masks:
         method += "; runs of masks merged"
     method += trained_on(attacker, options.deterministic) + encoded_by(options.encoder)
-    rows = job.rows(METRICS.values(), counts, method, n=test, device=device_of(attacker))
+    columns = {"method": method, "n": test, "device": device_of(attacker)}
+    names = ("LIC_M",) if human is None else ("LIC", "LIC_by_H", "LIC_by_M")
+    estimates = estimates_of([METRICS[name] for name in names], counts, attribute.values)
+    of_lic = columns
     if human is not None:
-        found = estimates_of([METRICS["LIC_by_H"], METRICS["LIC_by_M"]], counts, attribute.values)
-        verdict = verdict_of(found["LIC_by_H", ""], found["LIC_by_M", ""])
-        rows = [replace(row, verdict=verdict) if row.metric == "LIC" else row for row in rows]
-    notes = (*_remarks(job, human, lists, y, rows), *_sizes(job, train, test, len(images)), *trainer.notes)
-    return Outcome(rows, {}, notes, counts={"": counts})
+        by_human, by_model = estimates["LIC_by_H", ""], estimates["LIC_by_M", ""]
+        ends = by_human.interval()[0], by_model.interval()[1]
+        of_lic = columns | {"verdict": verdict(*ends) if by_human.interval_over == REFITS else INCONCLUSIVE}
+    chance = attribute.chance
+    digits = 1 if round(chance, 1) == chance else 2  # 25.0, and 6.25 of four values
+    notes = [
+        *_remarks(job, human, lists, y, estimates),
+        f"{train:,} training and {test:,} test images per seed, balanced; chance for LIC_M and LIC_D is "
+        f"{chance:.{digits}f}.",
+    ]
+    if job.spec.coverage == WITH_REFERENCES:
+        notes.append(
+            f"Only {len(images):,} of the {len(job.labels):,} labelled images have both captions and references: LIC_D "
+            f"and LIC rest on {train + test:,} balanced images, {test:,} held out per seed."
+        )
+    if option := options.alignment:
+        notes.append(
+            "Contextual alignment: human words that the model never uses became its nearest word by "
+            f"{option['name']} where the cosine distance is below {option['delta']:g}, else <unk>."
+        )
+    if train + test < FEW_IMAGES:
+        notes.append(f"Few images: {train + test:,} after balancing. Expect wide intervals and weaker attackers.")
+    notes += trainer.notes
+    return Outcome(counts, lambda metric, _: of_lic if metric == "LIC" else columns, notes)
 
 
 def _named_parts(attribute: Attribute, guesses: Guesses) -> dict[str, np.ndarray]:
     """Of a crossed attribute, whether each guess names the value of one of its two attributes; probabilities are summed
     over the other."""
     names, pairs = parts_of(attribute.name), cells_of(attribute.values)
-    found = {}
+    right = {}
     for number, name in enumerate(names if names and pairs else ()):
-        place, _ = pd.factorize(np.array([pair[number] for pair in pairs], dtype=object))
-        shares = np.stack([guesses.probabilities[:, place == part].sum(axis=1) for part in range(place.max() + 1)], 1)
-        found[f"right {name}"] = right_predictions(shares, place[guesses.label])
-    return found
+        code, _ = pd.factorize(np.array([pair[number] for pair in pairs], dtype=object))
+        shares = np.stack([guesses.probabilities[:, code == part].sum(axis=1) for part in range(code.max() + 1)], 1)
+        right[f"right {name}"] = right_predictions(shares, code[guesses.label])
+    return right
 
 
 def _remarks(
-    job: Job, human: pd.DataFrame | None, lists: Sequence[list[CaptionList]], y: np.ndarray, rows: Sequence[Result]
+    job: Job, human: pd.DataFrame | None, lists: Sequence[list[CaptionList]], y: np.ndarray, estimates: Mapping
 ) -> Iterator[str]:
     """Remarks on captions that LIC does not measure well. lists: of the model and, with references, of people."""
     attribute, k, shares, lengths = job.attribute, len(job.attribute.values), [], []
@@ -218,11 +240,10 @@ def _remarks(
 
     # Much of LIC, or of LIC_M above chance, may come from which captions name a value, whichever it is.
     metric = "LIC" if human is not None else "LIC_M"
-    row = next(row for row in rows if row.metric == metric)
+    value, low = estimates[metric, ""].value, estimates[metric, ""].interval()[0]
     neutral = METRICS[metric].neutral(k)
     alone = 100 * (lic_of_naming(shares[0]) - sum(lic_of_naming(share) for share in shares[1:]))
-    lowest = row.value if row.ci_low is None else row.ci_low
-    if lowest > neutral and alone - neutral >= MUCH * (row.value - neutral):
+    if (value if low is None else low) > neutral and alone - neutral >= MUCH * (value - neutral):
         model, *people = (
             " and ".join(f"{part:.0%} of {value}" for part, value in zip(share, attribute.values, strict=True))
             for share in shares
@@ -231,35 +252,13 @@ def _remarks(
         yield (
             f"Whether a caption names any {attribute.name} tells much by itself. Captions that do, by label: {model}"
             f"{of_people}. An attacker that reads only this has {metric} {alone:.1f}; the one that reads all words has "
-            f"{row.value:.1f}."
+            f"{value:.1f}."
         )
     if len(lengths) > 1 and lengths[0] > LONGER * lengths[1]:
         yield (
             f"The captions have {lengths[0]:.0f} words, the human ones {lengths[1]:.0f}: longer captions can tell "
             "more, so part of LIC may be length. Control for length: Scores, or capbias score --view lengths."
         )
-
-
-def _sizes(job: Job, train: int, test: int, images: int) -> Iterator[str]:
-    """How many images each number rests on, and how human words were aligned."""
-    chance = job.attribute.chance
-    digits = 1 if round(chance, 1) == chance else 2  # 25.0, and 6.25 of four values
-    yield (
-        f"{train:,} training and {test:,} test images per seed, balanced; chance for LIC_M and LIC_D is "
-        f"{chance:.{digits}f}."
-    )
-    if job.spec.coverage == WITH_REFERENCES:
-        yield (
-            f"Only {images:,} of the {len(job.labels):,} labelled images have both captions and references: LIC_D and "
-            f"LIC rest on {train + test:,} balanced images, {test:,} held out per seed."
-        )
-    if option := job.options.alignment:
-        yield (
-            f"Contextual alignment: human words that the model never uses became its nearest word by {option['name']} "
-            f"where the cosine distance is below {option['delta']:g}, else <unk>."
-        )
-    if train + test < FEW_IMAGES:
-        yield f"Few images: {train + test:,} after balancing. Expect wide intervals and weaker attackers."
 
 
 MEASURE = Measure(
@@ -276,5 +275,5 @@ MEASURE = Measure(
     needs=Needs(references="optional"),
     version=10,
     seconds=0.05,
-    run=run,
+    count=count,
 )

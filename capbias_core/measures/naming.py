@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 from scipy.sparse import csr_array
 
 from capbias_core.aggregate import Counts
 from capbias_core.attributes import need_words
 from capbias_core.measures.base import (
     LOWER_SHARE,
+    WITHOUT_LIMIT,
     Group,
     Job,
     Measure,
@@ -23,11 +22,9 @@ from capbias_core.measures.base import (
     with_gaps,
     zero,
 )
-from capbias_core.measures.caption_side import CaptionSide, both_sides, of_no_value
-from capbias_core.measures.gender_score_common import FEWEST, PAPER, WITHOUT_LIMIT
-from capbias_core.metrics.naming import named_alone, wrong_names
-from capbias_core.prepare.tokens import Tokens
-from capbias_core.types import Attribute
+from capbias_core.measures.caption_side import both_sides, names_in, of_no_value
+from capbias_core.measures.gender_score_common import FEWEST, PAPER
+from capbias_core.metrics.captions import named_alone, wrong_names
 
 _BURNS = "Burns et al., ECCV 2018"
 _SOURCE = f"{_BURNS}; Hirota et al., CVPR 2022, Table 1"
@@ -39,7 +36,7 @@ METRICS = (
         1,
         lambda k: 1.0,
         "neutral",
-        (0, float("inf")),
+        WITHOUT_LIMIT,
         _SOURCE,
         "Captions that name only the second value (men, for gender) for each that names only the first. The labelled "
         "images need not be balanced.",
@@ -103,13 +100,13 @@ def ratio_error(job: Job) -> Outcome:
     if counts.size("unnamed") == counts.size():
         reason = f"no caption names a value of {job.attribute.name}."
         lacking = {metric.name: reason for metric in METRICS if metric.reads[0] in counts.columns}
-        return Outcome([], {}, (), lacking, {"": counts})
+        return Outcome(counts.reading(("unnamed", "captions")), lacking=lacking)
     notes = [f"Labels: {job.sizes(counts).removesuffix(' captions')}."]
     if "first" in counts.columns and not counts.size("first"):
         notes.append(f"No caption names only {job.attribute.values[0]}, so ratio is not defined.")
-    found = job.outcome(METRICS, counts, "captions by the values that their words name", notes)
-    rows = [row if np.isfinite(row.value) else replace(row, value=float("nan")) for row in found.results]
-    return replace(found, results=rows)
+    rows = job.rows(METRICS, counts, {"method": "captions by the values that their words name"})
+    rows = [row if np.isfinite(row.value) else replace(row, value=float("nan")) for row in rows]
+    return Outcome(counts, notes=notes, results=rows)
 
 
 def named_values(job: Job) -> Outcome:
@@ -119,7 +116,7 @@ def named_values(job: Job) -> Outcome:
         reason = f"no caption names a value of {job.attribute.name}."
         counts, lacking = counts.reading(("unnamed", "captions")), {"misnamed": reason, "misnamed_gap": reason}
     notes = [f"Named values rest on {job.sizes(counts)}."]
-    return job.outcome(BY_GROUP, counts, "values that the words of captions name", notes, lacking)
+    return Outcome(counts, {"method": "values that the words of captions name"}, notes, lacking)
 
 
 def naming_counts(job: Job, sort: bool = True) -> Counts:
@@ -135,30 +132,20 @@ def naming_counts(job: Job, sort: bool = True) -> Counts:
     return Counts.of_captions(job.frame["image_id"], job.codes, columns, sort)
 
 
-def names_in(captions: Iterable[str], attribute: Attribute) -> np.ndarray:
-    """(n, K) booleans: which values of the attribute each caption names. captions: Tokens, or texts as written."""
-    tokens = captions if isinstance(captions, Tokens) else Tokens.of(pd.Series(captions))
-    return tokens.with_any(attribute.value_words).toarray() > 0
-
-
 def naming_ratio(job: Job) -> Outcome:
     """Shares of each image's captions that name each value, on the images that both sides have."""
     need_words(job.attribute)
     sides = both_sides(job)
     images, few = sides[0].images, f"fewer than {FEWEST} images" if len(sides[0].images) < FEWEST else ""
-    columns = {name: _shares(side) for name, side in zip(("model", "human"), sides, strict=True)}
+    columns = {}
+    for name, side in zip(("model", "human"), sides, strict=True):  # (n_images, K): shares of an image's captions
+        row, value = np.nonzero((side.values.toarray() > 0) & side.only_one[:, None])
+        of_image = np.bincount(side.image, minlength=len(images))[side.image]
+        columns[name] = csr_array((1 / of_image[row], (side.image[row], value)), shape=(len(images), side.k))
     counts = Counts.by_image(images, sides[0].y, columns)
     method = "captions that name the value and no other, an image's captions together counting once"
-    rows = job.rows([replace(RATIO_TO_HUMAN, no_interval=few)], counts, method, n=len(images))
-    notes = tuple(filter(None, [of_no_value(*sides[::-1]).strip()]))
-    return Outcome(rows, {}, notes, counts={"": counts})
-
-
-def _shares(side: CaptionSide) -> csr_array:
-    """(n_images, K): the share of each image's captions that name only this value."""
-    of_image = np.bincount(side.image, minlength=len(side.images))[side.image]
-    row, value = np.nonzero((side.values.toarray() > 0) & side.only_one[:, None])
-    return csr_array((1 / of_image[row], (side.image[row], value)), shape=(len(side.images), side.k))
+    rows = job.rows([replace(RATIO_TO_HUMAN, no_interval=few)], counts, {"method": method, "n": len(images)})
+    return Outcome(counts, notes=[*filter(None, [of_no_value(*sides[::-1]).strip()])], results=rows)
 
 
 MEASURES = (
@@ -169,7 +156,7 @@ MEASURES = (
         metrics=METRICS,
         groups=(Group("ratio", "ratio", ("ratio",), default=True), Group("error", "error", ("error",), default=True)),
         version=4,
-        run=ratio_error,
+        count=ratio_error,
     ),
     Measure(
         name="named_values",
@@ -182,7 +169,7 @@ MEASURES = (
         ),
         needs=Needs(words="every"),
         version=4,
-        run=named_values,
+        count=named_values,
     ),
     Measure(
         name="naming_ratio",
@@ -192,6 +179,6 @@ MEASURES = (
         groups=(group_of("naming", "values named, over the human captions", [RATIO_TO_HUMAN]),),
         needs=Needs(references="required", words="any"),
         version=2,
-        run=naming_ratio,
+        count=naming_ratio,
     ),
 )

@@ -1,7 +1,8 @@
-"""How captions are worded, by group: length, vocabulary, modifiers, valence, refusals, and words that people used."""
+"""What captions say, by group: length, vocabulary, valence, refusals, words that people used, and objects."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 
 import numpy as np
@@ -10,10 +11,12 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from capbias_core.aggregate import Counts
+from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import (
     HIGHER_SHARE,
     LOTUS,
     LOWER_SHARE,
+    WITHOUT_LIMIT,
     Group,
     Job,
     Measure,
@@ -25,17 +28,26 @@ from capbias_core.measures.base import (
     of_images,
     with_gaps,
 )
+from capbias_core.measures.caption_side import annotated, categories_of
+from capbias_core.metrics.captions import object_counts, shares_of_ten
 from capbias_core.metrics.share import share
-from capbias_core.metrics.vocabulary import shares_of_ten
 from capbias_core.prepare.refusals import refusals
-from capbias_core.prepare.tasks import MODIFIER, NOUN, VERB, lemmas, rows_by_image
+from capbias_core.prepare.tasks import (
+    MODIFIER,
+    NOUN,
+    VERB,
+    lemmas,
+    object_mentions,
+    object_names,
+    phrases,
+    rows_by_image,
+)
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.resources import VALENCE_FILE
 from capbias_core.types import Result
 
 SHOWN = 60  # characters of a refusal in a note
 KINDS = {"nouns": NOUN, "verbs": VERB}
-_WITHOUT_LIMIT = (0, float("inf"))
 
 DESCRIPTION = with_gaps(
     Metric(
@@ -44,7 +56,7 @@ DESCRIPTION = with_gaps(
         1,
         no_neutral,
         "none",
-        _WITHOUT_LIMIT,
+        WITHOUT_LIMIT,
         LOTUS,
         "Words of a caption, punctuation left out.",
         reads=("words", "captions"),
@@ -55,7 +67,7 @@ DESCRIPTION = with_gaps(
         1,
         no_neutral,
         "higher",
-        _WITHOUT_LIMIT,
+        WITHOUT_LIMIT,
         "Hurlbert, Ecology 1971",
         "Different words in ten captions, on average over all draws of ten. Unlike the vocabulary of the whole "
         "set it does not grow with the number of captions, so groups of different sizes can be compared.",
@@ -69,7 +81,7 @@ DESCRIPTION = with_gaps(
         100,
         no_neutral,
         "higher",
-        _WITHOUT_LIMIT,
+        WITHOUT_LIMIT,
         LOTUS,
         "Adjectives and adverbs for every 100 nouns: how closely captions describe what they name. By the part of "
         "speech of each word alone (HanTa), not by a parse.",
@@ -96,7 +108,7 @@ VOCABULARY = Metric(
     1,
     no_neutral,
     "higher",
-    (0, float("inf")),
+    WITHOUT_LIMIT,
     "Hirota et al., CVPR 2022, Figure 3",
     "Different words among the captions of the labelled images. It grows with the number of captions.",
     side="model",
@@ -130,6 +142,57 @@ RECALL = with_gaps(
     )
 )
 
+_CHAIR = "Rohrbach et al., EMNLP 2018"
+_PEOPLE = "`person` does not count: every labelled image shows one."
+
+# Phrases that begin like the name of an object and name none: a baseball player is no ball. Found by reading captions.
+_BALL_GAMES = ("baseball", "basketball", "football", "softball", "volleyball")
+_OF_GAMES = ("player", "game", "match", "team", "field", "court", "stadium", "diamond", "practice", "uniform", "jersey")
+_OF_GAMES += ("cap", "hat", "pitcher", "catcher", "batter")
+_OF_SKIS = ("slope", "lift", "pole", "jacket", "suit", "boot", "gear", "resort", "trail", "hill")
+_OTHERS = ("train station", "train track", "bus stop", "bus station", "orange juice", "pizza box", "pizza cutter")
+NO_OBJECTS = (
+    *(f"{game} {word}" for game in _BALL_GAMES for word in _OF_GAMES),
+    # To play baseball is a game, and gloves that somebody wears are clothes.
+    *(
+        f"{word} {game}"
+        for game in _BALL_GAMES
+        for word in ("game of", "games of", "play", "plays", "played", "playing")
+    ),
+    *(f"{word} gloves" for word in ("wearing", "in", "boxing", "ski", "winter", "rubber", "oven", "hat and")),
+    *(f"ski {word}" for word in _OF_SKIS),
+    *_OTHERS,
+)
+
+OBJECTS = with_gaps(
+    Metric(
+        "object_recall",
+        "object recall, objects of the image that are named",
+        *HIGHER_SHARE,
+        LOTUS,
+        f"Objects of the images that the caption names, of COCO's 80 with their synonyms. {_PEOPLE}",
+        reads=("recalled", "shown"),
+    ),
+    Metric(
+        "chair_i",
+        "CHAIR_i, hallucinated mentions of objects",
+        *LOWER_SHARE,
+        _CHAIR,
+        f"Mentions of objects that the image does not show, of all mentions of objects. {_PEOPLE} Papers that "
+        "count it, or other synonyms, print other values. An object that nobody annotated counts as hallucinated.",
+        reads=("hallucinated", "mentions"),
+    ),
+    Metric(
+        "chair_s",
+        "CHAIR_s, captions with a hallucinated object",
+        *LOWER_SHARE,
+        _CHAIR,
+        "Captions that mention an object that the image does not show, of all captions. Long captions mention more "
+        "objects and so have more.",
+        reads=("hallucinating", "captions"),
+    ),
+)
+
 
 def description(job: Job) -> Outcome:
     """Words, different words, modifiers and their ratings, of the captions of labelled images."""
@@ -154,7 +217,7 @@ def description(job: Job) -> Outcome:
     }
     counts = Counts.of_captions(job.frame["image_id"], job.codes, columns)
     method = f"captions of {len(counts.images):,} labelled images"
-    return job.outcome(DESCRIPTION, counts, method, [f"Descriptions rest on {job.sizes(counts)}."])
+    return Outcome(counts, {"method": method}, [f"Descriptions rest on {job.sizes(counts)}."])
 
 
 @cache
@@ -184,7 +247,7 @@ def vocabulary(job: Job) -> Outcome:
         n=len(job.frame),
         method="different words of the captions of labelled images; a count, without an interval",
     )
-    return Outcome([result], {}, ())
+    return Outcome(results=[result])
 
 
 def refused(job: Job) -> Outcome:
@@ -196,7 +259,7 @@ def refused(job: Job) -> Outcome:
     if refusing.any():
         example = " ".join(captions[refusing.argmax()].split())[:SHOWN]
         notes = [f"{refusing.sum():,} of {len(refusing):,} captions are refusals, such as “{example}”."]
-    return job.outcome(REFUSED, counts, "refusals by their wording", notes)
+    return Outcome(counts, {"method": "refusals by their wording"}, notes)
 
 
 def reference_words(job: Job) -> Outcome:
@@ -204,43 +267,89 @@ def reference_words(job: Job) -> Outcome:
     human = job.references()
     frame = of_images(job.frame, human["image_id"])
     human = of_images(human, frame["image_id"])
-    columns = shared_words(frame, human, job.attribute.masked_words)
+    tokens, image_ids = (job.tokens(frame), job.reference_tokens(human)), (frame["image_id"], human["image_id"])
+    columns = shared_words(*tokens, *image_ids, job.attribute.masked_words)
     counts = Counts.of_captions(frame["image_id"], job.codes, columns)
     images = f"{len(counts.images):,}"
     method = f"{images} images with references; parts of speech of single words (HanTa)"
     notes = [f"Nouns and verbs rest on the {images} labelled images with references ({job.sizes(counts)})."]
-    return job.outcome(RECALL, counts, method, notes)
+    return Outcome(counts, {"method": method}, notes)
 
 
 def shared_words(
-    frame: pd.DataFrame, human: pd.DataFrame, left_out: frozenset[str] = frozenset()
+    tokens: Tokens, human_tokens: Tokens, image_id: pd.Series, human_image_id: pd.Series, left_out: Collection[str] = ()
 ) -> dict[str, np.ndarray]:
     """Nouns and verbs that the human captions of a caption's image have, and those that it has too: (n,) each.
 
-    frame, human: image_id and caption. left_out: words that do not count.
+    image_id, human_image_id: of each caption. left_out: words that do not count.
     """
-    tokens = Tokens.of([*frame["caption"], *human["caption"]])
-    known = lemmas(tokens.words)
+    n, both = len(tokens), Tokens.join([tokens, human_tokens])
+    known, words = lemmas(both.words), both.matrix()
     names, lemma = np.unique([base for base, _ in known], return_inverse=True)
-    counts = np.array([word not in left_out for word in tokens.words]) & (names[lemma] != "")
+    counts = np.array([word not in left_out for word in both.words]) & (names[lemma] != "")
 
     def with_lemmas(kept: np.ndarray) -> csr_array:
         """(n, lemmas) 0 or 1: the caption has a word of the lemma that counts. kept: (V,) booleans."""
-        place = np.flatnonzero(kept)
-        of_word = csr_array((np.ones(len(place)), (place, lemma[place])), (len(kept), len(names)))
-        return (tokens.matrix() @ of_word > 0).astype(float)
+        word = np.flatnonzero(kept)
+        of_word = csr_array((np.ones(len(word)), (word, lemma[word])), (len(kept), len(names)))
+        return (words @ of_word > 0).astype(float)
 
-    n, columns = len(frame), {}
-    image, images = pd.factorize(pd.concat([frame["image_id"], human["image_id"]]))
-    said, of_image = with_lemmas(counts)[:n], rows_by_image(image[n:], len(images))
+    columns = {}
+    image, images = pd.factorize(pd.concat([image_id, human_image_id]))
+    named, of_image = with_lemmas(counts)[:n], rows_by_image(image[n:], len(images))
     for name, kind in KINDS.items():
         by_caption = with_lemmas(counts & np.array([tag.startswith(kind) for _, tag in known]))[n:]
         people = (of_image @ by_caption)[image[:n]]
-        columns |= {f"{name} in both": said.multiply(people).sum(axis=1), name: people.sum(axis=1)}
+        columns |= {f"{name} in both": named.multiply(people).sum(axis=1), name: people.sum(axis=1)}
     return columns
 
 
+def objects_named(job: Job) -> Outcome:
+    """Objects that each caption names against those of its image, on the images whose objects are known."""
+    objects = job.objects()
+    if objects is None:
+        raise CapbiasError("The objects of the images are not loaded.", "Load them, such as cat|dog for an image.")
+    frame = job.frame[annotated(list(job.frame["image_id"]), objects)]
+    if frame.empty:
+        raise CapbiasError(
+            f"None of the {len(objects):,} images with objects has a caption of {job.spec.model}.",
+            "Check the image IDs of both files.",
+        )
+    shown, unknown = categories_of(list(frame["image_id"]), objects, object_names())
+    columns = object_counts(mentions_of(job.tokens(frame)), shown)
+    counts = Counts.of_captions(frame["image_id"], job.codes, columns)
+    method = f"{len(counts.images):,} images with known objects; COCO's objects without person"
+    notes = [f"Objects rest on the {len(counts.images):,} labelled images with known objects ({job.sizes(counts)})."]
+    if unknown:
+        notes.append(f"Objects of images that are none of COCO's were left out: {', '.join(unknown)}.")
+    return Outcome(counts, {"method": method}, notes)
+
+
+def mentions_of(tokens: Tokens) -> csr_array:
+    """(n, 79): how often each caption names each of COCO's objects but person, in the order of `object_names`.
+
+    >>> names = list(object_names())
+    >>> from capbias_core.prepare.tokens import Tokens
+    >>> caption = "A baseball player with a bat, a ball and a laptop computer. A red bat. A game of football."
+    >>> found = mentions_of(Tokens.of([caption])).toarray()[0]
+    >>> {names[place]: int(n) for place, n in enumerate(found) if n}
+    {'sports ball': 1, 'baseball bat': 2, 'laptop': 1}
+    """
+    known = object_names()
+    return object_mentions(tokens, known | phrases(NO_OBJECTS))[:, : len(known)]
+
+
 MEASURES = (
+    Measure(
+        name="hallucination",
+        title="object recall and hallucinated objects",
+        place=7,
+        metrics=OBJECTS,
+        groups=(group_of("chair", "object recall and hallucination by group", OBJECTS),),
+        needs=Needs(objects="required"),
+        version=4,
+        count=objects_named,
+    ),
     Measure(
         name="refusals",
         title="refusals",
@@ -248,7 +357,7 @@ MEASURES = (
         metrics=REFUSED,
         groups=(group_of("refused", "refusals by group", REFUSED, default=True),),
         version=2,
-        run=refused,
+        count=refused,
     ),
     Measure(
         name="reference_words",
@@ -259,7 +368,7 @@ MEASURES = (
         needs=Needs(references="required"),
         version=3,
         seconds=8.0,
-        run=reference_words,
+        count=reference_words,
     ),
     Measure(
         name="description",
@@ -268,7 +377,7 @@ MEASURES = (
         metrics=DESCRIPTION,
         groups=(group_of("description", "length, vocabulary, modifiers and valence by group", DESCRIPTION),),
         version=3,
-        run=description,
+        count=description,
     ),
     Measure(
         name="vocabulary",
@@ -276,6 +385,6 @@ MEASURES = (
         place=8,
         metrics=(VOCABULARY,),
         groups=(Group("vocabulary", "vocabulary size", ("vocabulary",)),),
-        run=vocabulary,
+        count=vocabulary,
     ),
 )

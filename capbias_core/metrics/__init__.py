@@ -1,7 +1,7 @@
-"""Metrics: pure functions, arrays in, number out. What is said of each, and how runs use it, is in measures/.
+"""Metrics: pure functions, arrays in, number out; measures/ has their facts and how runs use them.
 
 `help` of each gives its formula, source, range, direction and an example. Arguments that cannot be meant, such as a
-label that is no place of a value, raise CapbiasError.
+label that is no code of a value, raise CapbiasError.
 """
 
 from __future__ import annotations
@@ -10,16 +10,25 @@ import inspect
 import sys
 
 from capbias_core.metrics.caption_quality import bleu4, cider, meteor, rouge_l
+from capbias_core.metrics.captions import (
+    chair_i,
+    chair_s,
+    contextual_share,
+    error,
+    naming_ratio,
+    naming_share,
+    object_recall,
+    ratio,
+    unknown_share,
+    vocabulary,
+    vocabulary_10,
+)
 from capbias_core.metrics.cooccurrence import bias_amplification, dba_g, dba_o, multi, multi_variance
 from capbias_core.metrics.dbac import dbac
 from capbias_core.metrics.gender_score import bias_ratio, estimation, gender_score, neutral_ratio, object_distance
-from capbias_core.metrics.hallucination import chair_i, chair_s, object_recall
 from capbias_core.metrics.lic import lic, sentence_classification
-from capbias_core.metrics.naming import error, naming_ratio, naming_share, ratio
 from capbias_core.metrics.predictability import predictability
 from capbias_core.metrics.share import performance_gap
-from capbias_core.metrics.substitution import contextual_share, unknown_share
-from capbias_core.metrics.vocabulary import vocabulary, vocabulary_10
 
 __all__ = [
     "bias_amplification",
@@ -55,13 +64,8 @@ __all__ = [
 ]
 
 
-def _say_what_modules_say() -> None:
-    """A metric hides the module that is called like it, and with it what that says."""
-    for name in __all__:
-        metric = globals()[name]
-        text = sys.modules[metric.__module__].__doc__
-        if text and text not in metric.__doc__:  # none with python -OO; there already after a reload
-            metric.__doc__ = f"{inspect.cleandoc(metric.__doc__)}\n\n{text}"
-
-
-_say_what_modules_say()
+for _name in ("bleu4", "cider", "dbac", "meteor", "predictability", "rouge_l"):  # their modules have the formulas
+    _metric = globals()[_name]
+    _text = sys.modules[_metric.__module__].__doc__
+    if _text and _text not in _metric.__doc__:  # none with python -OO; there already after a reload
+        _metric.__doc__ = f"{inspect.cleandoc(_metric.__doc__)}\n\n{_text}"

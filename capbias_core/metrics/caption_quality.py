@@ -28,29 +28,15 @@ on which. A good caption here is one that resembles what people wrote, with what
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from capbias_core.errors import need
 from capbias_core.metrics.arguments import references_of
-from capbias_core.prepare.java import has_java, java
-
-__all__ = [
-    "bleu4",
-    "bleu_counts",
-    "bleu_of",
-    "cider",
-    "cider_scores",
-    "has_java",
-    "meteor",
-    "meteor_counts",
-    "meteor_of",
-    "meteor_scores",
-    "rouge_l",
-    "rouge_scores",
-]
+from capbias_core.prepare.java import java
 
 PACKAGE = "pycocoevalcap"
 N = 4
@@ -62,15 +48,11 @@ ALPHA, GAMMA, BETA, DELTA = 0.85, 0.6, 0.2, 0.75
 WEIGHTS = np.array([1.0, 0.6, 0.8, 0.6])
 WORDS, CHUNKS, MATCHED = slice(0, 2), 20, slice(21, 23)
 
-# (share done): reported now and then; may raise to stop.
-Report = Callable[[float], None]
+References = Sequence[Sequence[str]]
+Report = Callable[[float], None] | None  # called with the share done now and then; may raise to stop
 
 
-def _silent(share: float) -> None:
-    """A Report that nobody reads."""
-
-
-def bleu4(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> float:
+def bleu4(references: References, candidates: Sequence[str]) -> float:
     """BLEU-4 of a set, 0 to 1.
 
     references: for each caption one or more; candidates: (n,). Both as tokens joined by spaces, as `quality_tokens` of
@@ -80,13 +62,13 @@ def bleu4(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> flo
     return float(bleu_of(bleu_counts(references, candidates).sum(axis=0)))
 
 
-def cider(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> float:
+def cider(references: References, candidates: Sequence[str]) -> float:
     """CIDEr of a set, 0 to 10. references, candidates: as in `bleu4`."""
     references_of(references, candidates)
     return float(cider_scores(references, candidates).mean())
 
 
-def meteor(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> float:
+def meteor(references: References, candidates: Sequence[str]) -> float:
     """METEOR (English) of a set, 0 to 1. references, candidates: as in `bleu4`.
 
     Raises CapbiasError without Java, or where its program fails.
@@ -95,13 +77,21 @@ def meteor(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> fl
     return float(meteor_of(meteor_counts(references, candidates).sum(axis=0)))
 
 
-def rouge_l(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> float:
+def rouge_l(references: References, candidates: Sequence[str]) -> float:
     """ROUGE-L of a set, 0 to 1. references, candidates: as in `bleu4`."""
     references_of(references, candidates)
     return float(rouge_scores(references, candidates).mean())
 
 
-def bleu_counts(references: Sequence[Sequence[str]], candidates: Sequence[str], report: Report = _silent) -> np.ndarray:
+def _reported(items: Iterable, n: int, report: Report) -> Iterator[tuple[int, Any]]:
+    """The items, each with its index."""
+    for index, item in enumerate(items):
+        if report and index % BLOCK == 0:
+            report(index / n)
+        yield index, item
+
+
+def bleu_counts(references: References, candidates: Sequence[str], report: Report = None) -> np.ndarray:
     """Counts of each caption, (n, 9): matched n-grams (1 to 4), n-grams (1 to 4), length of the nearest reference.
 
     references, candidates: as in `bleu4`.
@@ -110,10 +100,9 @@ def bleu_counts(references: Sequence[Sequence[str]], candidates: Sequence[str], 
     from pycocoevalcap.bleu.bleu_scorer import cook_refs, cook_test
 
     rows = np.zeros((len(candidates), 2 * N + 1))
-    for place, (texts, candidate) in enumerate(zip(references, candidates, strict=True)):
-        found = cook_test(candidate, cook_refs(texts, n=N), "closest", n=N)
-        rows[place] = [*found["correct"], *found["guess"], found["reflen"]]
-        _every(place, len(candidates), report)
+    for row, (texts, candidate) in _reported(zip(references, candidates, strict=True), len(candidates), report):
+        cooked = cook_test(candidate, cook_refs(texts, n=N), "closest", n=N)
+        rows[row] = [*cooked["correct"], *cooked["guess"], cooked["reflen"]]
     return rows
 
 
@@ -126,23 +115,18 @@ def bleu_of(sums: np.ndarray) -> np.ndarray:
     return np.where(reference > 0, value, np.nan)
 
 
-def rouge_scores(
-    references: Sequence[Sequence[str]], candidates: Sequence[str], report: Report = _silent
-) -> np.ndarray:
+def rouge_scores(references: References, candidates: Sequence[str], report: Report = None) -> np.ndarray:
     """ROUGE-L of each caption, (n,) in [0, 1]. references, candidates: as in `bleu4`."""
     need("ROUGE-L", PACKAGE)
     from pycocoevalcap.rouge.rouge import Rouge
 
     scorer, values = Rouge(), np.zeros(len(candidates))
-    for place, (texts, candidate) in enumerate(zip(references, candidates, strict=True)):
-        values[place] = scorer.calc_score([candidate], texts)
-        _every(place, len(candidates), report)
+    for row, (texts, candidate) in _reported(zip(references, candidates, strict=True), len(candidates), report):
+        values[row] = scorer.calc_score([candidate], texts)
     return values
 
 
-def cider_scores(
-    references: Sequence[Sequence[str]], candidates: Sequence[str], report: Report = _silent
-) -> np.ndarray:
+def cider_scores(references: References, candidates: Sequence[str], report: Report = None) -> np.ndarray:
     """CIDEr of each caption, (n,) in [0, 10]; each caption's references count as one document.
 
     references, candidates: as in `bleu4`.
@@ -154,9 +138,7 @@ def cider_scores(
         """A list that reports how far it has been read: the scorer goes through its captions once."""
 
         def __iter__(self):
-            for place, item in enumerate(super().__iter__()):
-                _every(place, len(self), report)
-                yield item
+            return (item for _, item in _reported(super().__iter__(), len(self), report))
 
     if not len(candidates):
         return np.zeros(0)
@@ -167,19 +149,7 @@ def cider_scores(
     return scorer.compute_score()[1]
 
 
-def meteor_scores(
-    references: Sequence[Sequence[str]], candidates: Sequence[str], report: Report = _silent
-) -> np.ndarray:
-    """METEOR (English) of each caption by itself, (n,) in [0, 1]. Arguments and errors: as in `meteor_counts`.
-
-    A set's METEOR is not their mean, but `meteor_of` the summed counts.
-    """
-    return meteor_of(meteor_counts(references, candidates, report))
-
-
-def meteor_counts(
-    references: Sequence[Sequence[str]], candidates: Sequence[str], report: Report = _silent
-) -> np.ndarray:
+def meteor_counts(references: References, candidates: Sequence[str], report: Report = None) -> np.ndarray:
     """What METEOR counts of each caption and its best reference, (n, 23).
 
     Words of both and function words of both; for each of four kinds of match content words of both and function words
@@ -190,20 +160,20 @@ def meteor_counts(
     from pycocoevalcap.meteor import meteor as package
 
     jar = Path(inspect.getfile(package)).with_name(package.METEOR_JAR)
-    asked = [_meteor_line(texts, candidate) for texts, candidate in zip(references, candidates, strict=True)]
+    asked = [
+        " ||| ".join(["SCORE", *(" ".join(text.replace("|||", " ").split()) for text in (*texts, candidate))])
+        for texts, candidate in zip(references, candidates, strict=True)
+    ]
     lines: list[str] = []
     with java(["-Xmx2G", "-jar", str(jar), "-", "-", "-stdio", "-l", "en", "-norm"]) as ask:
         for start in range(0, len(asked), BLOCK):
             lines += ask(asked[start : start + BLOCK], len(asked[start : start + BLOCK]))
-            report(len(lines) / len(asked))
+            if report:
+                report(len(lines) / len(asked))
     counts = np.array([line.split() for line in lines], dtype=float).reshape(len(lines), 23)
-    counts[_unbroken(counts), CHUNKS] = 0
+    unbroken = (counts[:, CHUNKS] == 1) & (counts[:, MATCHED] == counts[:, WORDS]).all(axis=1)
+    counts[unbroken, CHUNKS] = 0  # all words of both match, in one run
     return counts
-
-
-def _unbroken(counts: np.ndarray) -> np.ndarray:
-    """(n, 23) to (n,): every word of both matches, in one run."""
-    return (counts[:, CHUNKS] == 1) & (counts[:, MATCHED] == counts[:, WORDS]).all(axis=1)
 
 
 def meteor_of(sums: np.ndarray) -> np.ndarray:
@@ -218,13 +188,3 @@ def meteor_of(sums: np.ndarray) -> np.ndarray:
         broken = sums[..., CHUNKS] / sums[..., MATCHED].mean(axis=-1)
         value = np.nan_to_num(mean * (1 - GAMMA * broken**BETA))
     return np.where(words.any(axis=-1), value, np.nan)
-
-
-def _meteor_line(references: Sequence[str], candidate: str) -> str:
-    texts = [" ".join(text.replace("|||", " ").split()) for text in (*references, candidate)]
-    return " ||| ".join(["SCORE", *texts])
-
-
-def _every(place: int, total: int, report: Report) -> None:
-    if place % BLOCK == 0:
-        report(place / total)

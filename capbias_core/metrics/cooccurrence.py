@@ -6,7 +6,6 @@ is decided by `whole`, the counts of all images: decided anew in each draw of a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -189,23 +188,32 @@ def word_to_value(human: Table, model: Table, whole: Both) -> np.ndarray:
 
 def object_to_value(human: Table, model: Table, whole: Both) -> np.ndarray:
     """DBA_G."""
-    return _directed(whole[0], model.given_task - human.given_task)
+    change = model.given_task - human.given_task
+    return np.nan_to_num(np.where(goes_together(whole[0]), change, -change)).mean(axis=(-2, -1))
 
 
 def value_to_object(human: Table, model: Table, whole: Both) -> np.ndarray:
     """DBA_O."""
-    return _directed(whole[0], model.given_value - human.given_value)
+    change = model.given_value - human.given_value
+    return np.nan_to_num(np.where(goes_together(whole[0]), change, -change)).mean(axis=(-2, -1))
+
+
+def _change(human: Table, model: Table, direction: str) -> np.ndarray:
+    """(..., K, M); 0 if the condition never occurs on a side."""
+    shares = {A_TO_T: lambda side: side.given_value, T_TO_A: lambda side: side.given_task}
+    if direction not in shares:
+        raise unknown_name("direction", direction, shares)
+    return np.nan_to_num(shares[direction](model) - shares[direction](human))
 
 
 def mean_change(human: Table, model: Table, whole: Both, direction: str) -> np.ndarray:
     """Multi."""
-    change = _change_of(direction)
-    return (change(human, model) * np.sign(change(*whole))).mean(axis=(-2, -1))
+    return (_change(human, model, direction) * np.sign(_change(*whole, direction))).mean(axis=(-2, -1))
 
 
 def variance_of_change(human: Table, model: Table, whole: Both, direction: str) -> np.ndarray:
     """Multi_variance."""
-    change = _change_of(direction)(human, model)
+    change = _change(human, model, direction)
     return change.reshape(*change.shape[:-2], -1).var(axis=-1)
 
 
@@ -231,15 +239,3 @@ def goes_together(side: Table) -> np.ndarray:
 def _share(side: Table) -> np.ndarray:
     """(..., K, L), the share of each value among the captions with a word; nan if there are none."""
     return share(side.pair, side.pair.sum(axis=-2, keepdims=True))
-
-
-def _directed(human: Table, change: np.ndarray) -> np.ndarray:
-    return np.nan_to_num(np.where(goes_together(human), change, -change)).mean(axis=(-2, -1))
-
-
-def _change_of(direction: str) -> Callable[[Table, Table], np.ndarray]:
-    """Both sides to their change, (..., K, M); 0 if the condition never occurs on a side."""
-    shares = {A_TO_T: lambda side: side.given_value, T_TO_A: lambda side: side.given_task}
-    if direction not in shares:
-        raise unknown_name("direction", direction, shares)
-    return lambda human, model: np.nan_to_num(shares[direction](model) - shares[direction](human))

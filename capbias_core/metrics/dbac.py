@@ -16,7 +16,7 @@ The paper leaves open how w of many pairs becomes one number. Both variants are 
   number of held-out captions with a and t as weight (`pair_weight`);
 - the authors' code: for each held-out caption the attacker's probability of the truth (of T->A the product over the
   task words, there or not) times the share of captions with the same pattern of task words over the share with the same
-  value (T->A the other way round); their mean (`pattern_weight`). The task words of A->T are those that the caption
+  value (T->A the other way round); their mean. The task words of A->T are those that the caption
   names, and so is the value of T->A: the one of which the caption has the most words. Captions without a value's word,
   and those with as many words of several, count as one more value.
 
@@ -38,6 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capbias_core.metrics.arguments import alike, numbers
+from capbias_core.metrics.share import share
 
 Weight = TypeVar("Weight", float, np.ndarray)
 EPSILON = 1e-12
@@ -59,16 +60,6 @@ def normalised(model: Weight, human: Weight) -> Weight:
     return (model - human) / (model + human + EPSILON)
 
 
-def accuracy(right: ArrayLike, captions: ArrayLike) -> np.ndarray:
-    """(..., L) captions guessed right and captions, by task word, to (..., L) shares; nan if there are none.
-
-    >>> accuracy([3, 1], [4, 4]).tolist()
-    [0.75, 0.25]
-    """
-    with np.errstate(invalid="ignore"):
-        return np.asarray(right) / np.asarray(captions)
-
-
 def inverse_cross_entropy(losses: ArrayLike, captions: ArrayLike) -> np.ndarray:
     """(..., L) summed -log probabilities of the truth (nats) and captions to (..., L), above 0; nan for none.
 
@@ -77,9 +68,7 @@ def inverse_cross_entropy(losses: ArrayLike, captions: ArrayLike) -> np.ndarray:
     >>> inverse_cross_entropy([2, 0], [4, 4]).tolist()
     [2.0, 1000000000000.0]
     """
-    losses, captions = np.asarray(losses), np.asarray(captions)
-    with np.errstate(invalid="ignore"):
-        return captions / np.maximum(losses, captions * EPSILON)
+    return share(captions, np.maximum(losses, np.asarray(captions) * EPSILON))
 
 
 def pair_weight(quality: ArrayLike, pairs: ArrayLike, ratio: ArrayLike) -> np.ndarray:
@@ -90,14 +79,7 @@ def pair_weight(quality: ArrayLike, pairs: ArrayLike, ratio: ArrayLike) -> np.nd
     """
     quality, pairs, ratio = np.asarray(quality), np.asarray(pairs), np.asarray(ratio)
     weights = np.nan_to_num(quality[..., None, :] * ratio) * pairs
-    with np.errstate(invalid="ignore"):
-        return weights.sum(axis=(-2, -1)) / pairs.sum(axis=(-2, -1))
-
-
-def pattern_weight(weighted: ArrayLike, captions: ArrayLike) -> np.ndarray:
-    """w by the authors' code: (...) sums over captions of probability times ratio, and captions, to (...)."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(weighted) / np.asarray(captions)
+    return share(weights.sum(axis=(-2, -1)), pairs.sum(axis=(-2, -1)))
 
 
 def side_weight(
@@ -112,17 +94,16 @@ def side_weight(
     of_code = variant == "DBAC"
     tasks, values = (sums[f"with {name}"] for name in (("pattern", "group") if of_code else ("task", "value")))
     tasks, values = tasks[..., None, :], values[..., :, None]  # (..., 1, L) and (..., K, 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.nan_to_num(values / tasks if inverse else tasks / values, nan=0.0, posinf=0.0)
+    ratio = np.nan_to_num(share(values, tasks) if inverse else share(tasks, values), nan=0.0, posinf=0.0)
     if of_code:
         chances = sums["seen" if constant else "chances"].reshape(ratio.shape)
-        return pattern_weight((chances * ratio).sum(axis=(-2, -1)), sums["held out"][..., 0])
+        return share((chances * ratio).sum(axis=(-2, -1)), sums["held out"][..., 0])
     pairs = sums["pairs"].reshape(ratio.shape)
     captions = pairs.sum(axis=-2)
     if constant:
         quality = np.ones_like(captions)
     elif variant == "DBAC_accuracy":
-        quality = accuracy(sums["right"], captions)
+        quality = share(sums["right"], captions)
     else:
         quality = inverse_cross_entropy(sums["losses"], captions)
     return pair_weight(quality, pairs, ratio)

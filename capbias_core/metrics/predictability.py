@@ -11,10 +11,6 @@ adds, so that a less exact model, or one that says less, does not look less bias
 cross-entropy, or 1 / mean squared error. DPA: Range [-1, 1], shown x100; leakage: [-1, 1] with accuracy. For both,
 lower is better. Above 0: more of one can be guessed from the other than from the human captions.
 
->>> truth = [[1], [0], [1], [1]]
->>> model, human = [[0.9], [0.1], [0.8], [0.7]], [[0.9], [0.1], [0.2], [0.7]]
->>> accuracy(model, truth), accuracy(human, truth)
-(1.0, 0.75)
 >>> round(predictability(1.0, 0.75), 4), predictability(1.0, 0.75, normalised=False)
 (0.1429, 0.25)
 """
@@ -37,8 +33,8 @@ def predictability(model: Any, human: Any, normalised: bool = True) -> Any:
     DPA is nan where both are 0: nothing can be guessed from either side.
     """
     alike(("model", numbers("model", model, 0)), ("human", numbers("human", human, 0)))
-    found = amplification(model, human, normalised)
-    return found if np.ndim(found) else float(found)
+    value = amplification(model, human, normalised)
+    return value if np.ndim(value) else float(value)
 
 
 def amplification(model: Any, human: Any, normalised: bool = True) -> Any:
@@ -49,34 +45,12 @@ def amplification(model: Any, human: Any, normalised: bool = True) -> Any:
         return np.divide(model - human, model + human)
 
 
-def _labels(shares: ArrayLike, truth: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    guessed, known = numbers("shares", shares, 0, 1, ("n", "L")), booleans("truth", truth, "L")
-    alike(("shares", guessed), ("truth", known))
-    return guessed, known.astype(float)
-
-
-def accuracy(shares: ArrayLike, truth: ArrayLike) -> float:
-    """(n, L) probabilities and 0 or 1: share of the labels guessed right at 0.5."""
-    guessed, known = _labels(shares, truth)
-    return float(((guessed > 0.5) == (known > 0.5)).mean())
-
-
 def cross_entropy(shares: ArrayLike, truth: ArrayLike) -> np.ndarray:
     """(n, L) probabilities and 0 or 1 to (n, L) losses in nats."""
-    guessed, known = _labels(shares, truth)
+    guessed, known = numbers("shares", shares, 0, 1, ("n", "L")), booleans("truth", truth, "L").astype(float)
+    alike(("shares", guessed), ("truth", known))
     guessed = np.clip(guessed, SMALLEST, 1 - SMALLEST)
     return -(known * np.log(guessed) + (1 - known) * np.log(1 - guessed))
-
-
-def inverse_cross_entropy(shares: ArrayLike, truth: ArrayLike) -> float:
-    """1 / mean loss."""
-    return float(1 / cross_entropy(shares, truth).mean())
-
-
-def inverse_squared_error(shares: ArrayLike, truth: ArrayLike) -> float:
-    """1 / mean squared error, or 1 / 1e-12 without an error."""
-    guessed, known = _labels(shares, truth)
-    return float(1 / max(np.square(guessed - known).mean(), SMALLEST))
 
 
 def as_unlike(human: np.ndarray, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -22,7 +22,7 @@ from capbias_core.measures.caption_scores import ENCODER_VIEW as MEASURE
 from capbias_core.measures.caption_scores import attention_from
 from capbias_core.measures.naming import names_in
 from capbias_core.measures.registry import MEASURES
-from capbias_core.metrics.naming import wrong_names
+from capbias_core.metrics.captions import wrong_names
 from capbias_core.prepare import child_seed
 from capbias_core.prepare.split import random_order
 from capbias_core.prepare.text import matching

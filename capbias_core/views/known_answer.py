@@ -13,7 +13,7 @@ from capbias_core.attributes import get_attribute
 from capbias_core.measures.dpa import guess_labels
 from capbias_core.measures.naming import names_in
 from capbias_core.measures.registry import MEASURES, measure_of
-from capbias_core.metrics.naming import named_alone
+from capbias_core.metrics.captions import named_alone
 from capbias_core.metrics.share import share as part_of
 from capbias_core.prepare import held_out_count, image_split
 from capbias_core.prepare.known_answer import CAPTIONS, CONTROL, IMBALANCE, SUBSETS, KnownSet, known_set
@@ -21,7 +21,7 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS, Progress, Result, counted, silent
 from capbias_core.views.sentence import interval, listed, number
-from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.labels import resolve_attribute
 from capbias_core.workspace.store import Workspace
 
 ATTRIBUTE = "gender"
@@ -67,7 +67,7 @@ def _answers(name: str, data: KnownSet, seeds: int) -> list[Result]:
     # LIC_M and SC by the runs that everything else uses, in a workspace that is removed afterwards.
     with tempfile.TemporaryDirectory(prefix="capbias-") as folder:
         workspace = Workspace(folder)
-        details = {"attributes": {ATTRIBUTE: suggested_details(ATTRIBUTE, data.labels)}}
+        details = {"attributes": {ATTRIBUTE: resolve_attribute(data.labels, ATTRIBUTE)}}
         workspace.keep("attributes", "labels", data.labels, "known", "made", details)
         workspace.keep("captions", name, data.captions, "known", "made")
         (spec,) = plan(workspace, Request("known", (name,), "labels", ATTRIBUTE, ATTACKED, seeds=seeds))

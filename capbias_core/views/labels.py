@@ -7,7 +7,7 @@ from html import escape
 
 import pandas as pd
 
-from capbias_core.aggregate.label_agreement import LabelAgreement, label_agreement
+from capbias_core.aggregate.comparison import LabelAgreement, label_agreement
 from capbias_core.attributes.labels import spellings_of
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare.labels import Trial

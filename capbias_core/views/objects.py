@@ -14,11 +14,12 @@ from scipy.special import erfc
 
 from capbias_core.aggregate.ranking import ALPHA, holm
 from capbias_core.aggregate.resampling import NORMAL
-from capbias_core.measures import gender_score, object_distance
 from capbias_core.measures.base import of_images
+from capbias_core.measures.gender_score import COOCCURRENCE as METRIC
+from capbias_core.measures.gender_score import COOCCURRENCE_COUNT as COUNT
+from capbias_core.measures.gender_score import cooccurrence as counts
 from capbias_core.measures.gender_score_common import Sums, gendered, set_rows
 from capbias_core.measures.gender_score_common import object_rows as rows_by_object
-from capbias_core.measures.object_cooccurrence import COUNT, METRIC, counts
 from capbias_core.prepare.tasks import rows_by_image
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import job_of
@@ -32,10 +33,7 @@ from capbias_core.workspace.store import Item, RunRow, Workspace
 
 # The measures whose results the page shows beside the counts, in words, with the metric that each scores.
 DISTANCE, SCORE = "Gender Object Distance", "Gender Score"
-SCORED = {
-    object_distance.MEASURE.name: (DISTANCE, "gender_object_distance"),
-    gender_score.MEASURE.name: (SCORE, "gender_score"),
-}
+SCORED = {"object_distance": (DISTANCE, "gender_object_distance"), "gender_score": (SCORE, "gender_score")}
 ENOUGH = 30  # captions, for an object to be named in the answer and in the chart beside human captions
 MOST = 30  # objects in that chart
 

@@ -17,6 +17,7 @@ from capbias_core.attackers.what_if import Rescored, StoredAttackers
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.photographs import PICTURES, check_photograph, read_photograph
+from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.measures.attribution import MEASURE, WINDOW
 from capbias_core.types import CONDITIONS
 from capbias_core.views.captions import CaptionScores
@@ -36,7 +37,7 @@ from capbias_core.vision.masking import (
 from capbias_core.whole_files import private_folder
 from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.limited import within_limits
-from capbias_core.workspace.photographs import KIND, MADE_BY, ORIGINALS, keep_images
+from capbias_core.workspace.photographs import MADE_BY, ORIGINALS, keep_images
 from capbias_core.workspace.store import UPLOADED, Item, RunRow, Workspace, bytes_frame, content_hash
 
 # The conditions that can be made here; `person` is a person mask from another source.
@@ -46,7 +47,7 @@ BOX = ["x1", "y1", "x2", "y2"]
 
 def photographs_of(workspace: Workspace, collection: str, name: str = ORIGINALS) -> dict[str, Path]:
     """The file of each photograph of a folder of a collection, by image id; empty where there is no such folder."""
-    found = [item for item in workspace.items(KIND, collection) if item.name == name]
+    found = [item for item in workspace.items(PHOTOGRAPHS, collection) if item.name == name]
     if not found:
         return {}
     folder, frame = Path(found[0].details["folder"]), workspace.frame(found[0].hash)
@@ -58,7 +59,7 @@ def masked_folders(
 ) -> dict[str, Item]:
     """A kept folder of masked photographs of each condition: the one that its caption set was made from, where that is
     known and still here, else the newest. sets: caption sets by condition."""
-    kept = workspace.items(KIND, collection)
+    kept = workspace.items(PHOTOGRAPHS, collection)
     found = {item.details.get("condition", ORIGINAL): item for item in kept}
     for condition, item in sets.items():
         read = item.details.get(MADE_BY, {}).get("photographs", {})
@@ -138,7 +139,7 @@ def keep_uploaded(
     """
     name = content_hash(pd.DataFrame({"collection": [collection]}))
     folder = (workspace.folder / "pictures" / f"{UPLOADED}{name}").resolve()
-    held = [item for item in workspace.items(KIND, collection) if item.name == ORIGINALS]
+    held = [item for item in workspace.items(PHOTOGRAPHS, collection) if item.name == ORIGINALS]
     if held and Path(held[0].details["folder"]) != folder:
         raise CapbiasError(
             f"The photographs of the collection {collection!r} are in {held[0].details['folder']}.",

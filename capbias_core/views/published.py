@@ -12,7 +12,6 @@ from capbias_core.aggregate.variants import variant_text
 from capbias_core.load.published import published_results
 from capbias_core.measures.base import NEUTRAL
 from capbias_core.measures.image_judge import UNMASKED
-from capbias_core.measures.imagecaptioner2 import MEASURE as IMAGECAPTIONER2
 from capbias_core.measures.registry import METRICS, measure_of
 from capbias_core.types import ORIGIN_COLUMNS, T_TO_A, counted
 from capbias_core.views.results import (
@@ -307,7 +306,7 @@ def _alignment(row: dict) -> str:
 def _of_judge(own: dict) -> bool:
     """Whether a judge that sees the photographs measured this: by another protocol than the paper's, which does not
     say its sizes, learning rate and size of the pictures."""
-    return own["metric"] in METRICS and measure_of(own["metric"]).name == IMAGECAPTIONER2.name
+    return own["metric"] in METRICS and measure_of(own["metric"]).name == "imagecaptioner2"
 
 
 def _meet(row: dict, own: dict) -> bool:

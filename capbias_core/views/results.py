@@ -18,9 +18,8 @@ from capbias_core.types import RESULT_COLUMNS, Attribute
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import attributes_in, is_derived, reads, table_of, table_with, tables_with
 from capbias_core.workspace.objects import OBJECTS, reads_its_column
-from capbias_core.workspace.references import human_sets
 from capbias_core.workspace.spec import attribute_from
-from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame
+from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, human_sets
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
 
 

@@ -16,7 +16,8 @@ from capbias_core.attributes import word_forms
 from capbias_core.attributes.labels import suggest_mapping
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import ModelFiles
-from capbias_core.measures import gender_score, object_cooccurrence
+from capbias_core.measures.gender_score import COOCCURRENCE, COOCCURRENCE_COUNT
+from capbias_core.measures.gender_score import METRIC as GENDER_SCORE
 from capbias_core.measures.gender_score_common import (
     CAPTION,
     CONFIDENCE,
@@ -30,8 +31,8 @@ from capbias_core.measures.gender_score_common import (
 )
 from capbias_core.measures.registry import MEASURES, METRICS, measure_of
 from capbias_core.prepare.tasks import content_words
+from capbias_core.prepare.text import WORD
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.prepare.variants import WORD
 from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, silent
 from capbias_core.views.objects import share_intervals
 
@@ -137,19 +138,19 @@ def text_table(by_object: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
 
     by_object: TextRows.by_object of co-occurrence, and of the Gender Score.
     """
-    metric = object_cooccurrence.METRIC
+    metric = COOCCURRENCE
     rows = {key: group.set_index("object") for key, group in by_object.groupby(["metric", "direction"])}
     words = rows[metric, attribute.values[0]].sort_values("n", ascending=False, kind="stable")
     shown = {"word": words.index, "texts": words["n"].to_numpy()}
     for value in attribute.values:
-        counts = rows[object_cooccurrence.COUNT, value]["value"].reindex(words.index)
+        counts = rows[COOCCURRENCE_COUNT, value]["value"].reindex(words.index)
         shown[f"texts {value}"] = counts.to_numpy().round().astype(int)
     reported = attribute.values[-1:] if len(attribute.values) == 2 else attribute.values
     for value in reported:
         share = rows[metric, value].reindex(words.index)
         shown[f"share {value}"] = 100 * share["value"].to_numpy()
         shown[f"95% of share {value}"] = share_intervals(share["ci_low"], share["ci_high"], "texts")
-    score = gender_score.METRIC
+    score = GENDER_SCORE
     named = {(score, value): f"Gender Score {value}" for value in attribute.values}
     named |= {(f"{score}_ratio", value): f"Gender Score ratio {value}" for value in reported}
     for key, name in named.items():

@@ -1,4 +1,4 @@
-"""What vocabulary alignment does to the human captions: the sweep over delta, and leakage under both alignments."""
+"""The tab Alignment of Scores: how it changes the human captions, over delta, and leakage under both alignments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.load.published import published_results
-from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.views.alignment import (
@@ -24,12 +23,11 @@ from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.store import Item
 from capbias_core.workspace.vectors import VECTORS
 from pages.ui import view
-from pages.ui.bar import Bar
-from pages.ui.base import LABELS, attribute_names, box, empty_state, errors, label_caveats, lacking, note
-from pages.ui.chart import draw_chart
-from pages.ui.options import chosen_alignment
-from pages.ui.running import start_button
-from pages.ui.table import draw_table
+from pages.ui.bar import LABELS, Bar, attribute_names, empty_state, lacking
+from pages.ui.base import box, errors, label_caveats, note
+from pages.ui.drawing import draw_chart, draw_table
+from pages.ui.runs import start_button
+from pages.ui.score_table import chosen_alignment
 
 WHAT = (
     "People use more words than a captioner. Before an attacker reads human captions, words that the captioner never "
@@ -46,60 +44,55 @@ NEEDED = {"captions": "captions of a model", "references": "human captions", "at
 
 
 def alignment_tab(bar: Bar) -> None:
-    engine, collection = bar.engine, bar.collection
     note(WHAT)
-    if not collection:
-        empty_state(engine, "No captions are loaded yet.")
+    if not bar.collection:
+        empty_state(bar, "No captions are loaded yet.")
         return
-    if missing := _missing(engine, collection):
-        lacking(engine, collection, missing)
+    if missing := " and ".join(text for kind, text in NEEDED.items() if not bar.items(kind)):
+        lacking(bar, missing)
         return
     with errors():
         request, table = _request(bar)
         if request.options:
-            _measure(engine, collection, request)
+            _measure(bar, request)
             _sweeps(bar, request)
         else:
             _constant(bar, request)
-            _measure(engine, collection, request)
-        _both(engine, collection, request, table)
+            _measure(bar, request)
+        _compare_alignments(bar, request, table)
         label_caveats({request.attribute: table})
 
 
-def _missing(engine: Engine, collection: str | None) -> str:
-    """What the collection lacks, or ''."""
-    return " and ".join(
-        text for kind, text in NEEDED.items() if collection and not engine.workspace.items(kind, collection)
-    )
-
-
 def _request(bar: Bar) -> tuple[Request, Item]:
-    """The sweep of every chosen captioner and its table of labels; every choice is in the URL."""
-    side, workspace, collection = st.sidebar, bar.workspace, bar.collection
-    items = workspace.items("captions", collection)
-    sets = [item.name for item in items]
-    captions = view.multiselect(side, "Captioners", sets, default=originals(items), key="sets", missing="the captioner")
-    attribute = bar.attribute(attribute_names(workspace.items("attributes", collection)))
+    side, items = st.sidebar, bar.items("captions")
+    names, unmasked = [item.name for item in items], originals(items)
+    captions = view.multiselect(side, "Captioners", names, default=unmasked, key="sets", missing="the captioner")
+    attribute = bar.attribute(attribute_names(bar.items("attributes")))
     table, human = bar.labels(attribute), bar.references(attribute)
-    references = human.name if human else ""
-    kept = {item.name: item for item in workspace.items(VECTORS, collection)}
-    vectors = (
-        view.selectbox(side, "Word vectors", list(kept), key="vectors", missing="the word vectors") if kept else ""
+    options, vectors = {}, {item.name: item for item in bar.items(VECTORS)}
+    if vectors:
+        name = view.selectbox(side, "Word vectors", list(vectors), key="vectors", missing="the word vectors")
+        options["alignment"] = chosen_alignment(vectors[name])
+    request = Request(
+        bar.collection,
+        tuple(captions),
+        table.name,
+        attribute,
+        ("alignment",),
+        human.name if human else "",
+        options=options,
     )
-    options = {"alignment": chosen_alignment(kept[vectors])} if vectors else {}
-    request = Request(collection, tuple(captions), table.name, attribute, ("alignment",), references, options=options)
     return request, table
 
 
 def _constant(bar: Bar, request: Request) -> None:
     """What can be said without word vectors, and what to bring for the rest."""
-    engine = bar.engine
     if request.captions:
         model = bar.captioner(request.captions)
-        asked = replace(request, captions=(model,), metrics=("lic",), options={})
-        spec = next(spec for spec in plan(engine.workspace, asked) if spec.references)
+        lic = replace(request, captions=(model,), metrics=("lic",), options={})
+        spec = next(spec for spec in plan(bar.workspace, lic) if spec.references)
         with st.spinner("Counting words"):
-            headline, support = constant_sentence(engine.workspace, spec)
+            headline, support = constant_sentence(bar.workspace, spec)
         box(headline, support)
     left, right = st.container(key="stacks_vectors").columns([4, 1], vertical_alignment="center")
     with left:
@@ -108,25 +101,21 @@ def _constant(bar: Bar, request: Request) -> None:
         view.go("pages/1_Data.py", tab="Models and vectors")
 
 
-def _measure(engine: Engine, collection: str, request: Request) -> None:
-    """What measuring costs, and the buttons."""
-    alignments = [{}, request.options] if request.options else [{}]
+def _measure(bar: Bar, request: Request) -> None:
     leakage = [
         spec
-        for options in alignments
-        for spec in plan(engine.workspace, replace(request, metrics=("lic",), options=options))
+        for options in ([{}, request.options] if request.options else [{}])
+        for spec in plan(bar.workspace, replace(request, metrics=("lic",), options=options))
         if spec.references
     ]
     if request.options:
-        start_button(engine, collection, plan(engine.workspace, request), "Measure the sweep", "measure_sweep")
-    start_button(engine, collection, leakage, "Measure LIC_D", "measure_lic_d")
+        start_button(bar, plan(bar.workspace, request), "Measure the sweep", "measure_sweep")
+    start_button(bar, leakage, "Measure LIC_D", "measure_lic_d")
 
 
 def _sweeps(bar: Bar, request: Request) -> None:
-    """The chart over delta, and the table that it draws."""
-    engine = bar.engine
-    runs = engine.workspace.runs_of([spec.run_id for spec in plan(engine.workspace, request)])
-    tables = {run.spec.model: sweep_of(engine.workspace, run) for run in runs.values() if run.status == "finished"}
+    runs = bar.workspace.runs_of([spec.run_id for spec in plan(bar.workspace, request)])
+    tables = {run.spec.model: sweep_of(bar.workspace, run) for run in runs.values() if run.status == "finished"}
     if not tables:
         note("The sweep is not measured yet for these choices.")
         return
@@ -151,14 +140,14 @@ def _sweeps(bar: Bar, request: Request) -> None:
         note(line)
 
 
-def _both(engine: Engine, collection: str, request: Request, table: Item) -> None:
+def _compare_alignments(bar: Bar, request: Request, table: Item) -> None:
     """Metrics of the human captions under both alignments, beside printed ones."""
     option = request.options.get("alignment")
     st.header("Constant and contextual alignment, side by side" if option else "Constant alignment")
-    human = engine.workspace.item("references", request.references, collection)
-    measured = measured_rows(engine.workspace, collection, {request.attribute: table}, {request.attribute: human})
-    printed = published_results()
+    human = bar.workspace.item("references", request.references, bar.collection)
+    measured = measured_rows(bar.workspace, bar.collection, {request.attribute: table}, {request.attribute: human})
     measured = measured[measured["model"].isin(request.captions)]
+    printed = published_results()
     for metric, (_, title) in COMPARED.items():
         if metric == "METEOR_aligned" and not option:
             continue  # only the sweep has it
@@ -166,8 +155,8 @@ def _both(engine: Engine, collection: str, request: Request, table: Item) -> Non
         st.markdown(f"**{title.replace('_', chr(92) + '_')}**")
         if both.empty:
             note(f"Not measured yet: {MEASURED_BY[metric]}.")
-            continue
-        draw_table(both, alt=title)
+        else:
+            draw_table(both, alt=title)
     note(
         "Value ± standard deviation over attacker seeds [95% interval], all x100. Printed "
         "values, if any, are from Tables 7, 8, 16 and 17, for other images and attackers, so not directly comparable. "

@@ -1,6 +1,6 @@
-"""The bar at the top of every page: collection, attribute, labels, human captions, captioner, settings, and the runs.
+"""The bar at the top of all pages: collection, attribute, labels, human captions, captioner and settings.
 
-A choice made here holds on every page: `view` shares the keys of these controls between pages and keeps them in the
+A choice made here holds on all pages: `view` shares the keys of these controls between pages and keeps them in the
 address.
 """
 
@@ -10,25 +10,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from capbias_core.runs.demo import run_demo
 from capbias_core.runs.engine import Engine
 from capbias_core.views.results import first_attribute
+from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.labels import tables_with
-from capbias_core.workspace.references import human_sets
-from capbias_core.workspace.store import Item, Workspace
+from capbias_core.workspace.store import Item, Workspace, human_sets
 from pages.ui import cached, view
-from pages.ui.base import workspace_engine
-from pages.ui.frame import frame
-from pages.ui.running import progress
-from pages.ui.runs import runs_dialog
+from pages.ui.base import box, errors
 
 NOBODY = "none"
-# Control for a choice among what was measured with the attribute and the labels of the bar.
-MEASURED_WITH = "measured_with"
+LABELS = "labels (a table with an image ID and one column per attribute)"
 
 
 @dataclass(frozen=True)
@@ -42,6 +39,14 @@ class Bar:
     @property
     def workspace(self) -> Workspace:
         return self.engine.workspace
+
+    @property
+    def folder(self) -> str:
+        return str(self.engine.folder)
+
+    def items(self, kind: str) -> list[Item]:
+        """The items of a kind in the collection, the oldest first."""
+        return self.workspace.items(kind, self.collection)
 
     def attribute(self, names: Iterable[str], unfit: Mapping[str, str] = MappingProxyType({})) -> str:
         """One of these protected attributes; '' if there are none. unfit: why another one cannot be chosen here."""
@@ -63,8 +68,7 @@ class Bar:
 
     def labels(self, attribute: str) -> Item:
         """The table of labels for an attribute; a control only if there are several."""
-        tables = tables_with(self.workspace.items("attributes", self.collection), attribute)
-        by_name = {table.name: table for table in tables}
+        by_name = {table.name: table for table in tables_with(self.items("attributes"), attribute)}
         chosen = view.selectbox(
             self.place,
             "Labels",
@@ -77,14 +81,6 @@ class Bar:
         )
         return by_name[chosen]
 
-    def labels_of_each(self, attributes: Sequence[str]) -> dict[str, Item]:
-        """`labels` of the first attribute; the same table for each other attribute that it has, else the usual one."""
-        if not attributes:
-            return {}
-        first = self.labels(attributes[0])
-        usual = cached.tables_read(self.workspace, self.collection)
-        return {name: first if name in first.details["attributes"] else usual[name] for name in attributes}
-
     def references(self, attribute: str, optional: bool = False, **more) -> Item | None:
         """The human captions to compare with; a control only if there is a choice.
 
@@ -92,12 +88,12 @@ class Bar:
         and the choice is kept.
         """
         by_name = {item.name: item for item in human_sets(self.workspace, self.collection)}
-        usual = cached.references_read(self.workspace, self.collection).get(attribute)
+        default = cached.references_read(self.workspace, self.collection).get(attribute)
         chosen = view.selectbox(
             self.place,
             "Human captions",
             [*by_name, *([NOBODY] if optional else [])],
-            default=usual.name if usual else None,
+            default=default.name if default else None,
             key="references",
             missing="the human captions",
             shown=optional or len(by_name) > 1,
@@ -106,14 +102,6 @@ class Bar:
         )
         return by_name.get(chosen)
 
-    def references_of_each(self, attributes: Sequence[str]) -> dict[str, Item]:
-        """`references` of the first attribute; the usual ones of each other attribute unless another set is chosen."""
-        usual = cached.references_read(self.workspace, self.collection)
-        if not attributes or not usual:
-            return {}
-        chosen = self.references(attributes[0])
-        return usual if chosen in (None, usual[attributes[0]]) else dict.fromkeys(attributes, chosen)
-
     def captioner(self, names: Sequence[str], default: str | None = None) -> str:
         """One of these caption sets; opens on the one that the answer is about unless a default is given."""
         first = default or cached.answering(self.workspace, self.collection, names)
@@ -121,48 +109,65 @@ class Bar:
             self.place, "Captioner", names, default=first, key="captioner", missing="the captioner", follows=True
         )
 
-    def measured_with(
-        self, options: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str], key: str = MEASURED_WITH, **more
-    ) -> str:
+    def measured_with(self, options: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str], **more) -> str:
         """One of several settings of measured results. options: name -> the choices it stands for, by key."""
-        return view.way(
-            self.place, "Measured with", options, titles, key=key, missing="the settings", follows=True, **more
+        return view.linked_selectbox(
+            self.place,
+            "Measured with",
+            options,
+            titles,
+            key="measured_with",
+            missing="the settings",
+            follows=True,
+            **more,
         )
 
 
-def page(title: str) -> Bar:
-    """Draw the frame and the bar with the collection and the runs. The first call of every page."""
-    frame(title)
-    return draw_bar()
+def attribute_names(tables: Iterable[Item]) -> list[str]:
+    """The protected attributes of tables of labels, each once."""
+    return list(dict.fromkeys(name for item in tables for name in item.details["attributes"]))
 
 
-def draw_bar() -> Bar:
-    """The bar below the frame. Each page adds the controls that it reads."""
-    engine = workspace_engine()
-    workspace = engine.workspace
-    with st.container(key="bar", horizontal=True, vertical_alignment="bottom", border=True):
-        place = st.container(key="bar_choices", horizontal=True, vertical_alignment="bottom")
-        runs_dialog(engine)
-    _share()
-    collections = dict.fromkeys([*workspace.scored(), *workspace.collections()])  # scored ones first
-    collection = ""
-    if collections:
-        collection = view.selectbox(
-            place,
-            "Collection",
-            collections,
-            key="collection",
-            missing="the collection",
-            on_change=view.forget,  # the choices of another collection, such as no captioner, do not fit this one
-            args=(view.OF_COLLECTION,),
-        )
-    with st.container():  # keeps its position when the progress of runs comes and goes
-        progress(engine, collection or None)
-    return Bar(engine, collection, place)
+# What to do where there is nothing to show
 
 
-def _share() -> None:
-    """The address of this view, to copy."""
-    box = st.sidebar.popover("Share", icon=":material/link:", key="share_link", on_change="rerun")
-    if box.open:
-        box.code(view.address(), language=None, wrap_lines=True)
+def captions_and_labels(bar: Bar, labels: str = LABELS) -> tuple[list[str], list[Item]] | None:
+    """Names of the caption sets, and the tables of labels; None if one is missing, and what to do next is shown."""
+    if not bar.collection:
+        empty_state(bar, "No captions are loaded yet.")
+        return None
+    sets, tables = [item.name for item in bar.items("captions")], bar.items("attributes")
+    if not sets or not attribute_names(tables):
+        lacking(bar, labels if sets else "captions of a model")
+        return None
+    return sets, tables
+
+
+def lacking(bar: Bar, what: str) -> None:
+    """What the collection lacks, and what to do next."""
+    box("Nothing to show yet.", f"Add {what} to “{bar.collection}” to see results here.")
+    buttons = st.container(horizontal=True)
+    if buttons.button("Add data", type="primary", icon=":material/upload:"):
+        view.go("pages/1_Data.py")
+    demo_button(buttons, bar.engine, type="secondary")
+
+
+def empty_state(bar: Bar, text: str) -> None:
+    """What to do if nothing is loaded: the demo in one click, or captions of the visitor."""
+    box("Nothing to show yet.", text)
+    buttons = st.container(horizontal=True)
+    demo_button(buttons, bar.engine, width="stretch")
+    if buttons.button("Load my captions"):
+        view.go("pages/1_Data.py")
+
+
+def demo_button(place, engine: Engine, type: Literal["primary", "secondary"] = "primary", **more) -> None:
+    """One click that loads the demo data, starts its runs and shows the front page."""
+
+    @errors()
+    def start() -> None:  # before the page is drawn, so that the collection can be chosen
+        run_demo(engine)
+        view.choose("collection", DEMO)
+
+    if place.button("Try it on the demo data", type=type, key="demo", on_click=start, **more):
+        view.go("app.py", collection=DEMO)

@@ -1,21 +1,21 @@
-"""Finished runs, read once. Keys are run ids, content hashes and the workspace's version: nothing stale is served."""
+"""Finished runs, read once. Keys are run IDs, content hashes and the workspace's version, so nothing stale is shown."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
 import pandas as pd
 import streamlit as st
 
-from capbias_core.aggregate import Estimate, Ranking
+from capbias_core.aggregate import Ranking
 from capbias_core.attackers.what_if import StoredAttackers
-from capbias_core.prepare import tasks, text
+from capbias_core.prepare import tasks
 from capbias_core.prepare.labels import Trial
 from capbias_core.types import Attribute
 from capbias_core.views import captions as caption_views
-from capbias_core.views import groups, results
+from capbias_core.views import results
 from capbias_core.views import words as word_views
 from capbias_core.views.sentence import first_to_answer
 from capbias_core.workspace import custom_attributes
@@ -25,12 +25,11 @@ from capbias_core.workspace.store import Item, Workspace
 from pages.ui import view
 
 SETS = 40
-VIEWS = 256  # pieces of pages
 T = TypeVar("T")
 
 
 def once(workspace: Workspace, piece: str, work: Callable[[], T]) -> T:
-    """What a piece of a page works out, anew when items, finished runs or the choices made so far change.
+    """The result of some work of a page, computed again when items, finished runs or the choices made so far change.
 
     piece: its name within the page. work: reads items and finished runs; no run under way, no clock, and no choice that
     is not in the address. Shared by all sessions, so callers only read.
@@ -39,7 +38,7 @@ def once(workspace: Workspace, piece: str, work: Callable[[], T]) -> T:
 
 
 def of_collection(workspace: Workspace, collection: str, piece: str, work: Callable[[], T]) -> T:
-    """`once` of what depends on a collection and on no other choice."""
+    """`once` for work that depends on a collection and on no other choice."""
     return _once(repr((str(workspace.folder), workspace.version(), collection, piece)), work)
 
 
@@ -54,35 +53,41 @@ def compared(workspace: Workspace, collection: str) -> list[results.Comparison]:
 
 
 def of_runs(workspace: Workspace, run_ids: Sequence[str], piece: str, work: Callable[[], T]) -> T:
-    """`once` of what also reads some runs that the choices alone do not name."""
+    """`once` for work that also reads runs that the choices alone do not name."""
     return once(workspace, f"{piece} {' '.join(run_ids)}", work)
 
 
-@st.cache_resource(show_spinner=False, max_entries=VIEWS)
+def by_content(workspace: Workspace, piece: str, key: Hashable, work: Callable[[], T]) -> T:
+    """The result of work that depends on the key alone, such as run IDs and content hashes."""
+    return _once(repr((str(workspace.folder), piece, key)), work)
+
+
+@st.cache_resource(show_spinner=False, max_entries=256)
 def _once(key: str, _work: Callable[[], T]) -> T:
     return _work()
 
 
 def tables_read(workspace: Workspace, collection: str) -> dict[str, Item]:
-    """Attribute -> the table of labels that is read unless another is chosen."""
+    """Attribute -> the table of labels that is the default."""
     return of_collection(workspace, collection, "tables read", lambda: results.tables_read(workspace, collection))
 
 
 def references_read(workspace: Workspace, collection: str) -> dict[str, Item]:
-    """Attribute -> the human captions that are read unless others are chosen."""
+    """Attribute -> the human captions that are the default."""
     return of_collection(
         workspace, collection, "references read", lambda: results.references_read(workspace, collection)
     )
 
 
 def answering(workspace: Workspace, collection: str, names: Sequence[str]) -> str | None:
-    """The captioner that the answer of a collection is about, where it is among these names; else the first of them."""
+    """The captioner that the answer of a collection is about, if it is among these names; else the first of them."""
 
     def work() -> list[str]:
-        if not (found := compared(workspace, collection)):
+        if not (comparisons := compared(workspace, collection)):
             return []
-        rows = workspace.results(found[0].run_ids)
-        return list(first_to_answer(rows[rows["metric"] == found[0].metric])["model"])
+        best = comparisons[0]
+        rows = workspace.results(best.run_ids)
+        return list(first_to_answer(rows[rows["metric"] == best.metric])["model"])
 
     first = of_collection(workspace, collection, "answering", work)[:1]
     return next((name for name in first if name in names), next(iter(names), None))
@@ -93,20 +98,6 @@ def ranking(folder: str, run_ids: tuple[str, ...], metric: str, direction: str =
     """The captioners of these runs in pairs."""
     workspace = Workspace(folder)
     return results.ranking(workspace, list(workspace.runs_of(run_ids).values()), metric, direction)
-
-
-@st.cache_resource(show_spinner=False, max_entries=SETS)
-def by_value(folder: str, run_id: str) -> tuple[dict[str, Estimate], groups.InteractionLeakage | None]:
-    """LIC_M by labelled value of one run, and what a crossed attribute has beyond its parts."""
-    workspace = Workspace(folder)
-    run = workspace.there(run_id)
-    return groups.by_value(workspace, run), groups.beyond_parts(workspace, run)
-
-
-@st.cache_data(show_spinner=False, max_entries=256)
-def mean_words(folder: str, content: str) -> float:
-    """Words of a caption, on average, of kept captions by their hash."""
-    return text.mean_words(Workspace(folder).frame(content))
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
@@ -149,30 +140,18 @@ def attackers(folder: str, run_id: str, index: int) -> StoredAttackers:
 @st.cache_data(show_spinner="Rescoring", max_entries=256)
 def edit_effect(folder: str, run_id: str, word: str, replacement: str) -> dict:
     """What replacing a word does over the captions of one run."""
-    own = scores(folder, run_id)
-    by_row = caption_views.written_captions(own.table, captions(folder, own.run.spec.captions))
-    return word_views.edit_effect(own, by_row, attackers(folder, run_id, 0), word, replacement)
+    of_run = scores(folder, run_id)
+    written = caption_views.written_captions(of_run.table, captions(folder, of_run.run.spec.captions))
+    return word_views.edit_effect(of_run, written, attackers(folder, run_id, 0), word, replacement)
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
 def captions(folder: str, digest: str) -> pd.DataFrame:
-    """A kept caption set or table of labels, as written."""
+    """A stored caption set or table of labels, as written."""
     return Workspace(folder).frame(digest)
 
 
-@st.cache_data(show_spinner=False, max_entries=SETS)
-def column_values(folder: str, digest: str, column: str) -> list[str]:
-    """What a column of a kept table of labels holds."""
-    return caption_views.column_values(captions(folder, digest), column)
-
-
-@st.cache_data(show_spinner=False, max_entries=SETS)
-def images_with(folder: str, digest: str, column: str, value: str) -> set[str]:
-    """Images that have this value in a column of a kept table of labels."""
-    return caption_views.images_with(captions(folder, digest), column, value)
-
-
-# derived is no field of an attribute, and does not show in its repr.
+# `derived` is not in the repr of an attribute.
 KEYS = {
     Item: lambda item: (item.collection, item.kind, item.name, item.hash),
     Attribute: lambda attribute: (repr(attribute), attribute.derived),
@@ -181,13 +160,13 @@ KEYS = {
 
 @st.cache_resource(show_spinner="Counting", max_entries=8, hash_funcs=KEYS)
 def derived(folder: str, references: Item, attribute: Attribute) -> Derived:
-    """Labels of an attribute by the words of kept human captions; callers only read."""
+    """Labels of an attribute by the words of stored human captions; callers only read."""
     return derive(Workspace(folder), references, attribute)
 
 
 @st.cache_data(show_spinner="Counting words", max_entries=256, hash_funcs=KEYS)
 def trial(folder: str, item: Item, attribute: Attribute) -> Trial:
-    """What the words of an attribute find in one kept caption set."""
+    """How often the words of an attribute occur in one stored caption set."""
     return custom_attributes.trial(Workspace(folder), item, attribute)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
-from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.views.directions import (
     MEASURES,
@@ -26,13 +24,11 @@ from capbias_core.views.known_answer import kept_answers, known_basis, known_sen
 from capbias_core.views.published import measured_rows
 from capbias_core.views.sentence import intervals_over, named_notes, variants_warning
 from capbias_core.workspace.conditions import originals
-from capbias_core.workspace.store import Item
 from pages.ui import cached, view
-from pages.ui.bar import Bar
-from pages.ui.base import attribute_names, box, captions_and_labels, errors, label_caveats, note
-from pages.ui.chart import draw_chart
-from pages.ui.running import answer_box, start_button, to_do
-from pages.ui.table import draw_table
+from pages.ui.bar import Bar, attribute_names, captions_and_labels
+from pages.ui.base import box, errors, label_caveats, note
+from pages.ui.drawing import draw_chart, draw_table
+from pages.ui.runs import answer_box, start_button, to_do
 
 SEEDS = 5
 WHAT = (
@@ -50,89 +46,75 @@ BELOW_TABLE = (
 
 
 def directions_tab(bar: Bar) -> None:
-    sets_and_tables = captions_and_labels(bar.engine, bar.collection)
+    sets_and_tables = captions_and_labels(bar)
     if sets_and_tables:
         with errors():
-            _plane(bar, sets_and_tables[1])
+            _directions(bar, attribute_names(sets_and_tables[1]))
     st.divider()
-    _known(bar.engine)
+    _controlled_sets(bar)
 
 
-def _plane(bar: Bar, tables: list[Item]) -> None:
-    engine, collection = bar.engine, bar.collection
-    sets = tuple(originals(engine.workspace.items("captions", collection)))
-    attribute = bar.attribute(attribute_names(tables))
+def _directions(bar: Bar, attributes: list[str]) -> None:
+    workspace, sets = bar.workspace, tuple(originals(bar.items("captions")))
+    attribute = bar.attribute(attributes)
     table, human = bar.labels(attribute), bar.references(attribute)
+    references = {attribute: human} if human else {}
     rows = cached.once(
-        engine.workspace,
-        "rows",
-        lambda: measured_rows(engine.workspace, collection, {attribute: table}, {attribute: human} if human else {}),
+        workspace, "rows", lambda: measured_rows(workspace, bar.collection, {attribute: table}, references)
     )
     rows = rows[(rows["attribute"] == attribute) & rows["model"].isin(sets)]
-    measures = measures_in(rows)
-    if not measures:
+    if measures := measures_in(rows):
+        name = view.selectbox(bar.place, "Metric", measures, key="measure", missing="the metric", any_case=True)
+        points = directions(rows, name)
+        # Captioners that were measured alike: one attacker, variant and number of seeds.
+        settings = {way_text(setting): setting for setting in ways_measured(points)}
+        choices = {title: {"attacker": setting[WAY.index("encoder")]} for title, setting in settings.items()}
+        chosen = settings[bar.measured_with(choices, {title: title for title in settings})]
+        shown = points[(points[list(WAY)] == list(chosen)).all(axis=1)]
+        text = directions_answer(shown, rows, name, attribute)
+        answer_box(bar, text)
+        if otherwise := measured_otherwise(points, shown):
+            note(otherwise)
+        if warning := variants_warning(rows):
+            note(f"⚠ {warning}")
+        draw_chart(plane(shown, name), key="plane", alt=f"{name} in both directions", headline=text.headline)
+        draw_table(directions_table(shown, rows, name), alt="Both directions of each captioner")
+        note(f"{basis(shown)} Value [{intervals_over(rows)}]. {BELOW_TABLE}")
+
+        def run_notes() -> list[str]:  # such as whose objects were read
+            metrics = [metric for metric, _ in MEASURES[name].values()]
+            same = rows["metric"].isin(metrics) & rows["model"].isin(shown["model"])
+            ids = rows.loc[same & rows["encoder"].isin(shown["encoder"]), "run_id"].unique()
+            return named_notes([(run.spec.model, run.notes) for run in workspace.runs_of(list(ids)).values()])
+
+        notes = cached.once(workspace, "notes", run_notes)
+        label_caveats({attribute: table}, [of_tasks(ADVICE, name), explained(name), *notes])
+    else:
         box("Nothing is measured in both directions yet.", WHAT.format(attribute=attribute))
-        _measure(engine, collection, sets, table, attribute, human)
-        return
-    name = view.selectbox(bar.place, "Metric", measures, key="measure", missing="the metric", any_case=True)
-    every_way = directions(rows, name)
-    frame = _measured_with(bar, every_way)
-    text = directions_answer(frame, rows, name, attribute)
-    answer_box(engine, collection, text)
-    if otherwise := measured_otherwise(every_way, frame):
-        note(otherwise)
-    if warning := variants_warning(rows):
-        note(f"⚠ {warning}")
-    draw_chart(plane(frame, name), key="plane", alt=f"{name} in both directions", headline=text.headline)
-    draw_table(directions_table(frame, rows, name), alt="Both directions of each captioner")
-    note(f"{basis(frame)} Value [{intervals_over(rows)}]. {BELOW_TABLE}")
-    notes = cached.once(engine.workspace, "notes", lambda: _notes(engine, rows, frame, name))
-    label_caveats({attribute: table}, [of_tasks(ADVICE, name), explained(name), *notes])
-    _measure(engine, collection, sets, table, attribute, human)
-
-
-def _notes(engine: Engine, rows: pd.DataFrame, frame: pd.DataFrame, name: str) -> list[str]:
-    """What the runs behind these points say of themselves, such as whose objects they read."""
-    own = rows["metric"].isin([metric for metric, _ in MEASURES[name].values()]) & rows["model"].isin(frame["model"])
-    ids = rows.loc[own & rows["encoder"].isin(frame["encoder"]), "run_id"].unique()
-    return named_notes([(run.spec.model, run.notes) for run in engine.workspace.runs_of(list(ids)).values()])
-
-
-def _measured_with(bar: Bar, frame: pd.DataFrame) -> pd.DataFrame:
-    """The captioners that were measured alike: one attacker, variant and number of seeds."""
-    ways = {way_text(way): way for way in ways_measured(frame)}
-    choices = {title: {"attacker": way[WAY.index("encoder")]} for title, way in ways.items()}
-    chosen = bar.measured_with(choices, {title: title for title in ways}, "way")
-    return frame[(frame[list(WAY)] == list(ways[chosen])).all(axis=1)]
-
-
-def _measure(
-    engine: Engine, collection: str, sets: tuple[str, ...], table: Item, attribute: str, human: Item | None
-) -> None:
-    """A button that measures DBAC and DBA, with what it costs; nothing where that is done."""
     if human is None:
         note("Both directions need human captions of the same images.")
         view.link(st, "pages/1_Data.py", "Add data", ":material/upload:")
         return
-    request = Request(collection, sets, table.name, attribute, ("dbac", "dba", "ba"), human.name, seeds=SEEDS)
-    specs = plan(engine.workspace, request)
-    if to_do(engine, specs)[1]:
+    metrics = ("dbac", "dba", "ba")
+    request = Request(bar.collection, sets, table.name, attribute, metrics, human.name, seeds=SEEDS)
+    specs = plan(workspace, request)
+    if to_do(workspace, specs)[1]:
         note(f"DBAC (attacker ngram, {SEEDS} seeds), DBA and BA. Other metrics and attackers: in the tab Table.")
-        start_button(engine, collection, specs, "Measure", "measure_now")
+        start_button(bar, specs, "Measure", "measure_now")
 
 
-def _known(engine: Engine) -> None:
+def _controlled_sets(bar: Bar) -> None:
     st.header("Which metrics detect bias in wording alone?")
     note(
         "Four synthetic sets (C1 to C4 of the DBAC paper, 100 times as large). Gender and objects are balanced and "
         "independent; only verbs follow gender, in 60, 70, 80 and 90% of captions. In a control, verbs are balanced "
         "and objects follow gender in 80%."
     )
-    rows = kept_answers(engine.workspace, compute=False)
+    rows = kept_answers(bar.workspace, compute=False)
     if rows is None:
         if st.button("Measure the sets (half a minute)", key="known"):
             with st.spinner("Measuring"):
-                kept_answers(engine.workspace, compute=True)
+                kept_answers(bar.workspace, compute=True)
             st.rerun()
         return
     st.markdown(f"**{known_sentence(rows)}**")

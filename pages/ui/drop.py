@@ -1,4 +1,4 @@
-"""The drop zone: a table of files with what each is, one Save button above it, and what a file needs below."""
+"""The drop zone: a table of files with their types, one Save button above it, and what a file needs below."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from capbias_core.load.labels import EXPLAINED, RULES
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.read import Reading, read_file
+from capbias_core.load.report import PHOTOGRAPHS as IMAGES
 from capbias_core.prepare.split import SMALLEST_GROUP
-from capbias_core.runs.engine import Engine
 from capbias_core.types import CONDITIONS, Attribute, counted
 from capbias_core.views.conditions import TITLES
 from capbias_core.views.photographs import keep_uploaded, photograph_fault
@@ -40,11 +40,11 @@ from capbias_core.workspace.ingest import (
 )
 from capbias_core.workspace.labels import dropped_line, mapping_details
 from capbias_core.workspace.limited import all_taken, within_limits
-from capbias_core.workspace.photographs import KIND as IMAGES
 from capbias_core.workspace.store import checked_name
+from pages.ui.bar import Bar
 from pages.ui.base import errors, note, plain, show_error
-from pages.ui.table import draw_table
-from pages.ui.uploads import discard, place_of
+from pages.ui.drawing import draw_table
+from pages.ui.uploads import discard, path_in_uploads
 
 KINDS = {
     CAPTIONS: "Captions of a model",
@@ -59,44 +59,56 @@ SET_TITLES = {SAMPLES: "samples of one set", EACH: "a set each", BY_PROMPT: "a s
 DROP = "drop these images"
 NOT_MAPPED = "not a protected attribute"
 PER_ROW = 3  # boxes side by side; more are cut in a narrow window
-FILES, READ = "files_described", "files_read"  # session state: what the user said of each file, and what was read
+FILES, READ = "files_described", "files_read"  # in the session: what the user chose for each file, and what was read
 
 
-def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
+def drop_zone(bar: Bar, paths: list[Path]) -> str:
     """The files as a table with a Save button above it. What was saved, as a sentence; '' until something is."""
     st.header("2 · Check what they are, and save")
     pictures = _photographs([path for path in paths if path.suffix.lower() in PICTURES])
     described: dict[str, dict[str, Any]] = st.session_state.setdefault(FILES, {})
     tables = [path for path in paths if path.suffix.lower() not in PICTURES]
-    files = [_file(path, described.get(place_of(path), {})) for path in tables]
-    held = _held(engine, collection)
-    parts = preview(files, held, _read) if files else []
+
+    def files() -> list[File]:
+        chosen = [(path, described.get(path_in_uploads(path), {})) for path in tables]
+        return [
+            File(
+                path,
+                choices.get("kind", ""),
+                columns={role: name for role in ("image_id", "caption") if (name := choices.get(role))},
+                several=choices.get("several", ""),
+            )
+            for path, choices in chosen
+        ]
+
+    held = _held(bar)
+    parts = preview(files(), held, _read) if tables else []
     # A name and several captions per image together suggest human captions; the table shows it, and Save confirms it.
-    suggested = {place_of(part.file.source): part.reading.suggests for part in parts if part.reading.suggests}
-    if new := suggested.keys() - {place for place, said in described.items() if "kind" in said}:
-        for place in new:
-            described.setdefault(place, {})["kind"] = suggested[place]
-        parts = preview([_file(path, described.get(place_of(path), {})) for path in tables], held, _read)
-    if engine.workspace.items(IMAGES, collection) or pictures:
-        shown = parts
-    else:
-        shown = [
-            part for part in parts if part.kind != SEGMENTS or not part.reading.second
-        ]  # outlines need photographs
+    suggested = {path_in_uploads(part.file.source): part.reading.suggests for part in parts if part.reading.suggests}
+    if new := suggested.keys() - {path for path, choices in described.items() if "kind" in choices}:
+        for path in new:
+            described.setdefault(path, {})["kind"] = suggested[path]
+        parts = preview(files(), held, _read)
+    shown = parts
+    if not bar.items(IMAGES) and not pictures:  # outlines need photographs
+        shown = [part for part in parts if part.kind != SEGMENTS or not part.reading.second]
     if not shown and not pictures:
         discard()
         note("No file can be read.")
         return ""
     # The button stays above the table, however many files there are; what it needs is known below.
     save = st.container(key="save_bar")
-    chosen = _table(shown, custom_attributes.known(engine.workspace))
-    parts = [_details(engine, part, described) for part in chosen]
+    known = custom_attributes.known(bar.workspace)
+    parts = [_details(part, known, described) for part in _table(shown, known, described)]
     if not pictures and not any(part.frame is not None or part.reading.columns for part in parts):
         discard()  # nothing can be chosen to read these
     parts = [part for part in parts if part.frame is not None]
-    ready, trained = _ready(engine, collection, parts, save)
+    ready, trained = _ready(bar, parts, save)
+    kinds = [KINDS.get(part.kind, "").lower() for part in parts]
+    texts = [f"{kinds.count(kind)} × {kind}" for kind in dict.fromkeys(kinds)]
+    texts += [counted(len(pictures), "photograph")] if pictures else []
     left, right = save.columns([5, 2], vertical_alignment="bottom")
-    left.markdown(_summary(parts, pictures, collection))
+    left.markdown(plain(f"Save in {bar.collection}: {', '.join(texts) or 'nothing yet'}."))
     disabled = not (ready and (parts or pictures))
     if not right.button("Save", type="primary", width="stretch", key="save", disabled=disabled):
         return ""
@@ -104,48 +116,50 @@ def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
         parts = [
             replace(part, file=replace(part.file, trained=trained)) if part.kind == CAPTIONS else part for part in parts
         ]
-        names = [item.name for item in store(engine.workspace, collection, parts)] if parts else []
+        names = [item.name for item in store(bar.workspace, bar.collection, parts)] if parts else []
         if pictures:
-            item, refused = keep_uploaded(engine.workspace, checked_name(collection), pictures, tried=pictures)
+            item, refused = keep_uploaded(bar.workspace, checked_name(bar.collection), pictures, tried=pictures)
             names.append(
                 counted(item.rows, "photograph") + (f" (left out: {'; '.join(refused.values())})" if refused else "")
             )
         left_out = [part.file.title for part in shown if not any(other.key == part.key for other in parts)]
         forget()
         ignored = f" Not saved: {', '.join(left_out)}." if left_out else ""
-        return f"Saved in {collection}: {', '.join(names)}.{ignored}"
+        return f"Saved in {bar.collection}: {', '.join(names)}.{ignored}"
     return ""
 
 
-# reading
+def forget() -> None:
+    """Drop what is known of the files: they are saved or gone."""
+    discard()
+    for key in (FILES, READ):
+        st.session_state.pop(key, None)
 
 
-def _file(path: Path, said: dict[str, Any]) -> File:
-    columns = {role: name for role in ("image_id", "caption") if (name := said.get(role))}
-    return File(path, said.get("kind", ""), columns=columns, several=said.get("several", ""))
+# Reading
 
 
-def _read(path: Path, *given: Any) -> list[Reading]:
-    """A file read under limits, once for each choice."""
-    key = (path, repr(given[:3]), None if len(given) < 4 or given[3] is None else len(given[3]))
+def _read(path: Path, *choices: Any) -> list[Reading]:
+    key = (path, repr(choices[:3]), None if len(choices) < 4 or choices[3] is None else len(choices[3]))
     known = st.session_state.setdefault(READ, {})
     if key not in known:
         with st.spinner(f"Reading {path.name}{' after another file' * all_taken()}"):
-            known[key] = within_limits(path.name, read_file, path, *given)
+            known[key] = within_limits(path.name, read_file, path, *choices)
     return known[key]
 
 
-def _held(engine: Engine, collection: str) -> Held:
+def _held(bar: Bar) -> Held:
     """What the collection holds, read again only if that changed."""
-    key = "held", collection, tuple((item.kind, item.hash) for item in engine.workspace.items(collection=collection))
+    items = bar.workspace.items(collection=bar.collection)
+    key = "held", bar.collection, tuple((item.kind, item.hash) for item in items)
     known = st.session_state.setdefault(READ, {})
     if key not in known:
-        known[key] = held_by(engine.workspace, collection)
+        known[key] = held_by(bar.workspace, bar.collection)
     return known[key]
 
 
 def _photographs(paths: list[Path]) -> list[Path]:
-    """The photographs that can be read, each tried once; what is wrong with the others is shown."""
+    """The photographs that can be read, each tried once; errors of the others are shown."""
     known = st.session_state.setdefault(READ, {})
     if any(path not in known for path in paths):
         with st.spinner(f"Reading {counted(len(paths), 'photograph')}"):
@@ -156,12 +170,11 @@ def _photographs(paths: list[Path]) -> list[Path]:
     return [path for path in paths if known[path] is None]
 
 
-# the table of files
+# The table of files
 
 
-def _table(parts: Sequence[Part], known: dict[str, Attribute]) -> list[Part]:
-    """One row per part: keep, type and name can be edited. The parts to save, as the user described them."""
-    described = st.session_state[FILES]
+def _table(parts: Sequence[Part], known: dict[str, Attribute], described: dict[str, dict[str, Any]]) -> list[Part]:
+    """One row per part: Save, type and name can be edited. The parts to save, as the user described them."""
     rows = [
         {
             "Save": part.wanted and part.frame is not None,
@@ -193,7 +206,7 @@ def _table(parts: Sequence[Part], known: dict[str, Attribute]) -> list[Part]:
     for part, row in zip(parts, edited.to_dict("records"), strict=True):
         kind = titles.get(row["Type"], part.kind)
         if not part.reading.second and kind != part.kind:
-            described.setdefault(place_of(part.file.source), {})["kind"] = kind
+            described.setdefault(path_in_uploads(part.file.source), {})["kind"] = kind
             changed = True
         if row["Save"] and part.frame is not None:
             with errors():
@@ -213,10 +226,8 @@ def _check_text(part: Part, known: dict[str, Attribute]) -> str:
     if part.known == 0:
         return "No image ID matches the other files."
     if part.kind == LABELS and part.frame is not None:
-        columns = _guesses(part.frame, known)
-        return (
-            f"Attributes: {', '.join(dict.fromkeys(own.name for own in columns.values())) or 'choose a column below'}."
-        )
+        names = dict.fromkeys(attribute.name for attribute in _guesses(part.frame, known).values())
+        return f"Attributes: {', '.join(names) or 'choose a column below'}."
     hint = f"Human captions? {part.reading.hint[0].upper()}{part.reading.hint[1:]}." if part.reading.hint else ""
     return " ".join([*filter(None, [hint]), *(part.report.warnings[:1] if part.report else ())])
 
@@ -227,20 +238,22 @@ def _guesses(frame: pd.DataFrame, known: dict[str, Attribute]) -> dict[str, Attr
     return guess_attributes(known.values(), labels)
 
 
-# what a file needs
+# What a file needs
 
 
 def _key(part: Part, what: str) -> str:
     """The key of a control of a part; the same if the upload is written to disk again."""
-    return f"{what}_{place_of(part.file.source)}{'_second' if part.reading.second else ''}"
+    return f"{what}_{path_in_uploads(part.file.source)}{'_second' if part.reading.second else ''}"
 
 
-def _details(engine: Engine, part: Part, described: dict[str, dict[str, Any]]) -> Part:
+def _details(part: Part, known: dict[str, Attribute], described: dict[str, dict[str, Any]]) -> Part:
     """The part with the choices of its expander: report, columns, sets, labels."""
-    known = custom_attributes.known(engine.workspace)
-    guesses = _guesses(part.frame, known) if part.frame is not None else {}
+    unclear = False
+    if part.kind == LABELS and part.frame is not None:  # no column has labels that name two values of its attribute
+        guesses = _guesses(part.frame, known).items()
+        mappings = (suggest_mapping(attribute, part.frame[column].unique()) for column, attribute in guesses)
+        unclear = not any(len(set(filter(None, mapping.values()))) > 1 for mapping in mappings)
     title = f"{part.file.title}: {KINDS.get(part.kind, 'unknown type').lower()}"
-    unclear = part.kind == LABELS and part.frame is not None and not _understood(part.frame, guesses)
     with st.expander(plain(title), expanded=bool(part.reading.error) or unclear):
         if part.reading.error:
             show_error(part.reading.error)
@@ -251,7 +264,7 @@ def _details(engine: Engine, part: Part, described: dict[str, dict[str, Any]]) -
         if part.kind == CAPTIONS:
             file = _written(part)
         if part.kind == LABELS:
-            file = replace(file, mapping=tuple(_mapping(part, known, described)))
+            file = replace(file, mapping=tuple(_mapping(part, part.frame, known, described)))
         for warning in part.report.warnings:
             note(f"⚠ {warning}")
         left, right = st.container(key=f"stacks_{_key(part, 'report')}").columns([3, 2], gap="large")
@@ -261,37 +274,27 @@ def _details(engine: Engine, part: Part, described: dict[str, dict[str, Any]]) -
     return replace(part, file=file)
 
 
-def _understood(frame: pd.DataFrame, guesses: dict[str, Attribute]) -> bool:
-    """Whether labels of some column name two values of its attribute."""
-    mappings = (suggest_mapping(attribute, frame[column].unique()) for column, attribute in guesses.items())
-    return any(len(set(filter(None, mapping.values()))) > 1 for mapping in mappings)
-
-
 def _columns(part: Part, described: dict[str, dict[str, Any]]) -> None:
     """Boxes for the columns of image IDs and captions, if the file has columns and cannot be read, or they were set."""
-    said = described.setdefault(place_of(part.file.source), {})
-    if (
-        part.reading.second
-        or not part.reading.columns
-        or not (part.reading.error or said.get("image_id") or part.reading.guess == LABELS)
-    ):
+    choices, reading = described.setdefault(path_in_uploads(part.file.source), {}), part.reading
+    needed = reading.error or choices.get("image_id") or reading.guess == LABELS
+    if reading.second or not reading.columns or not needed:
         return
     boxes = st.container(key=f"stacks_{_key(part, 'columns')}").columns(2)
-    for box, role, title in zip(
-        boxes, ("image_id", "caption"), ("Column of image IDs", "Column of captions"), strict=True
-    ):
-        current = said.get(role)
+    roles = {"image_id": "Column of image IDs", "caption": "Column of captions"}
+    for box, (role, title) in zip(boxes, roles.items(), strict=True):
+        current = choices.get(role)
         chosen = box.selectbox(
             title,
-            part.reading.columns,
-            index=part.reading.columns.index(current) if current in part.reading.columns else None,
+            reading.columns,
+            index=reading.columns.index(current) if current in reading.columns else None,
             placeholder="Detected",
             key=_key(part, f"column_{role}"),
         )
         if chosen and chosen != current:
-            said[role] = chosen
+            choices[role] = chosen
             if role == "caption" and part.kind not in (CAPTIONS, REFERENCES):
-                said["kind"] = CAPTIONS  # a file with a column of captions holds captions
+                choices["kind"] = CAPTIONS  # a file with a column of captions holds captions
             st.rerun()
 
 
@@ -299,9 +302,8 @@ def _written(part: Part) -> File:
     """The file with what several captions of an image are, who wrote them and what was masked on the photographs."""
     sets, (captioner, condition) = SAMPLES, suggested_condition(part.file.item_name)
     if part.report and part.report.several:
-        options = [
-            option for option in SETS if option != BY_PROMPT or (part.reading.table and part.reading.table.prompts)
-        ]
+        has_prompts = part.reading.table and part.reading.table.prompts
+        options = [option for option in SETS if option != BY_PROMPT or has_prompts]
         sets = st.radio(
             "Several captions of an image are", options, format_func=SET_TITLES.__getitem__, key=_key(part, "sets")
         )
@@ -320,23 +322,23 @@ def _written(part: Part) -> File:
     return replace(part.file, sets=sets, captioner=captioner.strip(), condition=condition)
 
 
-def _mapping(part: Part, known: dict[str, Attribute], described: dict[str, dict[str, Any]]) -> list[dict]:
+def _mapping(
+    part: Part, frame: pd.DataFrame, known: dict[str, Attribute], described: dict[str, dict[str, Any]]
+) -> list[dict]:
     """Which column is which protected attribute, and what each label in it becomes."""
-    assert part.frame is not None
-    frame, mapped = part.frame, []
     note("Choose what each label becomes. Images whose label is dropped are not used.")
-    said = described.setdefault(place_of(part.file.source), {})
+    choices = described.setdefault(path_in_uploads(part.file.source), {})
     rule = st.selectbox(
         "If an image has several rows",
         ["", *RULES],
-        ["", *RULES].index(said.get("several", "")),
+        ["", *RULES].index(choices.get("several", "")),
         format_func=lambda rule: EXPLAINED[rule] if rule else "detected from the columns",
         key=_key(part, "several"),
     )
-    if rule != said.get("several", ""):
-        said["several"] = rule
+    if rule != choices.get("several", ""):
+        choices["several"] = rule
         st.rerun()
-    guesses = _guesses(frame, known)
+    guesses, mapped = _guesses(frame, known), []
     for column in [name for name in frame.columns if name != "image_id"]:
         counts, key = frame[column].value_counts(), _key(part, column)
         if len(counts) > MOST_LABELS or len(counts) < 2:
@@ -350,7 +352,13 @@ def _mapping(part: Part, known: dict[str, Attribute], described: dict[str, dict[
         if name == NOT_MAPPED:
             continue
         try:
-            attribute = known.get(name) or plain_attribute(column, _values(column, counts, key))
+            attribute = known.get(name)
+            if not attribute:
+                labels = sorted(label for label in counts.index if label)
+                values = st.multiselect(
+                    plain(f"Values of {column}"), labels, list(values_among(labels)), key=f"values_{key}"
+                )
+                attribute = plain_attribute(column, tuple(values))
             details = mapping_details(attribute, column, _labels(counts, attribute, key))
         except CapbiasError as error:
             show_error(error)
@@ -363,13 +371,7 @@ def _mapping(part: Part, known: dict[str, Attribute], described: dict[str, dict[
     return mapped
 
 
-def _values(column: str, counts: pd.Series, key: str) -> tuple[str, ...]:
-    labels = sorted(label for label in counts.index if label)
-    return tuple(st.multiselect(plain(f"Values of {column}"), labels, list(values_among(labels)), key=f"values_{key}"))
-
-
 def _labels(counts: pd.Series, attribute: Attribute, key: str) -> dict[str, str | None]:
-    """One box per raw label, with a suggestion."""
     suggested = suggest_mapping(attribute, counts.index)
     options = [*attribute.values, DROP]
     area = st.container(key=f"stacks_labels_{key}")
@@ -386,11 +388,11 @@ def _labels(counts: pd.Series, attribute: Attribute, key: str) -> dict[str, str 
     return mapping
 
 
-# saving
+# Saving
 
 
-def _ready(engine: Engine, collection: str, parts: list[Part], save) -> tuple[bool, bool | None]:
-    """Whether the files can be saved as they are, with what stands in the way; whether models saw the references."""
+def _ready(bar: Bar, parts: list[Part], save) -> tuple[bool, bool | None]:
+    """Whether the files can be saved as they are, with the reasons against; whether models saw the references."""
     ready = True
     if without := [part.file.title for part in parts if part.kind == LABELS and not part.file.mapping]:
         save.warning(f"Choose a protected attribute and what its labels mean, below: {plain(', '.join(without))}.")
@@ -410,12 +412,12 @@ def _ready(engine: Engine, collection: str, parts: list[Part], save) -> tuple[bo
         if twice := name_conflicts(parts):
             save.warning(f"Several files are called {plain(', '.join(twice))}. Give each another name.")
             ready = False
-        if gone := [item.name for item in replaced_items(engine.workspace, collection, parts)]:
+        if replaced := [item.name for item in replaced_items(bar.workspace, bar.collection, parts)]:
             ready &= save.checkbox(
-                f"Replace {', '.join(gone)} and delete its results (a new name keeps both)",
-                key=f"replace_{'_'.join(gone)}",
+                f"Replace {', '.join(replaced)} and delete its results (a new name keeps both)",
+                key=f"replace_{'_'.join(replaced)}",
             )
-    human = any(part.kind == REFERENCES for part in parts) or engine.workspace.items(REFERENCES, collection)
+    human = any(part.kind == REFERENCES for part in parts) or bar.items(REFERENCES)
     if not human or not any(part.kind == CAPTIONS for part in parts):
         return ready, None
     answer = save.segmented_control(
@@ -426,18 +428,3 @@ def _ready(engine: Engine, collection: str, parts: list[Part], save) -> tuple[bo
         help="Only a model trained on the references can be said to amplify their bias.",
     )
     return ready, TRAINED[answer]
-
-
-def _summary(parts: Sequence[Part], pictures: list[Path], collection: str) -> str:
-    """What Save stores, in a sentence."""
-    kinds = [KINDS.get(part.kind, "").lower() for part in parts]
-    texts = [f"{kinds.count(kind)} × {kind}" for kind in dict.fromkeys(kinds)]
-    texts += [counted(len(pictures), "photograph")] if pictures else []
-    return plain(f"Save in {collection}: {', '.join(texts) or 'nothing yet'}.")
-
-
-def forget() -> None:
-    """The files are saved or gone."""
-    discard()
-    for key in (FILES, READ):
-        st.session_state.pop(key, None)

@@ -1,4 +1,4 @@
-"""What is drawn first on every page, before anything heavy is imported: set-up, style, navigation, heading."""
+"""What each page draws first, before anything heavy is imported: set-up, style, navigation, heading."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from capbias_core.resources import ICON
 from pages.ui import view
 
 ROOT = Path(__file__).resolve().parents[2]
-FRONT = ("app.py", "Answer")
-# Of a page that has none here a sheet of paper.
 ICONS = {
     "Answer": "balance",
     "Data": "upload_file",
@@ -21,15 +19,14 @@ ICONS = {
     "Images": "domino_mask",
     "Published": "menu_book",
 }
-OTHER_ICON = "article"
 
 
 @cache
-def navigation() -> tuple[tuple[str, str, str], ...]:
+def _navigation() -> tuple[tuple[str, str, str], ...]:
     """Path, title and icon of each page: a file NUMBER_Title.py in pages/, in the order of the numbers."""
     files = sorted((ROOT / "pages").glob("[0-9]*_*.py"), key=lambda file: int(file.name.partition("_")[0]))
-    found = [FRONT, *((f"pages/{file.name}", file.stem.partition("_")[2].replace("_", " ")) for file in files)]
-    return tuple((path, title, ICONS.get(title, OTHER_ICON)) for path, title in found)
+    titles = {f"pages/{file.name}": file.stem.partition("_")[2].replace("_", " ") for file in files}
+    return tuple((path, title, ICONS.get(title, "article")) for path, title in [("app.py", "Answer"), *titles.items()])
 
 
 CSS = """<style>
@@ -60,7 +57,7 @@ h1 {font-size: 2.1rem !important; padding-bottom: .4rem !important}
   width: max-content}
 .cb-caveats ul {margin: .2rem 0 0 1.1rem}
 .cb-caveats li {margin: .25rem 0}
-/* What shows over a table or chart while a mouse is on it has a place of its own. */
+/* Room above a table or chart for the buttons that show while a mouse is on it. */
 [data-testid="stElementContainer"]:has([data-testid="stDataFrame"], [data-testid="stPlotlyChart"]) {
   padding-top: 1.35rem; box-sizing: content-box
 }
@@ -70,7 +67,7 @@ h1 {font-size: 2.1rem !important; padding-bottom: .4rem !important}
 .js-plotly-plot text:is([style*="rgb(128, 132, 149)"], [style*="rgb(138, 148, 163)"]) {
   fill: light-dark(#5A6472, #A3ADBA) !important
 }
-/* Whatever a page draws first: attribute, labels, human captions, captioner, then how it was measured. */
+/* In any order of drawing: attribute, labels, human captions, captioner, then how it was measured. */
 .st-key-bar_choices > :is(.st-key-attribute, .st-key-table, .st-key-references) {order: 1}
 .st-key-bar_choices > .st-key-captioner {order: 2}
 .st-key-bar_choices > div:not(.st-key-collection, .st-key-attribute, .st-key-table, .st-key-references,
@@ -80,18 +77,13 @@ h1 {font-size: 2.1rem !important; padding-bottom: .4rem !important}
 
 
 def frame(title: str, heading: str = "") -> None:
-    """Set the page up and draw its navigation and heading. The first call of every page."""
-    # The icon is a file of our own: one by name would be fetched from elsewhere.
+    """Set the page up and draw its navigation and heading. The first call of each page."""
+    # The icon is a file: one by name would be fetched from elsewhere.
     st.set_page_config(page_title=f"{title} · capbias", page_icon=str(ICON), layout="wide")
     st.html(CSS)
     st.html(view.ONE_STEP_A_PAGE, unsafe_allow_javascript=True)
     view.enter(title)
-    _navigation()
-    st.title(heading or title)
-
-
-def _navigation() -> None:
-    """Links to the pages."""
-    for path, label, icon in navigation():
+    for path, label, icon in _navigation():
         view.link(st.sidebar, path, label, f":material/{icon}:")
     st.sidebar.divider()
+    st.title(heading or title)

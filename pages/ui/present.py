@@ -1,7 +1,7 @@
 """Present mode: one chart or one caption fills the screen, for people who sit far away.
 
-It is on where the address says `present=1`; p turns it on and off, Escape off. A page hands its main chart or caption
-to a function here, which draws it alone where it is presented, and ends the page.
+It is on if the address has `present=1`; p turns it on and off, Escape off. A page gives its main chart or caption to a
+function here, which draws it alone if it is presented, and ends the page.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.prepare import tokenize
-from capbias_core.runs.engine import Engine
 from capbias_core.views.captions import CaptionScores, toward
 from capbias_core.views.charts import enlarged
 from capbias_core.views.sentence import APART, probabilities_text
@@ -23,12 +22,13 @@ from capbias_core.views.words import LARGE, large_words, pushes
 from capbias_core.workspace.labels import is_derived, table_of
 from capbias_core.workspace.photographs import picture_path
 from pages.ui import cached, view
+from pages.ui.bar import Bar
 
 SCORE = (
     "Percentages: probability of each value, by classifiers that did not train on this image. Under each word: its "
     "contribution to the logit, which is {} without any word. Masked words are hidden from the classifier."
 )
-# What lies below keeps its place and its state, but is neither seen nor reached.
+# What is below keeps its position and state, but is neither seen nor reached.
 CSS = """<style>
 [data-testid="stSidebar"] *, [data-testid="stHeader"] *, [data-testid="stSidebar"], [data-testid="stHeader"],
 [data-testid="stMain"] *:not(.st-key-presented, .st-key-presented *) {visibility: hidden !important}
@@ -58,8 +58,8 @@ def on() -> bool:
 def chart(figure, key: str, alt: str, headline: str, legend: str = "", number: int = 1, of: int = 1) -> None:
     """A chart of a page on the whole screen, if the page is presented and this chart is the chosen one.
 
-    headline: the text above it. legend: what marks mean. number, of: its place among the charts that the page presents;
-    the arrow keys go through them.
+    headline: the text above it. legend: what marks mean. number, of: its number among the charts that the page
+    presents, and how many there are; the arrow keys go through them.
     """
     if not (_presenting() if number == 1 else on()) or number != min(view.state(NUMBER, 1), of):
         return
@@ -71,7 +71,7 @@ def chart(figure, key: str, alt: str, headline: str, legend: str = "", number: i
 
 
 def rows(html: str, headline: str, legend: str = "") -> None:
-    """The same of a chart that is drawn as rows of text."""
+    """`chart` for one that is drawn as rows of text."""
     if not _presenting():
         return
     with _screen(headline):
@@ -81,10 +81,10 @@ def rows(html: str, headline: str, legend: str = "") -> None:
 
 
 def marks(second: bool, letters: Mapping[str, str]) -> str:
-    """What hollow dots and letters of a chart of intervals mean, in a line; '' where it has neither."""
+    """What hollow dots and letters of a chart of intervals mean, in a line; '' if it has neither."""
     hollow = "Hollow: LIC_by_H; if its whole interval is above 0, the captioner amplifies." if second else ""
     same = "Same letter: no significant difference." if any(letters.values()) else ""
-    other = APART if any(own.isupper() for own in letters.values()) else ""
+    other = APART if any(letter.isupper() for letter in letters.values()) else ""
     return " ".join(filter(None, (hollow, same, other)))
 
 
@@ -93,75 +93,52 @@ def _legend(text: str) -> None:
         st.html(f'<div class="cb-legend">{escape(text)}</div>')
 
 
-def present_caption(engine: Engine, collection: str, own: CaptionScores, chosen: pd.DataFrame) -> None:
-    """One caption, where it is presented: the photograph where there is one, each word with its value, the score.
+def present_caption(bar: Bar, scores: CaptionScores, listed: pd.DataFrame) -> None:
+    """One caption, if it is presented: the photograph if there is one, each word with its value, the score.
 
-    chosen: the captions that the page lists, in its order, with the rows of own.table as index. The arrow keys go
+    listed: the captions that the page lists, in its order, with rows of scores.table as index. The arrow keys go
     through them, from the image that the page shows.
     """
-    if not _presenting() or chosen.empty:
+    if not _presenting() or listed.empty:
         return
-    at = _position(chosen)
-    row, attribute = own.table.loc[chosen.index[at]], own.attribute
-    with _screen(f"{own.run.spec.model}, image {row['image_id']} ({at + 1:,} of {len(chosen):,})", _steps(chosen, at)):
-        picture = picture_path(engine.workspace, collection, row["image_id"])
+    image, at = st.session_state.get("image", "").strip(), view.state("at", 1) - 1
+    of_image = np.flatnonzero(listed["image_id"] == image)
+    if len(of_image) and (at >= len(listed) or listed["image_id"].iloc[at] != image):
+        at = int(of_image[0])  # the page shows another image than the address names
+    at = min(max(at, 0), len(listed) - 1)
+    before, after = (
+        {"at": to + 1, "image": listed["image_id"].iloc[to]} if 0 <= to < len(listed) else {} for to in (at - 1, at + 1)
+    )
+    place = listed.index[at]
+    row, attribute = scores.table.loc[place], scores.attribute
+    spec = scores.run.spec
+    with _screen(f"{spec.model}, image {row['image_id']} ({at + 1:,} of {len(listed):,})", (before, after)):
+        picture = picture_path(bar.workspace, bar.collection, row["image_id"])
         left, right = st.columns([1, 2], gap="large") if picture else (None, st.container())
         if left and picture:
             left.image(str(picture), alt=f"Photograph {row['image_id']}")
-        with right:
-            shares = probabilities_text(attribute.values, own.probabilities_of(chosen.index[at]))
-            label = attribute.values[int(row["label"])]
-            score = f'<div class="cb-score">{escape(shares)}</div>'
-            given = "by the words of human captions" if _derived(engine, own) else "in the table of labels"
-            ends = toward(attribute, own.words[:0], int(row["predicted"]))[0]
-            about = f"Labelled {escape(label)} {given}. {SCORE.format(escape(pushes(own.intercept(row), ends)))}"
-            said = f'<div class="cb-said">{about}</div>'
-            st.html(LARGE + score + _words(engine, own, row) + said + _human(engine, collection, own, row["image_id"]))
+        table = table_of(bar.workspace.items("attributes"), attribute.name, spec.labels)
+        by = "by the words of human captions" if is_derived(table) else "in the table of labels"
+        ends, values = toward(attribute, scores.words_of(place), int(row["predicted"]))
+        no_words = SCORE.format(escape(pushes(scores.intercept(row), ends)))
+        tokens = row["masked"].split()
+        written = tokenize(cached.captions(bar.folder, spec.captions)["caption"].iloc[row["kept_at"]])
+        words = large_words(tokens, values, ends, written if len(written) == len(tokens) else tokens)
+        shares = escape(probabilities_text(attribute.values, scores.probabilities_of(place)))
+        label = escape(attribute.values[int(row["label"])])
+        others = {item.hash for item in bar.items("references")} - {spec.captions}
+        frames = [cached.captions(bar.folder, content) for content in others]
+        human = [line for frame in frames for line in frame["caption"][frame["image_id"] == row["image_id"]]]
+        people = f'<div class="cb-said"><b>People</b><br>{"<br>".join(map(escape, human[:HUMAN]))}</div>'
+        right.html(
+            f'{LARGE}<div class="cb-score">{shares}</div>{words}'
+            f'<div class="cb-said">Labelled {label} {by}. {no_words}</div>{people if human else ""}'
+        )
     view.stop()
 
 
-def _human(engine: Engine, collection: str, own: CaptionScores, image: str) -> str:
-    """HTML: the human captions of the image; '' for those of people themselves, or if there are none."""
-    sets = {item.hash for item in engine.workspace.items("references", collection)} - {own.run.spec.captions}
-    frames = [cached.captions(engine.folder, content) for content in sets]
-    lines = [line for frame in frames for line in frame["caption"][frame["image_id"] == image]]
-    if not lines:
-        return ""
-    return '<div class="cb-said"><b>People</b><br>' + "<br>".join(map(escape, lines[:HUMAN])) + "</div>"
-
-
-def _derived(engine: Engine, own: CaptionScores) -> bool:
-    """Whether the labels were made from human captions."""
-    tables, labels = engine.workspace.items("attributes"), own.run.spec.labels
-    return is_derived(table_of(tables, own.attribute.name, labels))
-
-
-def _words(engine: Engine, own: CaptionScores, row: pd.Series) -> str:
-    tokens, place = row["masked"].split(), int(np.flatnonzero(own.table.index == row.name)[0])
-    written = tokenize(cached.captions(engine.folder, own.run.spec.captions)["caption"].iloc[row["kept_at"]])
-    ends, values = toward(own.attribute, own.words_of(place), int(row["predicted"]))
-    return large_words(tokens, values, ends, written if len(written) == len(tokens) else tokens)
-
-
-def _position(chosen: pd.DataFrame) -> int:
-    """The place in the order that the address names; that of the image that the page shows, where it is another one."""
-    image, at = st.session_state.get("image", "").strip(), view.state("at", 1) - 1
-    of_image = np.flatnonzero(chosen["image_id"] == image)
-    if len(of_image) and (at >= len(chosen) or chosen["image_id"].iloc[at] != image):
-        return int(of_image[0])
-    return min(max(at, 0), len(chosen) - 1)
-
-
-def _steps(chosen: pd.DataFrame, at: int) -> tuple[dict, dict]:
-    """The choices that show the caption before and the one after; none at an end."""
-    before, after = (
-        {"at": to + 1, "image": chosen["image_id"].iloc[to]} if 0 <= to < len(chosen) else {} for to in (at - 1, at + 1)
-    )
-    return before, after
-
-
 def _presenting() -> bool:
-    """Whether the page is presented; in its sidebar stands the button with the key for it."""
+    """Whether the page is presented; in its sidebar is the button with the key for it."""
     st.sidebar.button(
         "Present",
         key="present_button",
@@ -180,6 +157,11 @@ def _screen(headline: str, steps: tuple[dict, dict] | None = None) -> Iterator[N
 
     steps: the choices, by key of the address, of what comes before and after; an empty one at an end.
     """
+
+    def choose(choices: dict) -> None:
+        for key, value in choices.items():
+            view.choose(key, value)
+
     st.html(CSS)
     with st.container(key="presented"):
         if headline:
@@ -187,12 +169,5 @@ def _screen(headline: str, steps: tuple[dict, dict] | None = None) -> Iterator[N
         yield
         with st.container(horizontal=True, key="present_ways"):
             for (label, key), step in zip((("Previous", "Left"), ("Next", "Right")), steps or (), strict=False):
-                st.button(
-                    label, key=f"present_{key}", shortcut=key, disabled=not step, on_click=_choose_all, args=(step,)
-                )
+                st.button(label, key=f"present_{key}", shortcut=key, disabled=not step, on_click=choose, args=(step,))
             st.button("Leave", key="present_leave", shortcut="Escape", on_click=view.choose, args=("present", False))
-
-
-def _choose_all(choices: dict) -> None:
-    for key, value in choices.items():
-        view.choose(key, value)

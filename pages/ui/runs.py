@@ -1,33 +1,176 @@
-"""The runs: a button on every page, and a dialog with their progress, log, settings and results."""
+"""The runs: buttons that start them, the progress of those under way, and a dialog with log, settings and results."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 import streamlit as st
 
+from capbias_core.errors import CapbiasError
+from capbias_core.measures.base import RunSpec
 from capbias_core.measures.registry import MEASURES
-from capbias_core.runs.engine import Engine, unfinished
+from capbias_core.runs.engine import Engine, Expected, expected, unfinished
+from capbias_core.runs.plan import plan, useful
 from capbias_core.runs.run import is_current
-from capbias_core.views.sentence import run_text
-from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import ACTIVE, RunRow
+from capbias_core.types import counted
+from capbias_core.views.results import first_request
+from capbias_core.views.sentence import Answer, cost_text, duration, run_text
+from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 from capbias_core.workspace.vectors import alignment_name
-from pages.ui import view
-from pages.ui.base import caveats, errors, note
-from pages.ui.running import EVERY, active_runs, cost
-from pages.ui.table import draw_table
+from pages.ui import cached, view
+from pages.ui.bar import LABELS, Bar, lacking
+from pages.ui.base import box, caveats, errors, note, plain
+from pages.ui.drawing import draw_table
 
+POLL_SECONDS = 1.0  # seconds between two looks at the runs under way
+MOST_SECONDS = 120  # that a first answer may take to be started by itself
 OPEN = "runs"  # in the address while the dialog is open
 LISTED = 6  # active runs shown one by one
 
 
+def active_runs(workspace: Workspace, collection: str | None = None) -> list[RunRow]:
+    """Runs that are queued or running."""
+    return [run for run in workspace.runs(collection) if run.status in ACTIVE]
+
+
+def cost(workspace: Workspace, specs: Iterable[RunSpec]) -> str:
+    """What runs will take, in words."""
+    time_left = expected(workspace, specs)
+    return cost_text(time_left.seconds, time_left.learned)
+
+
+def to_do(workspace: Workspace, specs: Sequence[RunSpec]) -> tuple[dict[str, RunRow], list[RunSpec]]:
+    """Those of some runs that exist, by ID, and those to start: neither finished nor queued nor running."""
+    known = workspace.runs_of([spec.run_id for spec in specs])
+    going = {run_id for run_id, run in known.items() if run.status in ("finished", *ACTIVE)}
+    return known, [spec for spec in specs if spec.run_id not in going]
+
+
+# Buttons that start runs
+
+
+def start_button(bar: Bar, specs: list[RunSpec], label: str, key: str) -> None:
+    """How many of some runs are to do, what they cost, and the button that starts them; why earlier ones failed."""
+    known, todo = to_do(bar.workspace, specs)
+    _show_failures(known.values())
+    done = sum(run.status == "finished" for run in known.values())
+    text = "All results are up to date"
+    if done < len(specs):
+        running = len(specs) - done - len(todo)
+        under_way = f"{running} running, " if running else ""
+        text = f"{counted(len(specs), 'run')}: {done} done, {under_way}{len(todo)} to do"
+    row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
+    with row:
+        note(text + (f"; {cost(bar.workspace, todo)}." if todo else "."))
+    if row.button(label, type="primary", disabled=not todo, key=key):
+        bar.engine.submit(todo, bar.collection)
+        st.rerun()
+
+
+def _show_failures(runs: Iterable[RunRow]) -> None:
+    for run in runs:
+        if run.status in ("failed", "died"):
+            note(f"⚠ {run.spec.model} ({MEASURES[run.spec.measure].title}) {run.status}: {run.message}")
+
+
+def first_runs(bar: Bar, attribute: str = "") -> list[RunSpec]:
+    """What a first answer of the collection still needs; nothing if it is there, under way or impossible.
+
+    attribute: as of `first_request`.
+    """
+
+    def work() -> list[RunSpec]:
+        request = first_request(bar.workspace, bar.collection, attribute)
+        try:
+            return useful(plan(bar.workspace, request), request)[0] if request else []
+        except CapbiasError:
+            return []  # such as captions and human captions of other images; Scores shows the error
+
+    specs = cached.of_collection(bar.workspace, bar.collection, f"first runs {attribute}", work)
+    return to_do(bar.workspace, specs)[1]
+
+
+def start_cheap(bar: Bar) -> None:
+    """Start the first answer of a collection with human captions by itself, if it takes a moment only."""
+    todo = first_runs(bar)
+    if todo and any(spec.references for spec in todo) and expected(bar.workspace, todo).seconds <= MOST_SECONDS:
+        with errors():  # what is there already can be shown on a full disk too
+            bar.engine.submit(todo, bar.collection)
+
+
+def score_now(bar: Bar) -> None:
+    """What a first answer costs, and the button that starts it and shows it; a link if the answer is there."""
+    todo = first_runs(bar)
+    if not todo:
+        if first_request(bar.workspace, bar.collection):
+            view.link(st, "app.py", "See the answer", ":material/balance:", collection=bar.collection)
+        return
+    _show_failures(bar.workspace.runs_of([spec.run_id for spec in todo]).values())
+    left, right = st.container(key="stacks_score").columns([4, 1], vertical_alignment="center")
+    with left:
+        name = todo[0].attribute["name"]
+        what = "Computing missing scores" if bar.collection in bar.workspace.scored() else "A first answer"
+        note(f"{what} for “{bar.collection}” ({name}) takes {cost(bar.workspace, todo)}.")
+    if right.button("Score now", type="primary", width="stretch", key="score_now"):
+        bar.engine.submit(todo, bar.collection)
+        view.go("app.py", collection=bar.collection)
+
+
+def nothing_scored(bar: Bar, text: str) -> None:
+    """What to do next in a collection without scores: score it, or load what that needs."""
+    if not bar.items("captions"):
+        lacking(bar, "captions of a model")
+    elif not first_request(bar.workspace, bar.collection):
+        lacking(bar, LABELS)
+    else:
+        box("Nothing to show yet.", text)
+        score_now(bar)
+
+
+# Progress
+
+
+def answer_box(bar: Bar, answer: Answer) -> None:
+    """The answer of a page, and how many runs are still to come."""
+    waiting = active_runs(bar.workspace, bar.collection) if bar.collection else []
+    about = ", ".join(dict.fromkeys(name for run in waiting if (name := run.spec.attribute.get("name", ""))))
+    coming = f"{counted(len(waiting), 'run')} of this collection still to come{f' ({about})' if about else ''}."
+    box(answer.headline, answer.support, coming if waiting else "")
+    if answer.details:
+        note(answer.details)
+
+
+def progress(engine: Engine, collection: str | None = None) -> None:
+    """How far the runs under way are and how long they still take; the page is drawn anew when any of them ends, so
+    that results appear as they arrive."""
+    if active := active_runs(engine.workspace, collection):
+        asked = min(run.created for run in active)
+        _poll(engine, collection, expected(engine.workspace, [run.spec for run in active], before=asked))
+
+
+@st.fragment(run_every=POLL_SECONDS)
+@errors()
+def _poll(engine: Engine, collection: str | None, to_come: Expected) -> None:
+    """to_come: how long the runs take that were under way when the page was drawn."""
+    active = active_runs(engine.workspace, collection)
+    if to_come.each.keys() != {run.run_id for run in active}:
+        st.rerun()
+    share, left = to_come.left(active)
+    first = ([run for run in active if run.status == "running"] or active)[-1]
+    st.progress(
+        share,
+        text=plain(f"{counted(len(active), 'run')} left, about {duration(left)} · {first.spec.model}: {first.message}"),
+    )
+
+
+# The dialog
+
+
 def runs_dialog(engine: Engine) -> None:
-    """The button that opens the dialog, and the dialog if the address says that it is open."""
+    """The button that opens the dialog, and the dialog if the address has it open."""
     st.button("Runs", icon=":material/pending_actions:", key="open_runs", on_click=view.choose, args=(OPEN, True))
     if view.state(OPEN, False):
         st.dialog("Runs", width="large", on_dismiss=_close)(_runs)(engine)
@@ -40,68 +183,58 @@ def _close() -> None:
 
 @errors()
 def _runs(engine: Engine) -> None:
-    if not engine.workspace.runs():
+    workspace = engine.workspace
+    if not workspace.runs():
         note("Nothing has been run yet.")
         return
-    if active_runs(engine):
-        st.fragment(_under_way, run_every=EVERY)(engine)
+    if active_runs(workspace):
+        st.fragment(_under_way, run_every=POLL_SECONDS)(engine)
     else:
         note("Nothing is running.")
-    _repeat_all(engine)
+    ended = unfinished(workspace)
+    if len(ended) > 1:
+        states = ", ".join(f"{count} {status}" for status, count in Counter(run.status for run in ended).items())
+        price = cost(workspace, [run.spec for run in ended])
+        text = f"{len(ended)} runs did not finish ({states}). Re-running takes {price}."
+        if _pressed_for_all(text, f"Re-run all {len(ended)}", "repeat_all"):
+            engine.repeat_all()
+            st.rerun()
     _all_runs(engine)
 
 
 @errors()
 def _under_way(engine: Engine) -> None:
-    """The queue, drawn anew every second; the whole page when it is empty."""
-    active = active_runs(engine)
+    """The queue, drawn anew each second; the whole page when it is empty."""
+    active = active_runs(engine.workspace)
     if not active:
         st.rerun()
-    own = [run for run in active if engine.may_cancel(run)]
-    if len(own) > 1:
-        _cancel_all(engine, own)
+    cancellable = [run for run in active if engine.may_cancel(run)]
+    if (count := len(cancellable)) > 1:
+        waiting = sum(run.status == "queued" for run in cancellable)
+        text = f"{count} runs: {count - waiting} running, {waiting} waiting. Cancelled runs can be resumed."
+        if _pressed_for_all(text, f"Cancel all {count}", "cancel_all"):
+            engine.cancel_all()
+            st.rerun()
     for run in active[: -LISTED - 1 : -1]:
         left, right = st.columns([5, 1], vertical_alignment="center")
         with left:
-            note(f"{run_text(run.spec)} · {run.status}, {elapsed(run)}: {run.message}")
+            note(f"{run_text(run.spec)} · {run.status}, {_time_taken(run)}: {run.message}")
             st.progress(run.progress)
-        if run in own and right.button("Cancel", key=f"cancel_{run.run_id}", width="stretch"):
+        if run in cancellable and right.button("Cancel", key=f"cancel_{run.run_id}", width="stretch"):
             engine.cancel(run.run_id)
             st.rerun()
-
     if len(active) > LISTED:
         note(f"{len(active) - LISTED} more are waiting.")
 
 
-def _cancel_all(engine: Engine, active: list[RunRow]) -> None:
-    waiting = sum(run.status == "queued" for run in active)
-    told = f"{len(active)} runs: {len(active) - waiting} running, {waiting} waiting. Cancelled runs can be resumed."
-    _of_all(told, f"Cancel all {len(active)}", "cancel_all", engine.cancel_all)
-
-
-def _of_all(told: str, label: str, key: str, work: Callable[[], object]) -> None:
-    """What is to be known before work on many runs, and the button that does it."""
+def _pressed_for_all(text: str, label: str, key: str) -> bool:
     left, right = st.columns([2, 1], vertical_alignment="center")
     with left:
-        note(told)
-    if right.button(label, key=key, width="stretch"):
-        work()
-        st.rerun()
+        note(text)
+    return right.button(label, key=key, width="stretch")
 
 
-def _repeat_all(engine: Engine) -> None:
-    """All runs that ended without finishing, in one click; what that costs."""
-    runs = unfinished(engine.workspace)
-    if len(runs) < 2:
-        return
-    counts = Counter(run.status for run in runs)
-    what = ", ".join(f"{count} {status}" for status, count in counts.items())
-    told = f"{len(runs)} runs did not finish ({what}). Re-running takes {cost(engine, [run.spec for run in runs])}."
-    _of_all(told, f"Re-run all {len(runs)}", "repeat_all", engine.repeat_all)
-
-
-def elapsed(run: RunRow) -> str:
-    """How long a run took, or has taken so far."""
+def _time_taken(run: RunRow) -> str:
     if run.started is None:
         return "imported" if run.status == "finished" else "not started"
     total = max(0.0, (run.finished or time.time()) - run.started)
@@ -110,11 +243,12 @@ def elapsed(run: RunRow) -> str:
 
 def _all_runs(engine: Engine) -> None:
     runs = engine.workspace.runs()
+    states = [run.status if is_current(run.spec) else f"{run.status}, by an earlier version" for run in runs]
     table = pd.DataFrame(
         {
             "run": [run_text(run.spec) for run in runs],
-            "state": [_state(run) for run in runs],
-            "took": [elapsed(run) for run in runs],
+            "state": states,
+            "took": [_time_taken(run) for run in runs],
             "collection": [run.collection for run in runs],
             "queued at": [pd.Timestamp(run.created, unit="s").floor("s") for run in runs],
             "ID": [run.run_id for run in runs],
@@ -122,7 +256,12 @@ def _all_runs(engine: Engine) -> None:
     )
     ids = list(table["ID"])
     key = f"runs_table {len(ids)} {runs[0].created}"  # another table once somebody else asked for a run
-    draw_table(table, on_select=partial(_selected, key, ids), selection_mode="single-row", key=key, alt="Every run")
+
+    def select() -> None:  # once: what is chosen in the box later has precedence over the row
+        if rows := st.session_state[key].selection.rows:
+            view.choose("run", ids[rows[0]])
+
+    draw_table(table, on_select=select, selection_mode="single-row", key=key, alt="Every run")
     titles = {run.run_id: f"{run_text(run.spec)} · {run.run_id[:6]}" for run in runs}
     chosen = view.selectbox(
         st,
@@ -138,30 +277,18 @@ def _all_runs(engine: Engine) -> None:
         _details(engine, runs[ids.index(chosen)])
 
 
-def _selected(key: str, ids: list[str]) -> None:
-    """The run of the row that was just selected; what was chosen since in the box comes before a row."""
-    if rows := st.session_state[key].selection.rows:
-        view.choose("run", ids[rows[0]])
-
-
-def _state(run: RunRow) -> str:
-    """The status; of a run whose numbers are not those that this version gives, that too."""
-    return run.status if is_current(run.spec) else f"{run.status}, by an earlier version"
-
-
 def _details(engine: Engine, run: RunRow) -> None:
-    """Inputs, settings, log and results of one run; repeat for one that did not finish."""
-    spec = run.spec
+    """Inputs, settings, log and results of one run; a button to run one again that did not finish."""
     left, right = st.columns([5, 1])
     with left:
         note(f"{run_text(run.spec)} · {run.status}" + (f": {run.message}" if run.message != run.status else ""))
         caveats(run.notes)
-    over = run.status not in (*ACTIVE, "finished")
-    if over and right.button("Re-run", type="primary", width="stretch", key="repeat"):
+    ended = run.status not in (*ACTIVE, "finished")
+    if ended and right.button("Re-run", type="primary", width="stretch", key="repeat"):
         engine.submit([run.spec], run.collection)
         st.rerun()
-    settings = _settings(spec)
-    draw_table(pd.DataFrame(settings.items(), columns=["setting", "value"]), alt="How it was computed", row_height=None)
+    settings = pd.DataFrame(_settings(run.spec).items(), columns=["setting", "value"])
+    draw_table(settings, alt="How it was computed", row_height=None)
     results = engine.workspace.results(run_ids=[run.run_id])
     if len(results):
         shown = results[["metric", "value", "ci_low", "ci_high", "spread", "spread_kind", "n", "seeds", "method"]]
@@ -176,11 +303,11 @@ def _details(engine: Engine, run: RunRow) -> None:
 def _settings(spec: RunSpec) -> dict[str, str]:
     """Inputs and choices of a run, as text; a run that makes an item from photographs has choices alone."""
     measure = MEASURES.get(spec.measure)
-    found = {"measure": f"{measure.title if measure else spec.measure}, version {spec.version}"}
+    settings = {"measure": f"{measure.title if measure else spec.measure}, version {spec.version}"}
     if spec.captions:
-        words = [word for own in spec.attribute["words"].values() for word in own]
+        words = [word for of_value in spec.attribute["words"].values() for word in of_value]
         mapping = spec.labels["mapping"].items()
-        found |= {
+        settings |= {
             "captions": f"{spec.model} (content {spec.captions})",
             "references": spec.references or "none",
             "labels": f"table {spec.labels['table']}, column {spec.labels['column']}",
@@ -189,16 +316,16 @@ def _settings(spec: RunSpec) -> dict[str, str]:
             "mask token": spec.attribute["mask_token"],
             "coverage": spec.coverage.replace("_", " ") or "all images",
         }
-    options = measure.options.read(spec.options) if measure else None
-    names = {name: name.replace("_", " ") for name in measure.options.about()} if measure else {}
-    found |= {shown: _said(getattr(options, name)) for name, shown in names.items()}
-    if "alignment" in found and found["references"] != "none":
-        found["alignment"] = alignment_name(spec.options.get("alignment"))
-    return found
+    if measure:
+        options = measure.options.read(spec.options)
+        settings |= {name.replace("_", " "): _as_text(getattr(options, name)) for name in measure.options.about()}
+    if "alignment" in settings and settings["references"] != "none":
+        settings["alignment"] = alignment_name(spec.options.get("alignment"))
+    return settings
 
 
-def _said(value: object) -> str:
-    """A choice as text: a file or item by its name, None and nothing as `none`."""
+def _as_text(value: object) -> str:
+    """A choice: a file or item by its name, None and nothing as `none`."""
     if isinstance(value, dict):
         return str(value.get("name") or ", ".join(map(str, value)))
     if isinstance(value, tuple | list):

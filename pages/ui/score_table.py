@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import fields, replace
 from functools import partial
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -11,7 +13,8 @@ import streamlit as st
 from capbias_core.aggregate.comparison import Sensitivity, unlearned_note
 from capbias_core.attackers import ATTACKERS, at_hand, attacker_entry
 from capbias_core.bundle.write import write_bundle
-from capbias_core.measures.options import MOST_SEEDS
+from capbias_core.measures.base import Measure
+from capbias_core.measures.options import MOST_SEEDS, Option
 from capbias_core.measures.protocols import PROTOCOLS, protocol_metrics, protocol_settings
 from capbias_core.measures.registry import (
     DEFAULT_GROUPS,
@@ -22,8 +25,9 @@ from capbias_core.measures.registry import (
     measure_of,
     protocol_notes,
 )
+from capbias_core.prepare.align import DELTA
 from capbias_core.prepare.java import default_tokenizer
-from capbias_core.runs.engine import Engine
+from capbias_core.prepare.text import mean_words
 from capbias_core.runs.plan import PER_CAPTION, Request, left_out, plan, useful
 from capbias_core.types import left_out_lines
 from capbias_core.views.charts import chart_series, interval_chart
@@ -33,8 +37,10 @@ from capbias_core.views.groups import (
     BY_VALUE,
     GAPS,
     READING,
+    beyond_parts,
     beyond_table,
     by_captioner,
+    by_value,
     by_value_table,
     cells_left_out,
     gap_table,
@@ -43,6 +49,7 @@ from capbias_core.views.groups import (
     of_groups,
 )
 from capbias_core.views.latex import to_latex
+from capbias_core.views.lengths import LENGTHS, by_length, cuts_of, keep_cuts, lengths_chart, lengths_table
 from capbias_core.views.results import attribute_of_run, comparisons, known_results, with_inputs
 from capbias_core.views.sentence import (
     BY_HUMAN,
@@ -56,46 +63,52 @@ from capbias_core.views.sentence import (
     variants_warning,
 )
 from capbias_core.views.tables import first_columns, lettered, pair_table, scores_table, to_csv
-from capbias_core.workspace.conditions import left_out_as_masked, originals
+from capbias_core.workspace.conditions import CUT, left_out_as_masked, originals
 from capbias_core.workspace.ingest import WARNINGS
 from capbias_core.workspace.labels import reads
 from capbias_core.workspace.objects import object_sources
-from capbias_core.workspace.photographs import photograph_sets
-from capbias_core.workspace.spec import RunSpec, attribute_from
+from capbias_core.workspace.photographs import ORIGINALS, people_sources, photograph_sets
+from capbias_core.workspace.spec import AlignmentReference, RunSpec, attribute_from
 from capbias_core.workspace.store import ACTIVE, Item
+from capbias_core.workspace.vectors import CONSTANT, VECTORS, alignment_option
 from pages.ui import cached, present, view
-from pages.ui.bar import Bar
-from pages.ui.base import MASKED_TOO, attribute_names, captions_and_labels, caveats, errors, masked_left_out, note
-from pages.ui.chart import draw_chart
-from pages.ui.lengths import lengths_view
-from pages.ui.options import OF_PAGE, option_controls
-from pages.ui.running import answer_box, start_button
-from pages.ui.table import draw_table
+from pages.ui.bar import Bar, attribute_names, captions_and_labels
+from pages.ui.base import MASKED_TOO, caveats, errors, masked_left_out, note, plain
+from pages.ui.drawing import draw_chart, draw_table
+from pages.ui.runs import answer_box, start_button
 
 ON_FEWER = " (with references)"  # ends the names of columns on a part of the images
 MOST_BUTTONS = 8
+ALIGNMENT = (
+    "What becomes of human words that the captioner never uses. Constant: <unk>, as in LIC. Contextual, as in DBAC: "
+    "its nearest word by word vectors, where that is near. Load vectors on Data, in the tab Models and vectors."
+)
+# Drawn by the page itself, whatever is measured.
+OF_PAGE = ("attacker", "seeds", "merge_masks")
+AS_USUAL = "as usual"
 
 
 def score_table(bar: Bar) -> None:
-    engine, collection = bar.engine, bar.collection
-    sets_and_tables = captions_and_labels(engine, collection)
+    sets_and_tables = captions_and_labels(bar)
     if sets_and_tables is None:
         return
     request, protocol = _request(bar, *sets_and_tables)
     with errors():
-        specs, reasons = useful(plan(engine.workspace, request), request)
+        specs, reasons = useful(plan(bar.workspace, request), request)
         for line in left_out(reasons, flags=False):
             note(f"{line}.")
-        start_button(engine, collection, specs, "Run", "run_scores")
-        _results(engine, collection, request, specs, protocol)
+        start_button(bar, specs, "Run", "run_scores")
+        _results(bar, request, specs, protocol)
+
+
+# What is asked for
 
 
 def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, str]:
-    """What the controls ask for, and the protocol; every choice is in the URL."""
-    side, engine, collection = st.sidebar, bar.engine, bar.collection
-    first = originals(engine.workspace.items("captions", collection))
-    captions = view.multiselect(side, "Captioners", sets, default=first, key="sets", missing="the captioner")
-    if len(first) < len(sets):
+    side, workspace = st.sidebar, bar.workspace
+    unmasked = originals(bar.items("captions"))
+    captions = view.multiselect(side, "Captioners", sets, default=unmasked, key="sets", missing="the captioner")
+    if len(unmasked) < len(sets):
         side.caption(MASKED_TOO)
     attribute = bar.attribute(attribute_names(tables))
     table = bar.labels(attribute)
@@ -114,40 +127,41 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, st
     )
     settings = protocol_settings(protocol)
     suffix = f"_{protocol}" if protocol else ""
-    # The page opens on what the front page says, where anything was measured.
-    measured = [
-        own
-        for own in cached.compared(engine.workspace, collection)
-        if own.attribute.name == attribute and reads(own.runs[0].spec.labels, attribute, table)
-    ]
+    # The page opens on the settings of the front page's answer, if anything was measured.
+    tried: dict[str, int] = {}  # attacker -> seeds
+    for comparison in cached.compared(workspace, bar.collection):
+        if comparison.attribute.name == attribute and reads(comparison.runs[0].spec.labels, attribute, table):
+            tried.setdefault(comparison.attacker, comparison.seeds)
     attacker = view.selectbox(
         bar.place,
         "Attacker",
         list(ATTACKERS),
-        default=settings.get("attacker") or next((own.attacker for own in measured if at_hand(own.attacker)), None),
+        default=settings.get("attacker") or next(filter(at_hand, tried), None),
         key=f"attacker{suffix}",
         accept_new_options=True,
         help="ngram: a linear attacker, a preview in seconds. lstm_bi and lstm: the LIC and the DBAC paper's "
         "protocols, minutes per seed on a CPU. minilm and the rest read with a pretrained encoder; or type the folder "
         "or name of any other, or one of these with its folder: bert_ft=FOLDER.",
     )
-    known_seeds = next((own.seeds for own in measured if own.attacker == attacker), attacker_entry(attacker).seeds)
+    entry = attacker_entry(attacker)
     seeds = view.number(
         bar.place,
         "Seeds",
         1,
         MOST_SEEDS,
-        settings.get("seeds", known_seeds),
+        settings.get("seeds", tried.get(attacker, entry.seeds)),
         key=f"seeds{suffix}",
         help="The papers use 10.",
     )
-    seen = bool(photograph_sets(engine.workspace, collection))
-    known = [name for name, group in GROUPS.items() if seen or not measure_of(group.metrics[0]).needs.photographs]
+    photographs = bool(photograph_sets(workspace, bar.collection))
+    groups = [
+        name for name, group in GROUPS.items() if photographs or not measure_of(group.metrics[0]).needs.photographs
+    ]
     metrics = view.multiselect(
         side,
         "Metrics",
-        known,
-        default=[name for name in protocol_metrics(protocol, DEFAULT_GROUPS) if name in known],
+        groups,
+        default=[name for name in protocol_metrics(protocol, DEFAULT_GROUPS) if name in groups],
         format_func=lambda name: GROUPS[name].title,
         key=f"metrics{suffix}",
         missing="the metric",
@@ -156,10 +170,10 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, st
     words = view.checkbox(
         side,
         "Score every caption",
-        default=attacker_entry(attacker).in_process,
+        default=entry.in_process,
         key=f"words_{attacker}",
-        help=f"Shows scores and words on Captions. Trains {attacker_entry(attacker).folds} more attackers per set, so "
-        "that each caption is scored by one that did not train on its image.",
+        help=f"Shows scores and words on Captions. Trains {entry.folds} more attackers per set, so that each caption "
+        "is scored by one that did not train on its image.",
     )
     merge = view.checkbox(
         side,
@@ -167,23 +181,21 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, st
         key="merge",
         help="Off: one mask per word, as in the papers. On: one mask for several masked words in a row.",
     )
-    objects = list(object_sources(engine.workspace, collection, table))
-    shown = ""
-    if objects[1:]:
-        shown = view.selectbox(
+    sources, objects = list(object_sources(workspace, bar.collection, table)), ""
+    if len(sources) > 1:
+        objects = view.selectbox(
             side,
             "Objects of the images",
-            ["", *objects],
+            ["", *sources],
             key="objects",
             format_func=lambda name: name or "the source that covers most images",
         )
     measures = {measure_of(name) for group in metrics for name in GROUPS[group].metrics}
     measures |= {MEASURES[PER_CAPTION]} if words else set()
-    options = option_controls(
-        engine.workspace, collection, sorted(measures, key=lambda own: own.place), human is not None, settings
-    )
+    of_protocol = {name: value for name, value in settings.items() if name not in OF_PAGE}
+    chosen = _option_controls(bar, sorted(measures, key=lambda measure: measure.place), human is not None, settings)
     request = Request(
-        collection=collection,
+        collection=bar.collection,
         captions=tuple(captions),
         table=table.name,
         attribute=attribute,
@@ -193,108 +205,173 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, st
         seeds=int(seeds),
         merge_masks=merge,
         words=words,
-        objects=shown,
-        options={"tokenizer": default_tokenizer()}
-        | {name: value for name, value in settings.items() if name not in OF_PAGE}
-        | options,
+        objects=objects,
+        options={"tokenizer": default_tokenizer()} | of_protocol | chosen,
     )
     return request, protocol
 
 
-def _results(engine: Engine, collection: str, request: Request, specs: list[RunSpec], protocol: str) -> None:
-    asked = {spec.run_id for spec in specs}
-    once = partial(cached.of_runs, engine.workspace, sorted(asked))
-    rows = once("rows", lambda: known_results(engine.workspace, asked))
+def _option_controls(bar: Bar, measures: Iterable[Measure], references: bool, settings: dict[str, Any]) -> dict:
+    """`Request.options` from the controls of these measures, drawn from their Options; defaults are left out.
+
+    references: whether human captions are chosen, which an alignment needs. settings: what controls start from instead
+    of the defaults of measures.
+    """
+    options: dict[str, tuple[Option, Any]] = {}
+    for measure in measures:
+        defaults = {field.name: field.default for field in fields(measure.options)}
+        for name, option in measure.options.about().items():
+            if name not in OF_PAGE:
+                same = name not in options or options[name][1] == defaults[name]
+                options[name] = (option, settings.get(name, defaults[name] if same else None))
+    chosen: dict[str, Any] = {}
+    if "alignment" in options and references:
+        vectors = {item.name: item for item in bar.items(VECTORS)}
+        alignment = view.selectbox(
+            st.sidebar,
+            "Vocabulary alignment",
+            [CONSTANT, *vectors],
+            key="alignment",
+            missing="the alignment",
+            help=ALIGNMENT,
+            format_func=lambda name: name if name == CONSTANT else f"contextual, {name}",
+        )
+        if alignment != CONSTANT:
+            chosen["alignment"] = chosen_alignment(vectors[alignment])
+    photographs = [item.name for item in photograph_sets(bar.workspace, bar.collection)]
+    stored = {
+        "photographs": sorted(photographs, key=lambda name: name == ORIGINALS),
+        "people": [item.name for item in people_sources(bar.workspace, bar.collection)],
+    }
+    for name, items in stored.items():
+        if name in options and items:
+            text = _as_sentence(options[name][0].help)
+            chosen[name] = view.selectbox(st.sidebar, name.capitalize(), items, key=name, help=text)
+    rest = {name: pair for name, pair in options.items() if pair[0].flag and name not in (*stored, "alignment")}
+    if rest:
+        with st.sidebar.expander("More choices"):
+            for name, (option, default) in rest.items():
+                value = _control(name, option, default)
+                if value not in (default, None, (), ""):
+                    chosen[name] = value
+    return chosen
+
+
+def _control(name: str, option: Option, default: Any) -> Any:
+    label, words = name.replace("_", " ").capitalize(), _as_sentence(option.help)
+    if isinstance(default, bool):
+        return view.checkbox(st, label, default=default, key=name, help=words)
+    if option.known:
+        known = [*option.known] if default in option.known else [AS_USUAL, *option.known]
+        start = default if default in known else known[0]
+        chosen = view.selectbox(st, label, known, default=start, key=name, help=words)
+        return default if chosen == AS_USUAL else chosen
+    if option.suggested:
+        known = [*dict.fromkeys([default or AS_USUAL, *option.suggested])]
+        chosen = view.selectbox(st, label, known, key=name, help=words, accept_new_options=True)
+        return default if chosen == AS_USUAL else chosen
+    if option.several:
+        text = view.text(st, label, key=name, help=f"{words} Commas between.")
+        return tuple(word.strip() for word in text.split(",") if word.strip())
+    if isinstance(default, int | float) or option.at_least is not None or option.above is not None:
+        kind = float if isinstance(default, float) or option.above is not None else int
+        low = option.at_least if option.at_least is not None else option.above
+        high = option.at_most if option.at_most is not None else option.below
+        low, high, start = (None if value is None else kind(value) for value in (low, high, default))
+        return view.number(st, label, low, high, start, key=name, kind=kind, help=words, placeholder=AS_USUAL)
+    return view.text(st, label, key=name, help=words, placeholder=str(default or "")) or default
+
+
+def _as_sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:].rstrip('.')}."
+
+
+def chosen_alignment(item: Item) -> AlignmentReference:
+    """The option for these vectors at the delta that is chosen."""
+    distance = view.number(
+        st.sidebar,
+        "Delta",
+        0.0,
+        2.0,
+        DELTA,
+        step=0.05,
+        key="delta",
+        help=f"A word is near below this cosine distance. The paper on DBAC uses {DELTA} for GloVe.",
+    )
+    return alignment_option(item, round(distance, 4))
+
+
+# What was measured
+
+
+def _results(bar: Bar, request: Request, specs: list[RunSpec], protocol: str) -> None:
+    workspace, asked = bar.workspace, {spec.run_id for spec in specs}
+    once = partial(cached.of_runs, workspace, sorted(asked))
+    rows = once("rows", lambda: known_results(workspace, asked))
     if rows.empty:
-        runs = engine.workspace.runs_of(list(asked)).values()
-        lacking = [f"{run.spec.model}: {line}" for run in runs for line in left_out_lines(run.lacking)]
-        under_way = any(run.status in ACTIVE for run in runs)
-        said = "Running: the numbers appear as they arrive." if under_way else "No results yet. Press Run."
-        for line in [*lacking, *([said] if under_way or not lacking else [])]:
+        runs = workspace.runs_of(list(asked)).values()
+        lines = [f"{run.spec.model}: {line}" for run in runs for line in left_out_lines(run.lacking)]
+        if any(run.status in ACTIVE for run in runs):
+            lines.append("Running: the numbers appear as they arrive.")
+        for line in lines or ["No results yet. Press Run."]:
             note(line)
         return
-    found = once("found", lambda: comparisons(engine.workspace, collection))
-    alike = [item for item in found if asked & set(item.run_ids)]
-    letters, said, metric, ids = {}, None, "", ()
-    if alike:
-        best = alike[0]
+    comparisons_here = once("found", lambda: comparisons(workspace, bar.collection))
+    best = next((comparison for comparison in comparisons_here if asked & set(comparison.run_ids)), None)
+    letters, sensitivity, metric, ids = {}, None, "", ()
+    if best:
         ids = tuple(run_id for run_id in best.run_ids if run_id in asked)
-        metric, letters = best.metric, cached.ranking(engine.folder, ids, best.metric).letters
-        if text := once("headline", lambda: headline(engine.workspace, collection, rows[rows["run_id"].isin(ids)])):
-            answer_box(engine, collection, text)
-        said = once("sensitivity", lambda: sensitivity_alike(engine.workspace, found, best))
-        if said and (warning := encoders_warning(said, best.metric)):
+        metric, letters = best.metric, cached.ranking(bar.folder, ids, best.metric).letters
+        if text := once("headline", lambda: headline(workspace, bar.collection, rows[rows["run_id"].isin(ids)])):
+            answer_box(bar, text)
+        sensitivity = once("sensitivity", lambda: sensitivity_alike(workspace, comparisons_here, best))
+        if sensitivity and (warning := encoders_warning(sensitivity, best.metric)):
             note(warning)
     groups = of_groups(rows)
     shown = rows[~groups & ~of_gaps(rows)]
-    _table(shown, once("table", lambda: scores_table(lettered(shown, letters, ids, metric))), letters, metric, said)
-    measured = [(spec.measure, spec.options) for spec in specs]
-    for line in protocol_notes(measured, protocol):
+    table = once("table", lambda: scores_table(lettered(shown, letters, ids, metric)))
+    _table(shown, table, letters, metric, sensitivity)
+    for line in protocol_notes([(spec.measure, spec.options) for spec in specs], protocol):
         note(line)
-    _take_away(engine, collection, request, lettered(rows, letters, ids, metric))
+    _downloads(bar, request, lettered(rows, letters, ids, metric))
     gaps = not GAPS.keys().isdisjoint(expand_metrics(request.metrics))
-    if gaps:
-        _gaps(rows)
-    _chart(engine, rows[~groups & (gaps | ~of_gaps(rows))], once)
-    _by_value(engine, rows)
-    lengths_view(engine, collection, request)
-    caveats(once("caveats", lambda: _caveats(engine, collection, request, rows)))
+    if gaps and len(by_group := gap_table(rows)):
+        st.header("By group")
+        draw_table(by_group, alt="Each metric by group, and the difference")
+        note(READING)
+    _chart(bar, rows[~groups & (gaps | ~of_gaps(rows))], once)
+    _by_value(bar, rows)
+    _lengths(bar, request)
+    caveats(once("caveats", lambda: _caveats(bar, request, rows)))
 
 
-def _caveats(engine: Engine, collection: str, request: Request, rows: pd.DataFrame) -> list[str]:
-    measured = engine.workspace.runs_of(list(rows["run_id"].unique()))
-    attributes = {own.name: own for own in map(attribute_of_run, measured.values())}
-    sets = [item for item in engine.workspace.items("captions", collection) if item.name in request.captions]
+def _caveats(bar: Bar, request: Request, rows: pd.DataFrame) -> list[str]:
+    measured = bar.workspace.runs_of(list(rows["run_id"].unique()))
+    attributes = {attribute.name: attribute for attribute in map(attribute_of_run, measured.values())}
+    sets = bar.items("captions")
+    masked = left_out_as_masked(sets)
+    if set(masked) & set(request.captions):
+        masked = []
     return [
-        *(f"{item.name}: {warning}" for item in sets for warning in item.details.get(WARNINGS, ())),
-        *(own.note for own in attributes.values()),
+        *(
+            f"{item.name}: {warning}"
+            for item in sets
+            for warning in (item.details.get(WARNINGS, ()) if item.name in request.captions else ())
+        ),
+        *(attribute.note for attribute in attributes.values()),
         variants_warning(rows),
-        unlearned_note(rows, {name: len(own.values) for name, own in attributes.items()}),
-        _masked(engine, collection, request),
+        unlearned_note(rows, {name: len(attribute.values) for name, attribute in attributes.items()}),
+        masked_left_out(masked, "Choose them under Captioners. "),
         *named_notes([(run.spec.model, run.notes) for run in measured.values()]),
     ]
 
 
-def _masked(engine: Engine, collection: str, request: Request) -> str:
-    """What is said where no captions of masked photographs are chosen."""
-    masked = left_out_as_masked(engine.workspace.items("captions", collection))
-    return "" if set(masked) & set(request.captions) else masked_left_out(masked, "Choose them under Captioners. ")
-
-
-def _gaps(rows: pd.DataFrame) -> None:
-    """Metrics by group, where they were measured."""
-    table = gap_table(rows)
-    if table.empty:
-        return
-    st.header("By group")
-    draw_table(table, alt="Each metric by group, and the difference")
-    note(READING)
-
-
-def _by_value(engine: Engine, rows: pd.DataFrame) -> None:
-    """Whose captions give most away, of the runs of LIC in view; drawn when it is opened."""
-    if "LIC_M" not in set(rows["metric"]):
-        return
-    box = st.expander("Leakage by group", key="by_value", on_change="rerun")
-    if not box.open:
-        return
-    measured = engine.workspace.runs_of(list(rows[rows["metric"] == "LIC_M"]["run_id"].unique()))
-    runs = by_captioner(measured.values())
-    with box:
-        found = {model: cached.by_value(str(engine.folder), run.run_id) for model, run in runs.items()}
-        draw_table(by_value_table({model: own for model, (own, _) in found.items()}), alt="LIC_M by labelled value")
-        note(BY_VALUE)
-        if crossed := {model: own for model, (_, own) in found.items() if own is not None}:
-            draw_table(beyond_table(crossed), alt="The cell and both attributes, as an attacker names them")
-            note(BEYOND)
-        elif left_out := max(map(cells_left_out, runs.values()), default=0):
-            note(no_beyond(left_out))
-
-
-def _table(shown: pd.DataFrame, table: pd.DataFrame, letters: dict, metric: str, said: Sensitivity | None) -> None:
-    """Captioners by metric. letters: by this metric. said: what other encoders say, where any was run."""
+def _table(
+    shown: pd.DataFrame, table: pd.DataFrame, letters: dict, metric: str, sensitivity: Sensitivity | None
+) -> None:
+    """Captioners by metric. letters: by this metric. sensitivity: to the encoder, if others were run."""
     names = [name for name in table if name.partition(" ")[0] in METRICS]
-    # LIC is LIC_M minus LIC_D on the images with references, so these stand beside it, and those on all images where a
+    # LIC is LIC_M minus LIC_D on the images with references, so these are beside it, and those on all images if a
     # captioner has nothing else.
     first = [
         name for name in first_columns(names) if name + ON_FEWER not in names or (table[name + ON_FEWER] == "").any()
@@ -302,10 +379,10 @@ def _table(shown: pd.DataFrame, table: pd.DataFrame, letters: dict, metric: str,
     chosen = view.multiselect(
         st.sidebar, "Columns of the table", names, default=first, key="columns", missing="the column", follows=True
     )
-    left_out = [name for name in names if name not in chosen]
-    table = table.drop(columns=left_out)
-    if said:
-        table["encoders"] = [encoder_note(said, model) for model in table["captioner"]]
+    hidden = [name for name in names if name not in chosen]
+    table = table.drop(columns=hidden)
+    if sensitivity:
+        table["encoders"] = [encoder_note(sensitivity, model) for model in table["captioner"]]
     event = draw_table(
         table,
         intervals=chosen,
@@ -320,7 +397,7 @@ def _table(shown: pd.DataFrame, table: pd.DataFrame, letters: dict, metric: str,
     note(
         f"Value ± standard deviation over attacker seeds [interval, {intervals_over(shown)}].{share} Select a row to "
         "read that captioner's captions."
-        + (f" Hidden columns: {', '.join(left_out)} (choose them on the left)." if left_out else "")
+        + (f" Hidden columns: {', '.join(hidden)} (choose them on the left)." if hidden else "")
     )
     if any(name.endswith(ON_FEWER) for name in names):
         note(
@@ -328,20 +405,18 @@ def _table(shown: pd.DataFrame, table: pd.DataFrame, letters: dict, metric: str,
             "all labelled images can be chosen on the left."
         )
     if event.selection.rows:
-        model = str(table.iloc[event.selection.rows[0]]["captioner"])
-        view.go("pages/3_Captions.py", captioner=model)
+        view.go("pages/3_Captions.py", captioner=str(table["captioner"].iloc[event.selection.rows[0]]))
 
 
-def _take_away(engine: Engine, collection: str, request: Request, rows: pd.DataFrame) -> None:
+def _downloads(bar: Bar, request: Request, rows: pd.DataFrame) -> None:
     """The numbers in view, with their letters, as files, each made when it is asked for."""
-    in_view = expand_metrics(request.metrics)
-    runs = engine.workspace.runs_of(list(rows["run_id"].unique())).values()
-    read = cached.once(engine.workspace, "read", lambda: with_inputs(engine.workspace, collection, rows, runs))
-    table = partial(to_csv, read)
-    latex = partial(to_latex, rows, in_view)
+    workspace, name, ids = bar.workspace, bar.collection, tuple(rows["run_id"].unique())
+    runs = workspace.runs_of(list(ids)).values()
+    in_full = cached.once(workspace, "read", lambda: with_inputs(workspace, name, rows, runs))
+    latex = partial(to_latex, rows, expand_metrics(request.metrics))
     place = st.container(horizontal=True)
-    place.download_button("CSV", table, f"{collection}.csv", "text/csv", key="csv", on_click="ignore")
-    place.download_button("LaTeX", latex, f"{collection}.tex", "text/x-tex", key="tex", on_click="ignore")
+    place.download_button("CSV", partial(to_csv, in_full), f"{name}.csv", "text/csv", key="csv", on_click="ignore")
+    place.download_button("LaTeX", latex, f"{name}.tex", "text/x-tex", key="tex", on_click="ignore")
     with place.popover("Bundle"):
         note(
             "A zip with a report, the rows, the plan, versions and figures. `capbias reproduce` recomputes the numbers "
@@ -355,11 +430,10 @@ def _take_away(engine: Engine, collection: str, request: Request, rows: pd.DataF
             help="Off: only content hashes, for data that you may not share. Anyone with the files can still reproduce "
             "the numbers.",
         )
-        ids = tuple(rows["run_id"].unique())
         st.download_button(
             "Make the bundle",
-            partial(write_bundle, engine.workspace, collection, ids, data),
-            f"{collection}.zip",
+            partial(write_bundle, workspace, name, ids, data),
+            f"{name}.zip",
             "application/zip",
             type="primary",
             on_click="ignore",
@@ -367,29 +441,24 @@ def _take_away(engine: Engine, collection: str, request: Request, rows: pd.DataF
         )
 
 
-def _chart(engine: Engine, rows: pd.DataFrame, once: Callable) -> None:
-    """One metric at a time, with its neutral point; of metrics without any value none."""
+def _chart(bar: Bar, rows: pd.DataFrame, once: Callable) -> None:
+    """One metric at a time, with its neutral point; none for metrics without any value."""
     series = once("series", lambda: chart_series(rows))
     if not series:
         return
-    if len(series) > MOST_BUTTONS:
-        chosen = view.selectbox(st, "Chart", list(series), key="chart", follows=True)
-    else:
-        chosen = view.selectbox(
-            st, "Chart", list(series), key="chart", draw="segmented_control", required=True, follows=True
-        )
+    buttons = {} if len(series) > MOST_BUTTONS else {"draw": "segmented_control", "required": True}
+    chosen = view.selectbox(st, "Chart", list(series), key="chart", follows=True, **buttons)
     shown = series[chosen]
     metric, direction = shown.iloc[0]["metric"], shown.iloc[0]["direction"]
-    attribute = engine.workspace.there(shown.iloc[0]["run_id"]).spec.attribute
-    pairs = cached.ranking(engine.folder, tuple(shown["run_id"]), metric, direction)
+    attribute = bar.workspace.there(shown.iloc[0]["run_id"]).spec.attribute
+    pairs = cached.ranking(bar.folder, tuple(shown["run_id"]), metric, direction)
     second = second_dots(rows[rows["run_id"].isin(shown["run_id"])], metric)
     figure = once("chart", lambda: interval_chart(shown, metric, attribute_from(attribute), pairs.letters, second))
-    notes = f"{METRICS[metric].explanation} {BY_HUMAN if second else ''} {told_apart(pairs)}"
     draw_chart(
         figure,
         key="chart_figure",
         alt=f"{chosen} of each captioner",
-        notes=notes,
+        notes=f"{METRICS[metric].explanation} {BY_HUMAN if second else ''} {told_apart(pairs)}",
         headline=f"{metric} of each captioner",
         legend=present.marks(bool(second), pairs.letters),
     )
@@ -401,3 +470,73 @@ def _chart(engine: Engine, rows: pd.DataFrame, once: Callable) -> None:
                 "Row minus column, p value after Holm's correction, and which is higher if the difference is "
                 "significant."
             )
+
+
+def _by_value(bar: Bar, rows: pd.DataFrame) -> None:
+    """Leakage by labelled value, of the runs of LIC in view; drawn when it is opened."""
+    ids = list(rows.loc[rows["metric"] == "LIC_M", "run_id"].unique())
+    if not ids:
+        return
+    box = st.expander("Leakage by group", key="by_value", on_change="rerun")
+    if not box.open:
+        return
+    runs = by_captioner(bar.workspace.runs_of(ids).values())
+    with box:
+        values, beyond = {}, {}  # LIC_M by labelled value, and what a crossed attribute has beyond its parts
+        for model, run in runs.items():
+            work = partial(by_value, bar.workspace, run)
+            values[model] = cached.by_content(bar.workspace, "by value", run.run_id, work)
+            work = partial(beyond_parts, bar.workspace, run)
+            beyond[model] = cached.by_content(bar.workspace, "beyond", run.run_id, work)
+        crossed = {model: parts for model, parts in beyond.items() if parts is not None}
+        draw_table(by_value_table(values), alt="LIC_M by labelled value")
+        note(BY_VALUE)
+        if crossed:
+            draw_table(beyond_table(crossed), alt="The cell and both attributes, as an attacker names them")
+            note(BEYOND)
+        elif few := max(map(cells_left_out, runs.values()), default=0):
+            note(no_beyond(few))
+
+
+def _lengths(bar: Bar, request: Request) -> None:
+    """Leakage of the chosen captioners at equal length: captions cut after more and more words, beside whole ones."""
+    box = st.expander("Control for caption length", key="lengths", on_change="rerun")
+    if not box.open:
+        return
+    workspace, collection = bar.workspace, bar.collection
+    with box, errors():
+        sets = {item.name: item for item in bar.items("captions")}
+        whole = [name for name in request.captions if CUT not in sets[name].details]
+        words = {}
+        for name in whole:
+            work = partial(mean_words, cached.captions(bar.folder, sets[name].hash))
+            words[name] = cached.by_content(workspace, "mean words", sets[name].hash, work)
+        means = "; ".join(f"{plain(name)} {mean:.1f}" for name, mean in words.items())
+        note(f"Average caption length (words): {means}")
+        cuts = cuts_of(workspace, collection)
+        ready = [name for name in whole if name in cuts]
+        if missing := [name for name in whole if name not in cuts]:
+            note("Shortened sets keep the first sentence, or the first 5, 10, 20 or 40 words of each caption.")
+            if st.button(f"Shorten the captions of {plain(', '.join(missing))}", key="cut"):
+                for name in missing:
+                    keep_cuts(workspace, collection, name)
+                st.rerun()
+        if not ready:
+            return
+        shortened = tuple(item.name for name in ready for item in cuts[name])
+        specs = plan(workspace, replace(request, captions=shortened, metrics=("lic",), words=False))
+        start_button(bar, specs, "Score shortened sets", "score_cuts")
+        ids = sorted(spec.run_id for spec in specs)
+        rows = cached.of_runs(
+            workspace, ids, "lengths", lambda: by_length(workspace, collection, workspace.results(ids))
+        )
+        rows = rows[rows["metric"].isin(["LIC", "LIC_M"])]
+        metric = "LIC" if "LIC" in set(rows["metric"]) else "LIC_M"
+        if metric == "LIC":  # both on the same images
+            rows = rows[rows["run_id"].isin(rows[rows["metric"] == "LIC"]["run_id"])]
+        if rows.empty:
+            return
+        neutral = METRICS[metric].neutral(len(specs[0].attribute["values"]))
+        figure = lengths_chart(rows[rows["metric"] == metric], metric, neutral)
+        draw_chart(figure, key="lengths_chart", alt=f"{metric} against the length of captions", notes=LENGTHS)
+        draw_table(lengths_table(rows), alt="Leakage of captions that are cut")

@@ -1,24 +1,33 @@
-"""Sign-in where the server asks for it, by Streamlit's OpenID Connect, and whose workspace the pages show.
+"""Sign-in where the server asks for it, by Streamlit's OpenID Connect; whose workspace pages show; who may upload.
 
-Without `[auth]` in Streamlit's secrets there is no sign-in, and everybody has the one workspace.
+Without `[auth]` in Streamlit's secrets there is no sign-in, and everybody has the one workspace. With it, Streamlit
+still takes an upload from whoever has a session, and whoever opens a page has one. So a page that is drawn for somebody
+who signed in notes their session here, and only such sessions may upload.
+
+The server imports this before a page is drawn, so heavy modules are imported where they are used.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import streamlit as st
+from starlette.responses import PlainTextResponse
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from capbias_core.errors import CapbiasError
 from capbias_core.whole_files import private_folder
-from capbias_core.workspace.store import checked_name, default_folder
 from pages.ui import view
-from pages.ui.guard import sign_in_required, signed_in
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 PEOPLE, SHARED = "people", "shared"  # folders in CAPBIAS_HOME
-OF_WORKSPACE = ("collection", *view.OF_COLLECTION)  # choices; another workspace has its own
+OF_WORKSPACE = ("collection", *view.OF_COLLECTION)  # choices; another workspace has others
 # The identity provider sends people to the front page. They go on to the link that they had opened.
 KEEP_LINK = "<script>sessionStorage.setItem('capbias_link', location.pathname + location.search)</script>"
 FOLLOW_LINK = """<script>{
@@ -26,37 +35,68 @@ FOLLOW_LINK = """<script>{
   sessionStorage.removeItem('capbias_link')
   if (kept && kept !== location.pathname + location.search) location.replace(location.origin + kept)
 }</script>"""
+UPLOAD = re.compile(r"/upload_file(?:/([^/]*))?")
+_signed_in: set[str] = set()  # IDs of sessions; they are not given twice
+
+
+def _required() -> bool:
+    return st.secrets.load_if_toml_exists() and "auth" in st.secrets
 
 
 def nobody() -> bool:
-    """Whether the server asks people to sign in, and nobody is."""
-    return sign_in_required() and not signed_in()
+    """Whether the server asks people to sign in, and nobody is. The session of somebody who is may then upload."""
+    if not _required():
+        return False
+    known, context = bool(st.user.is_logged_in), get_script_run_ctx()
+    if context:
+        (_signed_in.add if known else _signed_in.discard)(context.session_id)
+    return not known
+
+
+class UploadGuard:
+    """Answers 403 to an upload of a session in which nobody signed in, where people have to."""
+
+    def __init__(self, app: ASGIApp):
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        upload = UPLOAD.search(scope["path"]) if scope["type"] == "http" else None
+        if upload and scope["method"] != "OPTIONS" and upload[1] not in _signed_in and _required():
+            await PlainTextResponse("Sign in first.", 403)(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
 
 
 def ways_in() -> None:
     """A button for each identity provider; whoever signs in comes back to this link."""
     st.html(KEEP_LINK, unsafe_allow_javascript=True)
-    for provider in _providers():
+    providers = [name for name, settings in st.secrets["auth"].items() if isinstance(settings, Mapping)]
+    for provider in providers or [None]:  # one provider may have no name
         label = f"Sign in with {provider}" if provider else "Sign in"
         st.button(label, type="primary", key=f"sign_in_{provider}", on_click=st.login, args=(provider,))
 
 
 def person() -> str:
-    """Who uses the page, the same at every sign-in; '' where the server has no sign-in, or nobody is."""
-    if not sign_in_required() or not st.user.is_logged_in:
+    """Who uses the page, the same at each sign-in; '' if the server has no sign-in, or nobody is signed in."""
+    if not _required() or not st.user.is_logged_in:
         return ""
-    named = f"{st.user.get('iss', '')}\n{st.user['sub']}"
-    return hashlib.sha256(named.encode()).hexdigest()[:16]
+    identity = f"{st.user.get('iss', '')}\n{st.user['sub']}"
+    return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
 
 def workspace_folder() -> Path:
-    """The workspace that the page shows: one's own, or one that all who sign in share."""
+    """The workspace that the page shows: that of the person, or one that all who sign in share."""
+    from capbias_core.workspace.store import default_folder
+
     home = default_folder()
     if not person():
         return home
     st.html(FOLLOW_LINK, unsafe_allow_javascript=True)
-    own = _name()
-    folders = {own: home / PEOPLE / person()} | {f"{path.name} (shared)": path for path in shared_workspaces()}
+    # What the identity provider calls the person. It is shown, and no right depends on it.
+    name = str(st.user.get("email") or st.user.get("name") or st.user["sub"])[:80]
+    shared = home / SHARED
+    paths = sorted(path for path in shared.iterdir() if path.is_dir()) if shared.is_dir() else []
+    folders = {name: home / PEOPLE / person()} | {f"{path.name} (shared)": path for path in paths}
     chosen = view.selectbox(
         st.sidebar,
         "Workspace",
@@ -70,27 +110,13 @@ def workspace_folder() -> Path:
     return folders[chosen]
 
 
-def shared_workspaces() -> list[Path]:
-    """The folders of the workspaces that all who sign in share, by name."""
-    folder = default_folder() / SHARED
-    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-
-
 def share(name: str) -> None:
-    """Make a workspace that all who sign in share, and show it. Raises CapbiasError for a name that does not do."""
+    """Make a workspace that all who sign in share, and show it. Raises CapbiasError for an unusable name."""
+    from capbias_core.workspace.store import checked_name, default_folder
+
     name = checked_name(name)
     if name.startswith("."):
         raise CapbiasError(f"The name {name!r} begins with a dot.", "Give it another name.")
     private_folder(default_folder() / SHARED / name)
     view.forget(OF_WORKSPACE)
     view.choose("workspace", f"{name} (shared)")
-
-
-def _providers() -> list[str | None]:
-    """The names of the identity providers; None for one without a name."""
-    return [name for name, settings in st.secrets["auth"].items() if isinstance(settings, Mapping)] or [None]
-
-
-def _name() -> str:
-    """What the identity provider calls who is signed in. It is shown, and no right rests on it."""
-    return str(st.user.get("email") or st.user.get("name") or st.user["sub"])[:80]

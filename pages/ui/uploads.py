@@ -1,4 +1,4 @@
-"""Files on their way in: an upload goes to disk at once and is removed when it is kept, refused or forgotten."""
+"""Uploads on disk: they are written at once and removed when they are saved, refused or forgotten."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from pathlib import Path
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.archives import ARCHIVES, is_dataset, unpacked
+from capbias_core.load.files import ARCHIVES, is_dataset, unpacked
 from capbias_core.load.places import named
 from capbias_core.whole_files import private_file, private_folder
 from capbias_core.workspace.limited import within_limits
 
-FORGOTTEN = 3600
+FORGOTTEN = 3600  # seconds
 STATE = "uploads_held"
 
 
 def uploaded_path(folder: str, upload) -> Path:
-    """Where this upload lies on disk; earlier ones of the session are removed."""
+    """Where this upload is on disk; earlier ones of the session are removed."""
     return held_paths(folder, [upload])[0]
 
 
 def held_paths(folder: str, uploads) -> list[Path]:
-    """Where these uploads lie on disk, archives unpacked; others of the session are removed.
+    """Where these uploads are on disk, archives unpacked; others of the session are removed.
 
     Raises CapbiasError for an archive that cannot be unpacked.
     """
 
     def write(upload) -> Callable[[Path], list[Path]]:
-        return lambda place: _unpacked(_written(upload, place), place / "unpacked")
+        return lambda folder: _unpacked(_written(upload, folder), folder / "unpacked")
 
     return _held(folder, {upload.file_id: write(upload) for upload in uploads})
 
@@ -40,11 +40,11 @@ def held_paths(folder: str, uploads) -> list[Path]:
 def held_from(folder: str, path: Path) -> list[Path]:
     """A file on the server, where it is; what is in an archive, unpacked among the uploads."""
     stamp = uuid.uuid5(uuid.NAMESPACE_URL, f"{path} {path.stat().st_mtime_ns}").hex
-    return _held(folder, {stamp: lambda place: _unpacked(path, place / "unpacked")})
+    return _held(folder, {stamp: lambda uploads: _unpacked(path, uploads / "unpacked")})
 
 
 def _unpacked(path: Path, folder: Path) -> list[Path]:
-    """The files of an archive, in the folder; of any other file itself."""
+    """The files of an archive, in the folder; any other file itself."""
     if path.suffix.lower() not in ARCHIVES:
         return [path]
     private_folder(folder)
@@ -55,7 +55,7 @@ def _unpacked(path: Path, folder: Path) -> list[Path]:
 
 def _held(folder: str, sources: Mapping[str, Callable[[Path], list[Path]]]) -> list[Path]:
     """Files on disk by their source, each in a folder called after it; those that are there already are not written
-    again, so that what was read of them holds."""
+    again, so that what was read from them stays valid."""
     held = st.session_state.get(STATE)
     if not held or not all(path.exists() for paths in held["paths"].values() for path in paths):
         discard()
@@ -70,29 +70,29 @@ def _held(folder: str, sources: Mapping[str, Callable[[Path], list[Path]]]) -> l
     return [path for source in sources for path in paths[source]]
 
 
-def place_of(path: Path) -> str:
-    """A file by its place among the uploads, which stays if they are written anew; any other by its path."""
+def path_in_uploads(path: Path) -> str:
+    """The path within the uploads, which stays the same if they are written anew; the whole path of any other file."""
     held = st.session_state.get(STATE)
     return str(path.relative_to(held["folder"]) if held and path.is_relative_to(held["folder"]) else path)
 
 
 def uploaded_paths(folder: str, uploads) -> list[Path]:
-    """Where several uploads lie on disk, in a folder of their own; of equal names the last."""
-    own = _new_folder(folder)
-    return sorted({_written(upload, own) for upload in uploads})
+    """Where several uploads are on disk, in a new folder; of equal names the last."""
+    new = _new_folder(folder)
+    return sorted({_written(upload, new) for upload in uploads})
 
 
 def _new_folder(folder: str) -> Path:
-    """A folder of uploads that is not there yet; those that were forgotten go."""
+    """A new folder for uploads; folders that were forgotten are removed."""
     home = Path(folder) / "uploads"
-    for own in home.glob("*"):
-        if time.time() - own.stat().st_mtime > FORGOTTEN:
-            shutil.rmtree(own, ignore_errors=True)
+    for old in home.glob("*"):
+        if time.time() - old.stat().st_mtime > FORGOTTEN:
+            shutil.rmtree(old, ignore_errors=True)
     return home / uuid.uuid4().hex
 
 
 def _written(upload, folder: Path) -> Path:
-    """An upload as a file of its name in a folder. Raises CapbiasError where it cannot be written."""
+    """An upload as a file of its name in a folder. Raises CapbiasError if it cannot be written."""
     path = folder / _file_name(upload.name)
     try:
         private_folder(folder)
@@ -107,14 +107,14 @@ def _written(upload, folder: Path) -> Path:
     return path
 
 
-def _file_name(given: str) -> str:
+def _file_name(name: str) -> str:
     """The name of an upload as one that every file system takes, without folders.
 
     >>> [_file_name(name) for name in ("sat.json", "../../x.csv", "..")]
     ['sat.json', 'x.csv', 'file']
     """
-    name = Path("".join(letter for letter in Path(given).name if letter.isprintable()).lstrip(". ") or "file")
-    return name.stem[:50] + name.suffix[:10]
+    path = Path("".join(letter for letter in Path(name).name if letter.isprintable()).lstrip(". ") or "file")
+    return path.stem[:50] + path.suffix[:10]
 
 
 def discard() -> None:
@@ -125,12 +125,12 @@ def discard() -> None:
 
 
 def server_path(text: str) -> Path:
-    """A path that a visitor typed. Raises CapbiasError where no file is there, or it may not be named."""
+    """A path that a visitor typed. Raises CapbiasError if no file is there, or it may not be named."""
     path = named(text.strip())
     if path.is_dir() and not is_dataset(path):
-        inside = ", ".join(sorted(file.name for file in path.iterdir() if file.is_file())[:5])
-        such = f", such as {inside}" if inside else ""
-        raise CapbiasError(f"{text.strip()[:200]!r} is a folder.", f"Name a file in it{such}.")
+        files = ", ".join(sorted(file.name for file in path.iterdir() if file.is_file())[:5])
+        examples = f", such as {files}" if files else ""
+        raise CapbiasError(f"{text.strip()[:200]!r} is a folder.", f"Name a file in it{examples}.")
     if not path.exists():
         raise CapbiasError(
             f"There is no file {text.strip()[:200]!r} on the computer that runs the dashboard.", "Check the spelling."

@@ -1,22 +1,22 @@
-"""The state of a view: every choice on a page stands in its address, the defaults too, and nothing else holds it.
+"""The state of a view: each choice on a page is in its address, defaults too.
 
-A control is drawn by one of the functions here in place of Streamlit's own. It starts at what the address names, else
-at what was last chosen on another page (collection, attribute, captioner and the like), else at its default; what is
-chosen is written into the address at once. So a link means the same to everybody, also after data were added, and a
-reload or the browser's back button shows what stood there. Links to other pages go through `link`, `go` and `query`.
+A control is drawn by a function of this module instead of Streamlit's. It starts at what the address names, else at
+what was last chosen on another page (collection, attribute, captioner and the like), else at its default; the choice is
+written into the address at once. So a link means the same to everybody, also after data were added, and a reload or the
+browser's back button shows what was there. Links to other pages go through `link`, `go` and `query`.
 
-Streamlit's own `bind` is not used: it leaves defaults out, and a page that is left by a button may not clear what a
-control is bound to.
+Streamlit's `bind` is not used: it leaves defaults out, and a page that is left by a button may not clear what a control
+is bound to.
 
-A control is drawn with its value as its default, too. A value that stands in the session alone is sent to the browser
-once; where the page is run anew before it has gone out, it is lost: the browser would show the first option and send
-that back as what was chosen.
+A control is drawn with its value as its default, too. A value that is only in the session is sent to the browser once;
+if the page runs again before it is sent, it is lost: the browser would show the first option and send that back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from html import escape
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -24,26 +24,23 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-# Chosen on one page, and meant on every other.
+# Chosen on one page, and meant on all others.
 SHARED = (
     *("workspace", "collection", "attribute", "table", "captioner", "sets", "references", "attacker", "alignment"),
     "delta",
 )
-# Choices of a collection: another collection has its own.
+# Choices of a collection: another collection has others.
 OF_COLLECTION = {
     *("against", "alignment", "at", "attribute", "caption", "captioner", "column", "cross_table", "draw", "group"),
-    *("image", "judge", "listed", "marked_by", "measured_with", "objects", "page", "photograph", "references", "sets"),
-    *("table", "value", "vectors", "way", "word"),
+    *("image", "listed", "marked_by", "measured_with", "objects", "page", "people", "photograph", "photographs"),
+    *("references", "sets", "table", "value", "vectors", "word"),
 }
-# Choices among what was measured in it: with the collection all of these are gone.
+# Choices among what was measured in it: without the collection none of these is an option.
 OF_RESULTS = {"chart", "columns", "encoders", "measure"}
 # Letters of a text that is taken from the address or a browser. A longer caption can be read, but not edited.
 MOST_LETTERS = 5_000
-# What no option is.
+# Is not an option of any control.
 UNFIT: Any = object()
-_PAGE, _WRITTEN, _KEPT, _GONE, _DEFAULTS = "view_page", "view_written", "view_shared", "view_gone", "view_defaults"
-_PENDING, _TOLD, _NEXT = "view_pending", "view_told", "view_next"
-
 
 # Streamlit makes each change of the address a step of the back button; with this, only another page is one. Before it
 # follows a button to another page, it drops the choices of the page that is left; they are put back.
@@ -70,28 +67,48 @@ if (!window.oneStepAPage) {
 </script>"""
 
 
+@dataclass
+class _Memory:
+    """What a session remembers of its view from one run of the script to the next."""
+
+    page: str = ""
+    shared: dict[str, Any] = field(default_factory=dict)  # choices that hold on all pages
+    written: dict[str, list[str]] = field(default_factory=dict)  # of this page, as the last whole run wrote them
+    pending: dict[str, list[str]] | None = None  # of the run under way, if they are written at its end
+    defaults: dict[str, list[Any]] = field(default_factory=dict)  # of controls that nobody set: each default so far
+    missing: dict[str, tuple[list[str], Any]] = field(default_factory=dict)  # in the link, not here; shown instead
+    messages: set[str] = field(default_factory=set)  # shown by the run under way
+    next: dict[str, Any] = field(default_factory=dict)  # to be chosen before the page is drawn again
+
+
+def _memory() -> _Memory:
+    return st.session_state.setdefault("view", _Memory())
+
+
 def enter(title: str) -> None:
-    """A page is drawn; the first call of every page. Choices of the page that was left stay in its own address."""
-    if st.session_state.get(_PAGE) != title:
-        for key in st.session_state.get(_WRITTEN, {}):
+    """Start a page; the first call of each. Choices of the page that was left stay in that page's address."""
+    memory = _memory()
+    if memory.page != title:
+        for key in memory.written:
             st.session_state.pop(key, None)
-        st.session_state.update({_PAGE: title, _WRITTEN: {}, _GONE: {}, _DEFAULTS: {}})
-    for key, value in st.session_state.pop(_NEXT, {}).items():
+        memory.page, memory.written, memory.missing, memory.defaults = title, {}, {}, {}
+    upcoming, memory.next = memory.next, {}
+    for key, value in upcoming.items():
         choose(key, value)
 
 
 @contextmanager
 def written_at_once() -> Iterator[None]:
-    """What is chosen in the block comes into the address when it ends: a browser draws anew at every change of that.
+    """Write the choices of the block into the address when it ends: a browser draws anew at each change of that.
 
-    Where another run of the page, or another page, takes over, that one writes, and says again what was `told` here.
+    If another run of the page, or another page, takes over, that one writes, and repeats the messages.
     """
-    st.session_state[_PENDING] = {}
+    _memory().pending = {}
     try:
         yield
         _write_pending()
     finally:
-        st.session_state.pop(_PENDING, None)
+        _memory().pending = None
 
 
 def stop() -> NoReturn:
@@ -101,26 +118,29 @@ def stop() -> NoReturn:
 
 
 def _write_pending() -> None:
-    pending = st.session_state.pop(_PENDING, {})
+    memory = _memory()
+    pending, memory.pending = memory.pending or {}, None
     if changed := {key: texts for key, texts in pending.items() if st.query_params.get_all(key) != texts}:
         st.query_params.update(changed)
-    st.session_state.setdefault(_WRITTEN, {}).update(pending)
-    for key in st.session_state.pop(_TOLD, ()):
+    memory.written |= pending
+    for key in memory.messages:
         st.session_state.pop(key, None)
+    memory.messages = set()
 
 
 def choices() -> dict[str, list[str]]:
-    """The page, and what its controls that are drawn so far are set to, as the address says it."""
-    return {_PAGE: [st.session_state[_PAGE]]} | st.session_state.get(_PENDING, st.session_state[_WRITTEN])
+    """The page, and the choices of the controls drawn so far, as texts of the address."""
+    memory = _memory()
+    return {"view_page": [memory.page]} | (memory.written if memory.pending is None else memory.pending)
 
 
-def told(key: str) -> Any:
-    """What the last action left under a key of the session to be said once; None if nothing.
+def pop_message(key: str) -> Any:
+    """What the last action left in the session to be shown once; None if nothing.
 
-    It goes when the page was drawn to its end: a run that is cut short may not have reached the browser.
+    It is removed after the page was drawn to its end: a run that is cut short may not have reached the browser.
     """
     if key in st.session_state:
-        st.session_state.setdefault(_TOLD, set()).add(key)
+        _memory().messages.add(key)
     return st.session_state.get(key)
 
 
@@ -132,8 +152,8 @@ def address() -> str:
 
 def query(**choices: str) -> dict[str, str]:
     """The query of a link to another page: its workspace and collection, and choices by key."""
-    kept = {key: st.session_state.get(key) or st.query_params.get(key) for key in ("workspace", "collection")}
-    return {key: value for key, value in kept.items() if value} | choices
+    here = {key: st.session_state.get(key) or st.query_params.get(key) for key in ("workspace", "collection")}
+    return {key: value for key, value in here.items() if value} | choices
 
 
 def link(place, page: str, label: str, icon: str = "", **choices: str) -> None:
@@ -148,10 +168,11 @@ def go(page: str, **choices: str) -> None:
 
 def forget(keys: Iterable[str]) -> None:
     """Let controls start anew, such as those whose choices another collection does not have."""
+    memory = _memory()
     for key in keys:
         st.session_state.pop(key, None)
-        _shared().pop(key, None)
-        st.session_state.get(_GONE, {}).pop(key, None)
+        memory.shared.pop(key, None)
+        memory.missing.pop(key, None)
 
 
 def choose(key: str, value: Any) -> None:
@@ -160,36 +181,12 @@ def choose(key: str, value: Any) -> None:
         forget(OF_COLLECTION)
     st.session_state[key] = value
     if key in SHARED:
-        _shared()[key] = value
+        _memory().shared[key] = value
 
 
 def choose_next(key: str, value: Any) -> None:
-    """`choose`, when a page is drawn the next time: the control is drawn already."""
-    st.session_state.setdefault(_NEXT, {})[key] = value
-
-
-def alike(options: Mapping[str, Mapping[str, Any]]) -> str:
-    """Of options that make several choices each, by key, the first that agrees most with what was last chosen, or with
-    what the address names of it."""
-    last = {**st.query_params, **_shared()}
-    agreed = {name: sum(last.get(key) == own for key, own in made.items()) for name, made in options.items()}
-    return max(agreed, key=lambda name: agreed[name])
-
-
-def carry(options: Mapping[str, Mapping[str, Any]], chosen: str, by_hand: bool = True) -> None:
-    """Let other pages open on the choices of an option. If what was chosen there before is no option here, that is
-    said, and stays for them until another than the nearest option is taken.
-
-    by_hand: whether somebody chose it; a default is not held against a better one that comes later.
-    """
-    made, nearest = options[chosen], alike(options)
-    before = {key: _shared()[key] for key in made if _shared().get(key) is not None}
-    if chosen == nearest and any(made[key] != own for key, own in before.items()):
-        named = ", ".join(map(str, before.values()))
-        said = f"Chosen before: {named}. Nothing is measured by that yet. What is shown is chosen in its place."
-        st.html(f'<div class="cb-note">⚠ {escape(said)}</div>')
-    elif by_hand:
-        _shared().update(made)
+    """`choose` before the page is drawn again: the control is drawn already."""
+    _memory().next[key] = value
 
 
 def selectbox(
@@ -207,24 +204,18 @@ def selectbox(
     any_case: bool = False,
     **more,
 ) -> Any:
-    """One of some options; None where there are none. missing: what to call an option of the link that is not here, by
-    the label unless given; unfit: what there is, and why it is no option of this page.
+    """One of some options; None if there are none.
 
-    default: the first option unless given. draw: another of Streamlit's controls that choose one option. follows: an
-    option that nobody chose gives way to a default that is another one now, as results arrive. shown: whether there is
-    a control; without one the choice stands in the address alone. any_case: whether a link may write an option in any
-    case, as names of metrics.
+    default: the first option unless given. missing: what to call an option that the link names and is not here; the
+    label unless given. unfit: options of other pages, and why this page does not offer them. draw: another of
+    Streamlit's controls that choose one option. follows: an option that nobody chose gives way to a new default, as
+    results arrive. shown: whether there is a control; if not, the choice is in the address alone. any_case: whether a
+    link may write an option in any case, as names of metrics.
     """
     options = list(options)
     default = options[0] if default is None and options and more.get("index", 0) is not None else default
-    named = _by_text(options, more.get("format_func"), any_case)
-    free = bool(more.get("accept_new_options"))
-
-    def read(texts: list[str]) -> tuple[Any, list[str]]:
-        texts = [text.lower() if any_case else text for text in texts]
-        if texts[-1] in named or (free and texts[-1]):
-            return named.get(texts[-1], texts[-1]), []
-        return UNFIT, [name for name in texts if name]
+    more.pop("index", None)
+    free, read, write = _options(options, any_case, more)
 
     def fits(value: Any) -> bool:
         return value in options or (free and isinstance(value, str)) or (value is None and default is None)
@@ -234,18 +225,37 @@ def selectbox(
             return value
         if draw == "segmented_control":
             return place.segmented_control(label, options, default=value, key=key, **more)
-        first = options.index(value) if value in options else None
-        return getattr(place, draw)(label, options, first, key=key, **more)
+        index = options.index(value) if value in options else None
+        return getattr(place, draw)(label, options, index, key=key, **more)
 
-    more.pop("index", None)
-    return _drawn(key, default, read, fits, drawn, missing or label, _text_of(more), follows, unfit)
+    def read_last(texts: list[str]) -> tuple[Any, list[str]]:
+        known, unknown = read(texts)
+        return (known[-1], []) if known else (UNFIT, unknown)
+
+    return _control(key, default, read_last, fits, drawn, missing or label, write, follows, unfit)
 
 
-def way(place, label: str, options: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str], **more) -> str:
-    """One of some options that make several choices each, by key; it opens on those made on other pages, and goes along
-    to them. titles: how each is shown."""
-    chosen = selectbox(place, label, list(options), default=alike(options), format_func=titles.get, **more)
-    carry(options, chosen, more["key"] not in st.session_state[_DEFAULTS])
+def linked_selectbox(
+    place, label: str, options: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str], **more
+) -> str:
+    """One of some options that stand for several choices each, by key.
+
+    It opens on the option that agrees most with the choices made on other pages or named by the address, and its
+    choices hold on other pages. If no option has what was chosen before, a line says so, and the earlier choices stay
+    for other pages until an option is chosen by hand: a default is not held against a better one that comes later.
+    titles: how each is shown.
+    """
+    memory = _memory()
+    last = {**st.query_params, **memory.shared}
+    agreeing = {name: sum(last.get(key) == value for key, value in made.items()) for name, made in options.items()}
+    nearest = max(agreeing, key=lambda name: agreeing[name])
+    chosen = selectbox(place, label, list(options), default=nearest, format_func=titles.get, **more)
+    before = {key: memory.shared[key] for key in options[chosen] if memory.shared.get(key) is not None}
+    if chosen == nearest and any(options[chosen][key] != value for key, value in before.items()):
+        names = ", ".join(map(str, before.values()))
+        _warn(f"Chosen before: {names}. Nothing is measured by that yet. What is shown is chosen in its place.")
+    elif more["key"] not in memory.defaults:
+        memory.shared |= options[chosen]
     return chosen
 
 
@@ -264,12 +274,12 @@ def tabs(names: Iterable[str]) -> str:
 
 
 def _leave_tab() -> None:
-    written = st.session_state.get(_WRITTEN, {})
-    left = written.keys() - {"tab", *SHARED}
+    memory = _memory()
+    left = memory.written.keys() - {"tab", *SHARED}
     forget(left)
     for key in left:
-        del written[key]
-        st.session_state[_DEFAULTS].pop(key, None)
+        del memory.written[key]
+        memory.defaults.pop(key, None)
         st.query_params.pop(key, None)
 
 
@@ -287,28 +297,19 @@ def multiselect(
 ) -> list[Any]:
     """Some of the options; none at all is written as an empty choice. follows, any_case: as of a selectbox."""
     options = list(options)
-    named = _by_text(options, more.get("format_func"), any_case)
-    free = bool(more.get("accept_new_options"))
+    free, read, write = _options(options, any_case, more)
 
-    def read(texts: list[str]) -> tuple[list[Any], list[str]]:
-        texts = [text.lower() if any_case else text for text in texts]
-        lost = [name for name in texts if name and name not in named and not free]
-        kept = [named.get(name, name) for name in texts if name and name not in lost]
-        return (kept, lost) if kept or not lost else (UNFIT, lost)
+    def read_some(texts: list[str]) -> tuple[Any, list[str]]:
+        known, unknown = read(texts)
+        return (known, unknown) if known or not unknown else (UNFIT, unknown)
 
     def fits(value: Any) -> bool:
-        return isinstance(value, list) and (free or all(own in options for own in value))
+        return isinstance(value, list) and (free or all(option in options for option in value))
 
-    return _drawn(
-        key,
-        list(default),
-        read,
-        fits,
-        lambda value: place.multiselect(label, options, value, key=key, **more),
-        missing or label,
-        _text_of(more),
-        follows,
-    )
+    def drawn(value: list[Any]) -> list[Any]:
+        return place.multiselect(label, options, value, key=key, **more)
+
+    return _control(key, list(default), read_some, fits, drawn, missing or label, write, follows)
 
 
 def number(
@@ -338,28 +339,23 @@ def number(
         known = isinstance(value, int | float) and abs(value) < 2**53  # as a browser has it
         return known and (low is None or value >= low) and (high is None or value <= high)
 
-    given = st.query_params.get(key, "")
+    def drawn(value: Any) -> Any:
+        return place.number_input(label, low, high, value, key=key, **more)
+
+    text = st.query_params.get(key, "")
     ends = " ".join(f"{word} {end:,}" for word, end in (("from", low), ("to", high)) if end is not None)
     what = f"{'a whole number' if kind is int else 'a number'} {ends}".strip()
-    unfit = {given: f"The link gives {label} as {given[:100]!r}, which is not {what}."}
-    return _drawn(
-        key,
-        default,
-        read,
-        fits,
-        lambda value: place.number_input(label, low, high, value, key=key, **more),
-        label,
-        unfit=unfit,
-    )
+    unfit = {text: f"The link gives {label} as {text[:100]!r}, which is not {what}."}
+    return _control(key, default, read, fits, drawn, label, unfit=unfit)
 
 
 def text(place, label: str, *, key: str, default: str = "", **more) -> str:
     """A line of text."""
-    return _drawn(
+    return _control(
         key,
         default,
         lambda texts: (texts[-1], []),
-        _is_text,
+        lambda value: isinstance(value, str),
         lambda value: place.text_input(label, value, key=key, **more),
         label,
     )
@@ -367,14 +363,14 @@ def text(place, label: str, *, key: str, default: str = "", **more) -> str:
 
 def checkbox(place, label: str, *, key: str, default: bool = False, draw: str = "checkbox", **more) -> bool:
     """Yes or no, as 1 or 0 in the address. draw: another of Streamlit's controls that say yes or no."""
-
-    def read(texts: list[str]) -> tuple[Any, list[str]]:
-        return {"1": True, "true": True, "0": False, "false": False}.get(texts[-1].lower(), UNFIT), []
-
-    def fits(value: Any) -> bool:
-        return isinstance(value, bool)
-
-    return _drawn(key, default, read, fits, lambda value: getattr(place, draw)(label, value, key=key, **more))
+    words = {"1": True, "true": True, "0": False, "false": False}
+    return _control(
+        key,
+        default,
+        lambda texts: (words.get(texts[-1].lower(), UNFIT), []),
+        lambda value: isinstance(value, bool),
+        lambda value: getattr(place, draw)(label, value, key=key, **more),
+    )
 
 
 def state(key: str, default: Any) -> Any:
@@ -386,10 +382,10 @@ def state(key: str, default: Any) -> Any:
             return kind(int(texts[-1])), []
         return UNFIT, []
 
-    return _drawn(key, default, read, lambda value: isinstance(value, kind), lambda value: value)
+    return _control(key, default, read, lambda value: isinstance(value, kind), lambda value: value)
 
 
-def _drawn(
+def _control(
     key: str,
     default: Any,
     read: Callable[[list[str]], tuple[Any, list[str]]],
@@ -400,90 +396,97 @@ def _drawn(
     follows: bool = False,
     unfit: Mapping[str, str] = MappingProxyType({}),
 ) -> Any:
-    """A control at the value that it should have, and its choice written into the address."""
-    given, written = st.query_params.get_all(key), st.session_state.setdefault(_WRITTEN, {})
-    gone = st.session_state.setdefault(_GONE, {})
-    defaults = st.session_state.setdefault(_DEFAULTS, {})  # of the keys that nobody chose, all so far
-    former = defaults.get(key, [])
-    value, lost = (UNFIT, []) if not given else read(given) if _is_short(given) else (UNFIT, ["a long text"])
-    if not _is_short(st.session_state.get(key)):
-        del st.session_state[key]
-    late = follows and value in former[:-1]  # the browser has not heard of the newest default yet
-    if given == written.get(key, []) or late:
-        lost = []
-        if follows and former and st.session_state.get(key) == former[-1]:
-            st.session_state[key] = default
+    """Draw a control at the value that it should have, and write its choice into the address.
+
+    read: the value that texts of the address stand for, or UNFIT, and those texts that are no option. fits: whether a
+    value can be shown. draw: the control at a value; returns the choice. write: a choice as text. For the others see
+    `selectbox`.
+    """
+    memory, session = _memory(), st.session_state
+    in_address = st.query_params.get_all(key)
+    value, unknown = UNFIT, []
+    if not _is_short(in_address):
+        unknown = ["a long text"]
+    elif in_address:
+        value, unknown = read(in_address)
+    if not _is_short(session.get(key)):
+        del session[key]
+
+    # What this run shows: the address if it changed, else the session; then what another page chose; then the default.
+    former = memory.defaults.get(key, [])
+    lags = follows and value in former[:-1]  # the browser has not heard of the newest default yet
+    if lags or in_address == memory.written.get(key, []):
+        unknown = []
+        if follows and former and session.get(key) == former[-1]:
+            session[key] = default
     else:  # the address changed from outside: a link, or the back button
-        st.session_state.pop(key, None)
-        defaults.pop(key, None)
+        session.pop(key, None)
+        memory.defaults.pop(key, None)
         if fits(value):
-            st.session_state[key] = value
-    if key not in st.session_state and fits(_shared().get(key, UNFIT)):
-        st.session_state[key] = _shared()[key]
-    elif key not in st.session_state and _shared().get(key) in unfit:
-        lost = [_shared()[key]]
-    if key not in st.session_state or not fits(st.session_state[key]):
-        st.session_state[key], defaults[key] = default, [default]
-    elif st.session_state[key] == default and key in defaults:
-        if default != defaults[key][-1]:
-            defaults[key].append(default)
+            session[key] = value
+    if key not in session:
+        elsewhere = memory.shared.get(key, UNFIT)
+        if fits(elsewhere):
+            session[key] = elsewhere
+        elif isinstance(elsewhere, str) and elsewhere in unfit:
+            unknown = [elsewhere]
+    if key not in session or not fits(session[key]):
+        session[key], memory.defaults[key] = default, [default]
+    elif key in memory.defaults and session[key] == default:
+        if default != memory.defaults[key][-1]:
+            memory.defaults[key].append(default)
     else:
-        defaults.pop(key, None)  # chosen, or named by the address
-    if lost and missing:
-        gone[key] = lost, st.session_state[key]
-    if key in gone and gone[key][1] != st.session_state[key]:  # another was chosen since
-        del gone[key]
-    if "collection" not in gone or key not in OF_COLLECTION | OF_RESULTS:  # what was chosen in it is gone with it
-        for name in gone.get(key, ((),))[0]:
-            _say_gone(missing, name, unfit.get(name))
-    chosen = draw(st.session_state[key])
+        memory.defaults.pop(key, None)  # chosen, or named by the address
+
+    # A line says what the link names and is not here, until another option is chosen.
+    if unknown and missing:
+        memory.missing[key] = unknown, session[key]
+    if key in memory.missing and memory.missing[key][1] != session[key]:
+        del memory.missing[key]
+    names = memory.missing[key][0] if key in memory.missing else []
+    if "collection" not in memory.missing or key not in OF_COLLECTION | OF_RESULTS:  # without it they are missing too
+        for name in names:
+            why = unfit.get(name) or f"The link names {missing} {name[:100]!r}, which is not here."
+            _warn(f"{why} What is shown is chosen in its place.")
+
+    chosen = draw(session[key])
     if key in SHARED:
-        _shared()[key] = gone[key][0][0] if key in gone and gone[key][0][0] in unfit else chosen
-    texts = _texts(chosen, write)
-    _write(key, given, texts)
+        memory.shared[key] = names[0] if names and names[0] in unfit else chosen
+    if isinstance(chosen, list):
+        texts = [write(option) for option in chosen] or [""]
+    else:
+        texts = ["" if chosen is None else str(int(chosen)) if isinstance(chosen, bool) else write(chosen)]
+    if memory.pending is not None:
+        memory.pending[key] = texts
+    else:
+        if in_address != texts:
+            st.query_params[key] = texts
+        memory.written[key] = texts
     return chosen
 
 
-def _write(key: str, given: list[str], texts: list[str]) -> None:
-    """given: what the address says."""
-    if _PENDING in st.session_state:
-        st.session_state[_PENDING][key] = texts
-        return
-    if given != texts:
-        st.query_params[key] = texts
-    st.session_state[_WRITTEN][key] = texts
+def _warn(text: str) -> None:
+    st.html(f'<div class="cb-note">⚠ {escape(text)}</div>')
 
 
-def _say_gone(what: str, name: str, why: str | None) -> None:
-    said = why or f"The link names {what} {name[:100]!r}, which is not here."
-    st.html(f'<div class="cb-note">⚠ {escape(said)} What is shown is chosen in its place.</div>')
+def _options(options: list[Any], any_case: bool, more: Mapping[str, Any]) -> tuple[bool, Callable, Callable]:
+    """Whether other texts are options too; the options that texts of an address name, and texts that name none; how an
+    option is written: itself if it is text, else as it is shown. more: the settings of the control."""
+    show, free = more.get("format_func", str), bool(more.get("accept_new_options"))
 
+    def write(option: Any) -> str:
+        return option if isinstance(option, str) else str(show(option))
 
-def _shared() -> dict[str, Any]:
-    return st.session_state.setdefault(_KEPT, {})
+    named = {str(show(option)): option for option in options} | {write(option): option for option in options}
+    if any_case:
+        named = {text.lower(): option for text, option in named.items()}
 
+    def read(texts: list[str]) -> tuple[list[Any], list[str]]:
+        texts = [text.lower() if any_case else text for text in texts]
+        known = [named.get(text, text) for text in texts if text in named or (free and text)]
+        return known, [text for text in texts if text and text not in named and not free]
 
-def _texts(value: Any, write: Callable[[Any], str]) -> list[str]:
-    """A choice as it stands in the address; [''] for none."""
-    if isinstance(value, list):
-        return [write(own) for own in value] or [""]
-    return ["" if value is None else str(int(value)) if isinstance(value, bool) else write(value)]
-
-
-def _text_of(more: dict[str, Any]) -> Callable[[Any], str]:
-    """How an option is written: itself if it is text, else as it is shown."""
-    shown = more.get("format_func", str)
-    return lambda option: option if isinstance(option, str) else str(shown(option))
-
-
-def _by_text(options: list[Any], shown: Callable[[Any], str] | None, any_case: bool = False) -> dict[str, Any]:
-    write = _text_of({"format_func": shown} if shown else {})
-    named = {str(shown(option)): option for option in options if shown} | {write(option): option for option in options}
-    return {text.lower(): option for text, option in named.items()} if any_case else named
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+    return free, read, write
 
 
 def _is_short(value: Any) -> bool:

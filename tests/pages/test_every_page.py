@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import streamlit as st
 
-from capbias_core.workspace.crossing import cross, keep_crossed
+from capbias_core.runs.engine import Engine
+from capbias_core.workspace.derived import cross, keep_crossed
 from capbias_core.workspace.store import Workspace
+from tests import app
 from tests.app import PAGES, TABS, VIEWS, errors, html, opened, shown
 from tests.browser import ROOT
 from tests.collections_ import keep
 from tests.disks import small_disk
 from tests.pages.synthetic import IMAGES, fill, more_labels, score
+from tests.runs import test_engine
 
 pytestmark = pytest.mark.long
 
 
-def check_every_view(**query: str) -> dict[str, str]:
-    """The HTML of each page and tab; none has an exception or an error box."""
-    found = {}
-    for view in VIEWS:
-        page = opened(view, **query)
-        assert errors(page) == [], view
-        found[view] = html(page)
-    return found
+def check_views(views=VIEWS, **query: str) -> dict[str, str]:
+    """The HTML of pages and tabs; none has an exception or an error box."""
+    pages = {view: opened(view, **query) for view in views}
+    assert {view: errors(page) for view, page in pages.items() if errors(page)} == {}
+    return {view: html(page) for view, page in pages.items()}
 
 
 def test_the_table_of_pages_is_whole():
@@ -37,7 +39,7 @@ def test_the_table_of_pages_is_whole():
         assert tuple(scope["TABS"]) == tabs
 
 
-# Collection, views that have nothing to show, and the others.
+# Collection, and views that have nothing to show; all others have, but those of Images.
 @pytest.mark.parametrize(
     ("collection", "empty"),
     [
@@ -49,11 +51,10 @@ def test_the_table_of_pages_is_whole():
 )
 def test_every_view_shows_results_or_what_is_missing(home, tmp_path, monkeypatch, collection, empty):
     monkeypatch.setenv("CAPBIAS_HOME", str(home if collection else tmp_path))
-    found = check_every_view(**({"collection": collection} if collection else {}))
-    assert {view for view, text in found.items() if "Nothing to show yet." in text} >= empty
-    assert not empty or not any("Nothing to show yet." in found[view] for view in ("Files", "Published"))
-    if not empty:
-        assert not any("Nothing to show yet." in text for view, text in found.items() if view not in TABS["Images"])
+    texts = check_views(**({"collection": collection} if collection else {}))
+    nothing = {view for view, text in texts.items() if "Nothing to show yet." in text}
+    assert nothing >= empty and not nothing & {"Files", "Published"}
+    assert empty or nothing <= set(TABS["Images"])
 
 
 def one_caption_per_image(workspace: Workspace) -> dict:
@@ -68,7 +69,7 @@ def attribute_without_words(workspace: Workspace) -> dict:
 
 
 def crossed_attribute(workspace: Workspace) -> dict:
-    """Its words are masked, and none of them names a cell."""
+    """Its words are masked, and none of them names a group."""
     attribute_without_words(workspace)
     name = keep_crossed(workspace, "c", cross(workspace, "c", "gender", "sky")).name
     return {"table": name, "attribute": name, "metrics": ("lic", "leakage")}
@@ -81,22 +82,24 @@ def captions_that_name_nobody(workspace: Workspace) -> dict:
     return {"captioners": ("first",), "metrics": ("ratio",), "human": ""}
 
 
+READ = ("Answer", "Table", "Directions", "Encoder sensitivity", "Alignment", "Captions", "Words", "Objects")
+
+
 @pytest.mark.parametrize(
     "thin", [one_caption_per_image, attribute_without_words, crossed_attribute, captions_that_name_nobody]
 )
 def test_every_view_shows_results_that_lack_something(workspace, thin):
     fill(workspace)
-    asked = thin(workspace)
-    score(workspace, **asked)
-    found = check_every_view(collection="c", attribute=asked.get("attribute", "gender"))
+    request = thin(workspace)
+    score(workspace, **request)
+    check_views(READ, collection="c", attribute=request.get("attribute", "gender"))
     if thin is captions_that_name_nobody:
         page = opened("Table", metrics="ratio")
         assert not page.get("plotly_chart") and "no caption names a value of gender" in html(page)
-    assert found
 
 
 @pytest.mark.parametrize("harm", ["full", "read-only", "damaged", "gone"])
-def test_every_view_of_a_broken_workspace_shows_what_is_there_or_one_error(tmp_path, monkeypatch, harm):
+def test_a_broken_workspace_shows_what_is_there_or_one_error(tmp_path, monkeypatch, harm):
     with small_disk(tmp_path / "disk", megabytes=16) as disk:
         folder = disk.folder / "home"
         workspace = Workspace(folder)
@@ -110,12 +113,39 @@ def test_every_view_of_a_broken_workspace_shows_what_is_there_or_one_error(tmp_p
             (folder / "capbias.sqlite").write_bytes(b"\xff" * (folder / "capbias.sqlite").stat().st_size)
         else:
             {"full": disk.fill, "read-only": disk.read_only}[harm]()
-        for view in ("Answer", "Files", "Table", "Captions"):
-            page = opened(view, collection="c")
-            assert len(errors(page)) == (harm in ("gone", "damaged")), (view, errors(page))
-            if view == "Table" and not errors(page):
-                assert shown(page) == before
+        pages = {view: opened(view, collection="c") for view in ("Files", "Table", "Captions")}
+        assert {len(errors(page)) for page in pages.values()} == {int(harm in ("gone", "damaged"))}
+        if harm in ("full", "read-only"):
+            assert shown(pages["Table"]) == before
         if harm == "full":
-            page = opened("Table", seeds="5")
-            page = page.button(key="run_scores").click().run()
+            page = opened("Table", seeds="5").button(key="run_scores").click().run()
             assert not page.exception and "no space left" in " ".join(errors(page))
+
+
+def test_pages_follow_what_runs_end_and_which_items_go(tmp_path, monkeypatch):
+    """What pages remember is never what was true before."""
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
+    request, engine = test_engine.fill(tmp_path, models=("m", "other")), Engine(tmp_path)
+
+    def everything() -> dict[str, list[str]]:
+        pages = {view: app.opened(view, seeds="2") for view in ("Answer", "Table", "Encoder sensitivity")}
+        tables = {view: [table.value.to_csv() for table in page.dataframe] for view, page in pages.items()}
+        charts = {view: [chart.proto.spec for chart in page.get("plotly_chart")] for view, page in pages.items()}
+        return {view: [html(page), *tables[view], *charts[view]] for view, page in pages.items()}
+
+    def delete_other() -> None:
+        workspace = Workspace(tmp_path)
+        workspace.delete(workspace.item("captions", "other", "c"))
+
+    earlier = everything()
+    for change in (
+        lambda: engine.wait(test_engine.submit(engine, replace(request, captions=("m",)))),
+        lambda: engine.wait(test_engine.submit(engine, request)),
+        delete_other,
+    ):
+        change()
+        now = everything()
+        assert all(now[view] != earlier[view] for view in now)
+        st.cache_resource.clear()
+        assert now == everything()
+        earlier = now

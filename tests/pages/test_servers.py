@@ -140,15 +140,14 @@ def test_each_person_has_a_workspace_and_all_share_some(chrome, provider, tmp_pa
             open_page(window, f"{address}/{path}")
             return window
 
-        nobody = visitor("")
-        for path in PATHS:
-            open_page(nobody, f"{address}/{path}?collection=private&captioner=first")
-            expect(nobody.get_by_role("button", name="Sign in")).to_be_visible()
-            assert nobody.get_by_role("combobox").count() == 0
-            assert "private" not in nobody.locator("body").inner_text()
+        ben = visitor("")
+        for path in PATHS:  # nobody is signed in
+            open_page(ben, f"{address}/{path}?collection=private&captioner=first")
+            expect(ben.get_by_role("button", name="Sign in")).to_be_visible()
+            assert ben.get_by_role("combobox").count() == 0
+            assert "private" not in ben.locator("body").inner_text()
         assert not (home / "people").exists(), "nobody has a workspace"
-
-        anna, ben = visitor("Data?tab=Files"), visitor("")
+        anna = visitor("Data?tab=Files")
         sign_in(anna, "anna"), sign_in(ben, "ben")
         assert re.search(r"/Data\?.*workspace=anna%40lab.test", anna.url), "the link that was opened first"
         folders = {folder.name for folder in (home / "people").iterdir()}
@@ -157,11 +156,8 @@ def test_each_person_has_a_workspace_and_all_share_some(chrome, provider, tmp_pa
         anna.get_by_role("button", name="Make it").click()
         expect(anna.get_by_role("combobox", name="Workspace")).to_have_value("the lab (shared)")
         with people.acting("another person"):
-            keep(
-                Workspace(home / "shared" / "the lab"),
-                "other",
-                captions=pd.DataFrame({"image_id": [1], "caption": "a dog"}),
-            )
+            captions = pd.DataFrame({"image_id": [1], "caption": "a dog"})
+            keep(Workspace(home / "shared" / "the lab"), "other", captions=captions)
         open_page(ben, f"{address}/Data?workspace=the+lab+(shared)&collection=other")
         expect(ben.get_by_role("combobox", name="Workspace")).to_have_value("the lab (shared)")
         ben.locator("[data-testid=stDataFrame] .dvn-scroller").first.click(position={"x": 15, "y": 52})
@@ -209,31 +205,25 @@ def upload(address: str, session_id: str, method: str = "PUT", path: str = "_stc
     return connection.getresponse().status
 
 
-def test_only_people_who_signed_in_upload(tmp_path):
+def test_only_people_who_signed_in_upload_and_a_server_opens_under_its_names_only(tmp_path):
     """Also to a session that is open, and whatever the address of the upload looks like."""
-    started = with_sign_in("http://127.0.0.1:9", tmp_path / "home", tmp_path / "asking", free_port())
-    with started as address, session(address) as own:
-        assert own
-        for more in ({}, {"method": "DELETE"}, {"path": "/_stcore/upload_file"}):
-            assert upload(address, own, **more) == 403
-        assert upload(address, f"{own}/{own}") == upload(address, "nobody") == 403
-    with server(tmp_path / "open") as (address, _), session(address) as own:
-        assert upload(address, own) == 204 and upload(address, "nobody") == 400
-
-
-def test_a_server_opens_under_its_names_only(tmp_path):
     write_secrets("http://127.0.0.1:9", tmp_path, f"https://{NAME}")
     with app(tmp_path / "home", tmp_path) as (port, process):
         address = f"http://127.0.0.1:{port}"
-        for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}", NAME):
+        for host in (f"localhost:{port}", f"[::1]:{port}", NAME):
             with session(address, host) as own:
                 assert own, host
         for host in (f"evil.test:{port}", f"127.0.0.1.evil.test:{port}", f"localhost.evil.test:{port}"):
             with pytest.raises(InvalidStatus), session(address, host):
                 pass
-        with session(address):
+        with session(address) as own:
+            for more in ({}, {"method": "DELETE"}, {"path": "/_stcore/upload_file"}):
+                assert upload(address, own, **more) == 403
+            assert upload(address, f"{own}/{own}") == upload(address, "nobody") == 403
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) in (0, -signal.SIGTERM), "a signal ends the server, also with a page open"
+    with server(tmp_path / "open") as (address, _), session(address) as own:
+        assert upload(address, own) == 204 and upload(address, "nobody") == 400
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pages.ui.table import OF_THREE_LINES, THREE_LINES, WIDEST, draw_table
+from pages.ui.drawing import OF_THREE_LINES, THREE_LINES, WIDEST, draw_table
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -2,68 +2,99 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.app import AppTest
 
-PAGE = Path(__file__).with_name("view_page.py")
+
+def one_of_each() -> None:
+    """A page with a control of each kind."""
+    import streamlit as st
+
+    from pages.ui import view
+
+    session = st.session_state
+    for key, value in session.pop("choose_next", {}).items():
+        view.choose_next(key, value)
+    view.enter(session.get("title", "One"))
+    options = sorted("abc", key=lambda option: option != session.get("first", "a"))
+    for key, follows, missing in (("captioner", False, "the option"), ("way", True, "")):
+        view.selectbox(st, key, options, key=key, missing=missing, follows=follows)
+    view.multiselect(st, "sets", session.get("sets_here", ["a", "b"]), default=["a"], key="sets", missing="the part")
+    view.multiselect(st, "metrics", ["lic", "sc"], default=["lic"], key="metrics", missing="the metric", any_case=True)
+    view.selectbox(st, "measure", ["DBAC", "DPA"], key="measure", missing="the metric", any_case=True)
+    view.number(st, "number", 1, 50, 10, key="number")
+    view.text(st, "word", key="word")
+    view.checkbox(st, "yes", default=True, key="yes")
+    view.state("step", 1)
+    with view.written_at_once():
+        if text := view.pop_message("message"):
+            st.success(text)
+        if session.pop("cut_short", False):
+            st.rerun()
 
 
 def opened(**query):
-    page = AppTest.from_file(str(PAGE))
+    page = AppTest.from_function(one_of_each)
     for key, value in query.items():
         page.query_params[key] = value
     return page.run()
 
 
-def shown(page) -> dict[str, list[str]]:
-    return {key: list(value) if isinstance(value, list) else [value] for key, value in page.query_params.items()}
+def address(page) -> dict[str, str | list[str]]:
+    values = {key: page.query_params[key] for key in page.query_params}
+    return {key: value[0] if isinstance(value, list) and len(value) == 1 else value for key, value in values.items()}
 
 
-def test_defaults_stand_in_the_address():
-    page = opened()
-    assert not page.exception
-    assert {key: value[-1] for key, value in shown(page).items()} == {
-        "captioner": "a",
-        "way": "a",
-        "some": "a",
-        "metrics": "lic",
-        "measure": "DBAC",
-        "number": "10",
-        "word": "",
-        "yes": "1",
-        "step": "1",
-    }
+def to_another_page(page):
+    page.session_state["title"] = f"after {page.session_state['view'].page}"
+    page.query_params.clear()
+    return page.run()
 
 
-def test_the_address_wins_and_what_is_wrong_in_it_falls_back():
-    page = opened(captioner="c", some=["b", "zebra"], number="99", word="dog", yes="0")
-    assert page.selectbox(key="captioner").value == "c" and page.text_input(key="word").value == "dog"
-    assert page.multiselect(key="some").value == ["b"] and page.number_input(key="number").value == 10
-    assert page.checkbox(key="yes").value is False
-    assert any("the part" in own.value and "zebra" in own.value for own in page.html)
-    assert any("which is not a whole number from 1 to 50" in own.value for own in page.html)
-    page.multiselect(key="some").set_value(["a"]).run()
-    assert not any("zebra" in own.value for own in page.html), "another was chosen since"
+def warnings(page) -> str:
+    return " ".join(element.value for element in page.html)
 
 
-def test_a_link_names_a_metric_in_any_case():
-    page = opened(metrics=["LIC", "Sc", "zebra"], measure="dpa")
-    assert page.multiselect(key="metrics").value == ["lic", "sc"] and page.selectbox(key="measure").value == "DPA"
-    assert shown(page)["metrics"] == ["lic", "sc"] and any("zebra" in own.value for own in page.html)
-    assert opened(captioner="C").selectbox(key="captioner").value == "a", "captioners may differ in case alone"
+DEFAULTS = {"captioner": "a", "way": "a", "sets": "a", "metrics": "lic", "measure": "DBAC", "number": "10", "word": ""}
+DEFAULTS |= {"yes": "1", "step": "1"}
 
 
-def test_a_long_text_and_a_number_that_no_browser_has_fall_back():
-    page = opened(
-        word="x" * 5_001, some=["a" * 5_001], captioner="y" * 5_001, number="9" * 400, any="9" * 30, step="7" * 400
-    )
-    assert not page.exception
-    assert page.text_input(key="word").value == "" and page.selectbox(key="captioner").value == "a"
-    assert sum("a long text" in own.value for own in page.html) == 3
-    assert opened(word="x" * 5_000).text_input(key="word").value == "x" * 5_000
+# What a link names, what the address then holds where that is no default, and what is said to be missing.
+@pytest.mark.parametrize(
+    ("query", "held", "missing"),
+    [
+        ({}, {}, []),
+        (dict.fromkeys(["captioner", "way"], "c") | {"word": "dog", "yes": "0", "step": "4", "number": "20"}, ..., []),
+        ({"sets": ["b", "zebra"], "number": "99"}, {"sets": "b"}, ["the part", "zebra", "a whole number from 1 to 50"]),
+        (
+            {"metrics": ["LIC", "Sc", "zebra"], "measure": "dpa"},
+            {"metrics": ["lic", "sc"], "measure": "DPA"},
+            ["zebra"],
+        ),
+        ({"captioner": "C"}, {}, ["the option"]),  # captioners may differ in case alone
+        ({"captioner": "y" * 5_001, "sets": ["a" * 5_001], "word": "x" * 5_001}, {}, ["a long text"]),
+        ({"word": "x" * 5_000, "step": "7" * 400}, ..., []),
+        ({"number": "9" * 400, "step": "four"}, {}, ["a whole number"]),
+    ],
+)
+def test_the_address_wins_and_what_is_wrong_in_it_falls_back(query, held, missing):
+    page = opened(**query)
+    held = DEFAULTS | (query if held is ... else held)
+    assert not page.exception and address(page) == held
+    assert all(name in warnings(page) for name in missing) and bool(warnings(page)) == bool(missing)
+    if "the part" in missing:
+        page.multiselect(key="sets").set_value(["a"]).run()
+        assert "zebra" not in warnings(page), "another was chosen since"
+    for _ in range(2):  # a value that only the session holds is lost if a run ends before the browser has it
+        assert page.selectbox(key="captioner").proto.default == "abc".index(held["captioner"])
+        assert page.text_input(key="word").proto.default == held["word"]
+        assert page.number_input(key="number").proto.default == int(held["number"])
+        assert page.checkbox(key="yes").proto.default is (held["yes"] == "1")
+        page.run()
+
+
+def test_a_text_that_a_browser_sends_is_short():
     page = opened()
     page.text_input(key="word").set_value("x" * 5_001).run()
     assert not page.exception and page.text_input(key="word").value == ""
@@ -71,15 +102,9 @@ def test_a_long_text_and_a_number_that_no_browser_has_fall_back():
 
 def test_a_control_is_set_when_the_page_is_drawn_the_next_time():
     page = opened(captioner="c")
-    page.session_state["view_next"] = {"captioner": "b"}
+    page.session_state["choose_next"] = {"captioner": "b"}
     page.run()
-    assert page.selectbox(key="captioner").value == "b" and shown(page)["captioner"] == ["b"]
-
-
-def test_what_has_no_control_is_read_from_the_address_too():
-    page = opened(step="4")
-    assert page.session_state["step"] == 4 and shown(page)["step"] == ["4"]
-    assert shown(opened(step="four"))["step"] == ["1"]
+    assert page.selectbox(key="captioner").value == "b" and address(page)["captioner"] == "b"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +130,7 @@ def test_an_address_that_lags_behind_the_defaults_is_no_choice():
         page.run()
     page.query_params["way"], page.query_params["captioner"] = "b", "b"
     page.run()
-    assert page.selectbox(key="way").value == "c" and shown(page)["way"] == ["c"]
+    assert page.selectbox(key="way").value == "c" and address(page)["way"] == "c"
     assert page.selectbox(key="captioner").value == "b", "this one does not follow"
     page.session_state["first"] = "a"
     page.run()
@@ -116,28 +141,17 @@ def test_what_is_shared_goes_along_and_the_rest_does_not():
     page = opened()
     for key in ("captioner", "way"):
         page.selectbox(key=key).set_value("c")
-    page.run()
-    page.session_state["title"] = "Two"
-    for key in list(page.query_params):
-        del page.query_params[key]
-    page.run()
+    page.multiselect(key="sets").set_value(["a", "b"])
+    page = to_another_page(page.run())
     assert page.selectbox(key="captioner").value == "c" and page.selectbox(key="way").value == "a"
-
-
-def test_a_control_is_drawn_with_its_value_as_its_default():
-    """A value that only the session holds is lost where a run ends before the browser has it (seen in CI)."""
-    page = opened(captioner="c", some=["b"], number="20", word="dog", yes="0")
-    for _ in range(2):  # drawn anew, nothing is sent to be set
-        assert page.selectbox(key="captioner").proto.default == 2
-        assert list(page.multiselect(key="some").proto.default) == [1]
-        assert page.number_input(key="number").proto.default == 20
-        assert page.text_input(key="word").proto.default == "dog"
-        assert page.checkbox(key="yes").proto.default is False
-        page.run()
+    assert page.multiselect(key="sets").value == ["a", "b"]
+    page.session_state["sets_here"] = ["a"]  # b was deleted meanwhile
+    page = to_another_page(page)
+    assert not page.exception and page.multiselect(key="sets").value == ["a"]
 
 
 def test_what_is_said_once_is_said_again_where_the_page_was_cut_short():
     page = opened()
-    page.session_state["said"], page.session_state["cut_short"] = "Kept it.", True
-    assert [own.value for own in page.run().success] == ["Kept it."]
+    page.session_state["message"], page.session_state["cut_short"] = "Saved.", True
+    assert [element.value for element in page.run().success] == ["Saved."]
     assert not page.run().success

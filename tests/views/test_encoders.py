@@ -302,11 +302,11 @@ def test_a_run_that_asks_for_it_has_deterministic_algorithms_and_others_do_not(w
     seen = []
     (spec,) = plan(workspace, replace(ASKED, attacker="lstm", options={"deterministic": True}))
 
-    def run(job: Job) -> Outcome:
+    def count(job: Job) -> Outcome:
         seen.append(torch.are_deterministic_algorithms_enabled())
-        return Outcome([], {}, ())
+        return Outcome()
 
-    monkeypatch.setitem(MEASURES, "lic", replace(MEASURES["lic"], run=run))
+    monkeypatch.setitem(MEASURES, "lic", replace(MEASURES["lic"], count=count))
     for own in (spec, replace(spec, options={})):
         run_one(workspace, own, lambda *_: None)
     assert seen == [True, False] and not torch.are_deterministic_algorithms_enabled()

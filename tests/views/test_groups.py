@@ -12,7 +12,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.measures.training import AttackerTrainer
 from capbias_core.prepare.labels import LEAST, crossed, parts_of
 from capbias_core.views.groups import beyond_parts, by_value, cells_left_out, runs_by_value
-from capbias_core.workspace.crossing import cross, keep_crossed
+from capbias_core.workspace.derived import cross, keep_crossed
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 

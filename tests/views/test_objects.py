@@ -65,7 +65,7 @@ def spec_of(workspace, measure="bias_amplification", **more) -> RunSpec:
 def objects_of(workspace, spec):
     frame, attribute = workspace.frame(spec.captions), attribute_from(spec.attribute)
     options = MEASURES[spec.measure].options.read(spec.options)
-    return Job(workspace, spec, options, attribute, frame, pd.Series(dtype=str), frame, silent).objects()
+    return Job(workspace, spec, options, attribute, frame, pd.Series(dtype=str), silent).objects()
 
 
 def test_runs_read_the_column_of_the_table_until_objects_are_kept(workspace, tmp_path):

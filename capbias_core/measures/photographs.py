@@ -1,0 +1,404 @@
+"""Runs that make items from photographs: captions, boxes of what is seen, and photographs of which a part is hidden.
+
+A photograph that cannot be read is left out, counted and named. An item is stored at the end, whole or not at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.errors import CapbiasError, MissingExtra
+from capbias_core.load.parsed import BOXES
+from capbias_core.load.photographs import read_photograph
+from capbias_core.load.report import PHOTOGRAPHS
+from capbias_core.measures.base import Job, Measure, Needs, Outcome
+from capbias_core.measures.caption_side import CaptionSide, least_captions
+from capbias_core.measures.options import ArtifactOptions, OnDevice, PeopleMarked, option
+from capbias_core.metrics.cooccurrence import Table
+from capbias_core.prepare.tasks import object_names, pair_counts
+from capbias_core.types import CONDITIONS, Attribute, counted
+from capbias_core.vision.masking import FILLS, FOREGROUND, HALF, OF_OBJECTS, OF_OUTLINES, WHOSE, MaskRule
+from capbias_core.vision.presets import BATCH, BEAMS, LENGTH, PRESETS
+from capbias_core.workspace.conditions import ORIGINAL, condition_details
+from capbias_core.workspace.labels import attribute_of, labels_for, table_with, tables_with
+from capbias_core.workspace.masked_photographs import Masking, masked_folder
+from capbias_core.workspace.models import captioner_option, model_path
+from capbias_core.workspace.objects import (
+    CONFIDENCE,
+    boxes_of,
+    forget_objects_of,
+    keep_boxes,
+    keep_objects_of,
+    weights_of,
+    weights_option,
+)
+from capbias_core.workspace.photographs import MADE_BY, resolve_person_regions
+from capbias_core.workspace.spec import ItemReference, ModelReference
+from capbias_core.workspace.store import RUN, Item, Workspace, images_in, suggested_name
+from capbias_core.workspace.vectors import look_up_new_words
+
+NAMED = 10  # captions: photographs left out that a note names; the log has them all
+GREY = "grey"
+MASKED = ("part", "segment", "box", "object", "both")
+FEW_NAMED = 5  # boxes, masks: photographs left out, or reasons, that a note names
+DIGITS = 6  # of departures
+
+
+@dataclass(frozen=True)
+class CaptionOptions(ArtifactOptions, OnDevice):
+    """Choices of a captioner. condition: what is masked on the photographs."""
+
+    captioner: ModelReference | str | None = option(
+        None,
+        f"the captioner: one of {', '.join(PRESETS)}; or the folder or name of any captioner of transformers",
+        flag="--captioner",
+        suggested=tuple(PRESETS),
+        metavar="NAME_OR_FOLDER",
+        advanced=False,
+    )
+    condition: str = option(ORIGINAL, "what is masked on the photographs", choices=CONDITIONS)
+    beams: int = option(BEAMS, "searched at once; 1 is greedy", flag="--beams", at_least=1, metavar="N", advanced=False)
+    length: int = option(LENGTH, "tokens at most", flag="--length", at_least=1, metavar="N", advanced=False)
+    batch: int = option(
+        BATCH, "photographs at once, half as many if memory is short", flag="--batch", at_least=1, metavar="N"
+    )
+
+
+def freeze_caption(
+    workspace: Workspace, collection: str, options: CaptionOptions, attribute: Attribute | None
+) -> CaptionOptions:
+    """The captioner by its content. Raises CapbiasError if none is named, or it is not on this machine."""
+    return options.with_(captioner=captioner_option(workspace, options.captioner))
+
+
+def caption(job: Job) -> Outcome:
+    """Caption the photographs and keep the set. Raises CapbiasError if none can be read or captioned."""
+    from capbias_core.vision.captioners import Captioner
+
+    options = job.options
+    files = job.photographs()
+    job.progress(0.0, "loading the captioner")
+    captioner = Captioner(model_path(job.workspace, options.captioner), options.device)
+    captions, refused, batch = {}, {}, {}
+    for number, (image, file) in enumerate(files.items(), 1):
+        try:
+            batch[image] = read_photograph(file)
+        except MissingExtra:
+            raise
+        except CapbiasError as error:
+            refused[file.name] = error.message.rstrip(".")
+            job.workspace.log(job.spec.run_id, f"left out: {error.message}")
+        if batch and (len(batch) == options.batch or number == len(files)):
+            texts = captioner.captions(list(batch.values()), options.beams, options.length, len(batch))
+            captions |= dict(zip(batch, texts, strict=True))
+            job.progress((len(captions) + len(refused)) / len(files), f"captioned {len(captions):,} of {len(files):,}")
+            batch = {}
+    silent = [files[image].name for image, text in captions.items() if not text]
+    captions = {image: text for image, text in captions.items() if text}
+    if not captions:
+        why = f" ({next(iter(refused.values()))})" if refused else ""
+        raise CapbiasError(
+            f"None of {counted(len(files), 'photograph')} got a caption; {len(refused):,} cannot be read{why}.",
+            "Check the folder of photographs, and the captioner on one of them.",
+        )
+    frame = pd.DataFrame({"image_id": list(captions), "caption_index": 0, "caption": list(captions.values())})
+    writer = options.captioner["name"]
+    made_by = {"captioner": options.captioner, "photographs": options.photographs}
+    details = {"trained_on_references": None, RUN: job.spec.run_id, MADE_BY: made_by}
+    details |= condition_details(options.name, suggested_name(writer), options.condition)
+    job.progress(1.0, "keeping the captions")
+    source = f"{writer} on {options.photographs['name']}"
+    job.workspace.keep("captions", options.name, frame, options.collection, source, details)
+    look_up_new_words(job.workspace, options.collection)
+    notes = [
+        f"{len(captions):,} captions by {writer} {options.captioner['digest'][:8]}, beams: {options.beams}, tokens at "
+        f"most: {options.length}."
+    ]
+    for names, what in ((list(refused.values()), ""), (silent, " without an answer of the captioner")):
+        if names:
+            more = f"; and {len(names) - NAMED:,} more (see the log)" if len(names) > NAMED else ""
+            notes.append(f"Left out {counted(len(names), 'photograph')}{what}: {'; '.join(names[:NAMED])}{more}.")
+    return Outcome(notes=notes)
+
+
+CAPTION = Measure(
+    name="caption",
+    title="captions of photographs",
+    place=22,
+    options=CaptionOptions,
+    needs=Needs(captions=False, labels=False, photographs=True),
+    seconds=40_000.0,
+    count=caption,
+    freeze=freeze_caption,
+    makes="captions",
+    in_process=False,
+)
+
+
+@dataclass(frozen=True)
+class DetectOptions(ArtifactOptions):
+    """Choices of a detector."""
+
+    weights: ModelReference | str | None = option(
+        None,
+        "the detector: a file (.pt, .onnx, .tflite), or a name such as yolov8n, which ultralytics downloads once",
+        flag="--weights",
+        metavar="FILE",
+        advanced=False,
+    )
+    confidence: float = option(
+        CONFIDENCE,
+        "leave out boxes that the detector is less sure of",
+        flag="--confidence",
+        above=0,
+        at_most=1,
+        metavar="SHARE",
+        advanced=False,
+    )
+
+
+def freeze_detect(
+    workspace: Workspace, collection: str, options: DetectOptions, attribute: Attribute | None
+) -> DetectOptions:
+    """The detector by its content. Raises CapbiasError if it cannot be had."""
+    return options.with_(weights=weights_option(workspace, options.weights))
+
+
+def detect(job: Job) -> Outcome:
+    """Detect on photographs that are not known yet, and keep the boxes of all. Raises if none can be read."""
+    options = job.options
+    weights = weights_of(job.workspace, options.weights)
+    boxes = boxes_of(job.workspace, job.photographs(), weights, options.confidence, job.progress)
+    if not boxes.read:
+        raise next(iter(boxes.refused.values()))
+    details = {"photographs": options.photographs["name"], RUN: job.spec.run_id}
+    collection, name = options.collection, options.name
+    item = keep_boxes(job.workspace, boxes, options.weights, options.confidence, collection, name, details)
+    if len(boxes.frame):
+        keep_objects_of(job.workspace, item)
+    else:
+        forget_objects_of(job.workspace, item)
+    people = boxes.frame.loc[boxes.frame["object"] == "person", "image_id"].nunique()
+    notes = [
+        f"{len(boxes.frame):,} boxes on {len(boxes.read):,} photographs, {people:,} of them with people; "
+        f"{boxes.computed:,} photographs looked at now, the others before"
+    ]
+    if boxes.refused:
+        reasons = [f"{image}: {error.message.rstrip('.')}" for image, error in boxes.refused.items()]
+        more = f"; and {len(reasons) - FEW_NAMED:,} more" if len(reasons) > FEW_NAMED else ""
+        notes.append(f"{len(reasons):,} left out: {'; '.join(reasons[:FEW_NAMED])}{more}")
+    return Outcome(notes=notes)
+
+
+DETECT = Measure(
+    name="detect",
+    title="people and objects on photographs",
+    place=20,
+    options=DetectOptions,
+    needs=Needs(captions=False, labels=False, photographs=True),
+    seconds=3_000.0,
+    count=detect,
+    freeze=freeze_detect,
+    makes=BOXES,
+    in_process=False,
+)
+
+
+@dataclass(frozen=True)
+class MaskOptions(ArtifactOptions, PeopleMarked):
+    """Choices of masked photographs. departures: of objects that may be hidden, by name; see `departures`."""
+
+    condition: str = option(
+        "",
+        "what is hidden: part (the upper half, or fraction, of the person's outline), segment (the outline), box (the "
+        "box around it), object (the one that goes most with a value of the attribute), both (person and object)",
+        flag="--condition",
+        choices=MASKED,
+        metavar="CONDITION",
+        advanced=False,
+    )
+    fill: str = option(GREY, "what is put there", flag="--fill", choices=tuple(FILLS), advanced=False)
+    fraction: float = option(
+        HALF, "for part: how much of the outline, from the top", flag="--fraction", above=0, at_most=1, metavar="SHARE"
+    )
+    whose: str = option(
+        FOREGROUND, "the person in the foreground (the largest), or all people", flag="--whose", choices=WHOSE
+    )
+    labelled: ItemReference | str | None = option(
+        None,
+        "boxes of the labelled people, one per photograph: the person whose box overlaps most with it is then in the "
+        "foreground; elsewhere the largest (with --collection the name of kept ones)",
+        flag="--labelled",
+        metavar="FILE",
+    )
+    departures: dict[str, float] | None = option(None, "the objects that may be hidden, and how far each departs")
+    only_masked: bool = option(
+        False,
+        "object, both: leave out photographs that show no such object (default: keep them, as LIC does)",
+        flag="--only-masked",
+    )
+
+    @property
+    def rule(self) -> MaskRule:
+        return MaskRule(self.condition, self.fraction, self.whose, self.departures or {}, self.only_masked)
+
+    def effective(self) -> MaskOptions:
+        """Without choices that this condition does not read."""
+        names = ("fraction", "whose", "departures", "only_masked")
+        unread = set(names) - self.rule.used().keys()
+        return self.with_(**{name: getattr(MaskOptions, name) for name in unread})
+
+
+def freeze_mask(
+    workspace: Workspace, collection: str, options: MaskOptions, attribute: Attribute | None
+) -> MaskOptions:
+    """Outlines or boxes by their content. Raises CapbiasError for what does not go together."""
+    if options.condition in OF_OBJECTS and not options.departures:
+        raise CapbiasError(
+            f"The condition {options.condition} does not say which objects to mask.",
+            "Name human captions and an attribute, from which they follow, or the objects.",
+            "references",
+            "attribute",
+            "object",
+        )
+    people = resolve_person_regions(workspace, collection, options.people)
+    if people["kind"] == BOXES and options.condition in OF_OUTLINES:
+        raise CapbiasError(
+            f"The condition {options.condition} needs outlines of people, but {people['name']} has boxes.",
+            "Load a COCO instances file with import --kind segments, or choose the condition box, object or both.",
+        )
+    labelled = options.labelled
+    if labelled and (options.condition == "object" or options.whose != FOREGROUND):
+        raise CapbiasError(
+            "Labelled people matter only if one person is hidden, not all people or an object.",
+            "Leave out the labelled people, or choose another condition.",
+        )
+    if isinstance(labelled, str) and labelled:
+        item = workspace.item(BOXES, labelled, collection)
+        labelled = ItemReference(name=item.name, item=item.hash)
+    return options.with_(people=people, labelled=labelled or None)
+
+
+def mask(job: Job) -> Outcome:
+    """Mask the photographs and keep the folder. Raises CapbiasError if none can be masked."""
+    options, used = job.options, job.options.rule.used()
+    labelled = options.labelled["item"] if options.labelled else ""
+    masking = Masking(options.rule, options.fill, options.people["item"], labelled)
+    masked = masked_folder(job.workspace, job.photographs(), options.photographs["digest"], masking, job.progress)
+    used.pop("departures", None)
+    details = {
+        "folder": str(masked.folder),
+        "of": options.photographs["name"],
+        "people": options.people["name"],
+        "left_out": len(masked.left_out),
+        RUN: job.spec.run_id,
+        "fill": options.fill,
+        **used,
+    }
+    source = f"{options.photographs['name']}, masked by {options.people['name']}"
+    frame = masked.kept[["image_id", "file", "hidden"]]
+    # Under the digest of what is in the folder: its list of files is the same under other conditions.
+    job.workspace.keep(PHOTOGRAPHS, options.name, frame, options.collection, source, details, digest=masked.folder.name)
+    for image, reason in masked.left_out.items():
+        job.workspace.log(job.spec.run_id, f"left out: {image}: {reason}")
+    unmasked = masked.bare if options.condition == "object" else ()
+    changed = masked.kept[~masked.kept["image_id"].isin(unmasked)]
+    notes = [
+        f"{counted(len(changed), 'photograph')} masked ({options.condition}, {options.fill}) by "
+        f"{options.people['name']}; on average {changed['hidden'].mean():.1%} of a photograph is hidden."
+    ]
+    if unmasked:
+        notes.append(f"{len(unmasked):,} more, kept unmasked: they show none of the correlated objects.")
+    elif masked.bare:
+        notes.append(f"{len(masked.bare):,} of them show none of the correlated objects; only the person is hidden.")
+    if masked.left_out:
+        images: dict[str, list[str]] = {}
+        for image, reason in masked.left_out.items():
+            images.setdefault(reason, []).append(image)
+        parts = []
+        for reason, names in sorted(images.items(), key=lambda pair: -len(pair[1]))[:FEW_NAMED]:
+            others = f" and {len(names) - FEW_NAMED:,} more" if len(names) > FEW_NAMED else ""
+            parts.append(f"{', '.join(names[:FEW_NAMED])}{others}: {reason}")
+        more = f"; and {len(images) - FEW_NAMED:,} more reasons" if len(images) > FEW_NAMED else ""
+        notes.append(f"{len(masked.left_out):,} left out: {'; '.join(parts)}{more}.")
+    return Outcome(notes=notes)
+
+
+MASK = Measure(
+    name="mask",
+    title="masked photographs",
+    place=21,
+    options=MaskOptions,
+    needs=Needs(captions=False, labels=False, photographs=True, people=True),
+    seconds=600.0,
+    count=mask,
+    freeze=freeze_mask,
+    makes=PHOTOGRAPHS,
+)
+
+
+# departures: which objects go with one value of an attribute, by human captions
+
+
+def departures(human: pd.DataFrame, attribute: Attribute, labels: pd.Series | None = None) -> dict[str, float]:
+    """Object -> departure, largest first; of the objects that enough captions name.
+
+        departure(t) = max over a of |P(a | t) - P(a)|
+
+    P(a | t): of the captions that name the object t and one value, the share that names a (BA's b); P(a): that share of
+    all captions that name one value. LIC masks "the object that exhibits the highest correlation with gender according
+    to the BA metric": here, of the objects that a photograph shows, the one of the largest departure.
+
+    human: image_id and caption. Enough is what BA asks of a word (100 of COCO's 53,900 captions, in proportion less of
+    fewer). labels: value by image id, which counts instead of the value that a caption names if the attribute has
+    no words (race). Raises CapbiasError where no object is named often enough.
+    """
+    if not attribute.names_values:
+        human = human[human["image_id"].isin(labels.index if labels is not None else ())]
+    side = CaptionSide(human, sorted(images_in(human)), attribute, labels)
+    if attribute.names_values:
+        values, kept = side.values, side.only_one
+    else:
+        values, kept = side.labelled, np.ones(len(side.image), dtype=bool)
+    sums = pair_counts(side.image[kept], len(side.images), values[kept], side.objects[kept]).sum(axis=0)
+    counts, least = Table.of(np.asarray(sums, dtype=float).ravel(), side.k), least_captions(side)
+    often = np.flatnonzero(counts.pair.sum(axis=0) >= least)
+    if not len(often):
+        raise CapbiasError(
+            f"No object is named {least} times beside one value of {attribute.name} in the human captions.",
+            "Load more human captions, or name the objects.",
+            "object",
+        )
+    pairs = counts.pair[:, often]
+    departs = np.abs(pairs / pairs.sum(axis=0) - (counts.value / counts.value.sum())[:, None]).max(axis=0)
+    names = list(object_names())
+    by_object = {names[column]: round(float(far), DIGITS) for column, far in zip(often, departs, strict=True)}
+    return dict(sorted(by_object.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def departures_in(
+    workspace: Workspace, collection: str, attribute: str, references: str = "", table: Item | None = None
+) -> dict[str, float]:
+    """The departures by the human captions of a collection, for an attribute of one of its tables of labels.
+
+    references: their name, '' for the only ones. table: the labels (default: `table_with`). Raises CapbiasError where
+    there are none, or several.
+    """
+    tables = [table] if table else tables_with(workspace.items("attributes", collection), attribute)
+    human = [item.name for item in workspace.items("references", collection)]
+    name = references or (human[0] if len(human) == 1 else "")
+    if not name or not tables:
+        lacking = f"{len(human)} sets of human captions" if not name else f"no labels for {attribute}"
+        raise CapbiasError(
+            f"The collection {collection!r} has {lacking}.",
+            "Name one set of human captions, load them or labels with import, or name the objects to mask.",
+        )
+    chosen, where = attribute_of(table_with(tables, attribute), attribute)
+    labels = labels_for(workspace.frame(where["table"]), chosen, where["column"], where["mapping"]).values
+    return departures(workspace.frame(workspace.item("references", name, collection).hash), chosen, labels)
+
+
+MEASURES = (DETECT, MASK, CAPTION)

@@ -1,0 +1,265 @@
+"""What captions say: the values that they name, objects, different words, and words that alignment replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+
+from capbias_core.errors import CapbiasError
+from capbias_core.metrics.arguments import alike, booleans, codes, counts, numbers
+from capbias_core.metrics.arguments import captions as texts
+from capbias_core.metrics.share import share
+from capbias_core.prepare.tokens import Tokens
+
+DRAWN = 10  # captions, for vocabulary_10
+
+# values of the attribute
+
+
+def ratio(names: ArrayLike) -> float:
+    """Ratio (Burns et al., ECCV 2018; Hirota et al., CVPR 2022, Table 1), for attributes of two values.
+
+        ratio = captions that name only the second value / captions that name only the first
+
+    For gender: captions with masculine and no feminine words over captions with feminine and no masculine words.
+    Range [0, inf); the neutral point of the captions alone is 1, but the labelled images need not be balanced (COCO
+    has 2.25 men for a woman), so compare it with the ratio of the labels.
+
+    names: (n, 2) booleans, which values each caption names. nan or inf if no caption names only the first.
+
+    >>> ratio([[False, True], [False, True], [True, False], [True, True]])
+    2.0
+    """
+    named = booleans("names", names, "2")
+    if named.shape[1] != 2:
+        raise CapbiasError(
+            f"ratio compares two values, but names has {named.shape[1]}.", "Use error, or compare values in pairs."
+        )
+    first, second = named_alone(named).sum(axis=0)
+    return float(share(second, first))
+
+
+def error(names: ArrayLike, labels: ArrayLike) -> float:
+    """Error, attribute misclassification (Burns et al., ECCV 2018; Hirota et al., CVPR 2022, section 3.1).
+
+        error = captions whose only named value is a wrong one / all captions
+
+    Range [0, 1], shown x100. Lower is better. A caption that names no value, or several, is not an error.
+
+    names: (n, K) booleans, which values each caption names. labels: (n,) codes of values.
+
+    >>> error([[False, True], [True, False], [False, False], [True, True]], [0, 0, 0, 0])
+    0.25
+    """
+    named = booleans("names", names)
+    return float(share(wrong_names(named, codes(labels, named)).sum(), len(named)))
+
+
+def naming_share(names: ArrayLike) -> float:
+    """Share of captions that name a value, a proxy for AnonymousBench's human score (Abdelrahman et al., AAAI 2024).
+
+        share = captions that name a value of the attribute / captions
+
+    AnonymousBench asks people whether a caption of a photograph without a recognisable gender lets them guess one; here
+    words decide (those of LIC, CVPR 2022, appendix B), so a caption that only hints counts as naming none. Range
+    [0, 1], shown x100; neutral point 0: nothing on such a photograph tells the value. Lower is better.
+
+    names: (n, K) booleans, which values each caption names.
+
+    >>> naming_share([[True, False], [False, False], [True, True], [False, False]])
+    0.5
+    """
+    named = booleans("names", names)
+    return float(share(named.any(axis=1).sum(), len(named)))
+
+
+def naming_ratio(model: ArrayLike, human: ArrayLike) -> np.ndarray:
+    """Naming ratio: captions that name a value, for each human one (Sabir and Padró, Findings of EMNLP 2023).
+
+        naming_ratio_a = sum_i m_ia / sum_i h_ia
+
+    m_ia, h_ia: the share of the model's and of the human captions of the image i that name the value a and no other.
+    Range [0, inf); the neutral point is 1. The paper prints it in Table 3 and calls it leakage; what other papers call
+    leakage is an attacker's accuracy, so it has another name here.
+
+    (...) counts of both sides to their quotient; nan or inf if no human caption names the value.
+
+    >>> naming_ratio([792, 408], [930, 291]).round(2).tolist()
+    [0.85, 1.4]
+    """
+    model, human = numbers("model", model, 0), numbers("human", human, 0)
+    alike(("model", model), ("human", human))
+    return share(model, human)
+
+
+def named_alone(names: np.ndarray) -> np.ndarray:
+    """(n, K) booleans: the caption names this value and no other."""
+    return names & (names.sum(axis=1, keepdims=True) == 1)
+
+
+def wrong_names(names: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(n,) booleans: the caption's only named value is not the label."""
+    only = named_alone(names)
+    return only.any(axis=1) & ~only[np.arange(len(only)), labels]
+
+
+# objects: a mention is each time that a caption names one; an object of an image counts once
+
+
+def chair_i(mentions: ArrayLike, shown: ArrayLike) -> float:
+    """CHAIR_i (Rohrbach et al., EMNLP 2018).
+
+        CHAIR_i = mentions of objects that the image does not show / mentions of objects
+
+    A mention is each time that a caption names an object. Range [0, 1], shown x100; lower is better. An image shows
+    what somebody annotated: an object that was overlooked counts as hallucinated.
+
+    mentions: (n, L), how often each caption names each object. shown: (n, L) booleans: its image shows it.
+
+    >>> round(chair_i([[2, 1, 0], [0, 0, 0]], [[1, 0, 1], [1, 0, 0]]), 3)  # two captions, three objects
+    0.333
+    """
+    sums = _object_sums(mentions, shown)
+    return float(share(sums["hallucinated"], sums["mentions"]))
+
+
+def chair_s(mentions: ArrayLike, shown: ArrayLike) -> float:
+    """CHAIR_s (Rohrbach et al., EMNLP 2018).
+
+        CHAIR_s = captions that mention an object that the image does not show / captions
+
+    Range [0, 1], shown x100; lower is better. mentions, shown: as in `chair_i`.
+
+    >>> chair_s([[2, 1, 0], [0, 0, 0]], [[1, 0, 1], [1, 0, 0]])
+    0.5
+    """
+    sums = _object_sums(mentions, shown)
+    return float(share(sums["hallucinating"], sums["captions"]))
+
+
+def object_recall(mentions: ArrayLike, shown: ArrayLike) -> float:
+    """Object recall (Hirota et al., ACL 2025).
+
+        object recall = objects of the images that the caption of the image names / objects of the images
+
+    Range [0, 1], shown x100; higher is better. mentions, shown: as in `chair_i`.
+
+    >>> round(object_recall([[2, 1, 0], [0, 0, 0]], [[1, 0, 1], [1, 0, 0]]), 3)
+    0.333
+    """
+    sums = _object_sums(mentions, shown)
+    return float(share(sums["recalled"], sums["shown"]))
+
+
+def object_counts(mentions: csr_array, shown: csr_array) -> dict[str, np.ndarray]:
+    """(n, L) mentions of objects and what the images show to counts of each caption, (n,): mentions, hallucinated ones,
+    whether there is one (hallucinating), objects shown, and those of them that it names (recalled)."""
+    named, right, there, recalled = (
+        np.asarray(matrix.sum(axis=1), dtype=float).ravel()
+        for matrix in (mentions, mentions.multiply(shown), shown, (mentions > 0).multiply(shown))
+    )
+    wrong = named - right
+    hallucinating = (wrong > 0).astype(float)
+    return dict(mentions=named, hallucinated=wrong, hallucinating=hallucinating, shown=there, recalled=recalled)
+
+
+def _object_sums(mentions: ArrayLike, shown: ArrayLike) -> dict[str, Any]:
+    named, there = counts("mentions", mentions, ("n", "L")), booleans("shown", shown, "L")
+    alike(("mentions", named), ("shown", there))
+    by_caption = object_counts(csr_array(named.astype(int)), csr_array(there.astype(int)))
+    return {name: column.sum() for name, column in by_caption.items()} | {"captions": len(named)}
+
+
+# different words
+
+
+def vocabulary(captions: Iterable[str]) -> int:
+    """Vocabulary size of a caption set (Hirota et al., CVPR 2022, Figure 3).
+
+        vocabulary = number of different words among all captions of the set
+
+    Words are lower-case tokens without punctuation. Range [0, inf); higher is better in the sense of richer captions.
+    It grows with the number of captions, so only sets of the same images are comparable, and a resampled set has fewer
+    words than the set itself: it is a count, without an interval.
+
+    >>> vocabulary(["a dog runs", "A cat."])
+    4
+    """
+    return len(Tokens.of(texts("captions", captions)).words)
+
+
+def vocabulary_10(captions: Iterable[str]) -> float:
+    """Different words in ten of these captions, on average over all draws (rarefaction: Hurlbert, Ecology 52, 1971;
+    of captions: Hirota et al., CVPR 2022, count all words).
+
+        vocabulary_10 = sum over words of 1 - C(N - n_w, 10) / C(N, 10)
+
+    N: captions; n_w: those with the word w. Groups of different sizes are comparable. Range [0, inf); higher is better
+    in the sense of richer captions. nan for fewer than ten captions.
+
+    >>> vocabulary_10(["a dog"] * 9 + ["a cat"] * 2)  # dog and a are in every ten, cat is left out by none
+    3.0
+    """
+    shares = shares_of_ten(Tokens.of(texts("captions", captions)).matrix())
+    return float(shares.mean()) if len(shares) else float("nan")
+
+
+def shares_of_ten(words: csr_array) -> np.ndarray:
+    """(n, V) booleans, which words each caption has, to (n,) numbers whose mean is different words in ten captions.
+
+    They vary over captions as it does over samples of captions (Hajek's projection of a U-statistic), so that a mean's
+    interval is its interval; captions drawn with replacement would have fewer words. nan for fewer than ten captions.
+    """
+    n, having = words.shape[0], np.asarray(words.sum(axis=0)).ravel()
+    if n < DRAWN:
+        return np.full(n, np.nan)
+
+    def without(n: int, drawn: int) -> np.ndarray:
+        """(V,): the chance that so many of n captions have the word in none of them."""
+        steps = np.arange(drawn)[:, None]
+        return np.prod(np.maximum(n - having - steps, 0) / (n - steps), axis=0)
+
+    adds = words @ without(n - 1, DRAWN - 1)
+    return (1 - without(n, DRAWN)).sum() + DRAWN * (adds - adds.mean())
+
+
+# vocabulary alignment
+
+
+def contextual_share(substituted: ArrayLike, unknown: ArrayLike) -> float:
+    """Contextual share of substitutions (the paper on DBAC, appendix A; constant alignment: Hirota et al., CVPR 2022).
+
+        contextual_share = words substituted by a word / (words substituted by a word + words that became <unk>)
+
+    Words are counted as often as they occur. Range [0, 1], shown x100. It grows with delta (Figure 1): near 100 words
+    become unrelated ones, so higher is better only beside METEOR of the captions before and after.
+
+    substituted, unknown: words of each caption. nan if there are none of either.
+
+    >>> contextual_share(substituted=[1, 1], unknown=[0, 2])  # two of four words outside the vocabulary
+    0.5
+    """
+    became, lost = counts("substituted", substituted), counts("unknown", unknown)
+    alike(("substituted", became), ("unknown", lost))
+    return float(share(became.sum(), became.sum() + lost.sum()))
+
+
+def unknown_share(unknown: ArrayLike, words: ArrayLike) -> float:
+    """Words that became <unk> (the paper on DBAC, Eq. 9; constant alignment: Hirota et al., CVPR 2022).
+
+        unknown_share = words that became <unk> / all words, special tokens such as the mask among them
+
+    Range [0, 1], shown x100; lower is better. unknown, words: of each caption. nan if there are no words.
+
+    >>> unknown_share(unknown=[0, 2], words=[4, 6])  # two of ten words
+    0.2
+    """
+    lost, total = counts("unknown", unknown), counts("words", words)
+    alike(("unknown", lost), ("words", total))
+    if (lost > total).any():
+        raise CapbiasError("unknown must not exceed words, but does for some captions.")
+    return float(share(lost.sum(), total.sum()))

@@ -1,0 +1,167 @@
+"""The tab Labels of Data: labels derived from captions, two tables of labels compared, two attributes combined."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+
+from capbias_core.prepare import with_rule
+from capbias_core.prepare.labels import LEAST, parts_of
+from capbias_core.types import PRECEDENCE, Attribute, Derivation
+from capbias_core.views.labels import (
+    OTHERS,
+    agreement_line,
+    compared,
+    counts_table,
+    differing_table,
+    keep_agreed,
+    tables_of,
+)
+from capbias_core.workspace import custom_attributes
+from capbias_core.workspace.derived import as_derived, cross, keep_crossed, keep_derived
+from capbias_core.workspace.store import Item
+from pages.ui import cached, view
+from pages.ui.bar import Bar, attribute_names
+from pages.ui.base import box, errors, note, plain
+from pages.ui.drawing import draw_table
+from pages.ui.files import SAVED, show_messages
+
+CONFLICTS = {"drop": "leave unlabelled", "majority": "use the majority", PRECEDENCE: "use the first value"}
+
+
+def labels_tab(bar: Bar) -> None:
+    show_messages()
+    items = bar.workspace.items(collection=bar.collection) if bar.collection else []
+    if not {"references", "attributes"} & {item.kind for item in items}:
+        box("Nothing to show yet.", "Load human captions or a table of labels first, in the tab Files.")
+        return
+    _derive(bar)
+    _compare(bar)
+    _combine(bar)
+
+
+def _derive(bar: Bar) -> None:
+    """Labels from the words of human captions: their counts, and only then a button that saves them."""
+    human = bar.items("references")[::-1]
+    if not human:
+        return
+    st.header("Labels from human captions")
+    attributes = custom_attributes.known(bar.workspace)
+    rules = {name: attribute for name, attribute in attributes.items() if attribute.derived}
+    left, right = st.columns(2, gap="large")
+    index = left.selectbox(
+        "Human captions",
+        range(len(human)),
+        key="derive_from",
+        format_func=lambda index: f"{human[index].name} ({human[index].images:,} images)",
+    )
+    references = human[index]
+    name = right.selectbox("Attribute", sorted(rules, key="gender".__ne__), key="derive_attribute")
+    left, right = st.columns(2, gap="large")
+    default = rules[name].derived or Derivation()
+    at_least = left.number_input(
+        "Minimum captions naming the value",
+        1,
+        max(10, default.at_least),
+        default.at_least,
+        key=f"least_{name}",
+        help="Of the human captions of an image.",
+    )
+    options = [option for option in CONFLICTS if option != PRECEDENCE or default.precedence]
+    first = options.index(default.both)
+    both = right.selectbox(
+        "Conflicting captions", options, first, format_func=CONFLICTS.__getitem__, key=f"both_{name}"
+    )
+    rule = with_rule(rules[name], at_least, None if both == PRECEDENCE else both)
+    if st.button(f"Derive {name} labels from these captions", key="derive"):
+        st.session_state["deriving"] = (references.hash, name)
+    if st.session_state.get("deriving") == (references.hash, name):
+        with errors():
+            _derived(bar, references, rule)
+
+
+def _derived(bar: Bar, references: Item, attribute: Attribute) -> None:
+    labels, name = cached.derived(bar.folder, references, attribute), attribute.name
+    left, right = st.columns(2, gap="large")
+    counts = {**labels.counts, labels.without: labels.neither}
+    table = pd.DataFrame({"label": list(counts), "images": list(counts.values())})
+    table["share"] = [f"{count / max(len(labels.frame), 1):.0%}" for count in counts.values()]
+    with left:
+        draw_table(table, alt=f"Images by {name}, as derived from the captions")
+        note("Images without a label are left out.")
+    with right:
+        note(as_derived(labels.attribute).note)
+        if st.button(f"Save these {name} labels", type="primary", key="keep_derived"):
+            item = keep_derived(bar.workspace, labels)
+            del st.session_state["deriving"]
+            st.session_state[SAVED] = (
+                f"Saved {item.name} in {item.collection}. Choose {name} as the attribute on Scores."
+            )
+            st.rerun()
+
+
+def _compare(bar: Bar) -> None:
+    """How far two tables of labels agree, where they differ, and a table of what both have; nothing if there is one."""
+    by_attribute = tables_of(bar.workspace, bar.collection)
+    if not by_attribute:
+        return
+    st.header("Compare two tables of labels")
+    left, middle, right = st.container(key="stacks_agreement").columns(3)
+    name = view.selectbox(left, "Attribute", by_attribute, key="compared")
+    tables = {table.name: table for table in by_attribute[name]}
+    first = view.selectbox(middle, "Table", tables, key="compared_table")
+    second = view.selectbox(right, "with", [table for table in tables if table != first], key="compared_with")
+    with errors():
+        work = partial(compared, bar.workspace, name, tables[first], tables[second])
+        agreement = cached.once(bar.workspace, "agreement", work)
+        st.text(agreement_line(agreement, name, first, second))
+        note(OTHERS)
+        draw_table(counts_table(agreement, first), alt=f"Images by the label of {first} and of {second}")
+        box = st.expander(f"Where they differ ({len(agreement.differ):,} images)", key="differ", on_change="rerun")
+        if box.open:
+            human = bar.items("references")[-1:]
+            captions = bar.workspace.frame(human[0].hash) if human else None
+            draw_table(differing_table(agreement, first, second, captions), box, alt="Images with two labels")
+        if st.button("Save the labels on which they agree", key="keep_agreed"):
+            item = keep_agreed(bar.workspace, name, [tables[first], tables[second]], f"{name} agreed")
+            st.session_state[SAVED] = f"Saved {item.name}: {plain(name)} of {item.images:,} images."
+            st.rerun()
+
+
+def _combine(bar: Bar) -> None:
+    """Two attributes as one, with the images of each group in sight before it is saved; nothing if there is one."""
+    tables = bar.items("attributes")
+    names = [name for name in attribute_names(tables) if parts_of(name) is None]
+    if len(names) < 2:
+        return
+    st.header("Combine attributes")
+    left, right = st.container(key="stacks_crossing").columns(2, gap="large")
+    first = view.selectbox(left, "Attribute", names, key="cross")
+    second = view.selectbox(right, "with", [name for name in names if name != first], key="cross_with")
+    with_either = [table.name for table in tables if {first, second} & table.details["attributes"].keys()]
+    table = view.selectbox(
+        left,
+        "Table of labels",
+        with_either,
+        default=cached.tables_read(bar.workspace, bar.collection)[first].name,
+        key="cross_table",
+        missing="the table of labels",
+        shown=len(with_either) > 1,
+        help="For an attribute that this table lacks, the newest imported table is used.",
+    )
+    with errors():
+        work = partial(cross, bar.workspace, bar.collection, first, second, table)
+        crossed = cached.once(bar.workspace, "crossing", work)
+        counts = pd.DataFrame({"group": list(crossed.counts), "images": list(crossed.counts.values())})
+        if crossed.refused:
+            counts[""] = ["too few images" if group in crossed.refused else "" for group in crossed.counts]
+        draw_table(counts, alt="Images of each group")
+        note(f"Labels from {crossed.source}. Each group needs {LEAST} labelled images.")
+        if len(crossed.counts) - len(crossed.refused) < 2:
+            note("Fewer than two groups are large enough. Score the attributes separately.")
+        elif st.button(f"Save {plain(crossed.name)}", key="keep_crossed"):
+            item = keep_crossed(bar.workspace, bar.collection, crossed)
+            st.session_state[SAVED] = f"Saved {item.name}. Choose it as the attribute on Scores."
+            st.rerun()
