@@ -47,7 +47,8 @@ def parsed(source: str) -> ast.Module:
     return ast.parse(source)
 
 
-def imported_modules(source: str, module: str = "capbias_core.here") -> set[str]:
+@cache
+def imported_modules(source: str, module: str = "capbias_core.here") -> frozenset[str]:
     """The modules that a source text imports, also inside functions. `from a import b` counts as a.b if that is one.
 
     module: the dotted name of the text, for relative imports. Also counted: literal names given to `import_module`, and
@@ -69,7 +70,7 @@ def imported_modules(source: str, module: str = "capbias_core.here") -> set[str]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in run:
             name = node.value.partition(":")[0]
             names |= {name} if "." in name and name in modules() else set()
-    return names
+    return frozenset(names)
 
 
 def finds_modules(source: str) -> bool:

@@ -94,11 +94,11 @@ def caption_runs(
     workspace: Workspace, collection: str, attribute: str, attacker: str, table: Item
 ) -> dict[str, RunRow]:
     """Newest finished run of per-caption scores of each set, by name, for one attribute, attacker and table."""
-    found: dict[str, RunRow] = {}
+    runs: dict[str, RunRow] = {}
     for run in runs_with(current_runs(workspace, collection, "caption_scores"), {attribute: table}):
         if run.spec.attacker == attacker:
-            found.setdefault(run.spec.model, run)
-    return found
+            runs.setdefault(run.spec.model, run)
+    return runs
 
 
 DIFFERENCE = "difference"
@@ -238,9 +238,9 @@ def select_rows(
 
 def _with_word(masked: pd.Series, word: str) -> np.ndarray:
     """Captions with a whole word, or several in a row; looked for in those that have its letters."""
-    found = np.array(masked.str.contains(word, regex=False), dtype=bool)
-    found[found] = (" " + masked[found] + " ").str.contains(f" {word} ", regex=False)
-    return found
+    whole = np.array(masked.str.contains(word, regex=False), dtype=bool)
+    whole[whole] = (" " + masked[whole] + " ").str.contains(f" {word} ", regex=False)
+    return whole
 
 
 def captions_with(scores: CaptionScores, word: str, number: int) -> tuple[int, list[int]]:
@@ -343,14 +343,14 @@ def encoder_views(workspace: Workspace, collection: str, scored: RunRow, image: 
 
     scored: the run of `caption_scores` beside which they stand.
     """
-    found: dict[str, RunRow] = {}
+    runs: dict[str, RunRow] = {}
     for run in current_runs(workspace, collection, MEASURE.name):
         if image in run.spec.options["images"] and all(
             getattr(run.spec, key) == getattr(scored.spec, key) for key in SAME
         ):
-            found.setdefault(run.spec.attacker, run)
-    known = [*ATTACKERS, *sorted(found.keys() - ATTACKERS.keys())]
-    return {name: found[name] for name in known if name in found}
+            runs.setdefault(run.spec.attacker, run)
+    known = [*ATTACKERS, *sorted(runs.keys() - ATTACKERS.keys())]
+    return {name: runs[name] for name in known if name in runs}
 
 
 def encoder_view(workspace: Workspace, run: RunRow) -> EncoderView:

@@ -222,7 +222,7 @@ CLAIMS = (
 
 def verdicts(claim: Claim, printed: pd.DataFrame, measured: pd.DataFrame) -> list[Verdict]:
     """A verdict for each table and encoder of a claim. printed: the papers' rows; measured: those of a collection."""
-    found = []
+    results = []
     for paper, table in claim.tables:
         rows = printed[(printed["paper"] == paper) & (printed["table"] == table) & (printed["metric"] == METRIC)]
         models, encoders = list(dict.fromkeys(rows["model"])), list(dict.fromkeys(rows["encoder"]))
@@ -242,8 +242,8 @@ def verdicts(claim: Claim, printed: pd.DataFrame, measured: pd.DataFrame) -> lis
                 part = (ours.loc[ours["encoder"].isin(judges), "coverage"] == WITH_REFERENCES).any()
                 answer = decided, f"{why} (images with references)" if part else why
             attribute = rows["attribute"].iloc[0]
-            found.append(Verdict(paper, table, attribute, encoder, verdict, reason, *answer, missing))
-    return found
+            results.append(Verdict(paper, table, attribute, encoder, verdict, reason, *answer, missing))
+    return results
 
 
 def _under_printed_names(measured: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
@@ -282,25 +282,27 @@ def _decided(checks: list[Check]) -> tuple[str, str]:
     return AGREE, texts[0] if len(texts) == 1 else f"all {len(texts)} hold: {', '.join(texts)}"
 
 
-def summary(found: list[Verdict]) -> str:
+def summary(results: list[Verdict]) -> str:
     """One careful sentence about the verdicts of a claim: printed rows first, measured ones after."""
-    against = [verdict for verdict in found if verdict.printed == DISAGREE]
-    agreeing = sum(verdict.printed == AGREE for verdict in found)
-    if len(found) in (agreeing, len(against)):
-        agree = "agree" if agreeing == len(found) else "disagree"
+    against = [verdict for verdict in results if verdict.printed == DISAGREE]
+    agreeing = sum(verdict.printed == AGREE for verdict in results)
+    if len(results) in (agreeing, len(against)):
+        agree = "agree" if agreeing == len(results) else "disagree"
         printed = f"Printed rows {agree}, in every table and with every encoder."
     else:
         where: dict[str, list[str]] = {}
         for verdict in against:
             where.setdefault(verdict.encoder, []).append(f"{SHORT[verdict.paper]} table {verdict.table}")
         cases = ", and with ".join(f"{encoder} ({', '.join(tables)})" for encoder, tables in where.items())
-        printed = f"Printed rows agree in {agreeing} of {len(found)} cases"
+        printed = f"Printed rows agree in {agreeing} of {len(results)} cases"
         printed += f"; they disagree with {cases}." if cases else "."
-    decided = {(verdict.encoder, verdict.attribute, verdict.measured) for verdict in found if verdict.measured != OPEN}
+    decided = {
+        (verdict.encoder, verdict.attribute, verdict.measured) for verdict in results if verdict.measured != OPEN
+    }
     texts = [f"{encoder} ({attribute}) {verdict}s" for encoder, attribute, verdict in sorted(decided)]
     if not decided:
-        begun = {f"{verdict.encoder} ({verdict.measured_reason})": None for verdict in found if not verdict.missing}
-        missing = list(dict.fromkeys(name for verdict in found for name in verdict.missing))
+        begun = {f"{verdict.encoder} ({verdict.measured_reason})": None for verdict in results if not verdict.missing}
+        missing = list(dict.fromkeys(name for verdict in results for name in verdict.missing))
         lacking = [f"no {listed(missing, 'or')} run yet"] if missing else []
         texts = [f"not decided, {'; '.join([*begun, *lacking])}"]
     return f"{printed} Measured: {'; '.join(texts)}."
@@ -318,21 +320,21 @@ STYLE = f"""<style>
 </style>"""
 
 
-def claim_block(claim: Claim, found: list[Verdict]) -> str:
+def claim_block(claim: Claim, results: list[Verdict]) -> str:
     """HTML: a claim, one sentence of verdicts, and the deciding rows, folded."""
-    verdicts = {item.printed for item in found}
+    verdicts = {item.printed for item in results}
     colour = MARKS.get(verdicts.pop(), GREY) if len(verdicts) == 1 else GREY
     lines = [("paper, table", "encoder", "printed rows", "measured rows")]
-    for item in found:
+    for item in results:
         printed, measured = f"{item.printed}: {item.printed_reason}", f"{item.measured}: {item.measured_reason}"
         lines.append((f"{SHORT[item.paper]} {item.table} ({item.attribute})", item.encoder, printed, measured))
     head, *rows = (
         "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in line)
-        for tag, line in zip(("th", *["td"] * len(found)), lines, strict=True)
+        for tag, line in zip(("th", *["td"] * len(results)), lines, strict=True)
     )
     return (
         f'<div class="cb-claim" style="border-color:{colour}"><p><b>{escape(claim.title)}</b>: '
-        f"“{escape(claim.statement)}”</p><p>{escape(summary(found))}</p>"
+        f"“{escape(claim.statement)}”</p><p>{escape(summary(results))}</p>"
         f"<details><summary>Rows that decide it: {escape(claim.rule)}</summary>"
         f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table></details></div>"
     )

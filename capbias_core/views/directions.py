@@ -79,13 +79,13 @@ def beside(
 ) -> dict[tuple[str, str], dict | None]:
     """For LIC, of this encoder, and BA the captioner's row with most seeds, or None; beside DBAC also what a constant
     attacker has of A->T, and what this one adds."""
-    own = rows[(rows["model"] == model) & (rows["attribute"] == attribute) & rows["value"].notna()]
-    own = own[own["encoder"].isin([encoder, ""])] if encoder else own
-    found = {}
+    mine = rows[(rows["model"] == model) & (rows["attribute"] == attribute) & rows["value"].notna()]
+    mine = mine[mine["encoder"].isin([encoder, ""])] if encoder else mine
+    rows_by_key = {}
     for key in (*CONSTANT.get(measure, ()), *BESIDE):
-        alike = own[(own["metric"] == key[0]) & (own["direction"] == key[1])].sort_values("seeds", ascending=False)
-        found[key] = alike.iloc[0].to_dict() if len(alike) else None
-    return found
+        alike = mine[(mine["metric"] == key[0]) & (mine["direction"] == key[1])].sort_values("seeds", ascending=False)
+        rows_by_key[key] = alike.iloc[0].to_dict() if len(alike) else None
+    return rows_by_key
 
 
 # the plane

@@ -18,11 +18,11 @@ from capbias_core.workspace.store import Item, Workspace
 
 def tables_of(workspace: Workspace, collection: str) -> dict[str, list[Item]]:
     """Attributes that several tables of a collection hold, each with these tables, oldest first."""
-    found: dict[str, list[Item]] = {}
+    shared: dict[str, list[Item]] = {}
     for item in workspace.items("attributes", collection):
         for name in item.details.get("attributes", {}):
-            found.setdefault(name, []).append(item)
-    return {name: tables for name, tables in found.items() if len(tables) > 1}
+            shared.setdefault(name, []).append(item)
+    return {name: tables for name, tables in shared.items() if len(tables) > 1}
 
 
 def compared(workspace: Workspace, name: str, one: Item, other: Item) -> LabelAgreement:
@@ -52,26 +52,28 @@ def keep_agreed(workspace: Workspace, name: str, tables: Sequence[Item], called:
 OTHERS = "A label is what somebody or a rule said of a picture; where two agree, both may be wrong about a person."
 
 
-def agreement_line(found: LabelAgreement, attribute: str, one: str, other: str) -> str:
+def agreement_line(agreement: LabelAgreement, attribute: str, one: str, other: str) -> str:
     """`gender: given and from captions give the same label to 7 of 8 images that both label, 87.5% [52.9, 97.8]`"""
-    low, high = found.interval
+    low, high = agreement.interval
     if low is None or high is None:
         return f"{attribute}: {one} and {other} label no image in common."
-    kappa = "" if found.kappa != found.kappa else f"; Cohen's kappa {found.kappa:.2f}"
-    same = f"the same label to {found.same:,} of {found.images:,} images that both label"
-    share = f"{100 * found.share:.1f}% [{100 * low:.1f}, {100 * high:.1f}]"
+    kappa = "" if agreement.kappa != agreement.kappa else f"; Cohen's kappa {agreement.kappa:.2f}"
+    same = f"the same label to {agreement.same:,} of {agreement.images:,} images that both label"
+    share = f"{100 * agreement.share:.1f}% [{100 * low:.1f}, {100 * high:.1f}]"
     return f"{attribute}: {one} and {other} give {same}, {share}{kappa}."
 
 
-def counts_table(found: LabelAgreement, one: str) -> pd.DataFrame:
+def counts_table(agreement: LabelAgreement, one: str) -> pd.DataFrame:
     """Images by the label of one table (rows) and of the other (columns)."""
-    return found.counts.rename_axis(index=f"{one}, below", columns=None).reset_index()
+    return agreement.counts.rename_axis(index=f"{one}, below", columns=None).reset_index()
 
 
-def differing_table(found: LabelAgreement, one: str, other: str, captions: pd.DataFrame | None = None) -> pd.DataFrame:
+def differing_table(
+    agreement: LabelAgreement, one: str, other: str, captions: pd.DataFrame | None = None
+) -> pd.DataFrame:
     """Images to which the tables give different labels, with their human captions where there are any."""
     names = {"one": one, "other": other if other != one else f"{other} (2)"}
-    table = found.differ.rename(columns=names)
+    table = agreement.differ.rename(columns=names)
     if captions is None:
         return table
     written = captions[captions["image_id"].isin(table["image_id"])]

@@ -45,12 +45,12 @@ def keep_cuts(workspace: Workspace, collection: str, name: str, cuts: Sequence[i
 def cuts_of(workspace: Workspace, collection: str) -> dict[str, list[Item]]:
     """Captioners of which cuts are kept -> all their sets, the cuts by words, the whole captions last."""
     items = {item.name: item for item in workspace.items("captions", collection)}
-    found: dict[str, list[Item]] = {}
+    sets: dict[str, list[Item]] = {}
     for item in items.values():
         if CUT in item.details and item.details[CUT][0] in items:
-            found.setdefault(item.details[CUT][0], []).append(item)
+            sets.setdefault(item.details[CUT][0], []).append(item)
     return {
-        name: [*sorted(own, key=lambda item: item.details[CUT][1]), items[name]] for name, own in sorted(found.items())
+        name: [*sorted(own, key=lambda item: item.details[CUT][1]), items[name]] for name, own in sorted(sets.items())
     }
 
 

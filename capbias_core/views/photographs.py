@@ -77,11 +77,11 @@ def objects_on(rows: pd.DataFrame, departures: Mapping[str, float]) -> list[str]
 
 def mask_of(rows: pd.DataFrame, height: int, width: int) -> np.ndarray:
     """(height, width) booleans: what all rows cover, by their outlines, else by their boxes."""
-    found = np.zeros((height, width), dtype=bool)
+    mask = np.zeros((height, width), dtype=bool)
     for row in rows.to_dict("records"):
         box = [row[side] for side in BOX]
-        found |= outline_mask(row["outline"], height, width) if "outline" in row else box_mask(box, height, width)
-    return found
+        mask |= outline_mask(row["outline"], height, width) if "outline" in row else box_mask(box, height, width)
+    return mask
 
 
 def hidden_of(
@@ -211,10 +211,10 @@ class KeptMaps:
 
 def attribution_runs(workspace: Workspace, collection: str, attribute: str, table: Item) -> dict[str, RunRow]:
     """Newest finished run of maps of each caption set (by name) for one attribute and table of labels."""
-    found: dict[str, RunRow] = {}
+    runs: dict[str, RunRow] = {}
     for run in runs_with(current_runs(workspace, collection, MEASURE.name), {attribute: table}):
-        found.setdefault(run.spec.model, run)
-    return found
+        runs.setdefault(run.spec.model, run)
+    return runs
 
 
 def kept_maps(workspace: Workspace, run: RunRow) -> KeptMaps:

@@ -145,10 +145,10 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
             coverage = "" if spec.references else spec.coverage
             alike = [spec.attribute, spec.labels, coverage, spec.references, spec.options]
             groups.setdefault(json.dumps(alike, sort_keys=True), []).append(run)
-    found = []
+    items = []
     for runs in groups.values():
         spec = runs[0].spec
-        found.append(
+        items.append(
             Comparison(
                 attribute=attribute_of_run(runs[0]),
                 attacker=spec.attacker,
@@ -160,7 +160,7 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
             )
         )
     return sorted(
-        found,
+        items,
         key=lambda item: (
             bool(item.references),
             item.seeds >= PAPER_SEEDS,

@@ -159,10 +159,10 @@ def strongest_words(scores: CaptionScores, table: pd.DataFrame, smallest_count: 
     }
 
 
-def corpus_text(found: dict[str, Any]) -> str:
+def corpus_text(words: dict[str, Any]) -> str:
     """`strongest_words` as columns."""
-    if not found["words"]:
-        return f"No word pushes either way in {found['smallest_count']} captions or more; lower --min-count.\n"
+    if not words["words"]:
+        return f"No word pushes either way in {words['smallest_count']} captions or more; lower --min-count.\n"
     rows = [
         {
             "word": item["word"],
@@ -171,12 +171,12 @@ def corpus_text(found: dict[str, Any]) -> str:
             "count": f"{item['count']:,}",
             **{f"share of {value}": f"{100 * share:.1f}%" for value, share in item["share"].items()},
         }
-        for item in found["words"]
+        for item in words["words"]
     ]
     return (
         to_text(pd.DataFrame(rows))
-        + f"\n{found['captions']:,} captions. Mean: what the word adds to the logit where it occurs. Share: of the "
-        f"captions of that label.\nLargest convergence delta: {found['largest_convergence_delta']:.2g}.\nIf the "
+        + f"\n{words['captions']:,} captions. Mean: what the word adds to the logit where it occurs. Share: of the "
+        f"captions of that label.\nLargest convergence delta: {words['largest_convergence_delta']:.2g}.\nIf the "
         "attacker guesses no better than by chance, no word reveals anything; `capbias score` says that (SC).\n"
     )
 
@@ -208,26 +208,26 @@ def scored_image(scores: CaptionScores, written: pd.Series, image: str) -> list[
 
 def scored_text(scores: CaptionScores, attackers: StoredAttackers, text: str) -> dict[str, Any]:
     """A caption of no image, scored by all attackers of a set: their mean."""
-    found = attackers.score(text, scores.attribute, None, scores.run.spec.merge_masks)
-    parts = _parts(scores.attribute, found.tokens, found.words, found.baseline, found.logit, found.probabilities)
+    scored = attackers.score(text, scores.attribute, None, scores.run.spec.merge_masks)
+    parts = _parts(scores.attribute, scored.tokens, scored.words, scored.baseline, scored.logit, scored.probabilities)
     return {"caption": text, "attackers": len(attackers.weights), **parts}
 
 
-def caption_text(found: dict[str, Any]) -> str:
+def caption_text(scored: dict[str, Any]) -> str:
     """One caption: its words as the attacker reads them, what each adds, and what that makes."""
-    parts = [(item["token"], item["adds"]) for item in found["tokens"]]
-    parts += [("(intercept)", found["intercept"]), ("= logit", found["logit"])]
-    columns = {value: f"adds toward {value}" for value in found["intercept"]}
+    parts = [(item["token"], item["adds"]) for item in scored["tokens"]]
+    parts += [("(intercept)", scored["intercept"]), ("= logit", scored["logit"])]
+    columns = {value: f"adds toward {value}" for value in scored["intercept"]}
     rows = [
         {"word": token} | {title: signed(adds[value], 4) for value, title in columns.items()} for token, adds in parts
     ]
-    if "attackers" in found:
-        scorer = f"Mean of {found['attackers']} attackers; the caption belongs to no image."
+    if "attackers" in scored:
+        scorer = f"Mean of {scored['attackers']} attackers; the caption belongs to no image."
     else:
-        scorer = f"Image {found['image_id']}, labelled {found['label']}; no attacker here trained on this image."
-        scorer += f" Convergence delta {found['convergence_delta']:.2g}." if found["convergence_delta"] else ""
-    shares = ", ".join(f"{value} {share:.3f}" for value, share in found["probability"].items())
-    return f"{found['caption']}\n{scorer}\n\n{to_text(pd.DataFrame(rows))}\nProbability: {shares}.\n"
+        scorer = f"Image {scored['image_id']}, labelled {scored['label']}; no attacker here trained on this image."
+        scorer += f" Convergence delta {scored['convergence_delta']:.2g}." if scored["convergence_delta"] else ""
+    shares = ", ".join(f"{value} {share:.3f}" for value, share in scored["probability"].items())
+    return f"{scored['caption']}\n{scorer}\n\n{to_text(pd.DataFrame(rows))}\nProbability: {shares}.\n"
 
 
 def edit_effect(
