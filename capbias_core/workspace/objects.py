@@ -191,8 +191,8 @@ def keep_boxes(
     return workspace.keep(BOXES, name, detections.frame, collection, source, used | (details or {}))
 
 
-def keep_objects_of(workspace: Workspace, boxes: Item, name: str = "") -> Item:
-    """The stored item of the objects that boxes show, by default under the name of the boxes.
+def keep_objects_of(workspace: Workspace, boxes: Item) -> Item:
+    """The stored item of the objects that boxes show, under the name of the boxes.
 
     Objects that people annotated are never replaced. Raises CapbiasError if no photograph shows anything.
     """
@@ -203,7 +203,7 @@ def keep_objects_of(workspace: Workspace, boxes: Item, name: str = "") -> Item:
             f"The boxes {boxes.name} show nothing on {len(frame):,} photographs.",
             "Ask for a lower confidence, or use another detector.",
         )
-    name = name or boxes.name
+    name = boxes.name
     kept = {item.name: item.details for item in workspace.items(OBJECTS, boxes.collection)}
     if name in kept and FOUND_BY not in kept[name]:
         name = f"{name[:60]} by detector"

@@ -111,6 +111,7 @@ def turned(captions: dict[str, list[str]]) -> dict[str, list[str]]:
     return {image: [" ".join(other.get(word, word) for word in own[0].split())] for image, own in captions.items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "human", "scores", "verdict"),
     [
@@ -138,6 +139,7 @@ def test_each_attacker_reads_both_sides(workspace, model, human, scores, verdict
     assert set(one["verdict"]) == {"inconclusive", ""}, "a single attacker not comparable"
 
 
+@pytest.mark.long
 def test_references_for_a_part_give_lic_m_twice(workspace):
     labels = labels_of(100, 130)
     covered = [image for place, image in enumerate(labels) if place % 2]
