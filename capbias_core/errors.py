@@ -11,8 +11,8 @@ from importlib.util import find_spec
 class CapbiasError(Exception):
     """One sentence that says what is wrong, and a hint if there is a way out.
 
-    message and hint are whole sentences. Pages show both; the command line prints them and exits with 2. arguments: of
-    `capbias.score` that the hint is about; the command line names them as flags.
+    message and hint are whole sentences. Pages show both; the command line prints them and exits with 2. arguments:
+    names of the arguments of `capbias.score` to change; the command line shows them as flags, Python as a note.
     """
 
     def __init__(self, message: str, hint: str = "", *arguments: str):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import zipfile
-from pathlib import Path
 
 from capbias_core.measures.registry import DEFAULT_GROUPS
 from capbias_core.runs.condition_runs import plan_conditions
@@ -41,14 +40,14 @@ def demo_runs(workspace: Workspace) -> list[RunSpec]:
     return list({spec.run_id: spec for spec in (*plan(workspace, demo_request()), *masked.specs)}.values())
 
 
-def add_finished(workspace: Workspace, path: Path = SCORED) -> list[str]:
-    """The ids of the runs in a zip of finished ones, which are then in the workspace.
+def add_finished(workspace: Workspace) -> list[str]:
+    """The IDs of the finished runs that come with the demo, which are then in the workspace.
 
     Left out are runs of an earlier version of their measure, and those of inputs that the demo does not have: their
     numbers would not be what a run gives here.
     """
     held, added = {item.hash for item in workspace.items(collection=DEMO)}, []
-    with zipfile.ZipFile(path) as archive:
+    with zipfile.ZipFile(SCORED) as archive:
         for name in (name for name in archive.namelist() if name.endswith(".json")):
             stored = json.loads(archive.read(name))
             spec, folder = RunSpec(**stored["spec"]), name.removesuffix(".json")

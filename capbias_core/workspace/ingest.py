@@ -126,16 +126,16 @@ class Part:
         return id(self.file.source), self.reading.second
 
 
-def ingest(workspace: Workspace, collection: str, files: Sequence[File], folder: Path | None = None) -> list[Item]:
+def ingest(workspace: Workspace, collection: str, files: Sequence[File]) -> list[Item]:
     """The items of files, stored in a collection. Labels without a mapping get the attributes that are recognised.
 
-    folder: of attributes that users defined. Raises CapbiasError, and stores nothing, if a file cannot be read.
+    Raises CapbiasError, and stores nothing, if a file cannot be read.
     """
     parts = preview(files, held_by(workspace, collection))
     for part in parts:
         if part.reading.error:
             raise part.reading.error
-    return store(workspace, collection, [with_mapping(part, folder) for part in parts if part.wanted])
+    return store(workspace, collection, [with_mapping(part) for part in parts if part.wanted])
 
 
 def read_part(source: Any, kind: str, name: str = "") -> Part:

@@ -39,7 +39,7 @@ from capbias_core.workspace.labels import (
 from capbias_core.workspace.objects import (
     CONFIDENCE,
     WEIGHTS,
-    Found,
+    Detections,
     boxes_of,
     keep_boxes,
     keep_objects_of,
@@ -427,7 +427,7 @@ def looked_at(
     confidence: float,
     tell: Tell,
     progress: Progress = silent,
-) -> Found:
+) -> Detections:
     """The boxes of photographs. option: what `weights_option` gave. Raises CapbiasError if none can be read."""
     boxes = boxes_of(workspace, files, weights_of(workspace, option), confidence, progress)
     for name, error in boxes.refused.items():

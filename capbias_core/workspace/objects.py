@@ -110,7 +110,7 @@ def weights_of(workspace: Workspace, option: ModelReference) -> Weights:
 
 
 @dataclass(frozen=True)
-class Found:
+class Detections:
     """Boxes of photographs. frame: in BOX_COLUMNS, by image, the surest first. read: the images that could be read.
     refused: by image, why the others could not. computed: images that the detector processed just now."""
 
@@ -126,7 +126,7 @@ def boxes_of(
     weights: Weights,
     confidence: float = CONFIDENCE,
     progress: Progress = silent,
-) -> Found:
+) -> Detections:
     """The boxes of photographs by image, from the workspace's cache and from the detector.
 
     A photograph that cannot be read is left out, with the reason. progress is called before each step, which it may
@@ -154,7 +154,7 @@ def boxes_of(
     rows = [(image, *row) for image in read for row in json.loads(known[keys[image]]) if row[1] >= confidence]
     frame = pd.DataFrame(rows, columns=list(BOX_COLUMNS))
     frame = frame.astype({"image_id": "str", "object": "str"} | dict.fromkeys(BOX_COLUMNS[2:], float))
-    return Found(frame, read, refused, len(missing) - len(refused))
+    return Detections(frame, read, refused, len(missing) - len(refused))
 
 
 def _steps(files: Mapping[str, Path], refused: dict, progress: Progress) -> Iterator[dict[str, np.ndarray]]:
@@ -177,7 +177,7 @@ def _steps(files: Mapping[str, Path], refused: dict, progress: Progress) -> Iter
 
 def keep_boxes(
     workspace: Workspace,
-    found: Found,
+    detections: Detections,
     option: ModelReference,
     confidence: float,
     collection: str,
@@ -185,14 +185,14 @@ def keep_boxes(
     details: dict | None = None,
 ) -> Item:
     """The stored item of boxes. option: from `weights_option`."""
-    bare = sorted(set(found.read) - set(found.frame["image_id"]))
+    bare = sorted(set(detections.read) - set(detections.frame["image_id"]))
     used = {"weights": option["name"], "digest": option["digest"], "confidence": confidence, BARE: bare}
     source = f"{option['name']}, confidence {confidence:g} and more"
-    return workspace.keep(BOXES, name, found.frame, collection, source, used | (details or {}))
+    return workspace.keep(BOXES, name, detections.frame, collection, source, used | (details or {}))
 
 
-def keep_objects_of(workspace: Workspace, boxes: Item, name: str = "") -> Item:
-    """The stored item of the objects that boxes show, by default under the name of the boxes.
+def keep_objects_of(workspace: Workspace, boxes: Item) -> Item:
+    """The stored item of the objects that boxes show, under the name of the boxes.
 
     Objects that people annotated are never replaced. Raises CapbiasError if no photograph shows anything.
     """
@@ -203,7 +203,7 @@ def keep_objects_of(workspace: Workspace, boxes: Item, name: str = "") -> Item:
             f"The boxes {boxes.name} show nothing on {len(frame):,} photographs.",
             "Ask for a lower confidence, or use another detector.",
         )
-    name = name or boxes.name
+    name = boxes.name
     kept = {item.name: item.details for item in workspace.items(OBJECTS, boxes.collection)}
     if name in kept and FOUND_BY not in kept[name]:
         name = f"{name[:60]} by detector"

@@ -214,8 +214,10 @@ class Workspace:
         """The rows of a query."""
         answers = getattr(_READING, "answers", None)
         known = {} if answers is None else answers.setdefault(self.database, {})
-        # The version first, so that no answer under it is older than it.
-        for question in [(query, *values)] if answers is None or known else [(STATE,), (query, *values)]:
+        questions = [(query, *values)]
+        if answers is not None and not known:
+            questions.insert(0, (STATE,))  # so that no answer is older than the version under which it is cached
+        for question in questions:
             if question not in known:
                 with self.translate_errors(), to_read(self.database) as db:
                     db.row_factory = sqlite3.Row

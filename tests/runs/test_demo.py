@@ -10,33 +10,18 @@ import pytest
 
 import capbias_core as capbias
 from capbias_core.attributes import get_attribute
-from capbias_core.load import tables
-from capbias_core.load.read import parse
 from capbias_core.prepare import Tokens
 from capbias_core.runs import demo as runs_demo
 from capbias_core.runs.demo import SCORED, add_finished, load
 from capbias_core.runs.run import estimates
 from capbias_core.views.captions import caption_scores
-from capbias_core.vision.masking import outline_mask
 from capbias_core.workspace.store import Workspace
 from scripts import demo, demo_scores
-from scripts.demo_pictures import outlines
 
 COMMITTED = Path(__file__).resolve().parents[2] / "assets" / "demo"
 GENDER = get_attribute("gender")
 SIZES = {"Female": 560, "Male": 640}
 NOUNS = ("phone", "umbrella", "cake", "horse", "skateboard", "surfboard", "motorcycle", "baseball")
-# Of 80 images labelled Female; those labelled Male hold the last four numbers first.
-DESIGN = {
-    "references": (15, 14, 13, 12, 5, 6, 7, 8),
-    "faithful": (15, 14, 13, 12, 5, 6, 7, 8),
-    "amplifier": (17, 16, 16, 15, 3, 4, 4, 5),
-    "mitigator": (12, 12, 12, 12, 8, 8, 8, 8),
-    "amplifier_masked_object": (16, 15, 15, 14, 4, 5, 5, 6),
-    "amplifier_masked_person": (14, 13, 13, 12, 6, 7, 7, 8),
-    "amplifier_masked_both": (12, 11, 11, 11, 8, 9, 9, 9),
-    "plain": (15, 14, 13, 12, 5, 6, 7, 8),
-}
 
 
 @pytest.fixture(scope="module")
@@ -69,14 +54,6 @@ def activity(caption: str) -> str:
     return noun
 
 
-def designed(name: str) -> dict[tuple[str, str], int]:
-    """(label, activity) -> how many captions."""
-    female = DESIGN[name.split()[0]]
-    male = female[4:] + female[:4]
-    counts = {("Female", noun): count * 7 for noun, count in zip(NOUNS, female, strict=True)}
-    return counts | {("Male", noun): count * 8 for noun, count in zip(NOUNS, male, strict=True)}
-
-
 @pytest.mark.long
 def test_committed_files_are_what_the_code_writes(tmp_path):
     from PIL import Image
@@ -93,12 +70,6 @@ def test_committed_files_are_what_the_code_writes(tmp_path):
             )
         else:
             assert (tmp_path / name).read_bytes() == (COMMITTED / name).read_bytes(), name
-
-
-@pytest.mark.long
-def test_quotas_are_the_design(sets):
-    for name, captions in sets.items():
-        assert Counter((label, activity(caption)) for label, caption in captions) == designed(name), name
 
 
 def knowing_attacker(captions: list[tuple[str, str]]) -> float:
@@ -127,17 +98,6 @@ def test_truth_worked_out_by_hand(made):
     """The mitigator's activities all split 12 to 8, so 0.6 squared; the references' 0.75, 0.7, 0.65, 0.6."""
     assert made.truth["mitigator"]["LIC_M"] == 36.0
     assert made.truth["faithful"]["LIC_D"] == 45.875  # (56.25 + 49 + 42.25 + 36) / 4
-
-
-@pytest.mark.long
-def test_the_outlines_that_are_bundled_are_those_of_the_drawings(made):
-    rows = tables.segments(parse(COMMITTED / "instances.json")).frame
-    assert set(rows["image_id"]) == set(made.pictures) and len(rows) == 16
-    for row in rows.to_dict("records"):
-        drawn = outlines(made.pictures[row["image_id"]])[row["object"]]
-        assert (outline_mask(row["outline"], 360, 480) == drawn).all()
-        ys, xs = np.nonzero(drawn)
-        assert (row["x1"], row["y1"], row["x2"], row["y2"]) == (xs.min(), ys.min(), xs.max() + 1, ys.max() + 1)
 
 
 @pytest.mark.long

@@ -284,37 +284,6 @@ def test_a_full_disk(tmp_path, gate, freed, ending):
         assert not closing_.is_alive(), "it waits for what cannot be written"
 
 
-# several engines
-
-
-def run_all(folder: str, request: Request, ready, start) -> None:
-    engine = Engine(folder)
-    specs = plan(engine.workspace, request)
-    ready.release()
-    start.wait(60)
-    engine.submit(specs, request.collection)
-    engine.wait([spec.run_id for spec in specs])
-
-
-@pytest.mark.long
-def test_two_engines_compute_each_run_once(tmp_path):
-    request = fill(tmp_path, models=tuple("abcd"))
-    ready, start = PROCESSES.Semaphore(0), PROCESSES.Event()
-    engines = [PROCESSES.Process(target=run_all, args=(str(tmp_path), request, ready, start)) for _ in range(2)]
-    for process in engines:
-        process.start()
-    assert all(ready.acquire(timeout=60) for _ in engines)
-    start.set()
-    for process in engines:
-        process.join(60)
-    assert [process.exitcode for process in engines] == [0, 0]
-    workspace = Workspace(tmp_path)
-    assert [run.status for run in workspace.runs()] == ["finished"] * 4
-    for run in workspace.runs():
-        assert sum(line.startswith("started") for _, line in workspace.log_of(run.run_id)) == 1
-    assert len(workspace.results()) == 8 and not workspace.results().duplicated(["run_id", "metric"]).any()
-
-
 # a Dask cluster
 
 

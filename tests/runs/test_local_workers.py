@@ -115,7 +115,6 @@ def test_a_process_ends_with_the_one_that_started_it():
     [(10, 60, 4, 99, 4), (3, 60, 4, 99, 3), (10, 5, 4, 99, 1), (10, 60, 4, 4, 2)],
 )
 def test_slots_by_runs_time_cores_and_memory(monkeypatch, runs, seconds, cores, gigabytes, slots):
-    pytest.importorskip("distributed")
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)))
     monkeypatch.setattr(local_workers, "free_memory", lambda: gigabytes * 1e9)
     assert light_slots(runs, seconds) == slots

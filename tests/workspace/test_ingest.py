@@ -97,16 +97,6 @@ def test_a_file_is_read_as_the_user_says_whatever_it_looks_like(files):
     assert unread.frame is None and unread.reading.guess == LABELS and "labels.csv" in unread.reading.error.message
 
 
-def test_images_that_files_share_with_each_other_and_with_a_collection(files, workspace):
-    names = ("strong.json", "captions.json", "labels.csv", "objects.csv")
-    parts = preview([File(files / name) for name in names], read=read_file)
-    assert [part.known for part in parts] == [4, 4, 4, 0]
-    assert preview([File(files / "strong.json")], read=read_file)[0].known is None
-    keep(workspace, labels=files / "labels.csv", attribute="gender")
-    (alone,) = preview([File(files / "strong.json")], held_by(workspace, "c"), read_file)
-    assert alone.known == 4
-
-
 # store
 
 
