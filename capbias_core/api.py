@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from capbias_core.aggregate import Ranking
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
-from capbias_core.measures.options import Option, checked
+from capbias_core.measures.options import checked
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings
 from capbias_core.measures.registry import (
     MEASURES,
@@ -54,7 +54,7 @@ from capbias_core.workspace.inputs import (
     temporary_workspace,
 )
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import Item, RunRow, Workspace
+from capbias_core.workspace.store import RunRow, Workspace
 
 DEFAULT_METRICS = ("lic", "ratio", "error", "unnamed", "refused")
 # What tells rows of one metric and captioner apart, in the order in which they stand.
@@ -165,18 +165,28 @@ class Report:
             rows = self._having(rows, part)
         if rows["metric"].nunique() > 1:
             return replace(self, table=rows, sentence="", ranking=None)
-        return _value(_single(rows, parts))
+        for column in ("coverage", "group", "object"):  # of several rows, that of all images, groups and objects
+            if len(rows) > 1 and (rows[column] == "").any():
+                rows = rows[rows[column] == ""]
+        if len(rows) == 1:
+            return _value(rows.iloc[0].to_dict())
+        differ = [name for name in ("model", *PARTS) if rows[name].nunique() > 1]
+        which = ", ".join(map(repr, [*parts, *(rows[name].iloc[-1] for name in differ[:1])]))
+        raise CapbiasError(
+            f"{' '.join(parts)} has {len(rows):,} values.",
+            f"Choose one by {' and '.join(differ)}, such as report[{which}]." if differ else "Read report.table.",
+        )
 
     def _having(self, rows: pd.DataFrame, part: str) -> pd.DataFrame:
-        columns = ("metric", "model", *PARTS)
-        for column in columns:
+        for column in ("metric", "model", *PARTS):
             if part and part in set(rows[column]):
                 return rows[rows[column] == part]
         if is_metric(part) and (name := metric_named(part).name) != part:
             return self._having(rows, name)
         if part in self.left_out:
             raise CapbiasError(f"{part} was left out: {self.left_out[part]}.")
-        known = {own for column in ("metric", "model", "direction", "encoder", "group") for own in rows[column] if own}
+        columns = ("metric", "model", "direction", "encoder", "group")
+        known = {value for column in columns for value in rows[column] if value}
         raise unknown_name("metric" if is_metric(part) else "key", part, known)
 
     def __str__(self) -> str:
@@ -184,21 +194,6 @@ class Report:
         table = to_text(scores_table(rows)).rstrip("\n")
         lacking = [*left_out_lines(self.left_out), *self.refused, *self.failed]
         return "\n".join(filter(None, [self.sentence, table, told_apart(self.ranking), *lacking]))
-
-
-def _single(rows: pd.DataFrame, parts: tuple[str, ...]) -> dict[str, Any]:
-    """The only row; of several, the one of all images, groups and objects."""
-    for column in ("coverage", "group", "object"):
-        if len(rows) > 1 and (rows[column] == "").any():
-            rows = rows[rows[column] == ""]
-    if len(rows) == 1:
-        return rows.iloc[0].to_dict()
-    differ = [name for name in ("model", *PARTS) if rows[name].nunique() > 1]
-    which = ", ".join(map(repr, [*parts, *(rows[name].iloc[-1] for name in differ[:1])]))
-    raise CapbiasError(
-        f"{' '.join(parts)} has {len(rows):,} values.",
-        f"Choose one by {' and '.join(differ)}, such as report[{which}]." if differ else "Read them in report.table.",
-    )
 
 
 @dataclass(frozen=True)
@@ -220,15 +215,12 @@ class Comparison:
         return self.report.ranking.method if self.report.ranking else ""
 
     def __str__(self) -> str:
-        tables = "\n".join(to_text(_rounded(frame)) for frame in (self.table, self.pairs))
-        return f"{self.metric}. {told_apart(self.report.ranking)}\n{tables}".rstrip("\n")
-
-
-def _rounded(frame: pd.DataFrame) -> pd.DataFrame:
-    shown = frame.copy()
-    for name in shown.select_dtypes("float"):
-        shown[name] = [f"{value:.{3 if name == 'p' else 2}f}" for value in shown[name]]
-    return shown
+        tables = []
+        for frame in (self.table, self.pairs):
+            floats = frame.select_dtypes("float")
+            texts = {name: [f"{value:.{3 if name == 'p' else 2}f}" for value in floats[name]] for name in floats}
+            tables.append(to_text(frame.assign(**texts)))
+        return "\n".join([f"{self.metric}. {told_apart(self.report.ranking)}", *tables]).rstrip("\n")
 
 
 # what is asked
@@ -326,8 +318,31 @@ def score(
             overrides={attribute: dict(mapping)} if mapping else {},
             **common,
         )
-    compute = run_on_workers if workers else run_here
-    return _reported(given, asked, str(collection or DEFAULT_COLLECTION), workspace, compute, words)
+    compute, collection = run_on_workers if workers else run_here, str(collection or DEFAULT_COLLECTION)
+    asked.check()
+    with nullcontext(Workspace(workspace)) if workspace else temporary_workspace() as store:
+        lines: list[str] = []
+        kept = resolve(store, collection, given, lines.append)
+        report = measured(store, kept, asked, compute)
+        if report.table.empty:
+            raise nothing_measured(report)
+        report = replace(report, notes=(*lines, *report.notes))
+        later = partial(words_of, kept=kept, asked=asked, compute=compute)
+        if words:
+            return replace(report, compute_words=partial(pd.DataFrame, later(store)))
+        # What words are computed from, so that they can be once the workspace is gone.
+        items = [item for item in store.items(collection=collection) if item.kind in (CAPTIONS, LABELS)]
+        held = [(item, store.frame(item.hash)) for item in items] if not workspace else []
+
+    def computed_again() -> pd.DataFrame:
+        if workspace:
+            return later(Workspace(workspace))
+        with temporary_workspace() as store:
+            for item, frame in held:
+                store.keep(item.kind, item.name, frame, item.collection, item.source, item.details)
+            return later(store)
+
+    return replace(report, compute_words=computed_again)
 
 
 def compare(
@@ -355,10 +370,6 @@ def compare(
             f"Only {counted(len(report.models), 'captioner')} can be compared by {metric}.",
             missing or "Give several captioners by name.",
         )
-    return _comparison(report)
-
-
-def _comparison(report: Report) -> Comparison:
     metric, direction = report.ranked_by
     rows = _ranked_rows(report.table, metric, direction)
     table = pd.DataFrame(
@@ -370,8 +381,8 @@ def _comparison(report: Report) -> Comparison:
             "letters": [report.letters[model] for model in rows["model"]],
         }
     )
-    name = f"{metric} {direction}".strip()
-    return Comparison(name, table.sort_values("value", kind="stable", ignore_index=True), report.pairs, report)
+    table = table.sort_values("value", kind="stable", ignore_index=True)
+    return Comparison(f"{metric} {direction}".strip(), table, report.pairs, report)
 
 
 def _several(given: str | os.PathLike | Iterable) -> tuple:
@@ -411,7 +422,9 @@ class ScoreRequest:
 
     def check(self) -> None:
         """Raises CapbiasError for a metric or choice that is not known or not allowed, before anything is read."""
-        metrics, about = expand_metrics(self.metrics), known_options()
+        metrics = expand_metrics(self.metrics)
+        measures = [measure for measure in MEASURES.values() if measure.metrics]
+        about = {name: option for measure in measures for name, option in measure.options.about().items()}
         if not isinstance(self.seeds, int | None):
             raise CapbiasError(f"seeds must be a whole number, not {self.seeds!r}.")
         seeds = {} if self.seeds is None else {"seeds": self.seeds}
@@ -453,16 +466,6 @@ class ScoreRequest:
         )
 
 
-def known_options() -> dict[str, Option]:
-    """Every choice of every measure that gives metrics, by name."""
-    return {
-        name: about
-        for measure in MEASURES.values()
-        if measure.metrics
-        for name, about in measure.options.about().items()
-    }
-
-
 def measured(
     workspace: Workspace, kept: ResolvedInputs, asked: ScoreRequest, compute: Compute, tell: Tell = lambda line: None
 ) -> Report:
@@ -475,36 +478,49 @@ def measured(
     for line in (*refused, *left_out_of_request(reasons)):
         tell(f"warning: {line}")
     rows = compute(workspace, specs, kept.collection)
+    finished = [row for row in rows if row.status == FINISHED]
     frame = workspace.results([spec.run_id for spec in specs])
-    by_object = [object_rows(workspace, row) for row in rows if row.status == FINISHED] if asked.per_object else []
+    by_object = [object_rows(workspace, row) for row in finished] if asked.per_object else []
     whole = pd.concat([frame, *(table for table in by_object if len(table))], ignore_index=True)
     encoders = list(dict.fromkeys(spec.attacker for spec in sweep.specs))
     table = ordered(whole, request.captions, request.metrics, encoders)
-    lost = _without_value(table, request.metrics, left_out, rows)
+    lost = {}  # metrics that could be had from the inputs, and have no value all the same
+    for name in request.metrics:
+        if name not in left_out and name not in set(table["metric"]):
+            of_measure = [row for row in rows if row.spec.measure == measure_of(name).name]
+            why = [row.message if row.status != FINISHED else row.lacking.get(name, "") for row in of_measure]
+            lost[name] = " ".join(dict.fromkeys(filter(None, why))) or "its runs gave no value"
     failed = failures(rows)
     for line in left_out_lines(lost) if not failed else ():
         tell(f"warning: {line}")
     first = max(filter(None, encoders), key=lambda name: attacker_entry(name).precedence, default="")
+    notes = [  # without what left_out says
+        (row.spec.model, tuple(note for note in row.notes if note not in left_out_lines(row.lacking)))
+        for row in finished
+    ]
     report = Report(
         table=table,
         left_out=left_out | lost,
         refused=tuple(refused),
         failed=tuple(failed),
-        notes=(
-            *protocol_notes([(spec.measure, spec.options) for spec in specs], asked.protocol),
-            *named_notes(
-                [  # without what left_out says
-                    (row.spec.model, tuple(note for note in row.notes if note not in left_out_lines(row.lacking)))
-                    for row in rows
-                    if row.status == FINISHED
-                ]
-            ),
-        ),
+        notes=(*protocol_notes([(spec.measure, spec.options) for spec in specs], asked.protocol), *named_notes(notes)),
     )
     if table.empty:
         return report
     about, sentence = _sentence(workspace, frame, table, kept, first)
-    return _ranked(workspace, replace(report, sentence=sentence, about=about), asked.rank_by, first)
+    report = replace(report, sentence=sentence, about=about)
+    metrics = list(dict.fromkeys(table["metric"]))
+    name, direction = metric_named(asked.rank_by[0]).name if asked.rank_by[0] else leading(metrics), asked.rank_by[1]
+    ranked = _ranked_rows(table, name, direction, first)
+    if direction and ranked.empty and name in metrics:
+        return replace(report, refused=(*report.refused, f"Not ranked: {name} has no direction {direction} here."))
+    if len(ranked) < 2:
+        return report
+    direction, run_ids = ranked["direction"].iloc[0], tuple(ranked["run_id"])
+    pairs = ranking(workspace, list(workspace.runs_of(list(run_ids)).values()), name, direction)
+    if len(pairs.letters) < 2:
+        return report
+    return replace(report, ranking=pairs, ranked_by=(name, direction), ranked_runs=run_ids)
 
 
 def failures(rows: Sequence[RunRow]) -> list[str]:
@@ -514,19 +530,6 @@ def failures(rows: Sequence[RunRow]) -> list[str]:
         for row in rows
         if row.status != FINISHED
     ]
-
-
-def _without_value(
-    table: pd.DataFrame, metrics: Sequence[str], left_out: Mapping[str, str], rows: Sequence[RunRow]
-) -> dict[str, str]:
-    """Why metrics that could be had from the inputs have no value all the same."""
-    reasons_of = {}
-    for name in metrics:
-        if name not in left_out and name not in set(table["metric"]):
-            of_measure = [row for row in rows if row.spec.measure == measure_of(name).name]
-            reasons = [row.message if row.status != FINISHED else row.lacking.get(name, "") for row in of_measure]
-            reasons_of[name] = " ".join(dict.fromkeys(filter(None, reasons))) or "its runs gave no value"
-    return reasons_of
 
 
 def ordered(
@@ -554,46 +557,26 @@ def _ranked_rows(rows: pd.DataFrame, metric: str, direction: str, encoder: str =
     return rows.drop_duplicates("model")
 
 
-def _ranked(workspace: Workspace, report: Report, rank_by: tuple[str, ...], encoder: str) -> Report:
-    """The report with its captioners ranked, if there are several."""
-    metrics = list(dict.fromkeys(report.table["metric"]))
-    asked, direction = rank_by
-    name = metric_named(asked).name if asked else leading(metrics)
-    rows = _ranked_rows(report.table, name, direction, encoder)
-    if direction and rows.empty and name in metrics:
-        return replace(report, refused=(*report.refused, f"Not ranked: {name} has no direction {direction} here."))
-    if len(rows) < 2:
-        return report
-    direction = rows["direction"].iloc[0]
-    ranked = ranking(workspace, list(workspace.runs_of(list(rows["run_id"])).values()), name, direction)
-    if len(ranked.letters) < 2:
-        return report
-    return replace(report, ranking=ranked, ranked_by=(name, direction), ranked_runs=tuple(rows["run_id"]))
-
-
 def _sentence(
     workspace: Workspace, frame: pd.DataFrame, table: pd.DataFrame, kept: ResolvedInputs, encoder: str
 ) -> tuple[str, str]:
-    """The captioner that answers first by this encoder (present/headline.py) and its answer; else its first number."""
+    """The captioner that answers first by this encoder (views/sentence.py) and its answer; else its first number."""
     answer = headline(workspace, kept.collection, frame[frame["encoder"] == encoder])
     if answer:
-        return answer.captioner, f"{answer.text}{_by_others(frame, answer.captioner, encoder)}"
+        # What further attackers say of it: ` By rnn: LIC 5.2 [3.1, 7.2], inconclusive.`
+        metric = leading(list(dict.fromkeys(frame.loc[frame["metric"].isin(ANSWERING), "metric"])))
+        others = frame[(frame["metric"] == metric) & (frame["model"] == answer.captioner)]
+        others = others[others["encoder"] != encoder].drop_duplicates("encoder")
+        texts = [
+            f" By {row['encoder']}: {', '.join(filter(None, (f'{metric} {interval(row)}', row['verdict'])))}."
+            for _, row in others.iterrows()
+        ]
+        return answer.captioner, f"{answer.text}{''.join(texts)}"
     row = table[table["metric"] == leading(list(dict.fromkeys(table["metric"])))].iloc[0]
     same = (table["model"] == row["model"]) & (table["direction"] == row["direction"])
     added = table[same & (table["metric"] == f"{row['metric']}_added")]
     beyond = f"; beyond a constant attacker {interval(added.iloc[0])}" if len(added) else ""
     return row["model"], f"{_value(row.to_dict())}{beyond}."
-
-
-def _by_others(frame: pd.DataFrame, model: str, encoder: str) -> str:
-    """What further attackers say of the captioner that answers: ` By rnn: LIC 5.2 [3.1, 7.2], inconclusive.`"""
-    metric = leading(list(dict.fromkeys(frame.loc[frame["metric"].isin(ANSWERING), "metric"])))
-    others = frame[(frame["metric"] == metric) & (frame["model"] == model) & (frame["encoder"] != encoder)]
-    parts = [
-        (row["encoder"], f"{metric} {interval(row)}", row["verdict"])
-        for _, row in others.drop_duplicates("encoder").iterrows()
-    ]
-    return "".join(f" By {name}: {', '.join(filter(None, answer))}." for name, *answer in parts)
 
 
 def leading(names: Sequence[str]) -> str:
@@ -610,27 +593,24 @@ def words_of(workspace: Workspace, kept: ResolvedInputs, asked: ScoreRequest, co
     rows = compute(workspace, specs, kept.collection)
     if failed := failures(rows):
         raise CapbiasError(" ".join(failed))
-    return pd.concat([_words(workspace, row) for row in rows], ignore_index=True)
-
-
-def _words(workspace: Workspace, run: RunRow) -> pd.DataFrame:
-    values = attribute_of_run(run).values
-    table = words_table(workspace, run)
-    table = table[~table["word"].str.startswith("<")]
-    means = table.filter(regex=r"^mean\d+$").to_numpy()
-    pushes = pd.DataFrame(means if means.shape[1] > 1 else [(-mean, mean) for mean in means[:, 0]])
-    words = pd.DataFrame(
-        {
-            "model": run.spec.model,
-            "word": table["word"].to_numpy(),
-            "toward": [values[code] for code in pushes.to_numpy().argmax(axis=1)],
-            "mean": pushes.max(axis=1).to_numpy(),
-            "count": table["count"].to_numpy(),
-            **{f"share of {value}": table[f"share{code}"].to_numpy() for code, value in enumerate(values)},
-        }
-    )
-    order = np.lexsort((-words["mean"], words["count"] < FEW))
-    return words.iloc[order].reset_index(drop=True)
+    tables = []
+    for run in rows:
+        values, table = attribute_of_run(run).values, words_table(workspace, run)
+        table = table[~table["word"].str.startswith("<")]
+        means = table.filter(regex=r"^mean\d+$").to_numpy()
+        pushes = pd.DataFrame(means if means.shape[1] > 1 else [(-mean, mean) for mean in means[:, 0]])
+        words = pd.DataFrame(
+            {
+                "model": run.spec.model,
+                "word": table["word"].to_numpy(),
+                "toward": [values[code] for code in pushes.to_numpy().argmax(axis=1)],
+                "mean": pushes.max(axis=1).to_numpy(),
+                "count": table["count"].to_numpy(),
+                **{f"share of {value}": table[f"share{code}"].to_numpy() for code, value in enumerate(values)},
+            }
+        )
+        tables.append(words.iloc[np.lexsort((-words["mean"], words["count"] < FEW))])
+    return pd.concat(tables, ignore_index=True)
 
 
 # where it is measured
@@ -659,27 +639,6 @@ def run_on_workers(workspace: Workspace, specs: Sequence[RunSpec], collection: s
         engine.close()
 
 
-def _reported(
-    given: Inputs, asked: ScoreRequest, collection: str, folder: str | os.PathLike | None, compute: Compute, words: bool
-) -> Report:
-    asked.check()
-    opened: AbstractContextManager[Workspace] = nullcontext(Workspace(folder)) if folder else temporary_workspace()
-    with opened as workspace:
-        lines: list[str] = []
-        kept = resolve(workspace, collection, given, lines.append)
-        report = measured(workspace, kept, asked, compute)
-        if report.table.empty:
-            raise nothing_measured(report)
-        report = replace(report, notes=(*lines, *report.notes))
-        later = partial(words_of, kept=kept, asked=asked, compute=compute)
-        if words:
-            return replace(report, compute_words=partial(pd.DataFrame, later(workspace)))
-        if folder:
-            return replace(report, compute_words=lambda: later(Workspace(folder)))
-        held = _held(workspace, kept)
-    return replace(report, compute_words=lambda: _computed_again(held, later))
-
-
 def nothing_measured(report: Report) -> CapbiasError:
     """The error for a report without any number."""
     failed = " ".join(report.failed)
@@ -688,18 +647,3 @@ def nothing_measured(report: Report) -> CapbiasError:
         " ".join(report.failed) or "No metric that was asked for can be measured from these inputs.",
         " ".join(f"{line.rstrip('.')}." for line in left_out_lines(others)),
     )
-
-
-def _held(workspace: Workspace, kept: ResolvedInputs) -> list[tuple[Item, pd.DataFrame]]:
-    """What words are computed from, so that they can be once the workspace is gone."""
-    items = [item for item in workspace.items(collection=kept.collection) if item.kind in ("captions", "attributes")]
-    return [(item, workspace.frame(item.hash)) for item in items]
-
-
-def _computed_again(
-    held: Sequence[tuple[Item, pd.DataFrame]], compute: Callable[[Workspace], pd.DataFrame]
-) -> pd.DataFrame:
-    with temporary_workspace() as workspace:
-        for item, frame in held:
-            workspace.keep(item.kind, item.name, frame, item.collection, item.source, item.details)
-        return compute(workspace)

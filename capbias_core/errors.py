@@ -33,6 +33,11 @@ class Cancelled(Exception):
     """A run was asked to stop; raised at its next progress report."""
 
 
+def flag_name(argument: str) -> str:
+    """The flag of the command line for an argument: `--image-id-column`."""
+    return f"--{argument.replace('_', '-')}"
+
+
 def unknown_name(kind: str, name: object, known: Iterable[object]) -> CapbiasError:
     """The error for a name that is in no table, with the nearest names and those that there are.
 

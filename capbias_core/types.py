@@ -176,11 +176,15 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong with one row of a file. line: 1-based line (text) or record number (JSON, Parquet, pickle)."""
+    """One fault of one row of a file. line: 1-based number of the row. unit: "line" (text) or "record"."""
 
     file: str
     line: int
     message: str
+    unit: str = "line"
+
+    def __str__(self) -> str:
+        return f"{self.unit} {self.line}: {self.message}"
 
 
 @dataclass(frozen=True)

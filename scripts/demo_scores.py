@@ -17,6 +17,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.runs.demo import SCORED, demo_request
 from capbias_core.runs.plan import PER_CAPTION, Request, plan
 from capbias_core.runs.run import execute
+from capbias_core.types import left_out_lines
 from capbias_core.workspace.ingest import DEMO, load_demo
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
@@ -49,7 +50,10 @@ def write(workspace: Workspace, path: Path = SCORED) -> None:
                 raise CapbiasError(f"The run of {spec.model} {run.status}: {run.message}.")
             rows = workspace.results([spec.run_id]).astype(object)
             results = rows.where(rows.notna(), None).to_dict("records")
-            kept = json.dumps({"spec": asdict(run.spec), "notes": run.notes, "results": results})
+            reasons = set(left_out_lines(run.lacking))  # which are among the notes
+            notes = [note for note in run.notes if note not in reasons]
+            kept = {"spec": asdict(run.spec), "notes": notes, "metrics": run.metrics, "lacking": run.lacking}
+            kept = json.dumps(kept | {"results": results})
             for name, data in [
                 (".json", kept),
                 *((f"/{own}", workspace.array(run.run_id, own)) for own in sorted(workspace.arrays(run.run_id))),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 
-from capbias_core.workspace.processes import this_process
+from capbias_core.workspace.catalogue import this_process
 from capbias_core.workspace.store import Workspace
 
 ELSEWHERE = "another-host 00000000-0000-4000-8000-000000000000 4026531836 4242 4242"

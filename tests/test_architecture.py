@@ -32,14 +32,14 @@ ROWS = (
     ("cli", "api", "__main__", "__init__"),
 )
 ORDER = {name: place for place, row in enumerate(ROWS) for name in row}
-
-# What a module of a package that finds its own modules by itself says of them.
+# Names at the top level of modules that their package finds by itself.
 MARKERS = {"MEASURE", "ENTRIES", "READERS"}
+HEAVY = {"torch", "captum", "transformers", "sentence_transformers", "ultralytics", "distributed", "sklearn", "plotly"}
 
-HEAVY = {"torch", "captum", "transformers", "sentence_transformers", "ultralytics", "distributed", "sklearn"}
 
-
-# what a source text imports
+def called(node: ast.AST) -> str:
+    """The name of the function that a node calls; '' for another node."""
+    return getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
 
 
 @cache
@@ -48,84 +48,62 @@ def parsed(source: str) -> ast.Module:
 
 
 def imported_modules(source: str, module: str = "capbias_core.here") -> set[str]:
-    """Every module that a source text imports, also inside functions. `from a import b` counts as a.b if that is one.
+    """The modules that a source text imports, also inside functions. `from a import b` counts as a.b if that is one.
 
     module: the dotted name of the text, for relative imports. Also counted: literal names given to `import_module`, and
     any text that is the dotted name of a module (tables of what is imported later hold these); not what a command runs
-    in a process of its own with `-m`.
+    in another process with `-m`.
     """
-    found, tree = set(), parsed(source)
+    names, tree = set(), parsed(source)
     commands = [node.elts for node in ast.walk(tree) if isinstance(node, ast.List)]
-    run = {id(own) for elts in commands for flag, own in pairwise(elts) if getattr(flag, "value", "") == "-m"}
+    run = {id(name) for elts in commands for flag, name in pairwise(elts) if getattr(flag, "value", "") == "-m"}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            base = absolute(node, module)
+            parents = module.split(".")[: -node.level] if node.level else []
+            base = ".".join(filter(None, (*parents, node.module)))
             # What begins with two underscores, such as __version__, needs nothing of what its module imports.
-            names = [alias.name for alias in node.names if not alias.name.startswith("__")]
-            found |= {own if (own := f"{base}.{name}") in modules() else base for name in names}
+            whole = [f"{base}.{alias.name}" for alias in node.names if not alias.name.startswith("__")]
+            names |= {name if name in modules() else base for name in whole}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in run:
             name = node.value.partition(":")[0]
-            found |= {name} if "." in name and name in modules() else set()
-    return found
+            names |= {name} if "." in name and name in modules() else set()
+    return names
 
 
-def absolute(node: ast.ImportFrom, module: str) -> str:
-    """The module that is imported from, without dots before it."""
-    parents = module.split(".")[: -node.level] if node.level else []
-    return ".".join(filter(None, (*parents, node.module)))
+def finds_modules(source: str) -> bool:
+    """Whether a source text imports the modules of its package whatever their names."""
+    return any(called(node) == "iter_modules" for node in ast.walk(ast.parse(source)))
+
+
+def has_marker(source: str) -> bool:
+    for node in ast.parse(source).body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id in MARKERS for target in targets):
+            return True
+    return False
 
 
 def hidden_imports(source: str) -> list[int]:
     """Lines of imports by a name that is worked out, which nobody can follow."""
-    calls = [node for node in ast.walk(parsed(source)) if isinstance(node, ast.Call)]
-    named = [call for call in calls if called(call) in ("import_module", "__import__")]
-    return [call.lineno for call in named if not isinstance(call.args[0], ast.Constant)]
-
-
-def called(call: ast.Call) -> str:
-    return getattr(call.func, "attr", getattr(call.func, "id", ""))
-
-
-def finds_modules(source: str) -> bool:
-    """Whether a source text imports every module of its own package."""
-    return any(isinstance(node, ast.Call) and called(node) == "iter_modules" for node in ast.walk(parsed(source)))
-
-
-def is_found(source: str) -> bool:
-    """Whether a source text has one of the MARKERS at its top level."""
-    targets = [
-        target
-        for node in parsed(source).body
-        for target in (node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)])
-    ]
-    return any(isinstance(target, ast.Name) and target.id in MARKERS for target in targets)
-
-
-# the modules of the project, and which imports which
+    calls = [node for node in ast.walk(parsed(source)) if called(node) in ("import_module", "__import__")]
+    return [call.lineno for call in calls if not isinstance(call.args[0], ast.Constant)]
 
 
 @cache
 def modules() -> dict[str, Path]:
     """Dotted name -> file, of the core, the pages and the front page."""
-    files = [*CORE.rglob("*.py"), *(ROOT / "pages").rglob("*.py"), ROOT / "app.py"]
-    return {dotted(path): path for path in sorted(files)}
-
-
-def dotted(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    named = {}
+    for path in sorted([*CORE.rglob("*.py"), *(ROOT / "pages").rglob("*.py"), ROOT / "app.py"]):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        named[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return named
 
 
 @cache
 def source_of(module: str) -> str:
     return modules()[module].read_text(encoding="utf-8")
-
-
-def package_of(module: str) -> str:
-    """The package whose __init__ a module is, or that it stands in."""
-    return module if modules()[module].name == "__init__.py" else module.rpartition(".")[0]
 
 
 @cache
@@ -134,22 +112,18 @@ def imports_of(module: str) -> frozenset[str]:
 
     Whoever imports a.b.c also runs the __init__ of a and of a.b; what is inside a package has that behind it.
     """
-    as_module = f"{module}.__init__" if package_of(module) == module else module
-    named = {name for name in imported_modules(source_of(module), as_module) if name in modules()}
+    is_package = modules()[module].name == "__init__.py"
+    package = module if is_package else module.rpartition(".")[0]
+    named = imported_modules(source_of(module), f"{module}.__init__" if is_package else module) & modules().keys()
     if finds_modules(source_of(module)):
-        inside = [name for name in modules() if name.rpartition(".")[0] == package_of(module)]
-        named |= {name for name in inside if is_found(source_of(name))}
+        named |= {name for name in modules() if name.rpartition(".")[0] == package and has_marker(source_of(name))}
     parents = {name.rsplit(".", depth)[0] for name in named for depth in range(1, name.count(".") + 1)}
     behind = {name for name in parents & modules().keys() if not f"{module}.".startswith(f"{name}.")}
     return frozenset((named | behind) - {module})
 
 
 def circle(imports: dict[str, frozenset[str]]) -> list[str]:
-    """A chain of modules that import each other round in a circle; [] if there is none.
-
-    >>> sorted(set(circle({"a": frozenset("b"), "b": frozenset("a"), "c": frozenset("a")})))
-    ['a', 'b']
-    """
+    """A chain of modules that import each other round in a circle; [] if there is none."""
     try:
         TopologicalSorter(imports).prepare()
     except CycleError as error:
@@ -157,15 +131,10 @@ def circle(imports: dict[str, frozenset[str]]) -> list[str]:
     return []
 
 
-# one way
-
-
 def row_name(module: str) -> str | None:
     """The name in ROWS of a module such as capbias_core.load.ids; None for modules that are not the core's."""
     parts = module.split(".")
-    if parts[0] != "capbias_core":
-        return None
-    return parts[1] if len(parts) > 1 else "__init__"
+    return (parts[1] if len(parts) > 1 else "__init__") if parts[0] == "capbias_core" else None
 
 
 def core_modules() -> list[str]:
@@ -174,26 +143,19 @@ def core_modules() -> list[str]:
 
 def back_imports(named: Iterable[str], row: str) -> list[str]:
     """Those of the modules named that stand in later rows (prepare may not import load, though load may use it)."""
-    wrong = {name for name in named if row_name(name) and ORDER[row_name(name)] > ORDER[row]}
-    if row == "prepare":
-        wrong |= {name for name in named if row_name(name) == "load"}
-    return sorted(wrong)
-
-
-def test_every_package_has_its_row():
-    assert {row_name(name) for name in core_modules()} <= set(ORDER), "give the new package its place in ROWS"
+    rows = {name: row_name(name) for name in named if row_name(name)}
+    return sorted(
+        name for name, other in rows.items() if ORDER[other] > ORDER[row] or (row, other) == ("prepare", "load")
+    )
 
 
 @pytest.mark.long
 def test_imports_point_one_way_and_can_be_followed():
+    assert {row_name(name) for name in core_modules()} <= set(ORDER), "give the new package a row in ROWS"
     back = {name: back_imports(imports_of(name), row_name(name)) for name in core_modules()}
     assert {name: wrong for name, wrong in back.items() if wrong} == {}
     hidden = [name for name in core_modules() if not finds_modules(source_of(name)) and hidden_imports(source_of(name))]
     assert hidden == [], "give import_module the whole name, as a literal"
-
-
-@pytest.mark.long
-def test_no_import_goes_round():
     assert circle({name: imports_of(name) for name in modules()}) == []
 
 
@@ -202,7 +164,6 @@ def test_no_import_goes_round():
     [
         ("from capbias_core.workspace.store import Workspace", "metrics"),
         ("def late():\n    import capbias_core.cli", "runs"),
-        ("from capbias_core import views", "runs"),
         ("from .. import views", "runs"),
         ("from capbias_core.load.ids import described", "prepare"),
         ("from importlib import import_module\nimport_module('capbias_core.runs.plan')", "measures"),
@@ -210,15 +171,13 @@ def test_no_import_goes_round():
     ],
 )
 def test_the_check_sees_a_backward_import(source, row):
-    named = {name for name in imported_modules(source, f"capbias_core.{row}.here") if name in modules()}
+    named = imported_modules(source, f"capbias_core.{row}.here") & modules().keys()
     assert back_imports(named, row)
 
 
 def test_the_check_sees_circles_and_hidden_imports():
-    assert set(circle({"a": frozenset("b"), "b": frozenset("c"), "c": frozenset("a"), "d": frozenset("a")})) == set(
-        "abc"
-    )
-    assert circle({"a": frozenset("bc"), "b": frozenset("c"), "c": frozenset()}) == []
+    round_ = {"a": frozenset("b"), "b": frozenset("c"), "c": frozenset("a"), "d": frozenset("a")}
+    assert set(circle(round_)) == set("abc") and circle(round_ | {"c": frozenset()}) == []
     assert hidden_imports("from importlib import import_module\n\nimport_module(name)") == [3]
     assert hidden_imports("import importlib\nimportlib.import_module('torch')") == []
 
@@ -227,24 +186,12 @@ def test_the_check_sees_circles_and_hidden_imports():
 
 
 @pytest.mark.long
-def test_the_core_never_imports_streamlit():
-    users = [name for name in core_modules() if any(each.partition(".")[0] == "streamlit" for each in everything(name))]
-    assert users == []
-
-
-def everything(module: str) -> set[str]:
-    return imported_modules(source_of(module), module)
-
-
-def page_modules() -> list[str]:
-    """Modules of the core that the pages and the front page import."""
+def test_what_the_web_server_imports_is_light_and_the_core_never_imports_streamlit():
+    for name in core_modules():
+        assert "streamlit" not in {each.partition(".")[0] for each in imported_modules(source_of(name), name)}, name
     pages = [name for name in modules() if not row_name(name)]
-    return sorted({name for page in pages for name in imports_of(page) if row_name(name)})
-
-
-@pytest.mark.long
-def test_what_the_web_server_imports_is_light():
-    names = ["capbias_core.runs.engine", "capbias_core.views.results", "capbias_core.cli", *page_modules()]
+    of_pages = sorted({name for page in pages for name in imports_of(page) if row_name(name)})
+    names = ["capbias_core.runs.engine", "capbias_core.views.results", "capbias_core.cli", *of_pages]
     code = f"import sys, importlib\nfor name in {names!r}: importlib.import_module(name)\n"
     code += f"print(*sorted({HEAVY!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
@@ -267,6 +214,6 @@ def test_a_worker_that_starts_draws_no_page():
 
 def test_only_the_view_touches_the_address():
     """Else a choice would be missing in links, or a button would fall over what a control is bound to."""
-    own = re.compile(r"bind=|query_params|switch_page|page_link")
-    found = {path.name for path in (ROOT / "pages").rglob("*.py") if own.search(path.read_text())}
-    assert found == {"view.py"}
+    address = re.compile(r"bind=|query_params|switch_page|page_link")
+    users = {path.name for path in (ROOT / "pages").rglob("*.py") if address.search(path.read_text())}
+    assert users == {"view.py"}

@@ -1,4 +1,4 @@
-"""From rows of evidence to a number with its uncertainty, and to pairs that can be told apart."""
+"""`Counts` to numbers with intervals, and captioners compared in pairs."""
 
 from capbias_core.aggregate.counts import Counts, unlabelled
 from capbias_core.aggregate.estimate import IMAGES, REFITS, Estimate, intervals, provisional, quotient

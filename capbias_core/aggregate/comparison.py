@@ -28,9 +28,9 @@ NO_MEAN = 1e-9
 ABOVE, BELOW, OPEN = 1, -1, 0
 LEAST_ENCODERS = 2
 
-# (first, second) -> ABOVE if the first is surely higher, BELOW if lower, OPEN if that cannot be told.
+# (first, second) -> ABOVE if the first is surely higher, BELOW if lower, OPEN if it is uncertain.
 Order = dict[tuple[str, str], int]
-# Accuracies by which it is told, the first that is there. A captioner's captions may tell nothing; people's do.
+# Accuracies that decide, the first that exists. A captioner's captions may carry no information; people's do.
 ACCURACIES = ("SC_D", "SC")
 OF_ATTACKER = ["attribute", "model", "encoder"]
 
@@ -136,7 +136,7 @@ class Sensitivity:
 
     @property
     def judged(self) -> list[str]:
-        """Captioners that two encoders or more have scored: the only ones about which anything can be said."""
+        """Captioners that two encoders or more have scored: others allow no comparison."""
         return [model for model, by_encoder in self.signs.items() if len(by_encoder) >= LEAST_ENCODERS]
 
     @property
@@ -170,12 +170,12 @@ def sign(value: float, low: float, high: float, neutral: float = 0.0) -> int:
 def signs_of(rows: pd.DataFrame, neutral: float = 0.0) -> dict[str, dict[str, int]]:
     """Captioner -> encoder -> sign, in the order of the rows; one row a captioner and encoder. Of a single trained
     attacker it is OPEN."""
-    found: dict[str, dict[str, int]] = {}
+    signs: dict[str, dict[str, int]] = {}
     for row in rows[np.isfinite(rows["value"])].to_dict("records"):
         low, high = (np.nan if pd.isna(row[name]) else row[name] for name in ("ci_low", "ci_high"))
         judged = OPEN if provisional(row) else sign(row["value"], low, high, neutral)
-        found.setdefault(row["model"], {})[row["encoder"]] = judged
-    return found
+        signs.setdefault(row["model"], {})[row["encoder"]] = judged
+    return signs
 
 
 def order_by_value(values: dict[str, float]) -> Order:
@@ -201,12 +201,12 @@ def swaps(orders: Sequence[Order]) -> tuple[tuple[str, str], ...]:
     >>> swaps([{("a", "b"): 1}, {("b", "a"): 1}, {("a", "b"): 0}])
     (('a', 'b'),)
     """
-    said: dict[tuple[str, str], set[int]] = {}
+    orders_of: dict[tuple[str, str], set[int]] = {}
     for order in orders:
         for (first, second), higher in order.items():
             low, high = sorted((first, second))
-            said.setdefault((low, high), set()).add(higher if first == low else -higher)
-    return tuple(pair for pair, all_said in said.items() if {ABOVE, BELOW} <= all_said)
+            orders_of.setdefault((low, high), set()).add(higher if first == low else -higher)
+    return tuple(pair for pair, signs in orders_of.items() if {ABOVE, BELOW} <= signs)
 
 
 def sensitivity(rows: pd.DataFrame, orders: Sequence[Order], neutral: float = 0.0) -> Sensitivity:
@@ -270,7 +270,7 @@ class Trend:
 
     @property
     def shown(self) -> bool:
-        """Whether the slope can be told from 0."""
+        """Whether the slope differs significantly from 0."""
         return self.p < ALPHA
 
 

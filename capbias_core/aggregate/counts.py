@@ -144,10 +144,10 @@ class Counts:
     @cached_property
     def held_out(self) -> np.ndarray:
         """(S, n_images) booleans: the images that each seed tests."""
-        found = np.zeros((len(self.seeds), len(self.images)), dtype=bool)
-        for place, seed in enumerate(self.seeds):
-            found[place, self.image[self.seed == seed]] = True
-        return found
+        tested = np.zeros((len(self.seeds), len(self.images)), dtype=bool)
+        for row, seed in enumerate(self.seeds):
+            tested[row, self.image[self.seed == seed]] = True
+        return tested
 
     @property
     def test_over_train(self) -> float:
@@ -192,17 +192,19 @@ def unlabelled(images: Sequence[str]) -> np.ndarray:
 
 def to_npz(about: Any, **arrays: Block) -> bytes:
     """Arrays as the bytes of an npz file; `from_npz` reads them back, in order. about: whatever JSON can hold."""
-    found = {}
+    parts_by_name = {}
     for name, array in arrays.items():
         if issparse(array):
             array = csr_array(array)
             parts = {part: getattr(array, part) for part in ("data", "indices", "indptr")}
-            found |= {f"{name}|{part}": value for part, value in (parts | {"shape": np.array(array.shape)}).items()}
+            parts_by_name |= {
+                f"{name}|{part}": value for part, value in (parts | {"shape": np.array(array.shape)}).items()
+            }
         else:
-            found[name] = array
+            parts_by_name[name] = array
     buffer = io.BytesIO()
     text = json.dumps([about, list(arrays)]).encode()
-    np.savez_compressed(buffer, about=np.frombuffer(text, dtype=np.uint8), **found)
+    np.savez_compressed(buffer, about=np.frombuffer(text, dtype=np.uint8), **parts_by_name)
     return buffer.getvalue()
 
 

@@ -82,7 +82,7 @@ class Estimate:
 
     def of_images(self, kept: np.ndarray) -> Estimate:
         """The same on some of its images, their indices; of a metric without seeds."""
-        return replace(self, images=tuple(self.images[place] for place in kept), sums=self.sums[kept])
+        return replace(self, images=tuple(self.images[index] for index in kept), sums=self.sums[kept])
 
     def across(self, group: np.ndarray, k: int, compare: Callable[[np.ndarray], np.ndarray]) -> Estimate:
         """The estimate of compare, (..., K) values of groups to (...); images of all groups are drawn together.

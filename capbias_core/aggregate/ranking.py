@@ -1,4 +1,4 @@
-"""Captioners in pairs: which can be told apart, and the letters that say so."""
+"""Captioners compared in pairs: which differ significantly, and their letters."""
 
 from __future__ import annotations
 
@@ -47,17 +47,18 @@ class Pair:
 
     @property
     def apart(self) -> bool:
-        """Whether the two can be told apart."""
+        """Whether the two differ significantly."""
         return self.p < ALPHA
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """letters: name -> letters, lowest value first; captioners that share a letter are not told apart. Captioners that
-    are not compared with these, but with each other, have capital letters, and one that is compared with none has
-    none. pairs: every comparison, on the images of both; two that cannot be compared are none. values: name -> value on
-    its own images. method: how pairs were tested. provisional: whether that is given single trained attackers, which
-    carries no claim. Without any pair there are no letters, values or method."""
+    """letters: name -> letters, lowest value first; captioners that share a letter do not differ significantly.
+    Captioners that are compared with each other, and not with these, have capital letters; one that is compared with
+    none has none. pairs: the comparisons, on the images of both; two that cannot be compared are not among them.
+    values: name -> value on all images of the captioner. method: how pairs were tested. provisional: whether the test
+    takes single trained attackers as given, which carries no claim. Without any pair there are no letters, values or
+    method."""
 
     letters: dict[str, str]
     pairs: tuple[Pair, ...]
@@ -85,18 +86,18 @@ def rank(estimates: dict[str, Estimate]) -> Ranking:
     """
     names, captioners = list(estimates), list(estimates.values())
     refitted = all(item.interval_over == REFITS for item in captioners)
-    found: dict[tuple[int, int], tuple[tuple[float, float], float | None, float | None, float]] = {}
-    for places, pairs in _comparable(captioners):
-        values, compare = (_by_seed if refitted else _by_bootstrap)([captioners[place] for place in places])
+    compared: dict[tuple[int, int], tuple[tuple[float, float], float | None, float | None, float]] = {}
+    for members, pairs in _comparable(captioners):
+        values, compare = (_by_seed if refitted else _by_bootstrap)([captioners[index] for index in members])
         for i, j in pairs:
-            first, second = places.index(i), places.index(j)
-            found[i, j] = ((float(values[first]), float(values[second])), *compare(first, second))
-    indices = sorted(found)
-    corrected = holm(np.array([found[pair][-1] for pair in indices]))
+            first, second = members.index(i), members.index(j)
+            compared[i, j] = ((float(values[first]), float(values[second])), *compare(first, second))
+    indices = sorted(compared)
+    corrected = holm(np.array([compared[pair][-1] for pair in indices]))
     pairs = tuple(
         Pair(names[i], names[j], there[0] - there[1], low, high, float(p), there)
         for (i, j), p in zip(indices, corrected, strict=True)
-        for there, low, high, _ in [found[i, j]]
+        for there, low, high, _ in [compared[i, j]]
     )
     if not pairs:
         return Ranking(dict.fromkeys(names, ""), ())
@@ -115,8 +116,8 @@ def _comparable(captioners: list[Estimate]) -> Iterator[tuple[list[int], list[tu
     Captioners with the same images are worked on together.
     """
     alike: dict[tuple[str, ...], list[int]] = {}
-    for place, item in enumerate(captioners):
-        alike.setdefault(item.images, []).append(place)
+    for index, item in enumerate(captioners):
+        alike.setdefault(item.images, []).append(index)
     groups = list(alike.values())
     for group in groups:
         pairs = [(i, j) for i, j in combinations(group, 2) if _trained_alike(captioners[i], captioners[j])]
@@ -209,21 +210,23 @@ def _letters(names: list[str], pairs: Sequence[Pair]) -> dict[str, str]:
 
     Two of these that are not compared with each other are not shown to differ, so they may share a letter.
     """
-    places = {name: place for place, name in enumerate(names)}
+    index_of = {name: index for index, name in enumerate(names)}
     linked = coo_array(
-        (np.ones(len(pairs)), ([places[pair.first] for pair in pairs], [places[pair.second] for pair in pairs])),
+        (np.ones(len(pairs)), ([index_of[pair.first] for pair in pairs], [index_of[pair.second] for pair in pairs])),
         shape=(len(names), len(names)),
     )
     _, component = connected_components(linked, directed=False)
     groups = [
         [name for name, one in zip(names, component, strict=True) if one == number] for number in np.unique(component)
     ]
-    found = dict.fromkeys(names, "")
+    letters = dict.fromkeys(names, "")
     several = sorted((group for group in groups if len(group) > 1), key=len, reverse=True)
     for number, group in enumerate(several):
         apart = [(pair.first, pair.second) for pair in pairs if pair.apart and pair.first in group]
-        found |= compact_letters(group, apart, ascii_uppercase if number else ascii_lowercase, "*" * max(0, number - 1))
-    return found
+        letters |= compact_letters(
+            group, apart, ascii_uppercase if number else ascii_lowercase, "*" * max(0, number - 1)
+        )
+    return letters
 
 
 def compact_letters(
@@ -241,11 +244,11 @@ def compact_letters(
     for pair in apart:
         split = [group - {name} if group.issuperset(pair) else group for group in groups for name in pair]
         groups = [group for group in dict.fromkeys(split) if not any(group < other for other in split)]
-    place = {name: number for number, name in enumerate(names)}
-    groups.sort(key=lambda group: sorted(place[name] for name in group))
+    position = {name: number for number, name in enumerate(names)}
+    groups.sort(key=lambda group: sorted(position[name] for name in group))
 
     def letter(number: int) -> str:  # a to z, then a' and so on
-        turn, place = divmod(number, len(alphabet))
-        return alphabet[place] + "'" * turn + mark
+        turn, position = divmod(number, len(alphabet))
+        return alphabet[position] + "'" * turn + mark
 
     return {name: "".join(letter(number) for number, group in enumerate(groups) if name in group) for name in names}

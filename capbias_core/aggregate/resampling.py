@@ -69,7 +69,7 @@ def sums_of_drawn(
 def different_rows(columns: np.ndarray | csr_array) -> tuple[np.ndarray | csr_array, np.ndarray]:
     """The different rows, and how many images have each.
 
-    Sparse rows are told apart by a random sum of their entries.
+    Sparse rows are compared by a random sum of their entries.
     """
     if not issparse(columns):
         return np.unique(columns, axis=0, return_counts=True)

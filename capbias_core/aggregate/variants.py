@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-# The columns that make two rows of one metric different things, in the order in which they are said.
+# The columns that make two rows of one metric different things, in the order in which they are named.
 ORIGINS = ("condition", "photographs", "prompt", "alignment", "coverage", "object", "group")
-# What rows read, where a column says so: said only where rows of one attribute read several.
+# What rows read, if a column names it: named only if rows of one attribute read several.
 INPUTS = ("labels", "references")
-# What is usual, and not said. A paper that compares alignments prints both as its condition, which is said.
+# The usual, which is not named. A paper that compares alignments prints both as its condition, which is named.
 USUAL = {"alignment": "constant"}
 
 
@@ -18,8 +18,8 @@ def variant(row: dict) -> str:
     >>> variant({"condition": "", "alignment": "contextual_glove", "coverage": "with_references"})
     'contextual_glove; with_references'
     """
-    said = ((name, row.get(name)) for name in ORIGINS)
-    return "; ".join(text for name, text in said if isinstance(text, str) and text and text != USUAL.get(name))
+    named = ((name, row.get(name)) for name in ORIGINS)
+    return "; ".join(text for name, text in named if isinstance(text, str) and text and text != USUAL.get(name))
 
 
 def variants(rows: pd.DataFrame) -> pd.Series:
@@ -27,10 +27,10 @@ def variants(rows: pd.DataFrame) -> pd.Series:
     among the rows of an attribute."""
     several = [name for name in INPUTS if name in rows and _several(rows, name)]
     columns = rows[[*(name for name in ORIGINS if name in rows), *several]]
-    found = [
+    texts = [
         "; ".join(filter(None, (variant(row), *(row[name] for name in several)))) for row in columns.to_dict("records")
     ]
-    return pd.Series(found, index=rows.index, dtype=object)
+    return pd.Series(texts, index=rows.index, dtype=object)
 
 
 def _several(rows: pd.DataFrame, name: str) -> bool:

@@ -70,11 +70,12 @@ def encoder_files(entry: AttackerEntry) -> ModelFiles:
         return find_model(entry.model, "a text encoder")
     except CapbiasError as error:
         if entry.name in ATTACKERS:
-            raise CapbiasError(error.message, f"{error.hint} Name the folder as {entry.name}=FOLDER.") from None
+            hint = f"{error.hint} Name the folder as {entry.name}=FOLDER."
+            raise CapbiasError(error.message, hint, *error.arguments) from None
         near = f"Did you mean {' or '.join(names)}? " if (names := nearest(entry.model, ATTACKERS)) else ""
         known = f"Known: {', '.join(sorted(ATTACKERS))}, or the folder of a text encoder."
         message = f"Attacker {entry.model!r} is not on this machine."
-        raise CapbiasError(message, f"{near}{known} {error.hint}") from None
+        raise CapbiasError(message, f"{near}{known} {error.hint}", *error.arguments) from None
 
 
 def need_packages(entry: AttackerEntry) -> None:

@@ -95,10 +95,10 @@ class Corpus:
     def __init__(self, captions: Sequence[str]):
         self.distinct, self.place = Tokens.read(captions).distinct()
 
-    def at(self, rows: np.ndarray) -> tuple[list[str], np.ndarray]:
+    def at(self, rows: np.ndarray) -> tuple[Tokens, np.ndarray]:
         """The distinct captions at these rows, and which of them each row has."""
         numbers, copies = np.unique(self.place[rows], return_inverse=True)
-        return [self.distinct[number] for number in numbers], copies
+        return self.distinct.rows(numbers), copies
 
 
 Text = TypeVar("Text", contravariant=True)

@@ -47,17 +47,21 @@ class Checkpoint:
     """
 
     def __init__(self, network: Any, reads: Iterable[np.ndarray]):
-        self.folder, self.between, self.state = _folder.get(), SECONDS_BETWEEN, None
-        if self.folder:
-            self.file = self.folder / f"{_name(network, reads)}.pt"
-            self.state = self._load()
-        self.since = time.monotonic()
-
-    def _load(self) -> dict[str, Any] | None:
         import torch
 
-        with suppress(OSError, EOFError, RuntimeError, pickle.UnpicklingError):  # a damaged file: begin anew
-            return torch.load(self.file, map_location="cpu", weights_only=True)
+        self.folder, self.between, self.state = _folder.get(), SECONDS_BETWEEN, None
+        if self.folder:
+            weights = [value.detach().cpu().numpy() for value in network.parameters()]
+            digest = hashlib.sha256(
+                f"{code_digest()} {torch.__version__} {next(network.parameters()).device.type}".encode()
+            )
+            for values in (*weights, *reads):
+                digest.update(f"{values.shape} {values.dtype}".encode())
+                digest.update(np.ascontiguousarray(values).data)
+            self.file = self.folder / f"{digest.hexdigest()[:32]}.pt"
+            with suppress(OSError, EOFError, RuntimeError, pickle.UnpicklingError):  # a damaged file: begin anew
+                self.state: dict[str, Any] | None = torch.load(self.file, map_location="cpu", weights_only=True)
+        self.since = time.monotonic()
 
     def save(self, state: dict[str, Any], ended: bool = False) -> None:
         """Write the state unless that happened a moment ago; a full disk leaves the training without a checkpoint."""
@@ -80,17 +84,6 @@ def _size(state: Any) -> int:
     if isinstance(state, dict | list):
         return sum(map(_size, state.values() if isinstance(state, dict) else state))
     return getattr(state, "nbytes", 0)
-
-
-def _name(network: Any, reads: Iterable[np.ndarray]) -> str:
-    import torch
-
-    weights = [value.detach().cpu().numpy() for value in network.parameters()]
-    digest = hashlib.sha256(f"{code_digest()} {torch.__version__} {next(network.parameters()).device.type}".encode())
-    for values in (*weights, *reads):
-        digest.update(f"{values.shape} {values.dtype}".encode())
-        digest.update(np.ascontiguousarray(values).data)
-    return digest.hexdigest()[:32]
 
 
 @cache

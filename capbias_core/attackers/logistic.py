@@ -53,13 +53,13 @@ def fit_columns(
     problem = _Problem(features, 1 / inverse_penalty, tick)
     start = np.zeros((problem.width, positive.shape[1]))
     if alike and positive.shape[1] > 1:
-        positives, totals = (own.mean(axis=1, keepdims=True) for own in (positive, total))
+        positives, totals = (counts.mean(axis=1, keepdims=True) for counts in (positive, total))
         start += problem.minimum(positives, totals, np.zeros((problem.width, 1)), None, ROUGH)
     if used is not None:
         used = np.concatenate([used, np.ones((1, used.shape[1]), dtype=bool)])
         start *= used
-    found = problem.minimum(positive, total, start, used, TOLERANCE)
-    return found[:-1], found[-1]
+    minima = problem.minimum(positive, total, start, used, TOLERANCE)
+    return minima[:-1], minima[-1]
 
 
 class _Problem:
@@ -80,7 +80,7 @@ class _Problem:
         """The (V + 1, S) point where the gradient is at most `tolerance`."""
         size = np.broadcast_to(total.sum(axis=0), positive.shape[1])
         total = np.broadcast_to(total, positive.shape)
-        found, left, inner = point.copy(), np.arange(point.shape[1]), 0
+        minima, left, inner = point.copy(), np.arange(point.shape[1]), 0
         logits = self.features @ point
         loss = self._loss(positive, total, point, logits)
         for _ in range(MOST_STEPS):
@@ -90,11 +90,11 @@ class _Problem:
             slope = np.abs(gradient).max(axis=0) / size[left]
             going = np.flatnonzero(slope > tolerance)
             if len(going) < len(left):
-                found[:, left] = point
+                minima[:, left] = point
                 if not len(going):
-                    return found
+                    return minima
                 left, slope, loss = left[going], slope[going], loss[going]
-                rows = (own.take(going, axis=1) for own in (point, logits, shares, gradient, total, positive))
+                rows = (values.take(going, axis=1) for values in (point, logits, shares, gradient, total, positive))
                 point, logits, shares, gradient, total, positive = rows
                 used = used if used is None else used.take(going, axis=1)
             curvature = total * shares * (1 - shares)
@@ -111,8 +111,8 @@ class _Problem:
                     break
                 length[high] /= 2
             point, logits = next_point, next_logits
-        found[:, left] = point
-        return found
+        minima[:, left] = point
+        return minima
 
     def _step(self, gradient, curvature, used, enough) -> tuple[np.ndarray, int]:
         """Newton's step (V + 1, S), and how many products it took.
@@ -169,9 +169,9 @@ class _Block:
         return cls(common, cho_factor(whole, lower=True), np.maximum(alone, TINY).astype(np.float32))
 
     def solve(self, sides: np.ndarray) -> np.ndarray:
-        found = sides / self.alone
-        found[self.common] = cho_solve(self.factor, sides[self.common], check_finite=False)
-        return found
+        solution = sides / self.alone
+        solution[self.common] = cho_solve(self.factor, sides[self.common], check_finite=False)
+        return solution
 
 
 def _masked(point: np.ndarray, used: np.ndarray | None) -> np.ndarray:

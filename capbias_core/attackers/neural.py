@@ -24,23 +24,11 @@ SCRATCH = partial(AttackerEntry, from_scratch=True, packages=("torch",), attribu
 PRETRAINED = partial(AttackerEntry, attends=True, packages=PACKAGES, attribution=INTEGRATED_GRADIENTS)
 
 
-def _lstm_bi(setup: Setup) -> Attacker:
-    """LIC's."""
-    from capbias_core.attackers.networks.scratch import LSTM_BI
+def _scratch(setup: Setup, kind: str, **settings: Any) -> Attacker:
+    from capbias_core.attackers.networks import scratch
 
-    return replace(LSTM_BI, device=setup.device)
-
-
-def _recurrent(setup: Setup, unit: str, ways: int = 1) -> Attacker:
-    from capbias_core.attackers.networks.scratch import RecurrentAttacker
-
-    return RecurrentAttacker(unit=unit, ways=ways, device=setup.device)
-
-
-def _transformer(setup: Setup, heads: int) -> Attacker:
-    from capbias_core.attackers.networks.scratch import TransformerAttacker
-
-    return TransformerAttacker(heads=heads, device=setup.device)
+    kinds = {"recurrent": scratch.RecurrentAttacker(), "transformer": scratch.TransformerAttacker()}
+    return replace(({"lstm_bi": scratch.LSTM_BI} | kinds)[kind], device=setup.device, **settings)
 
 
 def _pretrained(setup: Setup, head: str = "DBAC", normalised: bool = False) -> Attacker:
@@ -63,19 +51,16 @@ def frozen_entry(model: str) -> AttackerEntry:
 LIC, DBAC, AGE = "(the LIC paper's)", "(the DBAC paper's)", "batch normalisation and AdamW (the age study's)"
 TUNED = Seconds(300.0, 2250.0)
 pre, tuned = partial(_pretrained, head="BERT_PRE"), partial(_pretrained, head="BERT_FT")
-RNN, LSTM, BOTH = (
-    partial(_recurrent, unit="rnn"),
-    partial(_recurrent, unit="lstm"),
-    partial(_recurrent, unit="rnn", ways=2),
-)
-ONE_HEAD, FIVE_HEADS = partial(_transformer, heads=1), partial(_transformer, heads=5)
+LSTM_BI, LSTM = partial(_scratch, kind="lstm_bi"), partial(_scratch, kind="recurrent", unit="lstm")
+RNN, RNN_BI = (partial(_scratch, kind="recurrent", unit="rnn", ways=ways) for ways in (1, 2))
+ONE_HEAD, FIVE_HEADS = (partial(_scratch, kind="transformer", heads=heads) for heads in (1, 5))
 MPNET, ROBERTA = f"{SENTENCES}all-mpnet-base-v2", f"{SENTENCES}all-distilroberta-v1"
 
 ENTRIES = (
-    SCRATCH("lstm_bi", f"bidirectional LSTM {LIC}", _lstm_bi, Seconds(12.5, 85.0), place=2, lic_paper=True),
+    SCRATCH("lstm_bi", f"bidirectional LSTM {LIC}", LSTM_BI, Seconds(12.5, 85.0), place=2, lic_paper=True),
     SCRATCH("lstm", f"one-way LSTM {DBAC}", LSTM, Seconds(2.2, 20.0), place=3),
     SCRATCH("rnn", f"one-way RNN {DBAC}", RNN, Seconds(1.0, 9.0), place=4),
-    SCRATCH("rnn_bi", f"bidirectional RNN {DBAC}", BOTH, Seconds(2.0, 18.0), place=5),
+    SCRATCH("rnn_bi", f"bidirectional RNN {DBAC}", RNN_BI, Seconds(2.0, 18.0), place=5),
     SCRATCH("transformer_1h", f"Transformer, 1 head {DBAC}", ONE_HEAD, Seconds(1.0, 10.0), place=6, attends=True),
     SCRATCH("transformer_5h", f"Transformer, 5 heads {DBAC}", FIVE_HEADS, Seconds(1.0, 10.0), place=7, attends=True),
     PRETRAINED("minilm", f"MiniLM-L6-v2, frozen {DBAC}", _pretrained, Seconds(0.4, 100.0), model=MINILM, place=8),

@@ -16,7 +16,7 @@ from itertools import count
 import numpy as np
 import pandas as pd
 
-from capbias_core.attackers.base import AttackerEntry, Corpus, Seconds, Setup
+from capbias_core.attackers.base import AttackerEntry, Corpus, Seconds
 from capbias_core.attackers.logistic import TOLERANCE, fit_columns
 from capbias_core.prepare.tasks import rows_by_image
 from capbias_core.threads import one_thread
@@ -114,10 +114,10 @@ class NgramAttacker:
                 tick((done + (end - done) * min(next(steps) / USUAL_STEPS, 0.9)) / len(places), "")
 
             with one_thread():
-                found = self._together(matrix, places[done:end], labels[done:end], n_values, step)
+                models = self._together(matrix, places[done:end], labels[done:end], n_values, step)
             done = end
             tick(done / len(places), "")
-            yield from found
+            yield from models
 
     def _together(self, matrix, places: list, labels: Sequence, n_values: int, tick: Callable) -> list[LinearModel]:
         """Attackers that have most of their captions in common. places: of each attacker's captions in matrix."""
@@ -129,15 +129,15 @@ class NgramAttacker:
         kept = np.flatnonzero(used.any(axis=1))
         features, used = features[:, kept], used[kept]
         if np.ndim(labels[0]) > 1:
-            found = [self._tasks(features, _sums(places[0], labels[0], len(rows)), total, tick)]
+            fits = [self._tasks(features, _sums(places[0], labels[0], len(rows)), total, tick)]
         elif n_values > 2:
-            found = [self._values(features, *case) for case in zip(used.T, places, labels, strict=True)]
+            fits = [self._values(features, *case) for case in zip(used.T, places, labels, strict=True)]
         else:
             positive = np.column_stack([_sums(*case, len(rows)) for case in zip(places, labels, strict=True)])
             weights, intercepts = fit_columns(features, positive, total, self.inverse_penalty, used, True, tick)
-            found = list(zip(weights.T[:, :, None], intercepts[:, None], strict=True))
+            fits = list(zip(weights.T[:, :, None], intercepts[:, None], strict=True))
         models = []
-        for of_kept, intercept in found:
+        for of_kept, intercept in fits:
             weights = np.zeros((matrix.shape[1], len(intercept)))
             weights[kept] = of_kept
             models.append(LinearModel(weights, intercept))
@@ -172,15 +172,11 @@ def _sums(place: np.ndarray, labels: np.ndarray, rows: int) -> np.ndarray:
     return rows_by_image(place, rows) @ np.asarray(labels, dtype=float)
 
 
-def _linear(setup: Setup) -> NgramAttacker:
-    return NgramAttacker()
-
-
 ENTRIES = (
     AttackerEntry(
         "ngram",
         "linear, 1- and 2-grams (preview)",
-        _linear,
+        lambda setup: NgramAttacker(),
         Seconds(0.002, 0.024),
         in_process=True,
         folds=10,

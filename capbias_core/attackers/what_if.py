@@ -103,14 +103,9 @@ def apply_edit(caption: str, word: str, replacement: str) -> str | None:
         article, space = match[1], match[2]
         if article is None or ARTICLE.match(replacement):
             return replacement
-        return f"{_article(article, replacement)}{space}{replacement}"
+        if replacement[:1].isalpha():  # in the case in which it was written
+            article = article[0] + ("n" if AN.match(replacement) else "")
+        return f"{article}{space}{replacement}"
 
     edited, count = re.subn(pattern, replaced, caption, flags=re.IGNORECASE)
     return edited if count else None
-
-
-def _article(written: str, word: str) -> str:
-    """`a` or `an` before a word, in the case in which it was written."""
-    if not word[:1].isalpha():
-        return written
-    return written[0] + ("n" if AN.match(word) else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -92,8 +92,15 @@ def _checked(data: dict, source: str) -> Attribute:
         raise wrong("mask_token", "cannot be used", "Write one word in <>, such as <gender>.")
     derived = None
     if "derived" in data:
-        derived = _rule(data["derived"], values)
-        if derived is None:
+        table = data["derived"]
+        rule = {"precedence": [], "at_least": 1, "both": PRECEDENCE, "title": "", "note": ""}
+        known = isinstance(table, dict) and set(table) <= set(rule)
+        order, least, both, title, note = (rule | table if known else rule).values()
+        known = known and both in BOTH and isinstance(order, list) and type(least) is int and least >= 1
+        known = known and isinstance(title, str) and isinstance(note, str)
+        if known and sorted(map(str, order)) == (sorted(values) if both == PRECEDENCE else []):
+            derived = Derivation(tuple(map(str, order)), least, both, title, note)
+        else:
             raise wrong(
                 "derived",
                 "is not a rule",
@@ -117,18 +124,6 @@ def _checked(data: dict, source: str) -> Attribute:
         note=str(data.get("note", "")),
         derived=derived,
     )
-
-
-def _rule(table: object, values: tuple[str, ...]) -> Derivation | None:
-    """The rule in the table [derived], None if it is none."""
-    if not isinstance(table, dict) or not set(table) <= {field.name for field in fields(Derivation)}:
-        return None
-    order, least = table.get("precedence", []), table.get("at_least", 1)
-    both, title, note = table.get("both", PRECEDENCE), table.get("title", ""), table.get("note", "")
-    right = both in BOTH and isinstance(order, list) and type(least) is int and least >= 1
-    right = right and isinstance(title, str) and isinstance(note, str)
-    right = right and sorted(map(str, order)) == (sorted(values) if both == PRECEDENCE else [])
-    return Derivation(tuple(map(str, order)), least, both, title, note) if right else None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -11,27 +10,27 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from capbias_core.measures.registry import METRICS
-from capbias_core.types import Attribute, counted
-from capbias_core.views import objects
+from capbias_core.types import counted
 from capbias_core.views.charts import captioner_looks
 from capbias_core.views.conditions import condition_chart, condition_rows
-from capbias_core.views.directions import basis, directions, explained, measures_in, plane
+from capbias_core.views.directions import WAY, basis, directions, explained, measures_in, plane
 from capbias_core.views.encoders import named, rows_of, scores_by_encoder, series_of
 from capbias_core.views.objects import (
     BINS,
+    SCORED,
     beside_chart,
     beside_note,
     counted_objects,
     distribution_chart,
     score_chart,
-    score_of,
+    scores_by_object,
 )
 from capbias_core.views.results import attribute_of_run, references_read
 from capbias_core.views.sentence import intervals_over
+from capbias_core.views.tables import value_parts
 from capbias_core.workspace.conditions import all_sets, originals
 from capbias_core.workspace.store import RunRow, Workspace
 
-WITHIN_NUMBER = re.compile(r" (?=±)|(?<=\d,) (?=[−\d.]+\])")
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b2733; --ground: #fff; --soft: #4d5a68; --line: #d5dbe2; --box: #f3f6f9 }
 @media (prefers-color-scheme: dark) {
@@ -52,7 +51,7 @@ li { margin: .3rem 0 }
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart of a report. svg: from `present.svg`. note: what is said under it."""
+    """A chart of a report. svg: as `charts.interval_svg` makes it. note: what stands under it."""
 
     title: str
     svg: str
@@ -79,10 +78,16 @@ class ReportParts:
     plan: str = ""
 
 
+def report_cell(row: dict) -> str:
+    """The value of a result row as `tables.value_text` has it, which may break before its interval alone."""
+    return " ".join(part.replace(" ", "\u00a0") for part in value_parts(row) if part)
+
+
 def report_html(parts: ReportParts) -> str:
     """The report as one file."""
     headline, support = parts.answer
-    said = f'<div class="answer"><b>{escape(headline)}</b><p>{escape(support)}</p></div>' if headline else ""
+    answer = f'<div class="answer"><b>{escape(headline)}</b><p>{escape(support)}</p></div>' if headline else ""
+    notes = "".join(f"<li>{escape(note)}</li>" for note in parts.notes)
     return "\n".join(
         [
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -90,14 +95,14 @@ def report_html(parts: ReportParts) -> str:
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
             f"<title>{escape(parts.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>",
             f"<h1>{escape(parts.title)}</h1>",
-            said,
+            answer,
             "<h2>Scores</h2>",
             *map(_table, parts.tables),
             _small(parts.table_note),
             *(["<h2>By group</h2>", _table(parts.groups), _small(parts.groups_note)] if len(parts.groups) else []),
             "<h2>Charts</h2>" if parts.charts else "",
-            *(f"<h3>{escape(own.title)}</h3>{own.svg}{_small(own.note)}" for own in parts.charts),
-            *(["<h2>What to know</h2>", _list(parts.notes)] if parts.notes else []),
+            *(f"<h3>{escape(chart.title)}</h3>{chart.svg}{_small(chart.note)}" for chart in parts.charts),
+            *(["<h2>What to know</h2>", f"<ul>{notes}</ul>"] if parts.notes else []),
             "<h2>How it was measured</h2>",
             _table(pd.DataFrame(parts.about.items(), columns=["what", "value"]), "long"),
             *(f"<h3>{escape(title)}</h3>{_table(frame)}" for title, frame in parts.sections.items()),
@@ -114,25 +119,16 @@ def _small(text: str) -> str:
     return f'<p class="small">{escape(text)}</p>' if text else ""
 
 
-def _list(lines: Sequence[str]) -> str:
-    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
-
-
 def _table(frame: pd.DataFrame, kind: str = "wide") -> str:
-    head = "".join(f'<th scope="col">{_cell(name)}</th>' for name in frame.columns)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{_cell(cell)}</td>' for cell in row)}</tr>" for row in frame.itertuples(index=False)
-    )
+    """A table, in whose cells a name may break after each underscore."""
+    lines = [[escape(str(cell)).replace("_", "_<wbr>") for cell in row] for row in ([*frame], *frame.to_numpy())]
+    head = "".join(f'<th scope="col">{cell}</th>' for cell in lines[0])
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in lines[1:])
     # A region that scrolls is reached with the keyboard.
     return f'<div class="{kind}" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _cell(value: object) -> str:
-    """A cell. `18.4 ±1.1 [16.6, 20.2]` may break before its interval alone, a name after each underscore."""
-    return WITHIN_NUMBER.sub("\u00a0", escape(str(value))).replace("_", "_<wbr>")
-
-
-WAY = ["encoder", "variant", "seeds"]
+# the charts that pages draw of results, made of the rows of a bundle
 
 
 class PageChart(NamedTuple):
@@ -146,66 +142,47 @@ class PageChart(NamedTuple):
 def page_charts(
     workspace: Workspace, collection: str, rows: pd.DataFrame, runs: Sequence[RunRow]
 ) -> Iterator[PageChart]:
-    """Every chart that these results can show, in the order of the pages.
+    """The charts of directions, encoders, masking and objects that these results can show, in the order of the pages.
 
     rows: results of these finished runs of a collection, in RESULT_COLUMNS. Raises CapbiasError without Plotly.
     """
-    attributes = {own.name: own for own in map(attribute_of_run, runs)}
+    attributes = {attribute.name: attribute for attribute in map(attribute_of_run, runs)}
+    references = {run.spec.references for run in runs}
     for run in runs:
-        yield from _objects(workspace, collection, run, runs)
+        attribute, model = attribute_of_run(run), run.spec.model
+        if run.spec.measure in SCORED:
+            title, metric = SCORED[run.spec.measure]
+            figure = score_chart(scores_by_object(workspace, run), metric, (*attribute.values, "neutral"))
+            yield PageChart(f"{title} by object, {model}", figure, METRICS[metric].explanation)
+        if run.spec.measure == "object_cooccurrence":
+            human = references_read(workspace, collection).get(attribute.name)
+            human = human if human and human.hash in references else None
+            table = counted_objects(workspace, run.spec, human)[1]
+            if human:
+                figure = beside_chart(table, attribute, model)
+                yield PageChart(f"Objects of {model} beside the human captions", figure, beside_note(table, attribute))
+            yield PageChart(f"Distribution over objects, {model}", distribution_chart(table, attribute, model), BINS)
     captioners = rows[rows["model"].isin(originals(workspace.items("captions", collection)))]
     for name, attribute in attributes.items():
-        own = rows[rows["attribute"] == name]
         compared = captioners[captioners["attribute"] == name]
-        yield from _directions(compared, name)
-        yield from _encoders(compared, attribute)
-        yield from _conditions(workspace, collection, own, name)
-
-
-def _objects(workspace: Workspace, collection: str, run: RunRow, runs: Sequence[RunRow]) -> Iterator[PageChart]:
-    """Of a run that counts or scores objects; beside the human captions that any of the runs reads."""
-    attribute, model = attribute_of_run(run), run.spec.model
-    if run.spec.measure in objects.SCORED:
-        title, metric = score_of(run.spec.measure)
-        figure = score_chart(objects.scores_by_object(workspace, run), metric, (*attribute.values, "neutral"))
-        yield PageChart(f"{title} by object, {model}", figure, METRICS[metric].explanation)
-    if run.spec.measure != "object_cooccurrence":
-        return
-    read = {own.spec.references for own in runs}
-    human = references_read(workspace, collection).get(attribute.name)
-    human = human if human and human.hash in read else None
-    table = counted_objects(workspace, run.spec, human)[1]
-    if human:
-        figure = beside_chart(table, attribute, model)
-        yield PageChart(f"Objects of {model} beside the human captions", figure, beside_note(table, attribute))
-    yield PageChart(f"Distribution over objects, {model}", distribution_chart(table, attribute, model), BINS)
-
-
-def _directions(rows: pd.DataFrame, attribute: str) -> Iterator[PageChart]:
-    for name in measures_in(rows):
-        for (encoder, variant, seeds), own in directions(rows, name).groupby(WAY, sort=False):
-            said = (attribute, encoder, variant.replace("_", " "), counted(seeds, "seed") if seeds else "")
-            way = ", ".join(filter(None, said))
-            yield PageChart(f"{name} in both directions ({way})", plane(own, name), f"{basis(own)} {explained(name)}")
-
-
-def _encoders(rows: pd.DataFrame, attribute: Attribute) -> Iterator[PageChart]:
-    """Of what several attackers measured."""
-    looks = captioner_looks(rows["model"])
-    for key in series_of(rows):
-        own = rows_of(rows, key)
-        if own["encoder"].nunique() > 1:
-            figure = scores_by_encoder(own, own.iloc[:0], key, len(attribute.values), looks)
-            said = f"Lines are intervals, {intervals_over(own)}. {METRICS[key[0]].explanation}"
-            yield PageChart(f"{named(key)} by encoder and captioner ({attribute.name})", figure, said)
-
-
-def _conditions(workspace: Workspace, collection: str, rows: pd.DataFrame, attribute: str) -> Iterator[PageChart]:
-    """Of captioners that were measured on masked photographs too."""
-    for captioner, sets in all_sets(workspace, collection).items():
-        for attacker in dict.fromkeys(own for own in rows["encoder"] if own) if len(sets) > 1 else ():
-            own = condition_rows(workspace, collection, captioner, attribute, attacker, among=set(rows["run_id"]))
-            if own["masked"].nunique() > 1:
-                title = f"{captioner} against what was masked ({attribute}, {attacker})"
-                said = "Dots are measured values with 95% intervals; dashed: chance for LIC_M, 0 for the others."
-                yield PageChart(title, condition_chart(own, own.iloc[:0]), said)
+        for pair in measures_in(compared):
+            for (encoder, variant, seeds), group in directions(compared, pair).groupby(list(WAY), sort=False):
+                parts = (name, encoder, variant.replace("_", " "), counted(seeds, "seed") if seeds else "")
+                title = f"{pair} in both directions ({', '.join(filter(None, parts))})"
+                yield PageChart(title, plane(group, pair), f"{basis(group)} {explained(pair)}")
+        looks = captioner_looks(compared["model"])
+        for key in series_of(compared):
+            series = rows_of(compared, key)
+            if series["encoder"].nunique() > 1:
+                figure = scores_by_encoder(series, series.iloc[:0], key, len(attribute.values), looks)
+                note = f"Lines are intervals, {intervals_over(series)}. {METRICS[key[0]].explanation}"
+                yield PageChart(f"{named(key)} by encoder and captioner ({name})", figure, note)
+        of_attribute = rows[rows["attribute"] == name]
+        attackers, among = [own for own in dict.fromkeys(of_attribute["encoder"]) if own], set(of_attribute["run_id"])
+        for captioner, sets in all_sets(workspace, collection).items():
+            for attacker in attackers if len(sets) > 1 else ():
+                by_condition = condition_rows(workspace, collection, captioner, name, attacker, among=among)
+                if by_condition["masked"].nunique() > 1:
+                    title = f"{captioner} against what was masked ({name}, {attacker})"
+                    note = "Dots are measured values with 95% intervals; dashed: chance for LIC_M, 0 for the others."
+                    yield PageChart(title, condition_chart(by_condition, by_condition.iloc[:0]), note)

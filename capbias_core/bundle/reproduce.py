@@ -16,7 +16,7 @@ from capbias_core.aggregate.variants import ORIGINS
 from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLAN, ROWS, manifest_fault, options_fault, table_fault
 from capbias_core.bundle.write import versions
 from capbias_core.errors import CapbiasError
-from capbias_core.load.archives import unpacked_tree
+from capbias_core.load.files import unpacked_tree
 from capbias_core.load.parsed import CAPTIONS, LABELS, MOST_COLUMNS, MOST_ROWS, OBJECTS, REFERENCES
 from capbias_core.prepare import derive_labels
 from capbias_core.runs.plan import plan
@@ -56,7 +56,7 @@ class Bundle:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Reproduction:
     """rows: of the bundle. same: equal to the last digit. near: not the same, and within the tolerance. differ: a row
     for each number that is off or was not made: what it is, of the bundle, here. largest: absolute difference of any
     number that was made. reasons: why runs could not be made. versions: package -> (there, here) where they differ."""
@@ -187,7 +187,7 @@ def reproduce(
     frames: dict[str, pd.DataFrame],
     compute: Compute,
     tolerance: float = TOLERANCE,
-) -> Comparison:
+) -> Reproduction:
     """Run the plan of a bundle in an empty workspace, and compare the numbers.
 
     frames: tables that the bundle leaves out, by content. compute: runs what is planned. tolerance: the allowed
@@ -237,7 +237,7 @@ def compared(
     tolerance: float,
     reasons: tuple[str, ...] = (),
     changed: dict[str, tuple[str, str]] | None = None,
-) -> Comparison:
+) -> Reproduction:
     """The rows of a bundle compared with those made now."""
     by_key: dict[tuple[str, ...], dict] = {}
     for row in made.to_dict("records"):
@@ -264,7 +264,7 @@ def compared(
         same += not off and not any(gaps.values())
         near += not off and any(gaps.values())
     table = pd.DataFrame(differ, columns=["row", "number", "bundle", "here"])
-    return Comparison(len(rows), same, near, table, largest, reasons, changed or {})
+    return Reproduction(len(rows), same, near, table, largest, reasons, changed or {})
 
 
 def _key(row: dict[str, Any]) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ import pandas as pd
 from capbias_core import __version__
 from capbias_core.aggregate.comparison import unlearned_note
 from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLACES, PLAN, ROWS, TABLES
-from capbias_core.bundle.report import Chart, ReportParts, page_charts, report_html
+from capbias_core.bundle.report import Chart, ReportParts, page_charts, report_cell, report_html
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import METRICS
 from capbias_core.runs.plan import Request, plan
@@ -250,7 +250,7 @@ def _report(
     items = manifest["items"]
     if lack := pictures_lack():
         notes.append(f"Charts of objects, directions, encoders and masking are left out. {lack}")
-    groups = gap_table(rows)
+    groups = gap_table(rows, report_cell)
     inputs = pd.DataFrame([{name: own[name] for name in ("kind", "name", "rows", "images", "hash")} for own in items])
     about = {
         "attribute": ", ".join(own.title for own in attributes.values()),
@@ -273,7 +273,7 @@ def _report(
     parts = ReportParts(
         title=f"{collection}: societal bias in image captions",
         answer=(said.headline, " ".join([said.support, said.details, *elsewhere])) if said else ("", ""),
-        tables=in_blocks(scores_table(rows)),
+        tables=in_blocks(scores_table(rows, cell=report_cell)),
         table_note=f"Value ± standard deviation over attacker seeds [interval, {intervals_over(rows)}].{share}",
         charts=charts,
         notes=[own for own in notes if own],

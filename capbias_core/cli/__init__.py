@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         say(f"error: {text}{'' if text.endswith(('.', '?')) else '.'} See {see} --help.")
         return BAD_INPUT
     except CapbiasError as error:
-        say(f"error: {error_text(error)}")
+        say(f"error: {error_text(error, given[0])}")
         return BAD_INPUT
     except KeyboardInterrupt as stop:
         say("cancelled")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from capbias_core.cli.flags import INPUTS, WorkspaceFlag, command, flag
+from capbias_core.cli.inputs import INPUTS, WorkspaceFlag, command, flag
 from capbias_core.errors import CapbiasError, need
 from capbias_core.resources import APP
 from capbias_core.toml import read_toml, start_of

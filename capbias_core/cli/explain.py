@@ -10,11 +10,22 @@ from typing import Annotated
 from capbias_core.api import ScoreRequest
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.what_if import apply_edit, parse_edit
-from capbias_core.cli.flags import ANSWER, UNTRAINED, WHAT, Flags, Positive, Training, command, flag, given
-from capbias_core.cli.inputs import InputFlags, inputs
-from capbias_core.cli.running import outcome, run_all
+from capbias_core.cli.inputs import (
+    ANSWER,
+    UNTRAINED,
+    WHAT,
+    Flags,
+    InputFlags,
+    Positive,
+    Training,
+    command,
+    flag,
+    given,
+    inputs,
+)
+from capbias_core.cli.run import outcome, run_all
 from capbias_core.cli.terminal import DONE, say, show
-from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.measures.options import Attacked
 from capbias_core.runs.plan import PER_CAPTION, plan
@@ -115,7 +126,7 @@ def _check(question: Question, attacker: str) -> None:
     """Raises CapbiasError for a wrong question, before an attacker is trained for it."""
     if question.format not in FORMATS:
         raise unknown_name("--format", question.format, FORMATS)
-    asked = [f"--{name}" for name in ("image", "text", "words") if getattr(question, name) is not None]
+    asked = [flag_name(name) for name in ("image", "text", "words") if getattr(question, name) is not None]
     if len(asked) > 1:
         raise CapbiasError(f"{' and '.join(asked)} exclude each other.", "Leave one out.")
     if question.attention and question.image is None:

@@ -11,9 +11,18 @@ from typing import Annotated
 from capbias_core.api import ordered
 from capbias_core.bundle.reproduce import TOLERANCE, find_data, read_bundle, reproduce
 from capbias_core.bundle.write import write_bundle
-from capbias_core.cli.flags import ANSWER, INPUTS, WHAT, CollectionFlag, WorkspaceFlag, command, flag
-from capbias_core.cli.inputs import known_collection, opened
-from capbias_core.cli.running import run_all
+from capbias_core.cli.inputs import (
+    ANSWER,
+    INPUTS,
+    WHAT,
+    CollectionFlag,
+    WorkspaceFlag,
+    command,
+    flag,
+    known_collection,
+    opened,
+)
+from capbias_core.cli.run import run_all
 from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, say, show, show_table, write_file, write_output
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import METRICS, expand_metrics

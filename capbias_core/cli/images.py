@@ -5,23 +5,37 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import pandas as pd
 
 from capbias_core.attributes import known_attributes
-from capbias_core.cli.flags import ANSWER, HOW, INPUTS, Flags, WorkspaceFlag, choices_of, command, flag, given
-from capbias_core.cli.inputs import FILES, known_collection, opened, own_folder
-from capbias_core.cli.running import outcome, run_all
+from capbias_core.cli.inputs import (
+    ANSWER,
+    FILES,
+    HOW,
+    INPUTS,
+    Flags,
+    WorkspaceFlag,
+    choices_of,
+    command,
+    flag,
+    given,
+    known_collection,
+    opened,
+    own_folder,
+)
+from capbias_core.cli.run import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, ticking, write_output
-from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.files import readable
 from capbias_core.load.ids import normalise_image_id
-from capbias_core.load.parse import parse
-from capbias_core.load.parsed import BOXES, REFERENCES, SEGMENTS, row_and_message
+from capbias_core.load.parsed import BOXES, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import find_pictures
+from capbias_core.load.read import parse
+from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.load.tables import kept_name
 from capbias_core.load.tables import regions as regions_of
 from capbias_core.measures.photographs import DETECT as MEASURE
@@ -35,16 +49,20 @@ from capbias_core.measures.photographs import (
 )
 from capbias_core.runs.artifact_runs import coco_results, named_after, plan_artifact, plan_captioning, plan_masking
 from capbias_core.spreadsheets import csv_text
-from capbias_core.types import BOX_COLUMNS, CONDITIONS, counted
+from capbias_core.types import BOX_COLUMNS, CONDITIONS, Table, counted
 from capbias_core.vision.masking import OF_OBJECTS, MaskRule, regions_to_drop
-from capbias_core.workspace.boxes import weights_option
 from capbias_core.workspace.ingest import read_frame, read_part, store
 from capbias_core.workspace.inputs import checked_path, looked_at, temporary_workspace, warn
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.masked_photographs import labelled_boxes, made_here, masked_names
-from capbias_core.workspace.objects import FOUND_BY, OBJECTS
-from capbias_core.workspace.person_regions import resolve_person_regions
-from capbias_core.workspace.photographs import KIND, ORIGINALS, frozen_photographs, masked_so, photograph_files
+from capbias_core.workspace.objects import FOUND_BY, OBJECTS, weights_option
+from capbias_core.workspace.photographs import (
+    ORIGINALS,
+    frozen_photographs,
+    masked_so,
+    photograph_files,
+    resolve_person_regions,
+)
 from capbias_core.workspace.store import Item, Workspace
 
 LABELLED = "labelled"  # the name of the boxes of labelled people in a workspace of files
@@ -117,20 +135,16 @@ def _store_photographs(workspace: Workspace, paths: Iterable[str]) -> Item:
             f"Several files belong to the image {twice['image_id'].iloc[0]}: {', '.join(twice['file'].iloc[:2])}.",
             "A file name is the image ID. Leave one out.",
         )
-    return workspace.keep(KIND, ORIGINALS, frame, FILES, str(root), {"folder": str(root)})
+    return workspace.keep(PHOTOGRAPHS, ORIGINALS, frame, FILES, str(root), {"folder": str(root)})
 
 
 def _check_source(command: str, images: Sequence[str], flags: ImageFlags, *of_collection: str) -> None:
     """Raises CapbiasError for photographs with --collection or neither, and for its flags without it."""
-    if bool(images) == bool(flags.collection):
+    if command and bool(images) == bool(flags.collection):
         raise CapbiasError(
             f"images {command} takes either photographs or --collection.", f"See capbias images {command} --help."
         )
-    _check_stray(flags, *of_collection)
-
-
-def _check_stray(flags: ImageFlags, *of_collection: str) -> None:
-    stray = [f"--{name}" for name in of_collection if getattr(flags, name)]
+    stray = [flag_name(name) for name in of_collection if getattr(flags, name)]
     if stray and not flags.collection:
         raise CapbiasError(f"{', '.join(stray)} needs --collection.")
 
@@ -314,13 +328,9 @@ class MaskFlags(ImageFlags):
     ]
     object: Annotated[list[str] | None, flag("objects to hide, the preferred one first", "NAME", HOW)] = None
 
-    @property
-    def conditions(self) -> list[str]:
-        return list(dict.fromkeys(self.condition))
-
     def folder(self, condition: str) -> Path:
         """The output folder of a condition: a subfolder if there are several."""
-        return Path(self.output or "", condition if len(self.conditions) > 1 else "")
+        return Path(self.output or "", condition if len(set(self.condition)) > 1 else "")
 
 
 @command(
@@ -348,6 +358,7 @@ def mask(
     *images: PhotographArgs, flags: Annotated[MaskFlags, Flags], choices: Annotated[Masking, Flags] = Masking()
 ) -> int:
     """Hide people or objects, or list the regions to drop."""
+    flags = replace(flags, condition=list(dict.fromkeys(flags.condition)))
     options = MaskOptions.read(given(choices, MaskOptions) | {"name": flags.name})
     _check_mask(images, flags, options)
     if flags.collection:
@@ -368,10 +379,13 @@ def mask(
         if not flags.regions:
             originals = _store_photographs(workspace, images)
             _check_output(originals, workspace, flags)
-        if options.labelled:
-            _store_people(workspace, str(options.labelled), BOXES, LABELLED)
         kind, name = (BOXES, "boxes") if flags.boxes else (SEGMENTS, "segments")
-        _store_people(workspace, flags.instances or flags.boxes or "", kind, name)
+        files = [(options.labelled, BOXES, LABELLED), (flags.instances or flags.boxes, kind, name)]
+        for path, kind_of, called in files:
+            if path:
+                part = read_part(Path(str(path)), kind_of, called)
+                store(workspace, FILES, [part])
+                warn([part.report] if part.report else [], say)
         labelled = LABELLED if options.labelled else None
         options = options.with_(departures=_departures(flags), people=name, labelled=labelled)
         if flags.regions:
@@ -383,16 +397,17 @@ def mask(
 
 
 def _check_mask(images: Sequence[str], flags: MaskFlags, options: MaskOptions) -> None:
+    """Raises CapbiasError for flags that contradict each other, or lack another."""
     for condition in flags.condition:
         if condition not in MASKED:
             raise unknown_name("--condition", condition, MASKED)
-    files = [f"--{name}" for name in ("instances", "boxes") if getattr(flags, name)]
+    files = [flag_name(name) for name in ("instances", "boxes") if getattr(flags, name)]
     if flags.collection and (images or files):
         stray = ", ".join(["photographs"] * bool(images) + files)
         raise CapbiasError(
             f"{stray} and --collection exclude each other.", "Name the outlines of a collection with --people."
         )
-    _check_stray(flags, "photographs", "people", "name", "workspace")
+    _check_source("", images, flags, "photographs", "people", "name", "workspace")
     if options.only_masked and (flags.regions or not set(flags.condition) & set(OF_OBJECTS)):
         raise CapbiasError("--only-masked needs the condition object or both, and no --regions.", "Leave it out.")
     if flags.name and len(flags.condition) > 1:
@@ -416,19 +431,13 @@ def _check_output(originals: Item, workspace: Workspace, flags: MaskFlags) -> No
     if homes & {output.resolve(), *(output.resolve() / condition for condition in MASKED)}:
         raise CapbiasError(f"--output {output} holds originals, which are never overwritten.", "Choose another folder.")
     names = masked_names(photograph_files(workspace, frozen_photographs(workspace, FILES))).values()
-    targets = [flags.folder(condition) / name for condition in flags.conditions for name in names]
+    targets = [flags.folder(condition) / name for condition in flags.condition for name in names]
     if strange := [file for file in targets if file.exists() and not made_here(file)]:
         raise CapbiasError(
             f"{counted(len(strange), 'file')} in --output {output} would be overwritten, and mask did not write them. "
             f"The first is {strange[0]}.",
             "Choose another folder, or move the files.",
         )
-
-
-def _store_people(workspace: Workspace, path: str, kind: str, name: str) -> None:
-    part = read_part(Path(path), kind, name)
-    store(workspace, FILES, [part])
-    warn([part.report] if part.report else [], say)
 
 
 def _departures(flags: MaskFlags, workspace: Workspace | None = None, collection: str = "") -> dict[str, float] | None:
@@ -458,13 +467,13 @@ def _departures(flags: MaskFlags, workspace: Workspace | None = None, collection
 def _mask_all(workspace: Workspace, collection: str, flags: MaskFlags, options: MaskOptions) -> tuple[int, list[Item]]:
     """The exit code, and the folders of masked photographs."""
     specs = []
-    for condition in flags.conditions:
+    for condition in flags.condition:
         labelled = options.labelled if condition != "object" else None
         specs.append(plan_masking(workspace, collection, options.with_(condition=condition, labelled=labelled)))
     rows = run_all(workspace, specs, collection)
     code = outcome(rows)
     names = [row.spec.options["name"] for row in rows if row.status == "finished"]
-    return code, [workspace.item(KIND, name, collection) for name in names]
+    return code, [workspace.item(PHOTOGRAPHS, name, collection) for name in names]
 
 
 def _copy_masked(workspace: Workspace, items: list[Item], flags: MaskFlags) -> pd.DataFrame:
@@ -491,13 +500,13 @@ def _copy_masked(workspace: Workspace, items: list[Item], flags: MaskFlags) -> p
     return pd.DataFrame(rows, columns=["image_id", "condition", "file", "hidden"])
 
 
-def _read_regions(path: Path):
+def _read_regions(path: Path) -> Table:  # in a process that imports it by name
     return regions_of(parse(path))
 
 
 def _print_regions(workspace: Workspace, collection: str, flags: MaskFlags, options: MaskOptions) -> int:
     """Write the regions to drop as CSV, a row each."""
-    for condition in flags.conditions:
+    for condition in flags.condition:
         if condition in OF_OBJECTS and not options.departures:
             raise CapbiasError(
                 f"The condition {condition} needs the objects that may be hidden.",
@@ -506,15 +515,15 @@ def _print_regions(workspace: Workspace, collection: str, flags: MaskFlags, opti
     output, path = checked_output(flags.output), Path(flags.regions or "")
     table = within_limits(path.name, _read_regions, path)
     if table.problem_count:
-        first = ": ".join(row_and_message(table.problems[0]))
-        say(f"warning: {table.problems[0].file}: {counted(table.problem_count, 'row')} left out; the first at {first}")
+        first = table.problems[0]
+        say(f"warning: {first.file}: {counted(table.problem_count, 'row')} left out; the first at {first}")
     people = workspace.frame(resolve_person_regions(workspace, collection, options.people)["item"])
     by_image, chosen = dict(list(people.groupby("image_id"))), {}
     if isinstance(options.labelled, str) and options.labelled:
         chosen = labelled_boxes(workspace, workspace.item(BOXES, options.labelled, collection).hash)
     regions, tables = table.frame, []
     known = regions[regions["image_id"].isin(set(by_image))]
-    for condition in flags.conditions:
+    for condition in flags.condition:
         rule = MaskRule(condition, whose=options.whose, departures=options.departures or {})
         for image, rows in known.groupby("image_id", sort=False):
             drop = regions_to_drop(rows, by_image[image], rule, chosen.get(image))
@@ -523,5 +532,5 @@ def _print_regions(workspace: Workspace, collection: str, flags: MaskFlags, opti
         say(f"warning: no outline or box for {counted(lost, 'image')}, all of whose regions are kept")
     dropped = pd.concat(tables) if tables else regions.iloc[:0].assign(condition="")
     write_output(dropped.to_csv(index=False, lineterminator="\n"), output)
-    say(f"{counted(len(dropped), 'region')} to drop, of {len(regions):,} under {', '.join(flags.conditions)}")
+    say(f"{counted(len(dropped), 'region')} to drop, of {len(regions):,} under {', '.join(flags.condition)}")
     return DONE

@@ -10,13 +10,27 @@ from typing import Annotated
 
 import pandas as pd
 
-from capbias_core.cli.flags import HOW, INPUTS, Flags, WorkspaceFlag, command, flag
-from capbias_core.cli.inputs import MAP_FLAG, SETS_FLAG, SEVERAL_FLAG, CaptionFlag, ImageIdFlag, opened, own_folder
-from capbias_core.cli.terminal import DONE, say, show, show_table
-from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.cli.inputs import (
+    HOW,
+    INPUTS,
+    MAP_FLAG,
+    SETS_FLAG,
+    SEVERAL_FLAG,
+    CaptionFlag,
+    Flags,
+    ImageIdFlag,
+    WorkspaceFlag,
+    command,
+    flag,
+    opened,
+    own_folder,
+)
+from capbias_core.cli.terminal import DONE, error_text, say, show, show_table
+from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import find_pictures, picture_files
 from capbias_core.load.places import checked_path
+from capbias_core.load.report import PHOTOGRAPHS as IMAGES
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
 from capbias_core.workspace.ingest import (
@@ -32,7 +46,6 @@ from capbias_core.workspace.ingest import (
 )
 from capbias_core.workspace.inputs import warn
 from capbias_core.workspace.labels import dropped_line, mapping_line, mapping_overrides, unread_columns
-from capbias_core.workspace.photographs import KIND as IMAGES
 from capbias_core.workspace.photographs import ORIGINALS, keep_images, twins_text
 from capbias_core.workspace.store import Workspace, checked_name, suggested_name
 from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
@@ -109,7 +122,7 @@ def import_files(
     """Read files, report on each, and store them in the workspace."""
     for name, known in (("kind", KINDS), ("trained_on_references", tuple(TRAINED)), ("condition", CONDITIONS)):
         if (value := getattr(flags, name)) and value not in known:
-            raise unknown_name("--" + name.replace("_", "-"), value, known)
+            raise unknown_name(flag_name(name), value, known)
     if not files:
         raise CapbiasError("Name a file to read.")
     paths, collection = [checked_path(file) for file in files], checked_name(flags.collection)
@@ -163,7 +176,7 @@ def _import(workspace: Workspace, paths: Sequence[Path], flags: ImportFlags, col
         warn([replace(part.report, notes=())], say)  # the report shows the notes
         if part.kind == LABELS and not flags.attribute:
             for error in unread_columns(part.frame, part.file.mapping):
-                say(f"note: {error}")
+                say(f"note: {error_text(error, 'import')}")
         for details in part.file.mapping:
             show(f"{details['attribute']['name']} (column {details['column']}): {mapping_line(details)}")
             show(dropped_line(part.frame, details))
@@ -189,7 +202,7 @@ def _check_flags(flags: ImportFlags, kinds: set[str]) -> None:
     for name, kind in FOR_KIND.items():
         if getattr(flags, name) and kind not in kinds:
             raise CapbiasError(
-                f"--{name.replace('_', '-')} applies to {kind}, not to {' and '.join(sorted(kinds))}.", "Leave it out."
+                f"{flag_name(name)} applies to {kind}, not to {' and '.join(sorted(kinds))}.", "Leave it out."
             )
 
 

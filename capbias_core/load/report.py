@@ -10,14 +10,12 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.attributes.labels import MOST_LABELS
-from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, row_and_message
+from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.tables import BETWEEN, SURE
 from capbias_core.prepare.text import tokenize
 from capbias_core.types import Problem, Table, counted
 
-SHOWN_IDS, SHOWN_SIZES = 5, 8
 PHOTOGRAPHS = "images"  # the kind of an item that lists photographs
-Details = list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -33,24 +31,24 @@ class ImportReport:
     notes: tuple[str, ...] = ()
     several: int = 0
 
-    def lines(self) -> Details:
+    def lines(self) -> list[tuple[str, str]]:
         """(label, value) for a table; the problems last, by line."""
         more = f" (the first {len(self.problems)} follow)" if self.problem_count > len(self.problems) else ""
-        problems = [("Problems", f"{self.problem_count:,}{more}"), *map(row_and_message, self.problems)]
-        return [("File", self.file), *(("Read", note) for note in self.notes), *self.details, *problems]
+        problems = [(f"{problem.unit} {problem.line}", problem.message) for problem in self.problems]
+        notes = [("Read", note) for note in self.notes]
+        return [("File", self.file), *notes, *self.details, ("Problems", f"{self.problem_count:,}{more}"), *problems]
 
 
 def report_table(table: Table, kind: str, file: str, known: Mapping[str, Collection[str]] = {}) -> ImportReport:
     """A report on a table as read. known: kind -> images of other files and of the collection, to compare with."""
     details, warnings, several = [("Rows", f"{table.rows:,}")], list(table.warnings), 0
     if table.problem_count:
-        row, message = row_and_message(table.problems[0])
         counts = f"{counted(table.problem_count, 'problem')} in {counted(table.rows, 'row')}"
-        warnings.insert(0, f"{counts}: these rows are left out. The first is at {row}: {message}.")
+        warnings.insert(0, f"{counts}: these rows are left out. The first is at {table.problems[0]}.")
     if kind in (CAPTIONS, REFERENCES):
         per_image = table.frame.groupby("image_id", sort=False).size()
         several = int((per_image > 1).sum())
-        describe = _captions(table, kind, known, per_image)
+        describe = _captions(table, kind, known, per_image, several)
     else:
         describe = {LABELS: _labels, OBJECTS: _objects, SEGMENTS: _segments}.get(kind, _boxes)(table, known)
     for line in describe:
@@ -60,8 +58,12 @@ def report_table(table: Table, kind: str, file: str, known: Mapping[str, Collect
     )
 
 
-def _captions(table: Table, kind: str, known: Mapping[str, Collection[str]], per_image: pd.Series) -> Iterator:
-    """Details and warnings on captions."""
+# Details (label, value), and warnings as sentences.
+
+
+def _captions(
+    table: Table, kind: str, known: Mapping[str, Collection[str]], per_image: pd.Series, several: int
+) -> Iterator:
     images, texts = per_image.index.tolist(), table.frame["caption"].value_counts(sort=False)
     words: set[str] = set()
     lengths = []  # of each different caption, in tokens
@@ -72,20 +74,19 @@ def _captions(table: Table, kind: str, known: Mapping[str, Collection[str]], per
     mean = float(np.average(lengths, weights=texts)) if lengths else 0.0
     yield "Captions", f"{len(table.frame):,} ({len(texts):,} different)"
     yield "Images", f"{len(images):,}"
-    yield "Captions per image", ", ".join(sizes[:SHOWN_SIZES] + ["more"] * (len(sizes) > SHOWN_SIZES))
+    yield "Captions per image", ", ".join(sizes[:8] + ["more"] * (len(sizes) > 8))
     yield "Words", f"{len(words):,} different, {mean:.1f} per caption"
     yield "Missing captions", f"{table.empty:,}"
     for rule, number in table.cleaned.items():
         if rule != "missing":
             yield rule[0].upper() + rule[1:], f"{number:,}"
     yield "Repeats left out", f"{table.duplicates:,}"
-    several = int((per_image > 1).sum())
     if kind == CAPTIONS and several:
         have = "has" if several == 1 else "have"
         yield f"{counted(several, 'image')} {have} more than one caption: they are samples of one set."
     if labelled := known.get(LABELS):
         unknown = _missing(images, labelled)
-        examples = ", ".join(unknown[:SHOWN_IDS] + ["…"] * (len(unknown) > SHOWN_IDS))
+        examples = ", ".join(unknown[:5] + ["…"] * (len(unknown) > 5))
         yield "Images with labels", f"{len(images) - len(unknown):,} ({_percent(images, labelled)})"
         yield "Unknown image IDs", f"{len(unknown):,} ({examples})" if unknown else "0"
         yield from _overlap(images, labelled, "has a label", "have no label and do not count")
@@ -95,7 +96,6 @@ def _captions(table: Table, kind: str, known: Mapping[str, Collection[str]], per
 
 
 def _labels(table: Table, known: Mapping[str, Collection[str]]) -> Iterator:
-    """Details and warnings on labels."""
     images, any_label = table.frame["image_id"].tolist(), False
     yield "Images", f"{len(images):,}"
     for name in table.frame.columns.drop("image_id"):
@@ -113,7 +113,6 @@ def _labels(table: Table, known: Mapping[str, Collection[str]]) -> Iterator:
 
 
 def _objects(table: Table, known: Mapping[str, Collection[str]]) -> Iterator:
-    """Details and warnings on objects."""
     images = table.frame["image_id"].tolist()
     names = table.frame["objects"].str.split(BETWEEN).explode().str.replace(SURE, "", regex=True)
     counts = names[names != ""].value_counts(sort=False).sort_index().sort_values(ascending=False, kind="stable")
@@ -128,13 +127,11 @@ def _objects(table: Table, known: Mapping[str, Collection[str]]) -> Iterator:
 
 
 def _boxes(table: Table, _known: Mapping[str, Collection[str]]) -> Iterator:
-    """Details on boxes."""
     yield "Boxes", f"{len(table.frame):,}"
     yield "Images", f"{table.frame['image_id'].nunique():,}"
 
 
 def _segments(table: Table, known: Mapping[str, Collection[str]]) -> Iterator:
-    """Details and warnings on outlines."""
     frame, people = table.frame, table.frame[table.frame["object"] == "person"]
     images = frame["image_id"].unique().tolist()
     yield "Outlines", f"{len(frame):,} ({int(frame['crowd'].sum()):,} of a crowd)"
@@ -156,7 +153,6 @@ def _missing(images: Sequence[str], known: Collection[str]) -> list[str]:
 
 
 def _percent(images: Sequence[str], known: Collection[str]) -> str:
-    """Share of `images` that are in `known`."""
     return f"{100.0 * (1 - len(_missing(images, known)) / max(len(images), 1)):.1f}%"
 
 

@@ -133,8 +133,7 @@ def extent(outline: list | dict) -> tuple[float, float, float, float]:
     if isinstance(outline, dict):
         x, y, width, height = (float(value) for value in coco_mask().toBbox(run_length_mask(outline)))
         return x, y, x + width, y + height
-    xs = [x for polygon in outline for x in polygon[::2]]
-    ys = [y for polygon in outline for y in polygon[1::2]]
+    xs, ys = ([value for polygon in outline for value in polygon[axis::2]] for axis in (0, 1))
     return min(xs), min(ys), max(xs), max(ys)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from capbias_core.load.ids import described, short
 from capbias_core.load.parsed import HUMAN, PROMPT, Parsed, guess_columns, is_sentence, usual_column
-from capbias_core.load.text_files import coco_names
+from capbias_core.load.tabular import coco_names
 from capbias_core.types import counted
 
 SAMPLE = 50  # rows that are looked at to recognise a shape
@@ -212,10 +212,24 @@ def _role(turn: dict) -> str:
 
 
 def _label_studio(parsed: Parsed) -> Parsed | None:
-    """Exports of Label Studio: a row per annotation, a column per question."""
+    """Exports of Label Studio: a row per annotation, a column per question; in the smaller one, lists of choices."""
+
+    def plain(image: Any) -> Any:
+        return UPLOADED.sub(r"\1", image) if isinstance(image, str) else image
+
     tasks = [task for task in parsed.columns.get("annotations", ())[:SAMPLE] if isinstance(task, list)]
     if not _dicts(parsed.columns.get("data")) or not tasks:
-        return _choices(parsed)
+        lists = [name for name, column in parsed.columns.items() if any("choices" in value for value in _dicts(column))]
+        image = guess_columns(parsed.columns)["image_id"]
+        columns: dict[str, Sequence] = dict(parsed.columns)
+        if image:
+            columns[image] = list(map(plain, parsed.columns[image]))
+        if not lists and (image is None or columns[image] == list(parsed.columns[image])):
+            return None
+        for name in lists:
+            cells = parsed.columns[name]
+            columns[name] = [cell.get("choices") if isinstance(cell, dict) else cell for cell in cells]
+        return replace(parsed, columns=columns)
     rows, names = [], {"image_id": None}
     for task, answers in parsed.values("data", "annotations"):
         image = task.get(guess_columns(task)["image_id"] or next(iter(task), "")) if isinstance(task, dict) else None
@@ -224,7 +238,7 @@ def _label_studio(parsed: Parsed) -> Parsed | None:
             if not isinstance(answer, dict) or answer.get("was_cancelled"):
                 continue
             who = answer.get("completed_by")
-            part = {"image_id": _plain_upload(image), "annotator": who.get("email") if isinstance(who, dict) else who}
+            part = {"image_id": plain(image), "annotator": who.get("email") if isinstance(who, dict) else who}
             for result in answer.get("result") or ():
                 value = result.get("value") if isinstance(result, dict) else None
                 if isinstance(value, dict) and isinstance(name := result.get("from_name"), str):
@@ -236,25 +250,6 @@ def _label_studio(parsed: Parsed) -> Parsed | None:
     if all(isinstance(row, str) or len(row) == 1 for row in rows):
         names.pop("annotator", None)
     return parsed.with_rows(rows, tuple(names), format="label_studio", title="Label Studio export")
-
-
-def _choices(parsed: Parsed) -> Parsed | None:
-    """Label Studio's smaller export, whose labels are lists of choices in an object."""
-    lists = {name for name, column in parsed.columns.items() if any("choices" in value for value in _dicts(column))}
-    image = guess_columns(parsed.columns)["image_id"]
-    images = list(map(_plain_upload, parsed.columns[image])) if image else []
-    if not lists and (image is None or images == list(parsed.columns[image])):
-        return None
-    columns: dict[str, Sequence] = dict(parsed.columns)
-    if image:
-        columns[image] = images
-    for name in lists:
-        columns[name] = [value.get("choices") if isinstance(value, dict) else value for value in parsed.columns[name]]
-    return replace(parsed, columns=columns)
-
-
-def _plain_upload(image: Any) -> Any:
-    return UPLOADED.sub(r"\1", image) if isinstance(image, str) else image
 
 
 def _detections(parsed: Parsed) -> Parsed | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -18,6 +18,7 @@ from capbias_core.load.clean import clean_captions
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id, short
 from capbias_core.load.labels import label_text
 from capbias_core.load.parsed import (
+    KEPT_PROBLEMS,
     MOST_CHARACTERS,
     USUAL_NAMES,
     USUAL_PROMPTS,
@@ -27,8 +28,6 @@ from capbias_core.load.parsed import (
     chosen_column,
     column_beside,
     listed,
-    merged,
-    nothing_usable,
     usual_column,
 )
 from capbias_core.load.segments import extent, outline_fault, read_outline
@@ -54,7 +53,7 @@ PEOPLE = {"/m/01g317": "person", "/m/03bt1vf": "woman", "/m/04yx4": "man", "/m/0
 SHOWN_PROMPTS = 8
 
 
-def _columns_of(parsed: Parsed, columns: Mapping[str, str], needed: Mapping[str, str], hint: str) -> tuple[str, ...]:
+def _columns_of(parsed: Parsed, columns: Mapping[str, str], needed: Mapping[str, str], hint: str) -> list[str]:
     """The column of image IDs, then one per needed role (role -> usual names): the given one, else the usual one."""
     names = tuple(parsed.columns)
     roles = {"image_id": USUAL_NAMES["image_id"], **needed}
@@ -62,14 +61,15 @@ def _columns_of(parsed: Parsed, columns: Mapping[str, str], needed: Mapping[str,
         chosen_column(parsed.file, names, columns[role]) if columns.get(role) else usual_column(names, usual)
         for role, usual in roles.items()
     ]
-    if not all(chosen) or len(set(chosen)) < len(chosen):
+    known = [name for name in chosen if name]
+    if len(set(known)) < len(roles):
         raise CapbiasError(f"{parsed.file} has the columns {listed(names)}; needed are {', '.join(roles)}.", hint)
-    return tuple(map(str, chosen))
+    return known
 
 
 def _read_rows(parsed: Parsed, rows: Iterable[tuple], read: Callable[..., Any]) -> tuple[list, RowErrors]:
     """What `read` makes of each row; a row for which it raises ValueError is a fault, and None is left out."""
-    faults, values = RowErrors(parsed.file, parsed.faults.unit), []
+    faults, values = parsed.faults.copy(), []
     for number, row in zip(parsed.numbers, rows, strict=True):
         try:
             if (value := read(*row)) is not None:
@@ -82,13 +82,12 @@ def _read_rows(parsed: Parsed, rows: Iterable[tuple], read: Callable[..., Any]) 
 def _table(
     parsed: Parsed, rows: Sequence, columns: Sequence[str], faults: RowErrors, left_out: str = "", **more: Any
 ) -> Table:
-    """Rows as a table. Raises CapbiasError without rows. more: further fields of Table."""
-    problems, count = merged(parsed.faults, faults)
+    """Rows as a table. left_out: why there may be none. more: further fields. Raises CapbiasError without rows."""
     if not rows:
-        raise nothing_usable(parsed.file, parsed.rows, problems, left_out)
+        raise parsed.unusable(faults, left_out)
     frame = pd.DataFrame(rows, columns=list(columns))
     notes = (*parsed.notes, *more.pop("notes", ()))
-    return Table(frame, parsed.rows, problems=problems, problem_count=count, notes=notes, **more)
+    return Table(frame, parsed.rows, problems=tuple(faults.first), problem_count=faults.count, notes=notes, **more)
 
 
 # captions
@@ -101,18 +100,18 @@ def captions(parsed: Parsed, columns: Mapping[str, str] = {}, human: bool = Fals
     from a column beside those of a model, and keep repeats, since people may write the same; exact repeats of a model
     are left out. Raises CapbiasError if no caption is usable.
     """
-    beside = column_beside(parsed.columns, USUAL_REFERENCES) if human else None
-    given = {**({"caption": beside} if beside else {}), **columns}
+    if human and (beside := column_beside(parsed.columns, USUAL_REFERENCES)):
+        columns = {"caption": beside, **columns}
     hint = "Choose the columns of image IDs and captions."
     if "category_id" in parsed.columns:
         hint = "It lists the objects on images: load it as objects, or as outlines."
-    image_column, caption_column = _columns_of(parsed, given, {"caption": USUAL_NAMES["caption"]}, hint)
+    image_column, caption_column = _columns_of(parsed, columns, {"caption": USUAL_NAMES["caption"]}, hint)
     prompt_column = None if human else column_beside(parsed.columns, USUAL_PROMPTS)
     raw_captions = parsed.columns[caption_column]
     # If most captions are lists, each list holds the captions of an image; one list among texts is a fault.
     lists = sum(isinstance(caption, list) for caption in raw_captions)
     lists = lists * 2 > sum(caption is not None for caption in raw_captions)
-    faults = RowErrors(parsed.file, parsed.faults.unit)
+    faults = parsed.faults.copy()
     images, texts, indices = [], [], []
     known: dict[str, str] = {}  # IDs that are texts: 1 and True would be one key
     rows = zip(parsed.numbers, parsed.columns[image_column], raw_captions, strict=True)
@@ -139,10 +138,8 @@ def captions(parsed: Parsed, columns: Mapping[str, str] = {}, human: bool = Fals
     if empty:
         images, indices = [images[index] for index in kept], [indices[index] for index in kept]
     texts = [text for text in cleaned.texts if text is not None]
-    problems, count = merged(parsed.faults, faults)
     if not texts:
-        note = ", ".join(f"{rule}: {number:,}" for rule, number in cleaned.counts.items())
-        raise nothing_usable(parsed.file, parsed.rows, problems, note)
+        raise parsed.unusable(faults, ", ".join(f"{rule}: {number:,}" for rule, number in cleaned.counts.items()))
     frame = pd.DataFrame({"image_id": images, "caption": texts}, dtype="str")
     raw = parsed.columns[prompt_column] if prompt_column not in (None, image_column, caption_column) else ()
     asked = [raw[index] for index in indices] if raw else []
@@ -166,8 +163,8 @@ def captions(parsed: Parsed, columns: Mapping[str, str] = {}, human: bool = Fals
         parsed.rows,
         empty=empty,
         duplicates=usable - len(frame),
-        problems=problems,
-        problem_count=count,
+        problems=tuple(faults.first),
+        problem_count=faults.count,
         notes=notes,
         prompts=prompts,
         cleaned=cleaned.counts,
@@ -186,6 +183,50 @@ def caption_fault(caption: object) -> str:
     if len(caption) > MOST_CHARACTERS:
         return f"the caption has {len(caption):,} characters; at most {MOST_CHARACTERS:,} are read"
     return "the caption holds a NUL character or half a surrogate pair" if UNSTORABLE.search(caption) else ""
+
+
+def with_images(table: Table, human: pd.DataFrame, known: pd.DataFrame, file: str) -> Table:
+    """Captions by row as captions by image: a row is the image with the same human captions.
+
+    table: captions by row. human: their human captions by row. known: human captions with image IDs. A row is the image
+    that has most of its human captions, and more than half of them, ignoring case and outer space; a tie gives no
+    image, unless one is the row itself. If each row is itself, nothing changes. A row without an image is left out and
+    counted. Raises CapbiasError if no row has one.
+    """
+    with_text = defaultdict(set)  # text -> image IDs
+    for text, image in zip(known["caption"].str.strip().str.casefold(), known["image_id"], strict=True):
+        with_text[text].add(image)
+    by_row = {}
+    for row, texts in human["caption"].str.strip().str.casefold().groupby(human["image_id"], sort=False):
+        votes = Counter(image for text in texts for image in with_text.get(text, ()))
+        most = max(votes.values(), default=0)
+        best = [image for image, number in votes.items() if number == most and number * 2 > len(texts)]
+        if len(best) == 1 or row in best:
+            by_row[row] = row if row in best else best[0]
+    if all(row == image for row, image in by_row.items()) and len(by_row) == human["image_id"].nunique():
+        return table
+    images = table.frame["image_id"].map(by_row)
+    lost, faults = images.isna(), RowErrors(file, "record")
+    for index in lost.to_numpy().nonzero()[0]:
+        faults.add(int(index) + 1, f"no image at hand has the human captions of {table.frame['image_id'].iloc[index]}")
+    if lost.all():
+        raise CapbiasError(
+            f"The rows of {file} have no image IDs, and no image at hand has its human captions.",
+            "Load it without other human captions, or into another collection: it holds human captions itself.",
+        )
+    frame = table.frame.assign(image_id=images)[~lost].reset_index(drop=True)
+    frame["caption_index"] = frame.groupby("image_id", sort=False).cumcount()
+    note = (
+        f"{counted(len(frame), 'caption')} got the image id of the human captions at hand; not found: {faults.count:,}"
+    )
+    return replace(
+        table,
+        frame=frame,
+        problems=(*table.problems, *faults.first)[:KEPT_PROBLEMS],
+        problem_count=table.problem_count + faults.count,
+        notes=(*table.notes, note),
+        prompts=tuple(prompt for prompt, out in zip(table.prompts, lost, strict=False) if not out),
+    )
 
 
 # objects
@@ -275,7 +316,9 @@ def boxes(parsed: Parsed, sizes: Mapping[str, tuple[int, int]] = {}, relative: b
         name = PEOPLE.get(text) or kept_name(text)
         if not name:
             raise ValueError("the class is empty")
-        confidence, *corners = _box_numbers(raw)
+        confidence, *corners = _floats(raw)
+        if not 0 < confidence <= 1:
+            raise ValueError(f"a confidence of {confidence:g}, not above 0 and at most 1")
         if shares and not height:
             raise ValueError("the box is given as shares of the image, whose size is not known")
         if shares:
@@ -300,14 +343,11 @@ def _corners(box: object) -> tuple:
     return box, None, None, None
 
 
-def _box_numbers(raw: Sequence) -> list[float]:
+def _floats(raw: Sequence) -> list[float]:
     try:
-        numbers = [float(value) for value in raw]
+        return [float(value) for value in raw]
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{', '.join(short(str(value)) for value in raw)}: not five numbers") from None
-    if not 0 < numbers[0] <= 1:
-        raise ValueError(f"a confidence of {numbers[0]:g}, not above 0 and at most 1")
-    return numbers
+        raise ValueError(f"{', '.join(short(str(value)) for value in raw)}: not numbers") from None
 
 
 def _on_image(corners: Sequence[float], height: int, width: int) -> tuple[float, ...]:
@@ -347,13 +387,13 @@ def regions(parsed: Parsed) -> Table:
     sides = {side: BOX_NAMES[side] for side in SIDES}
     names = _columns_of(parsed, {}, sides, "Write one row per region, in pixels, x2 and y2 exclusive.")
 
-    def read(image: object, *raw: Any) -> tuple:
-        _, *corners, number = _box_numbers([1, *raw])
+    def read(number: int, image: object, *raw: Any) -> tuple:
+        corners = _floats(raw)
         if _on_image(corners, 0, 0) != tuple(corners):
-            raise ValueError(f"a region ({', '.join(map(str, raw[:4]))}) that is not on its image")
-        return normalise_image_id(image), *corners, int(number)
+            raise ValueError(f"a region ({', '.join(map(str, raw))}) that is not on its image")
+        return normalise_image_id(image), *corners, number
 
-    columns = zip(*(parsed.columns[name] for name in names), parsed.numbers, strict=True)
+    columns = zip(parsed.numbers, *(parsed.columns[name] for name in names), strict=True)
     rows, faults = _read_rows(parsed, columns, read)
     return _table(parsed, rows, ("image_id", *SIDES, "line"), faults)
 

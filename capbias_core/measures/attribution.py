@@ -37,11 +37,10 @@ from capbias_core.metrics.attribution import attribution_even, attribution_pixel
 from capbias_core.prepare.split import random_order
 from capbias_core.prepare.text import tokens_with_spans
 from capbias_core.types import Attribute
-from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS, Window, seen_by, upsampled, word_maps
+from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS, seen_by, upsampled, word_maps
 from capbias_core.vision.presets import PRESETS
 from capbias_core.workspace.models import captioner_option, model_path
-from capbias_core.workspace.person_regions import People
-from capbias_core.workspace.photographs import ORIGINALS, writer_of
+from capbias_core.workspace.photographs import ORIGINALS, People, writer_of
 from capbias_core.workspace.spec import ModelReference, frozen
 from capbias_core.workspace.store import Item, Workspace, frame_bytes, images_in
 
@@ -119,7 +118,7 @@ class AttributionOptions(OnDevice, Photographed, PeopleMarked):
     captioner: ModelReference | str | None = option(
         None,
         f"the captioner that reads captions: one of {', '.join(PRESETS)}, a folder, or a name in the local cache of "
-        "Hugging Face (if not said: the one that wrote the set, if `images caption` made it)",
+        "Hugging Face (default: the one that wrote the set, if `images caption` made it)",
         flag="--captioner",
         suggested=tuple(PRESETS),
         metavar="NAME_OR_FOLDER",
@@ -134,7 +133,7 @@ class AttributionOptions(OnDevice, Photographed, PeopleMarked):
     )
     max_images: int | None = option(
         None,
-        "read at most this many images, the same for every set (if not said: all; an image takes a second or two)",
+        "read at most this many images, the same for every set (default: all; an image takes a second or two)",
         flag="--max-images",
         at_least=1,
         metavar="N",
@@ -178,9 +177,16 @@ def count(job: Job) -> Outcome:
         heats = word_maps(captioner, pixels, caption["caption"], words, options.map)
         left_out[NOTHING] += not heats.any()
         window = seen_by(captioner, *pixels.shape[:2])
-        rows += [
-            _row(caption, named, heat, person, window) for named, heat in zip(caption["named"], heats, strict=True)
-        ]
+        height, width = person.shape
+        for (place, word, value), heat in zip(caption["named"], heats, strict=True):
+            over = upsampled(heat, height, width, window)
+            rows.append(
+                {name: caption[name] for name in ("image_id", "caption_index", "kept_at")}
+                | {"place": place, "word": word, "value": value}
+                | dict(zip(("rows", "columns", "height", "width"), (*heat.shape, height, width), strict=True))
+                | dict(zip(WINDOW, window, strict=True))
+                | {name: score(over, person) for name, score in SCORES.items()}
+            )
         maps += list(heats)
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
     if captioner is None or not any(heat.any() for heat in maps):
@@ -254,25 +260,12 @@ def named_words(caption: str, attribute: Attribute, label: int) -> list[tuple[in
     values = {word: code for code, words in enumerate(attribute.value_words) for word in words}
     if not attribute.names_values:
         values = dict.fromkeys([*get_attribute("gender").masked_words, *PERSON_WORDS], label)
-    found = [
+    named = [
         (caption.count(" ", 0, start), token, values[token])
         for token, start, _ in tokens_with_spans(caption)
         if token in values
     ]
-    return list(dict.fromkeys(found))
-
-
-def _row(caption: dict, named: tuple[int, str, int], heat: np.ndarray, person: np.ndarray, window: Window) -> dict:
-    """What is kept of one map: the caption and the word, its size, what it covers, and its scores."""
-    height, width = person.shape
-    over = upsampled(heat, height, width, window)
-    return {
-        **{name: caption[name] for name in ("image_id", "caption_index", "kept_at")},
-        **dict(zip(("place", "word", "value"), named, strict=True)),
-        **dict(zip(("rows", "columns", "height", "width"), (*heat.shape, height, width), strict=True)),
-        **dict(zip(WINDOW, window, strict=True)),
-        **{name: score(over, person) for name, score in SCORES.items()},
-    }
+    return list(dict.fromkeys(named))
 
 
 def counts_of_maps(

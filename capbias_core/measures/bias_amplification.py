@@ -254,7 +254,7 @@ def _ba(sides: Sequence[CaptionSide]) -> tuple[list[csr_array], str]:
     least = least_captions(human)
     words = content_words(human.encoded, attribute.masked_words)
     pairs = human.values[human.only_one].T @ human.encoded.with_any([[word] for word in words])[human.only_one]
-    have = [place for place, words in enumerate(attribute.value_words) if words]
+    have = [code for code, words in enumerate(attribute.value_words) if words]
     often = (pairs.toarray()[have] >= least).all(axis=0)
     words = [word for word, kept in zip(words, often, strict=True) if kept]
     if not words:
@@ -262,10 +262,10 @@ def _ba(sides: Sequence[CaptionSide]) -> tuple[list[csr_array], str]:
             f"No word of the human captions stands beside each value of {attribute.name} {least} times or more.",
             "Load more human captions.",
         )
-    found = cooccurrence(
+    tables = cooccurrence(
         sides, lambda side: (side.values, side.encoded.with_any([[word] for word in words]), side.only_one)
     )
-    return found, (
+    return tables, (
         f"{len(words)} nouns, verbs, adjectives and adverbs among the 1,000 commonest words, that stand beside each "
         f"value in {least} human captions or more ({LEAST} where there are {OF_CAPTIONS:,}).{of_no_value(*sides)}"
     )
@@ -277,10 +277,10 @@ def _dba_g(sides: Sequence[CaptionSide], objects: pd.Series) -> tuple[list[csr_a
     known = annotated(images, objects)
     kept, least = _common(human, on_image[human.image[human.only_one & known[human.image]]])
     on_image = on_image[:, kept]
-    found = cooccurrence(sides, lambda side: (side.values, on_image[side.image], side.only_one & known[side.image]))
+    tables = cooccurrence(sides, lambda side: (side.values, on_image[side.image], side.only_one & known[side.image]))
     part = "" if known.all() else f" Objects are known of {known.sum():,} of the {len(images):,} images."
     which = f"{len(kept)} objects of images with {least} human captions or more"
-    return found, f"{which}.{of_no_value(*sides)}{part}"
+    return tables, f"{which}.{of_no_value(*sides)}{part}"
 
 
 def _dba_o(sides: Sequence[CaptionSide]) -> tuple[list[csr_array], str]:
@@ -288,8 +288,8 @@ def _dba_o(sides: Sequence[CaptionSide]) -> tuple[list[csr_array], str]:
     if not human.objects.sum():
         raise NotMeasurable(f"The human captions name no object such as {', '.join(list(object_names())[:3])}.")
     kept, least = _common(human, human.objects)
-    found = cooccurrence(sides, lambda side: (side.labelled, side.objects[:, kept], slice(None)))
-    return found, f"{len(kept)} objects that {least} human captions or more name."
+    tables = cooccurrence(sides, lambda side: (side.labelled, side.objects[:, kept], slice(None)))
+    return tables, f"{len(kept)} objects that {least} human captions or more name."
 
 
 def _common(human: CaptionSide, objects: csr_array) -> tuple[np.ndarray, int]:
@@ -309,9 +309,26 @@ def _common(human: CaptionSide, objects: csr_array) -> tuple[np.ndarray, int]:
 def count_multi(job: Job) -> Outcome:
     """Objects and pairs of objects beside values, in each direction that the inputs allow."""
     sides = both_sides(job)[::-1]
-    tables, notes, reasons = run_available(
-        {A_TO_T: lambda: _multi_named(sides), T_TO_A: lambda: _multi_annotated(sides, job.objects())}, "Multi "
-    )
+
+    def named() -> tuple[list[csr_array], str]:
+        """Labelled values, and objects that captions name."""
+        combined, note = combinations([side.objects for side in sides], sides[0])
+        return cooccurrence(sides, lambda side: (side.labelled, combined[sides.index(side)], slice(None))), note
+
+    def annotated_on_images() -> tuple[list[csr_array], str]:
+        """Objects on images, and values that captions name."""
+        need_words(job.attribute)
+        if (objects := job.objects()) is None:
+            raise NotMeasurable("The objects of the images are not known.", "Load them.", "objects")
+        _, on_image = objects_of(sides[0].images, objects)
+        combined, note = combinations([on_image[side.image] for side in sides], sides[0])
+        known = annotated(sides[0].images, objects)
+        tables = cooccurrence(
+            sides, lambda side: (side.values, combined[sides.index(side)], side.only_one & known[side.image])
+        )
+        return tables, note + of_no_value(*sides)
+
+    tables, notes, reasons = run_available({A_TO_T: named, T_TO_A: annotated_on_images}, "Multi ")
     counts = {
         direction: Counts.by_image(sides[0].images, sides[0].y, {"human": human, "model": model})
         for direction, (human, model) in tables.items()
@@ -322,27 +339,6 @@ def count_multi(job: Job) -> Outcome:
         return {"method": method, "n": int(counts[direction].columns["model"][:, 0].sum())}
 
     return Outcome(counts, columns, [*notes, *left_out_lines(reasons)])
-
-
-def _multi_named(sides: Sequence[CaptionSide]) -> tuple[list[csr_array], str]:
-    """A->T: labelled values, and objects that captions name."""
-    combined, note = combinations([side.objects for side in sides], sides[0])
-    return cooccurrence(sides, lambda side: (side.labelled, combined[sides.index(side)], slice(None))), note
-
-
-def _multi_annotated(sides: Sequence[CaptionSide], objects: pd.Series | None) -> tuple[list[csr_array], str]:
-    """T->A: objects on images, and values that captions name."""
-    need_words(sides[0].attribute)
-    if objects is None:
-        raise NotMeasurable("The objects of the images are not known.", "Load them.", "objects")
-    images = sides[0].images
-    _, on_image = objects_of(images, objects)
-    combined, note = combinations([on_image[side.image] for side in sides], sides[0])
-    known = annotated(images, objects)
-    found = cooccurrence(
-        sides, lambda side: (side.values, combined[sides.index(side)], side.only_one & known[side.image])
-    )
-    return found, note + of_no_value(*sides)
 
 
 def combinations(sides: Sequence[csr_array], human: CaptionSide | int) -> tuple[list[csr_array], str]:

@@ -62,14 +62,14 @@ def caption_scores(job: Job) -> Outcome:
 def encoder_view(job: Job) -> Outcome:
     """Scores, words and attention of the captions of some images, by one attacker for each caption index."""
     images, chosen = sorted(images_in(job.frame)), set(job.options.images)
-    places = np.array([place for place, image in enumerate(images) if image in chosen], dtype=int)
-    if not len(places):
+    indices = np.array([number for number, image in enumerate(images) if image in chosen], dtype=int)
+    if not len(indices):
         raise CapbiasError(
             f"None of these images has both a caption of {job.spec.model} and a label.", "Choose other images."
         )
     y, k = job.codes(images), len(job.attribute.values)
     trainer, lists = _trainer(job, images, y, k, 1)
-    split = split_around(y, k, job.spec.seeds[0], places)
+    split = split_around(y, k, job.spec.seeds[0], indices)
     scored, attention = [], []
     for index, captions in enumerate(lists):
         corpus, test = trainer.attacker.corpus(captions.masked), captions.having(split.test)
@@ -100,7 +100,7 @@ def scores_arrays(
     scored: Sequence[tuple[pd.DataFrame, list[np.ndarray]]], images: list[str]
 ) -> tuple[pd.DataFrame, list[np.ndarray], dict[str, bytes]]:
     """The captions scored by `scored_rows` as one table, what their words add, and both as the arrays that
-    `read.caption_scores` reads. images: ids, by place."""
+    `read.caption_scores` reads. images: ids."""
     table = pd.concat([rows for rows, _ in scored], ignore_index=True)
     words = [each for _, added in scored for each in added]
     image_id = np.array(images, dtype=object)[table["image"].to_numpy()]
@@ -115,20 +115,20 @@ def scored_rows(
     """Scores of the captions of images held out: where they stand, logits, their baseline and the gap that attribution
     leaves; and what each of their words adds.
 
-    test: places of the images; y: the values of all of them.
+    test: indices of the images; y: the values of all of them.
     """
     rows = captions.rows(test)
     logits = fitted.logits(corpus, rows)
-    found = fitted.contributions(corpus, rows)
-    table = pd.DataFrame({"delta": found.delta})
+    added_by = fitted.contributions(corpus, rows)
+    table = pd.DataFrame({"delta": added_by.delta})
     for column in range(logits.shape[1]):
         table[f"logit{column}"] = logits[:, column]
-        table[f"baseline{column}"] = found.baseline[:, column]
+        table[f"baseline{column}"] = added_by.baseline[:, column]
     for value, share in enumerate(probabilities(logits).T):
         table[f"p{value}"] = share
     position = {"image": test, "label": y[test], "kept_at": captions.kept_at[rows]}
     texts = [captions.masked[row] for row in rows]
-    return table.assign(**position, masked=texts, tokens=[len(added) for added in found.words]), found.words
+    return table.assign(**position, masked=texts, tokens=[len(added) for added in added_by.words]), added_by.words
 
 
 def corpus_table(masked: Sequence[str], words: list[np.ndarray], labels: np.ndarray, n_values: int) -> pd.DataFrame:

@@ -34,7 +34,7 @@ LEAST_SHARE = 0.01
 class CaptionSide:
     """The captions of one side on some images, usually those that both sides have.
 
-    images: ids. frame: the captions of these images. image: (n,) place of each caption's image. k: how many values the
+    images: ids. frame: the captions of these images. image: (n,) index of each caption's image. k: how many values the
     attribute has. labels: value by image id, None if no label is read. tokens: of rows of the frame, where they are
     kept.
     """
@@ -77,7 +77,7 @@ class CaptionSide:
 
     @cached_property
     def y(self) -> np.ndarray:
-        """(n_images,) place of each image's labelled value."""
+        """(n_images,) code of each image's labelled value."""
         return label_codes(self.images, self.labels, self.attribute)
 
     @cached_property
@@ -86,7 +86,7 @@ class CaptionSide:
         return one_hot(self.y, self.k)[self.image]
 
     def one_per_image(self, rng: np.random.Generator) -> np.ndarray:
-        """(n_images,) place of a caption of each image, drawn at random."""
+        """(n_images,) index of a caption of each image, drawn at random."""
         order = rng.permutation(len(self.image))
         _, first = np.unique(self.image[order], return_index=True)
         return order[first]
@@ -96,7 +96,7 @@ class CaptionSide:
         return caption_lists(self.frame, mask(self.encoded), self.images, self.y, self.k)
 
     def rows(self, captions: CaptionList, images: np.ndarray) -> np.ndarray:
-        """(len(images),) places of the captions of these images in one of the lists."""
+        """(len(images),) indices of the captions of these images in one of the lists."""
         return self.frame.index.get_indexer(captions.kept_at[captions.rows(images)])
 
 
@@ -117,7 +117,7 @@ def names_in(captions: Iterable[str], attribute: Attribute) -> np.ndarray:
 
 
 def one_hot(codes: np.ndarray, k: int) -> csr_array:
-    """(n,) places of values to (n, k) booleans."""
+    """(n,) codes of values to (n, k) booleans."""
     return cell_counts(np.arange(len(codes)), codes, len(codes), k)
 
 
@@ -203,8 +203,8 @@ def categories_of(
     images: ids, all of them in objects. names: category -> the phrases that name it, as `object_names` gives them.
     """
     lists = objects.loc[images].fillna("").str.split("|").to_numpy()
-    place = {phrase: column for column, phrases in enumerate(names.values()) for phrase in phrases}
-    known = {text: place.get(tuple(tokenize(re.sub(SURE, "", text)))) for text in set(chain.from_iterable(lists))}
+    column_of = {phrase: column for column, phrases in enumerate(names.values()) for phrase in phrases}
+    known = {text: column_of.get(tuple(tokenize(re.sub(SURE, "", text)))) for text in set(chain.from_iterable(lists))}
     pairs = {(row, known[text]) for row, texts in enumerate(lists) for text in texts if known[text] is not None}
     rows, columns = zip(*pairs, strict=True) if pairs else ((), ())
     return cell_counts(np.array(rows, dtype=int), np.array(columns, dtype=int), len(images), len(names)), sorted(

@@ -1,6 +1,6 @@
 """DBAC: attackers that guess the value (A->T), and attackers that guess task words (T->A): objects, or verbs.
 
-The metrics are read from sums over held-out captions, image by image, so that one function gives every variant.
+The metrics are read from sums over held-out captions, image by image, so that one function gives all variants.
 """
 
 from __future__ import annotations
@@ -108,7 +108,6 @@ def _metric(
 
 
 def _weights(name: str, title: str, variant: str) -> Iterator[Metric]:
-    """w of both sides. name, title: of the variant."""
     yield _metric(f"{name}_M", f"w_M of {title}", "w of the model's captions.", lambda m, h: m(variant), "model")
     yield _metric(f"{name}_H", f"w_H of {title}", "w of the human captions.", lambda m, h: h(variant), "human")
 
@@ -270,9 +269,9 @@ class Verbs:
 
 def on_images(side: CaptionSide, named: csr_array) -> csr_array:
     """(n_images, L) 0 or 1: a caption of the image has it. named: (n, L) of captions of one side."""
-    found = csr_array(rows_by_image(side.image, len(side.images)) @ named)
-    found.data[:] = 1
-    return found
+    there = csr_array(rows_by_image(side.image, len(side.images)) @ named)
+    there.data[:] = 1
+    return there
 
 
 def _count_both(job: Job, title: str, words: Objects | Verbs) -> Outcome:
@@ -359,17 +358,22 @@ def _count(
         balanced=False,
         align=aligner(job.workspace, job.options.alignment),
     )
-    parts, every = [], np.full(len(images), EVERY_SEED)
+    parts, all_seeds = [], np.full(len(images), EVERY_SEED)
     read = (("model", "the model's captions", None), ("human", "the human captions", lists[0]))
-    for place, (name, what, align_to) in enumerate(read):
-        side, task, group, patterns = sides[place], tasks[place], groups[place], different_rows(patterned[place])
+    for side_number, (name, what, align_to) in enumerate(read):
+        side, task, group, patterns = (
+            sides[side_number],
+            tasks[side_number],
+            groups[side_number],
+            different_rows(patterned[side_number]),
+        )
         of_image = rows_by_image(side.image, len(images))
         columns = (of_image @ of_caption for of_caption in (task, side.labelled, patterns.T, group))
         named = {f"{name} {column}": csr_array(sums) for column, sums in zip(CAPTIONS, columns, strict=True)}
-        parts.append(Counts(trainer.images, y, named, np.arange(len(images)), every, training))
+        parts.append(Counts(trainer.images, y, named, np.arange(len(images)), all_seeds, training))
         by_seed: dict[int, dict[str, csr_array]] = {split.seed: {} for split in splits}
-        for index, split, test, logits in trainer.logits(lists[place], splits, what, align_to):
-            rows, seen = side.rows(lists[place][index], test), by_seed[split.seed]
+        for index, split, test, logits in trainer.logits(lists[side_number], splits, what, align_to):
+            rows, seen = side.rows(lists[side_number][index], test), by_seed[split.seed]
             columns = held_out_columns(
                 task[rows], one_hot(y[test], k), patterns[:, rows], group[rows], *_right(truth[test], logits)
             )
@@ -385,7 +389,7 @@ def _count(
 def _right(truth: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Losses and right guesses of n captions, (n, 1) or (n, L), and the probability of the whole truth (n,).
 
-    truth: (n,) places of values, or (n, L) booleans, which task words are there.
+    truth: (n,) codes of values, or (n, L) booleans, which task words are there.
     """
     if truth.ndim == 1:
         shares = probabilities(logits)

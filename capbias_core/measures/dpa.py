@@ -101,7 +101,7 @@ def count(job: Job) -> Outcome:
     sides = both_sides(job)
     directions = {A_TO_T: _objects_named, T_TO_A: _value_named}
     counts, notes, reasons = run_available(
-        {name: partial(_losses, job, sides, guess, place) for place, (name, guess) in enumerate(directions.items())},
+        {name: partial(_losses, job, sides, guess, part) for part, (name, guess) in enumerate(directions.items())},
         "DPA ",
     )
 
@@ -128,11 +128,11 @@ def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess],
                 "Load captions and objects of more images.",
             )
         human[kept] = as_unlike(human[kept], model[kept], rng)
-        found = {
+        losses = {
             name: cross_entropy(guess_labels(features[train], truth[train], features[test]), truth[test]).mean(axis=1)
             for name, truth in (("model", model), ("human", human))
         }
-        rows.append(pd.DataFrame({"image": test, "seed": seed, "images": 1.0, **found}))
+        rows.append(pd.DataFrame({"image": test, "seed": seed, "images": 1.0, **losses}))
         sizes.append((len(train), len(test), (~kept).sum()))
     table = {name: column.to_numpy() for name, column in pd.concat(rows, ignore_index=True).items()}
     image, seed = table.pop("image"), table.pop("seed")

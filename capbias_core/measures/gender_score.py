@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from capbias_core.attributes import word_forms
 from capbias_core.errors import CapbiasError
 from capbias_core.load.vectors import read_vectors
-from capbias_core.measures.base import NOTHING_MORE, Job, Measure, Metric, Needs, Outcome, group_of
+from capbias_core.measures.base import NOTHING_MORE, Job, Measure, Needs, Outcome, group_of
 from capbias_core.measures.gender_score_common import (
     CAPTION,
     CONFIDENCE,
@@ -103,18 +103,32 @@ SCORE_METRICS = (
 )
 
 
-def _estimators(name: str, title: str, by: str, needs: Needs = NOTHING_MORE) -> tuple[Metric, Metric]:
-    """What the variants of captions suggest to one model. by: it, in words."""
-    what = f"Captions whose variant with the value scores highest by {by}"
-    return estimator_metrics(f"{name}_ratio", f"{name}_count", title, what, f"{PAPER}, Tables 5 and 6", name, needs)
-
-
-ESTIMATION_METRICS = (
-    *_estimators("estimation", "Gender estimation", "the Gender Score"),
-    *_estimators("language_model", "estimation by the language model alone", "the language model, without objects"),
-    *_estimators(
-        "masked_model", "estimation by a masked language model", "a masked language model", Needs(model="masked_model")
-    ),
+ESTIMATION_METRICS = tuple(
+    metric
+    for column, title, by, needs in (
+        ("estimation", "Gender estimation", "the Gender Score", NOTHING_MORE),
+        (
+            "language_model",
+            "estimation by the language model alone",
+            "the language model, without objects",
+            NOTHING_MORE,
+        ),
+        (
+            "masked_model",
+            "estimation by a masked language model",
+            "a masked language model",
+            Needs(model="masked_model"),
+        ),
+    )
+    for metric in estimator_metrics(
+        f"{column}_ratio",
+        f"{column}_count",
+        title,
+        f"Captions whose variant with the value scores highest by {by}",
+        f"{PAPER}, Tables 5 and 6",
+        column,
+        needs,
+    )
 )
 METRICS = (*SCORE_METRICS, *ESTIMATION_METRICS)  # of the measure gender_score
 
@@ -162,7 +176,7 @@ class GenderScoreOptions(EncoderChoices):
     )
     least_similarity: float | None = option(
         None,
-        "leave out objects whose cosine with the caption is lower under the sentence encoder (if not said: none)",
+        "leave out objects whose cosine with the caption is lower under the sentence encoder (default: none)",
         flag="--least-similarity",
         above=-1,
         at_most=1,
@@ -233,19 +247,19 @@ def count_scores(job: Job) -> Outcome:
 
 
 def score_texts(job: TextJob) -> Counted:
-    """Gender Scores of every variant of a caption and every object of it, and what the variants suggest."""
+    """Gender Scores of each variant of a caption and each object of it, and what the variants suggest."""
     options, least = job.options, job.options.least_similarity
     data, texts, how = job.variants()
     job.progress(0.0, "loading the models")
     files = {kind: job.model(kind) for kind in options.kinds}
-    models = load_models({kind: own.path for kind, own in files.items()})
-    names = {kind: own.name for kind, own in files.items()}
+    models = load_models({kind: column_sums.path for kind, column_sums in files.items()})
+    names = {kind: column_sums.name for kind, column_sums in files.items()}
     sums = scored(data, texts, models, job.attribute, job.progress, least, names)
     kept = sums[METRIC].n  # captions with an object that is similar enough
     notes = [
-        f"{name}: {kept - own.n:,} captions do not count, since two of their versions score the same."
-        for name, own in sums.items()
-        if own.n < kept
+        f"{name}: {kept - column_sums.n:,} captions do not count, since two of their versions score the same."
+        for name, column_sums in sums.items()
+        if column_sums.n < kept
     ]
     how += f"; mean token probability; confidence {options.object_confidence:g} in objects without a detector's"
     if least is not None:
@@ -312,7 +326,7 @@ def _similar(data: Gendered, texts: Texts, cosines: np.ndarray, least: float) ->
     if not kept.any():
         raise CapbiasError(
             f"No object has a cosine of {least:g} or more with its caption.",
-            "Choose a lower least similarity.",
+            "Lower the least similarity.",
             "least_similarity",
         )
     left = csr_array((confidence[kept], (caption[kept], column[kept])), shape=data.confidence.shape)

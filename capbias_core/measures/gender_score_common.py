@@ -34,8 +34,8 @@ from capbias_core.measures.protocols import protocol_text
 from capbias_core.metrics.gender_score import bias_ratio, neutral_ratio, object_distance
 from capbias_core.metrics.share import share
 from capbias_core.prepare.tasks import named_objects, object_names, phrases
+from capbias_core.prepare.text import FORMS_METHOD, Variants, led_variants, variants
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.prepare.variants import FORMS_METHOD, Variants, led_variants, variants
 from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, Result, ShareDone
 from capbias_core.workspace.models import KINDS, model_path
 from capbias_core.workspace.spec import ModelReference
@@ -84,7 +84,7 @@ class ObjectChoices(Options):
 class VariantChoices(ObjectChoices):
     """Choices of a measure that puts the words of each value into a caption. forms: those words; () for the usual."""
 
-    forms: tuple[list[str], ...] = option((), "the words that are put in each other's place")
+    forms: tuple[list[str], ...] = option((), "the words that replace each other")
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class EncoderChoices(VariantChoices):
 
 
 def frozen_forms(attribute: Attribute) -> tuple[list[str], ...]:
-    """The words that are put in each other's place, for a run's options; none if a value has no words."""
+    """The words that replace each other, for a run's options; none if a value has no words."""
     return () if attribute.unnamed_values else tuple(list(row) for row in word_forms(attribute))
 
 
@@ -158,7 +158,7 @@ class Gendered:
     """Captions whose words name one value of the attribute, and their objects.
 
     image: (n,) index in images. captions: (n,) as written. named: (n,) index of the value that the words name, -1 for
-    none. value: (n,) that which counts, the same unless labels were given (see analysis/texts.py). confidence:
+    none. value: (n,) that which counts, the same unless labels were given (see views/texts.py). confidence:
     (n, L) sparse, a detector's confidence in each object of a caption, in (0, 1]. others: captions that name no or
     several values. source: in words, where the objects come from. unsure: objects of the images that a detector found
     and that do not count, since it was less sure of them.
@@ -194,7 +194,7 @@ class Gendered:
 
     @property
     def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(p,) caption, object and confidence of every caption beside every object of it."""
+        """(p,) caption, object and confidence of each caption beside each object of it."""
         pairs = self.confidence.tocoo()
         order = np.lexsort((pairs.col, pairs.row))
         return pairs.row[order], pairs.col[order], pairs.data[order]
@@ -375,33 +375,38 @@ class Sums:
     n_by_object: np.ndarray
     encoder: str = ""
 
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        metrics: Iterable[Metric],
-        attribute: Attribute,
-        data: Gendered,
-        pairs: tuple[np.ndarray, np.ndarray],
-        entries: tuple[np.ndarray, np.ndarray, np.ndarray],
-        width: int,
-        n: int,
-        encoder: str,
-    ) -> Sums:
-        """name: of the column. pairs: (p,) caption and object of each pair that counts. entries: (e,) pair, column from
-        0 to width - 1, and weights, over the set and beside the object, (e, 2)."""
-        caption, column = pairs
-        pair, entry, weight = entries
-        image, n_objects = data.image[caption[pair]], len(data.objects)
 
-        def summed(column: np.ndarray, width: int, weight: np.ndarray) -> csr_array:
-            return csr_array((weight, (image, column)), shape=(len(data.images), width))
+def sums_of(
+    name: str,
+    metrics: Iterable[Metric],
+    attribute: Attribute,
+    data: Gendered,
+    entries: tuple[np.ndarray, np.ndarray, np.ndarray],
+    width: int,
+    encoder: str,
+) -> Sums:
+    """Entries summed over the set and beside each object.
 
-        counts = Counts.by_image(data.images, unlabelled(data.images), {name: summed(entry, width, weight[:, 0])})
-        by_object = summed(column[pair] * width + entry, n_objects * width, weight[:, 1])
-        readers = tuple(metric for metric in metrics if metric.reads == (name,))
-        n_by_object = np.bincount(column, minlength=n_objects)
-        return cls(readers, attribute.values, counts, data.objects, by_object, n, n_by_object, encoder)
+    name: of the column that the metrics read. entries: (e,) index of the pair in `data.pairs`, (e,) column from 0 to
+    width - 1, and (e, 2) weights over the set and beside the object.
+    """
+    caption, column, _ = data.pairs
+    pair, entry, weight = entries
+    image, taken = data.image[caption[pair]], np.unique(pair)
+
+    def summed(column: np.ndarray, width: int, weight: np.ndarray) -> csr_array:
+        return csr_array((weight, (image, column)), shape=(len(data.images), width))
+
+    return Sums(
+        metrics=tuple(metric for metric in metrics if metric.reads == (name,)),
+        values=attribute.values,
+        counts=Counts.by_image(data.images, unlabelled(data.images), {name: summed(entry, width, weight[:, 0])}),
+        objects=data.objects,
+        by_object=summed(column[pair] * width + entry, len(data.objects) * width, weight[:, 1]),
+        n=len(np.unique(caption[taken])),
+        n_by_object=np.bincount(column[taken], minlength=len(data.objects)),
+        encoder=encoder,
+    )
 
 
 def counted(
@@ -418,13 +423,11 @@ def counted(
     value: (n,) code of the value that each caption counts for, -1 for none. weight: (p,) of each pair of a caption and
     an object; over the set a caption has the mean of its objects' weights.
     """
-    caption, column, _ = data.pairs
-    taken = value[caption] >= 0
-    caption, column, weight = caption[taken], column[taken], weight[taken]
-    share = weight / np.bincount(caption, minlength=len(value))[caption]
-    entries = (np.arange(len(caption)), value[caption], np.column_stack([share, weight]))
-    k, n = len(attribute.values), int((value >= 0).sum())
-    return Sums.of(name, metrics, attribute, data, (caption, column), entries, k, n, encoder)
+    caption = data.pairs[0]
+    pair = np.flatnonzero(value[caption] >= 0)
+    share = weight[pair] / np.bincount(caption)[caption[pair]]
+    entries = pair, value[caption[pair]], np.column_stack([share, weight[pair]])
+    return sums_of(name, metrics, attribute, data, entries, len(attribute.values), encoder)
 
 
 def score_sums(
@@ -432,14 +435,11 @@ def score_sums(
 ) -> Sums:
     """Sums of (p, K + 1) scores of pairs, and how many, over the set and by object. A pair without a score (nan) is
     left out. name: of the column that the metrics read."""
-    caption, column, _ = data.pairs
-    kept = np.isfinite(scores).all(axis=1)
-    caption, column = caption[kept], column[kept]
-    weights = np.column_stack([scores[kept], np.ones(kept.sum())])  # (p, W)
+    kept = np.flatnonzero(np.isfinite(scores).all(axis=1))
+    weights = np.column_stack([scores[kept], np.ones(len(kept))])  # (p, W)
     n, width = weights.shape
-    entries = (np.repeat(np.arange(n), width), np.tile(np.arange(width), n), np.column_stack([weights.ravel()] * 2))
-    n_captions = len(np.unique(caption))
-    return Sums.of(name, metrics, attribute, data, (caption, column), entries, width, n_captions, encoder)
+    entries = np.repeat(kept, width), np.tile(np.arange(width), n), np.column_stack([weights.ravel()] * 2)
+    return sums_of(name, metrics, attribute, data, entries, width, encoder)
 
 
 # rows
@@ -449,7 +449,7 @@ def set_rows(sums: Sums, columns: Mapping[str, str]) -> list[Result]:
     """A row for each metric and direction over the set. columns: what all rows share, `attribute` and `model` too."""
     estimates = estimates_of(sums.metrics, sums.counts, sums.values)
     limits = intervals(estimates)
-    return [_row(sums, columns, key, own.value, limits[key], sums.n) for key, own in estimates.items()]
+    return [_row(sums, columns, key, estimate.value, limits[key], sums.n) for key, estimate in estimates.items()]
 
 
 def object_rows(sums: Sums, columns: Mapping[str, str]) -> pd.DataFrame:
@@ -465,8 +465,8 @@ def object_rows(sums: Sums, columns: Mapping[str, str]) -> pd.DataFrame:
                 if n := int(sums.n_by_object[number]):
                     ends = (low[number, which], high[number, which])
                     limits = tuple(map(float, ends)) if np.isfinite(ends[0]) else (None, None)
-                    own = {**columns, "object": sums.objects[number]}
-                    rows.append(_row(sums, own, (name, direction), value[number, which], limits, n).row())
+                    of_object = {**columns, "object": sums.objects[number]}
+                    rows.append(_row(sums, of_object, (name, direction), value[number, which], limits, n).row())
     return pd.DataFrame(rows, columns=list(RESULT_COLUMNS))
 
 
@@ -550,9 +550,9 @@ def count_images(
 
 def outcome(sums: list[Sums], columns: Mapping[str, str], notes: tuple[str, ...]) -> Outcome:
     """What a run leaves: rows over the set, rows of objects, and the counts."""
-    rows = [row for own in sums for row in set_rows(own, columns)]
-    tables = pd.concat([object_rows(own, columns) for own in sums])
-    merged = {name: column for own in sums for name, column in own.counts.columns.items()}
+    rows = [row for column_sums in sums for row in set_rows(column_sums, columns)]
+    tables = pd.concat([object_rows(column_sums, columns) for column_sums in sums])
+    merged = {name: column for column_sums in sums for name, column in column_sums.counts.columns.items()}
     counts = replace(sums[0].counts, columns=merged)
     return Outcome(counts, notes=notes, arrays={"objects": frame_bytes(tables)}, results=rows)
 

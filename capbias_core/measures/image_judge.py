@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +32,7 @@ from capbias_core.prepare import balanced_split
 from capbias_core.prepare.split import SPLIT, child_seed, random_order
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attribute, Split
-from capbias_core.vision.presets import PRESETS
-from capbias_core.vision.prompts import PROMPTS, STATEMENT, prompted
+from capbias_core.vision.presets import PRESETS, PROMPTS, STATEMENT, prompted
 from capbias_core.workspace.models import (
     captioner_option,
     embeddings_folder,
@@ -65,14 +63,14 @@ class JudgeTraining(Split80, Trained, Photographed):
 
     picture_size: int | None = option(
         None,
-        f"pixels per side of the pictures that a judge is trained on (if not said: {PICTURE_SIZE}; 224 for a backbone)",
+        f"pixels per side of the pictures that a judge is trained on (default: {PICTURE_SIZE}; 224 for a backbone)",
         flag="--picture-size",
         at_least=1,
         metavar="PIXELS",
     )
     judge_epochs: int | None = option(
         None,
-        "epochs of a judge's training (if not said: 40; a captioner of transformers is used zero-shot)",
+        "epochs of a judge's training (default: 40; a captioner of transformers is used zero-shot)",
         flag="--judge-epochs",
         at_least=1,
         metavar="N",
@@ -182,8 +180,10 @@ def small_pictures(
         tick(start / len(images), f"photograph {start + 1:,} of {len(images):,}")
         with ThreadPoolExecutor(READERS) as pool:
             read = list(pool.map(small, part))
-        refused |= {image: own.message for image, own in zip(part, read, strict=True) if isinstance(own, CapbiasError)}
-        pixels = [own for own in read if not isinstance(own, CapbiasError)]
+        refused |= {
+            image: result.message for image, result in zip(part, read, strict=True) if isinstance(result, CapbiasError)
+        }
+        pixels = [result for result in read if not isinstance(result, CapbiasError)]
         if pixels:
             parts.append(look(np.stack(pixels)) if look else np.stack(pixels))
     return np.concatenate(parts) if parts else np.empty((0, 3, size, size), np.uint8), refused
@@ -348,7 +348,7 @@ def count_asked(job: Job) -> Outcome:
         return judged(job, inputs, judge, method, encoder=SAT, prompt=prompt, device=device_of(judge))
 
     from capbias_core.vision.captioners import Captioner
-    from capbias_core.vision.pretrained_judge import AskedJudge
+    from capbias_core.vision.judges import AskedJudge
 
     inputs, epochs = judge_inputs(job, job.masked), options.judge_epochs or 0
     captioner = Captioner(model_path(job.workspace, options.judge), options.device)
@@ -389,7 +389,7 @@ class VLLICOptions(JudgeTraining):
 
     backbone: ModelReference | str | None = option(
         None,
-        "a torchvision classifier with its weights (if not said: a small network, trained here)",
+        "a torchvision classifier with its weights (default: a small network, trained here)",
         flag="--backbone",
         metavar="NAME=FILE",
     )
@@ -411,10 +411,10 @@ def freeze_encoders(workspace: Workspace, collection: str, options: VLLICOptions
             f"The text encoder {text} is no network.",
             f"Choose one of {', '.join(FROM_SCRATCH)}, or a pretrained encoder; {TEXT} is the default.",
         )
-    own = options.text_attacker
+    attacker = options.text_attacker
     if isinstance(text, str) and text not in FROM_SCRATCH:
         entry = attacker_entry(text)
-        text, own = encoder_option(workspace, entry), entry.name if entry.name in ATTACKERS else ""
+        text, attacker = encoder_option(workspace, entry), entry.name if entry.name in ATTACKERS else ""
     backbone = options.backbone
     if isinstance(backbone, str) and backbone:
         name, _, file = backbone.partition("=")
@@ -424,7 +424,7 @@ def freeze_encoders(workspace: Workspace, collection: str, options: VLLICOptions
                 "With a network connection torchvision downloads them; copy the file here.",
             )
         backbone = file_option(workspace, name, Path(file))
-    return options.with_(text_encoder=text, text_attacker=own, backbone=backbone or None)
+    return options.with_(text_encoder=text, text_attacker=attacker, backbone=backbone or None)
 
 
 def count_joint(job: Job) -> Outcome:
@@ -438,25 +438,24 @@ def count_joint(job: Job) -> Outcome:
     inputs = judge_inputs(job, job.masked, size, look)
     judge = JointJudge(epochs=options.judge_epochs or JointJudge.epochs, device=device, sight=inputs.sight)
     frozen, reads = ["backbone"] if model else [], text
+
+    def embed(captions: Sequence[str]) -> np.ndarray:
+        """(n, d) vectors by the frozen text encoder, stored with those of attackers."""
+        files = ModelFiles(text["name"], model_path(job.workspace, text), text["digest"])
+        name = options.text_attacker or files.path
+        attacker = load_attacker(name, device, files, embeddings_folder(job.workspace))
+        corpus: Any = attacker.corpus(list(captions))
+        return corpus.vectors(lambda _share, text: job.progress(LOOK, text)).cpu().numpy()[corpus.place]
+
     if isinstance(text, str):
         judge = replace(judge, text=load_attacker(text))
     else:
-        judge, reads = replace(judge, embed=partial(_embedded, job, text)), text["name"]
+        judge, reads = replace(judge, embed=embed), text["name"]
         frozen.append("text encoder")
     how = f"; {' and '.join(frozen)} frozen" if frozen else ""
     method = f"{judge.epochs} epochs, pictures of {size} x {size}{how}{trained_on(judge, options.deterministic)}"
     encoder = f"{model['name'] if model else CNN} + {reads}"
     return judged(job, inputs, judge, method, encoder=encoder, device=device_of(judge))
-
-
-def _embedded(job: Job, option: ModelReference, captions: Sequence[str]) -> np.ndarray:
-    """(n, d) vectors of captions by a frozen text encoder, kept with those of attackers."""
-    files = ModelFiles(option["name"], model_path(job.workspace, option), option["digest"])
-    name = job.options.text_attacker or files.path
-    attacker = load_attacker(name, job.options.device, files, embeddings_folder(job.workspace))
-    corpus: Any = attacker.corpus(list(captions))
-    vectors = corpus.vectors(lambda _share, text: job.progress(LOOK, text))
-    return vectors.cpu().numpy()[corpus.place]
 
 
 MEASURES = (

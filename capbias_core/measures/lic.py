@@ -136,8 +136,8 @@ class LICOptions(Attacked, Seeded, Aligned):
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
         """Without a number of seeds that of the attacker."""
-        own = super().read(given)
-        return own if "seeds" in given else replace(own, seeds=attacker_entry(own.attacker).seeds)
+        options = super().read(given)
+        return options if "seeds" in given else replace(options, seeds=attacker_entry(options.attacker).seeds)
 
 
 def count(job: Job) -> Outcome:
@@ -158,7 +158,7 @@ def count(job: Job) -> Outcome:
         sides = {MODEL: trainer.held_out(lists[0], splits, "the model's captions")}
     else:
         sides = trainer.crossed(lists[0], lists[1], splits)
-    counts = Counts.merge([found.counts(name, _named_parts(attribute, found)) for name, found in sides.items()])
+    counts = Counts.merge([guesses.counts(name, _named_parts(attribute, guesses)) for name, guesses in sides.items()])
     train, test = len(splits[0].train), len(splits[0].test)
     method = f"{train}/{test} balanced images; std over seeds"
     if human is not None:
@@ -167,13 +167,33 @@ def count(job: Job) -> Outcome:
         method += "; runs of masks merged"
     method += trained_on(attacker, options.deterministic) + encoded_by(options.encoder)
     columns = {"method": method, "n": test, "device": device_of(attacker)}
-    estimates = estimates_of(METRICS.values(), counts, attribute.values)
+    names = ("LIC_M",) if human is None else ("LIC", "LIC_by_H", "LIC_by_M")
+    estimates = estimates_of([METRICS[name] for name in names], counts, attribute.values)
     of_lic = columns
     if human is not None:
         by_human, by_model = estimates["LIC_by_H", ""], estimates["LIC_by_M", ""]
         ends = by_human.interval()[0], by_model.interval()[1]
         of_lic = columns | {"verdict": verdict(*ends) if by_human.interval_over == REFITS else INCONCLUSIVE}
-    notes = (*_remarks(job, human, lists, y, estimates), *_sizes(job, train, test, len(images)), *trainer.notes)
+    chance = attribute.chance
+    digits = 1 if round(chance, 1) == chance else 2  # 25.0, and 6.25 of four values
+    notes = [
+        *_remarks(job, human, lists, y, estimates),
+        f"{train:,} training and {test:,} test images per seed, balanced; chance for LIC_M and LIC_D is "
+        f"{chance:.{digits}f}.",
+    ]
+    if job.spec.coverage == WITH_REFERENCES:
+        notes.append(
+            f"Only {len(images):,} of the {len(job.labels):,} labelled images have both captions and references: LIC_D "
+            f"and LIC rest on {train + test:,} balanced images, {test:,} held out per seed."
+        )
+    if option := options.alignment:
+        notes.append(
+            "Contextual alignment: human words that the model never uses became its nearest word by "
+            f"{option['name']} where the cosine distance is below {option['delta']:g}, else <unk>."
+        )
+    if train + test < FEW_IMAGES:
+        notes.append(f"Few images: {train + test:,} after balancing. Expect wide intervals and weaker attackers.")
+    notes += trainer.notes
     return Outcome(counts, lambda metric, _: of_lic if metric == "LIC" else columns, notes)
 
 
@@ -181,12 +201,12 @@ def _named_parts(attribute: Attribute, guesses: Guesses) -> dict[str, np.ndarray
     """Of a crossed attribute, whether each guess names the value of one of its two attributes; probabilities are summed
     over the other."""
     names, pairs = parts_of(attribute.name), cells_of(attribute.values)
-    found = {}
+    right = {}
     for number, name in enumerate(names if names and pairs else ()):
-        place, _ = pd.factorize(np.array([pair[number] for pair in pairs], dtype=object))
-        shares = np.stack([guesses.probabilities[:, place == part].sum(axis=1) for part in range(place.max() + 1)], 1)
-        found[f"right {name}"] = right_predictions(shares, place[guesses.label])
-    return found
+        code, _ = pd.factorize(np.array([pair[number] for pair in pairs], dtype=object))
+        shares = np.stack([guesses.probabilities[:, code == part].sum(axis=1) for part in range(code.max() + 1)], 1)
+        right[f"right {name}"] = right_predictions(shares, code[guesses.label])
+    return right
 
 
 def _remarks(
@@ -239,28 +259,6 @@ def _remarks(
             f"The captions have {lengths[0]:.0f} words, the human ones {lengths[1]:.0f}: longer captions can tell "
             "more, so part of LIC may be length. Control for length: Scores, or capbias score --view lengths."
         )
-
-
-def _sizes(job: Job, train: int, test: int, images: int) -> Iterator[str]:
-    """How many images each number rests on, and how human words were aligned."""
-    chance = job.attribute.chance
-    digits = 1 if round(chance, 1) == chance else 2  # 25.0, and 6.25 of four values
-    yield (
-        f"{train:,} training and {test:,} test images per seed, balanced; chance for LIC_M and LIC_D is "
-        f"{chance:.{digits}f}."
-    )
-    if job.spec.coverage == WITH_REFERENCES:
-        yield (
-            f"Only {images:,} of the {len(job.labels):,} labelled images have both captions and references: LIC_D and "
-            f"LIC rest on {train + test:,} balanced images, {test:,} held out per seed."
-        )
-    if option := job.options.alignment:
-        yield (
-            f"Contextual alignment: human words that the model never uses became its nearest word by {option['name']} "
-            f"where the cosine distance is below {option['delta']:g}, else <unk>."
-        )
-    if train + test < FEW_IMAGES:
-        yield f"Few images: {train + test:,} after balancing. Expect wide intervals and weaker attackers."
 
 
 MEASURE = Measure(

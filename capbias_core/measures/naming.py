@@ -22,7 +22,7 @@ from capbias_core.measures.base import (
     with_gaps,
     zero,
 )
-from capbias_core.measures.caption_side import CaptionSide, both_sides, names_in, of_no_value
+from capbias_core.measures.caption_side import both_sides, names_in, of_no_value
 from capbias_core.measures.gender_score_common import FEWEST, PAPER
 from capbias_core.metrics.captions import named_alone, wrong_names
 
@@ -137,18 +137,15 @@ def naming_ratio(job: Job) -> Outcome:
     need_words(job.attribute)
     sides = both_sides(job)
     images, few = sides[0].images, f"fewer than {FEWEST} images" if len(sides[0].images) < FEWEST else ""
-    columns = {name: _shares(side) for name, side in zip(("model", "human"), sides, strict=True)}
+    columns = {}
+    for name, side in zip(("model", "human"), sides, strict=True):  # (n_images, K): shares of an image's captions
+        row, value = np.nonzero((side.values.toarray() > 0) & side.only_one[:, None])
+        of_image = np.bincount(side.image, minlength=len(images))[side.image]
+        columns[name] = csr_array((1 / of_image[row], (side.image[row], value)), shape=(len(images), side.k))
     counts = Counts.by_image(images, sides[0].y, columns)
     method = "captions that name the value and no other, an image's captions together counting once"
     rows = job.rows([replace(RATIO_TO_HUMAN, no_interval=few)], counts, {"method": method, "n": len(images)})
     return Outcome(counts, notes=[*filter(None, [of_no_value(*sides[::-1]).strip()])], results=rows)
-
-
-def _shares(side: CaptionSide) -> csr_array:
-    """(n_images, K): the share of each image's captions that name only this value."""
-    of_image = np.bincount(side.image, minlength=len(side.images))[side.image]
-    row, value = np.nonzero((side.values.toarray() > 0) & side.only_one[:, None])
-    return csr_array((1 / of_image[row], (side.image[row], value)), shape=(len(side.images), side.k))
 
 
 MEASURES = (

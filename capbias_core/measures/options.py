@@ -215,7 +215,7 @@ class Aligned(Options):
     alignment: AlignmentReference | None = option(
         None,
         "how human words that the captioner never uses are replaced: constant (by <unk>) or contextual (by the "
-        f"nearest word below a cosine distance, {DELTA:g} if not said)",
+        f"nearest word below a cosine distance, default {DELTA:g})",
     )
 
 
@@ -239,7 +239,7 @@ class PeopleMarked(Options):
     people: PeopleReference | str | None = option(
         None,
         "where people are: COCO instances with outlines, or a table of boxes from `images detect`; with --collection "
-        "the name of kept ones (if not said: the only ones, outlines before boxes)",
+        "the name of kept ones (default: the only ones, outlines before boxes)",
         flag="--people",
         metavar="FILE",
     )

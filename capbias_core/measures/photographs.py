@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, MissingExtra
+from capbias_core.load.parsed import BOXES
 from capbias_core.load.photographs import read_photograph
+from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.measures.base import Job, Measure, Needs, Outcome
 from capbias_core.measures.caption_side import CaptionSide, least_captions
 from capbias_core.measures.options import ArtifactOptions, OnDevice, PeopleMarked, option
@@ -20,8 +22,11 @@ from capbias_core.prepare.tasks import object_names, pair_counts
 from capbias_core.types import CONDITIONS, Attribute, counted
 from capbias_core.vision.masking import FILLS, FOREGROUND, HALF, OF_OBJECTS, OF_OUTLINES, WHOSE, MaskRule
 from capbias_core.vision.presets import BATCH, BEAMS, LENGTH, PRESETS
-from capbias_core.workspace.boxes import (
-    BOXES,
+from capbias_core.workspace.conditions import ORIGINAL, condition_details
+from capbias_core.workspace.labels import attribute_of, labels_for, table_with, tables_with
+from capbias_core.workspace.masked_photographs import Masking, masked_folder
+from capbias_core.workspace.models import captioner_option, model_path
+from capbias_core.workspace.objects import (
     CONFIDENCE,
     boxes_of,
     forget_objects_of,
@@ -30,12 +35,7 @@ from capbias_core.workspace.boxes import (
     weights_of,
     weights_option,
 )
-from capbias_core.workspace.conditions import ORIGINAL, condition_details
-from capbias_core.workspace.labels import attribute_of, labels_for, table_with, tables_with
-from capbias_core.workspace.masked_photographs import Masking, masked_folder
-from capbias_core.workspace.models import captioner_option, model_path
-from capbias_core.workspace.person_regions import resolve_person_regions
-from capbias_core.workspace.photographs import KIND, MADE_BY
+from capbias_core.workspace.photographs import MADE_BY, resolve_person_regions
 from capbias_core.workspace.spec import ItemReference, ModelReference
 from capbias_core.workspace.store import RUN, Item, Workspace, images_in, suggested_name
 from capbias_core.workspace.vectors import look_up_new_words
@@ -237,7 +237,7 @@ class MaskOptions(ArtifactOptions, PeopleMarked):
     departures: dict[str, float] | None = option(None, "the objects that may be hidden, and how far each departs")
     only_masked: bool = option(
         False,
-        "object, both: leave out photographs that show no such object (if not said, they are kept, as LIC does)",
+        "object, both: leave out photographs that show no such object (default: keep them, as LIC does)",
         flag="--only-masked",
     )
 
@@ -273,7 +273,7 @@ def freeze_mask(
     labelled = options.labelled
     if labelled and (options.condition == "object" or options.whose != FOREGROUND):
         raise CapbiasError(
-            "Labelled people can only be told apart where one person is hidden, not everybody or an object.",
+            "Labelled people matter only if one person is hidden, not all people or an object.",
             "Leave out the labelled people, or choose another condition.",
         )
     if isinstance(labelled, str) and labelled:
@@ -301,7 +301,7 @@ def mask(job: Job) -> Outcome:
     source = f"{options.photographs['name']}, masked by {options.people['name']}"
     frame = masked.kept[["image_id", "file", "hidden"]]
     # Under the digest of what is in the folder: its list of files is the same under other conditions.
-    job.workspace.keep(KIND, options.name, frame, options.collection, source, details, digest=masked.folder.name)
+    job.workspace.keep(PHOTOGRAPHS, options.name, frame, options.collection, source, details, digest=masked.folder.name)
     for image, reason in masked.left_out.items():
         job.workspace.log(job.spec.run_id, f"left out: {image}: {reason}")
     unmasked = masked.bare if options.condition == "object" else ()
@@ -336,7 +336,7 @@ MASK = Measure(
     seconds=600.0,
     count=mask,
     freeze=freeze_mask,
-    makes=KIND,
+    makes=PHOTOGRAPHS,
 )
 
 
@@ -353,7 +353,7 @@ def departures(human: pd.DataFrame, attribute: Attribute, labels: pd.Series | No
     to the BA metric": here, of the objects that a photograph shows, the one of the largest departure.
 
     human: image_id and caption. Enough is what BA asks of a word (100 of COCO's 53,900 captions, in proportion less of
-    fewer). labels: value by image id, which counts in place of the value that a caption names where the attribute has
+    fewer). labels: value by image id, which counts instead of the value that a caption names if the attribute has
     no words (race). Raises CapbiasError where no object is named often enough.
     """
     if not attribute.names_values:

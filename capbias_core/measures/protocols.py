@@ -114,24 +114,21 @@ def protocol_of(measure: str) -> str:
 
 def deviations(name: str, options: Options) -> list[str]:
     """How a run's options differ from a protocol's settings, such as `attacker ngram (paper: lstm_bi)`."""
-    found = []
+    differences = []
     for option, wanted in PROTOCOLS[name].settings.items():
         if not hasattr(options, option):
             continue
         given = getattr(options, option)
         if option == "alignment":
             if wanted != "constant" and not given:
-                found.append(f"alignment constant (paper: {CONTEXTUAL})")
+                differences.append(f"alignment constant (paper: {CONTEXTUAL})")
             elif wanted == "constant" and given:
-                found.append(f"alignment {alignment_name(given)} (paper: constant)")
-        elif (shown := _shown(given)) != str(wanted) and given is not None:
-            found.append(f"{option.replace('_', ' ')} {shown} (paper: {wanted})")
-    return found
-
-
-def _shown(value: Any) -> str:
-    """A setting as text: of a model that is named by its content, its name."""
-    return str(value["name"]) if isinstance(value, Mapping) else str(value)
+                differences.append(f"alignment {alignment_name(given)} (paper: constant)")
+        elif given is not None:
+            shown = str(given["name"] if isinstance(given, Mapping) else given)  # of a model by its content, its name
+            if shown != str(wanted):
+                differences.append(f"{option.replace('_', ' ')} {shown} (paper: {wanted})")
+    return differences
 
 
 def protocol_text(measure: str, options: Options) -> str:

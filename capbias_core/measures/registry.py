@@ -19,9 +19,9 @@ from capbias_core.types import RESULT_COLUMNS
 
 def _found() -> dict[str, Measure]:
     modules = [
-        import_module(f"{package.__name__}.{found.name}")
-        for found in pkgutil.iter_modules(package.__path__)
-        if found.name != "registry"
+        import_module(f"{package.__name__}.{module_info.name}")
+        for module_info in pkgutil.iter_modules(package.__path__)
+        if module_info.name != "registry"
     ]
     measures = []
     for module in modules:
@@ -143,7 +143,7 @@ def alike_with_references(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def variants_of(rows: pd.DataFrame) -> pd.Series:
-    """What every row was measured on or with, as `variants` says it, by which rows are told apart or compared."""
+    """What each row was measured on or with, in the words of `variants`: rows with the same are compared."""
     return variants(alike_with_references(rows))
 
 
@@ -153,15 +153,15 @@ def protocol_notes(runs: Iterable[tuple[str, Mapping[str, Any]]], protocol: str 
     runs: names of measures with the options of a run. protocol: the one that was chosen, named for each measure that
     follows it; '' for each measure's own; 'custom' for no line.
     """
-    found: dict[str, None] = {}
+    lines: dict[str, None] = {}
     for name, options in runs:
         measure, followed = MEASURES[name], protocol or protocol_of(name)
         if followed in PROTOCOLS and name in PROTOCOLS[followed].measures:
             differ = deviations(followed, measure.options.read(options))
             if differ or protocol:
                 but = f", but {', '.join(differ)}" if differ else ""
-                found[f"{measure.title}: {followed} protocol{but}."] = None
-    return list(found)
+                lines[f"{measure.title}: {followed} protocol{but}."] = None
+    return list(lines)
 
 
 def needs_references(name: str) -> bool:

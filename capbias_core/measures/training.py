@@ -48,17 +48,17 @@ class Guesses:
         """By seed and image: `SIDE captions`, `SIDE right` (right guesses), `SIDE sure` (their confidence, LIC's score)
         and `SIDE truth` (the probability of the label). more: other numbers of rows, (n,), by name."""
         guessed = self.probabilities, self.label
-        found = {
+        numbers = {
             "captions": np.ones(len(self.label)),
             "right": right_predictions(*guessed),
             "sure": lic_scores(*guessed),
             "truth": label_probabilities(*guessed),
             **(more or {}),
         }
-        seeds, place = np.unique(self.seed, return_inverse=True)
+        seeds, seed_number = np.unique(self.seed, return_inverse=True)
         n_images = len(self.images)
-        rows, row = np.unique(place * n_images + self.image, return_inverse=True)
-        columns = {f"{side} {name}": np.bincount(row, values, len(rows)) for name, values in found.items()}
+        rows, row = np.unique(seed_number * n_images + self.image, return_inverse=True)
+        columns = {f"{side} {name}": np.bincount(row, values, len(rows)) for name, values in numbers.items()}
         label = np.full(n_images, -1)
         label[self.image] = self.label
         return Counts(self.images, label, columns, rows % n_images, seeds[rows // n_images], self.training)
@@ -115,7 +115,7 @@ class CaptionList:
 
     @property
     def images(self) -> np.ndarray:
-        """(n,) place of each caption's image."""
+        """(n,) index of each caption's image."""
         places, having = np.zeros(len(self.masked), dtype=int), np.flatnonzero(self.row_of_image >= 0)
         places[self.row_of_image[having]] = having
         return places
@@ -176,14 +176,14 @@ class Case:
     index: int = 0
 
     def rows(self, images: np.ndarray) -> np.ndarray:
-        """Places in the corpus of the captions of these images."""
+        """Indices in the corpus of the captions of these images."""
         return self.start + self.captions.rows(images)
 
 
 class AttackerTrainer:
     """Trains the attackers of one run and reports how many are done. notes: for the reader of the run.
 
-    y: (n_images,) places of the values to guess, k of them; or (n_images, L) booleans, which of L task words are there
+    y: (n_images,) codes of the values to guess, k of them; or (n_images, L) booleans, which of L task words are there
     (k is then not read). fits: how many attackers the run trains. balanced: read equally many captions of every value.
     align: see workspace.vectors.aligner. sees_images: the attacker is given each caption with the index of its image.
     """
@@ -202,7 +202,7 @@ class AttackerTrainer:
     ):
         self.attacker, self.k, self.y, self.images, self.progress, self.fits = attacker, k, y, images, progress, fits
         self.balanced, self.align, self.sees_images = balanced, align, sees_images
-        self.place = np.argsort(random_order(images, 0))
+        self.rank = np.argsort(random_order(images, 0))
         self.done = 0
         self.notes: list[str] = []
 
@@ -235,14 +235,14 @@ class AttackerTrainer:
         all of them if the protocol does not balance."""
         if not self.balanced:
             return np.sort(images)
-        images = images[np.argsort(self.place[images])]
+        images = images[np.argsort(self.rank[images])]
         groups = [images[self.y[images] == value] for value in range(self.k)]
         size = min(map(len, groups))
         return np.sort(np.concatenate([group[:size] for group in groups]))
 
     def held_out(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> Guesses:
         """Guesses on the test images of every split; see `logits`."""
-        return self._guesses(found[1:] for found in self.logits(lists, splits, what, align_to))
+        return self._guesses(guessed[1:] for guessed in self.logits(lists, splits, what, align_to))
 
     def logits(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> Iterator[tuple]:
         """One attacker for each caption index and split: (index, split, images held out, their logits (n, C)).
@@ -251,7 +251,10 @@ class AttackerTrainer:
         """
         self.note_unread(what, lists)
         texts, cases = self._cases(lists, splits, align_to)
-        corpus = self._corpus(lists, Tokens.join(texts))
+        captions: Any = Tokens.join(texts)
+        if self.sees_images:
+            captions = list(zip(np.concatenate([read.images for read in lists]), captions, strict=True))
+        corpus = self.attacker.corpus(captions)
         for case, fitted in zip(cases, self.fit(corpus, cases, what), strict=True):
             test = self.even(case.captions.having(case.split.test))
             yield case.index, case.split, test, fitted.logits(corpus, case.rows(test))
@@ -284,12 +287,7 @@ class AttackerTrainer:
                 for name, one in read:
                     test = self.even(one.captions.having(one.split.test))
                     parts[name].append((one.split, test, fitted.logits(corpus, one.rows(test))))
-        return {name: self._guesses(found) for name, found in parts.items()}
-
-    def _corpus(self, lists: list[CaptionList], texts: Tokens) -> Any:
-        if self.sees_images:
-            return self.attacker.corpus(list(zip(np.concatenate([read.images for read in lists]), texts, strict=True)))
-        return self.attacker.corpus(texts)
+        return {name: self._guesses(guessed) for name, guessed in parts.items()}
 
     def _guesses(self, parts: Iterable[tuple[Split, np.ndarray, np.ndarray]]) -> Guesses:
         """Guesses from parts: a split, images held out in it, their logits (n, C)."""

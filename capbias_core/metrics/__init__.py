@@ -1,7 +1,7 @@
 """Metrics: pure functions, arrays in, number out; measures/ has their facts and how runs use them.
 
 `help` of each gives its formula, source, range, direction and an example. Arguments that cannot be meant, such as a
-label that is no place of a value, raise CapbiasError.
+label that is no code of a value, raise CapbiasError.
 """
 
 from __future__ import annotations

@@ -52,37 +52,37 @@ def numbers(
 
 def counts(name: str, given: ArrayLike, shape: tuple[str, ...] | None = None) -> np.ndarray:
     """Whole numbers, 0 or more."""
-    found = numbers(name, given, 0, shape=shape)
-    if not (found == np.floor(found)).all():
-        raise _refused(name, "whole numbers", f"holds {_some(found[found != np.floor(found)])}")
-    return found
+    array = numbers(name, given, 0, shape=shape)
+    if not (array == np.floor(array)).all():
+        raise _refused(name, "whole numbers", f"holds {_some(array[array != np.floor(array)])}")
+    return array
 
 
 def booleans(name: str, given: ArrayLike, columns: str = "K") -> np.ndarray:
     """(n, columns) booleans, or 0 and 1."""
-    found = numbers(name, given, shape=("n", columns))
-    if not np.isin(found, (0, 1)).all():
-        raise _refused(name, "True or False, or 1 or 0", f"holds {_some(found[~np.isin(found, (0, 1))])}")
-    return found.astype(bool)
+    array = numbers(name, given, shape=("n", columns))
+    if not np.isin(array, (0, 1)).all():
+        raise _refused(name, "True or False, or 1 or 0", f"holds {_some(array[~np.isin(array, (0, 1))])}")
+    return array.astype(bool)
 
 
 def guesses(probabilities: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """(n, K) probabilities whose rows sum to 1, and (n,) places of values."""
-    found = numbers("probabilities", probabilities, 0, 1, ("n", "K"), ROUNDED).astype(float)
-    if (abs(found.sum(axis=1) - 1) > ROUNDED).any():
+    """(n, K) probabilities whose rows sum to 1, and (n,) codes of values."""
+    array = numbers("probabilities", probabilities, 0, 1, ("n", "K"), ROUNDED).astype(float)
+    if (abs(array.sum(axis=1) - 1) > ROUNDED).any():
         raise CapbiasError(
             "The probabilities of each caption must sum to 1.", "Give the softmax of the attacker's logits."
         )
-    return found, places(labels, found)
+    return array, codes(labels, array)
 
 
-def places(labels: ArrayLike, rows: np.ndarray) -> np.ndarray:
-    """(n,) places of values, whole numbers from 0 to K - 1, one for each of the (n, K) rows."""
-    found, (n, k) = counts("labels", labels, ("n",)), rows.shape
-    if len(found) != n or found.max() >= k:
-        what = f"{n:,} whole numbers from 0 to {k - 1}, a value's place for each row"
-        raise _refused("labels", what, f"has {len(found):,} numbers up to {found.max():g}")
-    return found.astype(int)
+def codes(labels: ArrayLike, rows: np.ndarray) -> np.ndarray:
+    """(n,) codes of values, whole numbers from 0 to K - 1, one for each of the (n, K) rows."""
+    array, (n, k) = counts("labels", labels, ("n",)), rows.shape
+    if len(array) != n or array.max() >= k:
+        what = f"{n:,} whole numbers from 0 to {k - 1}, a value's code for each row"
+        raise _refused("labels", what, f"has {len(array):,} numbers up to {array.max():g}")
+    return array.astype(int)
 
 
 def alike(first: tuple[str, np.ndarray], second: tuple[str, np.ndarray], axis: int | None = None) -> None:
@@ -120,23 +120,25 @@ def captions(name: str, given: Iterable[str]) -> list[str]:
     if isinstance(given, str):
         raise CapbiasError(f"{name} must be a list of texts, but it is one text.", "Put it in a list.")
     try:
-        found = list(given)
+        texts = list(given)
     except TypeError:
         raise _refused(name, "a list of texts", f"is {given!r}") from None
-    if strange := [text for text in found if not isinstance(text, str)]:
+    if strange := [text for text in texts if not isinstance(text, str)]:
         raise _refused(name, "texts", f"holds {strange[0]!r}")
-    return found
+    return texts
 
 
 def references_of(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> None:
     """Raises CapbiasError unless each candidate is a text with a list of references, one or more."""
-    found = captions("candidates", candidates)
-    if not found:
+    texts_given = captions("candidates", candidates)
+    if not texts_given:
         raise _refused("candidates", "texts", "is empty")
     if isinstance(references, str) or not hasattr(references, "__len__"):
         raise _refused("references", "lists of texts", f"is {references!r}")
-    if len(references) != len(found):
-        raise CapbiasError(f"references must be {len(found):,} lists, one for each candidate, not {len(references):,}.")
+    if len(references) != len(texts_given):
+        raise CapbiasError(
+            f"references must be {len(texts_given):,} lists, one for each candidate, not {len(references):,}."
+        )
     for texts in references:
         if not captions("references of a candidate", texts):
             raise CapbiasError("Each candidate needs one reference or more.")
@@ -146,5 +148,5 @@ def _refused(name: str, what: str, but: str) -> CapbiasError:
     return CapbiasError(f"{name} must be {what}, but it {but}.")
 
 
-def _some(found: np.ndarray) -> str:
-    return ", ".join(list(dict.fromkeys(map(str, np.ravel(found).tolist())))[:3])
+def _some(values: np.ndarray) -> str:
+    return ", ".join(list(dict.fromkeys(map(str, np.ravel(values).tolist())))[:3])

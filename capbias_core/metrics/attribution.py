@@ -67,6 +67,6 @@ def pointing_game(heat: ArrayLike, person: ArrayLike) -> float:
 
 
 def _map(heat: ArrayLike, person: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    found, mask = numbers("heat", heat, 0, shape=("H", "W")), booleans("person", person, "W")
-    alike(("heat", found), ("person", mask))
-    return found, mask
+    values, mask = numbers("heat", heat, 0, shape=("H", "W")), booleans("person", person, "W")
+    alike(("heat", values), ("person", mask))
+    return values, mask

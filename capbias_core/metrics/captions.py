@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from capbias_core.errors import CapbiasError
-from capbias_core.metrics.arguments import alike, booleans, counts, numbers, places
+from capbias_core.metrics.arguments import alike, booleans, codes, counts, numbers
 from capbias_core.metrics.arguments import captions as texts
 from capbias_core.metrics.share import share
 from capbias_core.prepare.tokens import Tokens
@@ -34,12 +34,12 @@ def ratio(names: ArrayLike) -> float:
     >>> ratio([[False, True], [False, True], [True, False], [True, True]])
     2.0
     """
-    found = booleans("names", names, "2")
-    if found.shape[1] != 2:
+    named = booleans("names", names, "2")
+    if named.shape[1] != 2:
         raise CapbiasError(
-            f"ratio compares two values, but names has {found.shape[1]}.", "Use error, or compare values in pairs."
+            f"ratio compares two values, but names has {named.shape[1]}.", "Use error, or compare values in pairs."
         )
-    first, second = named_alone(found).sum(axis=0)
+    first, second = named_alone(named).sum(axis=0)
     return float(share(second, first))
 
 
@@ -55,8 +55,8 @@ def error(names: ArrayLike, labels: ArrayLike) -> float:
     >>> error([[False, True], [True, False], [False, False], [True, True]], [0, 0, 0, 0])
     0.25
     """
-    found = booleans("names", names)
-    return float(share(wrong_names(found, places(labels, found)).sum(), len(found)))
+    named = booleans("names", names)
+    return float(share(wrong_names(named, codes(labels, named)).sum(), len(named)))
 
 
 def naming_share(names: ArrayLike) -> float:
@@ -73,8 +73,8 @@ def naming_share(names: ArrayLike) -> float:
     >>> naming_share([[True, False], [False, False], [True, True], [False, False]])
     0.5
     """
-    found = booleans("names", names)
-    return float(share(found.any(axis=1).sum(), len(found)))
+    named = booleans("names", names)
+    return float(share(named.any(axis=1).sum(), len(named)))
 
 
 def naming_ratio(model: ArrayLike, human: ArrayLike) -> np.ndarray:

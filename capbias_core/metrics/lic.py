@@ -71,5 +71,5 @@ def lic_of_naming(shares: ArrayLike) -> float:
     """
     named = numbers("shares", shares, 0, 1, ("K",))
     each = np.stack([named, 1 - named]) / len(named)  # (2, K): captions of each value that name one, and that do not
-    every, most = each.sum(axis=1), each.max(axis=1)
-    return float((most[every > 0] ** 2 / every[every > 0]).sum())
+    total, most = each.sum(axis=1), each.max(axis=1)
+    return float((most[total > 0] ** 2 / total[total > 0]).sum())

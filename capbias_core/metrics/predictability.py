@@ -33,8 +33,8 @@ def predictability(model: Any, human: Any, normalised: bool = True) -> Any:
     DPA is nan where both are 0: nothing can be guessed from either side.
     """
     alike(("model", numbers("model", model, 0)), ("human", numbers("human", human, 0)))
-    found = amplification(model, human, normalised)
-    return found if np.ndim(found) else float(found)
+    value = amplification(model, human, normalised)
+    return value if np.ndim(value) else float(value)
 
 
 def amplification(model: Any, human: Any, normalised: bool = True) -> Any:

@@ -82,28 +82,21 @@ def neighbours(words: Collection[str], known: frozenset[str], vectors: Vectors) 
     words, known: special tokens take no part. vectors: a word without one, or with one of length 0, takes no part. Of
     known words that are equally near, the first by name is taken.
     """
-    places = {word: place for place, word in enumerate(vectors.words)}
-    sides = [sorted(_plain(words) - known), sorted(_plain(known))]
-    table = _unit(vectors.matrix)
-    rows, columns = ([word for word in side if word in places and table[places[word]].any()] for side in sides)
+    index = {word: row for row, word in enumerate(vectors.words)}
+    length = np.linalg.norm(vectors.matrix, axis=1, keepdims=True)
+    table = np.divide(vectors.matrix, length, out=np.zeros_like(vectors.matrix), where=length > 0)
+    rows, columns = (
+        [word for word in sorted(side) if not word.startswith("<") and word in index and table[index[word]].any()]
+        for side in (set(words) - known, known)
+    )
     if not rows or not columns:
         return Neighbours({}, {})
-    of_known = table[[places[word] for word in columns]].T  # (d, known)
+    of_known = table[[index[word] for word in columns]].T  # (d, known)
     nearest, distance = {}, {}
     for start in range(0, len(rows), ROWS):
         part = rows[start : start + ROWS]
-        similar = table[[places[word] for word in part]] @ of_known  # (rows, known)
+        similar = table[[index[word] for word in part]] @ of_known  # (rows, known)
         best = similar.argmax(axis=1)
-        nearest |= {word: columns[place] for word, place in zip(part, best, strict=True)}
+        nearest |= {word: columns[column] for word, column in zip(part, best, strict=True)}
         distance |= dict(zip(part, (1 - similar.max(axis=1)).tolist(), strict=True))
     return Neighbours(nearest, distance)
-
-
-def _plain(words: Collection[str]) -> set[str]:
-    return {word for word in words if not word.startswith("<")}
-
-
-def _unit(matrix: np.ndarray) -> np.ndarray:
-    """(n, d) rows of length 1; a row of length 0 stays."""
-    length = np.linalg.norm(matrix, axis=1, keepdims=True)
-    return np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0)

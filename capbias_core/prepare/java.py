@@ -12,8 +12,8 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 from capbias_core.errors import CapbiasError, installed, need, unknown_name
 from capbias_core.prepare.text import tokenize
@@ -49,7 +49,7 @@ def java(arguments: Sequence[str], seconds: float = SECONDS) -> Iterator[Ask]:
             "Install Java 8 or newer (Debian: apt-get install default-jre-headless), or leave METEOR out.",
         )
     with tempfile.TemporaryFile() as faults:
-        process = subprocess.Popen(
+        process: Any = subprocess.Popen(
             [program, "-Dfile.encoding=UTF-8", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -57,52 +57,40 @@ def java(arguments: Sequence[str], seconds: float = SECONDS) -> Iterator[Ask]:
             encoding="utf-8",
             errors="replace",
         )
+
+        def write(lines: Sequence[str], last: bool) -> None:
+            with suppress(OSError, ValueError):  # it ended: the reader says so
+                process.stdin.write("".join(f"{line}\n" for line in lines))
+                process.stdin.flush()
+                if last:
+                    process.stdin.close()
+
+        def ask(lines: Sequence[str], answers: int, last: bool = False) -> list[str]:
+            watchdog = threading.Timer(seconds, process.kill)
+            # Written from a thread while the answers are read, so that no full pipe stops both sides.
+            writer = threading.Thread(target=write, args=(lines, last), daemon=True)
+            watchdog.start()
+            writer.start()
+            given = [process.stdout.readline() for _ in range(answers)]
+            watchdog.cancel()
+            writer.join()
+            if answers and not given[-1]:
+                faults.seek(0)
+                said = [line.strip() for line in faults.read().decode("utf-8", "replace").split("\n") if line.strip()]
+                raise CapbiasError(
+                    f"Java gave no answer within {seconds:.0f} s, or ended before: {(said or ['no message'])[-1]}.",
+                    "Check that `java -version` works and that 2 GB of memory are free.",
+                )
+            return [line.rstrip("\n") for line in given]
+
         try:
-            yield partial(_ask, process, seconds, faults)
+            yield ask
         finally:
-            _end(process)
-
-
-def _ask(process, seconds: float, faults, lines: Sequence[str], answers: int, last: bool = False) -> list[str]:
-    """Write from a thread while the answers are read, so that no full pipe stops both sides."""
-    watchdog = threading.Timer(seconds, process.kill)
-    writer = threading.Thread(target=_write, args=(process, lines, last), daemon=True)
-    watchdog.start()
-    writer.start()
-    found = [process.stdout.readline() for _ in range(answers)]
-    watchdog.cancel()
-    writer.join()
-    if answers and not found[-1]:
-        raise CapbiasError(
-            f"Java gave no answer within {seconds:.0f} s, or ended before: {_last_line(faults)}.",
-            "Check that `java -version` works and that 2 GB of memory are free.",
-        )
-    return [line.rstrip("\n") for line in found]
-
-
-def _write(process: subprocess.Popen, lines: Sequence[str], last: bool) -> None:
-    pipe = process.stdin
-    if pipe is None:
-        return
-    with suppress(OSError, ValueError):  # it ended: the reader says so
-        pipe.write("".join(f"{line}\n" for line in lines))
-        pipe.flush()
-        if last:
-            pipe.close()
-
-
-def _end(process: subprocess.Popen) -> None:
-    process.kill()
-    for pipe in filter(None, (process.stdin, process.stdout)):
-        with suppress(OSError):
-            pipe.close()
-    process.wait()
-
-
-def _last_line(faults) -> str:
-    faults.seek(0)
-    lines = faults.read().decode("utf-8", "replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+            process.kill()
+            for pipe in (process.stdin, process.stdout):
+                with suppress(OSError):
+                    pipe.close()
+            process.wait()
 
 
 def default_tokenizer() -> str:
@@ -119,19 +107,15 @@ def quality_tokens(captions: Sequence[str], tokenizer: str) -> list[str]:
         raise unknown_name("tokenizer", tokenizer, TOKENIZERS)
     if tokenizer == PLAIN:
         return [" ".join(tokenize(caption)) for caption in captions]
-    return _treebank([" ".join(caption.split()) for caption in captions])
-
-
-def _treebank(captions: list[str]) -> list[str]:
-    """Captions of one line each, by the Java program; pycocoevalcap's own wrapper writes into its package's folder."""
     need("The tokenizer ptb", "pycocoevalcap")
     from pycocoevalcap.tokenizer import ptbtokenizer
 
+    # The Java program itself: the wrapper of pycocoevalcap writes into its package's folder.
     jar = Path(ptbtokenizer.__file__ or "").with_name(ptbtokenizer.STANFORD_CORENLP_3_4_1_JAR)
     options = ["-preserveLines", "-lowerCase", "-encoding", "utf-8"]
     lines: list[str] = []
     for start in range(0, len(captions), BLOCK):
-        block = captions[start : start + BLOCK]
+        block = [" ".join(caption.split()) for caption in captions[start : start + BLOCK]]
         with java(["-cp", str(jar), "edu.stanford.nlp.process.PTBTokenizer", *options]) as ask:
             lines += ask(block, len(block), last=True)
     return [" ".join(word for word in line.split() if word not in ptbtokenizer.PUNCTUATIONS) for line in lines]

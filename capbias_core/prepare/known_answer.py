@@ -48,8 +48,13 @@ def known_set(name: str, times: int = 100, seed: int = 0) -> KnownSet:
     for subject, *deeds in SUBSETS:
         for value, phrases in VALUES.items():
             often, seldom = deeds if value == "Male" else deeds[::-1]
-            alike, all_of_them = _counts(name, subject, value, times)
-            deed = [often] * alike + [seldom] * (all_of_them - alike)
+            if name == CONTROL:  # verbs are balanced, objects are not
+                usual = subject == {"Male": "frisbee", "Female": "umbrella"}[value]
+                captions = 3 * times * (CONTROL_OBJECTS if usual else (CAPTIONS - CONTROL_OBJECTS) // 2)
+                with_often = captions // 2
+            else:
+                captions, with_often = CAPTIONS * times, IMBALANCE[name] * times
+            deed = [often] * with_often + [seldom] * (captions - with_often)
             who, end = (rng.choice(part, len(deed)) for part in (phrases, ENDS))
             rows += [(f"{a} {b}{c}", value, subject) for a, b, c in zip(who, deed, end, strict=True)]
     order = rng.permutation(len(rows))
@@ -60,12 +65,3 @@ def known_set(name: str, times: int = 100, seed: int = 0) -> KnownSet:
         frame[["image_id", "gender", "objects"]],
         IMBALANCE.get(name, CONTROL_OBJECTS) / CAPTIONS,
     )
-
-
-def _counts(name: str, subject: str, value: str, times: int) -> tuple[int, int]:
-    """Of the captions of a value with an object, how many have the verb that goes with it, and all of them."""
-    if name != CONTROL:
-        return IMBALANCE[name] * times, CAPTIONS * times
-    usual = subject == {"Male": "frisbee", "Female": "umbrella"}[value]
-    captions = 3 * times * (CONTROL_OBJECTS if usual else (CAPTIONS - CONTROL_OBJECTS) // 2)
-    return captions // 2, captions

@@ -45,20 +45,15 @@ def derive_labels(references: pd.DataFrame, attribute: Attribute) -> pd.DataFram
     tokens = Tokens.of(references["caption"])
     named = tokens.with_any([attribute.words[value] for value in values]).toarray() > 0
     by_image = pd.DataFrame(named).groupby(references["image_id"].to_numpy(dtype=object), sort=False).sum()
-    place = _chosen(by_image.to_numpy(dtype=int), rule)
-    labels = np.array([*values, ""], dtype=object)[place]
-    return pd.DataFrame({"image_id": by_image.index.to_numpy(dtype=object), attribute.name: labels})
-
-
-def _chosen(counts: np.ndarray, rule: Derivation) -> np.ndarray:
-    """(images,) the place of the value of each image, -1 for none. counts: (images, values) captions that name it."""
+    counts = by_image.to_numpy(dtype=int)  # (images, values), captions that name the value
     named = counts >= rule.at_least
     if rule.both == "drop":
         named &= (counts > 0).sum(axis=1, keepdims=True) == 1
     elif rule.both == "majority":
         named &= counts == counts.max(axis=1, keepdims=True, initial=0)
         named &= named.sum(axis=1, keepdims=True) == 1
-    return np.where(named.any(axis=1), named.argmax(axis=1), -1)
+    labels = np.array([*values, ""], dtype=object)[np.where(named.any(axis=1), named.argmax(axis=1), -1)]
+    return pd.DataFrame({"image_id": by_image.index.to_numpy(dtype=object), attribute.name: labels})
 
 
 def with_rule(attribute: Attribute, at_least: int | None = None, both: str | None = None) -> Attribute:
@@ -127,8 +122,8 @@ def crossed(first: Attribute, second: Attribute, counts: dict[str, int]) -> Attr
 
 def cells_of(values: Iterable[str]) -> list[tuple[str, str]]:
     """The values of a crossed attribute as the pair that each is of; [] where one is not of two."""
-    found = [tuple(value.split(WITHIN)) for value in values]
-    return [(pair[0], pair[1]) for pair in found] if all(len(pair) == 2 for pair in found) else []
+    pairs = [tuple(value.split(WITHIN)) for value in values]
+    return [(pair[0], pair[1]) for pair in pairs] if all(len(pair) == 2 for pair in pairs) else []
 
 
 @dataclass(frozen=True)

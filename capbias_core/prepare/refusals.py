@@ -140,27 +140,24 @@ def is_refusal(caption: str) -> bool:
     text = caption[:LONGEST].lower().replace("’", "'")
     sentences = [sentence.strip(" \t\"'*_#>[]()-:;,“”‘`") for sentence in _SENTENCE.findall(text)]
     sentences = [sentence for sentence in sentences if sentence]
-    refusing = (place for place, sentence in enumerate(sentences[:LOOKED_AT]) if _refuses(sentence))
-    place = next(refusing, None)
-    if place is None:
+    refusing = (
+        index
+        for index, sentence in enumerate(sentences[:LOOKED_AT])
+        if any(pattern.match(sentence) for pattern in PATTERNS.values())
+    )
+    index = next(refusing, None)
+    if index is None:
         return False
-    but = _BUT.search(sentences[place])
-    return not any(map(_describes, [*sentences[:place], but[1] if but else "", *sentences[place + 1 :]]))
-
-
-def _refuses(sentence: str) -> bool:
-    return any(pattern.match(sentence) for pattern in PATTERNS.values())
-
-
-def _describes(sentence: str) -> bool:
-    return len(sentence.split()) >= FEWEST_WORDS and not _ABOUT_THE_REQUEST.search(sentence)
+    but = _BUT.search(sentences[index])
+    others = [*sentences[:index], but[1] if but else "", *sentences[index + 1 :]]
+    return not any(len(other.split()) >= FEWEST_WORDS and not _ABOUT_THE_REQUEST.search(other) for other in others)
 
 
 def refusals(captions: Sequence[str]) -> np.ndarray:
     """(n,) booleans: which captions are refusals. The same caption is read once."""
     which, different = pd.factorize(np.array(captions, dtype=object))
     texts = pa.array(different, type=pa.large_string())
-    found = pc.match_substring_regex(texts, TRIGGER).to_numpy(zero_copy_only=False)
-    return np.array([hit and is_refusal(caption) for hit, caption in zip(found, different, strict=True)], dtype=bool)[
+    hits = pc.match_substring_regex(texts, TRIGGER).to_numpy(zero_copy_only=False)
+    return np.array([hit and is_refusal(caption) for hit, caption in zip(hits, different, strict=True)], dtype=bool)[
         which
     ]

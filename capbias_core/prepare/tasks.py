@@ -89,13 +89,13 @@ def named_verbs(captions: Sequence[str], left_out: Collection[str] = ()) -> tupl
 
     captions: tokens joined by spaces. left_out: words that do not count.
     """
-    rows, found = [], []
+    rows, named = [], []
     for row, caption in enumerate(captions):
         pairs = zip(caption.split(), verbs_in(caption), strict=True)
         verbs = {verb for word, verb in pairs if verb and word not in left_out}
         rows += [row] * len(verbs)
-        found += verbs
-    names, column = np.unique(np.array(found, dtype=object), return_inverse=True) if found else ([], ())
+        named += verbs
+    names, column = np.unique(np.array(named, dtype=object), return_inverse=True) if named else ([], ())
     return list(names), cell_counts(np.array(rows, dtype=int), np.array(column, dtype=int), len(captions), len(names))
 
 
@@ -141,9 +141,9 @@ def _forms(phrase: list[str]) -> list[tuple[str, ...]]:
 
 def named_objects(tokens: Tokens, names: dict[str, tuple[tuple[str, ...], ...]]) -> csr_array:
     """(n, len(names)) 0 or 1: the caption names the object. See `object_mentions`."""
-    found = object_mentions(tokens, names)
-    found.data[:] = 1
-    return found
+    named = object_mentions(tokens, names)
+    named.data[:] = 1
+    return named
 
 
 def named_at_spaces(captions: Collection[str]) -> csr_array:

@@ -1,9 +1,12 @@
-"""Captions to tokens, and captions cut short, so that captioners who write more are compared at equal length."""
+"""Captions to tokens; captions cut short, so that captioners who write more are compared at equal length; and captions
+with the words of another value."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -11,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from capbias_core.errors import CapbiasError
+from capbias_core.types import Attribute
 
 # A special token such as <unk>, a clitic ('s), or a run of letters and digits with the accents that follow them.
 ACCENT = "[\u0300-\u036f]"
@@ -89,3 +93,61 @@ def mean_words(frame: pd.DataFrame) -> float:
 def cut_text(words: int) -> str:
     """`first 10 words`, `first sentence`"""
     return "first sentence" if words == SENTENCE else f"first {words} words"
+
+
+# a caption that names one value, with the words of each other value
+
+WORD = "{word}"
+FORMS_METHOD = "each caption with the words of every value and with neutral ones"
+
+
+@dataclass(frozen=True)
+class Variants:
+    """texts: K + 1 versions of one caption: with the words of each value, and with neutral ones (last). places: for
+    each version the text before its first changed word, that word, and the text after it."""
+
+    texts: tuple[str, ...]
+    places: tuple[tuple[str, str, str], ...]
+
+
+def variants(caption: str, attribute: Attribute, value: int, forms: Sequence[Sequence[str]]) -> Variants:
+    """The versions of a caption whose words name this value (its place among the values), and no other.
+
+    Everything else stays as written. forms: see `attributes.word_forms`.
+
+    >>> from capbias_core.attributes import get_attribute, word_forms
+    >>> gender = get_attribute("gender")
+    >>> variants("A man walks his dog.", gender, 1, word_forms(gender)).texts
+    ('A woman walks her dog.', 'A man walks his dog.', 'A person walks their dog.')
+    """
+    words = set(attribute.value_words[value])
+    spans = [(token, start, end) for token, start, end in tokens_with_spans(caption) if token in words]
+    rows = [next((row for row in forms if row[value] == token), forms[0]) for token, _, _ in spans]
+    versions = []
+    for other in range(len(forms[0])):
+        written = [
+            row[other].capitalize() if caption[start].isupper() else row[other]
+            for row, (_, start, _) in zip(rows, spans, strict=True)
+        ]
+        _, first, end = spans[0]
+        after = ""
+        for word, (_, start, stop) in zip(written[1:], spans[1:], strict=True):
+            after += caption[end:start] + word
+            end = stop
+        versions.append((caption[:first], written[0], after + caption[end:]))
+    return _variants(versions)
+
+
+def led_variants(text: str, lead: str, forms: Sequence[Sequence[str]]) -> Variants:
+    """The versions of a text that names no value: behind a lead such as `a {word} says:`, with each value's word.
+
+    >>> led_variants("I love my dog.", "a {word} says:", [["woman", "man", "person"]]).texts[0]
+    'a woman says: I love my dog.'
+    """
+    before, _, after = lead.partition(WORD)
+    return _variants((before, word, f"{after} {text}") for word in forms[0])
+
+
+def _variants(places: Iterable[tuple[str, str, str]]) -> Variants:
+    places = tuple(places)
+    return Variants(tuple("".join(parts) for parts in places), places)

@@ -113,14 +113,14 @@ class Tokens(Sequence[str]):
         merge_runs: one mask token for a run of such words, where the papers have one for each word.
         """
         mask = attribute.mask_token
-        found = self.mapped(mask if word in attribute.masked_words else word for word in self.words)
-        if not merge_runs or mask not in found.vocabulary:
-            return found
-        masked = found.codes == found.vocabulary[mask]
+        tokens = self.mapped(mask if word in attribute.masked_words else word for word in self.words)
+        if not merge_runs or mask not in tokens.vocabulary:
+            return tokens
+        masked = tokens.codes == tokens.vocabulary[mask]
         kept = ~masked
-        kept[1:] |= ~masked[:-1] | (found.caption[1:] != found.caption[:-1])
+        kept[1:] |= ~masked[:-1] | (tokens.caption[1:] != tokens.caption[:-1])
         kept[:1] = True
-        return Tokens(found.codes[kept], np.concatenate([[0], np.cumsum(kept)])[found.start], found.words)
+        return Tokens(tokens.codes[kept], np.concatenate([[0], np.cumsum(kept)])[tokens.start], tokens.words)
 
     def distinct(self) -> tuple[Tokens, np.ndarray]:
         """The different captions in the order in which they first occur, and the place of each caption among them."""
@@ -136,9 +136,9 @@ class Tokens(Sequence[str]):
         column = np.full(len(self.words), -1, dtype=np.min_scalar_type(-1 - len(groups)))
         for place, words in enumerate(groups):
             column[[self.vocabulary[word] for word in words if word in self.vocabulary]] = place
-        found = column[self.codes]
-        at = np.flatnonzero(found >= 0)
-        matrix = cell_counts(self.caption[at], found[at], len(self), len(groups))
+        columns = column[self.codes]
+        at = np.flatnonzero(columns >= 0)
+        matrix = cell_counts(self.caption[at], columns[at], len(self), len(groups))
         matrix.data[:] = 1
         return matrix
 

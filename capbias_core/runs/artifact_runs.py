@@ -1,4 +1,4 @@
-"""Runs that make something to keep (boxes, masked photographs, captions) in place of numbers."""
+"""Runs that make an item (boxes, masked photographs, captions) instead of numbers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.places import shown
+from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.measures.options import ArtifactOptions
 from capbias_core.measures.photographs import CAPTION as CAPTIONING
 from capbias_core.measures.photographs import MASK as MASKING
@@ -18,20 +19,19 @@ from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.plan import spec_of
 from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.models import captioner_option
-from capbias_core.workspace.photographs import KIND, ORIGINALS, frozen_photographs
+from capbias_core.workspace.photographs import ORIGINALS, frozen_photographs
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RUN, Workspace, checked_name, suggested_name
 
-LONGEST_NUMBER = 18  # digits of an image id that every reader takes for a whole number
+LONGEST_NUMBER = 18  # digits of an image ID that readers take for a whole number
 
 
 def plan_artifact(workspace: Workspace, collection: str, measure: str, options: ArtifactOptions) -> RunSpec:
-    """The run that makes an item, of the kind that the measure makes, from photographs of a collection.
+    """The run that makes an item from photographs of a collection, of the kind that the measure makes.
 
-    options: of the measure, with the name of the item; photographs: the name of a folder of the collection, None or ''
-    for the originals. If the item was deleted since, or another run made another one of that name (see RUN), the run is
-    forgotten, so that it can be asked for again. Raises CapbiasError for a choice that is not allowed, a name that
-    cannot be one, or no photographs.
+    options: with the name of the item, and the name of a folder as photographs (None or '' for the originals). If the
+    item was deleted since, or another run made another one of that name (see RUN), the run is forgotten, so that it can
+    start again. Raises CapbiasError for a choice or a name that is not allowed, or no photographs.
     """
     maker = MEASURES[measure]
     options = maker.freeze(workspace, collection, maker.options.read(vars(options)), None)
@@ -45,16 +45,15 @@ def plan_artifact(workspace: Workspace, collection: str, measure: str, options: 
 
 
 def plan_captioning(workspace: Workspace, collection: str, options: CaptionOptions) -> RunSpec:
-    """The run that captions photographs of a collection.
+    """The run that captions photographs of a collection; masked ones give the set their condition.
 
-    options.captioner: a preset, a folder, or a name in the local cache. photographs: the name of a folder of the
-    collection, None for the originals; masked ones give the set their condition. name: of the set, '' for that of the
-    captioner and the folder; a set of that name that was made before is replaced. Raises CapbiasError if the captioner
-    or the photographs are not there, or captions of that name were loaded.
+    options.captioner: a preset, a folder, or a name in the local cache. photographs: as in `plan_artifact`. name: of
+    the set, '' for that of the captioner and the folder; an earlier set of a run of that name is replaced. Raises
+    CapbiasError if the captioner or the photographs are missing, or captions of that name were loaded.
     """
     captioner = captioner_option(workspace, options.captioner)
     photographs = frozen_photographs(workspace, collection, options.photographs)
-    condition = workspace.item(KIND, photographs["name"], collection).details.get("condition", ORIGINAL)
+    condition = workspace.item(PHOTOGRAPHS, photographs["name"], collection).details.get("condition", ORIGINAL)
     name = checked_name(options.name or named_after(suggested_name(captioner["name"]), photographs["name"]))
     _check_free(workspace, "captions", name, collection)
     chosen = options.with_(captioner=captioner, photographs=photographs, condition=condition, name=name)
@@ -64,18 +63,17 @@ def plan_captioning(workspace: Workspace, collection: str, options: CaptionOptio
 def plan_masking(workspace: Workspace, collection: str, options: MaskOptions) -> RunSpec:
     """The run that makes a folder of masked photographs of a collection.
 
-    options: with what is kept by name. photographs: the name of a folder, None for the originals. people: of outlines
-    or boxes, None for the only ones (outlines first). labelled: of kept boxes of the labelled people. name: of the
-    folder, '' for `photographs (segment masked)`.
+    options name items: photographs (a folder, None for the originals), people (outlines or boxes, None for the only
+    ones, outlines first), labelled (boxes of the labelled people). name: of the folder, '' for `photographs (segment
+    masked)`. Raises CapbiasError for options that exclude each other.
 
-    Without only_masked, photographs that show none of the objects stay as they are under object, and have the person
-    alone hidden under both. That is the usual way since it is LIC's: LIC_M on masked images (its Table 4) is over the
-    images of the original, as its published captions show (10,780 under every condition; 62% of those under object are
-    word for word those of the originals). Raises CapbiasError for what does not go together.
+    Without only_masked, photographs that show none of the objects stay as they are under object, and have only the
+    person hidden under both, as in LIC's Table 4 (10,780 captions under every condition; 62% of those under object are
+    word for word those of the originals).
     """
     photographs = frozen_photographs(workspace, collection, options.photographs)
     name = checked_name(options.name or folder_name(photographs["name"], options))
-    _check_free(workspace, KIND, name, collection)
+    _check_free(workspace, PHOTOGRAPHS, name, collection)
     return plan_artifact(workspace, collection, MASKING.name, options.with_(photographs=photographs, name=name))
 
 
@@ -92,7 +90,7 @@ def _check_free(workspace: Workspace, kind: str, name: str, collection: str) -> 
 
 
 def apart(specs: Sequence[RunSpec]) -> list[RunSpec]:
-    """The same runs. Raises CapbiasError if two of them make an item of one name: the later would replace it."""
+    """The same runs. Raises CapbiasError if two of them make an item of one name: the later one would replace it."""
     unique = {spec.run_id: spec for spec in specs}.values()
     counts = Counter((spec.measure, spec.options["name"]) for spec in unique)
     if twice := [name for (_, name), count in counts.items() if count > 1]:
@@ -105,7 +103,7 @@ def apart(specs: Sequence[RunSpec]) -> list[RunSpec]:
 
 
 def named_after(maker: str, photographs: str) -> str:
-    """The usual name of what a captioner or detector made of a folder of photographs; of the originals, its own name.
+    """The default name of what a captioner or detector made of a folder of photographs.
 
     >>> named_after("blip", "photographs"), named_after("blip", "faces")
     ('blip', 'blip (faces)')
@@ -120,7 +118,7 @@ def named_after(maker: str, photographs: str) -> str:
 
 
 def folder_name(photographs: str, options: MaskOptions) -> str:
-    """The name of a folder of masked photographs; what is as usual is not in it.
+    """The default name of a folder of masked photographs, with the options that differ from the defaults.
 
     >>> folder_name("photographs", MaskOptions(condition="part", fill="blur", fraction=0.25))
     'photographs (part masked, blur, 0.25)'

@@ -1,10 +1,8 @@
-"""The runs that put a captioner's metrics against what was masked on the photographs.
+"""The runs that compare a captioner's captions of masked and unmasked photographs.
 
-Two sets are compared on the images that both have. Attackers that train on fewer images guess worse, so on other images
-the difference would be of their sizes too. (Race: of COCO's images 10,969 have a label of skin, and of these the LIC
-paper's masked sets hold 8,692. SAT's LIC_M on the originals is 34.3 by the linear attacker that trains on 1,972 images,
-and 33.0 on the images of the masked sets, of which it trains on 1,692.) On the same images a seed gives the same split
-to both.
+Two sets are compared on the images that both have, since attackers that train on fewer images guess worse. (Race: SAT's
+LIC_M on the originals is 34.3 if the linear attacker trains on 1,972 images, and 33.0 on the 1,692 of them that the LIC
+paper's masked sets have.) On the same images a seed gives the same split to both.
 """
 
 from __future__ import annotations
@@ -21,19 +19,17 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.conditions import ORIGINAL, sets_of
 from capbias_core.workspace.labels import attribute_of, labels_for, table_with
 from capbias_core.workspace.objects import object_sources
-from capbias_core.workspace.references import human_sets
 from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import Item, Workspace, images_in
+from capbias_core.workspace.store import Item, Workspace, human_sets, images_in
 
-# What a user asks for; all but LIC_M compare with human captions. The last two, from the objects of the photographs to
-# the value that captions name, need both.
+# All but LIC_M compare with human captions.
 AGAINST_CONDITION = ("lic", "dbac", "dpa", "dba")
-OBJECT_TO_VALUE = ("dpa", "dba")
+OBJECT_TO_VALUE = ("dpa", "dba")  # they need objects, and words that name the value
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The runs that put a captioner's metrics against the condition, and what cannot be had (one line each)."""
+    """The runs of a captioner's sets of all conditions, and a line for each metric that cannot be measured."""
 
     specs: list[RunSpec]
     lacking: tuple[str, ...]
@@ -52,10 +48,10 @@ def plan_conditions(
     chosen: Sequence[str] = (),
     table: Item | None = None,
 ) -> Plan:
-    """The runs of a captioner's set of every condition: LIC_M, and with human captions LIC, DBAC, DPA and DBA.
+    """The runs of a captioner's set of each condition: LIC_M, and with human captions LIC, DBAC, DPA and DBA.
 
-    references: their name, '' for the collection's fullest. chosen: as in `condition_sets`. table: the labels
-    (default: `table_with`). Raises CapbiasError where nothing is masked or labelled.
+    references: their name, '' for those of most images. chosen: as in `condition_sets`. table: the labels (default:
+    `table_with`). Raises CapbiasError if nothing is masked or labelled.
     """
     sets = sets_of(workspace, collection, captioner, chosen)
     if len(sets) < 2:
@@ -103,36 +99,30 @@ def masked_sets(sets: dict[str, Item]) -> list[str]:
 
 
 def on_shared_images(workspace: Workspace, spec: RunSpec, other: str, others: Iterable[str] = ()) -> RunSpec:
-    """The run on the images that another set has too; the run itself where that is all, or nothing is trained.
+    """The run on the images that another set has too; the run itself if that is all images, or nothing is trained.
 
-    other: content hash of a caption set. alike: hashes of further sets; of those with the same images as `other` always
-    the same one is named, so that one run serves them all.
+    other: content hash of a caption set. others: hashes of further sets. Of those with the same images as `other`
+    always the same one is named, so that one run serves them all.
     """
-    if not MEASURES[spec.measure].seeded or not _has_more(workspace, spec, other):
-        return spec
-    images = _images(workspace, other)
-    first = min(digest for digest in (other, *others) if _images(workspace, digest) == images)
-    return replace(spec, shared_with=first)
 
-
-def _has_more(workspace: Workspace, spec: RunSpec, other: str) -> bool:
-    """Whether the set of a run has labelled images that another one lacks; looked up once."""
-
-    def look() -> bool:
+    def has_more() -> bool:
+        """Whether the set of the run has labelled images that the other one lacks."""
         where = spec.labels
         table = workspace.frame(where["table"])
         labels = labels_for(table, attribute_from(spec.attribute), where["column"], where["mapping"]).values
         more = images_in(workspace.frame(spec.captions)) - images_in(workspace.frame(other))
         return not more.isdisjoint(labels.index)
 
-    return workspace.derived(f"more in {spec.captions} than {other} {json.dumps(spec.labels, sort_keys=True)}", look)
+    def images(captions: str) -> str:
+        """A digest of the image IDs of a set."""
 
+        def digest() -> str:
+            ids = sorted(images_in(workspace.frame(captions)))
+            return hashlib.sha256(json.dumps(ids).encode()).hexdigest()
 
-def _images(workspace: Workspace, captions: str) -> str:
-    """A digest of the image ids of a set."""
+        return workspace.derived(f"images of {captions}", digest)
 
-    def digest() -> str:
-        ids = sorted(images_in(workspace.frame(captions)))
-        return hashlib.sha256(json.dumps(ids).encode()).hexdigest()
-
-    return workspace.derived(f"images of {captions}", digest)
+    key = f"more in {spec.captions} than {other} {json.dumps(spec.labels, sort_keys=True)}"
+    if not MEASURES[spec.measure].seeded or not workspace.derived(key, has_more):
+        return spec
+    return replace(spec, shared_with=min(each for each in (other, *others) if images(each) == images(other)))

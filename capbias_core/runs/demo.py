@@ -42,21 +42,23 @@ def demo_runs(workspace: Workspace) -> list[RunSpec]:
 
 
 def add_finished(workspace: Workspace, path: Path = SCORED) -> list[str]:
-    """Store the finished runs of a zip and return their ids.
+    """The ids of the runs in a zip of finished ones, which are then in the workspace.
 
-    Left out are runs of an earlier version of their measure, and those of inputs that the demo does not hold: their
+    Left out are runs of an earlier version of their measure, and those of inputs that the demo does not have: their
     numbers would not be what a run gives here.
     """
     held, added = {item.hash for item in workspace.items(collection=DEMO)}, []
     with zipfile.ZipFile(path) as archive:
         for name in (name for name in archive.namelist() if name.endswith(".json")):
-            kept = json.loads(archive.read(name))
-            spec, folder = RunSpec.from_dict(kept["spec"]), name.removesuffix(".json")
+            stored = json.loads(archive.read(name))
+            spec, folder = RunSpec(**stored["spec"]), name.removesuffix(".json")
             if spec.run_id == folder and is_current(spec) and spec.inputs() <= held:
                 members = [member for member in archive.namelist() if member.startswith(f"{folder}/")]
                 arrays = {member.removeprefix(f"{folder}/"): archive.read(member) for member in members}
-                results = [Result(**row) for row in kept["results"]]
-                workspace.add_finished(spec, DEMO, arrays, kept["notes"], results)
+                results = [Result(**row) for row in stored["results"]]
+                if workspace.enqueue(spec, DEMO, "demo"):
+                    metrics, lacking = stored["metrics"], stored["lacking"]
+                    workspace.finish(folder, "demo", results, arrays, stored["notes"], metrics, lacking)
                 added.append(spec.run_id)
     return added
 

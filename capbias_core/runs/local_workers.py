@@ -40,9 +40,9 @@ T = TypeVar("T")
 class LocalWorkers(Executor):
     """Computes calls in the order of submission, each in the next free slot. `slots`: how many are used.
 
-    A slot is a daemon thread. Without an environment it computes in this process. With one it hands its calls to a
-    process that it starts for its first call; the process ends when it is idle for long, and with this process. If
-    that process dies, the call that it was computing raises BrokenExecutor.
+    A slot is a daemon thread. Without an environment it computes in this process, else in a process that it starts for
+    its first call. That process ends when it is idle for long, and with this process. If it dies, the call that it was
+    computing raises BrokenExecutor.
     """
 
     def __init__(self, environments: Sequence[Environment | None], slots: int | None = None):
@@ -67,8 +67,8 @@ class LocalWorkers(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End all processes. With cancel_futures, calls that wait are cancelled, and those that processes compute are
-        killed after STOP_SECONDS."""
+        """End all processes. With cancel_futures, waiting calls are cancelled, and running ones in processes are killed
+        after STOP_SECONDS."""
         with self._lock:
             self._closed = True
             with suppress(queue.Empty):  # a slot may take the last call meanwhile
@@ -119,7 +119,13 @@ class LocalWorkers(Executor):
             return function()
         process = self._processes.get(slot)
         if process is None or process.poll() is not None:
-            process = self._processes[slot] = _start_process(environment)
+            path = os.pathsep.join(filter(None, sys.path))  # so that it finds what this process can import
+            process = self._processes[slot] = subprocess.Popen(
+                [sys.executable, "-m", __name__],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**os.environ, "PYTHONPATH": path, **environment},
+            )
         assert process.stdin and process.stdout
         try:
             pickle.dump(function, process.stdin)
@@ -135,18 +141,8 @@ class LocalWorkers(Executor):
         return result
 
 
-def _start_process(environment: Environment) -> subprocess.Popen:
-    path = os.pathsep.join(filter(None, sys.path))  # so that it finds what this process can import
-    return subprocess.Popen(
-        [sys.executable, "-m", __name__],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": path, **environment},
-    )
-
-
 def main() -> None:
-    """Compute the calls that come in by standard input, and answer each by standard output; end with the input."""
+    """Compute the calls from standard input, answer each on standard output, and end with the input."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the parent cancels
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer

@@ -27,7 +27,7 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.places import checked_path
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings
-from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, METRICS, expand_metrics, measure_of
+from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, expand_metrics, measure_of
 from capbias_core.runs.plan import Request
 from capbias_core.toml import read_toml, start_of
 from capbias_core.types import Attribute
@@ -36,12 +36,12 @@ from capbias_core.workspace.inputs import Tell, warn
 from capbias_core.workspace.labels import dropped_line, resolve_attribute
 from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import Item, Workspace, checked_name
+from capbias_core.workspace.store import Workspace, checked_name
 
-# Sections of files: what a plan calls them -> the kind of item that they become.
+# Section of files in a plan -> kind of item.
 KINDS = {"labels": LABELS, "references": REFERENCES, "captions": CAPTIONS, "objects": OBJECTS}
 TRAINED = "trained_on_references"
-# What a measure of a plan may say -> of which type.
+# Key of a measure in a plan -> type.
 OF_MEASURE = {
     "attribute": str,
     "metrics": list,
@@ -56,16 +56,16 @@ OF_MEASURE = {
     "options": dict,
 }
 OF_ATTRIBUTE = {"file": str, "labels": str, "column": str, "mapping": dict}
-# The plan itself makes these of a run's options, or a request has a field for them.
-NOT_ASKED = ("attacker", "seeds", "merge_masks", "encoder")
-# Said even if they are the defaults, which may change.
-SAID = {"attacker", "seeds"}
+ONLY = "*"  # in place of the name of the human captions: the only ones, none if there are none
 
 
 @dataclass(frozen=True)
 class LabelColumn:
-    """Where the labels of an attribute are. file: its TOML, '' for a known attribute or a column. labels: the table, ''
-    for the only one. column: '' to find it. mapping: raw label to value, others are dropped; None to suggest one."""
+    """Where the labels of an attribute are.
+
+    file: its TOML, '' for a known attribute or a column. labels: the table, '' for the only one. column: '' to detect
+    it. mapping: raw label to value, others are dropped; None to suggest one.
+    """
 
     file: str = ""
     labels: str = ""
@@ -75,8 +75,8 @@ class LabelColumn:
 
 @dataclass(frozen=True)
 class PlanFile:
-    """A plan. files: section to name to path, relative to the plan. trained: captioners to whether they were trained on
-    the references. requests: captions () for all, references None for the only ones, table '' for the only one."""
+    """A plan. files: section -> name -> path, relative to the plan. trained: captioner -> whether it was trained on the
+    references. requests: captions () for all, references ONLY for the only ones, table '' for the only one."""
 
     collection: str
     files: Mapping[str, Mapping[str, str]]
@@ -89,8 +89,7 @@ class PlanFile:
 
 
 def read_plan(path: Path) -> PlanFile:
-    """The plan in a TOML file. Raises CapbiasError for a file that is none, naming what is wrong in it."""
-    path = Path(path)
+    """The plan in a TOML file. Raises CapbiasError that names what is wrong in it."""
     if zipfile.is_zipfile(path):
         raise CapbiasError(f"{path.name} is a bundle, not a plan.", f"Run it with: capbias reproduce {path.name}")
     try:
@@ -177,10 +176,6 @@ def _request(collection: str, given: Any, where: str) -> Request:
     return Request(collection, lists["captions"], more.pop("labels", ""), metrics=metrics, **more)
 
 
-# In place of the name of the human captions: the only ones, none where there are none.
-ONLY = "*"
-
-
 # a plan as a file
 
 
@@ -196,33 +191,23 @@ def plan_text(plan: PlanFile) -> str:
         lines += ["", f"[attributes.{_key(name)}]"]
         lines += [f"{key} = {_toml(value)}" for key, value in vars(entry).items() if value]
     for request in plan.requests:
-        lines += ["", "[[measure]]", *(f"{key} = {_toml(value)}" for key, value in _measure(request).items())]
+        left, groups = dict.fromkeys(expand_metrics(request.metrics)), []  # groups where all of their metrics are asked
+        for name, group in GROUPS.items():
+            if set(group.metrics) <= set(expand_metrics(request.metrics)) and left.keys() & set(group.metrics):
+                groups.append(name)
+                left = {metric: None for metric in left if metric not in group.metrics}
+        given = {
+            "attribute": request.attribute,
+            "metrics": [*groups, *left],
+            "captions": list(request.captions),
+            "references": request.references,
+            "labels": request.table,
+        }
+        trains = any("attacker" in measure_of(name).options.about() for name in expand_metrics(request.metrics))
+        for name in ("objects", *(["attacker"] if trains else []), "seeds", "merge_masks", "options"):
+            given |= {name: value} if (value := getattr(request, name)) else {}
+        lines += ["", "[[measure]]", *(f"{key} = {_toml(value)}" for key, value in given.items())]
     return "\n".join(lines) + "\n"
-
-
-def _measure(request: Request) -> dict[str, Any]:
-    """What a measure says, without the choices that it does not know."""
-    asked = {
-        "attribute": request.attribute,
-        "metrics": _words(request.metrics),
-        "captions": list(request.captions),
-        "references": request.references,
-        "labels": request.table,
-    }
-    more = {name: getattr(request, name) for name in ("objects", "attacker", "seeds", "merge_masks", "options")}
-    known = _known(request) | {"objects", "options"}
-    return asked | {name: value for name, value in more.items() if value and name in known}
-
-
-def _words(metrics: Sequence[str]) -> list[str]:
-    """Metrics by the groups that they fill, the others by their names."""
-    asked, words = set(expand_metrics(metrics)), []
-    left = dict.fromkeys(expand_metrics(metrics))
-    for name, group in GROUPS.items():
-        if asked.issuperset(group.metrics) and any(metric in left for metric in group.metrics):
-            words.append(name)
-            left = {metric: None for metric in left if metric not in group.metrics}
-    return [*words, *left]
 
 
 def _toml(value: Any) -> str:
@@ -250,102 +235,65 @@ def attribute_text(attribute: Attribute) -> str:
     return "\n".join(lines) + "\n"
 
 
-# what runs were asked for
-
-
 def requests_of(
     workspace: Workspace, collection: str, specs: Sequence[RunSpec], metrics: Iterable[str]
 ) -> list[Request]:
-    """The requests that runs of a collection answer, as few as can be. metrics: which count."""
-    counted = set(metrics)
+    """The requests that runs of a collection answer, one for all runs of the same inputs and options.
+
+    metrics: the names that count.
+    """
+    wanted, requests = set(metrics), []
     items = {(item.kind, item.hash): item for item in workspace.items(collection=collection)}
-    asked = [request for spec in specs if (request := _asked(workspace, collection, items, spec, counted))]
-    requests = _merged(_merged(asked, "captions"), "metrics")
-    # A run on all images beside one on those with references comes with that one.
-    whole = [request for request in requests if request.references]
-    return [each for each in requests if each.references or not any(_covers(other, each) for other in whole)]
+    for spec in specs:
+        names = tuple(metric.name for metric in MEASURES[spec.measure].metrics if metric.name in wanted)
+        if not names or spec.shared_with:
+            continue
+        table = items["attributes", spec.labels["table"]]
+        sources = {digest: name for name, digest in object_sources(workspace, collection, table).items()}
+        # The plan itself finds the files of an encoder.
+        options = {name: value for name, value in spec.options.items() if name != "encoder" and value is not None}
+        fields = {name: options.pop(name) for name in ("attacker", "seeds", "merge_masks") if name in options}
+        references = items["references", spec.references].name if spec.references else ""
+        objects = sources.get(spec.objects.get("table", ""), "")
+        given = (collection, (spec.model,), table.name, spec.attribute["name"], names, references)
+        requests.append(Request(*given, objects=objects, options=options, **fields))
+    for union in ("captions", "metrics"):
+        joined: dict[str, Request] = {}
+        for request in requests:
+            key = repr(replace(request, **{union: ()}))
+            earlier = getattr(joined[key], union) if key in joined else ()
+            joined[key] = replace(request, **{union: tuple(dict.fromkeys((*earlier, *getattr(request, union))))})
+        requests = list(joined.values())
+
+    def includes(whole: Request, part: Request) -> bool:
+        """Whether a request with references gives runs on all images too."""
+        options = {name: value for name, value in whole.options.items() if name != "alignment"}
+        alike = replace(whole, references="", options=options, captions=part.captions, metrics=part.metrics)
+        return alike == part and {*part.captions} <= {*whole.captions} and {*part.metrics} <= {*whole.metrics}
+
+    with_references = [request for request in requests if request.references]
+    return [
+        request
+        for request in requests
+        if request.references or not any(includes(whole, request) for whole in with_references)
+    ]
 
 
-def _merged(requests: list[Request], same_in: str) -> list[Request]:
-    """Requests with those joined that are the same in one field."""
-    merged: list[Request] = []
-    for request in requests:
-        wanted = set(getattr(request, same_in))
-        same = (index for index, known in enumerate(merged) if set(getattr(known, same_in)) == wanted)
-        index = next((index for index in same if _joins(merged[index], request)), None)
-        if index is None:
-            merged.append(request)
-        else:
-            merged[index] = _joined(merged[index], request)
-    return merged
-
-
-def _asked(
-    workspace: Workspace, collection: str, items: dict[tuple[str, str], Item], spec: RunSpec, counted: set[str]
-) -> Request | None:
-    """What a run answers; None for none of the metrics. items: of the collection, by kind and hash."""
-    metrics = tuple(metric.name for metric in MEASURES[spec.measure].metrics if metric.name in counted)
-    if not metrics or spec.shared_with:
-        return None
-    table = items["attributes", spec.labels["table"]]
-    sources = {digest: name for name, digest in object_sources(workspace, collection, table).items()}
-    options = {name: value for name, value in spec.options.items() if name not in NOT_ASKED and value is not None}
-    named = {name: spec.options[name] for name in ("attacker", "seeds", "merge_masks") if name in spec.options}
-    return Request(
-        collection,
-        (spec.model,),
-        table.name,
-        spec.attribute["name"],
-        metrics,
-        items["references", spec.references].name if spec.references else "",
-        objects=sources.get(spec.objects.get("table", ""), ""),
-        options=options,
-        **named,
-    )
-
-
-def _joins(one: Request, other: Request) -> bool:
-    """Whether two requests can be one: of the same inputs, and no choice that both know differs."""
-    if any(getattr(one, name) != getattr(other, name) for name in ("table", "attribute", "references")):
-        return False
-    if one.objects and other.objects and one.objects != other.objects:
-        return False
-    return all(one.choices.get(name) == other.choices.get(name) for name in _known(one) & _known(other))
-
-
-def _known(request: Request) -> set[str]:
-    metrics = expand_metrics(request.metrics)
-    return {name for metric in metrics for name in measure_of(metric).options.about()} - {"encoder"}
-
-
-def _joined(one: Request, other: Request) -> Request:
-    # The attacker and seeds of whichever has some.
-    first, second = (one, other) if len(SAID & _known(one)) >= len(SAID & _known(other)) else (other, one)
-    metrics = {*one.metrics, *other.metrics}
-    return replace(
-        first,
-        captions=tuple(dict.fromkeys((*one.captions, *other.captions))),
-        metrics=tuple(name for name in METRICS if name in metrics),
-        objects=one.objects or other.objects,
-        options=second.options | first.options,
-    )
-
-
-def _covers(other: Request, part: Request) -> bool:
-    bare = replace(part, references=other.references)
-    return _joins(other, bare) and {*part.captions} <= {*other.captions} and {*part.metrics} <= {*other.metrics}
-
-
-# the files of a plan, kept
+# the files of a plan
 
 
 def keep_plan(workspace: Workspace, plan: PlanFile, folder: Path, tell: Tell) -> list[Request]:
-    """Store the files of a plan in its collection, and return what it asks for by the names that they have there.
+    """Store the files of a plan in its collection, and return its requests with the names that items have there.
 
-    folder: that of the plan. Raises CapbiasError for whatever cannot be read, and for names that the collection lacks.
+    folder: that of the plan. Raises CapbiasError for what cannot be read, and for names that the collection lacks.
     """
     files = [
-        File(_path(folder, file), kind, name, trained=plan.trained.get(name) if kind == CAPTIONS else None)
+        File(
+            folder / checked_path(file).expanduser(),
+            kind,
+            name,
+            trained=plan.trained.get(name) if kind == CAPTIONS else None,
+        )
         for section, kind in KINDS.items()
         for name, file in plan.files.get(section, {}).items()
     ]
@@ -356,50 +304,40 @@ def keep_plan(workspace: Workspace, plan: PlanFile, folder: Path, tell: Tell) ->
     parts = [_with_labels(plan, folder, part, tell) if part.kind == LABELS else part for part in parts]
     warn([part.report for part in parts if part.report], tell)
     store(workspace, plan.collection, parts)
-    return [_named(workspace, plan.collection, request) for request in plan.requests]
-
-
-def _path(folder: Path, file: str) -> Path:
-    return folder / checked_path(file).expanduser()
+    items = workspace.items(collection=plan.collection)
+    captions = tuple(item.name for item in items if item.kind == CAPTIONS)
+    human = [item.name for item in items if item.kind == REFERENCES]
+    requests = []
+    for request in plan.requests:
+        references = request.references
+        if references == ONLY:
+            references = _only(human, "set of human captions", "references") if human else ""
+        tables = [
+            item.name for item in items if item.kind == LABELS and request.attribute in item.details["attributes"]
+        ]
+        table = request.table or _only(tables, f"table of labels with {request.attribute}", "labels")
+        captions_asked = request.captions or captions
+        requests.append(replace(request, captions=captions_asked, table=table, references=references))
+    return requests
 
 
 def _with_labels(plan: PlanFile, folder: Path, part: Part, tell: Tell) -> Part:
     """A table of labels with the attributes that a plan asks of it."""
-    name = part.file.item_name
-    asked = {request.attribute for request in plan.requests if request.table in ("", name)}
-    asked |= {attribute for attribute, entry in plan.attributes.items() if entry.labels in ("", name)}
-    mapping, frame = [], part.frame
+    name, frame, mapping = part.file.item_name, part.frame, []
     assert frame is not None
+    asked = {request.attribute for request in plan.requests if request.table in ("", name)}
+    asked |= plan.attributes.keys()
     for attribute in sorted(asked):
         entry = plan.attributes.get(attribute, LabelColumn())
         if entry.labels not in ("", name):
             continue
-        word = str(_path(folder, entry.file)) if entry.file else attribute
-        given = entry.mapping
-        _, details = resolve_attribute(frame, word, entry.column, (), {attribute: given or {}})
-        if given is not None:  # other labels are dropped
-            details = details | {"mapping": {label: given.get(label) for label in details["mapping"]}}
+        source = str(folder / checked_path(entry.file).expanduser()) if entry.file else attribute
+        details = resolve_attribute(frame, source, entry.column, (), {attribute: entry.mapping or {}})
+        if entry.mapping is not None:  # other labels are dropped
+            details = details | {"mapping": {label: entry.mapping.get(label) for label in details["mapping"]}}
         mapping.append(details)
         tell(dropped_line(frame, details))
     return replace(part, file=replace(part.file, mapping=tuple(mapping)))
-
-
-def _named(workspace: Workspace, collection: str, request: Request) -> Request:
-    """A request with the names that it leaves out."""
-    items = workspace.items(collection=collection)
-    human = [item.name for item in items if item.kind == "references"]
-    tables = [
-        item.name for item in items if item.kind == "attributes" and request.attribute in item.details["attributes"]
-    ]
-    references = request.references
-    if references == ONLY:
-        references = _only(human, "set of human captions", "references") if human else ""
-    return replace(
-        request,
-        captions=request.captions or tuple(item.name for item in items if item.kind == "captions"),
-        table=request.table or _only(tables, f"table of labels with {request.attribute}", "labels"),
-        references=references,
-    )
 
 
 def _only(names: list[str], what: str, key: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -30,10 +30,6 @@ PACKAGE_ROOT = Path(__file__).parent.parent
 EXTENDED = ("attackers", "measures")  # packages that users extend: a failure is located there if it passed through them
 SECONDS_BETWEEN_NOTES = 0.25
 RESUMABLE = ("died", "cancelled")  # end states whose checkpoints stay, so that the run can resume
-SHARED_NOTE = "Only images that the compared set under another condition has too (see Images)."
-
-# Of a run that makes an item from photographs.
-NO_ATTRIBUTE = Attribute("", "", ())
 
 
 def execute(folder: str, run_id: str, token: str) -> None:
@@ -59,7 +55,7 @@ def execute(folder: str, run_id: str, token: str) -> None:
         with suppress(WorkspaceError):  # which may be what failed
             workspace.log(run_id, traceback.format_exc().rstrip())
         workspace.end(run_id, "failed", f"{type(error).__name__}: {error}{_location(error)}", token)
-    with suppress(WorkspaceError):
+    with suppress(WorkspaceError):  # checkpoints that no run can resume from
         for checkpoints in workspace.checkpoints.glob("*"):
             run = workspace.run(checkpoints.name)
             if run is None or run.status not in (*ACTIVE, *RESUMABLE) or not is_current(run.spec):
@@ -67,7 +63,7 @@ def execute(folder: str, run_id: str, token: str) -> None:
 
 
 def _location(error: Exception) -> str:
-    """` (measures/lic.py, line 12)`: the last line of a measure or an attacker in a traceback, else of this package."""
+    """` (measures/lic.py, line 12)`: the last line in a traceback of a measure or an attacker, else of this package."""
     lines = [
         (Path(frame.filename).relative_to(PACKAGE_ROOT), frame.lineno)
         for frame in traceback.extract_tb(error.__traceback__)
@@ -79,7 +75,7 @@ def _location(error: Exception) -> str:
 
 
 def _reporter(workspace: Workspace, run_id: str, token: str) -> Progress:
-    """Writes progress to the workspace now and then. It raises Cancelled once the run is cancelled or taken over."""
+    """Writes progress to the workspace. It raises Cancelled if the run is cancelled or taken over."""
     last_time, last_line = 0.0, ""
 
     def progress(share: float, message: str) -> None:
@@ -105,32 +101,33 @@ def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
     job = bare_job(workspace, spec, progress) if measure.makes else job_of(workspace, spec, progress)
     with deterministic(getattr(job.options, "deterministic", False)):
         outcome = measure.run(job)
-    return outcome if measure.makes else replace(outcome, notes=(*_sample_notes(job), *outcome.notes))
-
-
-def _sample_notes(job: Job) -> Iterator[str]:
-    """Which captions and images a run leaves out before it measures anything."""
-    spec = job.spec
+    if measure.makes:
+        return outcome
+    notes = []  # which captions and images are left out before anything is measured
     if spec.shared_with:
-        yield SHARED_NOTE
-    if unlabelled := len(job.workspace.frame(spec.captions)) - len(job.frame) if not spec.shared_with else 0:
-        yield f"{unlabelled:,} of the captions do not count: their images have no label for {job.attribute.name}."
-    if spec.coverage == WITH_REFERENCES and MEASURES[spec.measure].compares:
+        notes.append("Only images that the compared set under another condition has too (see Images).")
+    elif unlabelled := len(workspace.frame(spec.captions)) - len(job.frame):
+        notes.append(
+            f"{unlabelled:,} of the captions do not count: their images have no label for {job.attribute.name}."
+        )
+    if spec.coverage == WITH_REFERENCES and measure.compares:
         images = images_in(job.frame)
         both = len(images & images_in(job.references()))
-        yield f"Only {both:,} of the {len(images):,} labelled images have both captions and references."
+        notes.append(f"Only {both:,} of the {len(images):,} labelled images have both captions and references.")
+    return replace(outcome, notes=(*notes, *outcome.notes))
 
 
 def bare_job(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
-    """A run without captions and labels: one that makes an item from photographs, or whose evidence is read again."""
+    """The job of a run that reads no captions and labels: it makes an item from photographs, or its counts are read
+    again."""
     nothing = pd.DataFrame(columns=["image_id", "caption_index", "caption"])
     options = MEASURES[spec.measure].options.read(spec.options)
-    attribute = attribute_from(spec.attribute) if spec.attribute else NO_ATTRIBUTE
+    attribute = attribute_from(spec.attribute) if spec.attribute else Attribute("", "", ())
     return Job(workspace, spec, options, attribute, nothing, pd.Series(dtype=object), progress)
 
 
 def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
-    """A run with its inputs. Raises CapbiasError where no image of its captions has a label."""
+    """The job of a run with its inputs. Raises CapbiasError if no image of its captions has a label."""
     attribute = attribute_from(spec.attribute)
     table = workspace.frame(spec.labels["table"])
     labels = labels_for(table, attribute, spec.labels["column"], spec.labels["mapping"]).values
@@ -147,7 +144,7 @@ def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
-    """The estimates of a finished run again from the counts that it left, by metric and direction."""
+    """The estimates of a finished run from its counts, by metric and direction."""
     measure, values, by_metric = MEASURES[run.spec.measure], run.spec.attribute["values"], {}
     for direction, counts in counts_of(workspace, run).items():
         by_metric |= estimates_of(measure.metrics, counts, values, direction)
@@ -155,20 +152,19 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
 
 
 def is_current(spec: RunSpec) -> bool:
-    """Whether the numbers of a run are those that its measure and attacker give today."""
+    """Whether a run is of the present version of its measure and attacker."""
     return spec.measure in MEASURES and spec.version == MEASURES[spec.measure].version_with(spec.attacker)
 
 
 def needs_workers(spec: RunSpec) -> bool:
-    """Whether a run is too heavy for this process, as one that imports torch is."""
-    here = MEASURES[spec.measure].in_process and (not spec.attacker or attacker_entry(spec.attacker).in_process)
-    return not here
+    """Whether a run must not be computed in this process, since it imports torch."""
+    return not (MEASURES[spec.measure].in_process and (not spec.attacker or attacker_entry(spec.attacker).in_process))
 
 
 def add_later_metrics(workspace: Workspace, runs: Iterable[RunRow]) -> None:
-    """Add the metrics that a measure got after these runs had finished, from the evidence that the runs left.
+    """Add the metrics that a measure got after these runs had finished, from their counts.
 
-    Runs of an earlier version stay as they are. n and method are the new metric's.
+    Runs of an earlier version stay as they are.
     """
     for run in runs:
         if run.status != "finished" or not is_current(run.spec):

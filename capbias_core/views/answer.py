@@ -1,12 +1,12 @@
 """The front page: what else is known of the captioner that an answer is about, and charts as rows of text with a bar.
 
-Read without a chart library, which takes a browser a second. Every text is escaped. Colours suit both themes.
+They are read without a chart library, which takes a browser a second. Every text is escaped. Colours suit both themes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from urllib.parse import urlencode
@@ -16,7 +16,7 @@ import pandas as pd
 from capbias_core.aggregate.comparison import Sensitivity
 from capbias_core.measures.registry import METRICS
 from capbias_core.types import A_TO_T, T_TO_A, Attribute, counted
-from capbias_core.views.charts import BLUE_MARK, GREY, MEASURED, ORANGE_MARK, Scale, intervals_in_order, scale_of
+from capbias_core.views.charts import BLUE_MARK, GREY, MEASURED, ORANGE_MARK, Scale, intervals_in_order
 from capbias_core.views.directions import CONSTANT, WAY, beside, directions, ways_measured
 from capbias_core.views.encoders import encoder_note
 from capbias_core.views.sentence import (
@@ -30,9 +30,7 @@ from capbias_core.views.sentence import (
     signed,
 )
 
-WAYS = (A_TO_T, T_TO_A)
 NOT_YET = "Not measured yet."
-OBJECTS = "Which objects its captions mention with one {name} more often than people do."
 
 
 @dataclass(frozen=True)
@@ -48,58 +46,49 @@ class Line:
 def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensitivity | None) -> list[Line]:
     """The lines for one captioner. rows: what was measured of it for the attribute, in RESULT_COLUMNS, each thing once
     (`measured_rows`). attacker: whose answer stands above. own: what several attackers say, None where one was run."""
-    name = attribute.name
-    model = rows["model"].iloc[0] if len(rows) else ""
-    # Without words for the attribute captions name no value, alone or beside an object.
-    lines = (
-        [Line(f"Does it name the wrong {name}?", _named(rows, attribute), "Scores", "Table")]
-        if attribute.names_values
-        else []
-    )
+    name, model, lines = attribute.name, rows["model"].iloc[0] if len(rows) else "", []
+    if attribute.names_values:  # else captions name no value, alone or beside an object
+        named = []
+        for metric, text in (("error", f" of 100 captions name the wrong {name}"), ("unnamed", " name none")):
+            of_metric = rows[rows["metric"] == metric]
+            named += [interval(row) + text for _, row in of_metric.iloc[:1].iterrows()]
+        text = f"{'; '.join(named)}." if named else NOT_YET
+        lines.append(Line(f"Does it name the wrong {name}?", text, "Scores", "Table"))
     lines.append(Line("In which direction?", _direction(rows, attribute, attacker), "Scores", "Directions"))
     others = f"Not tested yet: only {attacker} was run."
-    if own is not None:
-        said = encoder_note(own, model)
-        others = f"{said[0].upper()}{said[1:]} ({', '.join(own.encoders)})." if model in own.signs else others
+    if own is not None and model in own.signs:
+        note = encoder_note(own, model)
+        others = f"{note[0].upper()}{note[1:]} ({', '.join(own.encoders)})."
     lines.append(Line("Does another encoder agree?", others, "Scores", "Encoder sensitivity"))
     if attribute.names_values:
-        lines.append(Line("Because of which objects?", OBJECTS.format(name=name), "Captions", "Objects"))
+        objects = f"Which objects its captions mention with one {name} more often than people do."
+        lines.append(Line("Because of which objects?", objects, "Captions", "Objects"))
     return lines
-
-
-def _named(rows: pd.DataFrame, attribute: Attribute) -> str:
-    """How many captions name the wrong value alone, and how many name none."""
-    wrong, none = (rows[rows["metric"] == metric] for metric in ("error", "unnamed"))
-    parts = []
-    if not wrong.empty:
-        parts.append(f"{interval(wrong.iloc[0])} of 100 captions name the wrong {attribute.name}")
-    if not none.empty:
-        parts.append(f"{interval(none.iloc[0])} name none")
-    return f"{'; '.join(parts)}." if parts else NOT_YET
 
 
 def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str) -> str:
     """DBAC both ways, by what most seeds measured; by which attacker, if that is not the answer's."""
-    found = directions(rows, "DBAC")
-    if found.empty:
+    both = directions(rows, "DBAC")
+    if both.empty:
         return NOT_YET
-    own = found.set_index(list(WAY), drop=False).loc[[ways_measured(found)[0]]].iloc[0]
-    shown = {way: f"{number(own[way])} [{number(own[f'{way}_low'])}, {number(own[f'{way}_high'])}]" for way in WAYS}
-    constant = beside(rows, own["model"], attribute.name, own["encoder"], "DBAC")[CONSTANT["DBAC"][0]]
+    row = both.set_index(list(WAY), drop=False).loc[[ways_measured(both)[0]]].iloc[0]
+    shown = {
+        way: f"{number(row[way])} [{number(row[f'{way}_low'])}, {number(row[f'{way}_high'])}]"
+        for way in (A_TO_T, T_TO_A)
+    }
+    constant = beside(rows, row["model"], attribute.name, row["encoder"], "DBAC")[CONSTANT["DBAC"][0]]
     alone = f"; an attacker that reads no text gets {number(constant['value'])}" if constant else ""
     masked = f"With {attribute.name} words masked" if attribute.masked_words else "With captions as written"
-    by = f"By {own['encoder']}: " if own["encoder"] != attacker else ""
+    by = f"By {row['encoder']}: " if row["encoder"] != attacker else ""
+    ways = [way.replace("->", "→") for model, way in contradicted(rows, "DBAC") if model == row["model"]]
+    other = f" ⚠ Another variant of DBAC has the other sign of {' and '.join(ways)}." if ways else ""
     return (
         f"{by}{masked}, {measure('DBAC', A_TO_T)} is {shown[A_TO_T]}{alone}. With objects masked, "
-        f"{measure('DBAC', T_TO_A)} is {shown[T_TO_A]}.{_other_sign(rows, own['model'])}"
+        f"{measure('DBAC', T_TO_A)} is {shown[T_TO_A]}.{other}"
     )
 
 
-def _other_sign(rows: pd.DataFrame, model: str) -> str:
-    """A sentence where another variant of DBAC has the other sign; else ''."""
-    ways = [direction.replace("->", "→") for name, direction in contradicted(rows, "DBAC") if name == model]
-    return f" ⚠ Another variant of DBAC has the other sign of {' and '.join(ways)}." if ways else ""
-
+# charts as rows of text
 
 STYLE = f"""<style>
 .cb-rows {{display: grid; column-gap: .9rem; row-gap: .55rem; align-items: center; margin: .2rem 0 .4rem;
@@ -136,68 +125,41 @@ def interval_rows(
 ) -> str:
     """HTML: a row a captioner, highest value on top: name, dot and 95% interval beside the neutral point, the number,
     the letters, the verdict. rows: results of one metric, one row a captioner. answered: whose name is set in bold.
-    second: as of `figures.interval_chart`.
+    second: as of `charts.interval_chart`.
     """
-    second = second or {}
-    rows, low, high = intervals_in_order(rows)
-    neutral = METRICS[metric].neutral(len(attribute.values))
-    scale = scale_of(low, high, neutral, second)
-    name = METRICS[metric].reference_line
-    cells = [
-        _interval_row(row, a, b, scale, neutral, letters if len(letters) > 1 else {}, row["model"] == answered, second)
-        for (_, row), a, b in zip(rows.iterrows(), low, high, strict=True)
-    ]
-    mark = (
-        f'<span style="left:{scale(neutral):.2f}%">{name} {neutral:g}</span>'
-        if math.isfinite(neutral)
-        else _better(metric)
-    )
-    axis = f'<span></span><div class="cb-axis">{mark}</div><span class="cb-small">[95% interval]</span><span></span>'
+    second, letters = second or {}, letters if len(letters) > 1 else {}
+    neutral, name = METRICS[metric].neutral(len(attribute.values)), METRICS[metric].reference_line
+    rows, low, high, scale = intervals_in_order(rows, neutral, second)
+    mark = f'<i class="cb-neutral" style="left:{scale(neutral):.2f}%"></i>' if math.isfinite(neutral) else ""
+    cells = []
+    for (_, row), first, last in zip(rows.iterrows(), low, high, strict=True):
+        model, dot = escape(row["model"]), second.get(row["model"])
+        letter = letters.get(row["model"], "")
+        verdict = " ".join(filter(None, (row.get("verdict", ""), f"({letter})" if letter else "")))
+        text = f"{row['metric']} {row['value']:.2f} [{first:.2f}, {last:.2f}] {interval_over(row)}"
+        text += (
+            f"; ±{row['spread']:.2f} std over {counted(int(row['seeds']), 'seed')}" if pd.notna(row["spread"]) else ""
+        )
+        text += f"; LIC_by_H {dot[0]:.2f} [{dot[1]:.2f}, {dot[2]:.2f}]" if dot else ""
+        bar = mark + _dot("cb-line", "cb-dot", scale, row["value"], first, last)
+        bar += _dot("cb-second", "cb-hollow", scale, *dot) if dot else ""
+        cells += [
+            f'<span class="cb-name">{f"<b>{model}</b>" if row["model"] == answered else model}</span>',
+            f'<div class="cb-bar" role="img" {_said(text)}>{bar}</div>',
+            f'<span class="cb-tail">{escape(interval(row))}</span><span class="cb-small">{verdict}</span>',
+        ]
+    below = f'<span style="left:50%">{better_text(metric)}</span>'
+    if math.isfinite(neutral):
+        below = f'<span style="left:{scale(neutral):.2f}%">{name} {neutral:g}</span>'
+    axis = f'<span></span><div class="cb-axis">{below}</div><span class="cb-small">[95% interval]</span><span></span>'
     return _grid("minmax(4rem, max-content) 1fr max-content max-content", [*cells, axis])
 
 
-def _neutral_mark(scale: Scale, neutral: float) -> str:
-    return f'<i class="cb-neutral" style="left:{scale(neutral):.2f}%"></i>' if math.isfinite(neutral) else ""
-
-
-def _line(kind: str, dot: str, scale: Scale, value: float, low: float, high: float) -> str:
-    """A dot on the line of its interval."""
+def _dot(line: str, dot: str, scale: Scale, value: float, low: float, high: float) -> str:
+    """A dot on the line of its interval. line, dot: their classes."""
     return (
-        f'<i class="{kind}" style="left:{scale(low):.2f}%;width:{scale(high) - scale(low):.2f}%"></i>'
+        f'<i class="{line}" style="left:{scale(low):.2f}%;width:{scale(high) - scale(low):.2f}%"></i>'
         f'<i class="{dot}" style="left:{scale(value):.2f}%"></i>'
-    )
-
-
-def _better(metric: str) -> str:
-    """Which way is better, where no value is neutral."""
-    return f'<span style="left:50%">{better_text(metric)}</span>'
-
-
-def _interval_row(
-    row: pd.Series,
-    low: float,
-    high: float,
-    scale: Scale,
-    neutral: float,
-    letters: dict[str, str],
-    answered: bool,
-    second: Second,
-) -> str:
-    name = escape(row["model"])
-    shown = interval(row)
-    letter = letters.get(row["model"], "")
-    told = " ".join(filter(None, (row.get("verdict", ""), f"({letter})" if letter else "")))
-    spread = f"; ±{row['spread']:.2f} std over {counted(int(row['seeds']), 'seed')}" if pd.notna(row["spread"]) else ""
-    text, other = f"{row['metric']} {row['value']:.2f} [{low:.2f}, {high:.2f}] {interval_over(row)}{spread}", ""
-    if dot := second.get(row["model"]):
-        text += f"; LIC_by_H {dot[0]:.2f} [{dot[1]:.2f}, {dot[2]:.2f}]"
-        other = _line("cb-second", "cb-hollow", scale, *dot)
-    said = _said(text)
-    return (
-        f'<span class="cb-name">{f"<b>{name}</b>" if answered else name}</span>'
-        f'<div class="cb-bar" role="img" {said}>'
-        f"{_neutral_mark(scale, neutral)}{_line('cb-line', 'cb-dot', scale, row['value'], low, high)}{other}</div>"
-        f'<span class="cb-tail">{escape(shown)}</span><span class="cb-small">{told}</span>'
     )
 
 
@@ -206,59 +168,55 @@ def cross_table(rows: pd.DataFrame, model: str) -> str:
 
     rows: results of one captioner, attacker and coverage; '' where they have no such scores.
     """
-    own = rows[rows["model"] == model].drop_duplicates("metric").set_index("metric")
-    if "LIC_HM" not in own.index:
+    scores = rows[rows["model"] == model].drop_duplicates("metric").set_index("metric")
+    if "LIC_HM" not in scores.index:
         return ""
     name = escape(model)
     cells = [
         f'<span class="cb-small">{text}</span>'
         for text in ("attacker's score", "reads human captions", f"reads {name}", "difference")
     ]
-    for trainer, human, captioner, apart in (
+    for trainer, human, captioner, difference in (
         ("human captions", "LIC_D", "LIC_HM", "LIC_by_H"),
         (name, "LIC_MH", "LIC_M", "LIC_by_M"),
     ):
-        row = own.loc[apart]
+        row = scores.loc[difference]
         ends = f" [{signed(row['ci_low'], 1)}, {signed(row['ci_high'], 1)}]" if pd.notna(row["ci_low"]) else ""
-        shown = f"<b>{signed(row['value'], 1)}</b>{ends}"
-        values = (f"{number(own.loc[metric, 'value'])}" for metric in (human, captioner))
-        cells += [f"<span>trained on {trainer}</span>", *(f"<span>{value}</span>" for value in (*values, shown))]
+        values = [number(scores.loc[metric, "value"]) for metric in (human, captioner)]
+        texts = (f"trained on {trainer}", *values, f"<b>{signed(row['value'], 1)}</b>{ends}")
+        cells += [f"<span>{text}</span>" for text in texts]
     return _grid("auto auto auto 1fr", cells)
 
 
-def word_rows(table: pd.DataFrame, attribute: Attribute, page: str, view: dict[str, str]) -> str:
+def word_rows(table: pd.DataFrame, attribute: Attribute, page: str, view: Mapping[str, str]) -> str:
     """HTML: a row a word, with a bar for what it adds on average; each word links to the captions that contain it.
 
-    table: analysis.read.top_words. page, view: the page that lists them, and its query besides the word.
+    table: of `words.top_words`. page, view: the page that lists them, and its query besides the word.
     Of two values a bar to the left pushes toward the first and one to the right toward the second; of more, every
     bar goes right and the value stands behind it.
     """
-    two = len(attribute.values) == 2
+    two, cells = len(attribute.values) == 2, []
     table = table.sort_values("mean", ascending=False) if two else table
-    largest = table["mean"].abs().max()
-    cells = [_word_row(row, attribute, float(largest), two, page, view) for _, row in table.iterrows()]
+    largest = float(table["mean"].abs().max())
+    for _, row in table.iterrows():
+        size = abs(row["mean"]) / largest * (50 if two else 100)
+        back = two and row["mean"] < 0
+        left = 50 - size if back else 50 if two else 0
+        toward, count = attribute.values[int(row["toward"])], f"{row['count']:,} captions"
+        link = escape(f"{page}?{urlencode({**view, 'word': row['word']})}")
+        text = f"{number(row['mean'], 2)} on the logit on average, toward {toward}, in {count}"
+        cells.append(
+            f'<span class="cb-name"><a href="{link}" target="_self">{escape(row["word"])}</a></span>'
+            f'<div class="cb-bar" role="img" {_said(text)}><i class="cb-fill" style="left:{left:.2f}%;'
+            f'width:{size:.2f}%;background:{ORANGE_MARK if back else BLUE_MARK}"></i></div>'
+            f'<span class="cb-small">{escape(count if two else f"{toward}, {count}")}</span>'
+        )
     ends = "".join(
         f'<span style="left:{place}%">{escape(text)}</span>'
         for place, text in ((25, f"← {attribute.values[0]}"), (75, f"{attribute.values[1]} →"))
     )
     axis = [f'<span></span><div class="cb-axis">{ends}</div><span></span>'] if two else []
     return _grid("minmax(4rem, max-content) 1fr max-content", [*cells, *axis])
-
-
-def _word_row(row: pd.Series, attribute: Attribute, largest: float, two: bool, page: str, view) -> str:
-    size = abs(row["mean"]) / largest * (50 if two else 100)
-    left = 50 - size if two and row["mean"] < 0 else 50 if two else 0
-    colour = ORANGE_MARK if two and row["mean"] < 0 else BLUE_MARK
-    toward = attribute.values[int(row["toward"])]
-    link = f"{page}?{urlencode({**view, 'word': row['word']})}"
-    said = _said(f"{number(row['mean'], 2)} on the logit on average, toward {toward}, in {row['count']:,} captions")
-    tail = f"{row['count']:,} captions" if two else f"{toward}, {row['count']:,} captions"
-    return (
-        f'<span class="cb-name"><a href="{escape(link)}" target="_self">{escape(row["word"])}</a></span>'
-        f'<div class="cb-bar" role="img" {said}><i class="cb-fill" '
-        f'style="left:{left:.2f}%;width:{size:.2f}%;background:{colour}"></i></div>'
-        f'<span class="cb-small">{escape(tail)}</span>'
-    )
 
 
 def collection_rows(table: pd.DataFrame, shown: str) -> str:
@@ -275,12 +233,12 @@ def collection_rows(table: pd.DataFrame, shown: str) -> str:
     return _grid("max-content minmax(6rem, 2fr) 1fr 1fr max-content", cells)
 
 
-def overview_rows(lines: Sequence[Line], view: dict[str, str]) -> str:
+def overview_rows(lines: Sequence[Line], view: Mapping[str, str]) -> str:
     """HTML: a row a question, a link to the page that shows more, and what is known. view: the query of the links."""
     cells = []
     for line in lines:
-        link = f"{line.page}?{urlencode({**view, 'tab': line.tab})}"
-        cells.append(f'<span><a href="{escape(link)}" target="_self">{escape(line.question)}</a></span>')
+        link = escape(f"{line.page}?{urlencode({**view, 'tab': line.tab})}")
+        cells.append(f'<span><a href="{link}" target="_self">{escape(line.question)}</a></span>')
         cells.append(f'<span class="cb-wrap">{escape(line.said)}</span>')
     return _grid("fit-content(38%) 1fr", cells)
 
@@ -290,5 +248,5 @@ def _said(text: str) -> str:
     return f'title="{escape(text)}" aria-label="{escape(text)}"'
 
 
-def _grid(columns: str, cells: list[str]) -> str:
+def _grid(columns: str, cells: Sequence[str]) -> str:
     return f'<div class="cb-rows" style="grid-template-columns:{columns}">{"".join(cells)}</div>'

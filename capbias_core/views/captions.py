@@ -178,14 +178,6 @@ def written_captions(rows: pd.DataFrame, written: pd.DataFrame) -> pd.Series:
     return pd.Series(written["caption"].array.take(rows["kept_at"].to_numpy()), rows.index, name="caption")
 
 
-def _names_wrong(rows: pd.DataFrame, written: pd.DataFrame, attribute: Attribute) -> np.ndarray:
-    """Rows whose caption names one value alone, and not the labelled one; as the metric error."""
-    if not attribute.names_values:
-        return np.zeros(len(rows), dtype=bool)
-    labels = pd.Index(attribute.values).get_indexer(rows["labelled"])
-    return wrong_names(names_in(written_captions(rows, written), attribute), labels)
-
-
 def sort_orders(attribute: Attribute, with_difference: bool) -> list[str]:
     """The names of the orders that `select_rows` knows."""
     toward = [f"bias score, {value} first" for value in attribute.values]
@@ -194,18 +186,15 @@ def sort_orders(attribute: Attribute, with_difference: bool) -> list[str]:
 
 def column_values(table: pd.DataFrame, column: str) -> list[str]:
     """What a column of a table of labels holds, each once, in order; of lists such as cat|dog their parts."""
-    return sorted({part for text in _texts(table, column).unique() for part in text.split(BETWEEN) if part})
+    texts = table[column].fillna("").astype(str).unique()
+    return sorted({part for text in texts for part in text.split(BETWEEN) if part})
 
 
 def images_with(table: pd.DataFrame, column: str, value: str) -> set[str]:
     """Images of a table of labels that have this value, or this part of a list, in a column."""
-    texts = _texts(table, column)
+    texts = table[column].fillna("").astype(str)
     with_value = {text for text in texts.unique() if value in text.split(BETWEEN)}
     return {*table.loc[texts.isin(with_value), "image_id"]}
-
-
-def _texts(table: pd.DataFrame, column: str) -> pd.Series:
-    return table[column].fillna("").astype(str)
 
 
 def select_rows(
@@ -213,19 +202,29 @@ def select_rows(
 ) -> pd.DataFrame:
     """Which rows of `caption_rows` pass the filters, sorted; difference sorts by size, either way.
 
-    written: the set as kept.
-    Returns image_id and caption_index alone, with the index of `rows`: captions are many, and a page shows few.
-    Raises CapbiasError for a regular expression that cannot be read, or takes too long.
+    written: the set as kept. Returns image_id and caption_index alone, with the index of `rows`: captions are many, and
+    a page shows few. Raises CapbiasError for a regular expression that cannot be read, or takes too long.
     """
-    kept = np.ones(len(rows), dtype=bool)
+    kept, query = np.ones(len(rows), dtype=bool), filters.query.strip()
     if filters.group:
         kept &= (rows["labelled"] == filters.group).to_numpy()
     if filters.word:
         kept &= _with_word(rows["masked"], filters.word.lower().strip())
-    if filters.query.strip():
-        kept &= _found(rows, written, filters.query.strip(), filters.pattern)
-    if filters.kind:
-        kept &= _of_kind(rows, written, filters.kind, attribute)
+    if query:
+        texts = written["caption"]
+        if filters.pattern:
+            texts = pa.array(texts, pa.string())
+            matches = within_seconds(SEARCH_SECONDS, "The regular expression", matching, texts, query)
+        else:
+            matches = texts.str.contains(query, case=False, regex=False)
+        kept &= np.asarray(matches, dtype=bool)[rows["kept_at"]] | (rows["image_id"] == query).to_numpy()
+    if filters.kind == WRONG:  # as the metric error
+        labels = pd.Index(attribute.values).get_indexer(rows["labelled"])
+        named = attribute.names_values
+        kept &= wrong_names(names_in(written_captions(rows, written), attribute), labels) if named else False
+    elif filters.kind:
+        sure, unsure = ("share", "other") if filters.kind == OWN else ("other", "share")
+        kept &= ((rows[sure] >= GIVES_AWAY) & (rows[unsure] <= 1 / len(attribute.values))).to_numpy()
     if filters.images is not None:
         kept &= rows["image_id"].isin(filters.images).to_numpy()
     named = rows[["image_id", "caption_index"]]
@@ -242,23 +241,6 @@ def _with_word(masked: pd.Series, word: str) -> np.ndarray:
     found = np.array(masked.str.contains(word, regex=False), dtype=bool)
     found[found] = (" " + masked[found] + " ").str.contains(f" {word} ", regex=False)
     return found
-
-
-def _found(rows: pd.DataFrame, written: pd.DataFrame, query: str, pattern: bool) -> np.ndarray:
-    """Rows whose caption has a text or an expression, whatever its case, and those of an image with that id."""
-    if not pattern:
-        found = written["caption"].str.contains(query, case=False, regex=False)
-    else:
-        texts = pa.array(written["caption"], pa.string())
-        found = within_seconds(SEARCH_SECONDS, "The regular expression", matching, texts, query)
-    return np.asarray(found, dtype=bool)[rows["kept_at"]] | (rows["image_id"] == query).to_numpy()
-
-
-def _of_kind(rows: pd.DataFrame, written: pd.DataFrame, kind: str, attribute: Attribute) -> np.ndarray:
-    if kind == WRONG:
-        return _names_wrong(rows, written, attribute)
-    sure, not_sure = ("share", "other") if kind == OWN else ("other", "share")
-    return ((rows[sure] >= GIVES_AWAY) & (rows[not_sure] <= 1 / len(attribute.values))).to_numpy()
 
 
 def captions_with(scores: CaptionScores, word: str, number: int) -> tuple[int, list[int]]:
@@ -419,19 +401,19 @@ def score_guesses(drawn: pd.DataFrame, guesses: Sequence[int]) -> dict[str, floa
     return row
 
 
-BAR_WIDTH, BAR_HEIGHT, BAR_THICKNESS = 64, 60, 16
+BAR_WIDTH = 64  # pixels
 
 
 def signed_bar(value: float) -> str:
-    """An SVG in a data URI, to be shown beside the number as text. value: -1 to 1."""
-    middle = BAR_WIDTH / 2
+    """A signed number, -1 to 1, as a picture for a table, beside the number as text: a bar to the left below 0, to the
+    right above; an SVG in a data URI."""
+    middle, height, thickness = BAR_WIDTH / 2, 60, 16
     size = min(1.0, abs(value)) * middle
     left, colour = (middle - size, ORANGE_MARK) if value < 0 else (middle, BLUE_MARK)
-    top = (BAR_HEIGHT - BAR_THICKNESS) / 2
     drawing = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{BAR_WIDTH}" height="{BAR_HEIGHT}">'
-        f'<rect x="{left:.1f}" y="{top}" width="{size:.1f}" height="{BAR_THICKNESS}" fill="{colour}"/>'
-        f'<path d="M{middle} 8V{BAR_HEIGHT - 8}" stroke="{GREY}"/></svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{BAR_WIDTH}" height="{height}">'
+        f'<rect x="{left:.1f}" y="{(height - thickness) / 2}" width="{size:.1f}" height="{thickness}" fill="{colour}"/>'
+        f'<path d="M{middle} 8V{height - 8}" stroke="{GREY}"/></svg>'
     )
     return f"data:image/svg+xml,{quote(drawing, safe=' /:=')}"
 
@@ -440,7 +422,7 @@ def lean(rows: pd.DataFrame, attribute: Attribute) -> pd.Series:
     """How far each caption leans: of two values the probability of the second minus that of the first, -1 to 1; of more
     that of the predicted value above chance, 0 to 1.
 
-    rows: of analysis.caption_filters.caption_rows.
+    rows: of `caption_rows`.
     """
     if len(attribute.values) == 2:
         return rows["p1"] - rows["p0"]

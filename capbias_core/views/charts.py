@@ -6,8 +6,9 @@ import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import chain, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,44 +17,24 @@ import pandas as pd
 from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.types import Attribute, counted
-from capbias_core.views.sentence import Second, better_text, interval, interval_over, measure, signed
+from capbias_core.views.sentence import Second, better_text, interval, interval_over, measure
 
-ORANGE = (194, 87, 12)
-BLUE = (29, 95, 168)
+# colours and marks
+
+# The ends of the diverging ramp, orange to blue, readable for the colour-blind on light and dark grounds.
+ORANGE, BLUE = (194, 87, 12), (29, 95, 168)
+MOST = 0.65  # its opacity at full strength: text on it keeps a contrast of 4.5 in both themes
 GREY = "#8A94A3"
 # Lines and points on either ground: lighter than the ramp's ends, with a contrast of 3 or more on both themes.
-MEASURED = "#3B82D0"
-ORANGE_MARK = "#D9701F"
-BLUE_MARK = "#3B82D0"
-
-MOST = 0.65  # opacity at full strength: the text on it keeps a contrast of 4.5 in both themes
-
-
-def ramp(value: float, largest: float) -> str:
-    """A signed value to a CSS colour: orange below 0, blue above, clear at 0, strongest at the largest value."""
-    strength = min(1.0, abs(value) / largest) if largest > 0 else 0.0
-    red, green, blue = ORANGE if value < 0 else BLUE
-    return f"rgba({red},{green},{blue},{MOST * strength:.2f})"
-
+ORANGE_MARK, BLUE_MARK = "#D9701F", "#3B82D0"
+MEASURED = BLUE_MARK
 
 # With a contrast of 3 or more on both themes and, seen with any of the three kinds of colour blindness, apart from each
 # other and from the grey of printed values. More colours would come too close.
 COLOURS = (BLUE_MARK, ORANGE_MARK, "#7C549E", "#AB4400", "#16745E")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdashdot")
-SHAPES = (
-    "circle",
-    "square",
-    "diamond",
-    "triangle-up",
-    "x",
-    "triangle-down",
-    "star",
-    "cross",
-    "triangle-right",
-    "diamond-tall",
-    "triangle-left",
-    "star-diamond",
-)
+SHAPES = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star", "cross")
+SHAPES += ("triangle-right", "diamond-tall", "triangle-left", "star-diamond")
 DOTTED = "-dot"
 
 
@@ -64,8 +45,15 @@ class Look(NamedTuple):
     dash: str
 
 
+def ramp(value: float, largest: float) -> str:
+    """A signed value to a CSS colour: orange below 0, blue above, clear at 0, strongest at the largest value."""
+    strength = min(1.0, abs(value) / largest) if largest > 0 else 0.0
+    red, green, blue = ORANGE if value < 0 else BLUE
+    return f"rgba({red},{green},{blue},{MOST * strength:.2f})"
+
+
 def captioner_looks(names: Iterable[str]) -> dict[str, Look]:
-    """Each captioner with a look of its own; those that come most often, as the fullest compared, with other colours.
+    """The look of each captioner: a colour and, where colours run out, a dash. The most frequent get other colours.
 
     names: of rows, in any order.
 
@@ -79,7 +67,7 @@ def captioner_looks(names: Iterable[str]) -> dict[str, Look]:
 
 
 def encoder_shapes(names: Iterable[str]) -> dict[str, str]:
-    """Each encoder with a shape of its own, in the order given; with a dot inside where shapes run out.
+    """The mark of each encoder, in the order given; with a dot inside where shapes run out.
 
     >>> encoder_shapes(["lstm", "rnn", "lstm"])
     {'lstm': 'circle', 'rnn': 'square'}
@@ -98,19 +86,76 @@ def opened(shape: str) -> str:
     return f"{plain}-open{shape.removeprefix(plain)}"
 
 
-# Pixels: a plot in the narrowest and the widest window, a letter and a line of the name, a point with its margin.
-WIDTHS = (280, 1400)
-# Of the usual height, since a chart that is presented fills the window.
-HEIGHTS = (0.75, 1.7)
-LETTER, LINE = 7.5, 17
-POINT = 8
+# parts of Plotly figures
+
+MARGINS = 96  # pixels above and below the rows of a chart
+TYPE = 14  # pixels
+
+
+def graph_objects():
+    """Plotly's graph objects, imported here because Plotly takes a second. Raises CapbiasError without Plotly."""
+    need("A chart", "plotly")
+    import plotly.graph_objects as go
+
+    return go
+
+
+def error_bars(value: pd.Series, low: pd.Series, high: pd.Series, colour: str, thickness: float) -> dict[str, Any]:
+    """Lines from low to high around values; none where an end is missing."""
+    above, below = (high - value).fillna(0.0), (value - low).fillna(0.0)
+    ends = {"type": "data", "symmetric": False, "array": above, "arrayminus": below}
+    return ends | {"color": colour, "thickness": thickness, "width": 0}
+
+
+def neutral_line(figure, neutral: float, name: str) -> None:
+    """Draw the neutral point as a dashed line with its name above."""
+    figure.add_vline(x=neutral, line={"dash": "dash", "color": GREY, "width": 1.5})
+    above = {"x": neutral, "y": 1.0, "yref": "paper", "yanchor": "bottom", "showarrow": False}
+    figure.add_annotation(**above, text=f"{name} {neutral:g}", font={"color": GREY})
+
+
+def enlarged(figure, times: float):
+    """A copy with type, marks, lines and margins so many times as large, for whatever room it is given."""
+    # Properties that are lengths in pixels, wherever they stand.
+    lengths = {"size", "thickness", "width", "arrowwidth", "standoff", "ax", "ay", "xshift", "yshift", *"lrtb"}
+
+    def longer(part: Any, name: str = "") -> Any:
+        if isinstance(part, dict):
+            return {key: longer(value, key) for key, value in part.items()}
+        if name in lengths and isinstance(part, int | float) and not isinstance(part, bool):
+            return part * times
+        return [longer(value) for value in part] if isinstance(part, list | tuple) else part
+
+    content = figure.to_dict()
+    margin = {name: length * times for name, length in content["layout"].get("margin", {}).items()}
+    layout = {
+        name: part for name, part in longer(content["layout"]).items() if name not in ("height", "width", "template")
+    }
+    larger = graph_objects().Figure(longer(content["data"]), layout | {"margin": margin})
+    font = {"size": TYPE * times}
+    larger.update_layout(font=font, legend={"font": font})
+    larger.for_each_annotation(lambda text: text.update(font={"size": text.font.size or TYPE * times}))
+    for update in (larger.update_xaxes, larger.update_yaxes):
+        update(tickfont=font, title={"font": font})
+    return larger
+
+
+# names beside points: none over another, over a point or out of the chart
+#
+# A page's window is not known when a chart is made, so a position counts as free only if it is free in all of them:
+# left or right of each other name, or above or below it, both in the smallest window and in the largest. A name's edges
+# move evenly with the window, so it is then free in all between.
+
+# Pixels: a plot in the narrowest and the widest window; shares of its usual height, since a chart that is presented
+# fills the window; a letter and a line of a name; a point with its margin.
+WIDTHS, HEIGHTS = (280, 1400), (0.75, 1.7)
+LETTER, LINE, POINT = 7.5, 17, 8
 LONGEST_NAME = 24
 # Right, left, above and below, for each distance; those next to the point need no line to it.
 SIDES = ((1, -1), (1, 1), (-1, -1), (-1, 1), (0, -1), (0, 1), (1, 0), (-1, 0))
 NEAR = 14
 CLOSE = (NEAR, 28, 45, 62)
-# How many places across and down are tried further off.
-GRID = (15, 29)
+GRID = (15, 29)  # how many positions across and down are tried further off
 Box = tuple[float, float, float, float]
 
 
@@ -122,76 +167,52 @@ class Place(NamedTuple):
     down: float
     of_plot: bool = False
 
-    def middle(self, point: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """In pixels of plots of these sizes, (..., 2). point: in shares of them."""
-        own = np.array([self.across, self.down])
-        return own * sizes if self.of_plot else point * sizes + own
+
+def cut(name: str) -> str:
+    """Only as much of a name as there is room for."""
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
 
 
 def name_places(
     points: np.ndarray, names: Sequence[str], height: float, taken: Sequence[Box] = (), lines: Sequence[Box] = ()
 ) -> list[Place | None]:
-    """Where each name goes; None if no place is free.
+    """Where each name goes; None if no position is free.
 
     points: (N, 2), the share of the plot's width from the left and of its height from the top. height: of the plot in
     pixels, usually. taken: boxes that names keep off as well: left, top, right, bottom, in the same shares. lines: such
-    boxes too, which are only kept off if a place near the point allows it. The first names are placed first, so the
-    same points always give the same places.
+    boxes too, which are only kept off if a position near the point allows it. The first names are placed first, so the
+    same points always give the same positions.
     """
-    sizes = np.array([WIDTHS, np.multiply(height, HEIGHTS)]).T
+    sizes = np.array([WIDTHS, np.multiply(height, HEIGHTS)]).T  # (2, 2): the smallest and the largest plot
+
+    def around(middle: np.ndarray, half: Sequence[float] | np.ndarray) -> np.ndarray:
+        """(2, 4): left, top, right and bottom in the smallest and the largest plot. middle: (2, 2)."""
+        return np.concatenate([middle - np.array(half), middle + np.array(half)], axis=1)
+
     scale = np.tile(sizes, 2)
-    full = [np.array(box) * scale for box in taken] + [_around(point * sizes, POINT, POINT) for point in points]
+    full = [np.array(box) * scale for box in taken] + [around(point * sizes, (POINT, POINT)) for point in points]
     thin = [np.array(box) * scale for box in lines]
-    found = []
+    grid = [Place(x, y, True) for x in np.linspace(0, 1, GRID[0]) for y in np.linspace(0, 1, GRID[1])]
+    found: list[Place | None] = []
     for point, name in zip(points, names, strict=True):
         half = np.array([len(cut(name)) * LETTER, LINE]) / 2
-        place = _free(_close(half), point, half, sizes, full + thin) or _free(_far(point), point, half, sizes, full)
-        if place:
-            full.append(_around(place.middle(point, sizes), *half))
-        found.append(place)
+        close = [Place(x * (far * 0.8 + half[0]), y * far) for far, (x, y) in product(CLOSE, SIDES)]
+        # Positions all over the plot, the nearest first. In shares of it, so that names never meet as it widens.
+        far = sorted(grid, key=lambda place: float(np.hypot(place.across - point[0], place.down - point[1])))
+        near_others, far_others = np.array(full + thin), np.array(full)
+        for place in chain(close, far):
+            shift = np.array([place.across, place.down])
+            box = around(shift * sizes if place.of_plot else point * sizes + shift, half)
+            others = far_others if place.of_plot else near_others
+            after, before = box[:, :2] >= others[..., 2:], box[:, 2:] <= others[..., :2]
+            inside = (box[:, :2] >= 0).all() and (box[:, 2:] <= sizes).all()
+            if inside and np.any(after.all(axis=1) | before.all(axis=1), axis=-1).all():
+                full.append(box)
+                found.append(place)
+                break
+        else:
+            found.append(None)
     return found
-
-
-def _close(half: np.ndarray) -> Iterator[Place]:
-    for distance in CLOSE:
-        for across, down in SIDES:
-            yield Place(across * (distance * 0.8 + half[0]), down * distance)
-
-
-def _far(point: np.ndarray) -> list[Place]:
-    """Places all over the plot, the nearest first. In shares of it, so that names never meet as it widens."""
-    places = [Place(x, y, True) for x in np.linspace(0, 1, GRID[0]) for y in np.linspace(0, 1, GRID[1])]
-    return sorted(places, key=lambda place: float(np.hypot(place.across - point[0], place.down - point[1])))
-
-
-def _free(
-    places: Iterable[Place], point: np.ndarray, half: np.ndarray, sizes: np.ndarray, held: Sequence[np.ndarray]
-) -> Place | None:
-    """The first place that is free whatever the size. sizes: (2, 2), the smallest and the largest. held: boxes."""
-    others = np.array(held)
-    for place in places:
-        box = _around(place.middle(point, sizes), *half)
-        inside = (box[:, :2] >= 0).all() and (box[:, 2:] <= sizes).all()
-        if inside and _apart(box, others).all():
-            return place
-    return None
-
-
-def _around(middle: np.ndarray, half_width: float, half_height: float) -> np.ndarray:
-    """(2, 4): left, top, right and bottom in the smallest and the largest window. middle: (2, 2)."""
-    half = np.array([half_width, half_height])
-    return np.concatenate([middle - half, middle + half], axis=1)
-
-
-def _apart(box: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """(N,) booleans: which of (N, 2, 4) boxes a box keeps off, on the same side of it in both windows."""
-    after, before = box[:, :2] >= others[..., 2:], box[:, 2:] <= others[..., :2]
-    return np.any(after.all(axis=1) | before.all(axis=1), axis=-1)
-
-
-def cut(name: str) -> str:
-    """Only as much of a name as there is room for."""
-    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
 
 
 def name_points(
@@ -210,27 +231,12 @@ def name_points(
         if place.of_plot:
             at = {"ax": left + place.across * (right - left), "ay": top - place.down * (top - bottom)}
             at |= {"axref": "x", "ayref": "y"}
-        figure.add_annotation(
-            x=x,
-            y=y,
-            **at,
-            text=escape(cut(name)),
-            font={"size": 13},
-            showarrow=True,
-            arrowhead=0,
-            arrowwidth=1,
-            arrowcolor=GREY if far else "rgba(0,0,0,0)",
-            standoff=6,
-            borderpad=0,
-        )
+        colour = GREY if far else "rgba(0,0,0,0)"
+        line = {"showarrow": True, "arrowhead": 0, "arrowwidth": 1, "arrowcolor": colour, "standoff": 6, "borderpad": 0}
+        figure.add_annotation(x=x, y=y, **at, **line, text=escape(cut(name)), font={"size": 13})
 
 
-ROW_HEIGHT, STEP_HEIGHT = 34, 24
-FOR_NUMBERS = 1.3
-MARGINS = 96
-TYPE = 14  # pixels
-# Properties of a figure that are lengths in pixels, wherever they stand.
-LENGTHS = {"size", "thickness", "width", "arrowwidth", "standoff", "ax", "ay", "xshift", "yshift", "l", "r", "t", "b"}
+# charts of intervals
 
 
 def chart_series(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -243,12 +249,13 @@ def chart_series(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     rows = rows[rows["value"].notna() & ~rows["metric"].isin(of_people)]
     apart = [name for name in ("encoder", "attribute") if rows.loc[rows[name] != "", name].nunique() > 1]
     rows = rows.assign(variant=variants_of(rows))
-    found: dict[str, pd.DataFrame] = {}
-    for (metric, direction, said, *more), own in rows.groupby(["metric", "direction", "variant", *apart], sort=False):
-        name = " ".join(filter(None, (measure(metric, direction), said.replace("_", " "), *more)))
-        found[name] = own
+    series: dict[str, pd.DataFrame] = {}
+    for (metric, direction, variant, *more), group in rows.groupby(
+        ["metric", "direction", "variant", *apart], sort=False
+    ):
+        series[" ".join(filter(None, (measure(metric, direction), variant.replace("_", " "), *more)))] = group
     order = [*METRICS]
-    return dict(sorted(found.items(), key=lambda pair: (order.index(pair[1]["metric"].iloc[0]), pair[0])))
+    return dict(sorted(series.items(), key=lambda pair: (order.index(pair[1]["metric"].iloc[0]), pair[0])))
 
 
 def interval_chart(
@@ -260,183 +267,83 @@ def interval_chart(
     that share one are not told apart. second: by captioner a hollow dot under the first, such as
     `sentence.second_dots`.
     """
-    need("A chart", "plotly")
-    import plotly.graph_objects as go
-
     rows = rows.sort_values("value")
     neutral = METRICS[metric].neutral(len(attribute.values))
-    low, high = rows["ci_low"].fillna(rows["value"]), rows["ci_high"].fillna(rows["value"])
-    names = [escape(name) for name in rows["model"]]
+    names = dict(zip(rows["model"], map(escape, rows["model"]), strict=True))
     hover = [
         f"{metric} {row.value:,.2f}"
         + (f" [{row.ci_low:.2f}, {row.ci_high:.2f}] {interval_over(row._asdict())}" if pd.notna(row.ci_low) else "")
         + (f"<br>±{row.spread:.2f} std over {counted(int(row.seeds), 'seed')}" if pd.notna(row.spread) else "")
         for row in rows.itertuples()
     ]
-    figure = go.Figure(
-        go.Scatter(
-            x=rows["value"],
-            y=names,
-            mode="markers",
-            customdata=rows["model"],
-            hovertext=hover,
-            hoverinfo="y+text",
-            marker={"size": 11, "color": MEASURED},
-            error_x={
-                "type": "data",
-                "symmetric": False,
-                "array": high - rows["value"],
-                "arrayminus": rows["value"] - low,
-                "color": MEASURED,
-                "thickness": 2.5,
-                "width": 0,
-            },
-        )
+    common = {"mode": "markers", "hoverinfo": "y+text"}
+    figure = graph_objects().Figure()
+    figure.add_scatter(
+        **common,
+        x=rows["value"],
+        y=[names[model] for model in rows["model"]],
+        customdata=rows["model"],
+        hovertext=hover,
+        marker={"size": 11, "color": MEASURED},
+        error_x=error_bars(rows["value"], rows["ci_low"], rows["ci_high"], MEASURED, 2.5),
     )
-    beside = {"x": 1.01, "xref": "paper", "showarrow": False, "xanchor": "left"}
-    said = [
-        beside | {"y": name, "text": letters[model]}
-        for model, name in zip(rows["model"], names, strict=True)
-        if model in letters and len(letters) > 1
-    ]
     if second:
-        dots = [(name, *second[model]) for model, name in zip(rows["model"], names, strict=True) if model in second]
-        also, value, first, last = (list(own) for own in zip(*dots, strict=True))
+        models = [model for model in names if model in second]
+        dots = pd.DataFrame([second[model] for model in models], columns=["value", "low", "high"])
         figure.add_scatter(
-            x=value,
-            y=also,
-            mode="markers",
-            customdata=[model for model in rows["model"] if model in second],
-            hovertext=[f"LIC_by_H {a:.2f} [{b:.2f}, {c:.2f}]" for a, b, c in zip(value, first, last, strict=True)],
-            hoverinfo="y+text",
+            **common,
+            x=dots["value"],
+            y=[names[model] for model in models],
+            customdata=models,
+            hovertext=[f"LIC_by_H {a:.2f} [{b:.2f}, {c:.2f}]" for a, b, c in dots.itertuples(index=False)],
             marker={"size": 9, "symbol": "circle-open", "color": MEASURED, "line": {"width": 2}},
-            error_x={
-                "type": "data",
-                "symmetric": False,
-                "array": np.subtract(last, value),
-                "arrayminus": np.subtract(value, first),
-                "color": MEASURED,
-                "thickness": 1,
-                "width": 0,
-            },
+            error_x=error_bars(dots["value"], dots["low"], dots["high"], MEASURED, 1),
         )
     if math.isfinite(neutral):
         neutral_line(figure, neutral, METRICS[metric].reference_line)
+    beside = {"x": 1.01, "xref": "paper", "showarrow": False, "xanchor": "left"}
+    shown = [beside | {"y": names[model], "text": letters[model]} for model in rows["model"] if model in letters]
     # All at once: one by one, each makes all of the others anew.
-    figure.update_layout(annotations=[*figure.layout.annotations, *said], showlegend=False)
-    name = measure(metric, rows["direction"].iloc[0])
-    encoders = [own for own in rows["encoder"].unique() if own]
-    name += f" ({encoders[0]})" if len(encoders) == 1 else ""
-    return _finished(figure, f"{name} ({better_text(metric, len(attribute.values))})", len(rows), right=90)
-
-
-def logit_waterfall(words: Sequence[str], values: np.ndarray, intercept: float, ends: Attribute, largest: float):
-    """How a caption's logit adds up: the intercept, every word in order, and the sum as the last bar.
-
-    words: T words as they are shown. values: (T,) what each adds, positive toward the second of the two values of ends.
-    largest: the axis goes this far to either side, so that two captions can be compared.
-    """
-    need("A chart", "plotly")
-    import plotly.graph_objects as go
-
-    steps = [intercept, *map(float, values)]
-    total = sum(steps)
-    figure = go.Figure(
-        go.Waterfall(
-            orientation="h",
-            y=list(range(len(steps) + 1)),
-            x=[*steps, total],
-            measure=["absolute", *["relative"] * len(values), "total"],
-            text=[signed(step, 2) for step in (*steps, total)],
-            textposition="outside",
-            cliponaxis=False,
-            hoverinfo="none",
-            connector={"line": {"color": GREY, "width": 1}},
-            increasing={"marker": {"color": BLUE_MARK}},
-            decreasing={"marker": {"color": ORANGE_MARK}},
-            totals={"marker": {"color": GREY}},
-        )
-    )
-    figure.add_vline(x=0, line={"dash": "dash", "color": GREY, "width": 1.5})
-    names = ["intercept", *map(escape, words), "sum"]
-    title = f"← {escape(ends.values[0])} · logit · {escape(ends.values[1])} →"
-    figure.update_layout(
-        height=MARGINS + STEP_HEIGHT * len(names),
-        margin={"l": 10, "r": 40, "t": 10, "b": 46},
+    figure.update_layout(annotations=[*figure.layout.annotations, *(shown if len(letters) > 1 else ())])
+    encoders = [name for name in rows["encoder"].unique() if name]
+    name = measure(metric, rows["direction"].iloc[0]) + (f" ({encoders[0]})" if len(encoders) == 1 else "")
+    return figure.update_layout(
+        height=int(MARGINS + 34 * max(len(rows), 3)),
+        margin={"l": 10, "r": 90, "t": 34, "b": 46},
         showlegend=False,
-        xaxis={"title": {"text": title}, "zeroline": False, "range": [-largest, largest]},
-        yaxis={"tickvals": list(range(len(names))), "ticktext": names, "autorange": "reversed", "automargin": True},
-        dragmode=False,
-    )
-    return figure
-
-
-def furthest(values: np.ndarray, intercept: float) -> float:
-    """How far from 0 the sums of a waterfall get, with room for the numbers beside its bars.
-
-    >>> furthest(np.array([1.0, -3.0]), 0.0)
-    2.6
-    """
-    sums = intercept + np.cumsum([0.0, *values])
-    return FOR_NUMBERS * float(abs(sums).max())
-
-
-def neutral_line(figure, neutral: float, name: str) -> None:
-    figure.add_vline(x=neutral, line={"dash": "dash", "color": GREY, "width": 1.5})
-    figure.add_annotation(
-        x=neutral,
-        y=1.0,
-        yref="paper",
-        yanchor="bottom",
-        showarrow=False,
-        text=f"{name} {neutral:g}",
-        font={"color": GREY},
-    )
-
-
-def _finished(figure, title: str, rows: float, right: int):
-    figure.update_layout(
-        height=int(MARGINS + ROW_HEIGHT * max(rows, 3)),
-        margin={"l": 10, "r": right, "t": 34, "b": 46},
-        showlegend=False,
-        xaxis={"title": {"text": title}, "zeroline": False},
+        xaxis={"title": {"text": f"{name} ({better_text(metric, len(attribute.values))})"}, "zeroline": False},
         yaxis={"automargin": True},
         dragmode=False,
     )
-    return figure
 
 
-def enlarged(figure, times: float):
-    """A copy with type, marks, lines and margins so many times as large, for whatever room it is given."""
-    import plotly.graph_objects as go
+class Scale:
+    """A value to its position on a bar, in percent, with some room at both ends."""
 
-    content = figure.to_dict()
-    margin = {name: length * times for name, length in content["layout"].get("margin", {}).items()}
-    data, layout = _longer(content["data"], times), _longer(content["layout"], times)
-    layout = {name: own for name, own in layout.items() if name not in ("height", "width", "template")}
-    larger = go.Figure(data, layout | {"margin": margin})
-    font = {"size": TYPE * times}
-    larger.update_layout(font=font, legend={"font": font})
-    larger.for_each_annotation(lambda own: own.update(font={"size": own.font.size or TYPE * times}))
-    for update in (larger.update_xaxes, larger.update_yaxes):
-        update(tickfont=font, title={"font": font})
-    return larger
+    def __init__(self, low: float, high: float):
+        room = 0.06 * ((high - low) or 1.0)
+        self.low, self.width = low - room, (high - low) + 2 * room
+
+    def __call__(self, value: float) -> float:
+        return 100 * (value - self.low) / self.width
 
 
-def _longer(part: Any, times: float, name: str = "") -> Any:
-    """A part of a figure with its lengths multiplied."""
-    if isinstance(part, dict):
-        return {key: _longer(own, times, key) for key, own in part.items()}
-    if name in LENGTHS and isinstance(part, int | float) and not isinstance(part, bool):
-        return part * times
-    if isinstance(part, list | tuple):
-        return [_longer(own, times) for own in part]
-    return part
+def intervals_in_order(
+    rows: pd.DataFrame, neutral: float, second: Second
+) -> tuple[pd.DataFrame, pd.Series, pd.Series, Scale]:
+    """Rows as they are drawn, highest value on top; the ends of their intervals, the value where there is none; and
+    the scale of all of them, of second dots and of the neutral point where there is one."""
+    rows = rows.sort_values("value", ascending=False)
+    low, high = rows["ci_low"].fillna(rows["value"]), rows["ci_high"].fillna(rows["value"])
+    drawn = [*low, *high, *(end for dot in second.values() for end in dot)]
+    drawn += [neutral] if math.isfinite(neutral) else []
+    return rows, low, high, Scale(min(drawn), max(drawn))
 
 
+# A chart as SVG: a file for a paper, or a part of a report. No chart library, no font, no script. Text and lines take
+# the colour of what the chart stands in (`currentColor`), so that it suits both themes.
 SVG_WIDTH, SVG_ROW, TOP, BOTTOM = 720, 30, 26, 34
 SVG_LETTER = 7.0  # pixels of a letter at this size of type
-SVG_TYPE = 13
 TICKS = 5
 # What `pictures` draws on white, and what it is on the ground and in the ink of a page: ground, ink and grid.
 THEMED = {
@@ -456,21 +363,34 @@ def interval_svg(
 ) -> str:
     """A dot and its 95% interval for each captioner, highest value on top, beside the neutral point and the number.
 
-    rows: results of one metric, one row a captioner. letters, second: as of `figures.interval_chart`.
+    rows: results of one metric, one row a captioner. letters, second: as of `interval_chart`.
     """
     second = second or {}
-    rows, low, high = intervals_in_order(rows)
     neutral = METRICS[metric].neutral(len(attribute.values))
-    tails = [_tail(row, letters) for _, row in rows.iterrows()]
+    rows, low, high, scale = intervals_in_order(rows, neutral, second)
+    letters = letters if len(letters) > 1 else {}
+    tails = [  # `8.7 [6.9, 10.4] · a · amplifies`
+        " · ".join(filter(None, (interval(row), letters.get(row["model"], ""), row.get("verdict", ""))))
+        for _, row in rows.iterrows()
+    ]
     left = 16 + SVG_LETTER * max(map(len, rows["model"]))
     right = SVG_WIDTH - 12 - SVG_LETTER * max(map(len, tails))
-    scale = scale_of(low, high, neutral, second)
 
     def place(value: float) -> str:
         return f"{left + (right - left) * scale(value) / 100:.1f}"
 
     bottom = TOP + SVG_ROW * len(rows)
-    parts = [_ticks(scale, place, bottom)]
+    step = 10 ** math.floor(math.log10(scale.width))
+    step = next((step * part for part in (0.1, 0.2, 0.5, 1, 2, 5) if scale.width / (step * part) <= TICKS), step * 10)
+    ticks = range(math.ceil(scale.low / step), math.floor((scale.low + scale.width) / step) + 1)
+    parts = [
+        f'<line x1="{place(scale.low)}" x2="{place(scale.low + scale.width)}" y1="{bottom}" y2="{bottom}" '
+        'stroke="currentColor" opacity=".4"/>',
+        *(
+            f'<text x="{place(tick * step)}" y="{bottom + 15}" text-anchor="middle" opacity=".8">{tick * step:g}</text>'
+            for tick in ticks
+        ),
+    ]
     if math.isfinite(neutral):
         at = place(neutral)
         parts.append(
@@ -493,15 +413,13 @@ def interval_svg(
             f'<text x="{right + 10:.1f}" y="{y + 4:.1f}">{escape(tails[number])}</text>'
         )
     over = next(filter(None, (interval_over(row) for row in rows.to_dict("records"))), "")
-    axis = f"{title or metric} ({better_text(metric, len(attribute.values))})" + (
-        f", [interval, {over}]" if over else ""
-    )
+    axis = f"{title or metric} ({better_text(metric, len(attribute.values))}){f', [interval, {over}]' if over else ''}"
     parts.append(f'<text x="{(left + right) / 2:.1f}" y="{bottom + 32}" text-anchor="middle">{escape(axis)}</text>')
-    named = escape(f"{title or metric} of each captioner")
+    named, height = escape(f"{title or metric} of each captioner"), bottom + BOTTOM + 6
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SVG_WIDTH} {bottom + BOTTOM + 6}" width="{SVG_WIDTH}" '
-        f'height="{bottom + BOTTOM + 6}" role="img" aria-label="{named}" font-family="Helvetica, Arial, sans-serif" '
-        f'font-size="{SVG_TYPE}" fill="currentColor"><title>{named}</title>{"".join(parts)}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SVG_WIDTH} {height}" width="{SVG_WIDTH}" '
+        f'height="{height}" role="img" aria-label="{named}" font-family="Helvetica, Arial, sans-serif" '
+        f'font-size="13" fill="currentColor"><title>{named}</title>{"".join(parts)}</svg>'
     )
 
 
@@ -512,58 +430,8 @@ def part_svg(svg: bytes, name: str) -> str:
     from the others'.
     """
     text = re.sub(r' trace[0-9a-f]{6}"', '"', svg.decode())
-    for drawn, own in THEMED.items():
-        text = text.replace(drawn, own)
-    made_up = re.search(r'id="defs-(\w+)"', text)
-    if made_up:
+    for drawn, themed in THEMED.items():
+        text = text.replace(drawn, themed)
+    if made_up := re.search(r'id="defs-(\w+)"', text):
         text = text.replace(made_up[1], f"c{zlib.crc32(name.encode()):x}")
     return text.replace("<svg ", f'<svg role="img" aria-label="{escape(name)}" ', 1)
-
-
-def _tail(row: pd.Series, letters: dict[str, str]) -> str:
-    """`8.7 [6.9, 10.4] · a · amplifies`"""
-    told = letters.get(row["model"], "") if len(letters) > 1 else ""
-    return " · ".join(filter(None, (interval(row), told, row.get("verdict", ""))))
-
-
-def _ticks(scale: Scale, place, bottom: float) -> str:
-    """Round numbers under the axis."""
-    step = 10 ** math.floor(math.log10(scale.width))
-    step = next((step * part for part in (0.1, 0.2, 0.5, 1, 2, 5) if scale.width / (step * part) <= TICKS), step * 10)
-    first = math.ceil(scale.low / step)
-    last = math.floor((scale.low + scale.width) / step)
-    return (
-        f'<line x1="{place(scale.low)}" x2="{place(scale.low + scale.width)}" y1="{bottom}" y2="{bottom}" '
-        'stroke="currentColor" opacity=".4"/>'
-        + "".join(
-            f'<text x="{place(own * step)}" y="{bottom + 15}" text-anchor="middle" opacity=".8">{own * step:g}</text>'
-            for own in range(first, last + 1)
-        )
-    )
-
-
-PADDING = 0.06
-
-
-def intervals_in_order(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series, pd.Series]:
-    """Rows as they are drawn, highest value on top, and the ends of their intervals; the value where there is none."""
-    rows = rows.sort_values("value", ascending=False)
-    return rows, rows["ci_low"].fillna(rows["value"]), rows["ci_high"].fillna(rows["value"])
-
-
-def scale_of(low: pd.Series, high: pd.Series, neutral: float, second: Second) -> Scale:
-    """The scale of intervals, with those of second dots and the neutral point where there is one."""
-    drawn = [*low, *high, *(end for dot in second.values() for end in dot)]
-    drawn += [neutral] if math.isfinite(neutral) else []
-    return Scale(min(drawn), max(drawn))
-
-
-class Scale:
-    """A value to its place on a bar, in percent, with some room at both ends."""
-
-    def __init__(self, low: float, high: float):
-        room = PADDING * ((high - low) or 1.0)
-        self.low, self.width = low - room, (high - low) + 2 * room
-
-    def __call__(self, value: float) -> float:
-        return 100 * (value - self.low) / self.width

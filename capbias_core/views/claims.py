@@ -8,7 +8,7 @@ disagree. Otherwise: not decided.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
@@ -19,6 +19,7 @@ from capbias_core.aggregate import REFITS
 from capbias_core.aggregate.comparison import conflict_score, name_key, pearson
 from capbias_core.aggregate.estimate import AMPLIFIES, INCONCLUSIVE, REDUCES
 from capbias_core.views.charts import BLUE_MARK, GREY, ORANGE_MARK
+from capbias_core.views.sentence import listed
 from capbias_core.workspace.spec import WITH_REFERENCES
 from capbias_core.workspace.vectors import CONSTANT
 
@@ -102,16 +103,6 @@ def _greater(first: Span | None, second: Span | None) -> bool | None:
     return True if first.low > second.high else False if first.high <= second.low else None
 
 
-def _equal(first: bool | None, second: bool | None) -> bool | None:
-    return None if first is None or second is None else first == second
-
-
-def _both(first: bool | None, second: bool | None) -> bool | None:
-    if first is False or second is False:
-        return False
-    return None if first is None or second is None else True
-
-
 def _said(model: str, spans: Spans) -> str:
     span = spans.get(model)
     if span is None:
@@ -121,6 +112,9 @@ def _said(model: str, spans: Spans) -> str:
     return f"{model} {span.value:.1f}{interval}{verdict}".replace("-", "−")
 
 
+# The checks of claims. base: what the first encoder says.
+
+
 def all_above_zero(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
     """LIC above 0 for every captioner."""
     return [Check(model, _above_zero(spans.get(model)), _said(model, spans)) for model in models]
@@ -128,8 +122,10 @@ def all_above_zero(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
 
 def only_named_above_zero(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
     """LIC above 0 for UpDn, Transformer and OSCAR, and for no other captioner."""
+    sides = {model: _above_zero(spans.get(model)) for model in models}
     return [
-        Check(model, _equal(_above_zero(spans.get(model)), model in AGE_NAMED), _said(model, spans)) for model in models
+        Check(model, None if side is None else side == (model in AGE_NAMED), _said(model, spans))
+        for model, side in sides.items()
     ]
 
 
@@ -144,27 +140,23 @@ def ends_of_the_order(spans: Spans, base: Spans, models: list[str]) -> list[Chec
     """NIC lowest and NIC+Equalizer highest of all captioners."""
     low, high = "nic", "nic_equalizer"
     ends = Check(low, _greater(spans.get(high), spans.get(low)), f"{_said(low, spans)} and {_said(high, spans)}")
-    between = [
-        _both(_greater(spans.get(model), spans.get(low)), _greater(spans.get(high), spans.get(model)))
-        for model in models
-    ]
-    checks = [
-        Check(model, holds, _said(model, spans) + ("" if holds else f" beside {ends.text}"))
-        for model, holds in zip(models, between, strict=True)
-    ]
-    return [ends, *(check for check in checks if check.model not in (low, high))]
+    checks = [ends]
+    for model in models:
+        sides = _greater(spans.get(model), spans.get(low)), _greater(spans.get(high), spans.get(model))
+        holds = False if False in sides else None if None in sides else True
+        if model not in (low, high):
+            checks.append(Check(model, holds, _said(model, spans) + ("" if holds else f" beside {ends.text}")))
+    return checks
 
 
 def same_sign(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
     """LIC on the same side of 0 as with the first encoder."""
-    return [
-        Check(
-            model,
-            _equal(_above_zero(spans.get(model)), _above_zero(base.get(model))),
-            f"{_said(model, spans)} beside {_said(model, base).removeprefix(f'{model} ')}",
-        )
-        for model in models
-    ]
+    checks = []
+    for model in models:
+        sides = _above_zero(spans.get(model)), _above_zero(base.get(model))
+        text = f"{_said(model, spans)} beside {_said(model, base).removeprefix(f'{model} ')}"
+        checks.append(Check(model, None if None in sides else sides[0] == sides[1], text))
+    return checks
 
 
 def named_above_zero(spans: Spans, base: Spans, models: list[str]) -> str:
@@ -230,39 +222,31 @@ CLAIMS = (
 
 def verdicts(claim: Claim, printed: pd.DataFrame, measured: pd.DataFrame) -> list[Verdict]:
     """A verdict for each table and encoder of a claim. printed: the papers' rows; measured: those of a collection."""
-    return [verdict for paper, table in claim.tables for verdict in _of_table(claim, paper, table, printed, measured)]
-
-
-def _of_table(claim: Claim, paper: str, table: str, printed: pd.DataFrame, measured: pd.DataFrame) -> list[Verdict]:
-    rows = printed[(printed["paper"] == paper) & (printed["table"] == table) & (printed["metric"] == METRIC)]
-    models, encoders = list(dict.fromkeys(rows["model"])), list(dict.fromkeys(rows["encoder"]))
-    own, attribute = _own_names(measured, rows), rows["attribute"].iloc[0]
     found = []
-    for encoder in encoders[1:] if claim.beside else encoders:
-        judges = [encoders[0], encoder] if claim.beside else [encoder]
-        spans, base = (_spans(rows[rows["encoder"] == name], models) for name in (encoder, encoders[0]))
-        verdict, reason = _decided(claim.checks(spans, base, models))
-        if claim.more:
-            reason += f"; {claim.more(spans, base, models)}"
-        missing = tuple(name for name in judges if name not in set(own["encoder"]))
-        of_own = _measured(claim, own[own["encoder"].isin(judges)], judges, models, missing)
-        found.append(Verdict(paper, table, attribute, encoder, verdict, reason, *of_own, missing))
+    for paper, table in claim.tables:
+        rows = printed[(printed["paper"] == paper) & (printed["table"] == table) & (printed["metric"] == METRIC)]
+        models, encoders = list(dict.fromkeys(rows["model"])), list(dict.fromkeys(rows["encoder"]))
+        ours = _under_printed_names(measured, rows)
+        for encoder in encoders[1:] if claim.beside else encoders:
+            judges = [encoders[0], encoder] if claim.beside else [encoder]
+            spans, base = (_spans(rows[rows["encoder"] == name], models) for name in (encoder, encoders[0]))
+            verdict, reason = _decided(claim.checks(spans, base, models))
+            if claim.more:
+                reason += f"; {claim.more(spans, base, models)}"
+            missing = tuple(name for name in judges if name not in set(ours["encoder"]))
+            if missing:
+                answer = OPEN, f"no {listed(missing, 'or')} run yet"
+            else:
+                spans, base = (_spans(ours[ours["encoder"] == name], models) for name in (encoder, judges[0]))
+                decided, why = _decided(claim.checks(spans, base, models))
+                part = (ours.loc[ours["encoder"].isin(judges), "coverage"] == WITH_REFERENCES).any()
+                answer = decided, f"{why} (images with references)" if part else why
+            attribute = rows["attribute"].iloc[0]
+            found.append(Verdict(paper, table, attribute, encoder, verdict, reason, *answer, missing))
     return found
 
 
-def _measured(
-    claim: Claim, own: pd.DataFrame, judges: list[str], models: list[str], missing: tuple[str, ...]
-) -> tuple[str, str]:
-    """What measured rows say, and on which images."""
-    if missing:
-        return OPEN, f"no {_either(missing)} run yet"
-    spans, base = (_spans(own[own["encoder"] == name], models) for name in (judges[-1], judges[0]))
-    verdict, reason = _decided(claim.checks(spans, base, models))
-    part = " (images with references)" if (own["coverage"] == WITH_REFERENCES).any() else ""
-    return verdict, f"{reason}{part}"
-
-
-def _own_names(measured: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+def _under_printed_names(measured: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     """Measured LIC of the printed rows' attribute and captioners, under the printed names.
 
     Only with refits: an interval that keeps single trained attackers carries no claim. Where LIC was measured on all
@@ -300,39 +284,26 @@ def _decided(checks: list[Check]) -> tuple[str, str]:
 
 def summary(found: list[Verdict]) -> str:
     """One careful sentence about the verdicts of a claim: printed rows first, measured ones after."""
-    return f"{_printed_summary(found)} {_measured_summary(found)}"
-
-
-def _printed_summary(found: list[Verdict]) -> str:
     against = [verdict for verdict in found if verdict.printed == DISAGREE]
     agreeing = sum(verdict.printed == AGREE for verdict in found)
-    if agreeing == len(found):
-        return "Printed rows agree, in every table and with every encoder."
-    if len(against) == len(found):
-        return "Printed rows disagree, in every table and with every encoder."
-    where: dict[str, list[str]] = {}
-    for verdict in against:
-        where.setdefault(verdict.encoder, []).append(f"{SHORT[verdict.paper]} table {verdict.table}")
-    told = ", and with ".join(f"{encoder} ({', '.join(tables)})" for encoder, tables in where.items())
-    return f"Printed rows agree in {agreeing} of {len(found)} cases" + (
-        f"; they disagree with {told}." if told else "."
-    )
-
-
-def _measured_summary(found: list[Verdict]) -> str:
+    if len(found) in (agreeing, len(against)):
+        agree = "agree" if agreeing == len(found) else "disagree"
+        printed = f"Printed rows {agree}, in every table and with every encoder."
+    else:
+        where: dict[str, list[str]] = {}
+        for verdict in against:
+            where.setdefault(verdict.encoder, []).append(f"{SHORT[verdict.paper]} table {verdict.table}")
+        cases = ", and with ".join(f"{encoder} ({', '.join(tables)})" for encoder, tables in where.items())
+        printed = f"Printed rows agree in {agreeing} of {len(found)} cases"
+        printed += f"; they disagree with {cases}." if cases else "."
     decided = {(verdict.encoder, verdict.attribute, verdict.measured) for verdict in found if verdict.measured != OPEN}
-    if decided:
-        said = [f"{encoder} ({attribute}) {verdict}s" for encoder, attribute, verdict in sorted(decided)]
-        return f"Measured: {'; '.join(said)}."
-    begun = {f"{verdict.encoder} ({verdict.measured_reason})": None for verdict in found if not verdict.missing}
-    missing = list(dict.fromkeys(name for verdict in found for name in verdict.missing))
-    lacking = [f"no {_either(missing)} run yet"] if missing else []
-    return f"Measured: not decided, {'; '.join([*begun, *lacking])}."
-
-
-def _either(names: Sequence[str]) -> str:
-    """`a`, `a or b`, `a, b or c`."""
-    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    texts = [f"{encoder} ({attribute}) {verdict}s" for encoder, attribute, verdict in sorted(decided)]
+    if not decided:
+        begun = {f"{verdict.encoder} ({verdict.measured_reason})": None for verdict in found if not verdict.missing}
+        missing = list(dict.fromkeys(name for verdict in found for name in verdict.missing))
+        lacking = [f"no {listed(missing, 'or')} run yet"] if missing else []
+        texts = [f"not decided, {'; '.join([*begun, *lacking])}"]
+    return f"{printed} Measured: {'; '.join(texts)}."
 
 
 MARKS = {AGREE: BLUE_MARK, DISAGREE: ORANGE_MARK}
@@ -349,23 +320,19 @@ STYLE = f"""<style>
 
 def claim_block(claim: Claim, found: list[Verdict]) -> str:
     """HTML: a claim, one sentence of verdicts, and the deciding rows, folded."""
-    verdict = {item.printed for item in found}
-    colour = MARKS.get(verdict.pop(), GREY) if len(verdict) == 1 else GREY
-    head = "".join(f"<th>{name}</th>" for name in ("paper, table", "encoder", "printed rows", "measured rows"))
-    rows = "".join(_verdict_row(item) for item in found)
+    verdicts = {item.printed for item in found}
+    colour = MARKS.get(verdicts.pop(), GREY) if len(verdicts) == 1 else GREY
+    lines = [("paper, table", "encoder", "printed rows", "measured rows")]
+    for item in found:
+        printed, measured = f"{item.printed}: {item.printed_reason}", f"{item.measured}: {item.measured_reason}"
+        lines.append((f"{SHORT[item.paper]} {item.table} ({item.attribute})", item.encoder, printed, measured))
+    head, *rows = (
+        "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in line)
+        for tag, line in zip(("th", *["td"] * len(found)), lines, strict=True)
+    )
     return (
         f'<div class="cb-claim" style="border-color:{colour}"><p><b>{escape(claim.title)}</b>: '
         f"“{escape(claim.statement)}”</p><p>{escape(summary(found))}</p>"
         f"<details><summary>Rows that decide it: {escape(claim.rule)}</summary>"
-        f"<table><tr>{head}</tr>{rows}</table></details></div>"
+        f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table></details></div>"
     )
-
-
-def _verdict_row(item: Verdict) -> str:
-    cells = (
-        f"{SHORT[item.paper]} {item.table} ({item.attribute})",
-        item.encoder,
-        f"{item.printed}: {item.printed_reason}",
-        f"{item.measured}: {item.measured_reason}",
-    )
-    return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.types import A_TO_T, T_TO_A, counted
-from capbias_core.views.charts import GREY, MEASURED, Box, name_places, name_points
-from capbias_core.views.sentence import Answer, contradicted, decimals, limit, measure, number
+from capbias_core.views.charts import GREY, MEASURED, error_bars, graph_objects, name_places, name_points
+from capbias_core.views.sentence import Answer, contradicted, decimals, measure, with_interval
 from capbias_core.views.tables import value_text
 
+WAYS = (A_TO_T, T_TO_A)
 NAMES = ("DBAC", "DBAC_verbs", "DBAC_equations", "DBAC_accuracy", "DPA")
 # Metric and direction of each way, by what the pair is called.
 MEASURES = {
-    **{name: {way: (name, way) for way in (A_TO_T, T_TO_A)} for name in NAMES},
+    **{name: {way: (name, way) for way in WAYS} for name in NAMES},
     "DBA": {A_TO_T: ("DBA_O_crossfit", ""), T_TO_A: ("DBA_G_crossfit", "")},
 }
 # What captioners that are compared have in common.
@@ -87,14 +88,13 @@ def beside(
     return found
 
 
-# What the DBAC paper (section 2) advises to add to the training images.
-ADVICE = {T_TO_A: "these objects, other value", A_TO_T: "this value, without these objects"}
-HEIGHT = 520
-# Of its pixels, those above and below the plot.
-BELOW = 66
+# the plane
+
+HEIGHT, BELOW = 520, 66  # pixels of the chart, and those of them above and below the plot
 # Where the quadrants are named, which captioners' names keep off: left, top, right, bottom in shares of the plot.
 CORNERS = ((0, 0, 1, 0.12), (0, 0.88, 1, 1))
-# Narrow, so that they stay in their quadrant in a narrow window.
+# What the DBAC paper (section 2) advises to add to the training images; narrow, so that the names stay in their
+# quadrant in a narrow window.
 QUADRANTS = (
     ("add both kinds<br>of images", 1, 1),
     ("add images:<br>these objects,<br>other value", 0, 1),
@@ -108,112 +108,72 @@ def plane(frame: pd.DataFrame, name: str):
 
     frame: of `directions`, one row a captioner. name: of the metric.
     """
-    need("A chart", "plotly")
-    import plotly.graph_objects as go
-
-    figure = go.Figure(
-        go.Scatter(
-            x=frame[A_TO_T],
-            y=frame[T_TO_A],
-            mode="markers",
-            marker={"size": 10, "color": MEASURED},
-            hoverinfo="text",
-            hovertext=[_hover(row, name) for row in frame.to_dict("records")],
-            error_x=_error(frame, A_TO_T),
-            error_y=_error(frame, T_TO_A),
-        )
+    hover = [
+        "<br>".join([escape(row["model"]), *(f"{measure(name, way)} {_span(row, name, way)}" for way in WAYS)])
+        for row in frame.to_dict("records")
+    ]
+    bars = {way: error_bars(frame[way], frame[f"{way}_low"], frame[f"{way}_high"], MEASURED, 1.5) for way in WAYS}
+    figure = graph_objects().Figure()
+    figure.add_scatter(
+        x=frame[A_TO_T],
+        y=frame[T_TO_A],
+        mode="markers",
+        marker={"size": 10, "color": MEASURED},
+        hoverinfo="text",
+        hovertext=hover,
+        error_x=bars[A_TO_T],
+        error_y=bars[T_TO_A],
     )
     for line in (figure.add_vline, figure.add_hline):
         line(0, line={"dash": "dash", "color": GREY, "width": 1.5})
     for text, x, y in QUADRANTS:
-        figure.add_annotation(
-            text=of_tasks(text, name),
-            x=x,
-            y=y,
-            xref="x domain",
-            yref="y domain",
-            showarrow=False,
-            font={"color": GREY, "size": 13},
-            xanchor="right" if x else "left",
-            yanchor="top" if y else "bottom",
-            align="right" if x else "left",
-        )
-    ends = {way: _range(frame, way) for way in (A_TO_T, T_TO_A)}
-    lines = [*_zero_lines(ends), *_intervals(frame, ends)]
-    places = name_places(_in_plot(frame, ends), list(frame["model"]), HEIGHT - BELOW, CORNERS, lines)
-    name_points(figure, frame[A_TO_T], frame[T_TO_A], list(frame["model"]), places, list(ends.values()))
-    figure.update_layout(
+        side, edge = "right" if x else "left", "top" if y else "bottom"
+        at = {"x": x, "y": y, "xref": "x domain", "yref": "y domain", "xanchor": side, "yanchor": edge, "align": side}
+        figure.add_annotation(text=of_tasks(text, name), **at, showarrow=False, font={"color": GREY, "size": 13})
+    ends = {}  # of the axes: 0, every interval, and room for the names of the quadrants, in a narrow window across too
+    for way in WAYS:
+        shown = frame[[f"{way}_low", f"{way}_high", way]]
+        low, high = min(0.0, shown.min().min()), max(0.0, shown.max().max())
+        room = (0.35 if way == A_TO_T else 0.25) * (high - low or 1.0)
+        ends[way] = low - room, high + room
+
+    def share(values: Any, way: str) -> Any:
+        """Values as shares of the plot, from the left or the bottom."""
+        return (values - ends[way][0]) / (ends[way][1] - ends[way][0])
+
+    across, down = share(frame[A_TO_T], A_TO_T), 1 - share(frame[T_TO_A], T_TO_A)
+    zero_x, zero_y = share(0, A_TO_T), 1 - share(0, T_TO_A)
+    lines = [(zero_x - 0.002, 0, zero_x + 0.002, 1), (0, zero_y - 0.002, 1, zero_y + 0.002)]
+    for x, y, row in zip(across, down, frame.to_dict("records"), strict=True):
+        left, right = (share(row[f"{A_TO_T}_{end}"], A_TO_T) for end in ("low", "high"))
+        bottom, top = (share(row[f"{T_TO_A}_{end}"], T_TO_A) for end in ("low", "high"))
+        intervals = (left, y - 0.002, right, y + 0.002), (x - 0.002, 1 - top, x + 0.002, 1 - bottom)
+        lines += [box for box in intervals if np.isfinite(box).all()]
+    models = list(frame["model"])
+    places = name_places(np.stack([across, down], axis=1), models, HEIGHT - BELOW, CORNERS, lines)
+    name_points(figure, frame[A_TO_T], frame[T_TO_A], models, places, list(ends.values()))
+    titles = {A_TO_T: "from the value to the task words", T_TO_A: "from the task words to the value"}
+    axes = {
+        way: {"title": {"text": f"{measure(name, way)}: {title}"}, "zeroline": False, "range": list(ends[way])}
+        for way, title in titles.items()
+    }
+    return figure.update_layout(
         height=HEIGHT,
         margin={"l": 10, "r": 10, "t": 10, "b": BELOW - 10},
         showlegend=False,
         dragmode=False,
-        xaxis=_axis(f"{name} A→T: from the value to the task words", *ends[A_TO_T]),
-        yaxis=_axis(f"{name} T→A: from the task words to the value", *ends[T_TO_A]),
+        xaxis=axes[A_TO_T],
+        yaxis=axes[T_TO_A],
     )
-    return figure
-
-
-def _axis(title: str, low: float, high: float) -> dict:
-    return {"title": {"text": title}, "zeroline": False, "range": [low, high]}
-
-
-def _in_plot(frame: pd.DataFrame, ends: dict[str, tuple[float, float]]) -> np.ndarray:
-    """(N, 2): how far right and how far down each point lies, as shares of the plot."""
-    shares = [(frame[way] - low) / (high - low) for way, (low, high) in ends.items()]
-    return np.stack([shares[0], 1 - shares[1]], axis=1)
-
-
-def _intervals(frame: pd.DataFrame, ends: dict[str, tuple[float, float]]) -> list[Box]:
-    """The boxes of the lines of intervals, as shares of the plot."""
-    found = []
-    for (across, down), row in zip(_in_plot(frame, ends), frame.to_dict("records"), strict=True):
-        at = {
-            way: [(row[f"{way}_{end}"] - low) / (high - low) for end in ("low", "high")]
-            for way, (low, high) in ends.items()
-        }
-        (left, right), (bottom, top) = at[A_TO_T], at[T_TO_A]
-        found += [(left, down - 0.002, right, down + 0.002), (across - 0.002, 1 - top, across + 0.002, 1 - bottom)]
-    return [box for box in found if np.isfinite(box).all()]
-
-
-def _zero_lines(ends: dict[str, tuple[float, float]]) -> list[Box]:
-    """The boxes of the lines at 0, as shares of the plot: left, top, right, bottom."""
-    across, up = (-low / (high - low) for low, high in ends.values())
-    return [(across - 0.002, 0, across + 0.002, 1), (0, 1 - up - 0.002, 1, 1 - up + 0.002)]
-
-
-def _error(frame: pd.DataFrame, way: str) -> dict:
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": (frame[f"{way}_high"] - frame[way]).fillna(0),
-        "arrayminus": (frame[way] - frame[f"{way}_low"]).fillna(0),
-        "color": MEASURED,
-        "thickness": 1.5,
-        "width": 0,
-    }
-
-
-def _range(frame: pd.DataFrame, way: str) -> tuple[float, float]:
-    """0, every interval, and room for the names of the quadrants, in a narrow window across too."""
-    ends = frame[[f"{way}_low", f"{way}_high", way]]
-    low, high = min(0.0, ends.min().min()), max(0.0, ends.max().max())
-    room = (0.35 if way == A_TO_T else 0.25) * (high - low or 1.0)
-    return low - room, high + room
-
-
-def _hover(row: dict, name: str) -> str:
-    ways = [f"{measure(name, way)} {_span(row, name, way)}" for way in (A_TO_T, T_TO_A)]
-    return "<br>".join([escape(row["model"]), *ways])
 
 
 def _span(row: dict, name: str, way: str) -> str:
     metric = MEASURES[name][way][0]
     digits = decimals(metric, METRICS[metric].scale)
-    if pd.isna(row[f"{way}_low"]):
-        return number(row[way], digits)
-    return f"{number(row[way], digits)} [{limit(row[f'{way}_low'], digits)}, {limit(row[f'{way}_high'], digits)}]"
+    return with_interval(row[way], row[f"{way}_low"], row[f"{way}_high"], digits)
 
+
+# sentences and the table
 
 # What a direction above 0 says, by metric: DBAC reads the whole caption, the others the objects and values alone.
 CAPTION_SAYS = (
@@ -236,23 +196,25 @@ def directions_answer(frame: pd.DataFrame, rows: pd.DataFrame, name: str, attrib
 
     rows: results, with those of the constant attacker if measured.
     """
-    above, below = ({way: _clear(frame, way, sign) for way in (A_TO_T, T_TO_A)} for sign in (1, -1))
-    limits = []
-    for way in (A_TO_T, T_TO_A):
+    above = {way: int((frame[f"{way}_low"] > 0).sum()) for way in WAYS}
+    below = {way: int((frame[f"{way}_high"] < 0).sum()) for way in WAYS}
+    what, parts, limits = {A_TO_T: f"more {attribute}", T_TO_A: "more of the objects"}, [], []
+    for way in WAYS:
+        captioners = counted(len(frame), "captioner") if way == A_TO_T else len(frame)
+        reveal = "reveals" if above[way] == 1 else "reveal"
+        less = f", {below[way]} less" if below[way] else ""
+        parts.append(f"{above[way]} of {captioners} {reveal} {what[way]} than people do ({measure(name, way)}){less}")
         if split := _split(frame, rows, name, way):
-            limits.append(f"Another variant of {name} has the opposite sign of {_arrow(way)} for {len(split)}.")
+            arrow = way.replace("->", "→")
+            limits.append(f"Another variant of {name} has the opposite sign of {arrow} for {len(split)}.")
     if name in CONSTANT:
-        added = [_others(rows, own, name)[CONSTANT[name][1]] for own in frame.to_dict("records")]
+        added = [
+            beside(rows, row["model"], row["attribute"], row["encoder"], name)[CONSTANT[name][1]]
+            for row in frame.to_dict("records")
+        ]
         if known := [row for row in added if row]:
             shown = sum((row["ci_low"] or 0) > 0 for row in known)
             limits.append(f"A→T beats an attacker that reads no text for {shown} of {len(known)}.")
-    what = {A_TO_T: f"more {attribute}", T_TO_A: "more of the objects"}
-    parts = [
-        f"{above[way]} of {counted(len(frame), 'captioner') if way == A_TO_T else len(frame)} "
-        f"{'reveals' if above[way] == 1 else 'reveal'} {what[way]} than people do ({measure(name, way)})"
-        + (f", {below[way]} less" if below[way] else "")
-        for way in (A_TO_T, T_TO_A)
-    ]
     says = of_tasks((CAPTION_SAYS if name.startswith("DBAC") else LABELS_SAY).format(attribute=attribute), name)
     return Answer(
         of_tasks("; ".join(parts) + ".", name),
@@ -261,23 +223,10 @@ def directions_answer(frame: pd.DataFrame, rows: pd.DataFrame, name: str, attrib
     )
 
 
-def _clear(frame: pd.DataFrame, way: str, sign: int) -> int:
-    """How many captioners have an interval of this direction above (1) or below 0 (-1)."""
-    return int(((frame[f"{way}_low"] > 0) if sign > 0 else (frame[f"{way}_high"] < 0)).sum())
-
-
-def _arrow(way: str) -> str:
-    return way.replace("->", "→")
-
-
 def _split(frame: pd.DataFrame, rows: pd.DataFrame, name: str, way: str) -> set[str]:
     """Captioners of which another variant of this metric has the other sign in a direction."""
     alike = rows[rows["encoder"].isin(frame["encoder"])]
     return {model for model, direction in contradicted(alike, name) if direction == way} & set(frame["model"])
-
-
-def _others(rows: pd.DataFrame, row: dict, name: str) -> dict[tuple[str, str], dict | None]:
-    return beside(rows, row["model"], row["attribute"], row["encoder"], name)
 
 
 def way_text(way: Sequence) -> str:
@@ -293,63 +242,51 @@ def measured_otherwise(frame: pd.DataFrame, shown: pd.DataFrame) -> str:
     frame: as `directions` gives it. shown: those rows of it that are measured alike.
     """
     rest = frame[~frame["model"].isin(shown["model"])]
-    found = [
-        f"{', '.join(own['model'])} ({way_text(way)})" for way, own in rest.groupby(list(WAY), sort=False) if len(own)
-    ]
-    return f"Other settings (choose them under Measured with): {'; '.join(found)}." if found else ""
+    others = [f"{', '.join(group['model'])} ({way_text(way)})" for way, group in rest.groupby(list(WAY), sort=False)]
+    return f"Other settings (choose them under Measured with): {'; '.join(others)}." if others else ""
 
 
 def basis(frame: pd.DataFrame) -> str:
     """n of both directions, attacker and seeds; of several captioners from the fewest to the most."""
-    first = frame.iloc[0]
-    sizes = [f"{way.replace('->', '→')} {_from_to(frame[f'{way}_n'])}" for way in (T_TO_A, A_TO_T)]
+    first, sizes = frame.iloc[0], []
+    for way in (T_TO_A, A_TO_T):
+        low, high = int(frame[f"{way}_n"].min()), int(frame[f"{way}_n"].max())
+        sizes.append(f"{way.replace('->', '→')} {low:,}" + (f" to {high:,}" if low != high else ""))
     what = "test images per seed" if first["seeds"] else "captions"
     attacker = f"; attacker {first['encoder']}" if first["encoder"] else ""
     seeds = f", {counted(first['seeds'], 'seed')}" if first["seeds"] else ""
     return f"{', '.join(sizes)} {what}{attacker}{seeds}."
 
 
-def _from_to(numbers: pd.Series) -> str:
-    low, high = int(numbers.min()), int(numbers.max())
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
 def explained(name: str) -> str:
-    """What the metrics of a pair say of themselves."""
+    """The explanations of the metrics of a pair."""
     metrics = dict.fromkeys(metric for metric, _ in (*MEASURES[name].values(), *CONSTANT.get(name, ())))
     return " ".join(f"{metric}: {METRICS[metric].explanation}" for metric in metrics)
 
 
-def _advice(found: dict[str, int], split: Collection[str]) -> str:
-    """Which images to add. found: of `signs`. split: directions in which another variant has the other sign."""
-    kinds = [text for way, text in ADVICE.items() if found[way] > 0 and way not in split]
-    unclear = [_arrow(way) for way in ADVICE if not found[way] and way not in split]
-    if len(kinds) == len(ADVICE):
-        return "both kinds"
-    if len(unclear) == len(ADVICE):
-        return "unclear both ways"
-    open_ = [f"{way} unclear" for way in unclear] + [f"{way.replace('->', '→')}: variants disagree" for way in split]
-    return "; ".join([*kinds, *open_]) or "none by this metric"
-
-
 def directions_table(frame: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.DataFrame:
     """One row a captioner: both directions, what to collect, and beside them LIC, BA and DBAC's constant attacker."""
-    table, added = [], CONSTANT[name][1] if name in CONSTANT else None
-    split = {way: _split(frame, rows, name, way) for way in ADVICE}
+    advice = {T_TO_A: "these objects, other value", A_TO_T: "this value, without these objects"}
+    split, table = {way: _split(frame, rows, name, way) for way in advice}, []
     for row in frame.sort_values(T_TO_A, ascending=False).to_dict("records"):
-        others = _others(rows, row, name)
+        others = beside(rows, row["model"], row["attribute"], row["encoder"], name)
+        sides = signs(row, others.get(CONSTANT[name][1]) if name in CONSTANT else None)
+        disputed = [way for way in advice if row["model"] in split[way]]
+        kinds = [text for way, text in advice.items() if sides[way] > 0 and way not in disputed]
+        unclear = [way for way in advice if not sides[way] and way not in disputed]
+        if len(kinds) == len(advice):
+            images = "both kinds"
+        elif len(unclear) == len(advice):
+            images = "unclear both ways"
+        else:
+            open_ = [f"{way} unclear" for way in unclear] + [f"{way}: variants disagree" for way in disputed]
+            images = "; ".join([*kinds, *open_]).replace("->", "→") or "none by this metric"
         table.append(
             {
                 "captioner": row["model"],
-                **{measure(name, way): _span(row, name, way) for way in (T_TO_A, A_TO_T)},
-                "images to add": of_tasks(
-                    _advice(
-                        signs(row, others.get(added) if added else None),
-                        [way for way in ADVICE if row["model"] in split[way]],
-                    ),
-                    name,
-                ),
-                **{measure(*other): value_text(found) if found else "" for other, found in others.items()},
+                **{measure(name, way): _span(row, name, way) for way in advice},
+                "images to add": of_tasks(images, name),
+                **{measure(*key): value_text(found) if found else "" for key, found in others.items()},
             }
         )
     return pd.DataFrame(table)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,9 +20,9 @@ from capbias_core.views.results import current_runs, references_read, runs_again
 from capbias_core.views.tables import value_text
 from capbias_core.workspace.store import Item, RunRow, Workspace
 
+SCALE = 100.0
 # Name of a gap -> the metric whose values it compares.
 GAPS = {name: own.gap_of for name, own in METRICS.items() if own.gap_of}
-ARROWS = {"higher": "↑", "lower": "↓"}
 READING = (
     "↑ and ↓ say which way is better; without one, neither is. A difference of 0 means that captions of both groups' "
     "images are alike in this; an interval that contains 0 shows no clear difference. The groups' images differ too, "
@@ -39,42 +40,32 @@ def of_gaps(rows: pd.DataFrame) -> pd.Series:
     return rows["metric"].isin(GAPS)
 
 
-def gap_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row per metric and captioner, largest difference first: the difference and the value in each group, as text.
+def gap_table(rows: pd.DataFrame, cell: Callable[[dict], Any] = value_text) -> pd.DataFrame:
+    """A row per metric and captioner, largest difference first: the difference and the value in each group.
 
-    rows: results that hold rows of groups and of gaps; empty if they hold none.
+    rows: results that hold rows of groups and of gaps; empty if they hold none. cell: what a result row becomes.
     """
     order = {name: place for place, name in enumerate(GAPS)}
-    gaps = rows[of_gaps(rows)].assign(order=lambda own: own["metric"].map(order), size=lambda own: -own["value"].abs())
+    gaps = rows[of_gaps(rows)]
+    gaps = gaps.assign(order=gaps["metric"].map(order), size=-gaps["value"].abs())
     groups = rows[of_groups(rows)]
-    difference = _difference(groups)
-    values: dict[tuple[str, str], dict[str, str]] = {}
+    # A run gives its groups in the order of the attribute, without those that have no image.
+    named = [list(dict.fromkeys(of_run["group"])) for _, of_run in groups.groupby("run_id", sort=False)]
+    most, difference = max(named, key=len, default=[]), "difference"
+    if len(most) == 2:
+        difference = f"difference ({most[1]} minus {most[0]})"
+    elif len(most) > 2:
+        difference = "difference (largest minus smallest value of a group)"
+    values: dict[tuple[str, str], dict[str, Any]] = {}
     for group in groups.to_dict("records"):
-        values.setdefault((group["run_id"], group["metric"]), {})[group["group"]] = value_text(group)
-    found = []
+        values.setdefault((group["run_id"], group["metric"]), {})[group["group"]] = cell(group)
+    table = []
     for row in gaps.sort_values(["order", "size"]).to_dict("records"):
         metric = METRICS[GAPS[row["metric"]]]
-        what = {
-            "metric": f"{metric.title.partition(',')[0]} {ARROWS.get(metric.better, '')}".rstrip(),
-            "captioner": row["model"],
-        }
-        found.append(what | {difference: value_text(row)} | values.get((row["run_id"], metric.name), {}))
-    return pd.DataFrame(found).fillna("")
-
-
-def _difference(groups: pd.DataFrame) -> str:
-    """What the gap is called: which group is subtracted from which.
-
-    A run gives its groups in the order of the attribute, without those that have no image.
-    """
-    named = [list(dict.fromkeys(own["group"])) for _, own in groups.groupby("run_id", sort=False)]
-    most = max(named, key=len, default=[])
-    if len(most) == 2:
-        return f"difference ({most[1]} minus {most[0]})"
-    return "difference (largest minus smallest value of a group)" if most[2:] else "difference"
-
-
-SCALE = 100.0
+        arrow = {"higher": " ↑", "lower": " ↓"}.get(metric.better, "")
+        what = {"metric": f"{metric.title.partition(',')[0]}{arrow}", "captioner": row["model"]}
+        table.append(what | {difference: cell(row)} | values.get((row["run_id"], metric.name), {}))
+    return pd.DataFrame(table).fillna("")
 
 
 @dataclass(frozen=True)
@@ -176,7 +167,10 @@ def no_beyond(left_out: int) -> str:
 
 def by_value_table(found: Mapping[str, Mapping[str, Estimate]]) -> pd.DataFrame:
     """A row a captioner, a column a labelled value. found: captioner -> value -> LIC_M."""
-    rows = [{"captioner": model} | {value: _text(own) for value, own in by.items()} for model, by in found.items()]
+    rows = [
+        {"captioner": model} | {value: value_text({"metric": "LIC_M"} | own.columns()) for value, own in by.items()}
+        for model, by in found.items()
+    ]
     return pd.DataFrame(rows).fillna("")
 
 
@@ -186,10 +180,8 @@ def beyond_table(found: Mapping[str, InteractionLeakage]) -> pd.DataFrame:
     for model, own in found.items():
         low, high = own.interval
         interval = "" if low is None or high is None else f" [{low:.1f}, {high:.1f}]"
-        parts = {name: _text(part) for name, part in own.parts}
-        rows.append({"captioner": model, "right": _text(own.right), **parts, "beyond": f"{own.beyond:.1f}{interval}"})
+        shares = {
+            name: value_text({"metric": "LIC_M"} | part.columns()) for name, part in (("right", own.right), *own.parts)
+        }
+        rows.append({"captioner": model, **shares, "beyond": f"{own.beyond:.1f}{interval}"})
     return pd.DataFrame(rows)
-
-
-def _text(own: Estimate) -> str:
-    return value_text({"metric": "LIC_M"} | own.columns())

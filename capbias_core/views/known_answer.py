@@ -20,8 +20,8 @@ from capbias_core.prepare.known_answer import CAPTIONS, CONTROL, IMBALANCE, SUBS
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS, Progress, Result, counted, silent
-from capbias_core.views.sentence import interval, number
-from capbias_core.workspace.labels import suggested_details
+from capbias_core.views.sentence import interval, listed, number
+from capbias_core.workspace.labels import resolve_attribute
 from capbias_core.workspace.store import Workspace
 
 ATTRIBUTE = "gender"
@@ -63,69 +63,45 @@ def kept_answers(workspace: Workspace, compute: bool) -> pd.DataFrame | None:
     return pd.DataFrame(workspace.derived(key, lambda: known_answers(sets=sets).to_dict("records")))
 
 
-def _answers(name: str, own: KnownSet, seeds: int) -> list[Result]:
-    attacked = _attacked(name, own, seeds)
-    best = {metric: "" for metric in SEES}
-    if name != CONTROL:
-        best = {metric: f"; the best possible attacker's is {known_truth(name, metric):g}" for metric in ("Q", "LIC")}
-    chance = f"chance of its encoding, {len(SUBSETS)} objects there or not, is {1 - 1 / len(SUBSETS):.3f}"
-    return [
-        _scaled(attacked["SC"], "Q", 0.01, f"share of captions whose value the attacker names{best['Q']}"),
-        _scaled(attacked["LIC_M"], "LIC", 1, f"LIC of these captions (LIC_H){best['LIC']}"),
-        _labelled(
-            name,
-            "BA",
-            _commoner_value(own),
-            len(own.labels),
-            "b: share of the value that an object goes with, averaged over objects; 0.5 is independent",
-        ),
-        _labelled(
-            name,
-            "DPA",
-            _objects_guessed(own, seeds),
-            held_out_count(len(own.labels)),
-            f"share of labels, whether each object is there, guessed from the value; {chance}",
-        ),
-    ]
-
-
-def _attacked(name: str, own: KnownSet, seeds: int) -> dict[str, Result]:
-    """LIC_M and SC by the runs that everything else uses, in a workspace that is removed afterwards."""
+def _answers(name: str, data: KnownSet, seeds: int) -> list[Result]:
+    # LIC_M and SC by the runs that everything else uses, in a workspace that is removed afterwards.
     with tempfile.TemporaryDirectory(prefix="capbias-") as folder:
         workspace = Workspace(folder)
-        details = {"attributes": {ATTRIBUTE: suggested_details(ATTRIBUTE, own.labels)}}
-        workspace.keep("attributes", "labels", own.labels, "known", "made", details)
-        workspace.keep("captions", name, own.captions, "known", "made")
+        details = {"attributes": {ATTRIBUTE: resolve_attribute(data.labels, ATTRIBUTE)}}
+        workspace.keep("attributes", "labels", data.labels, "known", "made", details)
+        workspace.keep("captions", name, data.captions, "known", "made")
         (spec,) = plan(workspace, Request("known", (name,), "labels", ATTRIBUTE, ATTACKED, seeds=seeds))
-        return {row.metric: row for row in run_one(workspace, spec, silent).results}
+        attacked = {row.metric: row for row in run_one(workspace, spec, silent).results}
+    rows = []
+    for metric, source, factor, method in (
+        ("Q", attacked["SC"], 0.01, "share of captions whose value the attacker names"),
+        ("LIC", attacked["LIC_M"], 1, "LIC of these captions (LIC_H)"),
+    ):
+        numbers = {key: getattr(source, key) for key in ("value", "spread", "ci_low", "ci_high")}
+        values = {key: None if value is None else value * factor for key, value in numbers.items()}
+        best = "" if name == CONTROL else f"; the best possible attacker's is {known_truth(name, metric):g}"
+        more = {"scale": 100.0 if metric == "LIC" else 1.0, "method": f"{method}{best}; {source.method}"}
+        rows.append(Result(**{**source.row(), **values, "metric": metric, **more}))
+    chance = f"chance of its encoding, {len(SUBSETS)} objects there or not, is {1 - 1 / len(SUBSETS):.3f}"
+    independent = "b: share of the value that an object goes with, averaged over objects; 0.5 is independent"
+    guessed = f"share of labels, whether each object is there, guessed from the value; {chance}"
+    n = len(data.labels)
+    for metric, estimate, images, method in (
+        ("BA", _commoner_value(data), n, independent),
+        ("DPA", _objects_guessed(data, seeds), held_out_count(n), guessed),
+    ):
+        method = f"{method}; {estimate.interval_method}"
+        columns = {"direction": "A->T", "n": images, "method": method, **estimate.columns()}
+        rows.append(Result(attribute=ATTRIBUTE, model=name, metric=metric, **columns))
+    return rows
 
 
-def _scaled(row: Result, metric: str, factor: float, method: str) -> Result:
-    """An attack's row under the name that it has here."""
-    numbers = {key: getattr(row, key) for key in ("value", "spread", "ci_low", "ci_high")}
-    values = {key: None if value is None else value * factor for key, value in numbers.items()}
-    given = {**row.row(), **values, "metric": metric}
-    return Result(**{**given, "scale": 100.0 if metric == "LIC" else 1.0, "method": f"{method}; {row.method}"})
-
-
-def _labelled(name: str, metric: str, found: Estimate, n: int, method: str) -> Result:
-    return Result(
-        attribute=ATTRIBUTE,
-        model=name,
-        metric=metric,
-        direction="A->T",
-        n=n,
-        method=f"{method}; {found.interval_method}",
-        **found.columns(),
-    )
-
-
-def _commoner_value(own: KnownSet) -> Estimate:
+def _commoner_value(data: KnownSet) -> Estimate:
     """b of BA (LIC, Eq. 2) for each object and the value that is the commoner beside it, averaged over objects."""
-    names = named_alone(names_in(own.captions["caption"], get_attribute(ATTRIBUTE)))
-    objects = pd.Series(np.unique(own.labels["objects"], return_inverse=True)[1], own.labels["image_id"])
+    names = named_alone(names_in(data.captions["caption"], get_attribute(ATTRIBUTE)))
+    objects = pd.Series(np.unique(data.labels["objects"], return_inverse=True)[1], data.labels["image_id"])
     pairs = np.zeros((len(names), len(SUBSETS), 2))
-    pairs[np.arange(len(names)), objects.loc[own.captions["image_id"]]] = names
+    pairs[np.arange(len(names)), objects.loc[data.captions["image_id"]]] = names
     commoner = pairs.sum(axis=0).argmax(axis=1)
 
     def share(sums: np.ndarray) -> np.ndarray:
@@ -134,15 +110,15 @@ def _commoner_value(own: KnownSet) -> Estimate:
         return (named[..., 0] / pairs.sum(axis=-1)).mean(axis=-1)
 
     columns = {"pairs": pairs.reshape(len(pairs), -1)}
-    counts = Counts.of_captions(own.captions["image_id"], unlabelled, columns, sort=False)
+    counts = Counts.of_captions(data.captions["image_id"], unlabelled, columns, sort=False)
     return Estimate.read(counts.reading(("pairs",)), share, 1.0)
 
 
-def _objects_guessed(own: KnownSet, seeds: int) -> Estimate:
+def _objects_guessed(data: KnownSet, seeds: int) -> Estimate:
     """Accuracy of DPA, A->T: of three labels per caption (whether an object is there), those guessed from the value."""
-    values, objects = (np.unique(own.labels[column], return_inverse=True)[1] for column in (ATTRIBUTE, "objects"))
+    values, objects = (np.unique(data.labels[column], return_inverse=True)[1] for column in (ATTRIBUTE, "objects"))
     features, truth = np.eye(2)[values], np.eye(len(SUBSETS))[objects]
-    images, parts, training = tuple(own.labels["image_id"]), [], 0
+    images, parts, training = tuple(data.labels["image_id"]), [], 0
     for seed in range(seeds):
         split = image_split(values, 2, seed, ids=images)
         shares = guess_labels(features[split.train], truth[split.train], features[split.test])
@@ -166,46 +142,30 @@ CHANGE = 0.02
 
 def known_sentence(rows: pd.DataFrame) -> str:
     """Which metrics rise from C1 to C4, and which of those that stay move where objects go with values."""
-    rising = [name for name in SEES if _rises(rows, name)]
-    still = [name for name in SEES if name not in rising]
-    moved = [name for name in still if _moves(rows, name)]
-    text = f"{_listed(rising)} rise with the bias of the verbs; {_listed(still)} do not see it."
-    return f"{text} Where objects go with values (control), {_listed(moved)} see that." if moved else text
-
-
-def _values(rows: pd.DataFrame, metric: str) -> pd.Series:
-    own = rows[rows["metric"] == metric].set_index("model")
-    return own["value"] / own["scale"]
-
-
-def _rises(rows: pd.DataFrame, metric: str) -> bool:
-    return bool((_values(rows, metric)[list(IMBALANCE)].diff().dropna() > CHANGE).all())
-
-
-def _moves(rows: pd.DataFrame, metric: str) -> bool:
-    values = _values(rows, metric)
-    return CONTROL in values and bool(values[CONTROL] > values[list(IMBALANCE)].max() + CHANGE)
-
-
-def _listed(names: list[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else "none"
+    rising, still, moved = [], [], []
+    for name in SEES:
+        of_metric = rows[rows["metric"] == name].set_index("model")
+        values = of_metric["value"] / of_metric["scale"]
+        by_set = values[list(IMBALANCE)]
+        (rising if (by_set.diff().dropna() > CHANGE).all() else still).append(name)
+        if name in still and CONTROL in values and values[CONTROL] > by_set.max() + CHANGE:
+            moved.append(name)
+    rise, stay = listed(rising) or "none", listed(still) or "none"
+    text = f"{rise} rise with the bias of the verbs; {stay} do not see it."
+    return f"{text} Where objects go with values (control), {listed(moved)} see that." if moved else text
 
 
 def known_table(rows: pd.DataFrame) -> pd.DataFrame:
     """One row a metric, one column a set: value [95% interval], and on C1 to C4 what it tends to."""
     table = []
     for metric in SEES:
-        own = rows[rows["metric"] == metric].set_index("model")
-        digits = 1 if metric == "LIC" else 2
-        table.append(
-            {"metric": TITLES[metric], **{name: _cell(own.loc[name], name, metric, digits) for name in own.index}}
-        )
+        cells, digits = {"metric": TITLES[metric]}, 1 if metric == "LIC" else 2
+        for _, row in rows[rows["metric"] == metric].iterrows():
+            name = row["model"]
+            known = f"; known: {number(known_truth(name, metric), digits)}" if name in IMBALANCE else ""
+            cells[name] = interval(row, digits) + known
+        table.append(cells)
     return pd.DataFrame(table)
-
-
-def _cell(row: pd.Series, name: str, metric: str, digits: int) -> str:
-    text = interval(row, digits)
-    return text if name not in IMBALANCE else f"{text}; known: {number(known_truth(name, metric), digits)}"
 
 
 def known_basis(rows: pd.DataFrame) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from capbias_core.aggregate.estimate import VERDICTS
 from capbias_core.aggregate.variants import variants
+from capbias_core.measures.registry import variants_of
 from capbias_core.types import counted
 from capbias_core.views.sentence import intervals_over
-from capbias_core.views.tables import LETTERS, scores_table, shown_letters
+from capbias_core.views.tables import KEYS, LETTERS, scores_table, shown_letters, value_parts
 
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -38,19 +38,10 @@ LATEX = {
 }
 
 
-# Points: a column of the narrowest style in use (ACL), an em at \footnotesize and at \scriptsize (Computer Modern is
+# Points: a column of the narrowest style in use (ACL), an em at \\footnotesize and at \\scriptsize (Computer Modern is
 # wider where it is small), and what stands beside each column of a table.
 COLUMN, EM, SMALL_EM, BESIDE = 219.0, 8.5, 8.0, 6.0
 NARROW, WIDE = frozenset(" .,:;'|!()[]fijlrt"), frozenset("mwMW%&±−@")
-
-
-def _points(text: str, em: float) -> float:
-    """How wide a text is set, roughly."""
-    return em * sum(0.36 if letter in NARROW else 0.88 if letter in WIDE else 0.56 for letter in text)
-
-
-KEYS = ("captioner", "attribute", "encoder")
-BRACKETS = re.compile(r" \(([^()]+)\)$")
 MARKS = "†‡§¶"  # of what the name of a column says in brackets, which would make it wide
 
 
@@ -59,56 +50,64 @@ class Cell:
     """What a cell shows, as plain text: a value, raised letters, and an interval that stands under it."""
 
     value: str
-    letters: str = ""
     interval: str = ""
+    letters: str = ""
 
     @property
     def width(self) -> float:
         """Points, roughly."""
-        above = _points(self.value, EM) + _points(self.letters, SMALL_EM)
-        return BESIDE + max(above, _points(self.interval, SMALL_EM))
 
-    @property
-    def above(self) -> str:
-        """The value as LaTeX."""
-        raised = r"\textsuperscript{" + escape_latex(self.letters) + "}" if self.letters else ""
-        return escape_latex(self.value) + raised
+        def points(text: str, em: float) -> float:
+            return em * sum(0.36 if letter in NARROW else 0.88 if letter in WIDE else 0.56 for letter in text)
 
-    @property
-    def below(self) -> str:
-        """The interval as LaTeX."""
-        return r"{\scriptsize " + escape_latex(self.interval) + "}" if self.interval else ""
+        above = points(self.value, EM) + points(self.letters, SMALL_EM)
+        return BESIDE + max(above, points(self.interval, SMALL_EM))
 
 
-def to_latex(frame: pd.DataFrame, metrics=None) -> str:
+def to_latex(frame: pd.DataFrame, metrics: Iterable[str] | None = None) -> str:
     """`scores_table` as a table for one column of a paper, with the package booktabs.
 
     Metrics that do not fit beside each other stand in blocks, one below the other. A note under the table explains
     letters and intervals; comments before it say n, seeds and method. frame: also `lettered`. metrics: which (default:
     all).
     """
-    table = scores_table(frame, metrics)
+    table = scores_table(frame, metrics, lambda row: Cell(*value_parts(row)))
     letters = table.pop(LETTERS) if LETTERS in table else pd.Series("", table.index)
     shown = frame if metrics is None else frame[frame["metric"].isin(list(metrics))]
     keys = [name for name in KEYS if name in table]
-    marks = _marks(table.columns)
-    told = shown_letters(shown)
-    note = escape_latex(_note(shown, list(dict.fromkeys(told["metric"])), marks))
-    told_by = dict(zip(told["attribute"], told["metric"], strict=True))
+    lettered = shown_letters(shown)
+    metric_of = dict(zip(lettered["attribute"], lettered["metric"], strict=True))  # attribute -> the lettered metric
     attributes = table["attribute"] if "attribute" in table else [*shown["attribute"].iloc[:1]] * len(table)
+    # What names of columns say in brackets, such as `with references`, becomes a mark; names beyond the marks stay.
+    suffixes = {f" ({text.replace('_', ' ')})" for text in variants_of(frame) if text}
+    suffix_of = {name: next((own for own in suffixes if name.endswith(own)), "") for name in table.columns}
+    marks = dict(zip(dict.fromkeys(filter(None, suffix_of.values())), MARKS, strict=False))
     columns = {name: [Cell(name), *map(Cell, table[name])] for name in keys}
     for name in table.columns.drop(keys):
-        by = [told_by.get(attribute) == name for attribute in attributes]
-        own = [letter if here else "" for letter, here in zip(letters, by, strict=True)]
-        columns[name] = [_head(name, marks), *map(_number, table[name], own)]
+        cells = [cell if isinstance(cell, Cell) else Cell(cell) for cell in table[name]]
+        by = [metric_of.get(attribute) == name for attribute in attributes]
+        cells = [
+            replace(cell, letters=own) if here else cell for cell, own, here in zip(cells, letters, by, strict=True)
+        ]
+        mark = marks.get(suffix_of[name], "")
+        columns[name] = [Cell(name.removesuffix(suffix_of[name]), letters=mark) if mark else Cell(name), *cells]
     blocks = _blocks(keys, columns)
     width = len(keys) + len(blocks[0])
     lines = [r"\toprule"]
     for block in blocks:
-        lines += _block([columns[name] for name in (*keys, *block)], width)
+        head, *rows = zip(*(columns[name] for name in (*keys, *block)), strict=True)
+        empty = [""] * (width - len(head))
+        lines += [_row([*map(_above, head), *empty]), r"\midrule"]
+        for row in rows:
+            lines.append(_row([*map(_above, row), *empty]))
+            if any(cell.interval for cell in row):
+                below = (rf"{{\scriptsize {escape_latex(cell.interval)}}}" if cell.interval else "" for cell in row)
+                lines.append(_row([*below, *empty]))
+        lines.append(r"\midrule")
+    note = escape_latex(_note(shown, list(dict.fromkeys(lettered["metric"])), marks))
     return "\n".join(
         [
-            *_latex_comments(shown),
+            *_comments(shown),
             r"\begin{table}[t]",
             r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
             rf"\begin{{tabular}}{{@{{}}{'l' * width}@{{}}}}",
@@ -125,21 +124,13 @@ def to_latex(frame: pd.DataFrame, metrics=None) -> str:
     )
 
 
-def _marks(names: Iterable[str]) -> dict[str, str]:
-    """A mark for each of the first things that names of columns say in brackets, such as `with references`."""
-    said = dict.fromkeys(found[1] for name in names if (found := BRACKETS.search(name)))
-    return dict(zip(said, MARKS, strict=False))
+def _above(cell: Cell) -> str:
+    raised = rf"\textsuperscript{{{escape_latex(cell.letters)}}}" if cell.letters else ""
+    return escape_latex(cell.value) + raised
 
 
-def _head(name: str, marks: dict[str, str]) -> Cell:
-    found = BRACKETS.search(name)
-    return Cell(name[: found.start()], marks[found[1]]) if found and found[1] in marks else Cell(name)
-
-
-def _number(text: str, letters: str) -> Cell:
-    """The cell of a text such as `8.7 ±0.9 [6.9, 10.4]`, with minus signs."""
-    value, _, interval = re.sub(r"(?<![\w.])-(?=\d)", "−", text).partition(" [")
-    return Cell(value, letters, f"[{interval}" if interval else "")
+def _row(cells: Sequence[str]) -> str:
+    return " & ".join(cells) + r" \\"
 
 
 def _blocks(keys: Sequence[str], columns: dict[str, list[Cell]]) -> list[list[str]]:
@@ -147,59 +138,41 @@ def _blocks(keys: Sequence[str], columns: dict[str, list[Cell]]) -> list[list[st
     each as wide as its widest cell."""
     names = [name for name in columns if name not in keys]
     widths = {name: max(cell.width for cell in cells) for name, cells in columns.items()}
-    own = sum(widths[name] for name in keys)
     for most in range(len(names), 0, -1):
         blocks = [names[start : start + most] for start in range(0, len(names), most)]
         shared = (max(widths[name] for name in names[place::most]) for place in range(most))
-        if most == 1 or own + sum(shared) <= COLUMN:
+        if most == 1 or sum(widths[name] for name in keys) + sum(shared) <= COLUMN:
             return blocks
     return [[]]
 
 
-def _block(columns: Sequence[list[Cell]], width: int) -> list[str]:
-    """The lines of one block, a rule after it: its names, then a row a captioner, with a second one for intervals."""
-    head, *rows = zip(*columns, strict=True)
-    empty = [""] * (width - len(columns))
-    lines = [_row([*(cell.above for cell in head), *empty]), r"\midrule"]
-    for row in rows:
-        lines.append(_row([*(cell.above for cell in row), *empty]))
-        if any(cell.interval for cell in row):
-            lines.append(_row([*(cell.below for cell in row), *empty]))
-    return [*lines, r"\midrule"]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return " & ".join(cells) + r" \\"
-
-
-def _note(frame: pd.DataFrame, told_by: Sequence[str], marks: dict[str, str]) -> str:
-    """What stands in the cells, as far as it does."""
+def _note(frame: pd.DataFrame, lettered: Sequence[str], marks: dict[str, str]) -> str:
+    """What stands in the cells, as far as it does. lettered: the metrics that have letters."""
     parts = []
     if frame["spread"].notna().any():
-        seeds = " or ".join(str(own) for own in sorted({int(own) for own in frame["seeds"] if own}))
+        seeds = " or ".join(str(seeds) for seeds in sorted({int(seeds) for seeds in frame["seeds"] if seeds}))
         parts.append(f"Value ± standard deviation over {seeds} attacker seeds.")
     if frame["ci_low"].notna().any():
         parts.append(f"In brackets the interval ({intervals_over(frame)}).")
-    if told_by:
-        parts.append(f"Captioners that share a letter are not told apart by {' or '.join(told_by)}.")
+    if lettered:
+        parts.append(f"Captioners that share a letter are not told apart by {' or '.join(lettered)}.")
     if set(frame["verdict"]) & set(VERDICTS):
         parts.append("The verdict follows from LIC_by_H and LIC_by_M, where one attacker reads both sides.")
-    encoders = [own for own in dict.fromkeys(frame["encoder"]) if own]
+    encoders = [name for name in dict.fromkeys(frame["encoder"]) if name]
     if len(encoders) == 1:
         parts.append(f"Attacker: {encoders[0]}.")
-    parts += [f"{mark} {said}." for said, mark in marks.items()]
+    parts += [f"{mark} {suffix[2:-1]}." for suffix, mark in marks.items()]
     return " ".join(parts)
 
 
-def _latex_comments(frame: pd.DataFrame) -> list[str]:
+def _comments(frame: pd.DataFrame) -> list[str]:
     """A line for each way of measuring: which metrics, on how many captions, with how many seeds."""
     lines = [f"% Value, std over attacker seeds, interval ({intervals_over(frame)}). Needs \\usepackage{{booktabs}}."]
     ways = ["attribute", "variant", "n", "seeds", "encoder", "method"]
-    for (attribute, said, n, seeds, encoder, method), group in frame.assign(variant=variants(frame)).groupby(
-        ways, sort=False
-    ):
+    rows = frame.assign(variant=variants(frame))
+    for (attribute, variant, n, seeds, encoder, method), group in rows.groupby(ways, sort=False):
         names, models = (", ".join(dict.fromkeys(group[name])) for name in ("metric", "model"))
-        images = f", {said.replace('_', ' ')}" if said else ""
+        images = f", {variant.replace('_', ' ')}" if variant else ""
         attacker = f", {encoder}, {counted(seeds, 'seed')}" if seeds else ""
         lines.append(f"% {names} of {models} ({attribute}{images}): n = {n}{attacker}; {method}".replace("\n", " "))
     return lines

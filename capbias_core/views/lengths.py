@@ -11,8 +11,9 @@ from html import escape
 
 import pandas as pd
 
-from capbias_core.errors import CapbiasError, need
+from capbias_core.errors import CapbiasError
 from capbias_core.prepare.text import cut, cut_text, mean_words
+from capbias_core.views.charts import graph_objects
 from capbias_core.views.tables import value_text
 from capbias_core.workspace.conditions import CUT
 from capbias_core.workspace.store import Item, Workspace
@@ -81,30 +82,26 @@ LENGTHS = (
 
 def lengths_chart(rows: pd.DataFrame, metric: str, neutral: float):
     """A dot and its 95% interval for each cut, over the mean words of a caption. rows: of one metric (`by_length`)."""
-    need("A chart", "plotly")
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
-    for name, own in rows.groupby("of", sort=False):
-        above, below = own["ci_high"] - own["value"], own["value"] - own["ci_low"]
+    figure = graph_objects().Figure()
+    for name, line in rows.groupby("of", sort=False):
+        above, below = line["ci_high"] - line["value"], line["value"] - line["ci_low"]
         figure.add_scatter(
-            x=own["words"],
-            y=own["value"],
+            x=line["words"],
+            y=line["value"],
             error_y={"array": above, "arrayminus": below, "thickness": 1.5, "width": 0},
             mode="lines+markers",
             name=escape(str(name)),
-            customdata=own["cut"],
+            customdata=line["cut"],
             hovertemplate="%{customdata}: %{y:.1f} at %{x:.0f} words<extra>%{fullData.name}</extra>",
         )
     figure.add_hline(y=neutral, line_dash="dash", line_width=1, line_color="grey")
-    figure.update_layout(
+    return figure.update_layout(
         xaxis_title="mean words of a caption",
         yaxis_title=metric,
         height=380,
         margin={"l": 0, "r": 0, "t": 8, "b": 0},
         legend={"orientation": "h", "y": -0.25},
     )
-    return figure
 
 
 def lengths_table(rows: pd.DataFrame) -> pd.DataFrame:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -17,11 +17,12 @@ from capbias_core.attackers.what_if import Rescored, StoredAttackers
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.photographs import PICTURES, check_photograph, read_photograph
+from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.measures.attribution import MEASURE, WINDOW
 from capbias_core.types import CONDITIONS
 from capbias_core.views.captions import CaptionScores
 from capbias_core.views.results import current_runs, runs_with
-from capbias_core.vision.grad_cam import Window
+from capbias_core.vision.grad_cam import Window, upsampled
 from capbias_core.vision.masking import (
     HALF,
     OF_OUTLINES,
@@ -36,14 +37,8 @@ from capbias_core.vision.masking import (
 from capbias_core.whole_files import private_folder
 from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.limited import within_limits
-from capbias_core.workspace.photographs import KIND, MADE_BY, ORIGINALS, keep_images
+from capbias_core.workspace.photographs import MADE_BY, ORIGINALS, keep_images
 from capbias_core.workspace.store import UPLOADED, Item, RunRow, Workspace, bytes_frame, content_hash
-
-if TYPE_CHECKING:
-    from PIL import Image, ImageDraw
-import math
-
-from capbias_core.vision.grad_cam import upsampled
 
 # The conditions that can be made here; `person` is a person mask from another source.
 STRIP = tuple(condition for condition in CONDITIONS if condition != "person")
@@ -52,7 +47,7 @@ BOX = ["x1", "y1", "x2", "y2"]
 
 def photographs_of(workspace: Workspace, collection: str, name: str = ORIGINALS) -> dict[str, Path]:
     """The file of each photograph of a folder of a collection, by image id; empty where there is no such folder."""
-    found = [item for item in workspace.items(KIND, collection) if item.name == name]
+    found = [item for item in workspace.items(PHOTOGRAPHS, collection) if item.name == name]
     if not found:
         return {}
     folder, frame = Path(found[0].details["folder"]), workspace.frame(found[0].hash)
@@ -64,7 +59,7 @@ def masked_folders(
 ) -> dict[str, Item]:
     """A kept folder of masked photographs of each condition: the one that its caption set was made from, where that is
     known and still here, else the newest. sets: caption sets by condition."""
-    kept = workspace.items(KIND, collection)
+    kept = workspace.items(PHOTOGRAPHS, collection)
     found = {item.details.get("condition", ORIGINAL): item for item in kept}
     for condition, item in sets.items():
         read = item.details.get(MADE_BY, {}).get("photographs", {})
@@ -133,42 +128,39 @@ def rescored(scores: CaptionScores, attackers: StoredAttackers, image: str, capt
     return [attackers.score(text, scores.attribute, fold, merge) for text in captions]
 
 
-def upload_folder(workspace: Workspace, collection: str) -> Path:
-    """Where photographs that are uploaded to a collection are kept.
-
-    Raises CapbiasError where the collection's photographs are in a folder of the user's.
-    """
-    name = content_hash(pd.DataFrame({"collection": [collection]}))
-    folder = (workspace.folder / "pictures" / f"{UPLOADED}{name}").resolve()
-    held = [item for item in workspace.items(KIND, collection) if item.name == ORIGINALS]
-    if held and Path(held[0].details["folder"]) != folder:
-        raise CapbiasError(
-            f"The photographs of the collection {collection!r} are in {held[0].details['folder']}.",
-            "Copy more to that folder, or upload them to another collection.",
-        )
-    return folder
-
-
 def keep_uploaded(
     workspace: Workspace, collection: str, files: Sequence[Path], tried: Collection[Path] = ()
 ) -> tuple[Item, dict[str, str]]:
     """Keep photographs that were uploaded, beside earlier ones; the item, and why others were refused.
 
-    files: where they lie; those that can be read are moved. One of the same name is replaced; one of another name for
-    an image that is there already is refused. tried: files in which `photograph_fault` found nothing.
-    Raises CapbiasError where none can be kept.
+    files: those that can be read are moved. One of the same name is replaced; one of another name for an image that is
+    kept already is refused. tried: files in which `photograph_fault` saw nothing wrong. Raises CapbiasError where none
+    can be kept, and where the collection's photographs are in a folder of the user's.
     """
-    folder = upload_folder(workspace, collection)
+    name = content_hash(pd.DataFrame({"collection": [collection]}))
+    folder = (workspace.folder / "pictures" / f"{UPLOADED}{name}").resolve()
+    held = [item for item in workspace.items(PHOTOGRAPHS, collection) if item.name == ORIGINALS]
+    if held and Path(held[0].details["folder"]) != folder:
+        raise CapbiasError(
+            f"The photographs of the collection {collection!r} are in {held[0].details['folder']}.",
+            "Copy more to that folder, or upload them to another collection.",
+        )
     private_folder(folder)
     refused: dict[str, str] = {}
     for file in files:
-        try:
-            if file not in tried and (fault := photograph_fault(file)):
-                raise fault
-            _check_other_name(folder, file)
+        fault = None if file in tried else photograph_fault(file)
+        image = "" if fault else normalise_image_id(file.name)
+        others = (path.name for path in folder.iterdir() if path.name != file.name)
+        other = "" if fault else next((other for other in others if normalise_image_id(other) == image), "")
+        if other:
+            fault = CapbiasError(
+                f"{file.name} is a photograph of the image {image}, as {other} already is.",
+                "Rename it, or upload it under that name.",
+            )
+        if fault:
+            refused[file.name] = fault.message
+        else:
             file.replace(folder / file.name)
-        except CapbiasError as error:
-            refused[file.name] = error.message
     if not any(folder.iterdir()):
         folder.rmdir()
         raise CapbiasError(" ".join(refused.values()) or "No photograph was uploaded.")
@@ -185,17 +177,6 @@ def photograph_fault(file: Path) -> CapbiasError | None:
     except CapbiasError as error:
         return error
     return None
-
-
-def _check_other_name(folder: Path, file: Path) -> None:
-    """Raises CapbiasError where the folder has a photograph of the same image under another name."""
-    image = normalise_image_id(file.name)
-    for path in folder.iterdir():
-        if path.name != file.name and normalise_image_id(path.name) == image:
-            raise CapbiasError(
-                f"{file.name} is a photograph of the image {image}, as {path.name} already is.",
-                "Rename it, or upload it under that name.",
-            )
 
 
 @dataclass(frozen=True)
@@ -245,9 +226,7 @@ def kept_maps(workspace: Workspace, run: RunRow) -> KeptMaps:
 LONGEST = 900  # pixels of the longer side of what is drawn on
 # People and everything else: told apart on any photograph by the black line around each, and by the name.
 PEOPLE, THINGS = (46, 196, 182), (240, 190, 60)
-BEHIND, WRITTEN = (0, 0, 0), (0, 0, 0)
 TINT = 0.45  # how much of the photograph an outline's colour hides
-LETTERS = 14
 STRIPES = 8  # pixels from one stripe of a hidden part to the next
 
 
@@ -283,23 +262,37 @@ def layered(
     outlines: names and (H, W) booleans. boxes: rows with object, x1..y2 and, of a detector, confidence. foreground: the
     box (x1, y1, x2, y2) of the person who is masked, drawn thicker. hidden: (H, W) booleans, striped.
     """
-    from PIL import Image, ImageDraw
+    from PIL import Image, ImageDraw, ImageFont
 
-    found = reduced(pixels).astype(np.float32)
-    size = found.shape[1], found.shape[0]
-    scale = found.shape[1] / pixels.shape[1]
+    picture = reduced(pixels).astype(np.float32)
+    size, scale = (picture.shape[1], picture.shape[0]), picture.shape[1] / pixels.shape[1]
     for name, mask in outlines:
-        inside = _resized(mask, size)
-        found[inside] = (1 - TINT) * found[inside] + TINT * np.array(_colour(name), dtype=np.float32)
+        inside, colour = _resized(mask, size), PEOPLE if name == PERSON else THINGS
+        picture[inside] = (1 - TINT) * picture[inside] + TINT * np.array(colour, dtype=np.float32)
     if hidden is not None:
-        rows, columns = np.indices(found.shape[:2])
+        rows, columns = np.indices(picture.shape[:2])
         striped = _resized(hidden, size) & ((rows + columns) % STRIPES < STRIPES // 2)
-        found[striped] = 255 - found[striped] // 4
-    image = Image.fromarray(found.round().astype(np.uint8))
-    if boxes is not None:
-        _draw_boxes(image, boxes, scale)
+        picture[striped] = 255 - picture[striped] // 4
+    image = Image.fromarray(picture.round().astype(np.uint8))
+    draw, font = ImageDraw.Draw(image), ImageFont.load_default(14)
+
+    def rectangle(corners: Sequence[float], colour: tuple[int, int, int], width: int) -> None:
+        x1, y1, x2, y2 = (side * scale for side in corners)
+        edge = [x1, y1, max(x1, x2 - 1), max(y1, y2 - 1)]
+        draw.rectangle(edge, outline=(0, 0, 0), width=width + 2)
+        inner = [edge[0] + 1, edge[1] + 1, max(edge[0] + 1, edge[2] - 1), max(edge[1] + 1, edge[3] - 1)]
+        draw.rectangle(inner, outline=colour, width=width)
+
+    for row in boxes.to_dict("records") if boxes is not None else ():
+        corners, colour = [row[side] for side in BOX], PEOPLE if row["object"] == PERSON else THINGS
+        rectangle(corners, colour, 2)
+        sure = row.get("confidence", 1.0)
+        text = row["object"] if sure >= 1 else f"{row['object']} {sure:.2f}"
+        at = max(0.0, corners[0] * scale) + 2, max(0.0, corners[1] * scale) + 1
+        draw.rectangle(draw.textbbox(at, text, font=font), fill=colour)
+        draw.text(at, text, fill=(0, 0, 0), font=font)
     if foreground is not None:
-        _rectangle(ImageDraw.Draw(image), [side * scale for side in foreground], PEOPLE, 4)
+        rectangle(foreground, PEOPLE, 4)
     return np.asarray(image)
 
 
@@ -307,35 +300,6 @@ def _resized(mask: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     from PIL import Image
 
     return np.asarray(Image.fromarray(mask).resize(size, Image.Resampling.NEAREST))
-
-
-def _colour(name: str) -> tuple[int, int, int]:
-    return PEOPLE if name == PERSON else THINGS
-
-
-def _draw_boxes(image: Image.Image, boxes: pd.DataFrame, scale: float) -> None:
-    from PIL import ImageDraw, ImageFont
-
-    draw, font = ImageDraw.Draw(image), ImageFont.load_default(LETTERS)
-    for row in boxes.to_dict("records"):
-        corners = [row[side] * scale for side in ("x1", "y1", "x2", "y2")]
-        _rectangle(draw, corners, _colour(row["object"]), 2)
-        sure = row.get("confidence", 1.0)
-        text = row["object"] if sure >= 1 else f"{row['object']} {sure:.2f}"
-        left, top = max(0.0, corners[0]), max(0.0, corners[1])
-        draw.rectangle(draw.textbbox((left + 2, top + 1), text, font=font), fill=_colour(row["object"]))
-        draw.text((left + 2, top + 1), text, fill=WRITTEN, font=font)
-
-
-def _rectangle(draw: ImageDraw.ImageDraw, corners: Sequence[float], colour: tuple[int, int, int], width: int) -> None:
-    x1, y1, x2, y2 = corners
-    edge = [x1, y1, max(x1, x2 - 1), max(y1, y2 - 1)]
-    draw.rectangle(edge, outline=BEHIND, width=width + 2)
-    draw.rectangle(
-        [edge[0] + 1, edge[1] + 1, max(edge[0] + 1, edge[2] - 1), max(edge[1] + 1, edge[3] - 1)],
-        outline=colour,
-        width=width,
-    )
 
 
 def photograph_text(image: str, objects: Sequence[str], layers: Sequence[str]) -> str:
@@ -349,13 +313,13 @@ def photograph_text(image: str, objects: Sequence[str], layers: Sequence[str]) -
     return f"Photograph {image}{what}." + (f" Drawn over it: {', '.join(layers)}." if layers else "")
 
 
-# The ends and quarters of cividis (Nuñez et al., PLOS ONE 2018), made for readers who are colour-blind.
+# A map of a captioner's word over the photograph. The photograph turns grey, and the map is laid over it from dark blue
+# (a little) to yellow (most): lightness rises all the way, so that it is read without telling red from green, on light
+# and dark grounds alike. The ends and quarters of cividis (Nuñez et al., PLOS ONE 2018), made for readers who are
+# colour-blind.
 RAMP = np.array([(0, 34, 78), (66, 78, 108), (125, 124, 120), (188, 175, 111), (254, 232, 56)], dtype=np.float32)
 STRONGEST = 0.75  # how much of the photograph the map hides where it is 1
-MAP_LONGEST = 800  # pixels of the picture's longer side
 LUMINANCE = (0.299, 0.587, 0.114)
-LINE, BESIDE = (255, 255, 255), (0, 0, 0)  # the outline of people and the line around it
-PARTS = (("top", "", "bottom"), ("left", "", "right"))
 
 
 def heat_over(
@@ -363,37 +327,37 @@ def heat_over(
 ) -> np.ndarray:
     """A photograph (H, W, 3) uint8 with a map (h, w) in [0, 1] laid over it: (H', W', 3) uint8, at most 800 a side.
 
-    window: the part of the photograph that the map covers, None for all. person: (H, W) booleans, drawn as an outline.
+    window: the part of the photograph that the map covers, None for all. person: (H, W) booleans, drawn as a white
+    outline with a black line around.
     """
     from PIL import Image
 
     height, width = pixels.shape[:2]
     over = upsampled(heat, height, width, window)
-    size = _fitting(height, width)
+    share = min(1.0, 800 / max(height, width))
+    size = max(1, round(width * share)), max(1, round(height * share))
     photograph = np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BILINEAR), dtype=np.float32)
     strength = np.asarray(Image.fromarray(over).resize(size, Image.Resampling.BILINEAR)).clip(0, 1)
     grey = np.repeat(photograph @ np.array(LUMINANCE, dtype=np.float32), 3).reshape(photograph.shape)
-    share = STRONGEST * np.sqrt(strength)[..., None]  # so that weak parts are seen too
-    picture = ((1 - share) * grey + share * ramp(strength)).round().astype(np.uint8)
-    return picture if person is None else outlined(picture, person)
-
-
-def ramp(values: np.ndarray) -> np.ndarray:
-    """(...) values in [0, 1] to (..., 3) colours in [0, 255]."""
     ends = np.linspace(0, 1, len(RAMP))
-    return np.stack([np.interp(values, ends, RAMP[:, channel]) for channel in range(3)], axis=-1)
+    colours = np.stack([np.interp(strength, ends, RAMP[:, channel]) for channel in range(3)], axis=-1)
+    opacity = STRONGEST * np.sqrt(strength)[..., None]  # so that weak parts are seen too
+    picture = ((1 - opacity) * grey + opacity * colours).round().astype(np.uint8)
+    if person is not None:
+        inside = _resized(person, size)
 
+        def grown(mask: np.ndarray) -> np.ndarray:
+            """A mask and the pixels above, below, left and right of it."""
+            wider = mask.copy()
+            wider[1:] |= mask[:-1]
+            wider[:-1] |= mask[1:]
+            wider[:, 1:] |= mask[:, :-1]
+            wider[:, :-1] |= mask[:, 1:]
+            return wider
 
-def outlined(picture: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """A picture with the edge of a mask drawn on it: a white line within, a black one around. The mask is resized."""
-    from PIL import Image
-
-    size = picture.shape[1], picture.shape[0]
-    inside = np.asarray(Image.fromarray(mask).resize(size, Image.Resampling.NEAREST))
-    found = picture.copy()
-    found[_grown(inside) & ~inside] = BESIDE
-    found[inside & _grown(~inside)] = LINE
-    return found
+        picture[grown(inside) & ~inside] = 0
+        picture[inside & grown(~inside)] = 255
+    return picture
 
 
 def heat_text(word: str, heat: np.ndarray, outside: float, hit: float) -> str:
@@ -406,7 +370,8 @@ def heat_text(word: str, heat: np.ndarray, outside: float, hit: float) -> str:
     if math.isnan(outside):
         return f"Map of the word {word}: it is 0 everywhere."
     places = np.unravel_index(heat.argmax(), heat.shape)
-    third = [PARTS[axis][min(2, int(3 * (place + 0.5) / heat.shape[axis]))] for axis, place in enumerate(places)]
+    parts = (("top", "", "bottom"), ("left", "", "right"))
+    third = [parts[axis][min(2, int(3 * (place + 0.5) / heat.shape[axis]))] for axis, place in enumerate(places)]
     where, on = " ".join(filter(None, third)) or "centre", "on a person" if hit else "not on a person"
     return f"Map of the word {word}: strongest at the {where}, {on}; {outside:.0%} of it lies outside people."
 
@@ -416,19 +381,3 @@ def heat_legend() -> str:
     stops = ", ".join(f"rgb({red:.0f},{green:.0f},{blue:.0f})" for red, green, blue in RAMP)
     bar = f'<span style="display:inline-block;width:8em;height:.8em;background:linear-gradient(90deg,{stops})"></span>'
     return f"<span>the word rests on it: a little {bar} most. Grey: not at all. White line: people.</span>"
-
-
-def _fitting(height: int, width: int) -> tuple[int, int]:
-    """(width, height) reduced so that the longer side is at most LONGEST."""
-    share = min(1.0, MAP_LONGEST / max(height, width))
-    return max(1, round(width * share)), max(1, round(height * share))
-
-
-def _grown(mask: np.ndarray) -> np.ndarray:
-    """A mask and the pixels above, below, left and right of it."""
-    found = mask.copy()
-    found[1:] |= mask[:-1]
-    found[:-1] |= mask[1:]
-    found[:, 1:] |= mask[:, :-1]
-    found[:, :-1] |= mask[:, 1:]
-    return found

@@ -95,59 +95,46 @@ def _draw() -> None:
 
 
 def figure_data(figure: Any) -> pd.DataFrame:
-    """What a Plotly figure draws, a row per point: series, x and y with the ends of their intervals, about (what is
-    said of the point), and z of a heat map. panel, x_title and y_title name where that is drawn. Columns that hold
-    nothing are left out, and so are lines that only join points and entries of the legend."""
-    parts = [_trace(figure, trace) for trace in figure.data if not (trace.hoverinfo == "skip" and _gapped(trace))]
-    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-    return found.dropna(axis="columns", how="all")
-
-
-def _gapped(trace: Any) -> bool:
-    """Whether it has gaps, as lines between pairs of points have, or is one, as an entry of the legend is."""
-    return trace.x is not None and bool(pd.isna(list(trace.x)).any())
+    """What a Plotly figure draws, a row per point: series, x and y with the ends of their intervals, about (the text of
+    the point), and z of a heat map. panel, x_title and y_title name where that is drawn. Columns that hold nothing are
+    left out, and so are lines that only join points and entries of the legend."""
+    parts = []
+    for trace in figure.data:
+        # With gaps, as lines between pairs of points have, or one gap, as an entry of the legend is.
+        gapped = trace.x is not None and bool(pd.isna(list(trace.x)).any())
+        if not (trace.hoverinfo == "skip" and gapped):
+            parts.append(_trace(figure, trace))
+    return pd.concat(parts, ignore_index=True).dropna(axis="columns", how="all") if parts else pd.DataFrame()
 
 
 def _trace(figure: Any, trace: Any) -> pd.DataFrame:
-    titles = {"panel": _panel(figure, trace)} | {
-        f"{axis}_title": _axis(figure, trace, axis).title.text for axis in "xy"
-    }
-    titles = {name: _text(title) for name, title in titles.items()}
+    axes = {axis: figure.layout[f"{axis}axis{(getattr(trace, f'{axis}axis', None) or axis)[1:]}"] for axis in "xy"}
+    titles = {"panel": None} | {f"{axis}_title": _text(axes[axis].title.text) for axis in "xy"}
+    across, up = (axes[axis].domain or (0, 1) for axis in "xy")
+    for note in figure.layout.annotations:  # the title over a panel is a text in the middle of its upper edge
+        on_paper = (note.xref, note.yref) == ("paper", "paper") and None not in (note.x, note.y)
+        if on_paper and abs(note.x - sum(across) / 2) < NEAR and abs(note.y - up[1]) < NEAR:
+            titles["panel"] = _text(note.text)
+            break
     if trace.type == "heatmap":
         table = pd.DataFrame(trace.z, index=list(trace.y), columns=list(trace.x))
         cells = [(x, y, table.iat[row, column]) for row, y in enumerate(table.index) for column, x in enumerate(table)]
         return pd.DataFrame(cells, columns=["x", "y", "z"]).assign(**titles)
-    own = {axis: [_text(value) for value in getattr(trace, axis)] for axis in "xy" if getattr(trace, axis) is not None}
-    found = pd.DataFrame({"series": _text(trace.name), **own})
-    for axis in own:
+    values = {axis: getattr(trace, axis) for axis in "xy" if getattr(trace, axis) is not None}
+    table = pd.DataFrame({"series": _text(trace.name)} | {axis: list(map(_text, own)) for axis, own in values.items()})
+    for axis in values:
         error = getattr(trace, f"error_{axis}")
         if error.array is not None:
             below = error.array if error.arrayminus is None else error.arrayminus
-            values = pd.to_numeric(found[axis])
-            found[f"{axis}_low"], found[f"{axis}_high"] = values - list(below), values + list(error.array)
-    if isinstance(trace.hovertext, tuple) and len(trace.hovertext) == len(found):
-        found["about"] = [_text(TAG.sub("", BREAK.sub("; ", own or ""))) for own in trace.hovertext]
-    for axis in own:
-        ticks = _axis(figure, trace, axis)
-        named = dict(zip(ticks.tickvals or (), map(_text, ticks.ticktext or ()), strict=False))
-        found[axis] = [named.get(value, value) for value in found[axis]]
-    return found.assign(**titles)
-
-
-def _axis(figure: Any, trace: Any, axis: str) -> Any:
-    """The x or y axis of a trace."""
-    place = getattr(trace, f"{axis}axis", None) or axis
-    return figure.layout[f"{axis}axis{place[1:]}"]
-
-
-def _panel(figure: Any, trace: Any) -> str | None:
-    """The title over a panel of several, which is a text in the middle of its upper edge."""
-    across, up = (_axis(figure, trace, axis).domain or (0, 1) for axis in "xy")
-    for own in figure.layout.annotations:
-        on_paper = (own.xref, own.yref) == ("paper", "paper") and None not in (own.x, own.y)
-        if on_paper and abs(own.x - sum(across) / 2) < NEAR and abs(own.y - up[1]) < NEAR:
-            return own.text
-    return None
+            middle = pd.to_numeric(table[axis])
+            table[f"{axis}_low"], table[f"{axis}_high"] = middle - list(below), middle + list(error.array)
+    if isinstance(trace.hovertext, tuple) and len(trace.hovertext) == len(table):
+        table["about"] = [_text(TAG.sub("", BREAK.sub("; ", text or ""))) for text in trace.hovertext]
+    for axis in values:
+        ticks = zip(axes[axis].tickvals or (), map(_text, axes[axis].ticktext or ()), strict=False)
+        named = dict(ticks)
+        table[axis] = [named.get(value, value) for value in table[axis]]
+    return table.assign(**titles)
 
 
 def _text(value: Any) -> Any:

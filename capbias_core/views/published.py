@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 
 import pandas as pd
@@ -248,7 +248,7 @@ def of_originals(measured: pd.DataFrame) -> pd.DataFrame:
 def beside_measured(printed: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
     """Printed rows, each with the measured values of the same thing beside it; one row a pair, or one without.
 
-    Same: attribute, metric and direction as printed.py translates them, what is masked of the photographs, the
+    Same: attribute, metric and direction as `as_measured` translates them, what is masked of the photographs, the
     captioner by name (see `name_key`), the object and the alignment, where LIC on a part of the images stands beside
     LIC. Where a value of the printed encoder, alignment and all images was measured, others are left out. Further
     columns: captioner, measured_metric, measured_encoder, measured_coverage.., measured_value, measured_ci_low.. (in
@@ -257,15 +257,31 @@ def beside_measured(printed: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFra
     """
     by_key: dict[tuple, list[dict]] = {}
     for row in measured[measured["value"].notna()].to_dict("records"):
-        for key in _keys(row):
+        names = {row.get("captioner", row["model"])}
+        if row.get("masked", ORIGINAL) == ORIGINAL:  # the name of the set finds it too
+            names.add(row["model"])
+        for key in {_key(row, name) for name in names}:
             by_key.setdefault(key, []).append(row)
-    pairs = [_pair(row, own) for row in printed.to_dict("records") for own in _beside(row, by_key)]
+    pairs = []
+    for row in printed.to_dict("records"):
+        if reason := no_counterpart(row):
+            pairs.append(row | {"captioner": "", "holds": NONE_HERE, "reason": reason})
+            continue
+        ours = as_measured(row)  # the printed row, named as measured rows are
+        alike = [own for own in by_key.get(_key(ours, ours["model"]), ()) if _meet(ours, own)]
+        exact = [own for own in alike if _alignment(own) == _alignment(ours) and not own["coverage"]] or alike
+        same = [own for own in exact if _same_encoder(ours, own)]
+        same = same or [own for own in alike if _same_encoder(ours, own)] or exact
+        if not same:
+            pairs.append(row | {"captioner": "", "holds": NOT_MEASURED, "reason": ""})
+        for own in same:
+            factor = row["scale"] / own["scale"]
+            scaled = {name: own[name] * factor for name in ("value", "ci_low", "ci_high", "spread")}
+            beside = {f"measured_{name}": scaled.get(name, own[name]) for name in MEASURED}
+            holds = _holds(row, ours, own, scaled)
+            pairs.append(row | beside | {"captioner": own["model"], "holds": holds, "reason": ""})
     columns = [*printed.columns, "captioner", *(f"measured_{name}" for name in MEASURED), "holds", "reason"]
     return pd.DataFrame(pairs, columns=columns)
-
-
-def _beside(row: dict, by_key: dict[tuple, list[dict]]) -> Sequence[dict | None]:
-    return [None] if no_counterpart(row) else _candidates(as_measured(row), by_key)
 
 
 def fullest_table(printed: pd.DataFrame, measured: pd.DataFrame) -> tuple[str, str]:
@@ -279,25 +295,6 @@ def fullest_table(printed: pd.DataFrame, measured: pd.DataFrame) -> tuple[str, s
 def _key(row: dict, model: str) -> tuple:
     named = (model, row["attribute"], row["metric"], row["direction"], row.get("masked", ORIGINAL))
     return tuple(map(name_key, named))
-
-
-def _keys(own: dict) -> set[tuple]:
-    """How a measured row may be found: by its captioner, and where nothing is masked by the name of its set too."""
-    names = {own.get("captioner", own["model"])}
-    if own.get("masked", ORIGINAL) == ORIGINAL:
-        names.add(own["model"])
-    return {_key(own, name) for name in names}
-
-
-def _candidates(row: dict, by_key: dict[tuple, list[dict]]) -> Sequence[dict | None]:
-    """Measured rows of the same thing: those that decide where there are any, else the others, else None.
-
-    row: as measured rows are named (see printed.py).
-    """
-    alike = [own for own in by_key.get(_key(row, row["model"]), ()) if _meet(row, own)]
-    exact = [own for own in alike if _alignment(own) == _alignment(row) and not own["coverage"]] or alike
-    same = [own for own in exact if _same_encoder(row, own)]
-    return same or [own for own in alike if _same_encoder(row, own)] or exact or [None]
 
 
 def _alignment(row: dict) -> str:
@@ -329,35 +326,23 @@ def _same_encoder(row: dict, own: dict) -> bool:
     return name_key(row["encoder"]) == name_key(own["encoder"])
 
 
-def _pair(row: dict, own: dict | None) -> dict:
-    if own is None:
-        reason = no_counterpart(row)
-        return row | {"captioner": "", "holds": NONE_HERE if reason else NOT_MEASURED, "reason": reason}
-    factor = row["scale"] / own["scale"]
-    scaled = {name: own[name] * factor for name in ("value", "ci_low", "ci_high", "spread")}
-    beside = {f"measured_{name}": scaled.get(name, own[name]) for name in MEASURED}
-    return row | beside | {"captioner": own["model"], "holds": _holds(row, own, scaled), "reason": ""}
-
-
-def _holds(row: dict, own: dict, scaled: dict) -> str:
-    printed, row = row, as_measured(row)
-    if not _same_encoder(row, own):
-        return f"another encoder, {NOTHING}"
-    if _of_judge(own):
-        return f"another protocol, {NOTHING}"
-    if _alignment(own) != _alignment(row):
-        return f"another alignment, {NOTHING}"
-    if own["coverage"]:
-        return f"part of the images, {NOTHING}"
-    if other_protocol(printed):
-        return f"another protocol, {NOTHING}"
-    if pd.isna(scaled["ci_low"]):
-        return f"no interval, {NOTHING}"
-    return YES if scaled["ci_low"] <= row["value"] <= scaled["ci_high"] else NO
+def _holds(printed: dict, ours: dict, own: dict, scaled: dict) -> str:
+    """Whether a measured interval holds a printed value, or why that is not decided. ours: the printed row, named as
+    measured rows are. scaled: the measured numbers in the printed scale."""
+    reasons = (
+        ("another encoder", not _same_encoder(ours, own)),
+        ("another protocol", _of_judge(own)),
+        ("another alignment", _alignment(own) != _alignment(ours)),
+        ("part of the images", bool(own["coverage"])),
+        ("another protocol", other_protocol(printed)),
+        ("no interval", pd.isna(scaled["ci_low"])),
+    )
+    if reason := next((text for text, applies in reasons if applies), ""):
+        return f"{reason}, {NOTHING}"
+    return YES if scaled["ci_low"] <= printed["value"] <= scaled["ci_high"] else NO
 
 
 HOLDS = "reproduced?"
-OPTIONAL = ("attribute", "encoder", "direction", "condition")
 CELLS = {YES: "background-color: rgba(59,130,208,.38)", NO: "background-color: rgba(138,148,163,.42); font-weight: 600"}
 
 
@@ -368,50 +353,36 @@ def beside_table(frame: pd.DataFrame) -> pd.DataFrame:
     nothing in this table are left out. A value keeps the decimals that its metric is printed with.
     """
     frame = frame.sort_values("measured_value", key=pd.isna, kind="stable")
-    decimals = {metric: _decimals(group["value"]) for metric, group in frame.groupby("metric")}
-    places = frame["metric"].map(decimals)
     table = pd.DataFrame({"captioner": frame["model"], "metric": frame["metric"]})
-    for name in OPTIONAL:
+    for name in ("attribute", "encoder", "direction", "condition"):
         if (frame[name] != "").any() and (name != "attribute" or frame[name].nunique() > 1):
             table[name] = frame[name].str.replace("_", " ") if name == "condition" else frame[name]
-    rows = list(zip(frame.to_dict("records"), places, strict=True))
-    table["printed"] = [_value_text(row["value"], row["spread"], row["spread_kind"], digits) for row, digits in rows]
-    table["measured"] = [_measured_text(row, digits) for row, digits in rows]
-    table[HOLDS] = frame["holds"]
-    table["measured with"] = [_measured_with(row) for row, _ in rows]
-    return table.reset_index(drop=True)
-
-
-def _decimals(values: pd.Series) -> int:
-    """The most decimals among printed values."""
-    parts = [repr(float(value)).partition(".")[2] for value in values.dropna()]
-    return max((len(part) for part in parts if part != "0"), default=0)
-
-
-def _value_text(value: float, spread: float, kind: str, digits: int) -> str:
-    text = number(value, digits)
-    return text if pd.isna(spread) else f"{text} ±{number(spread, digits)}{' (95%)' if kind == 'ci95' else ''}"
-
-
-def _measured_text(row: dict, digits: int) -> str:
-    if pd.isna(row["measured_value"]):
-        return ""
-    text = _value_text(row["measured_value"], row["measured_spread"], "std", digits)
-    if pd.isna(row["measured_ci_low"]):
-        return text
-    return f"{text} [{number(row['measured_ci_low'], digits)}, {number(row['measured_ci_high'], digits)}]"
-
-
-def _measured_with(row: dict) -> str:
-    if pd.isna(row["measured_value"]):
-        return row["reason"]
-    seeds = counted(int(row["measured_seeds"]), "seed") if row["measured_seeds"] else ""
-    named = row["captioner"] if row["captioner"] != row["model"] else ""
-    metric = row["measured_metric"] if row["measured_metric"] != row["metric"] else ""
-    own = {name.removeprefix("measured_"): value for name, value in row.items() if name.startswith("measured_")}
-    origin = variant_text(own)
-    parts = (named, metric, row["measured_encoder"], seeds, origin)
-    return ", ".join(part for part in parts if part)
+    places = {}  # the most decimals among the printed values of a metric
+    for metric, values in frame.groupby("metric")["value"]:
+        parts = [repr(float(value)).partition(".")[2] for value in values.dropna()]
+        places[metric] = max((len(part) for part in parts if part != "0"), default=0)
+    printed, measured, source = [], [], []
+    for row in frame.to_dict("records"):
+        digits = places[row["metric"]]
+        kind = " (95%)" if row["spread_kind"] == "ci95" else ""
+        spread = "" if pd.isna(row["spread"]) else f" ±{number(row['spread'], digits)}{kind}"
+        printed.append(f"{number(row['value'], digits)}{spread}")
+        own = {name: row[f"measured_{name}"] for name in MEASURED}
+        if pd.isna(own["value"]):
+            measured.append("")
+            source.append(row["reason"])
+            continue
+        text = number(own["value"], digits)
+        text += "" if pd.isna(own["spread"]) else f" ±{number(own['spread'], digits)}"
+        if pd.notna(own["ci_low"]):
+            text += f" [{number(own['ci_low'], digits)}, {number(own['ci_high'], digits)}]"
+        measured.append(text)
+        captioner = row["captioner"] if row["captioner"] != row["model"] else ""
+        metric = own["metric"] if own["metric"] != row["metric"] else ""
+        seeds = counted(int(own["seeds"]), "seed") if own["seeds"] else ""
+        source.append(", ".join(filter(None, (captioner, metric, own["encoder"], seeds, variant_text(own)))))
+    columns = {"printed": printed, "measured": measured, HOLDS: frame["holds"], "measured with": source}
+    return table.assign(**columns).reset_index(drop=True)
 
 
 def cell_style(text: str) -> str:
@@ -434,20 +405,15 @@ def beside_sentence(frame: pd.DataFrame, name: str) -> tuple[str, str]:
         headline = "Nothing that is measured here is what this table prints."
     else:
         headline = "Nothing of this table has been measured in this collection."
+    without = "".join(
+        f" {counted(len(rows), 'number')} ({', '.join(dict.fromkeys(rows['metric']))}; {attribute}) cannot have one: "
+        f"{reason}."
+        for (reason, attribute), rows in frame[holds == NONE_HERE].groupby(["reason", "attribute"], sort=False)
+    )
     support = (
         f"{name} prints {counted(printed, 'number')}; {counted(beside, 'measured value')} "
-        f"{'stands' if beside == 1 else 'stand'} beside them.{_without(frame[holds == NONE_HERE])} "
+        f"{'stands' if beside == 1 else 'stand'} beside them.{without} "
         "Captioners are matched by name: whether your captions are those of the paper, only you know. Values from a "
         "different encoder are shown but not compared."
     )
     return headline, support
-
-
-def _without(frame: pd.DataFrame) -> str:
-    """How many printed numbers can have no measured one, which, and why."""
-    said = (
-        f" {counted(len(rows), 'number')} ({', '.join(dict.fromkeys(rows['metric']))}; {attribute}) cannot have one: "
-        f"{reason}."
-        for (reason, attribute), rows in frame.groupby(["reason", "attribute"], sort=False)
-    )
-    return "".join(said)

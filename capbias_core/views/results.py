@@ -18,9 +18,8 @@ from capbias_core.types import RESULT_COLUMNS, Attribute
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import attributes_in, is_derived, reads, table_of, table_with, tables_with
 from capbias_core.workspace.objects import OBJECTS, reads_its_column
-from capbias_core.workspace.references import human_sets
-from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame
+from capbias_core.workspace.spec import attribute_from
+from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, human_sets
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
 
 
@@ -131,7 +130,7 @@ class Comparison:
 
 
 def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | None = None) -> list[Comparison]:
-    """Every group of finished attack runs that may be compared; the one that answers best first.
+    """The groups of finished attack runs that may be compared; the one that answers best first.
 
     sets: the names of the caption sets that count (default: all). Best is: with references, then with as many seeds as
     the papers, then by an encoder of the LIC paper, then by any but the preview, then of an attribute that is no
@@ -141,11 +140,25 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
     tables = workspace.items("attributes", collection)
     for run in current_runs(workspace, collection, "lic"):
         spec = run.spec
-        if sets is not None and spec.model not in sets:
-            continue
-        alike = [spec.attribute, spec.labels, _coverage(spec), spec.references, spec.options]
-        groups.setdefault(json.dumps(alike, sort_keys=True), []).append(run)
-    found = [_comparison(runs) for runs in groups.values()]
+        if sets is None or spec.model in sets:
+            # With references LIC rests on the images that have some, be they all or a part of a captioner's.
+            coverage = "" if spec.references else spec.coverage
+            alike = [spec.attribute, spec.labels, coverage, spec.references, spec.options]
+            groups.setdefault(json.dumps(alike, sort_keys=True), []).append(run)
+    found = []
+    for runs in groups.values():
+        spec = runs[0].spec
+        found.append(
+            Comparison(
+                attribute=attribute_of_run(runs[0]),
+                attacker=spec.attacker,
+                seeds=len(spec.seeds),
+                coverage="" if spec.references else spec.coverage,
+                references=spec.references,
+                alignment=alignment_name(spec.options.get("alignment")),
+                runs=tuple(runs),
+            )
+        )
     return sorted(
         found,
         key=lambda item: (
@@ -163,24 +176,6 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
     )
 
 
-def _coverage(spec: RunSpec) -> str:
-    """With references LIC rests on the images that have some, be they all or a part of a captioner's."""
-    return "" if spec.references else spec.coverage
-
-
-def _comparison(runs: list[RunRow]) -> Comparison:
-    spec = runs[0].spec
-    return Comparison(
-        attribute=attribute_of_run(runs[0]),
-        attacker=spec.attacker,
-        seeds=len(spec.seeds),
-        coverage=_coverage(spec),
-        references=spec.references,
-        alignment=alignment_name(spec.options.get("alignment")),
-        runs=tuple(runs),
-    )
-
-
 def tables_read(workspace: Workspace, collection: str) -> dict[str, Item]:
     """Attribute -> the table of labels that is read unless another is chosen.
 
@@ -189,15 +184,14 @@ def tables_read(workspace: Workspace, collection: str) -> dict[str, Item]:
     """
     tables = workspace.items("attributes", collection)
     answered: dict[str, Item | None] = {}
-    for own in comparisons(workspace, collection, originals(workspace.items("captions", collection))):
-        answered.setdefault(own.attribute.name, table_of(tables, own.attribute.name, own.runs[0].spec.labels))
-    runs = current_runs(workspace, collection)
-    found = {}
+    for item in comparisons(workspace, collection, originals(workspace.items("captions", collection))):
+        answered.setdefault(item.attribute.name, table_of(tables, item.attribute.name, item.runs[0].spec.labels))
+    runs, read = current_runs(workspace, collection), {}
     for name in attributes_in(tables):
-        having = tables_with(tables, name)
-        used = [table for table in having if runs_with(runs, {name: table})]
-        found[name] = answered.get(name) or table_with(used or having, name)
-    return found
+        labelling = tables_with(tables, name)
+        used = [table for table in labelling if runs_with(runs, {name: table})]
+        read[name] = answered.get(name) or table_with(used or labelling, name)
+    return read
 
 
 def references_read(workspace: Workspace, collection: str) -> dict[str, Item]:
@@ -207,16 +201,17 @@ def references_read(workspace: Workspace, collection: str) -> dict[str, Item]:
     images. So a set that is added changes no view.
     """
     sets = {item.hash: item for item in human_sets(workspace, collection)}
+    if not sets:
+        return {}
     answered: dict[str, str] = {}
-    for own in comparisons(workspace, collection, originals(workspace.items("captions", collection))):
-        if own.references:
-            answered.setdefault(own.attribute.name, own.references)
-    runs = current_runs(workspace, collection)
-    found = {}
-    for name in attributes_in(workspace.items("attributes", collection)) if sets else ():
+    for item in comparisons(workspace, collection, originals(workspace.items("captions", collection))):
+        if item.references:
+            answered.setdefault(item.attribute.name, item.references)
+    runs, read = current_runs(workspace, collection), {}
+    for name in attributes_in(workspace.items("attributes", collection)):
         used = [run.spec.references for run in runs if run.spec.attribute["name"] == name]
-        found[name] = sets[answered.get(name) or max(sets, key=used.count)]
-    return found
+        read[name] = sets[answered.get(name) or max(sets, key=used.count)]
+    return read
 
 
 def runs_against(runs: Iterable[RunRow], references: Mapping[str, Item]) -> list[RunRow]:
@@ -235,7 +230,7 @@ def with_inputs(workspace: Workspace, collection: str, rows: pd.DataFrame, runs:
         table = table_of(tables, run.spec.attribute["name"], run.spec.labels) if run.spec.attribute else None
         read[run.run_id] = table.name if table else "", human.get(run.spec.references, "")
     names = [read[run_id] for run_id in rows["run_id"]]
-    return rows.assign(labels=[own for own, _ in names], references=[own for _, own in names])
+    return rows.assign(labels=[table for table, _ in names], references=[human for _, human in names])
 
 
 def with_letters(

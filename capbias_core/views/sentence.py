@@ -24,7 +24,6 @@ from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import alignment_name
 
-DBAC_VARIANTS = tuple(dbac.VARIANTS)
 FEW_IMAGES = 300  # balanced images of which fewer tell little
 FEW_SEEDS = 5  # fewer say little of how far seeds differ
 
@@ -45,18 +44,17 @@ class Answer:
         return " ".join(filter(None, (self.headline, self.support, self.details)))
 
 
-def probabilities_text(values: Sequence[str], shares: Iterable[float]) -> str:
-    """`Female 16%, Male 84%`, in which no line breaks before a percentage.
-
-    >>> probabilities_text(("Female", "Male"), (0.125, 0.875)).replace("\N{NO-BREAK SPACE}", " ")
-    'Female 12%, Male 88%'
-    """
-    return ", ".join(f"{value}\N{NO-BREAK SPACE}{share:.0%}" for value, share in zip(values, shares, strict=True))
+# numbers
 
 
 def number(value: float, decimals: int = 1) -> str:
     """A number with these decimals and a real minus sign, which no zero has."""
     return f"{round(value, decimals) + 0.0:.{decimals}f}".replace("-", "−")
+
+
+def signed(value: float, decimals: int) -> str:
+    """The same with a plus, which no zero has either."""
+    return ("+" if round(value, decimals) > 0 else "") + number(value, decimals)
 
 
 def limit(value: float, decimals: int) -> str:
@@ -70,15 +68,17 @@ def limit(value: float, decimals: int) -> str:
     return number(value, next(shown, decimals))
 
 
-def signed(value: float, decimals: int) -> str:
-    """The same with a plus, which no zero has either."""
-    return ("+" if round(value, decimals) > 0 else "") + number(value, decimals)
+def with_interval(value: float, low: float | None, high: float | None, decimals: int = 1) -> str:
+    """`8.7 [6.9, 10.4]`, or the value alone if there is no interval."""
+    if low is None or high is None or pd.isna(low):
+        return number(value, decimals)
+    return f"{number(value, decimals)} [{limit(low, decimals)}, {limit(high, decimals)}]"
 
 
 def decimals(metric: str, scale: float) -> int:
     """How many of a score are shown: one where it is x100; two of BA and DBA, whose values are small, and of others."""
-    own = METRICS[metric].digits if metric in METRICS else None
-    return own or (2 if scale != 100 else 1)
+    usual = METRICS[metric].digits if metric in METRICS else None
+    return usual or (2 if scale != 100 else 1)
 
 
 def interval(row: pd.Series, digits: int | None = None) -> str:
@@ -87,9 +87,7 @@ def interval(row: pd.Series, digits: int | None = None) -> str:
     digits: as many as `decimals` says unless given.
     """
     digits = decimals(row["metric"], row["scale"]) if digits is None else digits
-    if pd.isna(row["ci_low"]):
-        return f"{number(row['value'], digits)}{seeds_agree(row)}"
-    return f"{number(row['value'], digits)} [{limit(row['ci_low'], digits)}, {limit(row['ci_high'], digits)}]"
+    return with_interval(row["value"], row["ci_low"], row["ci_high"], digits) + seeds_agree(row)
 
 
 def seeds_agree(row: Mapping[str, Any] | pd.Series) -> str:
@@ -109,160 +107,24 @@ def interval_over(row: pd.Series | dict) -> str:
 
 def intervals_over(rows: pd.DataFrame) -> str:
     """What the intervals of rows are over: `95% with refits`, `95% over images`, or both."""
-    found = [said for name, said in OVER.items() if name in set(rows["interval"])]
-    return " or ".join(found) or OVER[IMAGES]
+    return " or ".join(text for name, text in OVER.items() if name in set(rows["interval"])) or OVER[IMAGES]
 
 
-def with_attacker(metric: str, attacker: AttackerEntry) -> str:
-    """A metric and who measured it: `LIC (lstm_bi)`, `LIC (ngram, preview)`."""
-    return f"{metric} ({attacker.name}{', preview' if attacker.preview else ''})"
+def probabilities_text(values: Sequence[str], shares: Iterable[float]) -> str:
+    """`Female 16%, Male 84%`, in which no line breaks before a percentage.
 
-
-def answer(
-    rows: pd.DataFrame, model: str, attribute: Attribute, attacker: AttackerEntry, trained: bool | None
-) -> Answer:
-    """The answer for one captioner from its result rows of one attacker and coverage.
-
-    trained: whether the model was trained on the references; only then it can amplify them.
+    >>> probabilities_text(("Female", "Male"), (0.125, 0.875)).replace("\N{NO-BREAK SPACE}", " ")
+    'Female 12%, Male 88%'
     """
-    scores = rows[rows["model"] == model].set_index("metric")
-    seeds, training, test = (int(scores.iloc[0][name]) for name in ("seeds", "training", "n"))
-    each = "with" if seeds == 1 else "each with"
-    settings = (
-        f"{counted(seeds, 'seed')}{_seed_error(scores)}, {each} {training:,} training and {test:,} test images; "
-        f"{attacker.title}."
-    )
-    leakage = f"SC {interval(scores.loc['SC'], 1)}, LIC_M {interval(scores.loc['LIC_M'], 1)}"
-    guessed, chance = _guessed(scores, attribute), f"chance is {round(100 / len(attribute.values))}"
-    if "LIC" not in scores.index:
-        return Answer(
-            f"{model}: leakage of {attribute.name} is {interval(scores.loc['LIC_M'], 1)} "
-            f"(LIC_M; chance {number(attribute.chance)}).",
-            f"{guessed}; {chance}. Whether that is amplification needs human captions of the same images.",
-            model,
-            f"{leakage} ({attacker.name}{', preview' if attacker.preview else ''}). {settings}",
-        )
-    human = f"{_of_100(scores.loc['SC_D'])} of 100 human captions of the same images"
-    human_leakage = ", ".join(f"{name} {number(scores.loc[name, 'value'])}" for name in ("SC_D", "LIC_D"))
-    return Answer(
-        _headline(scores, model, attribute, trained),
-        f"{guessed} and from {human}; {chance}.{_reason(scores)}{_untrained(scores, trained)}",
-        model,
-        f"{with_attacker('LIC', attacker)} {interval(scores.loc['LIC'], 1)}. Captioner: {leakage}. "
-        f"People: {human_leakage}. {settings}{_warning(scores.loc['LIC'])}",
-    )
+    return ", ".join(f"{value}\N{NO-BREAK SPACE}{share:.0%}" for value, share in zip(values, shares, strict=True))
 
 
-def _guessed(scores: pd.DataFrame, attribute: Attribute) -> str:
-    """What a classifier does with the captions, for readers outside the field. scores: rows by metric."""
-    hidden = f"With every {attribute.name} word hidden, a classifier" if attribute.masked_words else "A classifier"
-    return f"{hidden} correctly guesses the labelled {attribute.name} from {_of_100(scores.loc['SC'])} of 100 captions"
+def listed(names: Sequence[str], word: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return f" {word} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
-def at_chance(row: pd.Series, attribute: Attribute) -> bool:
-    """Whether an accuracy is not shown to be above guessing. row: of SC."""
-    low = row["value"] if pd.isna(row["ci_low"]) else row["ci_low"]
-    return bool(low <= row["scale"] / len(attribute.values) + NO_WIDTH)
-
-
-def chance_warning(row: pd.Series, attribute: Attribute) -> str:
-    """What is not known of captions whose attackers are not shown to guess better than chance; else ''. row: of SC."""
-    if not at_chance(row, attribute):
-        return ""
-    chance = number(row["scale"] / len(attribute.values))
-    return (
-        f"⚠ The attackers are not shown to do better than guessing (SC {interval(row, 1)}, chance {chance}), so no "
-        f"word is shown to reveal the {attribute.name}."
-    )
-
-
-def _of_100(row: pd.Series) -> int:
-    return round(row["value"] * 100 / row["scale"])
-
-
-def _warning(row: pd.Series) -> str:
-    """One line if an interval carries no claim, or is itself unsure."""
-    if provisional(row.to_dict()):
-        return " ⚠ Provisional: the interval keeps this one trained attacker. Measure with more seeds."
-    if 0 < row["training"] + row["n"] < FEW_IMAGES:
-        return f" ⚠ Only {row['training'] + row['n']:,} images, so intervals are wide and attackers weak."
-    if row["training"] and row["seeds"] < FEW_SEEDS:
-        return f" ⚠ {row['seeds']} seeds: other seeds may give quite another interval. The papers use 10."
-    return ""
-
-
-def _seed_error(own: pd.DataFrame) -> str:
-    """The standard error over seeds that is left of the answer, '' for one seed. own: rows by metric."""
-    row = own.loc["LIC" if "LIC" in own.index else "LIC_M"]
-    if pd.isna(row["spread"]):
-        return ""
-    return f" (standard error over seeds {number(row['spread'] / math.sqrt(row['seeds']), 2)})"
-
-
-def _headline(scores: pd.DataFrame, model: str, attribute: Attribute, trained: bool | None) -> str:
-    """The verdict. scores: rows by metric."""
-    lic = scores.loc["LIC"]
-    if lic["verdict"] in (AMPLIFIES, REDUCES):
-        return (
-            f"{model} {lic['verdict']} {attribute.name} bias{'' if trained else ' relative to these human captions'}."
-        )
-    if provisional(lic.to_dict()):
-        reason = "only one attacker was trained"
-    elif lic["ci_low"] > 0:
-        reason = "more predictable than human captions, perhaps only through simpler wording"
-    elif lic["ci_high"] < 0:
-        reason = "less predictable than human captions, perhaps only through other wording"
-    else:
-        reason = "no clear difference from human captions"
-    return f"{model}: {INCONCLUSIVE} ({reason})."
-
-
-def _reason(scores: pd.DataFrame) -> str:
-    """Why the verdict is what it is. scores: rows by metric."""
-    lic = scores.loc["LIC"]
-    by_human, by_model = (f"{name} {interval(scores.loc[name], 1)}" for name in ("LIC_by_H", "LIC_by_M"))
-    if lic["verdict"] == AMPLIFIES:
-        return f" Even a classifier trained on human captions guesses better from the captioner's: {by_human}."
-    if lic["verdict"] == REDUCES:
-        return f" Even a classifier trained on the captioner's captions guesses better from human ones: {by_model}."
-    if provisional(lic.to_dict()):
-        return ""
-    if lic["ci_low"] > 0:
-        return (
-            f" A classifier trained on human captions does not guess clearly better from the captioner's: {by_human}."
-        )
-    if lic["ci_high"] < 0:
-        return f" A classifier trained on its captions does not guess clearly better from human ones: {by_model}."
-    return ""
-
-
-def _untrained(scores: pd.DataFrame, trained: bool | None) -> str:
-    """What the verdict means for a captioner that is not known to be trained on the human captions."""
-    if trained or scores.loc["LIC", "verdict"] not in (AMPLIFIES, REDUCES):
-        return ""
-    known = "was not trained" if trained is False else "is not known to be trained"
-    return f" The captioner {known} on these human captions, so the verdict is a difference from them."
-
-
-def verdicts_text(rows: pd.DataFrame, trained: Mapping[str, bool | None] | None = None) -> str:
-    """How many captioners have which verdict; '' for one captioner, or for a metric without. rows: of one metric.
-
-    trained: whether each was trained on the references; of one that was not, or may not have been, it is said what
-    `amplifies` means.
-
-    >>> verdicts_text(pd.DataFrame({"verdict": ["inconclusive", "amplifies", "inconclusive", "amplifies"]}))
-    '2 amplify, 2 inconclusive.'
-    """
-    counts = [(name, int((rows["verdict"] == name).sum())) for name in (AMPLIFIES, REDUCES, INCONCLUSIVE)]
-    several = {AMPLIFIES: "amplify", REDUCES: "reduce"}
-    said = ", ".join(f"{count} {several.get(name, name) if count > 1 else name}" for name, count in counts if count)
-    text = f"{said}." if said and len(rows) > 1 else ""
-    amplifying = rows.loc[rows["verdict"] == AMPLIFIES, "model"] if trained else ()
-    if any(not (trained or {}).get(model) for model in amplifying):
-        text += (
-            " For a captioner not known to be trained on these human captions, 'amplifies' is a difference from them."
-        )
-    return text.strip()
+# metrics and runs
 
 
 def measure(metric: str, direction: str) -> str:
@@ -270,48 +132,9 @@ def measure(metric: str, direction: str) -> str:
     return f"{metric} {direction.replace('->', '→')}" if direction else metric
 
 
-def duration(seconds: float) -> str:
-    """Seconds as a person says them."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def cost_text(seconds: float, learned: bool) -> str:
-    """How long runs take. learned: whether similar runs finished here before.
-
-    >>> cost_text(150, True), cost_text(20, False)
-    ('about 2 min', 'about 20 s on two free cores')
-    """
-    basis = "" if learned else " on two free cores"
-    return f"about {duration(seconds)}{basis}"
-
-
-def run_text(spec: RunSpec) -> str:
-    """A run in a few words: `nic: LIC and leakage for gender, ngram, 10 seeds`."""
-    measure = MEASURES.get(spec.measure)
-    title = measure.title if measure else spec.measure
-    if measure and measure.makes:
-        return f"{spec.model}: {title}, {spec.options['name']}"
-    aligned = alignment_name(spec.options["alignment"]).replace("_", " ") if spec.options.get("alignment") else ""
-    seeds = counted(len(spec.seeds), "seed") if measure and measure.seeded else ""
-    parts = (spec.attacker, seeds, spec.coverage.replace("_", " "), aligned)
-    return ", ".join([f"{spec.model}: {title} for {spec.attribute['name']}", *filter(None, parts)])
-
-
-BY_HUMAN = (
-    "Filled dots: LIC. Hollow dots: LIC_by_H, where one attacker, trained on human captions, reads both sides. A "
-    "captioner amplifies where the whole interval of the hollow dot is above 0."
-)
-Second = Mapping[str, tuple[float, float, float]]  # captioner -> value and interval of a second dot
-
-
-def second_dots(rows: pd.DataFrame, metric: str) -> dict[str, tuple[float, float, float]]:
-    """LIC_by_H and its interval beside LIC, by captioner; nothing beside another metric. rows: of one attacker and
-    coverage; one without an interval has its value at both ends."""
-    own = rows[(rows["metric"] == "LIC_by_H") & (metric == "LIC")].drop_duplicates("model")
-    low, high = own["ci_low"].fillna(own["value"]), own["ci_high"].fillna(own["value"])
-    return dict(zip(own["model"], zip(own["value"], low, high, strict=True), strict=True))
+def with_attacker(metric: str, attacker: AttackerEntry) -> str:
+    """A metric and who measured it: `LIC (lstm_bi)`, `LIC (ngram, preview)`."""
+    return f"{metric} ({attacker.name}{', preview' if attacker.preview else ''})"
 
 
 BETTER = {
@@ -328,11 +151,8 @@ def better_text(metric: str, values: int = 2) -> str:
     >>> better_text("LIC"), better_text("ratio"), better_text("length")
     ('← lower is better', 'nearest to 1 is best', 'neither end is better')
     """
-    own = METRICS[metric]
-    neutral = own.neutral(values)
-    if own.better != "neutral" or math.isnan(neutral):
-        return BETTER[own.better]
-    return f"nearest to {neutral:g} is best"
+    better, neutral = METRICS[metric].better, METRICS[metric].neutral(values)
+    return f"nearest to {neutral:g} is best" if better == "neutral" and not math.isnan(neutral) else BETTER[better]
 
 
 def best_text(metric: str, values: int = 2) -> str:
@@ -341,36 +161,35 @@ def best_text(metric: str, values: int = 2) -> str:
     >>> best_text("LIC"), best_text("cider"), best_text("ratio")
     ('lower is better', 'higher is better', 'nearest to 1 is best')
     """
-    ends = {"lower": "lower is better", "higher": "higher is better"}
-    return ends.get(METRICS[metric].better) or better_text(metric, values)
+    return better_text(metric, values).strip("←→ ")
 
 
-APART = "Captioners with capital letters are not compared with those with small ones."
-INCOMPARABLE = (
-    f"they share fewer than {LEAST_SHARED} images, or their attackers learned from much different numbers of images"
-)
+def duration(seconds: float) -> str:
+    """Seconds as a person says them."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def told_apart(ranking: Ranking | None) -> str:
-    """A sentence about which captioners can be told apart, and how that was tested."""
-    if ranking is None or len(ranking.letters) < 2:
-        return ""
-    if not ranking.pairs:
-        return f"No pair of captioners can be compared: {INCOMPARABLE}."
-    apart = sum(pair.apart for pair in ranking.pairs)
-    others = math.comb(len(ranking.letters), 2) - len(ranking.pairs)
-    if not apart and not others:
-        said = "No two captioners differ significantly"
-    elif apart == len(ranking.pairs):
-        said = f"All {'compared ' if others else ''}pairs of captioners differ significantly"
-    else:
-        said = "Same letter: no significant difference"
-    given = ", given these trained attackers: provisional" if ranking.provisional else ""
-    more = f" {counted(others, 'pair')} not compared: {INCOMPARABLE}." if others else ""
-    alone = [name for name, letters in ranking.letters.items() if not letters]
-    more += f" Compared with none, and without a letter: {', '.join(alone)}." if alone else ""
-    more += f" {APART}" if any(letters.isupper() for letters in ranking.letters.values()) else ""
-    return f"{said} ({ranking.method}{given}).{more}"
+def cost_text(seconds: float, learned: bool) -> str:
+    """How long runs take. learned: whether similar runs finished here before.
+
+    >>> cost_text(150, True), cost_text(20, False)
+    ('about 2 min', 'about 20 s on two free cores')
+    """
+    return f"about {duration(seconds)}{'' if learned else ' on two free cores'}"
+
+
+def run_text(spec: RunSpec) -> str:
+    """A run in a few words: `nic: LIC and leakage for gender, ngram, 10 seeds`."""
+    measure = MEASURES.get(spec.measure)
+    title = measure.title if measure else spec.measure
+    if measure and measure.makes:
+        return f"{spec.model}: {title}, {spec.options['name']}"
+    aligned = alignment_name(spec.options["alignment"]).replace("_", " ") if spec.options.get("alignment") else ""
+    seeds = counted(len(spec.seeds), "seed") if measure and measure.seeded else ""
+    parts = (spec.attacker, seeds, spec.coverage.replace("_", " "), aligned)
+    return ", ".join([f"{spec.model}: {title} for {spec.attribute['name']}", *filter(None, parts)])
 
 
 # A number of a note, which is another for another captioner.
@@ -387,75 +206,34 @@ def named_notes(notes: list[tuple[str, tuple[str, ...]]]) -> list[str]:
     >>> named_notes([("a", ("Male 1,298, all",)), ("b", ("Male 12,597, all",))])
     ['Male 1,298 to 12,597, all']
     """
-    models = {model for model, _ in notes}
-    said: dict[str, dict[str, set[str]]] = {}
+    all_models = {model for model, _ in notes}
+    by_pattern: dict[str, dict[str, set[str]]] = {}  # the note without its numbers -> the note -> captioners
     for model, lines in notes:
         for line in lines:
-            said.setdefault(NUMBER.sub("#", line), {}).setdefault(line, set()).add(model)
-    found = []
-    for alike in said.values():
-        own, line = set().union(*alike.values()), _with_ranges(list(alike))
-        found.append(line if own == models else f"{', '.join(sorted(own))}: {line}")
-    return found
+            by_pattern.setdefault(NUMBER.sub("#", line), {}).setdefault(line, set()).add(model)
+    named = []
+    for alike in by_pattern.values():
+        columns = zip(*map(NUMBER.findall, alike), strict=True)
+        spans = [sorted(set(own), key=lambda text: float(text.replace(",", "").replace("−", "-"))) for own in columns]
+        texts = iter(span[0] if len(span) == 1 else f"{span[0]} to {span[-1]}" for span in spans)
+        line = NUMBER.sub(lambda _, texts=texts: next(texts), next(iter(alike)))
+        models = set().union(*alike.values())
+        named.append(line if models == all_models else f"{', '.join(sorted(models))}: {line}")
+    return named
 
 
-def _with_ranges(lines: list[str]) -> str:
-    """Lines that differ in numbers alone as one: `5 to 7 of 9 words`."""
-    columns = zip(*(NUMBER.findall(line) for line in lines), strict=True)
-    spans = (sorted(set(own), key=lambda text: float(text.replace(",", "").replace("−", "-"))) for own in columns)
-    texts = (span[0] if len(span) == 1 else f"{span[0]} to {span[-1]}" for span in spans)
-    return NUMBER.sub(lambda _: next(texts), lines[0])
+# the answer
 
-
-def contradicted(rows: pd.DataFrame, metric: str = "") -> list[tuple[str, str]]:
-    """Captioners and directions in which variants of DBAC that were measured alike have different signs, both clear of
-    0.
-
-    metric: where this variant has one of these signs (default: whichever variants have them).
-    """
-    found: dict[tuple[str, str], None] = {}
-    rows = rows[rows["metric"].isin(DBAC_VARIANTS)]
-    alike = [rows["model"], rows["direction"], rows["encoder"], variants(rows)]
-    for (model, direction, *_), own in rows.groupby(alike, sort=False):
-        clear = own[(own["ci_low"] > 0) | (own["ci_high"] < 0)]
-        if (clear["ci_low"] > 0).nunique() > 1 and (not metric or metric in set(clear["metric"])):
-            found[model, direction] = None
-    return list(found)
-
-
-def variants_warning(rows: pd.DataFrame) -> str:
-    """What each variant of DBAC weighs, if several were measured and their signs differ, both clear of 0; else ''."""
-    found = [_contradiction(rows, *pair) for pair in contradicted(rows)]
-    if not found:
-        return ""
-    return (
-        f"The variants of DBAC disagree in sign ({'; '.join(found)}). Its equations weigh each task word alone by how "
-        "often captions have it; its code weighs each caption by how often its whole set of task words occurs, "
-        "captions without any included. Name the variant with any number, and draw no conclusion from one alone."
-    )
-
-
-def _contradiction(rows: pd.DataFrame, model: str, direction: str) -> str:
-    """`plain A→T: DBAC −6.8, DBAC_equations 2.4`: the variants with a sign."""
-    of_pair = rows[(rows["model"] == model) & (rows["direction"] == direction) & rows["metric"].isin(DBAC_VARIANTS)]
-    clear = of_pair[(of_pair["ci_low"] > 0) | (of_pair["ci_high"] < 0)]
-    values = ", ".join(f"{row['metric']} {number(row['value'])}" for row in clear.to_dict("records"))
-    return f"{model} {direction.replace('->', '→')}: {values}"
-
-
-# The metrics that answer, and by which captioners are ranked, the first that is there.
+# The metrics that answer, and by which captioners are ranked: the first that was measured.
 ANSWERING = ("LIC", "LIC_M")
 
 
 def first_to_answer(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of one metric, a captioner each, in the order in which they answer: those shown to amplify, then the
-    others, each from the highest lower end of its interval: a high value of few images answers nothing."""
-    surely = rows["ci_low"].astype(float).fillna(rows["value"])
-    return (
-        rows.assign(shown=rows["verdict"] == AMPLIFIES, surely=surely)
-        .sort_values(["shown", "surely"], ascending=False, kind="stable")
-        .drop(columns="surely")
-    )
+    """Rows of one metric, a captioner each, in the order in which they answer: those that amplify, then the others,
+    each from the highest lower end of its interval: a high value of few images answers nothing."""
+    lowest = rows["ci_low"].astype(float).fillna(rows["value"])
+    ordered = rows.assign(shown=rows["verdict"] == AMPLIFIES, lowest=lowest)
+    return ordered.sort_values(["shown", "lowest"], ascending=False, kind="stable").drop(columns="lowest")
 
 
 def headline(workspace: Workspace, collection: str, rows: pd.DataFrame) -> Answer | None:
@@ -463,9 +241,197 @@ def headline(workspace: Workspace, collection: str, rows: pd.DataFrame) -> Answe
     metric = next((name for name in ANSWERING if name in set(rows["metric"])), None)
     if metric is None:
         return None
-    highest = first_to_answer(rows[rows["metric"] == metric]).iloc[0]
-    own, run_id = rows[rows["run_id"] == highest["run_id"]], highest["run_id"]
-    trained = workspace.item("captions", highest["model"], collection).details.get("trained_on_references")
-    run = workspace.runs_of([run_id])[run_id]
-    entry = attacker_entry(highest["encoder"])
-    return answer(own, run.spec.model, attribute_of_run(run), entry, trained)
+    first = first_to_answer(rows[rows["metric"] == metric]).iloc[0]
+    trained = workspace.item("captions", first["model"], collection).details.get("trained_on_references")
+    run = workspace.runs_of([first["run_id"]])[first["run_id"]]
+    rows = rows[rows["run_id"] == run.run_id]
+    return answer(rows, run.spec.model, attribute_of_run(run), attacker_entry(first["encoder"]), trained)
+
+
+def answer(
+    rows: pd.DataFrame, model: str, attribute: Attribute, attacker: AttackerEntry, trained: bool | None
+) -> Answer:
+    """The answer for one captioner from its result rows of one attacker and coverage.
+
+    trained: whether the model was trained on the references; only then it can amplify them.
+    """
+    scores = rows[rows["model"] == model].set_index("metric")
+    metric = scores.loc["LIC" if "LIC" in scores.index else "LIC_M"]
+    seeds, training, test = (int(scores.iloc[0][name]) for name in ("seeds", "training", "n"))
+    error = ""
+    if pd.notna(metric["spread"]):
+        error = f" (standard error over seeds {number(metric['spread'] / math.sqrt(metric['seeds']), 2)})"
+    settings = (
+        f"{counted(seeds, 'seed')}{error}, {'with' if seeds == 1 else 'each with'} {training:,} training and {test:,} "
+        f"test images; {attacker.title}."
+    )
+    leakage = f"SC {interval(scores.loc['SC'], 1)}, LIC_M {interval(scores.loc['LIC_M'], 1)}"
+    known = [name for name in ("SC", "SC_D") if name in scores.index]
+    correct = {name: round(scores.loc[name, "value"] * 100 / scores.loc[name, "scale"]) for name in known}
+    hidden = f"With every {attribute.name} word hidden, a classifier" if attribute.masked_words else "A classifier"
+    guessed = f"{hidden} correctly guesses the labelled {attribute.name} from {correct['SC']} of 100 captions"
+    chance = f"chance is {round(100 / len(attribute.values))}"
+    if "LIC" not in scores.index:
+        return Answer(
+            f"{model}: leakage of {attribute.name} is {interval(metric, 1)} "
+            f"(LIC_M; chance {number(attribute.chance)}).",
+            f"{guessed}; {chance}. Whether that is amplification needs human captions of the same images.",
+            model,
+            f"{leakage} ({attacker.name}{', preview' if attacker.preview else ''}). {settings}",
+        )
+    verdict, reason = _verdict(scores, model, attribute, trained)
+    warning = ""
+    if provisional(metric.to_dict()):
+        warning = " ⚠ Provisional: the interval keeps this one trained attacker. Measure with more seeds."
+    elif 0 < metric["training"] + metric["n"] < FEW_IMAGES:
+        warning = f" ⚠ Only {metric['training'] + metric['n']:,} images, so intervals are wide and attackers weak."
+    elif metric["training"] and metric["seeds"] < FEW_SEEDS:
+        warning = f" ⚠ {metric['seeds']} seeds: other seeds may give quite another interval. The papers use 10."
+    human = f"{correct['SC_D']} of 100 human captions of the same images"
+    people = ", ".join(f"{name} {number(scores.loc[name, 'value'])}" for name in ("SC_D", "LIC_D"))
+    return Answer(
+        verdict,
+        f"{guessed} and from {human}; {chance}.{reason}",
+        model,
+        f"{with_attacker('LIC', attacker)} {interval(metric, 1)}. Captioner: {leakage}. People: {people}. {settings}"
+        f"{warning}",
+    )
+
+
+def _verdict(scores: pd.DataFrame, model: str, attribute: Attribute, trained: bool | None) -> tuple[str, str]:
+    """The headline of LIC, and why. scores: rows by metric."""
+    lic = scores.loc["LIC"]
+    by_human, by_model = (f"{name} {interval(scores.loc[name], 1)}" for name in ("LIC_by_H", "LIC_by_M"))
+    better_from_captioner = f"guesses better from the captioner's: {by_human}."
+    better_from_people = f"guesses better from human ones: {by_model}."
+    if lic["verdict"] in (AMPLIFIES, REDUCES):
+        headline = f"{model} {lic['verdict']} {attribute.name} bias"
+        if lic["verdict"] == AMPLIFIES:
+            reason = f" Even a classifier trained on human captions {better_from_captioner}"
+        else:
+            reason = f" Even a classifier trained on the captioner's captions {better_from_people}"
+        if trained:
+            return f"{headline}.", reason
+        known = "was not trained" if trained is False else "is not known to be trained"
+        reason += f" The captioner {known} on these human captions, so the verdict is a difference from them."
+        return f"{headline} relative to these human captions.", reason
+    if provisional(lic.to_dict()):
+        why, reason = "only one attacker was trained", ""
+    elif lic["ci_low"] > 0:
+        why = "more predictable than human captions, perhaps only through simpler wording"
+        reason = " A classifier trained on human captions does not guess clearly better from the captioner's: "
+        reason += f"{by_human}."
+    elif lic["ci_high"] < 0:
+        why = "less predictable than human captions, perhaps only through other wording"
+        reason = f" A classifier trained on its captions does not guess clearly better from human ones: {by_model}."
+    else:
+        why, reason = "no clear difference from human captions", ""
+    return f"{model}: {INCONCLUSIVE} ({why}).", reason
+
+
+def chance_warning(row: pd.Series, attribute: Attribute) -> str:
+    """What is not known of captions whose attackers are not shown to guess better than chance; else ''. row: of SC."""
+    chance = row["scale"] / len(attribute.values)
+    if (row["value"] if pd.isna(row["ci_low"]) else row["ci_low"]) > chance + NO_WIDTH:
+        return ""
+    return (
+        f"⚠ The attackers are not shown to do better than guessing (SC {interval(row, 1)}, chance {number(chance)}), "
+        f"so no word is shown to reveal the {attribute.name}."
+    )
+
+
+def verdicts_text(rows: pd.DataFrame, trained: Mapping[str, bool | None] | None = None) -> str:
+    """How many captioners have which verdict; '' for one captioner, or for a metric without. rows: of one metric.
+
+    trained: whether each was trained on the references; of one that was not, or may not have been, it is said what
+    `amplifies` means.
+
+    >>> verdicts_text(pd.DataFrame({"verdict": ["inconclusive", "amplifies", "inconclusive", "amplifies"]}))
+    '2 amplify, 2 inconclusive.'
+    """
+    counts = [(name, int((rows["verdict"] == name).sum())) for name in (AMPLIFIES, REDUCES, INCONCLUSIVE)]
+    several = {AMPLIFIES: "amplify", REDUCES: "reduce"}
+    shown = ", ".join(f"{count} {several.get(name, name) if count > 1 else name}" for name, count in counts if count)
+    text = f"{shown}." if shown and len(rows) > 1 else ""
+    amplifying = rows.loc[rows["verdict"] == AMPLIFIES, "model"] if trained else ()
+    if any(not (trained or {}).get(model) for model in amplifying):
+        text += (
+            " For a captioner not known to be trained on these human captions, 'amplifies' is a difference from them."
+        )
+    return text.strip()
+
+
+BY_HUMAN = (
+    "Filled dots: LIC. Hollow dots: LIC_by_H, where one attacker, trained on human captions, reads both sides. A "
+    "captioner amplifies where the whole interval of the hollow dot is above 0."
+)
+Second = Mapping[str, tuple[float, float, float]]  # captioner -> value and interval of a second dot
+
+
+def second_dots(rows: pd.DataFrame, metric: str) -> dict[str, tuple[float, float, float]]:
+    """LIC_by_H and its interval beside LIC, by captioner; nothing beside another metric. rows: of one attacker and
+    coverage; one without an interval has its value at both ends."""
+    dots = rows[(rows["metric"] == "LIC_by_H") & (metric == "LIC")].drop_duplicates("model")
+    low, high = dots["ci_low"].fillna(dots["value"]), dots["ci_high"].fillna(dots["value"])
+    return dict(zip(dots["model"], zip(dots["value"], low, high, strict=True), strict=True))
+
+
+# comparisons
+
+APART = "Captioners with capital letters are not compared with those with small ones."
+INCOMPARABLE = (
+    f"they share fewer than {LEAST_SHARED} images, or their attackers learned from much different numbers of images"
+)
+
+
+def told_apart(ranking: Ranking | None) -> str:
+    """A sentence about which captioners can be told apart, and how that was tested."""
+    if ranking is None or len(ranking.letters) < 2:
+        return ""
+    if not ranking.pairs:
+        return f"No pair of captioners can be compared: {INCOMPARABLE}."
+    apart = sum(pair.apart for pair in ranking.pairs)
+    others = math.comb(len(ranking.letters), 2) - len(ranking.pairs)
+    if not apart and not others:
+        text = "No two captioners differ significantly"
+    elif apart == len(ranking.pairs):
+        text = f"All {'compared ' if others else ''}pairs of captioners differ significantly"
+    else:
+        text = "Same letter: no significant difference"
+    given = ", given these trained attackers: provisional" if ranking.provisional else ""
+    more = f" {counted(others, 'pair')} not compared: {INCOMPARABLE}." if others else ""
+    alone = [name for name, letters in ranking.letters.items() if not letters]
+    more += f" Compared with none, and without a letter: {', '.join(alone)}." if alone else ""
+    more += f" {APART}" if any(letters.isupper() for letters in ranking.letters.values()) else ""
+    return f"{text} ({ranking.method}{given}).{more}"
+
+
+def contradicted(rows: pd.DataFrame, metric: str = "") -> dict[tuple[str, str], pd.DataFrame]:
+    """Captioners and directions in which variants of DBAC that were measured alike have different signs, both clear of
+    0, each with these rows.
+
+    metric: where this variant has one of these signs (default: whichever variants have them).
+    """
+    found: dict[tuple[str, str], pd.DataFrame] = {}
+    rows = rows[rows["metric"].isin(list(dbac.VARIANTS))]
+    rows = rows[(rows["ci_low"] > 0) | (rows["ci_high"] < 0)]
+    alike = [rows["model"], rows["direction"], rows["encoder"], variants(rows)]
+    for (model, direction, *_), clear in rows.groupby(alike, sort=False):
+        if (clear["ci_low"] > 0).nunique() > 1 and (not metric or metric in set(clear["metric"])):
+            found[model, direction] = rows[(rows["model"] == model) & (rows["direction"] == direction)]
+    return found
+
+
+def variants_warning(rows: pd.DataFrame) -> str:
+    """What each variant of DBAC weighs, if several were measured and their signs differ, both clear of 0; else ''."""
+    texts = []  # such as `plain A→T: DBAC −6.8, DBAC_equations 2.4`
+    for (model, direction), clear in contradicted(rows).items():
+        values = ", ".join(f"{row['metric']} {number(row['value'])}" for row in clear.to_dict("records"))
+        texts.append(f"{model} {direction.replace('->', '→')}: {values}")
+    if not texts:
+        return ""
+    return (
+        f"The variants of DBAC disagree in sign ({'; '.join(texts)}). Its equations weigh each task word alone by how "
+        "often captions have it; its code weighs each caption by how often its whole set of task words occurs, "
+        "captions without any included. Name the variant with any number, and draw no conclusion from one alone."
+    )

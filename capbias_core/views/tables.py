@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -38,18 +39,17 @@ def lettered(
 ) -> pd.DataFrame:
     """Result rows with a column of letters (ranking.py): those of each captioner, at its rows of the metric and
     direction by which these runs were compared."""
-    own = frame["run_id"].isin(list(run_ids)) & (frame["metric"] == metric) & (frame["direction"] == direction)
-    found = [letters.get(model, "") if here else "" for model, here in zip(frame["model"], own, strict=True)]
-    return frame.assign(letters=found)
+    compared = frame["run_id"].isin(list(run_ids)) & (frame["metric"] == metric) & (frame["direction"] == direction)
+    return frame.assign(letters=frame["model"].map(dict(letters)).fillna("").where(compared, ""))
 
 
 def shown_letters(frame: pd.DataFrame) -> pd.DataFrame:
     """The lettered rows whose letters a table shows: of each attribute those by one metric, LIC before LIC_M."""
     if LETTERS not in frame:
         return frame.iloc[:0]
-    own = frame[frame[LETTERS] != ""]
-    order = own["metric"].map(list(METRICS).index)
-    return own[order == order.groupby(own["attribute"]).transform("min")]
+    rows = frame[frame[LETTERS] != ""]
+    order = rows["metric"].map(list(METRICS).index)
+    return rows[order == order.groupby(rows["attribute"]).transform("min")]
 
 
 def to_csv(frame: pd.DataFrame) -> str:
@@ -78,46 +78,73 @@ KEYS = ("captioner", "attribute", "encoder")
 OF_CAPTIONERS = (LETTERS, "verdict")
 
 
-def scores_table(frame: pd.DataFrame, metrics=None) -> pd.DataFrame:
-    """One row a captioner (and attribute or encoder, where there are several), as text, highest LIC first.
+def value_parts(row: dict) -> tuple[str, str]:
+    """`8.7 ±0.9` and `[6.9, 10.4]`, without the parts that are not there.
+
+    Scores x100 get one decimal; BA and DBA, whose values are small, and others two.
+    """
+    if pd.isna(row["value"]):
+        return "not defined", ""
+    if row["scale"] == 1 and pd.isna(row["ci_low"]) and float(row["value"]).is_integer():
+        return f"{row['value']:,.0f}".replace("-", "−"), ""  # a count, such as the size of a vocabulary
+    digits = decimals(row["metric"], row["scale"])
+    value = number(row["value"], digits) + ("" if pd.isna(row["spread"]) else f" ±{number(row['spread'], digits)}")
+    if pd.isna(row["ci_low"]):
+        return f"{value}{seeds_agree(row)}", ""
+    return value, f"[{limit(row['ci_low'], digits)}, {limit(row['ci_high'], digits)}]"
+
+
+def value_text(row: dict) -> str:
+    """`8.7 ±0.9 [6.9, 10.4]`, without the parts that are not there."""
+    return " ".join(filter(None, value_parts(row)))
+
+
+def scores_table(
+    frame: pd.DataFrame, metrics: Iterable[str] | None = None, cell: Callable[[dict], Any] = value_text
+) -> pd.DataFrame:
+    """One row a captioner (and attribute or encoder, where there are several), highest LIC first.
 
     A cell such as `8.7 ±0.9 [6.9, 10.4]` holds value, standard deviation over seeds and 95% interval. Where some
     numbers rest on all images and some on those with references, a column names its coverage: `LIC_M (with
-    references)`; metrics that need references have one column. Each direction has a column of its own. Counting metrics
-    have no encoder and stand beside the only one, or on rows of their own where there are several.
+    references)`; metrics that need references have one column. Each direction has its column. Counting metrics have no
+    encoder and stand beside the only one, or on rows without one where there are several.
 
     frame: in RESULT_COLUMNS, also `lettered`. metrics: which to show, in this order (default: all, in the order of the
-    metrics' own table, but beside other metrics no refusals where there are none, nor `unnamed` by group).
+    metrics' own table, but beside other metrics no refusals where there are none, nor `unnamed` by group). cell: what a
+    result row becomes in the table.
     """
-    frame = frame if metrics is not None else _eventful(frame)
-    shown = [*metrics] if metrics is not None else [name for name in METRICS if name in set(frame["metric"])]
-    frame = _with_one_encoder(frame[frame["metric"].isin(shown)]).rename(columns={"model": "captioner"})
+    if metrics is None:
+        refusals, metrics = frame["metric"].isin(["refused", "refused_gap"]), list(METRICS)
+        nothing = refusals & (not frame.loc[refusals, "value"].any())
+        nothing |= (frame["metric"] == "unnamed") & (frame["group"] != "") & ("misnamed" not in set(frame["metric"]))
+        frame = frame[~nothing] if (~refusals & (frame["metric"] != "unnamed")).any() else frame
+    metrics = list(metrics)
+    frame = frame[frame["metric"].isin(metrics)].rename(columns={"model": "captioner"})
+    encoders = [encoder for encoder in frame["encoder"].unique() if encoder]
+    frame = frame.assign(encoder=encoders[0]) if len(encoders) == 1 else frame
     keys = [KEYS[0], *(name for name in KEYS[1:] if frame[name].nunique() > 1)]
     frame = one_number_a_cell(frame.assign(variant=variants_of(frame)))
     mixed = frame["variant"].nunique() > 1
-    rows: dict[tuple, dict[str, str]] = {}
+    # The captioners with the highest LIC come first (LIC_M where there is no LIC); else the order stays.
+    ranked_by = next((name for name in ("LIC", "LIC_M") if name in set(frame["metric"])), None)
+    highest = frame[frame["metric"] == ranked_by].groupby("captioner")["value"].max().to_dict()
+    order = -frame["captioner"].map(highest).astype(float).fillna(-np.inf)
+    rows: dict[tuple, dict[str, Any]] = {}
     columns: dict[str, dict[str, None]] = {}
-    for row in _highest_first(frame).to_dict("records"):
+    for row in frame.iloc[np.argsort(order.to_numpy(), kind="stable")].to_dict("records"):
         suffix = f" ({row['variant'].replace('_', ' ')})" if mixed and row["variant"] else ""
         column = measure(row["metric"], row["direction"]) + suffix
         columns.setdefault(row["metric"], {})[column] = None
-        rows.setdefault(tuple(row[key] for key in keys), {})[column] = value_text(row)
+        rows.setdefault(tuple(row[key] for key in keys), {})[column] = cell(row)
     table = pd.DataFrame([dict(zip(keys, key, strict=True)) | cells for key, cells in rows.items()])
-    named = [column for name in shown for column in columns.get(name, ())]
-    table = table.reindex(columns=[*keys, *named]).fillna("")
+    table = table.reindex(columns=[*keys, *(column for name in metrics for column in columns.get(name, ()))]).fillna("")
     for name, rows_of in (("verdict", frame), (LETTERS, shown_letters(frame))):
-        said = {tuple(row[key] for key in keys): row.get(name) for row in rows_of.to_dict("records") if row.get(name)}
-        if said:
-            table.insert(len(keys), name, [said.get(row, "") for row in table[keys].itertuples(index=False, name=None)])
+        texts = {tuple(row[key] for key in keys): row.get(name) for row in rows_of.to_dict("records") if row.get(name)}
+        if texts:
+            table.insert(
+                len(keys), name, [texts.get(row, "") for row in table[keys].itertuples(index=False, name=None)]
+            )
     return table
-
-
-def _eventful(frame: pd.DataFrame) -> pd.DataFrame:
-    refusals = frame["metric"].isin(["refused", "refused_gap"])
-    nothing = refusals & (not frame.loc[refusals, "value"].any())
-    nothing |= (frame["metric"] == "unnamed") & (frame["group"] != "") & ("misnamed" not in set(frame["metric"]))
-    others = ~refusals & (frame["metric"] != "unnamed")
-    return frame[~nothing] if others.any() else frame
 
 
 def in_blocks(table: pd.DataFrame, columns: int = 4) -> list[pd.DataFrame]:
@@ -142,44 +169,8 @@ def first_columns(names: Sequence[str]) -> list[str]:
     return [name for name in names if name.partition(" ")[0] not in BEHIND]
 
 
-def _highest_first(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows of captioners with the highest LIC first (LIC_M where there is no LIC); else in the order given."""
-    answers = next((name for name in ("LIC", "LIC_M") if name in set(frame["metric"])), None)
-    values = frame[frame["metric"] == answers].groupby("captioner")["value"].max()
-    order = frame["captioner"].map(values.to_dict()).astype(float).fillna(-np.inf)
-    return frame.assign(order=-order).sort_values("order", kind="stable").drop(columns="order")
-
-
-def _with_one_encoder(frame: pd.DataFrame) -> pd.DataFrame:
-    encoders = [encoder for encoder in frame["encoder"].unique() if encoder]
-    return frame.assign(encoder=encoders[0]) if len(encoders) == 1 else frame
-
-
-def value_text(row: dict) -> str:
-    """`8.7 ±0.9 [6.9, 10.4]`, without the parts that are not there.
-
-    Scores x100 get one decimal; BA and DBA, whose values are small, and others two.
-    """
-    if pd.isna(row["value"]):
-        return "not defined"
-    if row["scale"] == 1 and pd.isna(row["ci_low"]) and float(row["value"]).is_integer():
-        return f"{row['value']:,.0f}"  # a count, such as the size of a vocabulary
-    digits = decimals(row["metric"], row["scale"])
-
-    value = number(row["value"], digits)
-    if not pd.isna(row["spread"]):
-        value += f" ±{number(row['spread'], digits)}"
-    if pd.isna(row["ci_low"]):
-        return f"{value}{seeds_agree(row)}"
-    return f"{value} [{limit(row['ci_low'], digits)}, {limit(row['ci_high'], digits)}]"
-
-
-# Columns of results that stand beside a number, where some row has something in them.
-BESIDE = ("group", "object", "attribute", "condition", "encoder")
-
-
 def row_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """A line a number, for a reader: whose it is, what it is of, the number with its interval, and how it was had.
+    """A line a number, for a reader: whose it is, what it is of, the number with its interval, and the method.
 
     frame: rows in RESULT_COLUMNS. Columns that are empty throughout are left out.
     """
@@ -187,12 +178,12 @@ def row_table(frame: pd.DataFrame) -> pd.DataFrame:
     columns: dict[str, list[str]] = {
         "captioner": [str(row["model"]) for row in rows],
         "metric": [measure(row["metric"], row["direction"]) for row in rows],
-        **{name: [str(row[name]) for row in rows] for name in BESIDE},
+        **{name: [str(row[name]) for row in rows] for name in ("group", "object", "attribute", "condition", "encoder")},
         "value": [value_text(row) for row in rows],
         "n": [f"{row['n']:,.0f}" if row["n"] else "" for row in rows],
         "method": [str(row["method"]) for row in rows],
     }
-    return pd.DataFrame({name: own for name, own in columns.items() if any(own)})
+    return pd.DataFrame({name: cells for name, cells in columns.items() if any(cells)})
 
 
 def pair_table(ranking: Ranking, digits: int = 1) -> pd.DataFrame:
@@ -201,40 +192,23 @@ def pair_table(ranking: Ranking, digits: int = 1) -> pd.DataFrame:
     A cell such as `+1.9, p 0.003, higher`, or `+0.4, p 0.61` for a pair that is not told apart.
     """
     names = sorted(ranking.values, key=lambda name: -ranking.values[name])
-    cells = {}
+    cells = {(name, name): "" for name in names}
     for pair in ranking.pairs:
+        p = "p < 0.001" if pair.p < 0.001 else f"p {pair.p:.{3 if pair.p < 0.1 else 2}f}"
         for row, column, sign in ((pair.first, pair.second, 1), (pair.second, pair.first, -1)):
-            own = sign * pair.difference
-            side = (", higher" if own > 0 else ", lower") if pair.apart else ""
-            cells[row, column] = f"{signed(own, digits)}, {_p(pair.p)}{side}"
-    rows = [{"captioner": own} | {other: _pair_cell(cells, own, other) for other in names} for own in names]
+            difference = sign * pair.difference
+            side = (", higher" if difference > 0 else ", lower") if pair.apart else ""
+            cells[row, column] = f"{signed(difference, digits)}, {p}{side}"
+    rows = [{"captioner": row} | {name: cells.get((row, name), "not compared") for name in names} for row in names]
     return pd.DataFrame(rows, columns=["captioner", *names])
-
-
-def _pair_cell(cells: dict[tuple[str, str], str], row: str, column: str) -> str:
-    return "" if row == column else cells.get((row, column), "not compared")
-
-
-def _p(value: float) -> str:
-    return "p < 0.001" if value < 0.001 else f"p {value:.{3 if value < 0.1 else 2}f}"
 
 
 def to_text(frame: pd.DataFrame) -> str:
     """A frame as columns for a terminal, two spaces apart: numbers to the right, text to the left."""
-    header = [str(column) for column in frame.columns]
-    cells = [[str(cell) for cell in row] for row in frame.itertuples(index=False)]
-    right = [all(_is_number(row[place]) for row in cells) for place in range(len(header))]
-    widths = [max(len(row[place]) for row in [header, *cells]) for place in range(len(header))]
-    return "\n".join(_text_line(row, widths, right) for row in [header, *cells]) + "\n"
-
-
-def _text_line(row: list[str], widths: list[int], right: list[bool]) -> str:
-    cells = [
-        cell.rjust(width) if to_right else cell.ljust(width)
-        for cell, width, to_right in zip(row, widths, right, strict=True)
-    ]
-    return "  ".join(cells).rstrip()
-
-
-def _is_number(cell: str) -> bool:
-    return re.fullmatch(r"[−+-]?[\d,.]*%?", cell) is not None
+    lines = [[str(column) for column in frame], *([str(cell) for cell in row] for row in frame.itertuples(index=False))]
+    columns = []
+    for name, *cells in zip(*lines, strict=True):
+        width = max(map(len, (name, *cells)))
+        right = all(re.fullmatch(r"[−+-]?[\d,.]*%?", cell) for cell in cells)
+        columns.append([cell.rjust(width) if right else cell.ljust(width) for cell in (name, *cells)])
+    return "\n".join("  ".join(row).rstrip() for row in zip(*columns, strict=True)) + "\n"

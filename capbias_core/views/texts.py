@@ -5,7 +5,7 @@ Objects are what a text names: COCO's categories, and the words that were given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,8 +21,6 @@ from capbias_core.measures.gender_score import METRIC as GENDER_SCORE
 from capbias_core.measures.gender_score_common import (
     CAPTION,
     CONFIDENCE,
-    Counted,
-    Gendered,
     ObjectChoices,
     TextJob,
     gendered,
@@ -33,10 +31,10 @@ from capbias_core.measures.gender_score_common import (
 )
 from capbias_core.measures.registry import MEASURES, METRICS, measure_of
 from capbias_core.prepare.tasks import content_words
+from capbias_core.prepare.text import WORD
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.prepare.variants import WORD
 from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, silent
-from capbias_core.views.objects import percent
+from capbias_core.views.objects import share_intervals
 
 
 @dataclass(frozen=True)
@@ -69,24 +67,59 @@ def text_results(
     measures: dict[str, str] = {}
     for metric in metrics:
         measures.setdefault(measure_of(metric).name, metric)
-    readers = [(MEASURES[measure].options.read(options), _reader(measure, own)) for measure, own in measures.items()]
-    every = _read(texts, attribute, options, labels, lead)
-    data = every.with_objects()
+    for measure, metric in measures.items():
+        if MEASURES[measure].of_texts is None:
+            able = ", ".join(name for name in METRICS if measure_of(name).of_texts)
+            raise CapbiasError(
+                f"{metric} cannot be measured in plain texts: it needs images or human captions.",
+                f"Use score, or one of: {able}.",
+            )
+    chosen_options = {measure: MEASURES[measure].options.read(options) for measure in measures}
+    keep_all = labels is not None or bool(lead)  # also texts that name no value
+    frame = pd.DataFrame({"image_id": [str(place) for place in range(len(texts))], "caption": list(texts)})
+    if lead and WORD not in lead:
+        raise CapbiasError(f"The lead {lead!r} has no {WORD}.", f"Write for example 'a {WORD} says:'.")
+    choices = ObjectChoices.read(options).with_(objects_from=CAPTION)
+    confidence = float(options.get("object_confidence", CONFIDENCE))
+    everything = gendered(frame, attribute, None, choices, confidence=confidence, keep_all=keep_all)
+    if labels is not None:  # in place of the values that texts name
+        place = {value: number for number, value in enumerate(attribute.values)}
+        meant = suggest_mapping(attribute, set(labels))
+        value = np.array([place.get(meant[label] or "", -1) for label in labels])
+        if (value < 0).all():
+            raise CapbiasError(
+                f"No label is a value of {attribute.name}, such as {labels[0]!r}.",
+                f"The values are {', '.join(attribute.values)}. Check the column of labels.",
+            )
+        everything = replace(everything, value=value)
+    data = everything.with_objects()
     rows, tables = [], []
-    for chosen, reader in readers:
+    for measure, chosen in chosen_options.items():
 
         def model(kind: str, chosen=chosen) -> ModelFiles:
             return text_model(kind, getattr(chosen, kind))
 
+        reader = MEASURES[measure].of_texts
+        assert reader is not None  # as checked above
         counted = reader(TextJob(data, attribute, chosen, model, progress, lead))
-        text = "; ".join([_method(counted.data, counted.further), *counted.notes])
-        columns = {"attribute": attribute.name, "model": name, "method": text}
+        named = counted.data.named
+        which = "texts that name one value" if (named == counted.data.value).all() and (named >= 0).all() else "texts"
+        text = method(counted.data, counted.further, which)
+        text = text.replace("caption", "text").replace("over images", "over texts")
+        columns = {"attribute": attribute.name, "model": name, "method": "; ".join([text, *counted.notes])}
         for sums in counted.sums:
             rows += [row.row() for row in set_rows(sums, columns)]
             tables.append(object_rows(sums, columns))
     frame, by_object = pd.DataFrame(rows, columns=list(RESULT_COLUMNS)), pd.concat(tables, ignore_index=True)
-    frame, by_object = (own[own["metric"].isin(metrics)] for own in (frame, by_object))
-    return TextRows(frame, by_object, _note(len(texts), every, data, labels is not None or bool(lead)))
+    frame, by_object = (table[table["metric"].isin(metrics)] for table in (frame, by_object))
+    note = (
+        f"{len(data.captions):,} of {len(texts):,} texts name one value and an object; {everything.others:,} name no "
+        "or several values (a lead lets them count), and the others no object (further words can count as objects)."
+    )
+    if keep_all:
+        values = (data.value >= 0).sum()
+        note = f"{len(data.captions):,} of {len(texts):,} texts name an object; {values:,} have a value."
+    return TextRows(frame, by_object, note)
 
 
 def keywords(texts: Sequence[str], attribute: Attribute, most: int) -> list[str]:
@@ -99,68 +132,11 @@ def keywords(texts: Sequence[str], attribute: Attribute, most: int) -> list[str]
     return content_words(Tokens.of(texts), attribute.masked_words | neutral)[:most]
 
 
-def metrics_of_texts() -> tuple[str, ...]:
-    """The metrics that plain texts have."""
-    return tuple(name for name in METRICS if measure_of(name).of_texts)
-
-
-def _reader(measure: str, metric: str) -> Callable[[TextJob], Counted]:
-    """What measures plain texts. metric: one that was asked for. Raises CapbiasError if it needs more than texts."""
-    reader = MEASURES[measure].of_texts
-    if reader is None:
-        raise CapbiasError(
-            f"{metric} cannot be measured in plain texts: it needs images or human captions.",
-            f"Use score, or one of: {', '.join(metrics_of_texts())}.",
-        )
-    return reader
-
-
-def _read(
-    texts: Sequence[str], attribute: Attribute, options: Mapping[str, Any], labels: Sequence[str] | None, lead: str
-) -> Gendered:
-    """Texts with the value that counts and their objects; with a lead or labels also those that name no value."""
-    frame = pd.DataFrame({"image_id": [str(place) for place in range(len(texts))], "caption": list(texts)})
-    if lead and WORD not in lead:
-        raise CapbiasError(f"The lead {lead!r} has no {WORD}.", f"Write for example 'a {WORD} says:'.")
-    choices = ObjectChoices.read(options).with_(objects_from=CAPTION)
-    confidence, keep_all = float(options.get("object_confidence", CONFIDENCE)), labels is not None or bool(lead)
-    every = gendered(frame, attribute, None, choices, confidence=confidence, keep_all=keep_all)
-    return every if labels is None else _labelled(every, attribute, labels)
-
-
-def _labelled(every: Gendered, attribute: Attribute, labels: Sequence[str]) -> Gendered:
-    """The labels in place of the values that texts name."""
-    place = {value: number for number, value in enumerate(attribute.values)}
-    meant = suggest_mapping(attribute, set(labels))
-    value = np.array([place.get(meant[label] or "", -1) for label in labels])
-    if (value < 0).all():
-        raise CapbiasError(
-            f"No label is a value of {attribute.name}, such as {labels[0]!r}.",
-            f"The values are {', '.join(attribute.values)}. Check the column of labels.",
-        )
-    return replace(every, value=value)
-
-
-def _method(data: Gendered, further: str) -> str:
-    which = "texts that name one value" if (data.named == data.value).all() and (data.named >= 0).all() else "texts"
-    return method(data, further, which).replace("caption", "text").replace("over images", "over texts")
-
-
-def _note(n: int, every: Gendered, data: Gendered, all_count: bool) -> str:
-    """How many texts count. all_count: also those that name no value."""
-    if all_count:
-        return f"{len(data.captions):,} of {n:,} texts name an object; {(data.value >= 0).sum():,} have a value."
-    return (
-        f"{len(data.captions):,} of {n:,} texts name one value and an object; {every.others:,} name no or several "
-        "values (a lead lets them count), and the others no object (further words can count as objects)."
-    )
-
-
 def text_table(by_object: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
     """One row per word of plain texts, most texts first: texts with it, how many go with each value, the share of the
     last value (of each, for more than two) in percent with its interval, and the Gender Score if it was measured.
 
-    by_object: analysis.texts.TextRows.by_object of co-occurrence, and of the Gender Score.
+    by_object: TextRows.by_object of co-occurrence, and of the Gender Score.
     """
     metric = COOCCURRENCE
     rows = {key: group.set_index("object") for key, group in by_object.groupby(["metric", "direction"])}
@@ -173,10 +149,7 @@ def text_table(by_object: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
     for value in reported:
         share = rows[metric, value].reindex(words.index)
         shown[f"share {value}"] = 100 * share["value"].to_numpy()
-        pairs = zip(share["ci_low"], share["ci_high"], strict=True)
-        shown[f"95% of share {value}"] = [
-            "few texts" if pd.isna(low) else f"{percent(low)} to {percent(high)}" for low, high in pairs
-        ]
+        shown[f"95% of share {value}"] = share_intervals(share["ci_low"], share["ci_high"], "texts")
     score = GENDER_SCORE
     named = {(score, value): f"Gender Score {value}" for value in attribute.values}
     named |= {(f"{score}_ratio", value): f"Gender Score ratio {value}" for value in reported}

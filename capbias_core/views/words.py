@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from html import escape
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.attackers.what_if import StoredAttackers, apply_edit
-from capbias_core.errors import CapbiasError, need
+from capbias_core.errors import CapbiasError
 from capbias_core.prepare import tokenize
 from capbias_core.types import Attention, Attribute, counted
 from capbias_core.views.captions import CaptionScores
-from capbias_core.views.charts import BLUE, BLUE_MARK, GREY, ORANGE_MARK, ramp
+from capbias_core.views.charts import BLUE, BLUE_MARK, GREY, MARGINS, ORANGE_MARK, graph_objects, ramp
 from capbias_core.views.sentence import signed
 from capbias_core.views.tables import to_text
+
+# words of a set
+
+
+FUNCTION = "function word"
 
 
 def top_words(table: pd.DataFrame, smallest_count: int, number: int) -> pd.DataFrame:
@@ -27,17 +33,13 @@ def top_words(table: pd.DataFrame, smallest_count: int, number: int) -> pd.DataF
     common = table[(table["count"] >= smallest_count) & ~table["word"].str.startswith("<")]
     means = common.filter(regex=r"^mean\d+$")
     pushes = pd.concat([-means, means], axis=1) if means.shape[1] == 1 else means
-    found = []
+    parts = []
     for place in range(pushes.shape[1]):
         push = pushes.iloc[:, place]
-        own = push[push > 0].nlargest(number).index
-        mean = means.loc[own].iloc[:, min(place, means.shape[1] - 1)]  # assigned to no rows, a longer column adds them
-        found.append(common.loc[own].assign(toward=place, mean=mean))
-    return pd.concat(found, ignore_index=True)
-
-
-# A word of human captions that adds this share of what it adds in a captioner's, the same way, is strong there too.
-ALSO_STRONG = 0.5
+        words = push[push > 0].nlargest(number).index
+        mean = means.loc[words].iloc[:, min(place, means.shape[1] - 1)]  # in no rows, a longer column would add some
+        parts.append(common.loc[words].assign(toward=place, mean=mean))
+    return pd.concat(parts, ignore_index=True)
 
 
 def beside_human(words: pd.DataFrame, human: pd.DataFrame, smallest_count: int) -> pd.DataFrame:
@@ -45,21 +47,95 @@ def beside_human(words: pd.DataFrame, human: pd.DataFrame, smallest_count: int) 
 
     words: of `top_words`. human: the corpus table of the human captions. Adds the columns human_mean (missing where
     no human caption has the word), human_count, and from_data: in at least smallest_count human captions it pushes the
-    same way, with at least half the strength (ALSO_STRONG).
+    same way, with at least half the strength.
     """
     human = human.set_index("word").reindex(words["word"])
     columns = human.filter(regex=r"^mean\d+$").to_numpy()
     place = np.minimum(words["toward"].to_numpy(), columns.shape[1] - 1)
     mean = columns[np.arange(len(words)), place] if len(words) else np.zeros(0)
     count = human["count"].fillna(0).to_numpy(dtype=int)
-    strong = mean * np.sign(words["mean"].to_numpy()) >= ALSO_STRONG * abs(words["mean"].to_numpy())
+    strong = mean * np.sign(words["mean"].to_numpy()) >= 0.5 * abs(words["mean"].to_numpy())
     return words.assign(human_mean=mean, human_count=count, from_data=strong & (count >= smallest_count))
 
 
-EXAMPLES = 3
+def word_chart(words: pd.DataFrame, attribute: Attribute, name: str, human: str, functional: Collection[str]):
+    """A bar per word for what it adds to the logit, and a grey one for what it adds in the human captions.
+
+    words: of `top_words`, with human_mean where human names a set of human captions. name: the captioner. functional:
+    words that are marked as function words. Of two values a bar to the left pushes toward the first.
+    """
+    two = len(attribute.values) == 2
+    rows = words.sort_values("mean", ascending=True) if two else words.sort_values(["toward", "mean"])
+    labels = []
+    for row in rows.itertuples():
+        marks = [FUNCTION] if row.word in functional else []
+        marks += [] if two else [escape(attribute.values[row.toward])]
+        labels.append(escape(row.word) + (f" ({', '.join(marks)})" if marks else ""))
+    common = {"y": list(range(len(rows))), "orientation": "h", "customdata": rows["word"], "hoverinfo": "text"}
+    figure = graph_objects().Figure()
+    if human:
+        figure.add_bar(
+            **common,
+            x=rows["human_mean"],
+            name=f"{escape(human)} (human)",
+            marker={"color": GREY, "pattern": {"shape": "/", "solidity": 0.35}},
+            hovertext=[
+                f"{signed(row.human_mean, 3)} in {row.human_count:,} human captions" if row.human_count else "in none"
+                for row in rows.itertuples()
+            ],
+        )
+    figure.add_bar(
+        **common,
+        x=rows["mean"],
+        name=escape(name),
+        showlegend=False,
+        marker={"color": [ORANGE_MARK if two and value < 0 else BLUE_MARK for value in rows["mean"]]},
+        hovertext=[f"{signed(row.mean, 3)} in {row.count:,} captions" for row in rows.itertuples(index=False)],
+    )
+    # Its bars have two colours; the legend tells them from the hatched ones.
+    key = {"symbol": "square", "size": 11, "color": GREY}
+    figure.add_scatter(x=[None], y=[None], mode="markers", marker=key, name=escape(name), hoverinfo="skip")
+    figure.add_vline(x=0, line={"color": GREY, "width": 1.5})
+    ends = f"← {attribute.values[0]} · added to the logit on average · {attribute.values[1]} →"
+    return figure.update_layout(
+        height=MARGINS + 27 * max(len(rows), 3),
+        margin={"l": 10, "r": 10, "t": 34, "b": 46},
+        barmode="group",
+        bargap=0.25,
+        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "traceorder": "reversed"},
+        xaxis={"title": {"text": escape(ends) if two else "added to the logit of the value on average"}},
+        yaxis={"tickvals": common["y"], "ticktext": labels, "automargin": True},
+        dragmode=False,
+    )
 
 
-def strongest_words(scores: CaptionScores, table: pd.DataFrame, smallest_count: int, number: int) -> dict:
+def where_words_come_from(words: pd.DataFrame, name: str, smallest_count: int) -> str:
+    """Which words push as the human captions do, so that the data may explain them, and which are the captioner's.
+
+    words: of `beside_human`.
+    """
+    data, others = (list(words.loc[words["from_data"] == kind, "word"]) for kind in (True, False))
+    sentences = []
+    if data:
+        sentences.append(
+            f"In human captions too, the same way and at least half as strong, so the data may explain them: "
+            f"{', '.join(data)}."
+        )
+    if others:
+        sentences.append(
+            f"Not so there (weaker, the other way, or in fewer than {smallest_count} human captions), so {name} may "
+            f"add them: {', '.join(others)}."
+        )
+    if sentences:
+        sentences.append("What words add has no interval here: with other captions a word may change sides.")
+    return " ".join(sentences)
+
+
+# scored words as data for a terminal or JSON, with every digit: logits and what words add are named by the value that
+# they push toward, the second of two values, or each of more
+
+
+def strongest_words(scores: CaptionScores, table: pd.DataFrame, smallest_count: int, number: int) -> dict[str, Any]:
     """The words that push most toward each value, `number` each; special tokens left out.
 
     table: as measures/caption_scores.py makes it. mean: of two values positive toward the second.
@@ -83,12 +159,34 @@ def strongest_words(scores: CaptionScores, table: pd.DataFrame, smallest_count: 
     }
 
 
-def scored_image(scores: CaptionScores, written: pd.Series, image: str) -> list[dict]:
+def corpus_text(found: dict[str, Any]) -> str:
+    """`strongest_words` as columns."""
+    if not found["words"]:
+        return f"No word pushes either way in {found['smallest_count']} captions or more; lower --min-count.\n"
+    rows = [
+        {
+            "word": item["word"],
+            "pushes toward": item["pushes_toward"],
+            "mean": signed(item["mean"], 3),
+            "count": f"{item['count']:,}",
+            **{f"share of {value}": f"{100 * share:.1f}%" for value, share in item["share"].items()},
+        }
+        for item in found["words"]
+    ]
+    return (
+        to_text(pd.DataFrame(rows))
+        + f"\n{found['captions']:,} captions. Mean: what the word adds to the logit where it occurs. Share: of the "
+        f"captions of that label.\nLargest convergence delta: {found['largest_convergence_delta']:.2g}.\nIf the "
+        "attacker guesses no better than by chance, no word reveals anything; `capbias score` says that (SC).\n"
+    )
+
+
+def scored_image(scores: CaptionScores, written: pd.Series, image: str) -> list[dict[str, Any]]:
     """The captions of an image, each scored by an attacker that did not train on it.
 
     written: caption as written, by row of scores.table.
     """
-    own = scores.table[scores.table["image_id"] == image].sort_values("caption_index")
+    rows = scores.table[scores.table["image_id"] == image].sort_values("caption_index")
     return [
         {
             "image_id": image,
@@ -97,29 +195,44 @@ def scored_image(scores: CaptionScores, written: pd.Series, image: str) -> list[
             "label": scores.attribute.values[int(row["label"])],
             "fold": int(row["fold"]),
             **_parts(
+                scores.attribute,
                 row["masked"].split(),
                 scores.words_of(place),
-                _numbers(row, "baseline"),
-                _numbers(row, "logit"),
-                _numbers(row, "p"),
-                scores.attribute,
+                *(_numbers(row, part) for part in ("baseline", "logit", "p")),
             ),
             "convergence_delta": float(row["delta"]),
         }
-        for place, row in own.iterrows()
+        for place, row in rows.iterrows()
     ]
 
 
-def scored_text(scores: CaptionScores, attackers: StoredAttackers, text: str) -> dict:
+def scored_text(scores: CaptionScores, attackers: StoredAttackers, text: str) -> dict[str, Any]:
     """A caption of no image, scored by all attackers of a set: their mean."""
     found = attackers.score(text, scores.attribute, None, scores.run.spec.merge_masks)
-    parts = _parts(found.tokens, found.words, found.baseline, found.logit, found.probabilities, scores.attribute)
+    parts = _parts(scores.attribute, found.tokens, found.words, found.baseline, found.logit, found.probabilities)
     return {"caption": text, "attackers": len(attackers.weights), **parts}
+
+
+def caption_text(found: dict[str, Any]) -> str:
+    """One caption: its words as the attacker reads them, what each adds, and what that makes."""
+    parts = [(item["token"], item["adds"]) for item in found["tokens"]]
+    parts += [("(intercept)", found["intercept"]), ("= logit", found["logit"])]
+    columns = {value: f"adds toward {value}" for value in found["intercept"]}
+    rows = [
+        {"word": token} | {title: signed(adds[value], 4) for value, title in columns.items()} for token, adds in parts
+    ]
+    if "attackers" in found:
+        scorer = f"Mean of {found['attackers']} attackers; the caption belongs to no image."
+    else:
+        scorer = f"Image {found['image_id']}, labelled {found['label']}; no attacker here trained on this image."
+        scorer += f" Convergence delta {found['convergence_delta']:.2g}." if found["convergence_delta"] else ""
+    shares = ", ".join(f"{value} {share:.3f}" for value, share in found["probability"].items())
+    return f"{found['caption']}\n{scorer}\n\n{to_text(pd.DataFrame(rows))}\nProbability: {shares}.\n"
 
 
 def edit_effect(
     scores: CaptionScores, written: pd.Series, attackers: StoredAttackers, word: str, replacement: str
-) -> dict:
+) -> dict[str, Any]:
     """What replacing a word does over the whole set, each caption rescored by the attacker that held its image out.
 
     Counts, means and examples are over the captions with the word (the first caption of each image).
@@ -130,53 +243,69 @@ def edit_effect(
     before = first.loc[texts.index]
     folds = zip(texts, before["fold"], strict=True)
     after = [attackers.score(text, attribute, int(fold), merge) for text, fold in folds]
-    differ = sum(" ".join(found.tokens) != masked for found, masked in zip(after, before["masked"], strict=True))
-    shares = _numbers(before, "p"), [found.probabilities for found in after]
-    changes = [found.logit - logit for found, logit in zip(after, _numbers(before, "logit"), strict=True)]
+    differ = sum(" ".join(new.tokens) != masked for new, masked in zip(after, before["masked"], strict=True))
+    earlier, later = _numbers(before, "p"), [new.probabilities for new in after]
+    changes = [new.logit - logit for new, logit in zip(after, _numbers(before, "logit"), strict=True)]
+    note, tokens, words = "", tokenize(replacement), attribute.masked_words  # what a reader may miss
+    if not after:
+        note = f"No caption has the word {word}."
+    elif not differ and word in words and words.issuperset(tokens):
+        note = (
+            f"Nothing changes: {word} and {replacement} are words for {attribute.name}, and the attacker reads "
+            f"{attribute.mask_token} for either."
+        )
+    elif not differ:
+        note = "Nothing changes: the attacker reads the same captions."
+    elif unseen := attackers.unseen(tokens, attribute):
+        note = f"No attacker has seen {', '.join(unseen)}: only the loss of {word} counts."
+
+    def mean(rows: Any, names: Sequence[str]) -> dict[str, float]:
+        return _named(np.mean(rows, axis=0), names) if len(rows) else {}
+
     return {
         "word": word,
         "replacement": replacement,
         "captions_with_the_word": len(after),
         "captions_that_read_differently": differ,
-        "note": _edit_note(attribute, word, replacement, len(after), differ, attackers),
-        "probability_before": _mean(shares[0], attribute.values),
-        "probability_after": _mean(shares[1], attribute.values),
-        "change_of_logit": _mean(changes, _towards(attribute)),
-        "examples": _examples(before, written, texts, shares, attribute),
+        "note": note,
+        "probability_before": mean(earlier, attribute.values),
+        "probability_after": mean(later, attribute.values),
+        "change_of_logit": mean(changes, _towards(attribute)),
+        "examples": [
+            {
+                "image_id": before.at[place, "image_id"],
+                "label": attribute.values[int(before.at[place, "label"])],
+                "before": written[place],
+                "after": texts[place],
+                "probability_before": _named(first, attribute.values),
+                "probability_after": _named(second, attribute.values),
+            }
+            for place, first, second in list(zip(texts.index, earlier, later, strict=True))[:3]
+        ],
     }
 
 
-def _examples(before: pd.DataFrame, written: pd.Series, texts: pd.Series, shares, attribute: Attribute) -> list[dict]:
-    return [
-        {
-            "image_id": before.at[place, "image_id"],
-            "label": attribute.values[int(before.at[place, "label"])],
-            "before": written[place],
-            "after": texts[place],
-            "probability_before": _named(earlier, attribute.values),
-            "probability_after": _named(later, attribute.values),
-        }
-        for place, earlier, later in list(zip(texts.index, *shares, strict=True))[:EXAMPLES]
-    ]
+def edit_text(edit: dict[str, Any]) -> str:
+    """What one edit does: means over the captions with the word, then examples."""
+    lines = [f"{edit['word']} -> {edit['replacement']}: {counted(edit['captions_with_the_word'], 'caption')}"]
+    lines += [edit["note"]] if edit["note"] else []
+    if edit["captions_that_read_differently"]:
+        for value, change in edit["change_of_logit"].items():
+            before, after = edit["probability_before"][value], edit["probability_after"][value]
+            lines.append(
+                f"Mean probability of {value} {before:.3f} -> {after:.3f}, mean change of logit {signed(change, 3)}."
+            )
+        for item in edit["examples"]:
+            shares = ", ".join(
+                f"{value} {item['probability_before'][value]:.3f} -> {item['probability_after'][value]:.3f}"
+                for value in edit["change_of_logit"]
+            )
+            lines += [f"  image {item['image_id']}, labelled {item['label']}: {shares}"]
+            lines += [f"    before: {item['before']}", f"    after:  {item['after']}"]
+    return "\n".join(lines) + "\n"
 
 
-def _edit_note(attribute: Attribute, word: str, new: str, count: int, differ: int, attackers: StoredAttackers) -> str:
-    """What a reader may miss about an edit, or ''."""
-    words, tokens = attribute.masked_words, tokenize(new)
-    if not count:
-        return f"No caption has the word {word}."
-    if not differ and word in words and words.issuperset(tokens):
-        return (
-            f"Nothing changes: {word} and {new} are words for {attribute.name}, and the attacker reads "
-            f"{attribute.mask_token} for either."
-        )
-    if not differ:
-        return "Nothing changes: the attacker reads the same captions."
-    unseen = attackers.unseen(tokens, attribute)
-    return f"No attacker has seen {', '.join(unseen)}: only the loss of {word} counts." if unseen else ""
-
-
-def _parts(tokens: Sequence[str], words: np.ndarray, baseline, logit, shares, attribute: Attribute) -> dict:
+def _parts(attribute: Attribute, tokens: Sequence[str], words: np.ndarray, baseline, logit, shares) -> dict[str, Any]:
     """What each token adds, and what that makes: intercept + tokens = logit."""
     names = _towards(attribute)
     return {
@@ -200,73 +329,7 @@ def _named(values, names: Sequence[str]) -> dict[str, float]:
     return {name: float(value) for name, value in zip(names, values, strict=True)}
 
 
-def _mean(rows, names: Sequence[str]) -> dict[str, float]:
-    """The mean row by name; empty where there is no row."""
-    return _named(np.mean(rows, axis=0), names) if len(rows) else {}
-
-
-def corpus_text(found: dict) -> str:
-    """The words that push most each way, as columns. found: as `explain --format json` prints it."""
-    if not found["words"]:
-        return f"No word pushes either way in {found['smallest_count']} captions or more; lower --min-count.\n"
-    rows = [
-        {
-            "word": item["word"],
-            "pushes toward": item["pushes_toward"],
-            "mean": signed(item["mean"], 3),
-            "count": f"{item['count']:,}",
-            **{f"share of {value}": f"{100 * share:.1f}%" for value, share in item["share"].items()},
-        }
-        for item in found["words"]
-    ]
-    return (
-        to_text(pd.DataFrame(rows))
-        + f"\n{found['captions']:,} captions. Mean: what the word adds to the logit where it occurs. Share: of the "
-        f"captions of that label.\nLargest convergence delta: {found['largest_convergence_delta']:.2g}.\nIf the "
-        "attacker guesses no better than by chance, no word reveals anything; `capbias score` says that (SC).\n"
-    )
-
-
-def caption_text(found: dict) -> str:
-    """One caption: its words as the attacker reads them, what each adds, and what that makes."""
-    parts = [(item["token"], item["adds"]) for item in found["tokens"]]
-    parts += [("(intercept)", found["intercept"]), ("= logit", found["logit"])]
-    columns = {value: f"adds toward {value}" for value in found["intercept"]}
-    rows = [
-        {"word": token} | {title: signed(adds[value], 4) for value, title in columns.items()} for token, adds in parts
-    ]
-    shares = ", ".join(f"{value} {share:.3f}" for value, share in found["probability"].items())
-    return f"{found['caption']}\n{_scorer(found)}\n\n{to_text(pd.DataFrame(rows))}\nProbability: {shares}.\n"
-
-
-def _scorer(found: dict) -> str:
-    if "attackers" in found:
-        return f"Mean of {found['attackers']} attackers; the caption belongs to no image."
-    delta = found["convergence_delta"]
-    gap = f" Convergence delta {delta:.2g}." if delta else ""
-    return f"Image {found['image_id']}, labelled {found['label']}; no attacker here trained on this image.{gap}"
-
-
-def edit_text(edit: dict) -> str:
-    """What one edit does: means over the captions with the word, then examples."""
-    lines = [f"{edit['word']} -> {edit['replacement']}: {counted(edit['captions_with_the_word'], 'caption')}"]
-    if edit["note"]:
-        lines.append(edit["note"])
-    if edit["captions_that_read_differently"]:
-        for value, change in edit["change_of_logit"].items():
-            before, after = edit["probability_before"][value], edit["probability_after"][value]
-            lines.append(
-                f"Mean probability of {value} {before:.3f} -> {after:.3f}, mean change of logit {signed(change, 3)}."
-            )
-        for item in edit["examples"]:
-            shares = ", ".join(
-                f"{value} {item['probability_before'][value]:.3f} -> {item['probability_after'][value]:.3f}"
-                for value in edit["change_of_logit"]
-            )
-            lines += [f"  image {item['image_id']}, labelled {item['label']}: {shares}"]
-            lines += [f"    before: {item['before']}", f"    after:  {item['after']}"]
-    return "\n".join(lines) + "\n"
-
+# words of a caption in colour
 
 STYLE = """<style>
 .cb-words {line-height: 2.1; font-size: 1.02rem; overflow-wrap: anywhere}
@@ -285,35 +348,38 @@ STYLE = """<style>
 
 
 def coloured_words(
-    tokens, values: np.ndarray, attribute: Attribute, originals=None, largest: float = 0.0, alone=None, only: str = ""
+    tokens: Sequence[str],
+    values: np.ndarray,
+    attribute: Attribute,
+    originals: Sequence[str] | None = None,
+    largest: float = 0.0,
+    alone: Sequence[bool] | np.ndarray | None = None,
+    only: str = "",
 ) -> str:
     """HTML of one caption. tokens: T masked tokens; values: (T,) signed contributions (negative pushes toward the
     first value, positive toward the second). originals: the T words that stood there before masking, if known.
-    largest: the value that gets the full colour; 0 takes this caption's own. alone: (T,) booleans, words that the
-    caption beside it does not have; they are bold.
+    largest: the value that gets the full colour; 0 takes this caption's largest. alone: (T,) booleans, words that the
+    caption beside it does not have; they are bold. only: the token that is coloured (default: all).
     """
     largest = largest or max((abs(float(value)) for value in values), default=0.0)
     marks = [False] * len(tokens) if alone is None else alone
-    shown = [
-        escape(original)
-        if only not in ("", token)
-        else _coloured_word(token, float(value), attribute, original, largest, " cb-alone" if mark else "")
-        for token, value, original, mark in zip(tokens, values, originals or tokens, marks, strict=True)
-    ]
+    parts = []
+    for token, value, original, mark in zip(tokens, map(float, values), originals or tokens, marks, strict=True):
+        kind = " cb-alone" if mark else ""
+        if only not in ("", token):
+            parts.append(escape(original))
+        elif token == attribute.mask_token:
+            title = escape(f"masked: the attacker reads {token} ({signed(value, 3)})")
+            adds = f'title="{title}" data-adds="(masked, {signed(value, 2)})"'
+            parts.append(f'<span class="cb-w cb-masked{kind}" {adds}>{escape(original)}</span>')
+        else:
+            toward, side = attribute.values[int(value >= 0)], "cb-first" if value < 0 else "cb-second"
+            title = escape(f"{signed(value, 3)} toward {toward}")
+            adds = f'title="{title}" data-adds="({signed(value, 2)} {escape(toward)})"'
+            colour = f'style="background:{ramp(value, largest)}"'
+            parts.append(f'<span class="cb-w {side}{kind}" {colour} {adds}>{escape(token)}</span>')
     named = 'role="group" tabindex="0" aria-label="A caption, with what each word adds to the logit"'
-    return f'<div class="cb-words" {named}>{" ".join(shown)}</div>'
-
-
-def _coloured_word(token: str, value: float, attribute: Attribute, original: str, largest: float, mark: str) -> str:
-    if token == attribute.mask_token:
-        title = f"masked: the attacker reads {token} ({signed(value, 3)})"
-        adds = f'title="{escape(title)}" data-adds="(masked, {signed(value, 2)})"'
-        return f'<span class="cb-w cb-masked{mark}" {adds}>{escape(original)}</span>'
-    toward = attribute.values[0] if value < 0 else attribute.values[1]
-    side = "cb-first" if value < 0 else "cb-second"
-    title = f"{signed(value, 3)} toward {toward}"
-    adds = f'title="{escape(title)}" data-adds="({signed(value, 2)} {escape(toward)})"'
-    return f'<span class="cb-w {side}{mark}" style="background:{ramp(value, largest)}" {adds}>{escape(token)}</span>'
+    return f'<div class="cb-words" {named}>{" ".join(parts)}</div>'
 
 
 def legend(attribute: Attribute, beside: bool = False) -> str:
@@ -345,20 +411,23 @@ LARGE = """<style>
 </style>"""
 
 
-def large_words(tokens, values: np.ndarray, attribute: Attribute, originals, largest: float = 0.0) -> str:
-    """HTML of one caption, as `coloured_words` has it, with each word's value and the value of the attribute that it
-    pushes toward printed under it.
-
-    tokens: T masked tokens; values: (T,) signed contributions to the logit (negative: toward the first value, positive:
-    toward the second). originals: the T words that stood there before masking. largest: the value with the full
-    colour; 0 takes this caption's own.
+def large_words(
+    tokens: Sequence[str], values: np.ndarray, attribute: Attribute, originals: Sequence[str], largest: float = 0.0
+) -> str:
+    """HTML of one caption to be read from the back of a room, as `coloured_words` has it, with each word's value and
+    the value of the attribute that it pushes toward printed under it. largest: 0 takes this caption's largest.
     """
     largest = largest or max((abs(float(value)) for value in values), default=0.0)
-    shown = [
-        _large_word(token, float(value), attribute, original, largest)
-        for token, value, original in zip(tokens, values, originals, strict=True)
-    ]
-    return f'<div class="cb-large">{"".join(shown)}</div>'
+    parts = []
+    for token, value, original in zip(tokens, map(float, values), originals, strict=True):
+        adds = escape(pushes(value, attribute))
+        if token == attribute.mask_token:
+            word, adds = f'<span class="cb-w cb-masked">{escape(original)}</span>', f"masked, {adds}"
+        else:
+            side = "cb-first" if value < 0 else "cb-second"
+            word = f'<span class="cb-w {side}" style="background:{ramp(value, largest)}">{escape(token)}</span>'
+        parts.append(f"<span>{word}<small>{adds}</small></span>")
+    return f'<div class="cb-large">{"".join(parts)}</div>'
 
 
 def pushes(value: float, attribute: Attribute) -> str:
@@ -367,108 +436,54 @@ def pushes(value: float, attribute: Attribute) -> str:
     return f"{printed} {attribute.values[int(value > 0)]}" if float(printed) else printed
 
 
-def _large_word(token: str, value: float, attribute: Attribute, original: str, largest: float) -> str:
-    told = escape(pushes(value, attribute))
-    if token == attribute.mask_token:
-        return f'<span><span class="cb-w cb-masked">{escape(original)}</span><small>masked, {told}</small></span>'
-    side = "cb-first" if value < 0 else "cb-second"
-    return (
-        f'<span><span class="cb-w {side}" style="background:{ramp(value, largest)}">{escape(token)}</span>'
-        f"<small>{told}</small></span>"
-    )
+def logit_waterfall(words: Sequence[str], values: np.ndarray, intercept: float, ends: Attribute, largest: float):
+    """How a caption's logit adds up: the intercept, every word in order, and the sum as the last bar.
 
-
-WORD_HEIGHT, MARGINS = 27, 96
-FUNCTION = "function word"
-
-
-def word_chart(words: pd.DataFrame, attribute: Attribute, name: str, human: str, functional: Collection[str]):
-    """A bar per word for what it adds to the logit, and a grey one for what it adds in the human captions.
-
-    words: of analysis.read.top_words, with human_mean where human names a set of human captions. name: the captioner.
-    functional: words that are marked as function words. Of two values a bar to the left pushes toward the first.
+    words: T words as they are shown. values: (T,) what each adds, positive toward the second of the two values of ends.
+    largest: the axis goes this far to either side, so that two captions can be compared.
     """
-    need("A chart", "plotly")
-    import plotly.graph_objects as go
-
-    two = len(attribute.values) == 2
-    rows = words.sort_values("mean", ascending=True) if two else words.sort_values(["toward", "mean"])
-    names = [_label(row, attribute, functional) for row in rows.itertuples()]
-    places = list(range(len(rows)))
-    figure = go.Figure()
-    if human:
-        figure.add_bar(
-            y=places,
-            x=rows["human_mean"],
+    steps = [intercept, *map(float, values)]
+    go, total = graph_objects(), sum(steps)
+    figure = go.Figure(
+        go.Waterfall(
             orientation="h",
-            name=f"{escape(human)} (human)",
-            marker={"color": GREY, "pattern": {"shape": "/", "solidity": 0.35}},
-            customdata=rows["word"],
-            hovertext=[
-                f"{signed(row.human_mean, 3)} in {row.human_count:,} human captions" if row.human_count else "in none"
-                for row in rows.itertuples()
-            ],
-            hoverinfo="text",
+            y=list(range(len(steps) + 1)),
+            x=[*steps, total],
+            measure=["absolute", *["relative"] * len(values), "total"],
+            text=[signed(step, 2) for step in (*steps, total)],
+            textposition="outside",
+            cliponaxis=False,
+            hoverinfo="none",
+            connector={"line": {"color": GREY, "width": 1}},
+            increasing={"marker": {"color": BLUE_MARK}},
+            decreasing={"marker": {"color": ORANGE_MARK}},
+            totals={"marker": {"color": GREY}},
         )
-    figure.add_bar(
-        y=places,
-        x=rows["mean"],
-        orientation="h",
-        name=escape(name),
-        showlegend=False,
-        marker={"color": [ORANGE_MARK if two and value < 0 else BLUE_MARK for value in rows["mean"]]},
-        customdata=rows["word"],
-        hovertext=[f"{signed(row.mean, 3)} in {row.count:,} captions" for row in rows.itertuples(index=False)],
-        hoverinfo="text",
     )
-    # Its bars have two colours; the legend tells them from the hatched ones.
-    key = {"symbol": "square", "size": 11, "color": GREY}
-    figure.add_scatter(x=[None], y=[None], mode="markers", marker=key, name=escape(name), hoverinfo="skip")
-    figure.add_vline(x=0, line={"color": GREY, "width": 1.5})
-    ends = f"← {attribute.values[0]} · added to the logit on average · {attribute.values[1]} →"
-    figure.update_layout(
-        height=MARGINS + WORD_HEIGHT * max(len(rows), 3),
-        margin={"l": 10, "r": 10, "t": 34, "b": 46},
-        barmode="group",
-        bargap=0.25,
-        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "traceorder": "reversed"},
-        xaxis={"title": {"text": escape(ends) if two else "added to the logit of the value on average"}},
-        yaxis={"tickvals": places, "ticktext": names, "automargin": True},
+    figure.add_vline(x=0, line={"dash": "dash", "color": GREY, "width": 1.5})
+    names = ["intercept", *map(escape, words), "sum"]
+    title = f"← {escape(ends.values[0])} · logit · {escape(ends.values[1])} →"
+    return figure.update_layout(
+        height=MARGINS + 24 * len(names),
+        margin={"l": 10, "r": 40, "t": 10, "b": 46},
+        showlegend=False,
+        xaxis={"title": {"text": title}, "zeroline": False, "range": [-largest, largest]},
+        yaxis={"tickvals": list(range(len(names))), "ticktext": names, "autorange": "reversed", "automargin": True},
         dragmode=False,
     )
-    return figure
 
 
-def _label(row, attribute: Attribute, functional: Collection[str]) -> str:
-    marks = [FUNCTION] if row.word in functional else []
-    if len(attribute.values) > 2:
-        marks.append(escape(attribute.values[row.toward]))
-    return escape(row.word) + (f" ({', '.join(marks)})" if marks else "")
+def furthest(values: np.ndarray, intercept: float) -> float:
+    """How far from 0 the sums of a waterfall get, with room for the numbers beside its bars.
 
-
-def where_words_come_from(words: pd.DataFrame, name: str, smallest_count: int) -> str:
-    """Which words push as the human captions do, so that the data may explain them, and which are the captioner's.
-
-    words: of analysis.read.beside_human.
+    >>> furthest(np.array([1.0, -3.0]), 0.0)
+    2.6
     """
-    data, own = (list(words.loc[words["from_data"] == kind, "word"]) for kind in (True, False))
-    said = []
-    if data:
-        said.append(
-            f"In human captions too, the same way and at least half as strong, so the data may explain them: "
-            f"{', '.join(data)}."
-        )
-    if own:
-        said.append(
-            f"Not so there (weaker, the other way, or in fewer than {smallest_count} human captions), so {name} may "
-            f"add them: {', '.join(own)}."
-        )
-    if said:
-        said.append("What words add has no interval here: with other captions a word may change sides.")
-    return " ".join(said)
+    return 1.3 * float(abs(intercept + np.cumsum([0.0, *values])).max())
 
 
-CELL, ATTENTION_MARGINS = 30, 120
+# attention between the words of a caption
+
 # Where the reproduction of LIC (Baratov et al. 2023) found what its classes hang on, counted from 1.
 PAPERS_LAYER, PAPERS_HEAD = 4, 2
 CLASS_TOKENS = ("[CLS]", "<s>")  # of BERT and RoBERTa, whose state stands for the whole text
@@ -480,7 +495,7 @@ def first_shown(attention: Attention) -> tuple[int, int]:
     return min(PAPERS_LAYER, layers), min(PAPERS_HEAD, heads)
 
 
-def attention_data(attention: Attention) -> dict:
+def attention_data(attention: Attention) -> dict[str, Any]:
     """Everything, for JSON: the words, and attention as layers of heads of rows."""
     return {"read_as": list(attention.words), "attention": attention.weights.tolist()}
 
@@ -501,16 +516,14 @@ def class_token_weights(attention: Attention, layer: int) -> tuple[str, np.ndarr
     """
     weights_of(attention, layer, 1)
     weights, first = attention.weights[layer - 1], attention.words[0]
-    return (
-        (f"the class token {first}", weights[:, 0])
-        if first in CLASS_TOKENS
-        else ("the mean over words", weights.mean(axis=1))
-    )
+    if first in CLASS_TOKENS:
+        return f"the class token {first}", weights[:, 0]
+    return "the mean over words", weights.mean(axis=1)
 
 
 def attention_chart(attention: Attention, layer: int, head: int):
     """Which word (row) reads how much of which (column) in a head; darker is more, from 0 to 1."""
-    figure = _heat_map(weights_of(attention, layer, head), attention.words, attention.words, "is read")
+    figure = _heat_map(weights_of(attention, layer, head), attention.words, attention.words, "is read", 1.0)
     return figure.update_yaxes(title_text="word that reads")
 
 
@@ -521,16 +534,12 @@ def class_token_chart(attention: Attention, layer: int, largest: float = 1.0):
     return _heat_map(weights, heads, attention.words, f"is read by {reader}", largest).update_traces(showscale=False)
 
 
-def _heat_map(weights: np.ndarray, readers: Sequence[str], words: Sequence[str], title: str, largest: float = 1.0):
-    need("A chart", "plotly")
-    import plotly.graph_objects as go
-
-    down, across = [[escape(name) for name in names] for names in (readers, words)]
+def _heat_map(weights: np.ndarray, readers: Sequence[str], words: Sequence[str], title: str, largest: float):
+    go, down, across = graph_objects(), [escape(name) for name in readers], [escape(name) for name in words]
     hover = [
         [f"{reader} reads {share:.2f} of {read}" for read, share in zip(across, row, strict=True)]
         for reader, row in zip(down, weights, strict=True)
     ]
-    blue = "rgb({},{},{})".format(*BLUE)
     figure = go.Figure(
         go.Heatmap(
             z=weights,
@@ -542,7 +551,7 @@ def _heat_map(weights: np.ndarray, readers: Sequence[str], words: Sequence[str],
             zmax=largest,
             xgap=2,
             ygap=2,
-            colorscale=[[0, "rgba(29,95,168,0.04)"], [1, blue]],
+            colorscale=[[0, "rgba(29,95,168,0.04)"], [1, "rgb({},{},{})".format(*BLUE)]],
             colorbar={"title": {"text": "share"}, "thickness": 12, "outlinewidth": 0},
         )
     )
@@ -550,20 +559,14 @@ def _heat_map(weights: np.ndarray, readers: Sequence[str], words: Sequence[str],
         {"tickvals": list(range(len(names))), "ticktext": names, "showgrid": False, "zeroline": False}
         for names in (across, down)
     ]
-    figure.update_layout(
-        height=ATTENTION_MARGINS + CELL * len(down),
+    above = {"side": "top", "title": {"text": title, "standoff": 12}, "tickangle": -90, "automargin": True}
+    return figure.update_layout(
+        height=120 + 30 * len(down),
         margin={"l": 10, "r": 10, "t": 60, "b": 30},
         dragmode=False,
-        xaxis={
-            **axes[0],
-            "side": "top",
-            "title": {"text": title, "standoff": 12},
-            "tickangle": -90,
-            "automargin": True,
-        },
+        xaxis=axes[0] | above,
         yaxis={**axes[1], "autorange": "reversed", "automargin": True},
     )
-    return figure
 
 
 def attention_text(attention: Attention, layer: int | None = None, head: int | None = None) -> str:

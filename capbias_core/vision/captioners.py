@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from capbias_core.attackers.device import AUTO, choose_device
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import loading
-from capbias_core.vision.presets import BATCH, BEAMS, LENGTH, QUESTION, WHAT, find_captioner, preset_of
+from capbias_core.vision.presets import BATCH, BEAMS, DESCRIBE, LENGTH, LINE, PRESETS, WHAT, Preset, find_captioner
 
 # Where image encoders of transformers keep their blocks.
 STACKS = ("layers", "layer", "blocks", "stages")
@@ -62,16 +62,22 @@ class Captioner:
     def __init__(self, path: str, device: str = AUTO):
         self.path, self.device = path, choose_device(device)
         with loading(WHAT, path):
-            from transformers import AutoModelForImageTextToText
+            import transformers
 
-            self.processor, self.images, self.tokenizer = _processors(path)
+            transformers.utils.logging.set_verbosity_error()
+            local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+            self.processor: Any = transformers.AutoProcessor.from_pretrained(path, **local)
+            self.images: Any = getattr(self.processor, "image_processor", None)
+            if self.images is None:  # saved apart, as for an encoder and a decoder that were put together
+                self.images = transformers.AutoImageProcessor.from_pretrained(path, **local)
+            tokenizer = getattr(self.processor, "tokenizer", None)
+            self.tokenizer: Any = tokenizer or transformers.AutoTokenizer.from_pretrained(path, **local)
+            if not getattr(self.tokenizer, "is_fast", False):
+                raise ValueError("its tokenizer does not say where its tokens stand in a text")
+            self.tokenizer.padding_side = "left"  # captions go on from the end of the prompt
             # With output_loading_info it gives a pair, which its types do not say.
-            pair: Any = AutoModelForImageTextToText.from_pretrained(
-                path,
-                local_files_only=True,
-                trust_remote_code=False,
-                dtype=torch.float32 if self.device.type == "cpu" else "auto",
-                output_loading_info=True,
+            pair: Any = transformers.AutoModelForImageTextToText.from_pretrained(
+                path, **local, dtype=torch.float32 if self.device.type == "cpu" else "auto", output_loading_info=True
             )
             model, loaded = pair
             # What is missing would be filled by chance.
@@ -79,11 +85,15 @@ class Captioner:
             if missing:
                 raise ValueError(f"it lacks {len(missing):,} of its weights, such as {missing[0]}")
             self.model = model.to(self.device).eval()
-            self.preset = preset_of(self.model.config.model_type)
+            kind = self.model.config.model_type
+            # A captioner of a kind that is not in the table is given no text.
+            self.preset = next(
+                (preset for preset in PRESETS.values() if preset.kind == kind), Preset("", "", kind, until=LINE)
+            )
             # What the captioner is asked: as its kind is, else in the form of its conversations, else nothing.
             self.prompt = self.preset.prompt
             if not self.preset.name and getattr(self.processor, "chat_template", None):
-                asked = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": QUESTION}]}]
+                asked = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": DESCRIBE}]}]
                 self.prompt = self.processor.apply_chat_template(asked, add_generation_prompt=True)
         self.fits: float = math.inf  # photographs at once; fewer once memory was short
 
@@ -163,7 +173,19 @@ class Captioner:
         if not tokens:
             raise CapbiasError("The caption has no words.")
         ids = torch.tensor([read["input_ids"]], device=self.device)
-        logs = self._next_logits(self._inputs([pixels]), ids).float().log_softmax(dim=-1)  # (1, T, V)
+        given = self._inputs([pixels])
+        if self._has_decoder():
+            before = torch.cat([self._begin("decoder_start_token_id", ids), ids[:, :-1]], dim=1)
+            logits = self.model(**given, decoder_input_ids=before).logits
+        else:
+            asked = given.pop("input_ids") if "input_ids" in given else self._begin("bos_token_id", ids)
+            for name, tensor in given.items():  # what describes each token of the prompt continues for the caption
+                if tensor.shape == asked.shape:
+                    more = torch.ones_like(ids) if name == "attention_mask" else torch.zeros_like(ids)
+                    given[name] = torch.cat([tensor, more], dim=1)
+            # Some put the picture's tokens in front of the text: counted from the end, the caption is where it was.
+            logits = self.model(**given, input_ids=torch.cat([asked, ids], dim=1)).logits[:, -ids.shape[1] - 1 : -1]
+        logs = logits.float().log_softmax(dim=-1)  # (1, T, V)
         kept = ids[0, tokens].tolist()
         words = [text.count(" ", 0, read["offset_mapping"][number][1]) for number in tokens]
         chosen = logs.gather(2, ids[..., None])[0, tokens, 0]
@@ -173,19 +195,6 @@ class Captioner:
         """Whether captions come from a separate decoder, and do not continue the prompt."""
         config = self.model.config
         return bool(config.is_encoder_decoder or config.get_text_config(decoder=True).is_encoder_decoder)
-
-    def _next_logits(self, given: dict[str, Tensor], ids: Tensor) -> Tensor:
-        """(1, T, V) logits of each of T tokens, from those before it."""
-        if self._has_decoder():
-            before = torch.cat([self._begin("decoder_start_token_id", ids), ids[:, :-1]], dim=1)
-            return self.model(**given, decoder_input_ids=before).logits
-        asked = given.pop("input_ids") if "input_ids" in given else self._begin("bos_token_id", ids)
-        for name, tensor in given.items():  # what describes each token of the prompt continues for the caption
-            if tensor.shape == asked.shape:
-                more = torch.ones_like(ids) if name == "attention_mask" else torch.zeros_like(ids)
-                given[name] = torch.cat([tensor, more], dim=1)
-        # Some put the places of the picture in front of the text: counted from the end, the caption is where it was.
-        return self.model(**given, input_ids=torch.cat([asked, ids], dim=1)).logits[:, -ids.shape[1] - 1 : -1]
 
     def _begin(self, name: str, ids: Tensor) -> Tensor:
         """(1, 1) the token with which a caption begins, which the configuration calls `name`."""
@@ -265,20 +274,3 @@ class Captioner:
             f"Captioners of the kind {self.model.config.model_type!r} have no map of the image that Grad-CAM can read.",
             "Use one of the presets, such as blip or git.",
         )
-
-
-def _processors(path: str):
-    """What turns a prompt and pictures into tensors, and its parts: for pictures, and for text."""
-    import transformers
-
-    transformers.utils.logging.set_verbosity_error()
-    local = {"local_files_only": True, "trust_remote_code": False}
-    whole = transformers.AutoProcessor.from_pretrained(path, **local)
-    images = getattr(whole, "image_processor", None)
-    if images is None:  # saved apart, as for an encoder and a decoder that were put together
-        images = transformers.AutoImageProcessor.from_pretrained(path, **local)
-    tokenizer = getattr(whole, "tokenizer", None) or transformers.AutoTokenizer.from_pretrained(path, **local)
-    if not getattr(tokenizer, "is_fast", False):
-        raise ValueError("its tokenizer does not say where its tokens stand in a text")
-    tokenizer.padding_side = "left"  # captions go on from the end of the prompt
-    return whole, images, tokenizer

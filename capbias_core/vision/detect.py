@@ -1,31 +1,139 @@
-"""Boxes of what photographs show, by a YOLO detector through `ultralytics`; only workers and terminals use it.
+"""A YOLO detector through `ultralytics`: its weights to a path and a digest, and photographs to boxes.
 
-Ultralytics is kept to itself: it installs nothing, contacts nobody, writes no settings, runs no code that a file of
-weights brings along, and says nothing.
+Imports nothing heavy; only workers and terminals detect. Ultralytics is kept to itself: it installs nothing, contacts
+nobody, writes no settings, runs no code that a file of weights brings along, and says nothing. Only a download asks for
+the network: `python -m capbias_core.vision.detect NAME FILE`, in a process of its own.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, need
+from capbias_core.load.files import file_digest
+from capbias_core.load.places import nameable, named
 from capbias_core.load.tables import kept_name
-from capbias_core.vision.weights import check_packages
+from capbias_core.resources import PACKAGE
+from capbias_core.whole_files import whole_file
 
-COLUMNS = ("object", "confidence", "x1", "y1", "x2", "y2")
+# What a file of weights needs beside ultralytics: its ending -> packages, as they are imported.
+NEEDS = {".pt": (), ".onnx": (), ".tflite": ("ai_edge_litert",)}
+# Names in the folder of downloads, and which of them ultralytics downloads; anything else is a path.
+NAME = re.compile(r"[A-Za-z][\w-]*(\.(pt|onnx|tflite))?", re.ASCII)
+DOWNLOADED = re.compile(r"(yolo|rtdetr)[\w-]*(\.pt)?", re.ASCII | re.IGNORECASE)
+PATIENCE = 900.0  # seconds for a download
 # Boxes that the detector is less sure of are never asked for. Whoever wants surer ones leaves the others out: which box
 # hides which is decided from the surest down, so the rest is as if it had been asked for alone.
 FLOOR = 0.05
-MOST_BOXES = 300
 _starting = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Weights:
+    """name: the file's. path: where it is. digest: of its content, wherever it is."""
+
+    name: str
+    path: str
+    digest: str
+
+
+def to_download(name: str, folder: Path) -> bool:
+    """Whether these weights are not on this machine, and ultralytics may know them by this name.
+
+    >>> to_download("yolov8n", Path("nowhere")), to_download("gone.pt", Path("nowhere"))
+    (True, False)
+    """
+    given = Path(name).expanduser()
+    here = (nameable(given) and given.exists()) or _in_folder(name, folder).is_file()
+    return not here and bool(DOWNLOADED.fullmatch(name))
+
+
+def _in_folder(name: str, folder: Path) -> Path:
+    return folder / (name if Path(name).suffix in NEEDS else f"{name}.pt")
+
+
+def saved_weights(folder: Path) -> list[str]:
+    """Names of the weights in a folder."""
+    return sorted(path.name for path in folder.glob("*") if path.suffix in NEEDS)
+
+
+def keep_weights(folder: Path, path: Path) -> Path:
+    """Copy a file of weights into a folder; its path there. Raises CapbiasError if the folder has other weights of this
+    name, or the name cannot be used."""
+    if not NAME.fullmatch(path.name):
+        raise CapbiasError(
+            f"The name {path.name!r} cannot be used.", "Rename the file: letters, digits, - and _, then its ending."
+        )
+    target = folder / path.name
+    if target.exists():
+        if file_digest(target) != file_digest(path):
+            raise CapbiasError(f"Other weights named {path.name} are saved already.", "Rename the file.")
+        return target
+    folder.mkdir(parents=True, exist_ok=True)
+    with whole_file(target) as part:
+        shutil.copyfile(path, part)
+    return target
+
+
+def find_weights(name: str, folder: Path) -> Weights:
+    """The weights in a file (.pt, .onnx, .tflite), or those that ultralytics knows by this name.
+
+    A name is looked for in `folder`, and else downloaded there by ultralytics, once. Raises CapbiasError if there is
+    no such file, it cannot be read, or it cannot be downloaded.
+    """
+    need("Detecting objects", "torch", "PIL", "ultralytics")
+    path = Path(name).expanduser()
+    if not NAME.fullmatch(name) or (nameable(path) and path.exists()):
+        path = named(path)
+    else:
+        path = _in_folder(name, folder)
+        if to_download(name, folder):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            command = [sys.executable, "-m", "capbias_core.vision.detect", path.name, str(path)]
+            options = {"capture_output": True, "text": True, "timeout": PATIENCE, "cwd": PACKAGE.parent}
+            failed, fault = True, ""
+            with suppress(subprocess.TimeoutExpired):
+                done = subprocess.run(command, **options, check=False)
+                failed, fault = bool(done.returncode), done.stderr.strip()
+            if failed or not path.is_file():
+                reason = f" ({fault.splitlines()[-1][:200]})" if fault else ""
+                raise CapbiasError(
+                    f"The weights {path.name!r} are not on this machine and could not be downloaded{reason}.",
+                    f"Where there is a network, run `yolo predict model={path.name}`, copy {path.name} here, and name "
+                    f"the file instead, or put it into {path.parent}.",
+                )
+        if not path.is_file():
+            raise CapbiasError(
+                f"The weights {name!r} are no file, here or in {folder}, and no name that ultralytics knows.",
+                "Name a file (.pt, .onnx, .tflite), or a detector such as yolov8n.",
+            )
+    if path.suffix.lower() not in NEEDS:
+        raise CapbiasError(
+            f"Weights are in a file that ends in {', '.join(NEEDS)}, unlike {path.name!r}.",
+            "Export the detector in one of these formats, or name one such as yolov8n.",
+        )
+    return Weights(path.name, str(path.resolve()), file_digest(path))
+
+
+def check_packages(path: Path) -> None:
+    """Raises MissingExtra if a package that such weights need is not installed."""
+    need(path.name, *NEEDS[path.suffix.lower()])
+
+
+# boxes
 
 
 class Detector:
@@ -61,7 +169,7 @@ class Detector:
             boxes = result.boxes.cpu()
             corners = boxes.xyxy.numpy().astype(float).round(2)  # to a hundredth of a pixel
             names = [kept_name(result.names[int(code)]) for code in boxes.cls.numpy()]
-            frame = pd.DataFrame(corners, columns=list(COLUMNS[2:]))
+            frame = pd.DataFrame(corners, columns=["x1", "y1", "x2", "y2"])
             frame.insert(0, "object", pd.Series(names, dtype="str"))
             frame.insert(1, "confidence", boxes.conf.numpy().astype(float).round(4))
             frames.append(frame.sort_values("confidence", ascending=False, kind="stable", ignore_index=True))
@@ -69,10 +177,8 @@ class Detector:
 
     def _results(self, pixels: Sequence[np.ndarray]) -> list:
         reversed_colours = [np.ascontiguousarray(picture[..., ::-1]) for picture in pixels]  # ultralytics reads BGR
-        results = self._model.predict(
-            reversed_colours, conf=FLOOR, max_det=MOST_BOXES, rect=False, verbose=False, save=False, **self._how
-        )
-        return list(results)
+        options = {"conf": FLOOR, "max_det": 300, "rect": False, "verbose": False, "save": False}
+        return list(self._model.predict(reversed_colours, **options, **self._how))
 
 
 def ultralytics(offline: bool = True):
@@ -138,3 +244,25 @@ def _loading(path: Path) -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
+
+
+def download(name: str, file: str) -> int:
+    """Fetch weights; 0 if FILE is there, else the last line of stderr says why not. Ultralytics writes a part of a file
+    beside its final place."""
+    ultralytics(offline=False)
+    from ultralytics.utils.downloads import GITHUB_ASSETS_NAMES, attempt_download_asset
+
+    if name not in GITHUB_ASSETS_NAMES:
+        detectors = [known for known in sorted(GITHUB_ASSETS_NAMES) if known.startswith("yolo") and "n.pt" in known]
+        print(f"ultralytics knows no {name}, but {', '.join(detectors)} and others", file=sys.stderr)
+        return 2
+    try:
+        attempt_download_asset(file, progress=False)
+    except (OSError, MemoryError) as error:
+        print(f"{' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    return 0 if Path(file).is_file() else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(download(*sys.argv[1:]))

@@ -1,4 +1,5 @@
-"""Networks trained from scratch that read a photograph and its masked caption, for ImageCaptioner2 and VL-LIC.
+"""Judges that read a photograph and its masked caption, for ImageCaptioner2 and VL-LIC: networks from scratch, and any
+captioner of transformers (`AskedJudge`).
 
 They are attackers (attackers/base.py) whose corpus holds pictures beside captions. Protocol of ImageCaptioner2 (AAAI
 2024): Adam, batches of 128, 40 epochs, images split 70 / 10 / 20 and balanced. The caller holds the 20 back; of the
@@ -21,10 +22,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from copy import copy, deepcopy
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -32,17 +35,39 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from capbias_core.attackers.device import choose_device
-from capbias_core.attackers.networks.batches import PAD, UNKNOWN, Encoded, cut, encode, training_vocabulary
 from capbias_core.attackers.networks.scratch import LSTM_BI, ScratchAttacker, ScratchNetwork
-from capbias_core.attackers.networks.training import SET_ASIDE, Dropout, NetworkAttacker, initialised, learn, mlp
+from capbias_core.attackers.networks.training import (
+    DROP,
+    ORDER,
+    PAD,
+    SET_ASIDE,
+    UNKNOWN,
+    Dropout,
+    NetworkAttacker,
+    cut,
+    ids_of,
+    initialised,
+    learn,
+    mlp,
+    read,
+    training_vocabulary,
+    with_ids,
+)
 from capbias_core.errors import CapbiasError
+from capbias_core.load.photographs import read_photograph
 from capbias_core.prepare.split import FIT, child_seed
-from capbias_core.types import Progress
+from capbias_core.prepare.tokens import Tokens
+from capbias_core.types import Attribute, Progress
+from capbias_core.vision.presets import written
+
+if TYPE_CHECKING:
+    from capbias_core.vision.captioners import Captioner
 
 SET_ASIDE_OF = 8  # one in so many: 10 of the 80 percent
 SCORING_BATCH = 256
 FIRST_ANSWER = UNKNOWN + 1
 LEAK = 0.01
+MASK = "[MASK]"  # what a captioner reads for a masked word where its tokenizer has no token for that
 # Of the photographs on which torchvision's weights were trained.
 MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
@@ -57,17 +82,8 @@ class PairCorpus:
 
     sight: np.ndarray
     image: np.ndarray
-    captions: list[str]
+    captions: Tokens
     vectors: np.ndarray | None = None
-
-    @cached_property
-    def pictures(self) -> np.ndarray:
-        """A sum that tells pictures apart, for a checkpoint's name: all of many photographs would take long to read."""
-        return self.sight.sum(axis=-1)
-
-    @cached_property
-    def tokens(self) -> list[list[str]]:
-        return [caption.split() for caption in self.captions]
 
     def reader(
         self, network: nn.Module, rows: np.ndarray, vocabulary: dict[str, int], device: torch.device
@@ -75,10 +91,10 @@ class PairCorpus:
         """Positions among these rows to the logits (B, C) of a network, which reads (pictures, captions, positions)."""
         sight, image = torch.from_numpy(self.sight), torch.from_numpy(self.image[rows])
         if self.vectors is not None:
-            text: Encoded | Tensor = torch.from_numpy(self.vectors[rows]).to(device)
+            text: Tokens | Tensor = torch.from_numpy(self.vectors[rows]).to(device)
         else:
-            text = encode([self.tokens[row] for row in rows], vocabulary, device)
-        return lambda own: network(sight[image[own]].to(device), text, own)
+            text = with_ids(self.captions.rows(rows), vocabulary)
+        return lambda chosen: network(sight[image[chosen]].to(device), text, chosen)
 
 
 @dataclass(frozen=True)
@@ -99,7 +115,7 @@ class PairReader(NetworkAttacker):
 
     first_answer = 0  # the index of the first value among the logits
 
-    def vocabulary(self, captions: Sequence[list[str]], n_values: int) -> dict[str, int]:
+    def vocabulary(self, captions: Tokens, n_values: int) -> dict[str, int]:
         """Word -> id, from the captions to train on."""
         return training_vocabulary(captions)
 
@@ -111,7 +127,8 @@ class PairReader(NetworkAttacker):
         """pairs: the index of an image, and a caption."""
         assert self.sight is not None
         image, captions = zip(*pairs, strict=True)
-        return PairCorpus(self.sight, np.array(image), list(captions), self.embed(captions) if self.embed else None)
+        vectors = self.embed(captions) if self.embed else None
+        return PairCorpus(self.sight, np.array(image), Tokens.read(captions), vectors)
 
     def fit(self, corpus: PairCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedPair:
         rows, labels, device = np.asarray(rows), np.asarray(labels), choose_device(self.device)
@@ -119,14 +136,16 @@ class PairReader(NetworkAttacker):
         split = np.flatnonzero(~aside), np.flatnonzero(aside)
         words = {}
         if corpus.vectors is None:
-            words = self.vocabulary([corpus.tokens[row] for row in rows[split[0]]], n_values)
+            words = self.vocabulary(corpus.captions.rows(rows[split[0]]), n_values)
         network = initialised(partial(self.network, corpus, words, n_values), seed).to(device)
 
         def batches(rng: np.random.Generator) -> list[np.ndarray]:
             return cut(rng.permutation(len(split[0])), self.batch)
 
-        reads = [corpus.pictures, corpus.image[rows], *([] if corpus.vectors is None else [corpus.vectors[rows]])]
-        captions = np.frombuffer("\n".join(corpus.captions[row] for row in rows).encode(), dtype=np.uint8)
+        # Pictures are told apart by a sum: all of many photographs would take long to read.
+        reads = [corpus.sight.sum(axis=-1), corpus.image[rows]]
+        reads += [] if corpus.vectors is None else [corpus.vectors[rows]]
+        captions = np.frombuffer("\n".join(corpus.captions.rows(rows)).encode(), dtype=np.uint8)
         logits = corpus.reader(network, rows, words, device)
         learn(network, logits, labels + self.first_answer, split, batches, self, seed, [*reads, captions], tick)
         return FittedPair(self, words, network, device, n_values)
@@ -213,10 +232,10 @@ class JudgeNetwork(nn.Module):
         begin_as_he(self)
         self.image_encoder = ImageEncoder(judge.channels)
 
-    def forward(self, sight: Tensor, text: Encoded, rows: np.ndarray) -> Tensor:
+    def forward(self, sight: Tensor, text: Tokens, rows: np.ndarray) -> Tensor:
         """(B, words) logits of the next word from (B, 3, h, w) pictures and the captions at rows."""
         lengths = torch.from_numpy(text.lengths[rows]).to(sight.device)
-        ids = text.ids[rows, : int(lengths.max())]
+        ids = ids_of(text, rows, sight.device)
         cells = self.image_encoder(sight)  # (B, L, seen)
         known = self.of_place(cells)
         state, memory = torch.tanh(self.begin(cells.mean(dim=1))).chunk(2, dim=-1)
@@ -251,7 +270,7 @@ class ScratchJudge(PairReader):
 
     first_answer = FIRST_ANSWER
 
-    def vocabulary(self, captions: Sequence[list[str]], n_values: int) -> dict[str, int]:
+    def vocabulary(self, captions: Tokens, n_values: int) -> dict[str, int]:
         """Words of the captions, after an id for each answer, which no caption has as a word."""
         words = training_vocabulary(captions)
         return {word: number if number <= UNKNOWN else number + n_values for word, number in words.items()} | {
@@ -278,15 +297,15 @@ class JointNetwork(nn.Module):
         self.image_encoder, self.text = image_encoder, text
         self.head = mlp((sum(widths), hidden, n_values), LEAK)
 
-    def forward(self, sight: Tensor, text: Encoded | Tensor, rows: np.ndarray) -> Tensor:
+    def forward(self, sight: Tensor, text: Tokens | Tensor, rows: np.ndarray) -> Tensor:
         """(B, C) logits from (B, ...) pictures and the captions at rows."""
         seen = self.image_encoder(sight).mean(dim=1) if self.image_encoder else sight
-        if isinstance(text, Encoded):
+        if isinstance(text, Tokens):
             assert self.text is not None
-            read = self.text.head(text.read(self.text.vectors, rows))
+            words = self.text.head(read(self.text.vectors, text, rows, seen.device))
         else:
-            read = text[torch.from_numpy(rows)]
-        return self.head(torch.cat([seen, read], dim=1))
+            words = text[torch.from_numpy(rows)]
+        return self.head(torch.cat([seen, words], dim=1))
 
 
 @dataclass(frozen=True)
@@ -318,7 +337,7 @@ def backbone(name: str, weights: Path, device: torch.device) -> Callable[[np.nda
 
     known = models.list_models(models)
     if name not in known:
-        few = ", ".join(own for own in known if own.startswith("resnet"))
+        few = ", ".join(name for name in known if name.startswith("resnet"))
         raise CapbiasError(f"torchvision has no classifier {name!r}.", f"It has for example {few}.")
     network = models.get_model(name, weights=None)
     try:
@@ -332,7 +351,7 @@ def backbone(name: str, weights: Path, device: torch.device) -> Callable[[np.nda
     last = next(child for child in ("fc", "classifier", "heads", "head") if hasattr(network, child))
     setattr(network, last, nn.Identity())
     network = network.to(device).eval()
-    mean, spread = (torch.tensor(own, device=device).view(3, 1, 1) for own in (MEAN, SPREAD))
+    mean, spread = (torch.tensor(values, device=device).view(3, 1, 1) for values in (MEAN, SPREAD))
 
     @torch.no_grad()
     def vectors(pixels: np.ndarray) -> np.ndarray:
@@ -340,3 +359,105 @@ def backbone(name: str, weights: Path, device: torch.device) -> Callable[[np.nda
         return network((pictures - mean) / spread).flatten(1).cpu().numpy()
 
     return vectors
+
+
+@dataclass(frozen=True)
+class AskedJudge:
+    """Any captioner of transformers as ImageCaptioner2's judge, also of its own captions (the paper's self-assessment).
+
+    It is shown the photograph and reads the masked caption with the prompt, as if it had written them; P(A) is how
+    likely it finds each answer next, normalised over the answers (an answer of several tokens by their product). As it
+    is, it has nothing to learn from; with `epochs` its weights are trained further by cross-entropy on the answer, Adam
+    1e-5 as LIC trains BERT further, and the epoch with the lowest loss on an eighth of the captions, set aside, is
+    kept. files: the photograph of each image. Captions are given with the index of their image."""
+
+    captioner: Captioner
+    files: Sequence[Path]
+    attribute: Attribute
+    prompt: str
+    epochs: int = 0
+    learning_rate: float = 1e-5
+    batch: int = 128
+    answers: dict = field(default_factory=dict)  # of the captioner as it is: every seed asks it the same
+
+    def corpus(self, pairs: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+        return list(pairs)
+
+    def fit(self, corpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedAsked:
+        if not self.epochs:
+            return FittedAsked(self, self.captioner, self.answers, tick)
+        captioner = copy(self.captioner)
+        captioner.model = deepcopy(self.captioner.model).float()  # half precision would lose what Adam changes
+        # The captioner's dropout draws from the process's generators: they are seeded here and put back after.
+        with torch.random.fork_rng():
+            torch.manual_seed(child_seed(seed, FIT, DROP))
+            self._train(captioner, corpus, np.asarray(rows), np.asarray(labels), n_values, seed, tick)
+        return FittedAsked(self, captioner, {}, tick)
+
+    def _train(self, captioner: Captioner, corpus, rows, labels, n_values: int, seed: int, tick: Progress) -> None:
+        aside = set_aside(labels, n_values, seed)
+
+        def loss(row: int) -> Tensor:
+            return -self.read(captioner, *corpus[rows[row]])[int(labels[row])]
+
+        order = np.random.default_rng(child_seed(seed, FIT, ORDER))
+        optimizer = torch.optim.Adam(captioner.model.parameters(), lr=self.learning_rate)
+        lowest, weights = np.inf, None
+        for epoch in range(self.epochs):
+            captioner.model.train()
+            kept = order.permutation(np.flatnonzero(~aside))
+            for start in range(0, len(kept), self.batch):
+                batch = kept[start : start + self.batch]
+                for row in batch.tolist():
+                    (loss(row) / len(batch)).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                share = (epoch + (start + len(batch)) / len(kept)) / self.epochs
+                tick(share, f"epoch {epoch + 1} of {self.epochs}")
+            captioner.model.eval()
+            with torch.no_grad():
+                total = sum(float(loss(row)) for row in np.flatnonzero(aside).tolist())
+            if not np.isfinite(total):
+                raise CapbiasError(
+                    f"The captioner's loss is {total} after {epoch + 1} epochs of training.",
+                    "Use it untrained, or another one.",
+                    "judge_epochs",
+                )
+            if total < lowest:
+                lowest, weights = total, deepcopy(captioner.model.state_dict())
+        captioner.model.load_state_dict(weights)
+
+    def read(self, captioner: Captioner, image: int, caption: str) -> Tensor:
+        """(K,) log-probabilities of the answers for a masked caption of an image, by its index."""
+        pixels, mask = read_photograph(self.files[image]), captioner.tokenizer.mask_token or MASK
+        answers = []
+        for value in self.attribute.values:
+            answer = value.lower()
+            text = written(caption, self.attribute, self.prompt, answer, mask)
+            scores = captioner.token_scores(pixels, text)
+            first = len(text.split()) - len(answer.split())
+            tokens = [number for number, word in enumerate(scores.words) if word >= first]
+            answers.append(scores.log_probabilities[tokens].sum())
+        return functional.log_softmax(torch.stack(answers).double(), dim=0)
+
+
+@dataclass(frozen=True)
+class FittedAsked:
+    """A captioner that is asked. answers: its answers, by caption and image."""
+
+    judge: AskedJudge
+    captioner: Captioner
+    answers: dict
+    tick: Progress
+
+    def logits(self, corpus: list[tuple[int, str]], rows: np.ndarray) -> np.ndarray:
+        """See `value_logits`."""
+        answers = []
+        with torch.no_grad():
+            for done, row in enumerate(rows):
+                pair = corpus[row]
+                if pair not in self.answers:
+                    self.tick(done / len(rows), f"caption {done + 1:,} of {len(rows):,}")
+                    self.answers[pair] = self.judge.read(self.captioner, *pair).cpu().numpy()
+                answers.append(self.answers[pair])
+        return value_logits(np.stack(answers))

@@ -101,7 +101,20 @@ def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], rule: MaskRule, lab
     is left out, since nobody knows what it shows. Raises NothingToMask, and CapbiasError for outlines or boxes of a
     photograph of another size.
     """
-    _check_marks(rows, size)
+    if "height" in rows:
+        known = rows.loc[rows["height"] > 0, ["height", "width"]].drop_duplicates().itertuples(index=False)
+        other = next(
+            (f"outlines on {row.width} x {row.height} pixels" for row in known if tuple(row) != tuple(size)), ""
+        )
+    else:
+        right, bottom, reach = rows["x2"].max(), rows["y2"].max(), OVER_THE_EDGE * max(size)
+        beyond = right > size[1] + reach or bottom > size[0] + reach
+        other = f"boxes that reach to x = {right:.0f} and y = {bottom:.0f}" if beyond else ""
+    if other:
+        raise CapbiasError(
+            f"A photograph of {size[1]} x {size[0]} pixels has {other}.",
+            "Check that both are of the same data set, and that the photograph was not resized.",
+        )
     hidden = np.zeros(size, dtype=bool)
 
     def drawn(row: pd.Series) -> np.ndarray:
@@ -120,24 +133,6 @@ def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], rule: MaskRule, lab
     for person in people:
         hidden |= part_of(drawn(person), rule.fraction) if rule.condition == "part" else drawn(person)
     return hidden
-
-
-def _check_marks(rows: pd.DataFrame, size: tuple[int, int]) -> None:
-    """Raises CapbiasError for outlines, or boxes, of a photograph of another size than (height, width)."""
-    if "height" in rows:
-        known = rows.loc[rows["height"] > 0, ["height", "width"]].drop_duplicates().itertuples(index=False)
-        other = next(
-            (f"outlines on {row.width} x {row.height} pixels" for row in known if tuple(row) != tuple(size)), ""
-        )
-    else:
-        right, bottom, reach = rows["x2"].max(), rows["y2"].max(), OVER_THE_EDGE * max(size)
-        beyond = right > size[1] + reach or bottom > size[0] + reach
-        other = f"boxes that reach to x = {right:.0f} and y = {bottom:.0f}" if beyond else ""
-    if other:
-        raise CapbiasError(
-            f"A photograph of {size[1]} x {size[0]} pixels has {other}.",
-            "Check that both are of the same data set, and that the photograph was not resized.",
-        )
 
 
 def outline_mask(outline: str, height: int, width: int) -> np.ndarray:
@@ -227,8 +222,8 @@ def iou(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
     low = np.maximum(boxes[:, None, :2], others[None, :, :2])
     high = np.minimum(boxes[:, None, 2:], others[None, :, 2:])
     shared = np.prod(np.clip(high - low, 0, None), axis=2)
-    own, other = (np.prod(np.clip(side[:, 2:] - side[:, :2], 0, None), axis=1) for side in (boxes, others))
-    union = own[:, None] + other[None] - shared
+    areas, other_areas = (np.prod(np.clip(side[:, 2:] - side[:, :2], 0, None), axis=1) for side in (boxes, others))
+    union = areas[:, None] + other_areas[None] - shared
     return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
 
 

@@ -1,4 +1,5 @@
-"""Captioners that are known by a short name: where their weights are, what they are asked, how their answer is read.
+"""Captioners that are known by a short name: where their weights are, what they are asked, how their answer is read;
+and how a captioner is asked for the value of an attribute.
 
 Imports nothing heavy. Any other captioner of transformers goes by its folder, or by its name on the Hugging Face hub;
 what it is asked follows from its kind (the `model_type` of its configuration) where that is in the table.
@@ -9,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from capbias_core.language.files import ModelFiles, find_model
+from capbias_core.types import Attribute
 
 WHAT = "a captioner"
 # How captioners search if nothing else is said: beams at once, tokens at most, photographs at once.
 BEAMS, LENGTH, BATCH = 5, 20, 8
 # What a captioner that talks is asked; its first line is the caption.
-QUESTION = "Describe the picture in one short sentence."
+DESCRIBE = "Describe the picture in one short sentence."
 LINE = "\n"
 
 
@@ -45,7 +47,7 @@ PRESETS = {
         Preset("git", "microsoft/git-base-coco", "git", encoder="git.image_encoder", last="git.visual_projection"),
         Preset("vit-gpt2", "nlpconnect/vit-gpt2-image-captioning", "vision-encoder-decoder", encoder="encoder"),
         Preset(
-            "llava", "llava-hf/llava-1.5-7b-hf", "llava", prompt=f"USER: <image>\n{QUESTION} ASSISTANT:", until=LINE
+            "llava", "llava-hf/llava-1.5-7b-hf", "llava", prompt=f"USER: <image>\n{DESCRIBE} ASSISTANT:", until=LINE
         ),
         Preset("florence", "florence-community/Florence-2-base", "florence2", prompt="<CAPTION>"),
     )
@@ -62,7 +64,31 @@ def find_captioner(name: str) -> ModelFiles:
     return replace(find_model(PRESETS[name].hub, WHAT), name=name)
 
 
-def preset_of(kind: str) -> Preset:
-    """How captioners of a kind are asked and read; a kind that is not in the table is given no text."""
-    presets = (preset for preset in PRESETS.values() if preset.kind == kind)
-    return next(presets, Preset("", "", kind, until=LINE))
+# Prompts of ImageCaptioner2 (AAAI 2024, Prompt engineering), whose answers are the attribute's values. statement: `A
+# <gender> sitting in front of a computer therefore the gender is [Answer]`. question: `what is the gender of the
+# following sentence A <gender> sitting in front of a computer [Answer]`.
+STATEMENT, QUESTION = "statement", "question"
+PROMPTS = {STATEMENT: ("", "therefore the {name} is"), QUESTION: ("what is the {name} of the following sentence", "")}
+
+
+def prompted(caption: str, attribute: Attribute, prompt: str) -> str:
+    """A masked caption (words joined by a space) with the prompt; the answer comes next.
+
+    >>> prompted("a <gender> runs", Attribute("gender", "Gender", ("Female", "Male")), QUESTION)
+    'what is the gender of the following sentence a <gender> runs'
+    """
+    before, after = (part.format(name=attribute.name.lower()) for part in PROMPTS[prompt])
+    return " ".join(filter(None, (before, caption, after)))
+
+
+def written(caption: str, attribute: Attribute, prompt: str, answer: str, mask: str) -> str:
+    """The same as a pretrained captioner reads it, with an answer and punctuation. mask: what stands for a mask.
+
+    >>> written("a <gender> runs", Attribute("gender", "Gender", ("Female", "Male"), mask_token="<gender>"), STATEMENT,
+    ...         "male", "[MASK]")
+    'a [MASK] runs. therefore, the gender is male'
+    """
+    caption, name = caption.replace(attribute.mask_token, mask), attribute.name.lower()
+    if prompt == QUESTION:
+        return f"what is the {name} of the following sentence? {caption}. {answer}"
+    return f"{caption}. therefore, the {name} is {answer}"

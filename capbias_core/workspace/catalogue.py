@@ -1,11 +1,14 @@
-"""The SQLite file of a workspace: its tables, the check of their version, and its errors as sentences."""
+"""The SQLite file of a workspace: its tables, the check of their version, its errors as sentences, and which processes
+that it names are alive."""
 
 from __future__ import annotations
 
 import errno
 import os
+import platform
 import sqlite3
 from contextlib import closing, suppress
+from functools import cache
 from pathlib import Path
 
 from capbias_core.databases import UNWRITABLE, code_of, prepare, to_read
@@ -99,3 +102,65 @@ def workspace_fault(database: Path, error: Exception, opened: bool) -> Workspace
     return WorkspaceError(
         f"The catalogue {database} cannot be used ({error}).", f"Put back a copy of it, or {ANOTHER}."
     )
+
+
+PROC = Path("/proc")
+
+
+def this_process() -> str:
+    """A unique name of this process: host, boot, pid namespace, pid, start. '' outside Linux."""
+    return _process_name(os.getpid())
+
+
+@cache
+def _process_name(pid: int) -> str:
+    machine, start = _machine(), _start(pid)
+    return f"{machine} {pid} {start}" if machine and start else ""
+
+
+@cache
+def _machine() -> str:
+    """Host, boot and pid namespace. Two containers on one machine have different namespaces."""
+    try:
+        boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
+        namespace = (PROC / "self/ns/pid").stat().st_ino
+    except OSError:
+        return ""
+    machine = ""
+    with suppress(OSError):
+        machine = Path("/etc/machine-id").read_text().strip()
+    # Copied machines share their ID, so the name of the host is part of it.
+    return f"{machine}:{platform.node()} {boot} {namespace}"
+
+
+def _start(pid: int) -> str:
+    """When a living process started, in ticks since the machine did; '' if it ended."""
+    try:
+        text = (PROC / str(pid) / "stat").read_text()
+    except OSError:
+        return ""
+    # The name of the program, in brackets, may contain anything. After it: state, and as the 20th field the start.
+    state, *fields = text.rpartition(")")[2].split()
+    return "" if state in "ZX" else fields[18]
+
+
+def lives(process: str) -> bool | None:
+    """Whether the process of this name lives; None if that cannot be seen: on another host, in another container, or if
+    the system hides it."""
+    if not process or not _machine():
+        return None
+    host, boot, namespace, pid, start = process.split()
+    this_host, this_boot, this_namespace = _machine().split()
+    if host == this_host and boot != this_boot:
+        return False  # this machine was restarted since
+    if (host, namespace) != (this_host, this_namespace):
+        return None
+    if now := _start(int(pid)):
+        return now == start
+    try:
+        os.kill(int(pid), 0)
+    except PermissionError:  # a process of another account, which /proc may hide
+        return None
+    except OSError:
+        pass
+    return False

@@ -14,7 +14,7 @@ ORIGINAL = CONDITIONS[0]
 CAPTIONER, CONDITION = "captioner", "condition"  # the keys in a set's details
 CUT = "cut"  # the key in the details of captions that were cut short: whose, and after how many words
 
-# Words in the name of a file or of a set, or in a printed table, that say what was masked; the longest first.
+# Words in names of files and sets and in printed tables -> what was masked; the longest first.
 SPELLED = {
     "bounding box": "box",
     "partial": "part",
@@ -59,8 +59,8 @@ def condition_of(item: Item) -> tuple[str, str]:
 
 
 def originals(sets: Sequence[Item]) -> list[str]:
-    """Names of the uncut caption sets of unmasked photographs, by which captioners are compared; of all uncut sets if
-    all are of masked photographs."""
+    """Names of the uncut caption sets of unmasked photographs, by which captioners are compared, or of all uncut sets
+    if all are of masked photographs."""
     whole = [item for item in sets if CUT not in item.details]
     return [item.name for item in whole if condition_of(item)[1] == ORIGINAL] or [item.name for item in whole]
 

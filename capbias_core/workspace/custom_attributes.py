@@ -10,14 +10,13 @@ from capbias_core.errors import CapbiasError
 from capbias_core.prepare.labels import Trial, try_attribute
 from capbias_core.types import Attribute
 from capbias_core.whole_files import private_folder, write_whole
-from capbias_core.workspace import labels
+from capbias_core.workspace.labels import tables_with
 from capbias_core.workspace.people import check_own, person
 from capbias_core.workspace.store import Item, Workspace
 from capbias_core.workspace.tokens import kept_tokens
 
 NAME = re.compile(r"\w[\w .-]{0,59}")
-# What the text of an attribute is called in errors, where it has no file yet.
-SOURCE = "the attribute"
+SOURCE = "the attribute"  # the name of the text in errors, if it has no file
 
 
 def attribute_folder(workspace: Workspace | Path | str) -> Path:
@@ -26,7 +25,7 @@ def attribute_folder(workspace: Workspace | Path | str) -> Path:
 
 
 def check(text: str) -> Attribute:
-    """The attribute in the text of a TOML file, fit to be stored. Raises CapbiasError, with the line of broken TOML."""
+    """The attribute in the text of a TOML file. Raises CapbiasError if it cannot be stored."""
     attribute = parse_attribute(text, SOURCE)
     if not NAME.fullmatch(attribute.name) or attribute.name.endswith(".toml") or attribute.name == SOURCE:
         named = attribute.name != SOURCE
@@ -40,10 +39,10 @@ def check(text: str) -> Attribute:
 
 
 def keep(workspace: Workspace, text: str) -> Attribute:
-    """Store an attribute under its name, in place of an earlier one of that name. Tables keep the words that they were
+    """The attribute in a text, stored under its name in place of an earlier one. Tables keep the words that they were
     mapped with until they are mapped again, and finished runs the words that they used.
 
-    Raises CapbiasError if the text is no attribute, or somebody else owns the earlier one.
+    Raises CapbiasError if the text is not an attribute, or somebody else owns the earlier one.
     """
     attribute = check(text)
     folder = attribute_folder(workspace)
@@ -68,11 +67,6 @@ def owner_of(path: Path) -> str:
     return owner.read_text() if owner.exists() else ""
 
 
-def tables_with(workspace: Workspace, name: str) -> list[Item]:
-    """Stored tables in which a column is mapped to the attribute of this name."""
-    return labels.tables_with(workspace.items("attributes"), name)
-
-
 def delete(workspace: Workspace, path: Path) -> None:
     """Remove the file of a user's attribute. Raises CapbiasError while a stored table uses it, and if somebody else
     owns it."""
@@ -80,7 +74,7 @@ def delete(workspace: Workspace, path: Path) -> None:
     if path not in files:
         raise CapbiasError(f"{path.name} is not in this workspace.", "It may be deleted already: reload the page.")
     check_own(owner_of(path), workspace.folder, files[path].name)
-    if files[path].attribute and (tables := tables_with(workspace, files[path].name)):
+    if files[path].attribute and (tables := tables_with(workspace.items("attributes"), files[path].name)):
         names = ", ".join(f"{item.name} in {item.collection}" for item in tables)
         raise CapbiasError(
             f"Columns are mapped to the attribute {files[path].name} in {names}.",
@@ -95,13 +89,7 @@ def known(workspace: Workspace) -> dict[str, Attribute]:
     return known_attributes(attribute_folder(workspace))
 
 
-def trials(workspace: Workspace, attribute: Attribute) -> list[tuple[Item, Trial]]:
-    """What the words of an attribute find in each stored caption set, the newest first."""
-    items = [item for item in workspace.items() if item.kind in ("captions", "references")]
-    return [(item, trial(workspace, item, attribute)) for item in items[::-1]]
-
-
 def trial(workspace: Workspace, item: Item, attribute: Attribute) -> Trial:
-    """What the words of an attribute find in a stored caption set."""
+    """How the words of an attribute match a stored caption set."""
     captions = workspace.frame(item.hash)["caption"].tolist()
     return try_attribute(captions, attribute, kept_tokens(workspace, item.hash))

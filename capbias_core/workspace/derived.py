@@ -1,4 +1,4 @@
-"""Labels of images, derived from the words of their human captions."""
+"""Labels of images that follow from what a collection has: from words of human captions, or from two attributes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pandas as pd
 from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare import derive_labels
+from capbias_core.prepare.labels import LEAST, cells, cross_labels, crossed, crossed_name
 from capbias_core.types import PRECEDENCE, Attribute, Derivation
-from capbias_core.workspace.ingest import LONGEST_NAME
-from capbias_core.workspace.labels import DERIVED, mapping_details
-from capbias_core.workspace.store import Item, Workspace
+from capbias_core.workspace.labels import DERIVED, keep_attributes, labels_in, mapping_details, table_with, tables_with
+from capbias_core.workspace.store import LONGEST_NAME, Item, Workspace
 
 
 @dataclass(frozen=True)
@@ -58,19 +58,15 @@ def derive(workspace: Workspace, references: Item, attribute: Attribute) -> Deri
 
 
 def keep_derived(workspace: Workspace, derived: Derived, name: str = "") -> Item:
-    """Store derived labels as an attribute table beside their captions, with the rule behind them.
-
-    Raises CapbiasError if no image gets one of the values.
-    """
+    """The stored table of derived labels, with the rule behind them. Raises CapbiasError if no image has some value."""
     attribute, references = derived.attribute, derived.references
-    rule = attribute.derived or Derivation()
-    missing = [value for value, count in derived.counts.items() if not count]
-    if missing:
+    if missing := [value for value, count in derived.counts.items() if not count]:
         raise CapbiasError(
             f"By the human captions {references.name}, no image is {' or '.join(missing)}.",
             f"Check the captions and the words of {attribute.name}.",
         )
-    mapping = {**{value: value for value in attribute.values}, **({"": None} if derived.neither else {})}
+    rule = attribute.derived or Derivation()
+    mapping = {value: value for value in attribute.values} | ({"": None} if derived.neither else {})
     details = {
         "attributes": {attribute.name: mapping_details(as_derived(attribute), attribute.name, mapping)},
         DERIVED: {
@@ -86,12 +82,9 @@ def keep_derived(workspace: Workspace, derived: Derived, name: str = "") -> Item
 
 
 def derive_missing(workspace: Workspace, collection: str, attribute: Attribute) -> Derived | None:
-    """Labels from human captions, stored, if a collection has captions and human captions and no labels at all.
-
-    None if it has labels or lacks the captions, or if no caption names one of the values.
-    """
+    """Labels from human captions, stored, if a collection has captions and human captions and no labels at all."""
     kinds = {item.kind for item in workspace.items(collection=collection)}
-    if "attributes" in kinds or not kinds >= {"captions", "references"}:
+    if "attributes" in kinds or not {"captions", "references"} <= kinds:
         return None
     derived = derive(workspace, workspace.items("references", collection)[-1], attribute)
     if not all(derived.counts.values()):
@@ -108,6 +101,56 @@ def as_derived(attribute: Attribute) -> Attribute:
 
 
 def outdated(workspace: Workspace, item: Item) -> bool:
-    """Whether labels were derived from human captions that the collection no longer holds."""
+    """Whether labels were derived from human captions that the collection no longer has."""
     origin = item.details.get(DERIVED, {}).get("references")
     return bool(origin) and origin not in {each.hash for each in workspace.items("references", item.collection)}
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Labels of two attributes combined, before they are stored.
+
+    name: of the combined attribute. frame: image_id and the cell, under that name. counts: images of each cell, also of
+    empty ones. source: whose labels they are. refused: cells with fewer than LEAST images, which are left out.
+    """
+
+    sides: tuple[Attribute, Attribute]
+    name: str
+    frame: pd.DataFrame
+    counts: dict[str, int]
+    source: str
+    refused: tuple[str, ...]
+
+    def line(self) -> str:
+        """`gender of labels x race of labels: Female, Dark 300; ...; left out with fewer than 100 images: none`"""
+        kept = "; ".join(f"{cell} {count:,}" for cell, count in self.counts.items() if cell not in self.refused)
+        small = "; ".join(f"{cell} {self.counts[cell]:,}" for cell in self.refused) or "none"
+        return f"{self.source}: {kept}; left out with fewer than {LEAST} images: {small}"
+
+
+def cross(workspace: Workspace, collection: str, first: str, second: str, table: str = "") -> Crossing:
+    """Two attributes of a collection combined, each by the named table of labels, else by `table_with`. Nothing is
+    stored. Raises CapbiasError if no table has labels of one of them."""
+    tables = workspace.items("attributes", collection)
+    chosen = [
+        next((item for item in tables_with(tables, name) if item.name == table), None) or table_with(tables, name)
+        for name in (first, second)
+    ]
+    one, other = (labels_in(workspace, item, name) for item, name in zip(chosen, (first, second), strict=True))
+    both, name = cross_labels(one.values, other.values), crossed_name(first, second)
+    images = both.value_counts().to_dict()
+    counts = {cell: int(images.get(cell, 0)) for cell in cells(one.attribute, other.attribute)}
+    frame = {"image_id": both.index.to_numpy(dtype=object), name: both.to_numpy(dtype=object)}
+    source = f"{first} of {chosen[0].name} x {second} of {chosen[1].name}"
+    refused = tuple(cell for cell, count in counts.items() if count < LEAST)
+    return Crossing((one.attribute, other.attribute), name, pd.DataFrame(frame), counts, source, refused)
+
+
+def keep_crossed(workspace: Workspace, collection: str, crossing: Crossing) -> Item:
+    """The stored table of combined labels, without the cells that are left out. Raises CapbiasError if fewer than two
+    cells are large enough."""
+    attribute = crossed(*crossing.sides, crossing.counts)
+    mapping = {cell: cell if cell in attribute.values else None for cell, count in crossing.counts.items() if count}
+    details = {attribute.name: mapping_details(attribute, attribute.name, mapping)}
+    name = attribute.name[:LONGEST_NAME]
+    return keep_attributes(workspace, crossing.frame, name, collection, crossing.source, details)

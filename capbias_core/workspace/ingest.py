@@ -16,12 +16,13 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.archives import unpacked
-from capbias_core.load.joining import join_ids, joined
+from capbias_core.load.files import unpacked
+from capbias_core.load.ids import join_ids
 from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.places import checked_path
-from capbias_core.load.read import TITLES, Reading, read_file, read_records, unknown_format
+from capbias_core.load.read import TITLES, Reading, parse_table, read_file, readings, unknown_format
 from capbias_core.load.report import PHOTOGRAPHS, ImportReport, report_table
+from capbias_core.load.tables import with_images
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.types import counted
 from capbias_core.workspace.conditions import condition_details
@@ -84,7 +85,7 @@ class File:
 
 @dataclass(frozen=True)
 class Held:
-    """What a collection holds that new files are compared with. images: by kind. references: its human captions."""
+    """What new files are compared with: the images of a collection by kind, and its human captions."""
 
     images: Mapping[str, frozenset[str]] = field(default_factory=dict)
     references: pd.DataFrame | None = None
@@ -92,10 +93,10 @@ class Held:
 
 @dataclass(frozen=True)
 class Part:
-    """One thing that a file holds; most hold one. A file may have human captions beside a model's.
+    """One table of a file. A file may have human captions besides a model's.
 
-    report: None if it cannot be read. wanted: whether it is stored unless the user says otherwise. known: how many of
-    its images other parts or the collection know, None if there is nothing to compare with.
+    report: None if it cannot be read. wanted: whether it is stored by default. known: how many of its images other
+    parts or the collection have, None if there is nothing to compare with.
     """
 
     file: File
@@ -126,10 +127,9 @@ class Part:
 
 
 def ingest(workspace: Workspace, collection: str, files: Sequence[File], folder: Path | None = None) -> list[Item]:
-    """Read files and store them in a collection. Labels without a mapping get the attributes that are recognised.
+    """The items of files, stored in a collection. Labels without a mapping get the attributes that are recognised.
 
-    folder: of attributes that users defined. Raises CapbiasError, and stores nothing, if a file cannot be read or
-    stored.
+    folder: of attributes that users defined. Raises CapbiasError, and stores nothing, if a file cannot be read.
     """
     parts = preview(files, held_by(workspace, collection))
     for part in parts:
@@ -159,11 +159,6 @@ def read_frame(source: str | os.PathLike, kind: str) -> pd.DataFrame:
 Read = Callable[..., list[Reading]]
 
 
-def read_limited(path: Path, *given: Any) -> list[Reading]:
-    """A file read in a process with limits on memory and time."""
-    return within_limits(path.name, read_file, path, *given)
-
-
 def expand(given: Sequence[str | os.PathLike], folder: Path, tell: Callable[[str], None]) -> list[Path]:
     """Paths with the files of archives in their place, unpacked into an empty folder.
 
@@ -185,10 +180,10 @@ def expand(given: Sequence[str | os.PathLike], folder: Path, tell: Callable[[str
     return result
 
 
-def preview(files: Sequence[File], held: Held | None = None, read: Read = read_limited) -> list[Part]:
+def preview(files: Sequence[File], held: Held | None = None, read: Read | None = None) -> list[Part]:
     """What files hold, compared with each other and with a collection. Nothing is stored.
 
-    read: reads a path; pages pass one that remembers. Raises CapbiasError for a column that no file has.
+    read: reads a path, by default in a process with limits. Raises CapbiasError for a column that no file has.
     """
     held = held or Held()
     parts = [Part(file, reading) for file in files for reading in _read(file, held, read)]
@@ -196,8 +191,7 @@ def preview(files: Sequence[File], held: Held | None = None, read: Read = read_l
         readable = not all(part.reading.error for part in parts)
         if readable and not any(column in part.reading.columns for part in parts):
             names = ", ".join(dict.fromkeys(name for part in parts for name in part.reading.columns))
-            flag = f"--{role.replace('_', '-')}-column"
-            raise CapbiasError(f"No file has the column {column!r} ({flag}).", f"Known: {names}.")
+            raise CapbiasError(f"No file has the column {column!r}.", f"Known: {names}.", f"{role}_column")
     parts = _join_images(_join_rows(parts, held), held)
     known = {kind: set(images) for kind, images in held.images.items()}
     for part in parts:
@@ -222,22 +216,23 @@ def preview(files: Sequence[File], held: Held | None = None, read: Read = read_l
     return result
 
 
-def _read(file: File, held: Held, read: Read) -> list[Reading]:
+def _read(file: File, held: Held, read: Read | None) -> list[Reading]:
     """What one file holds. If it cannot be read, a reading with the error."""
     try:
         if not isinstance(file.source, Path):
-            return read_records(file.source, file.title, file.kind, file.columns, file.several)
+            return readings(parse_table(file.source, file.title), file.kind, file.columns, file.several)
         wanted = next((held.images[kind] for kind in (PHOTOGRAPHS, LABELS, CAPTIONS) if held.images.get(kind)), None)
         path = checked_path(file.source)
         large = path.is_file() and path.stat().st_size > LARGE_FILE
-        return read(path, file.kind, dict(file.columns), file.several, sorted(wanted) if large and wanted else None)
+        given = path, file.kind, dict(file.columns), file.several, sorted(wanted) if large and wanted else None
+        return read(*given) if read else within_limits(path.name, read_file, *given)
     except CapbiasError as error:
         return [Reading(file.kind, error=error)]
 
 
 def _join_rows(parts: list[Part], held: Held) -> list[Part]:
-    """Captions known only by their row get the image IDs of human captions with the same text, from other files and
-    the collection; human captions by row are then left out."""
+    """Captions known only by their row get the image IDs of human captions with the same text; human captions by row
+    are then left out."""
     human = [part.frame for part in parts if part.kind == REFERENCES and not part.reading.by_rows]
     human = [frame for frame in [*human, held.references] if frame is not None]
     beside = {id(part.file): part for part in parts if part.kind == REFERENCES and part.reading.by_rows and part.images}
@@ -248,7 +243,7 @@ def _join_rows(parts: list[Part], held: Held) -> list[Part]:
         rows, table = beside.get(id(part.file)), part.reading.table
         if rows is not None and rows.frame is not None and part.kind == CAPTIONS and table and part.reading.by_rows:
             try:
-                table = joined(table, rows.frame, pd.concat(human), part.file.title)
+                table = with_images(table, rows.frame, pd.concat(human), part.file.title)
                 part = Part(part.file, replace(part.reading, table=table))
             except CapbiasError as error:
                 part = Part(part.file, replace(part.reading, table=None, error=error))
@@ -261,7 +256,7 @@ def _join_rows(parts: list[Part], held: Held) -> list[Part]:
 
 
 def _join_images(parts: list[Part], held: Held) -> list[Part]:
-    """IDs that name the same images in another way become the IDs of the collection, labels or references."""
+    """Other IDs of the same images become the IDs of the collection, labels or references."""
     kinds = (LABELS, REFERENCES, CAPTIONS)
     images: frozenset[str] = frozenset().union(*(held.images.get(kind, ()) for kind in kinds))
     images = images or next(
@@ -306,9 +301,8 @@ def with_mapping(
 
 
 def caption_sets(part: Part) -> dict[str, pd.DataFrame]:
-    """The caption sets that a part is stored as, by name: one for `samples`; a set of the first captions of all images,
-    one of the second and so on for `each`; one per prompt for `prompt`. Raises CapbiasError for prompts that it lacks.
-    """
+    """The caption sets of a part, by name: one for `samples`; a set of the first captions of all images, one of the
+    second and so on for `each`; one per prompt for `prompt`. Raises CapbiasError if it has no prompts."""
     name, sets, frame, table = part.file.item_name, part.file.sets, part.frame, part.reading.table
     assert frame is not None and table is not None
     if sets not in SETS:
@@ -330,7 +324,7 @@ def caption_sets(part: Part) -> dict[str, pd.DataFrame]:
 
 
 def frames_of(part: Part) -> list[tuple[str, pd.DataFrame, dict]]:
-    """What a part is stored as: name, frame and details of each item."""
+    """Name, frame and details of each item of a part."""
     file, frame, table = part.file, part.frame, part.reading.table
     assert frame is not None and table is not None
     if part.kind == LABELS:
@@ -368,7 +362,7 @@ def name_conflicts(parts: Sequence[Part]) -> list[str]:
 
 
 def replaced_items(workspace: Workspace, collection: str, parts: Sequence[Part]) -> list[Item]:
-    """Items of other content that parts would replace, so that their results would go."""
+    """Items of other content that parts would replace, and their results with them."""
     items = {(item.kind, item.name): item for item in workspace.items(collection=collection)}
     new = {(part.kind, name): rows for part in parts if part.images for name, rows in caption_sets(part).items()}
     return [items[key] for key, rows in new.items() if key in items and items[key].hash != content_hash(rows)]
@@ -378,10 +372,10 @@ def replaced_items(workspace: Workspace, collection: str, parts: Sequence[Part])
 
 
 def store(workspace: Workspace, collection: str, parts: Sequence[Part], source: str = "") -> list[Item]:
-    """Store parts in a collection, labels first. source: where they come from, '' for the name of the file.
+    """The items of parts, stored in a collection, labels first. source: '' for the name of the file.
 
-    An item of the same name and content keeps its details where the file says nothing about them. Raises CapbiasError,
-    and stores nothing, if two parts would have one name, or a run reads what one would replace.
+    An item of the same name and content keeps its details if the file gives none. Raises CapbiasError, and stores
+    nothing, if two parts would have one name, or a run reads what one would replace.
     """
     checked_name(collection)
     parts = [part for part in parts if part.frame is not None]
@@ -409,7 +403,7 @@ def store(workspace: Workspace, collection: str, parts: Sequence[Part], source: 
 
 
 def held_by(workspace: Workspace, collection: str) -> Held:
-    """What a collection holds that new files are compared with."""
+    """What new files of a collection are compared with."""
     images: dict[str, frozenset[str]] = {}
     for item in workspace.items(collection=collection):
         if item.kind in (CAPTIONS, REFERENCES, LABELS, PHOTOGRAPHS):

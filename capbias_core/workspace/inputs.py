@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.attributes import get_attribute, known_attributes
+from capbias_core.attributes.labels import columns_by_labels
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import find_pictures
@@ -24,7 +25,18 @@ from capbias_core.load.read import TITLES
 from capbias_core.load.report import ImportReport
 from capbias_core.prepare.align import DELTA
 from capbias_core.types import Progress, silent
-from capbias_core.workspace.boxes import (
+from capbias_core.workspace.conditions import CUT
+from capbias_core.workspace.derived import derivable, derive, keep_derived
+from capbias_core.workspace.ingest import WARNINGS, File, Part, describe, preview, read_part, store
+from capbias_core.workspace.labels import (
+    compared_lines,
+    dropped_line,
+    holds,
+    resolve_attribute,
+    table_with,
+    tables_with,
+)
+from capbias_core.workspace.objects import (
     CONFIDENCE,
     WEIGHTS,
     Found,
@@ -34,21 +46,9 @@ from capbias_core.workspace.boxes import (
     weights_of,
     weights_option,
 )
-from capbias_core.workspace.conditions import CUT
-from capbias_core.workspace.derived import derivable, derive, keep_derived
-from capbias_core.workspace.ingest import WARNINGS, File, Part, describe, preview, read_part, store
-from capbias_core.workspace.labels import (
-    also_holding,
-    compared_lines,
-    dropped_line,
-    holds,
-    resolve_attribute,
-    table_with,
-    tables_with,
-)
 from capbias_core.workspace.photographs import keep_images
-from capbias_core.workspace.spec import ModelReference
-from capbias_core.workspace.store import Item, Workspace, checked_name, default_folder, suggested_name
+from capbias_core.workspace.spec import ModelReference, attribute_from
+from capbias_core.workspace.store import Workspace, checked_name, default_folder, suggested_name
 from capbias_core.workspace.vectors import CONSTANT, VECTORS, alignment_option, check_delta, keep_vectors, offer_vectors
 
 # A table; records, one per row; or COCO's JSON once parsed.
@@ -64,13 +64,14 @@ ARGUMENTS = {CAPTIONS: "captions", REFERENCES: "references", LABELS: "labels", O
 
 @dataclass(frozen=True)
 class Inputs:
-    """What is to be measured: files, or names of items that a collection holds.
+    """What is to be measured: files, or names of items of a collection.
 
     attribute: a known one, a TOML file or a column of the labels. files: with their kinds, '' to detect one. names:
-    kind -> names, instead of files; captions () for all. attribute_column: that of the labels, '' to find it. values:
+    kind -> names, instead of files; captions () for all. attribute_column: that of the labels, '' to detect it. values:
     the labels of a column to compare, () for all. overrides: attribute -> {raw label: value, or None to drop it}.
-    photographs: a folder. people: outlines or boxes. weights: of a detector that finds objects on the photographs.
-    vectors, delta: of contextual alignment. own_attributes: a folder of the user's TOML files.
+    photographs: a folder. people: outlines in a COCO instances file, or a table of boxes. weights: of a detector that
+    finds objects on the photographs. vectors, delta: of contextual alignment. own_attributes: a folder of the user's
+    TOML files.
     """
 
     attribute: str
@@ -138,7 +139,7 @@ def workspace_at(folder: Path | str | None, make: bool = False) -> Iterator[Work
 
 @contextmanager
 def temporary_workspace() -> Iterator[Workspace]:
-    """A workspace that is removed afterwards."""
+    """A workspace that is removed at the end of the block."""
     with tempfile.TemporaryDirectory(prefix="capbias-") as folder:
         yield Workspace(folder)
 
@@ -146,7 +147,7 @@ def temporary_workspace() -> Iterator[Workspace]:
 def resolve(
     workspace: Workspace, collection: str, given: Inputs, tell: Tell, progress: Progress = silent
 ) -> ResolvedInputs:
-    """Store the files that a user brings, or look up the items that they name. tell: receives each line for the user.
+    """The items to measure: files are stored, names are looked up. tell: receives each line for the user.
 
     Raises CapbiasError for anything that cannot be read or does not belong together.
     """
@@ -157,14 +158,14 @@ def resolve(
     unused = [name for name in ("vectors", "delta") if getattr(given, name) is not None]
     if unused and given.alignment == CONSTANT:
         raise CapbiasError(
-            f"Contextual alignment alone reads {' and '.join(unused)}.", "Ask for it.", "alignment", *unused
+            f"Only contextual alignment reads {' and '.join(unused)}.", "Choose that alignment.", "alignment", *unused
         )
     if given.alignment == CONTEXTUAL and not given.vectors and given.names is None:
-        raise CapbiasError("Contextual alignment needs word vectors.", "Name a file.", "vectors")
+        raise CapbiasError("Contextual alignment needs word vectors.", "Name a file of word vectors.", "vectors")
     if given.names is not None:
         return _by_name(workspace, collection, given, tell)
     parts = [part for part in preview(given.files) if part.kind != SEGMENTS]
-    if any(not file.kind for file in given.files):  # first of all: what each file is taken for
+    if any(not file.kind for file in given.files):  # before any error: what each file is read as
         kinds = [(part.file.title, TITLES.get(part.kind, "not read")) for part in parts if not part.reading.second]
         tell("; ".join(map(": ".join, kinds)))
     for part in parts:
@@ -175,7 +176,7 @@ def resolve(
     if not captions:
         raise CapbiasError(
             f"No file holds captions of a model ({'; '.join(map(describe, parts))}).",
-            "Name it, and its columns if needed.",
+            "Name the file of captions, and its columns if needed.",
             "captions",
             "image_id_column",
             "caption_column",
@@ -215,7 +216,12 @@ def resolve(
         options["photographs"] = suggested_name(folder.expanduser().resolve().name)
         keep_images(workspace, folder, collection, options["photographs"])
     if given.people is not None:
-        options["people"] = keep_people(workspace, given.people, collection, tell).name
+        path = Path(given.people) if isinstance(given.people, str | os.PathLike) else None
+        kind = SEGMENTS if path and path.suffix.lower() == ".json" else BOXES
+        people = source_file(given.people, kind, "" if path and path.suffix else "people")
+        part = read_part(people.source, kind, people.name)
+        warn([part.report] if part.report else [], tell)
+        options["people"] = store(workspace, collection, [part])[0].name
     if given.weights:
         names[OBJECTS] = [_detect_objects(workspace, collection, given, tell, progress)]
     options |= _alignment(workspace, collection, given, tell)
@@ -251,7 +257,9 @@ def _by_name(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -
     human = [item.name for item in items if item.kind == REFERENCES]
     if not names.get(REFERENCES) and len(human) > 1:
         raise CapbiasError(
-            f"{collection} has {len(human)} sets of references: {', '.join(human)}.", "Name one.", "references"
+            f"{collection} has {len(human)} sets of references: {', '.join(human)}.",
+            "Name the set to compare with.",
+            "references",
         )
     wanted = set(names.get(CAPTIONS) or sets)
     for item in items:
@@ -274,7 +282,7 @@ def _one(parts: Sequence[Part], kind: str) -> Part | None:
     named = [part for part in among if part.file.kind] or among
     if len(named) > 1:
         files = ", ".join(part.file.title for part in among)
-        raise CapbiasError(f"Several files hold {TITLES[kind]}: {files}.", "Name the one to use.", ARGUMENTS[kind])
+        raise CapbiasError(f"Several files hold {TITLES[kind]}: {files}.", "Name the file to use.", ARGUMENTS[kind])
     return named[0] if named else None
 
 
@@ -312,7 +320,9 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
     having = [part for part in tables if part.frame is not None and has_column(part.frame)]
     if len(having) > 1:
         files = ", ".join(part.file.title for part in having)
-        raise CapbiasError(f"Several tables have labels of {given.attribute}: {files}.", "Name one.", "labels")
+        raise CapbiasError(
+            f"Several tables have labels of {given.attribute}: {files}.", "Name the table to use.", "labels"
+        )
     if not having and rule and not given.attribute_column:
         if error := next(filter(None, (_misplaced(part, parts) for part in tables)), None):
             raise error
@@ -335,21 +345,25 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
     if not tables:
         raise CapbiasError("There are no labels.", "Name a table with one row per image.", "labels")
     table = having[0] if having else tables[0]
-    assert table.frame is not None
+    frame = table.frame
+    assert frame is not None
     try:
-        _, details = resolve_attribute(
-            table.frame, given.attribute, given.attribute_column, given.values, given.overrides, folder
+        details = resolve_attribute(
+            frame, given.attribute, given.attribute_column, given.values, given.overrides, folder
         )
     except CapbiasError:
         if error := _misplaced(table, parts):
             raise error from None
         raise
     table = replace(table, file=replace(table.file, mapping=(details,)))
-    others = [] if given.attribute_column else also_holding(table.frame, details)
-    also = f"; not used: {', '.join(others)}" if others else ""
-    name = details["attribute"]["name"]
+    name, also = details["attribute"]["name"], ""
+    if not given.attribute_column:
+        rest = frame.drop(columns=["image_id", details["column"]])
+        columns = {column: rest[column].unique().tolist() for column in rest}
+        others = columns_by_labels(attribute_from(details["attribute"]), columns)
+        also = f"; not used: {', '.join(others)}" if others else ""
     tell(f"labels: {name} from the column {details['column']} of {table.file.title}{also}")
-    for line in [*compared_lines(table.frame, details, folder), dropped_line(table.frame, details)]:
+    for line in [*compared_lines(frame, details, folder), dropped_line(frame, details)]:
         tell(line)
     if left_out := [part.file.title for part in tables if part.key != table.key]:
         tell(f"not used: {', '.join(left_out)}, without a column for {given.attribute}")
@@ -370,12 +384,12 @@ def _misplaced(part: Part, parts: Sequence[Part]) -> CapbiasError | None:
                 ARGUMENTS[holds],
             )
     named = [ARGUMENTS[holds]] if holds in ARGUMENTS else []
-    hint = "Name it as such." if named else ""
+    hint = f"Give it as {TITLES[holds]}." if named else ""
     return CapbiasError(f"{part.file.title} holds {TITLES[holds]}, not {TITLES[role]}.", hint, *named)
 
 
 def warn(reports: Iterable[ImportReport], tell: Tell) -> None:
-    """Tell each warning and note of some reports once, with the files that it is about."""
+    """Send each warning and note of reports once, with the files that it is about."""
     files: dict[str, dict[str, None]] = {}
     for report in reports:
         for name, texts in (("warning", report.warnings), ("note", report.notes)):
@@ -388,21 +402,15 @@ def warn(reports: Iterable[ImportReport], tell: Tell) -> None:
 # photographs
 
 
-def keep_people(workspace: Workspace, source: Source, collection: str, tell: Tell) -> Item:
-    """Store the outlines of a COCO instances file, or the boxes of a table. Raises CapbiasError for another file."""
-    outlines = isinstance(source, str | os.PathLike) and Path(source).suffix.lower() == ".json"
-    named = isinstance(source, str | os.PathLike) and Path(source).suffix
-    file = source_file(source, SEGMENTS if outlines else BOXES, "" if named else "people")
-    part = read_part(file.source, file.kind, file.name)
-    warn([part.report] if part.report else [], tell)
-    return store(workspace, collection, [part])[0]
-
-
 def _detect_objects(workspace: Workspace, collection: str, given: Inputs, tell: Tell, progress: Progress) -> str:
-    """Store the boxes and the objects that a detector finds on the photographs; the name of the objects."""
+    """The name of the stored objects that a detector finds on the photographs; its boxes are stored too."""
     if any(file.kind == OBJECTS for file in given.files) or not given.photographs:
         raise CapbiasError(
-            "A detector finds objects on photographs, unless they are given.", "Leave one out.", "weights", "objects"
+            "A detector finds objects on photographs if no objects are given.",
+            "Give photographs, and either a detector or objects.",
+            "photographs",
+            "weights",
+            "objects",
         )
     option = weights_option(workspace, given.weights, default_folder() / WEIGHTS)  # a download outlives this workspace
     folder = checked_path(given.photographs)
@@ -445,7 +453,7 @@ def _alignment(workspace: Workspace, collection: str, given: Inputs, tell: Tell)
         if not given.vectors and len(names) != 1:
             raise CapbiasError(
                 f"{collection} has {len(names)} files of word vectors ({', '.join(names) or 'none'}).",
-                "Name one, or import one: capbias import --kind vectors FILE.",
+                "Name the file to use, or import one: capbias import --kind vectors FILE.",
                 "vectors",
             )
         item = workspace.item(VECTORS, str(given.vectors or names[0]), collection)

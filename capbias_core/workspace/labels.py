@@ -12,7 +12,6 @@ import pandas as pd
 from capbias_core.attributes import known_attributes, plain_attribute, read_attribute
 from capbias_core.attributes.labels import (
     MOST_LABELS,
-    columns_by_labels,
     guess_attributes,
     is_unknown,
     label_columns,
@@ -32,10 +31,8 @@ Overrides = Mapping[str, Mapping[str, str | None]]  # attribute -> {raw label: v
 
 @dataclass(frozen=True)
 class Labels:
-    """An attribute together with the labels of images. values: Series image_id -> value of the attribute.
-
-    dropped: raw label -> number of images dropped because the user mapped it to nothing.
-    """
+    """Labels of images. values: Series image_id -> value of the attribute. dropped: raw label that is mapped to nothing
+    -> number of images."""
 
     attribute: Attribute
     values: pd.Series
@@ -45,10 +42,8 @@ class Labels:
 def keep_attributes(
     workspace: Workspace, frame: pd.DataFrame, name: str, collection: str, source: str, attributes: dict
 ) -> Item:
-    """Store a table of labels with its mapped attributes: {name: mapping_details(...)}.
-
-    Those of the same table that were stored before, under the same name, stay.
-    """
+    """The stored table of labels with its mapped attributes ({name: mapping_details(...)}), besides those that an
+    earlier item of this name and content has."""
     stored = {item.name: item for item in workspace.items("attributes", collection)}.get(name)
     details = stored.details if stored and stored.hash == content_hash(frame) else {}
     details = {**details, "attributes": details.get("attributes", {}) | attributes}
@@ -75,10 +70,8 @@ def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
 
 
 def table_with(tables: Iterable[Item], attribute: str) -> Item:
-    """The newest of some tables of labels, oldest first, that has an attribute.
-
-    Labels that people gave go before labels that were derived from captions. Of one file's columns by several
-    annotators, which are a table each, it is the first. Raises CapbiasError if none has it.
+    """The newest table of labels (given oldest first) that has an attribute, if possible one that was not derived from
+    captions. Of tables with one content, by several annotators, it is the first. Raises CapbiasError if none has it.
     """
     tables = list(tables)
     matching = tables_with(tables, attribute)
@@ -124,8 +117,8 @@ def resolve_attribute(
     values: Sequence[str] = (),
     overrides: Overrides | None = None,
     folder: Path | None = None,
-) -> tuple[str, dict]:
-    """The name of the attribute meant, and its mapping as stored with the table (`mapping_details`).
+) -> dict:
+    """An attribute of a table and its mapping, as stored with the table (`mapping_details`).
 
     name: an attribute (shipped or in the folder), a TOML file, or a column. column: of its labels, '' to detect it.
     values: the labels to compare, if the attribute is a column. overrides: attribute -> {raw label: value or None}, in
@@ -172,7 +165,7 @@ def resolve_attribute(
         if raw not in counts[column]:
             raise unknown_name(f"label in the column {column}", raw, (label or "(empty)" for label in counts[column]))
     mapping = suggest_mapping(attribute, counts[column]) | chosen
-    return attribute.name, mapping_details(attribute, column, mapping, counts[column])
+    return mapping_details(attribute, column, mapping, counts[column])
 
 
 def resolve_attributes(
@@ -199,10 +192,10 @@ def resolve_attributes(
                 "attribute",
             )
     resolved = [resolve_attribute(frame, name, column, (), overrides, folder) for name, column in pairs]
-    names = [name for name, _ in resolved]
+    names = [details["attribute"]["name"] for details in resolved]
     for name in set(overrides or ()) - set(names):
         raise unknown_name("attribute in --map", name, names)
-    return [details for _, details in resolved]
+    return resolved
 
 
 def unread_columns(frame: pd.DataFrame, resolved: Sequence[Mapping] = ()) -> list[CapbiasError]:
@@ -241,16 +234,10 @@ def mapping_overrides(pairs: Sequence[str]) -> dict[str, dict[str, str | None]]:
 
 
 def holds(frame: pd.DataFrame, attribute: Attribute) -> bool:
-    """Whether a table has a column with labels of the attribute, or with its name although no label is understood.
-    Labels of such a table must not be derived from captions."""
+    """Whether a table has a column with labels of the attribute, or with its name. Such a table's labels must not be
+    replaced by labels derived from captions."""
     labels = _labels_of(frame)
     return bool(label_columns(attribute, labels) or named_columns(attribute, labels))
-
-
-def also_holding(frame: pd.DataFrame, details: Mapping) -> list[str]:
-    """Further columns with labels of the same attribute, as by another annotator."""
-    labels = {column: values for column, values in _labels_of(frame).items() if column != details["column"]}
-    return columns_by_labels(attribute_from(details["attribute"]), labels)
 
 
 def mapping_details(
@@ -270,26 +257,21 @@ def mapping_details(
         by_count = sorted(mapping, key=lambda raw: -(counts or {}).get(raw, 0))
         labels = [f"{raw or '(empty)'} ({counts[raw]:,})" if counts else raw or "(empty)" for raw in by_count]
         shown = ", ".join(labels[:SHOWN_LABELS]) + (", …" if len(labels) > SHOWN_LABELS else "")
+        free = [raw for raw, value in mapping.items() if value is None and not is_unknown(raw)]
+        numbers = sorted((raw for raw in free if raw.lstrip("+-").isdigit()), key=int)
+        free = numbers if len(numbers) >= len(missing) else free
+        if column.casefold().removeprefix("is").strip("_ ") == missing[0].casefold():
+            free = free[::-1]  # 1 in the column Female is Female
+        pairs = list(zip(free, missing, strict=False))
+        meaning = " and ".join(f"{raw} means {value}" for raw, value in pairs)
+        flags = " ".join(f"--map {quote(f'{attribute.name}:{raw}={value}')}" for raw, value in pairs)
+        hint = f"If {meaning}, add {flags}. On the Data page, choose what each label means."
+        if len(free) < len(missing):
+            hint = f"Say what each label means with --map {attribute.name}:LABEL={missing[0]}, or on the Data page."
         raise CapbiasError(
-            f"No label of the column {column} is read as {' or '.join(missing)}; it holds {shown}.",
-            _map_hint(attribute, column, mapping, missing),
+            f"No label of the column {column} is read as {' or '.join(missing)}; it holds {shown}.", hint
         )
     return {"column": column, "mapping": mapping, "attribute": asdict(attribute)}
-
-
-def _map_hint(attribute: Attribute, column: str, mapping: Mapping[str, str | None], missing: Sequence[str]) -> str:
-    """`If 0 means Female and 1 means Male, add --map gender:0=Female --map gender:1=Male. ...`"""
-    free = [raw for raw, value in mapping.items() if value is None and not is_unknown(raw)]
-    numbers = sorted((raw for raw in free if raw.lstrip("+-").isdigit()), key=int)
-    labels = numbers if len(numbers) >= len(missing) else free
-    if column.casefold().removeprefix("is").strip("_ ") == missing[0].casefold():
-        labels = labels[::-1]  # 1 in the column Female is Female
-    if len(labels) < len(missing):
-        return f"Say what each label means with --map {attribute.name}:LABEL={missing[0]}, or on the Data page."
-    pairs = list(zip(labels, missing, strict=False))
-    meaning = " and ".join(f"{raw} means {value}" for raw, value in pairs)
-    flags = " ".join(f"--map {quote(f'{attribute.name}:{raw}={value}')}" for raw, value in pairs)
-    return f"If {meaning}, add {flags}. On the Data page, choose what each label means."
 
 
 # lines about a mapping
@@ -344,13 +326,8 @@ def labels_in(workspace: Workspace, table: Item, name: str) -> Labels:
     return labels_for(workspace.frame(table.hash), attribute, where["column"], where["mapping"])
 
 
-def suggested_details(name: str, frame: pd.DataFrame, column: str = "") -> dict:
-    """The mapping that names and spellings suggest, by `resolve_attribute`."""
-    return resolve_attribute(frame, name, column)[1]
-
-
 def labels_for(frame: pd.DataFrame, attribute: Attribute, column: str, mapping: dict) -> Labels:
-    """Labels of images from a raw table; raw labels that are mapped to nothing are dropped, and counted."""
+    """Labels of images from the raw labels of a table."""
     values = frame[column].map(mapping)
     labelled = values.isin(attribute.values)
     dropped = frame.loc[~labelled, column].value_counts().to_dict()

@@ -77,7 +77,7 @@ def _within(seconds: float, hint: str, name: str, work: Callable[[], Answer]) ->
                 raise CapbiasError(f"{name} takes longer than {seconds:g} seconds.", hint) from None
             hint = f"Use a smaller file, or raise {GIGABYTES} ({gigabytes:g} GB)."
             raise CapbiasError(f"{name} ended the process that read it.", hint) from None
-        except Exception as error:  # whatever a child writes that was taken over
+        except Exception as error:  # a child that was taken over may write anything
             raise CapbiasError(f"{name} has an unusable result ({type(error).__name__}).") from None
     if fine:
         return answer
@@ -91,7 +91,7 @@ def _within(seconds: float, hint: str, name: str, work: Callable[[], Answer]) ->
 
 
 def make_ready() -> None:
-    """Start the helper, so that the first file need not wait for it. Returns at once."""
+    """Start the helper before the first file. Returns at once."""
     _HELPER.child().close()
 
 
@@ -108,7 +108,7 @@ _active_changed = threading.Condition()
 
 
 def all_taken() -> bool:
-    """Whether as many files are being read as may be, so that the next one waits."""
+    """Whether the next file must wait, since CAPBIAS_READ_AT_ONCE files are being read."""
     return _active >= _limit(AT_ONCE)
 
 
@@ -134,10 +134,9 @@ def _slot(name: str, most: float, seconds: float) -> Iterator[None]:
 class _Helper:
     """The process that forks children, and the socket that sends it their ends of a connection."""
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.process: subprocess.Popen | None = None
-        self.control: socket.socket | None = None
+    lock = threading.Lock()
+    process: subprocess.Popen | None = None
+    control: socket.socket | None = None
 
     def child(self) -> socket.socket:
         """A connection to a new child."""

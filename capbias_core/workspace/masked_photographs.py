@@ -1,4 +1,4 @@
-"""Folders of masked photographs, made once for the same photographs, marks and rule, under a digest of these.
+"""Folders of masked photographs, named by a digest of the photographs, the outlines or boxes, and the rule.
 
 A folder gets its name when it is complete. The originals are only read.
 """
@@ -33,37 +33,29 @@ from capbias_core.vision.masking import (
 from capbias_core.whole_files import private_folder
 from capbias_core.workspace.store import MADE, Workspace
 
-WAY = 1  # raised when a change of the code changes the pixels
+VERSION = 1  # raised when a change of the code changes the pixels
 THREADS = 2
 ABANDONED = 3600.0  # seconds
-# PNG without loss; more effort would save a tenth of the bytes and take three times as long.
-EFFORT = 1
+COMPRESSION = 1  # more would save a tenth of the bytes of a PNG file and take three times as long
 SOFTWARE, OURS = "Software", "capbias mask"  # the text in a PNG file by which it is known as made here
 
 
 @dataclass(frozen=True)
 class Masking:
-    """How a folder is masked. fill: a name in FILLS. people, labelled: content hashes of kept outlines or boxes of what
-    photographs show, and of kept boxes of the labelled people ('' for none)."""
+    """How a folder is masked. fill: a name in FILLS. people: content hash of stored outlines or boxes. labelled: of
+    stored boxes of the labelled people, '' for none."""
 
     rule: MaskRule
     fill: str
     people: str
     labelled: str = ""
 
-    def digest(self, content: str) -> str:
-        """The name of the folder. content: a digest of the photographs."""
-        labelled = {"labelled": self.labelled} if self.labelled else {}
-        read = {**self.rule.used(), "fill": self.fill, "people": self.people, **labelled}
-        text = json.dumps([WAY, content, read], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
-
 
 @dataclass(frozen=True)
 class Masked:
     """A folder of masked photographs. kept: rows with image_id, file and hidden (the share of pixels). left_out: reason
-    by image id, of the others. bare: images kept that show no such object: under `object` they are as they were, under
-    `both` only the person is hidden."""
+    by ID of other images. bare: kept images without such an object: unchanged under `object`; under `both` only the
+    person is hidden."""
 
     folder: Path
     kept: pd.DataFrame
@@ -81,7 +73,10 @@ def masked_folder(
     raising; then nothing is left. Raises CapbiasError if nothing can be masked.
     """
     home = workspace.folder / "pictures"
-    folder = home / masking.digest(content)
+    used = masking.rule.used() | {"fill": masking.fill, "people": masking.people}
+    used |= {"labelled": masking.labelled} if masking.labelled else {}
+    text = json.dumps([VERSION, content, used], sort_keys=True)
+    folder = home / hashlib.sha256(text.encode()).hexdigest()[:16]
     if not (folder / MADE).is_file():
         private_folder(home)
         for left in home.glob(".*-*"):  # by processes that were killed while they wrote
@@ -91,10 +86,38 @@ def masked_folder(
         private_folder(target)
         try:
             labelled = labelled_boxes(workspace, masking.labelled) if masking.labelled else {}
-            _write_all(target, files, workspace.frame(masking.people), masking, progress, labelled)
+            rows = workspace.frame(masking.people)
+            by_image = dict(list(rows[rows["image_id"].isin(set(files))].groupby("image_id")))
+            nothing, names = rows.iloc[:0], masked_names(files)
+            made: dict = {"kept": [], "left_out": {}, "bare": []}
+
+            def mask(image: str) -> tuple[str, dict]:
+                marks = by_image.get(image, nothing)
+                return image, _mask_one(files[image], marks, masking, target / names[image], labelled.get(image))
+
+            with ThreadPoolExecutor(THREADS) as pool:
+                try:
+                    for done, (image, outcome) in enumerate(pool.map(mask, files), start=1):
+                        if "reason" in outcome:
+                            made["left_out"][image] = outcome["reason"]
+                        else:
+                            made["kept"].append({"image_id": image, "file": names[image], "hidden": outcome["hidden"]})
+                            made["bare"] += [image] * outcome["bare"]
+                        progress(done / len(files), f"masked {done:,} of {len(files):,} photographs")
+                except BaseException:
+                    pool.shutdown(cancel_futures=True)
+                    raise
+            if len(made["kept"]) == (len(made["bare"]) if masking.rule.condition == "object" else 0):
+                reasons = dict.fromkeys(made["bare"], NO_OBJECT) | made["left_out"]
+                image, reason = next(iter(reasons.items()), ("", "there is none"))
+                raise CapbiasError(
+                    f"None of {len(reasons):,} photographs can be masked ({image}: {reason.rstrip('.')}).",
+                    "Check that the photographs and the outlines or boxes are of the same data set.",
+                )
+            (target / MADE).write_text(json.dumps(made), encoding="utf-8")
             try:
                 target.replace(folder)
-            except OSError:  # another process was as quick, with the same content
+            except OSError:  # another process was faster, with the same content
                 if not (folder / MADE).is_file():
                     raise
         finally:
@@ -107,45 +130,6 @@ def labelled_boxes(workspace: Workspace, digest: str) -> dict[str, tuple]:
     """The box (x1, y1, x2, y2) of the labelled person by image ID, the first of its image. digest: of stored boxes."""
     people = people_of(workspace.frame(digest)).drop_duplicates("image_id")
     return dict(zip(people["image_id"], people[CORNERS].itertuples(index=False, name=None), strict=True))
-
-
-def _write_all(
-    folder: Path,
-    files: Mapping[str, Path],
-    rows: pd.DataFrame,
-    masking: Masking,
-    progress: Progress,
-    labelled: Mapping[str, tuple],
-) -> None:
-    """Mask the photographs into the folder, with the outcome of each in the file MADE."""
-    by_image = dict(list(rows[rows["image_id"].isin(set(files))].groupby("image_id")))
-    nothing, names = rows.iloc[:0], masked_names(files)
-    made: dict = {"kept": [], "left_out": {}, "bare": []}
-
-    def mask(image: str) -> tuple[str, dict]:
-        marks = by_image.get(image, nothing)
-        return image, _mask_one(files[image], marks, masking, folder / names[image], labelled.get(image))
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        try:
-            for done, (image, outcome) in enumerate(pool.map(mask, files), start=1):
-                if "reason" in outcome:
-                    made["left_out"][image] = outcome["reason"]
-                else:
-                    made["kept"].append({"image_id": image, "file": names[image], "hidden": outcome["hidden"]})
-                    made["bare"] += [image] * outcome["bare"]
-                progress(done / len(files), f"masked {done:,} of {len(files):,} photographs")
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-    if len(made["kept"]) == (len(made["bare"]) if masking.rule.condition == "object" else 0):
-        reasons = dict.fromkeys(made["bare"], NO_OBJECT) | made["left_out"]
-        image, reason = next(iter(reasons.items()), ("", "there is none"))
-        raise CapbiasError(
-            f"None of {len(reasons):,} photographs can be masked ({image}: {reason.rstrip('.')}).",
-            "Check that the photographs and the outlines or boxes are of the same data set.",
-        )
-    (folder / MADE).write_text(json.dumps(made), encoding="utf-8")
 
 
 def _mask_one(file: Path, rows: pd.DataFrame, masking: Masking, target: Path, labelled=None) -> dict:
@@ -168,7 +152,7 @@ def _mask_one(file: Path, rows: pd.DataFrame, masking: Masking, target: Path, la
     signature = PngImagePlugin.PngInfo()
     signature.add_text(SOFTWARE, OURS)
     picture = Image.fromarray(filled(pixels, hidden, masking.fill))
-    picture.save(target, compress_level=EFFORT, pnginfo=signature)
+    picture.save(target, compress_level=COMPRESSION, pnginfo=signature)
     return {"hidden": round(float(hidden.mean()), 6), "bare": bare}
 
 

@@ -1,4 +1,4 @@
-"""Pretrained models and word vectors of runs, named by the digest of their files; the workspace stores their paths."""
+"""Pretrained models and other files of runs, named by the digest of their content; the workspace stores their paths."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from capbias_core.workspace.vectors import KNOWN
 FOLDER = "models"
 DIGITS = 16
 
-# What a model is for (the key of a run's option) -> in words, and the one that the papers use.
+# Option of a run -> what it is in words, and the model that the papers use.
 KINDS = {
     "language_model": ("a causal language model", "gpt2"),
     "masked_model": ("a masked language model", "bert-base-uncased"),
@@ -29,10 +29,10 @@ KINDS = {
 
 
 def model_option(workspace: Workspace, kind: str, name: str | ModelReference | None) -> ModelReference:
-    """What a run says of a model: its name and the digest of its files; a dict is one already.
+    """The reference of a run to a model.
 
-    name: a folder, `minilm`, or a name in the local cache of Hugging Face; None for that of the papers. Raises
-    CapbiasError where it is not on this machine.
+    name: a folder, `minilm`, a name in the local cache of Hugging Face, None for that of the papers, or a reference,
+    which is returned. Raises CapbiasError if it is not on this machine.
     """
     if isinstance(name, dict):
         return name
@@ -42,15 +42,12 @@ def model_option(workspace: Workspace, kind: str, name: str | ModelReference | N
 
 
 def model_path(workspace: Workspace, option: ModelReference) -> str:
-    """The folder of a run's model. Raises CapbiasError where its files are gone or are others now."""
+    """The folder of a run's model. Raises CapbiasError if its files are missing or have changed."""
     return resolve_model(workspace, option, lambda path: model_digest(Path(path)))
 
 
 def captioner_option(workspace: Workspace, name: str | ModelReference | None) -> ModelReference:
-    """What a run says of a captioner: a name in PRESETS, a folder, or a name in the local cache; a dict is one already.
-
-    Raises CapbiasError where none is named, or it is not on this machine.
-    """
+    """As `model_option`, for a captioner: a name in PRESETS, a folder, or a name in the local cache."""
     if isinstance(name, dict):
         return name
     if not name:
@@ -60,23 +57,23 @@ def captioner_option(workspace: Workspace, name: str | ModelReference | None) ->
 
 
 def encoder_option(workspace: Workspace, entry: AttackerEntry) -> ModelReference:
-    """What a run says of the pretrained encoder of its attacker. Raises CapbiasError where it is not here."""
+    """As `model_option`, for the pretrained encoder of an attacker."""
     files = encoder_files(entry)
     return register_model(workspace, files.name, files.path, files.digest)
 
 
 def encoded_by(encoder: ModelReference | None) -> str:
-    """What a method says of a pretrained encoder, such as `; encoder minilm 0a1b2c3d`; '' where there is none."""
+    """A pretrained encoder in a result's method, such as `; encoder minilm 0a1b2c3d`; '' without one."""
     return f"; encoder {encoder['name']} {encoder['digest'][:8]}" if encoder else ""
 
 
 def embeddings_folder(workspace: Workspace) -> str:
-    """Where vectors of captions are kept: CAPBIAS_EMBEDDINGS, or `embeddings` in the workspace."""
+    """The folder of vectors of captions: CAPBIAS_EMBEDDINGS, or `embeddings` in the workspace."""
     return os.environ.get("CAPBIAS_EMBEDDINGS") or str(workspace.folder / "embeddings")
 
 
 def vectors_option(workspace: Workspace, file: str | ModelReference | None) -> ModelReference:
-    """What a run says of a file of word vectors, as `model_option` of a model. Raises CapbiasError for none."""
+    """As `model_option`, for a file of word vectors."""
     if isinstance(file, dict):
         return file
     if not file:
@@ -88,18 +85,18 @@ def vectors_option(workspace: Workspace, file: str | ModelReference | None) -> M
 
 
 def file_option(workspace: Workspace, name: str, path: Path) -> ModelReference:
-    """What a run says of a file, such as weights. Raises CapbiasError where it is not there."""
+    """As `model_option`, for a file, such as weights."""
     path = named(path).resolve()
     return register_model(workspace, name, str(path), file_digest(path))
 
 
 def file_path(workspace: Workspace, option: ModelReference) -> Path:
-    """The file of `file_option`. Raises CapbiasError where it is gone or is another now."""
+    """The file of `file_option`. Raises CapbiasError if it is missing or has changed."""
     return Path(resolve_model(workspace, option, lambda path: file_digest(Path(path))))
 
 
 def register_model(workspace: Workspace, name: str, path: str, digest: str) -> ModelReference:
-    """What a run says of files on this machine: their name and digest; the workspace notes where they are."""
+    """The reference of a run to files on this machine, whose path the workspace stores."""
     note = workspace.folder / FOLDER / digest[:DIGITS]
     if not note.is_file() or note.read_text(encoding="utf-8") != path:
         with workspace.translate_errors():
@@ -109,13 +106,13 @@ def register_model(workspace: Workspace, name: str, path: str, digest: str) -> M
 
 
 def resolve_model(workspace: Workspace, option: ModelReference, digest: Callable[[str], str]) -> str:
-    """Where the files of a run are. Raises CapbiasError where they are gone, or `digest` of the path is another now."""
+    """The path of files of a run. Raises CapbiasError if they are missing, or `digest` of the path has changed."""
     note = workspace.folder / FOLDER / option["digest"]
     known = HASH.fullmatch(option["digest"]) and note.is_file()
     path = note.read_text(encoding="utf-8") if known else ""
     if not path or not Path(path).exists() or digest(path)[:DIGITS] != option["digest"]:
         raise CapbiasError(
             f"The files of {option['name']!r} are no longer in {path or 'a known place'}, or have changed.",
-            "Put them back, or ask for the run again and name where they are.",
+            "Put them back, or start the run again and name their path.",
         )
     return path

@@ -1,15 +1,35 @@
-"""Sources of the objects of images: stored files, or a column of the labels."""
+"""Objects of images: stored files, a column of the labels, or boxes by a detector, cached by the content of photograph
+and weights."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
 import pandas as pd
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, MissingExtra
+from capbias_core.load.files import file_digest
+from capbias_core.load.parsed import BOXES, OBJECTS
+from capbias_core.load.photographs import read_photograph
+from capbias_core.load.tables import object_texts
+from capbias_core.types import BOX_COLUMNS, Progress, silent
+from capbias_core.vision.detect import Weights, find_weights
+from capbias_core.workspace.models import register_model, resolve_model
+from capbias_core.workspace.photographs import file_digests, workspace_cache
+from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Item, Workspace, images_in
 
-OBJECTS = "objects"
 COLUMN = "column objects of the labels"
 FOUND_BY = "found_by"  # the key in the details of detected objects: the name of the boxes
+WEIGHTS = "weights"  # the folder of a workspace with weights that were downloaded
+BARE = "bare"  # the key in an item's details for images without a box
+CONFIDENCE = 0.2  # boxes that a detector is less sure of are left out, as objects of the Gender Score are
+VERSION = "square, floor 0.05"  # how photographs are read; changed when boxes would differ
+PICTURES_A_STEP, PIXELS_A_STEP = 16, 64_000_000
 
 
 def objects_in(workspace: Workspace, table: str, column: str = OBJECTS) -> pd.Series:
@@ -23,29 +43,26 @@ def object_sources(workspace: Workspace, collection: str, table: Item) -> dict[s
     return sources | ({COLUMN: table.hash} if OBJECTS in workspace.columns(table.hash) else {})
 
 
-def _annotated(workspace: Workspace, collection: str, sources: dict[str, str]) -> dict[str, str]:
-    """The sources that people annotated, or all if a detector made all of them."""
+def _default_source(workspace: Workspace, collection: str, table: Item) -> tuple[str, list[str]]:
+    """The source with objects of most labelled images ('' without any), and all that it was chosen from: those that
+    people annotated, or all if a detector made all of them."""
+    every = object_sources(workspace, collection, table)
     detected = {item.name for item in workspace.items(OBJECTS, collection) if FOUND_BY in item.details}
-    return {name: digest for name, digest in sources.items() if name not in detected} or sources
-
-
-def reads_its_column(workspace: Workspace, collection: str, table: Item) -> bool:
-    """Whether runs on a table of labels read its column of objects by default."""
-    sources = _annotated(workspace, collection, object_sources(workspace, collection, table))
-    return _fullest(workspace, sources, table) == COLUMN
-
-
-def _fullest(workspace: Workspace, sources: dict[str, str], table: Item) -> str:
-    """The source with objects of most labelled images, '' without any source; counted once."""
+    sources = {name: digest for name, digest in every.items() if name not in detected} or every
     if len(sources) < 2:
-        return next(iter(sources), "")
+        return next(iter(sources), ""), list(sources)
 
     def count() -> dict[str, int]:
         labelled = images_in(workspace.frame(table.hash))
         return {digest: len(labelled & images_in(workspace.frame(digest))) for digest in sources.values()}
 
     counts = workspace.derived(f"objects of {table.hash}: {' '.join(sorted(sources.values()))}", count)
-    return max(sources, key=lambda name: counts[sources[name]])
+    return max(sources, key=lambda name: counts[sources[name]]), list(sources)
+
+
+def reads_its_column(workspace: Workspace, collection: str, table: Item) -> bool:
+    """Whether runs on a table of labels read its column of objects by default."""
+    return _default_source(workspace, collection, table)[0] == COLUMN
 
 
 def chosen_objects(workspace: Workspace, collection: str, table: Item, asked: str = "") -> str:
@@ -54,17 +71,148 @@ def chosen_objects(workspace: Workspace, collection: str, table: Item, asked: st
     Raises CapbiasError for an unknown name, and for several files if none is named.
     """
     sources = object_sources(workspace, collection, table)
-    if asked and asked not in sources:
-        workspace.item(OBJECTS, asked, collection)
     if asked:
-        return sources[asked]
-    sources = _annotated(workspace, collection, sources)
-    files = [name for name in sources if name != COLUMN]
+        return sources[asked] if asked in sources else workspace.item(OBJECTS, asked, collection).hash
+    name, chosen_from = _default_source(workspace, collection, table)
+    files = [source for source in chosen_from if source != COLUMN]
     if len(files) > 1:
         raise CapbiasError(
             f"{collection} has {len(files)} files of objects ({', '.join(files)}).",
             "Choose one, or delete the others.",
             "objects",
         )
-    name = _fullest(workspace, sources, table)
     return sources[name] if name else ""
+
+
+# boxes by a detector
+
+
+def weights_option(
+    workspace: Workspace, name: str | ModelReference | None, folder: Path | None = None
+) -> ModelReference:
+    """The reference of a run to a detector: the name of its weights and the digest of the file.
+
+    name: a file, a name that ultralytics knows, which is downloaded into `folder` (by default the workspace's
+    `weights`), or a reference, which is returned. Raises CapbiasError if none is named or available.
+    """
+    if isinstance(name, dict):
+        return name
+    if not name:
+        raise CapbiasError("No detector is named.", "Name a file of weights, or one that ultralytics knows.", "weights")
+    weights = find_weights(name, folder or workspace.folder / WEIGHTS)
+    return register_model(workspace, weights.name, weights.path, weights.digest)
+
+
+def weights_of(workspace: Workspace, option: ModelReference) -> Weights:
+    """The weights of a run. Raises CapbiasError if they are missing or have changed."""
+    path = resolve_model(workspace, option, lambda path: file_digest(Path(path)))
+    return Weights(option["name"], path, option["digest"])
+
+
+@dataclass(frozen=True)
+class Found:
+    """Boxes of photographs. frame: in BOX_COLUMNS, by image, the surest first. read: the images that could be read.
+    refused: by image, why the others could not. computed: images that the detector processed just now."""
+
+    frame: pd.DataFrame
+    read: tuple[str, ...]
+    refused: dict[str, CapbiasError]
+    computed: int
+
+
+def boxes_of(
+    workspace: Workspace,
+    files: Mapping[str, Path],
+    weights: Weights,
+    confidence: float = CONFIDENCE,
+    progress: Progress = silent,
+) -> Found:
+    """The boxes of photographs by image, from the workspace's cache and from the detector.
+
+    A photograph that cannot be read is left out, with the reason. progress is called before each step, which it may
+    stop by raising; earlier steps stay in the cache. Raises CapbiasError for weights that cannot be loaded.
+    """
+    digests = dict(zip(files, file_digests(workspace, list(files.values())), strict=True))
+    keys = {image: f"boxes {digest} {weights.digest} {VERSION}" for image, digest in digests.items()}
+    with workspace_cache(workspace) as cache:
+        known = cache.get(key for image, key in keys.items() if digests[image])
+    missing = {image: path for image, path in files.items() if keys[image] not in known}
+    refused: dict[str, CapbiasError] = {}
+    detector = None
+    for pictures in _steps(missing, refused, progress):
+        if detector is None:
+            from capbias_core.vision.detect import Detector
+
+            progress(0.0, f"loading {weights.name}")
+            detector = Detector(weights.path)
+        boxes = dict(zip(pictures, detector.boxes(list(pictures.values())), strict=True))
+        fresh = {keys[image]: json.dumps(frame.to_numpy().tolist()).encode() for image, frame in boxes.items()}
+        with workspace_cache(workspace) as cache, cache.locked():
+            cache.put(fresh)
+        known |= fresh
+    read = tuple(image for image in files if image not in refused)
+    rows = [(image, *row) for image in read for row in json.loads(known[keys[image]]) if row[1] >= confidence]
+    frame = pd.DataFrame(rows, columns=list(BOX_COLUMNS))
+    frame = frame.astype({"image_id": "str", "object": "str"} | dict.fromkeys(BOX_COLUMNS[2:], float))
+    return Found(frame, read, refused, len(missing) - len(refused))
+
+
+def _steps(files: Mapping[str, Path], refused: dict, progress: Progress) -> Iterator[dict[str, np.ndarray]]:
+    """Photographs, at most 16 at a time, fewer large ones. Errors of unreadable ones go to `refused`."""
+    pictures: dict[str, np.ndarray] = {}
+    for index, (image, path) in enumerate(files.items()):
+        progress(index / len(files), f"finding objects, {index:,} of {len(files):,} photographs")
+        try:
+            pictures[image] = read_photograph(path)
+        except MissingExtra:
+            raise
+        except CapbiasError as error:
+            refused[image] = error
+        if len(pictures) == PICTURES_A_STEP or sum(each.size for each in pictures.values()) // 3 >= PIXELS_A_STEP:
+            yield pictures
+            pictures = {}
+    if pictures:
+        yield pictures
+
+
+def keep_boxes(
+    workspace: Workspace,
+    found: Found,
+    option: ModelReference,
+    confidence: float,
+    collection: str,
+    name: str,
+    details: dict | None = None,
+) -> Item:
+    """The stored item of boxes. option: from `weights_option`."""
+    bare = sorted(set(found.read) - set(found.frame["image_id"]))
+    used = {"weights": option["name"], "digest": option["digest"], "confidence": confidence, BARE: bare}
+    source = f"{option['name']}, confidence {confidence:g} and more"
+    return workspace.keep(BOXES, name, found.frame, collection, source, used | (details or {}))
+
+
+def keep_objects_of(workspace: Workspace, boxes: Item, name: str = "") -> Item:
+    """The stored item of the objects that boxes show, by default under the name of the boxes.
+
+    Objects that people annotated are never replaced. Raises CapbiasError if no photograph shows anything.
+    """
+    frame = workspace.frame(boxes.hash)
+    frame = object_texts(frame, [*dict.fromkeys(frame["image_id"]), *boxes.details[BARE]])  # images without a box too
+    if not (frame["objects"] != "").any():
+        raise CapbiasError(
+            f"The boxes {boxes.name} show nothing on {len(frame):,} photographs.",
+            "Ask for a lower confidence, or use another detector.",
+        )
+    name = name or boxes.name
+    kept = {item.name: item.details for item in workspace.items(OBJECTS, boxes.collection)}
+    if name in kept and FOUND_BY not in kept[name]:
+        name = f"{name[:60]} by detector"
+    source, details = f"boxes {boxes.name} ({boxes.source})", {FOUND_BY: boxes.name}
+    return workspace.keep(OBJECTS, name, frame, boxes.collection, source, details)
+
+
+def forget_objects_of(workspace: Workspace, boxes: Item) -> None:
+    """Delete the objects that earlier boxes of this name showed."""
+    for item in workspace.items(OBJECTS, boxes.collection):
+        if item.details.get(FOUND_BY) == boxes.name:
+            workspace.delete(item)

@@ -1,7 +1,7 @@
-"""Whose something is, where people sign in: only they cancel and delete it.
+"""Who owns a run or an item, if people sign in: only the owner cancels, replaces or deletes it.
 
-In a terminal, and on a server without sign-in, everything is everybody's. So is what nobody owns in a workspace of
-one's own.
+In a terminal, and on a server without sign-in, everybody may. In their workspace, people may also change what nobody
+owns.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from pathlib import Path
 
 from capbias_core.errors import CapbiasError
 
-_who: Callable[[], str] = str  # asks who uses the page that is being drawn
+_who: Callable[[], str] = str  # returns the user of the page that is being drawn
 _acting: ContextVar[str | None] = ContextVar("acting", default=None)
 
 
 def ask(who: Callable[[], str]) -> None:
-    """From now on this process serves people. who: says who asks for what is being done; '' without sign-in."""
+    """Set who returns the present user, '' without sign-in, for the rest of this process."""
     global _who
     _who = who
 
 
 @contextmanager
 def acting(person: str) -> Iterator[None]:
-    """What is made in the block is this person's, such as what a run makes that they started."""
+    """In the block, this person owns what is made, such as the items of a run that they started."""
     token = _acting.set(person)
     try:
         yield
@@ -34,18 +34,18 @@ def acting(person: str) -> Iterator[None]:
 
 
 def person() -> str:
-    """Whose what is made now will be; '' for nobody's."""
+    """The owner of what is made now, '' for nobody."""
     acted = _acting.get()
     return _who() if acted is None else acted
 
 
 def may_change(owner: str, folder: Path) -> bool:
-    """Whether who asks may cancel or delete what this person owns in the workspace at `folder`."""
+    """Whether the present user may change what `owner` owns in the workspace at `folder`."""
     return person() in ("", owner) or (not owner and folder.name == person())
 
 
 def check_own(owner: str, folder: Path, what: str) -> None:
-    """Raises CapbiasError where who asks may not cancel or delete something. what: its name."""
+    """Raises CapbiasError if the present user may not change something. what: its name."""
     if not may_change(owner, folder):
         raise CapbiasError(
             f"Only {'its owner' if owner else 'whoever runs the server'} can change {what} in this workspace.",

@@ -1,6 +1,6 @@
-"""Photographs of a collection: where they are, and what a run says of them, by the contents of the files.
+"""Photographs of a collection, by which runs name them, and where people are on them.
 
-The digest of a file is kept with its size and the time of its last change, so that a large folder is read once.
+The digest of a file is stored with its size and the time of its last change, so that a large folder is read once.
 """
 
 from __future__ import annotations
@@ -11,36 +11,38 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from capbias_core.databases import ByteCache, byte_cache
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.files import file_digest
+from capbias_core.load.parsed import BOXES, SEGMENTS
 from capbias_core.load.photographs import find_pictures, picture_files
+from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.types import CONDITIONS
+from capbias_core.vision.masking import box_mask, outline_mask, people_of
 from capbias_core.workspace.models import register_model, resolve_model
-from capbias_core.workspace.spec import ModelReference, PhotographsReference
+from capbias_core.workspace.spec import ModelReference, PeopleReference, PhotographsReference
 from capbias_core.workspace.store import Item, Workspace
 
 # The key in a caption set's details for its `captioner` and its `photographs`, as the run that made it names them.
 MADE_BY = "made_by"
-KIND = "images"
 ORIGINALS = "photographs"
-TWINS = "twins"  # the key in the details for how many files are left out because another has the same image id
+TWINS = "twins"  # the key in the details for how many files are left out because another has the same image ID
 READERS = 8
+PEOPLE = {SEGMENTS: "outlines", BOXES: "boxes"}  # kinds of items that say where people are; the closer outline first
 
 
 def keep_images(
     workspace: Workspace, folder: Path, collection: str, name: str = ORIGINALS, details: dict | None = None
 ) -> Item:
-    """Remember the folder of a collection's photographs; the photographs themselves stay there.
-
-    details: of masked ones `condition`, and `of`, the name of the originals.
-    """
+    """The stored item of a folder of photographs, which stay there. details: of masked ones `condition`, and `of`, the
+    name of the originals."""
     folder = Path(folder).expanduser().resolve()
     frame = find_pictures(folder)
     details = {"folder": str(folder), TWINS: len(picture_files(folder)) - len(frame), **(details or {})}
-    return workspace.keep(KIND, name, frame, collection, str(folder), details)
+    return workspace.keep(PHOTOGRAPHS, name, frame, collection, str(folder), details)
 
 
 def twins_text(photographs: Item) -> str:
@@ -52,7 +54,7 @@ def twins_text(photographs: Item) -> str:
 
 def picture_path(workspace: Workspace, collection: str, image_id: str) -> Path | None:
     """The photograph of an image, None if there is none."""
-    for item in workspace.items(KIND, collection):
+    for item in workspace.items(PHOTOGRAPHS, collection):
         if "condition" in item.details:
             continue
         frame = workspace.frame(item.hash)
@@ -65,16 +67,15 @@ def picture_path(workspace: Workspace, collection: str, image_id: str) -> Path |
 
 def photograph_sets(workspace: Workspace, collection: str) -> list[Item]:
     """The folders of photographs of a collection: the originals, and those that were masked."""
-    return workspace.items(KIND, collection)
+    return workspace.items(PHOTOGRAPHS, collection)
 
 
 def frozen_photographs(
     workspace: Workspace, collection: str, name: str | PhotographsReference | None = ""
 ) -> PhotographsReference:
-    """What a run says of photographs. item: hash of their list; digest: of the contents of the files.
+    """The reference of a run to photographs of a collection.
 
-    name: of a folder of photographs of the collection, '' for the originals; a reference is the answer already. Raises
-    CapbiasError if the collection has none.
+    name: of a folder, '' for the originals, or a reference, which is returned. Raises CapbiasError if there are none.
     """
     if isinstance(name, dict):
         return name
@@ -84,7 +85,7 @@ def frozen_photographs(
             "Name their folder, or load it (`capbias import FOLDER`).",
             "photographs",
         )
-    item = workspace.item(KIND, name or ORIGINALS, collection)
+    item = workspace.item(PHOTOGRAPHS, name or ORIGINALS, collection)
     folder = item.details["folder"]
     reference = register_model(workspace, item.name, folder, _contents(workspace, Path(folder), item.hash))
     return PhotographsReference(**reference, item=item.hash)
@@ -109,9 +110,9 @@ def masked_so(workspace: Workspace, collection: str, condition: str | None) -> s
 
 
 def made_from(workspace: Workspace, collection: str, option: PhotographsReference) -> str:
-    """The name of the folder with the photographs that captions were made from. option: those, as their run said.
+    """The name of the folder with the photographs that captions were made from.
 
-    Raises CapbiasError if the collection has them no more.
+    option: of the run that made them. Raises CapbiasError if the collection no longer has these photographs.
     """
     alike = [item.name for item in photograph_sets(workspace, collection) if item.hash == option["item"]]
     for name in sorted(alike, key=lambda name: name != option["name"]):
@@ -125,10 +126,8 @@ def made_from(workspace: Workspace, collection: str, option: PhotographsReferenc
 
 
 def writer_of(captions: Item, flag: str) -> ModelReference:
-    """The captioner that wrote a set. Raises CapbiasError for a set from a file, whose captioner is not known.
-
-    flag: where a captioner is named in a terminal.
-    """
+    """The captioner that wrote a set. flag: for the hint of the CapbiasError for a set from a file, whose captioner is
+    not known."""
     if MADE_BY not in captions.details:
         raise CapbiasError(
             f"The captioner that wrote the captions {captions.name} is not known here.", f"Name it: {flag} FOLDER."
@@ -137,13 +136,13 @@ def writer_of(captions: Item, flag: str) -> ModelReference:
 
 
 def photograph_files(workspace: Workspace, option: PhotographsReference) -> dict[str, Path]:
-    """The file of each image of a run. Raises CapbiasError if they are gone, or are others now."""
+    """The file of each image of a run. Raises CapbiasError if they are missing or have changed."""
     folder = resolve_model(workspace, option, lambda path: _contents(workspace, Path(path), option["item"]))
     return _files(Path(folder), workspace.frame(option["item"]))
 
 
 def workspace_cache(workspace: Workspace) -> AbstractContextManager[ByteCache]:
-    """The workspace's cache of what follows from the bytes of files."""
+    """The workspace's cache of values that follow from the bytes of files."""
     return byte_cache(workspace.folder / "cache.sqlite", "digests and boxes of photographs", "they are computed again")
 
 
@@ -181,3 +180,70 @@ def _contents(workspace: Workspace, folder: Path, index: str) -> str:
 
 def _files(folder: Path, index: pd.DataFrame) -> dict[str, Path]:
     return {image: folder / name for image, name in zip(index["image_id"], index["file"], strict=True)}
+
+
+# people on photographs
+
+
+def people_sources(workspace: Workspace, collection: str) -> list[Item]:
+    """Stored outlines and boxes of a collection, outlines first."""
+    return [item for kind in PEOPLE for item in workspace.items(kind, collection)]
+
+
+def resolve_person_regions(
+    workspace: Workspace, collection: str, name: str | PeopleReference | None = ""
+) -> PeopleReference:
+    """The reference of a run to outlines or boxes of a collection.
+
+    name: '' for the only ones (outlines before boxes), or a reference, which is returned. Raises CapbiasError if there
+    are none, or several and none is named.
+    """
+    if isinstance(name, dict):
+        return name
+    sources = people_sources(workspace, collection)
+    if not sources:
+        raise CapbiasError(
+            f"Where people are on the photographs of {collection!r} is not known.",
+            "Load outlines (`capbias import --kind segments`), or detect people (`capbias images detect`).",
+            "people",
+        )
+    if name and name not in {item.name for item in sources}:
+        raise unknown_name("outlines or boxes", name, [item.name for item in sources])
+    chosen = [item for item in sources if item.name == name]
+    chosen = chosen or [item for item in sources if item.kind == sources[0].kind]
+    if len(chosen) > 1 and not name:
+        names = ", ".join(item.name for item in chosen)
+        raise CapbiasError(
+            f"{collection} has {len(chosen)} sets of {PEOPLE[chosen[0].kind]} ({names}).",
+            "Name the set to use.",
+            "people",
+        )
+    return PeopleReference(name=chosen[0].name, kind=chosen[0].kind, item=chosen[0].hash)
+
+
+class People:
+    """Where people are, photograph by photograph. option: from `resolve_person_regions`. rows: by image ID."""
+
+    def __init__(self, workspace: Workspace, option: PeopleReference):
+        self.outlines = option["kind"] == SEGMENTS
+        frame = workspace.frame(option["item"])
+        self.rows = dict(list(people_of(frame).groupby("image_id")))
+
+    def mask(self, image: str, height: int, width: int) -> np.ndarray:
+        """(height, width) booleans, true on the people of a photograph of `rows`. Crowds count as people.
+
+        Raises CapbiasError for outlines of a photograph of another size.
+        """
+
+        def part(row: dict) -> np.ndarray:
+            if not self.outlines:
+                return box_mask([row[name] for name in ("x1", "y1", "x2", "y2")], height, width)
+            known = row["height"], row["width"]
+            if known not in ((0, 0), (height, width)):
+                raise CapbiasError(
+                    f"The outline is of {known[1]} x {known[0]} pixels, the photograph of {width} x {height}.",
+                    "Check that the outlines belong to these photographs.",
+                )
+            return outline_mask(row["outline"], height, width)
+
+        return np.any([part(row) for row in self.rows[image].to_dict("records")], axis=0)

@@ -1,4 +1,4 @@
-"""A run as it is kept: frozen, with everything that its numbers depend on."""
+"""The specification of a run: everything that its numbers depend on."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ ALL_IMAGES, WITH_REFERENCES = "", "with_references"
 
 
 class ModelReference(TypedDict):
-    """A model or another file that a run names by its content. name: as shown. digest: of the bytes of its files."""
+    """A model or other file of a run. name: as shown. digest: of the bytes of its files."""
 
     name: str
     digest: str
 
 
 class ItemReference(TypedDict):
-    """A kept item that a run names by its content. name: as shown. item: its content hash."""
+    """A stored item of a run. name: as shown. item: its content hash."""
 
     name: str
     item: str
@@ -50,15 +50,15 @@ Named = TypeVar("Named", ModelReference, ItemReference, PeopleReference, Photogr
 
 
 def frozen(option: Named | str | None) -> Named:
-    """The reference that a plan has put in the place of a name."""
+    """The reference by which a plan has replaced a name."""
     if option is None or isinstance(option, str):
-        raise TypeError(f"{option!r} is no reference")
+        raise TypeError(f"{option!r} is not a reference")
     return option
 
 
 @dataclass(frozen=True)
 class RunSpec:
-    """One run. Its id is a hash of all of this, so that a run with the same inputs is never computed twice.
+    """One run. Its ID is a hash of all fields, so that a run with the same inputs is never computed twice.
 
     measure, version: a name in MEASURES, and the version of its numbers. model: the name of the caption set. captions,
     references: content hashes. labels: {'table': hash, 'column': name, 'mapping': {raw label: value or None}}.
@@ -84,10 +84,6 @@ class RunSpec:
     def run_id(self) -> str:
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
 
-    @classmethod
-    def from_dict(cls, data: dict) -> RunSpec:
-        return cls(**data)
-
     @property
     def attacker(self) -> str:
         """The attacker's name, '' for a measure without one."""
@@ -103,7 +99,7 @@ class RunSpec:
         return self.options.get("merge_masks", False)
 
     def inputs(self) -> set[str]:
-        """Content hashes of the kept items that the run reads."""
+        """Content hashes of the stored items that the run reads."""
         options = [
             part for option in self.options.values() for part in (option if isinstance(option, list) else [option])
         ]
@@ -113,11 +109,11 @@ class RunSpec:
 
 
 def attribute_from(data: dict) -> Attribute:
-    """The Attribute whose fields are in a dict, as kept in JSON (lists become tuples again)."""
-    return Attribute(**{key: _tupled(value) for key, value in data.items()})
+    """The Attribute whose fields are in a dict from JSON; its lists become tuples."""
 
+    def tupled(value):
+        if isinstance(value, list):
+            return tuple(value)
+        return {key: tupled(item) for key, item in value.items()} if isinstance(value, dict) else value
 
-def _tupled(value):
-    if isinstance(value, list):
-        return tuple(value)
-    return {key: _tupled(item) for key, item in value.items()} if isinstance(value, dict) else value
+    return Attribute(**tupled(data))

@@ -30,31 +30,32 @@ from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.types import RESULT_COLUMNS, Result, left_out_lines
 from capbias_core.whole_files import private_folder, write_whole
-from capbias_core.workspace.catalogue import WorkspaceError, open_catalogue, workspace_fault
+from capbias_core.workspace.catalogue import WorkspaceError, lives, open_catalogue, this_process, workspace_fault
 from capbias_core.workspace.people import check_own, person
-from capbias_core.workspace.processes import lives, this_process
 from capbias_core.workspace.spec import RunSpec
 
 HASH = re.compile(r"[0-9a-f]{16,64}")  # files are named by a content hash, so nothing else may become a path
 RUN = "run"  # the key in an item's details for the run that made it
-SILENCE = 15.0  # seconds without a heartbeat, on the local clock, after which a run on another host counts as died
-# Of a catalogue; see `Workspace.version`.
-VERSION = (
+SILENCE = 60.0  # seconds without a heartbeat after which a run on another host counts as died
+STATE = (
     "SELECT (SELECT count(*) || ':' || coalesce(max(rowid), 0) || ':' || total(created) FROM items)"
     " || '/' || (SELECT count(*) || ':' || count(finished) || ':' || total(finished) FROM runs)"
     " || '/' || (SELECT coalesce(max(rowid), 0) FROM results) AS version"
 )
 ACTIVE = ("queued", "running")
 STATUSES = (*ACTIVE, "finished", "failed", "cancelled", "died")
-# A folder of photographs with this file was made by a run, one with this prefix was uploaded: both go with their item.
+# A folder of photographs with this file was made by a run; one with this prefix was uploaded. Both go with their item.
 MADE, UPLOADED = "masked.json", "uploaded-"
+LONGEST_NAME = 80
 FORBIDDEN = frozenset("<>&\"'`|\\/*[]$")  # in names
 
 
 @dataclass(frozen=True)
 class Item:
-    """Something stored: captions, references, attributes, objects, vectors, images (a list of photographs), boxes or
-    segments. details: by kind. owner: who stored it, if people sign in."""
+    """Stored captions, references, attributes, objects, vectors, images (a list of photographs), boxes or segments.
+
+    details: by kind. owner: who stored it, if people sign in.
+    """
 
     collection: str
     kind: str
@@ -73,8 +74,8 @@ class Item:
 class RunRow:
     """A run in the catalogue. status: one of STATUSES.
 
-    notes: for the reader, also on each metric without a value. lacking: why metrics have none, by metric. metrics: the
-    names that its measure had when the run finished. owner: who asked for it, if people sign in.
+    notes: for the reader, with a line for each reason in `lacking`, which says by metric why it has no value. metrics:
+    names of all metrics of the measure when the run finished. owner: who asked for it, if people sign in.
     """
 
     run_id: str
@@ -105,7 +106,7 @@ def content_hash(frame: pd.DataFrame) -> str:
 
 
 def frame_bytes(frame: pd.DataFrame) -> bytes:
-    """A frame as Parquet."""
+    """The frame as Parquet."""
     buffer = io.BytesIO()
     frame.to_parquet(buffer, index=False, compression="zstd")
     return buffer.getvalue()
@@ -117,8 +118,13 @@ def bytes_frame(data: bytes) -> pd.DataFrame:
 
 
 def images_in(frame: pd.DataFrame) -> set[str]:
-    """The images of a table. Python's texts are quicker to read than pandas', which are unpacked one by one."""
-    return set(frame["image_id"].to_numpy(dtype=object))
+    """The image IDs of a table."""
+    return set(frame["image_id"].to_numpy(dtype=object))  # quicker than iterating over pandas' own strings
+
+
+def human_sets(workspace: Workspace, collection: str) -> list[Item]:
+    """The sets of human captions of a collection, those of most images first; by default the first is compared with."""
+    return sorted(workspace.items("references", collection), key=lambda item: -item.images)
 
 
 def default_folder() -> Path:
@@ -139,28 +145,27 @@ def suggested_name(text: str) -> str:
 def checked_name(name: str) -> str:
     """A name for an item or collection: printable, at most 80 characters, none of <>&\"'`|\\/ or line breaks."""
     cleaned = " ".join(name.split())
-    if not cleaned or len(cleaned) > 80 or not cleaned.isprintable() or FORBIDDEN & set(cleaned):
-        raise CapbiasError(f"A name must be 1 to 80 letters, digits, spaces or . _ - + ( ) , : =, not {name[:100]!r}.")
+    if not cleaned or len(cleaned) > LONGEST_NAME or not cleaned.isprintable() or FORBIDDEN & set(cleaned):
+        raise CapbiasError(
+            f"A name must be 1 to {LONGEST_NAME} letters, digits, spaces or . _ - + ( ) , : =, not {name[:100]!r}."
+        )
     return cleaned
 
 
-# Answers of catalogues to this thread within `one_reading`, by database; and (status, message) by token of runs of this
-# process whose end could not be written.
-_READ = threading.local()
+# token -> (status, message) of runs of this process whose end could not be written.
 _ENDS: dict[str, tuple[str, str]] = {}
+_READING = threading.local()  # answers of catalogues to this thread within `one_reading`, by database
 
 
 @contextmanager
 def one_reading() -> Iterator[None]:
-    """In the block, this thread asks catalogues each question once, and sees only its own changes.
-
-    An answer was true when the block began or later, and after a change of this thread when it was made or later.
-    """
-    _READ.answers = {}
+    """In the block, this thread asks each question of a catalogue once, and sees only its own changes. Each answer was
+    true when the block began, or when this thread last changed something, or later."""
+    _READING.answers = {}
     try:
         yield
     finally:
-        _READ.answers = None
+        _READING.answers = None
 
 
 class Workspace:
@@ -174,8 +179,6 @@ class Workspace:
         self.folder = Path(folder) if folder is not None else default_folder()
         self.database = self.folder / "capbias.sqlite"
         self.checkpoints = self.folder / "checkpoints"  # of runs under way or that died, a folder each
-        # token -> last beat of a run whose process cannot be seen, and when it was first read here (monotonic seconds)
-        self._heard: dict[str, tuple[float, float]] = {}
         with self.translate_errors(opened=not make):
             if make and not self.database.exists():
                 private_folder(self.folder / "data")
@@ -200,36 +203,28 @@ class Workspace:
             with to_write(self.database) as db:
                 db.row_factory = sqlite3.Row
                 db.execute("BEGIN IMMEDIATE")
-                self._forget_answers()  # decisions in the block rest on the present state
+                answers = getattr(_READING, "answers", None)
+                answers = {} if answers is None else answers
+                answers.pop(self.database, None)  # decisions in the block rest on the present state
                 yield db
                 db.execute("COMMIT")
-            self._forget_answers()
-
-    def _forget_answers(self) -> None:
-        if (answers := getattr(_READ, "answers", None)) is not None:
             answers.pop(self.database, None)
 
     def _all(self, query: str, *values) -> list[sqlite3.Row]:
         """The rows of a query."""
-
-        def ask(query: str, *values) -> list[sqlite3.Row]:
-            with self.translate_errors(), to_read(self.database) as db:
-                db.row_factory = sqlite3.Row
-                return db.execute(query, values).fetchall()
-
-        answers = getattr(_READ, "answers", None)
-        if answers is None:
-            return ask(query, *values)
-        if self.database not in answers:  # the version first, so that no answer under it is older than it
-            answers[self.database] = {(VERSION,): ask(VERSION)}
-        known = answers[self.database]
-        if (query, *values) not in known:
-            known[query, *values] = ask(query, *values)
+        answers = getattr(_READING, "answers", None)
+        known = {} if answers is None else answers.setdefault(self.database, {})
+        # The version first, so that no answer under it is older than it.
+        for question in [(query, *values)] if answers is None or known else [(STATE,), (query, *values)]:
+            if question not in known:
+                with self.translate_errors(), to_read(self.database) as db:
+                    db.row_factory = sqlite3.Row
+                    known[question] = db.execute(question[0], question[1:]).fetchall()
         return known[query, *values]
 
     def version(self) -> str:
         """Changes whenever results, items or finished runs change; a key for caches."""
-        return self._all(VERSION)[0]["version"]
+        return self._all(STATE)[0]["version"]
 
     # items
 
@@ -243,7 +238,7 @@ class Workspace:
         details: dict | None = None,
         digest: str = "",
     ) -> Item:
-        """Store a frame as Parquet under its content hash, with a name in the catalogue.
+        """The stored item: a frame as Parquet under its content hash, with a name in the catalogue.
 
         An item of the same name in the collection is replaced, with the results of its content. digest: the hash of a
         large file of which the frame is an excerpt; an earlier excerpt of the same file is replaced.
@@ -264,7 +259,7 @@ class Workspace:
                 if excerpt or not path.exists():
                     private_folder(path.parent)
                     write_whole(path, data)
-                for earlier in self._named(kind, name, collection):
+                for earlier in self.items(kind, collection, name):
                     if earlier.hash == digest and (excerpt or earlier.details == details):
                         item = dataclasses.replace(item, owner=earlier.owner)
                         continue
@@ -280,12 +275,9 @@ class Workspace:
         self._tidy(replaced)
         return item
 
-    def _named(self, kind: str, name: str, collection: str) -> list[Item]:
-        return [item for item in self.items(kind, collection) if item.name == name]
-
     def check_replaceable(self, kind: str, name: str, frame: pd.DataFrame, collection: str) -> None:
         """Raises CapbiasError if `keep` would: a run reads what it replaces, or somebody else owns it."""
-        for earlier in self._named(kind, name, collection):
+        for earlier in self.items(kind, collection, name):
             if earlier.hash != content_hash(frame):
                 check_own(earlier.owner, self.folder, earlier.name)
                 self._unused_runs(earlier)
@@ -299,14 +291,16 @@ class Workspace:
             raise CapbiasError(f"{digest[:100]!r} is not a content hash.", "The workspace or bundle was changed.")
         return self.folder / "data" / f"{digest}.{suffix}"
 
-    def items(self, kind: str | None = None, collection: str | None = None) -> list[Item]:
+    def items(self, kind: str | None = None, collection: str | None = None, name: str | None = None) -> list[Item]:
         """The stored items, oldest first."""
         rows = self._all("SELECT * FROM items ORDER BY created, name")
         with self.translate_errors():
             return [
                 Item(**{**dict(row), "details": json.loads(row["details"])})
                 for row in rows
-                if kind in (None, row["kind"]) and collection in (None, row["collection"])
+                if kind in (None, row["kind"])
+                and collection in (None, row["collection"])
+                and name in (None, row["name"])
             ]
 
     def item(self, kind: str, name: str, collection: str) -> Item:
@@ -325,30 +319,21 @@ class Workspace:
         return [row["collection"] for row in self._all(query)]
 
     def scored(self) -> list[str]:
-        """The collections of which a finished run read captions and labels, in the order of `collections`. The run may
+        """The collections whose captions and labels a finished run read, in the order of `collections`. The run may
         have been started for another collection with the same content."""
-        query = "SELECT DISTINCT " + ", ".join(
-            f"json_extract(spec, '$.{key}')" for key in ("model", "captions", "labels.table")
-        )
-        finished = {tuple(row) for row in self._all(f"{query} FROM runs WHERE status='finished'")}
-        held: dict[str, set] = {}
+        specs = [run.spec for run in self.runs() if run.status == "finished"]
+        read = {(spec.model, spec.captions, spec.labels.get("table")) for spec in specs}
+        stored: dict[str, set] = {name: set() for name in self.collections()}
         for item in self.items():
-            held.setdefault(item.collection, set()).update({(item.name, item.hash), item.hash})
+            stored.setdefault(item.collection, set()).update({item.hash, (item.name, item.hash)})
         return [
             name
-            for name in self.collections()
-            if any((model, captions) in held[name] and labels in held[name] for model, captions, labels in finished)
+            for name, keys in stored.items()
+            if any((model, captions) in keys and table in keys for model, captions, table in read)
         ]
 
-    def frame(self, digest: str) -> pd.DataFrame:
-        """The stored frame with this content hash."""
-        return self._read(digest, pd.read_parquet)
-
-    def columns(self, digest: str) -> list[str]:
-        """The columns of the stored frame with this content hash, without reading its rows."""
-        return self._read(digest, read_schema).names
-
-    def _read(self, digest: str, read: Callable[[Path], Any]) -> Any:
+    def frame(self, digest: str, read: Callable[[Path], Any] = pd.read_parquet) -> Any:
+        """The stored frame with this content hash, or what `read` reads from its file."""
         path = self.sidecar_path(digest, "parquet")
         try:
             return read(path)
@@ -357,18 +342,23 @@ class Workspace:
                 f"{path.name} is missing from the data folder of the workspace, or damaged.", "Load the file again."
             ) from None
 
+    def columns(self, digest: str) -> list[str]:
+        """The columns of the stored frame with this content hash; its rows are not read."""
+        return self.frame(digest, read_schema).names
+
     def using(self, item: Item) -> list[RunRow]:
-        """Runs that read this item's content (as captions, references, labels or objects), for any collection."""
+        """Runs of any collection that read the content of this item."""
         return [run for run in self.runs() if item.hash in run.spec.inputs()]
 
     def gone_with(self, item: Item) -> list[RunRow]:
-        """The runs that go with an item: all that read its content, if no other item has that content."""
-        key = (item.collection, item.kind, item.name)
-        others = (other for other in self.items() if (other.collection, other.kind, other.name) != key)
-        return [] if any(other.hash == item.hash for other in others) else self.using(item)
+        """The runs that are deleted with an item: all that read its content, unless another item has that content."""
+        same = [other for other in self.items() if other.hash == item.hash]
+        alone = all(
+            (other.collection, other.kind, other.name) == (item.collection, item.kind, item.name) for other in same
+        )
+        return self.using(item) if alone else []
 
     def _unused_runs(self, item: Item) -> list[RunRow]:
-        """The runs that go with an item. Raises CapbiasError if one of them is under way."""
         runs = self.gone_with(item)
         if any(run.status in ACTIVE for run in runs):
             raise CapbiasError(f"A run is reading {item.name}.", "Cancel the run first.")
@@ -377,8 +367,8 @@ class Workspace:
     def delete(self, item: Item) -> int:
         """Delete an item, and with the last item of its content the file, runs and results; returns how many runs.
 
-        Photographs go with the last item of their folder if they are in the workspace, the user's files never. Raises
-        CapbiasError while a run reads it, if it was deleted already, and if somebody else owns it.
+        Photographs are deleted with the last item of their folder if they are in the workspace. Raises CapbiasError
+        while a run reads the item, if it was deleted already, and if somebody else owns it.
         """
         check_own(item.owner, self.folder, item.name)
         with self._writing() as db:  # from here on nobody else queues a run or stores the same content
@@ -433,7 +423,10 @@ class Workspace:
             if row and self._run_row(row).status in ("finished", *ACTIVE):
                 return False
             self._forget(db, spec.run_id)
-            _insert_run(db, spec, collection, status="queued", token=token, process=this_process())
+            now = time.time()
+            row = {"run_id": spec.run_id, "collection": collection, "spec": json.dumps(asdict(spec)), "owner": person()}
+            row |= {"status": "queued", "token": token, "process": this_process(), "progress": 0, "message": "waiting"}
+            _insert(db, "runs", [row | {"notes": "[]", "created": now, "heartbeat": now}])
             _log(db, spec.run_id, "queued")
         return True
 
@@ -468,7 +461,7 @@ class Workspace:
             _log(db, run_id, message)
 
     def heartbeat(self, tokens: dict[str, str]) -> None:
-        """Note that the process of these runs (run_id -> token) is alive."""
+        """Note that these runs (run_id -> token) are alive, for processes on other hosts."""
         query = "UPDATE runs SET heartbeat=? WHERE run_id=? AND token=? AND status IN ('queued', 'running')"
         with self._writing() as db:
             db.executemany(query, [(time.time(), run_id, token) for run_id, token in tokens.items()])
@@ -485,11 +478,12 @@ class Workspace:
     ) -> bool:
         """Write a run's results, arrays and end in one transaction; False if it was cancelled meanwhile.
 
-        metrics: the names of all metrics of its measure. lacking: why some of them have no value, by metric.
+        metrics: the names of all metrics of its measure. lacking: why some of them have no value, by metric. A run that
+        was queued and not claimed was computed elsewhere, and teaches nothing about durations.
         """
         query = (
             "UPDATE runs SET status='finished', progress=1, message='finished', notes=?, metrics=?, finished=?"
-            " WHERE run_id=? AND token=? AND status='running'"
+            " WHERE run_id=? AND token=? AND status IN ('queued', 'running')"
         )
         texts = json.dumps([*notes, *([dict(lacking)] if lacking else [])])
         with self._writing() as db:
@@ -499,29 +493,6 @@ class Workspace:
             _insert(db, "arrays", [{"run_id": run_id, "name": name, "data": data} for name, data in arrays.items()])
             _log(db, run_id, "finished")
         return True
-
-    def add_finished(
-        self,
-        spec: RunSpec,
-        collection: str,
-        arrays: Mapping[str, bytes],
-        notes: Sequence[str],
-        results: Sequence[Result] = (),
-    ) -> None:
-        """Store a run that finished elsewhere, unless it is stored already.
-
-        It has no start, so no estimate of durations uses it.
-        """
-        run_id = spec.run_id
-        with self._writing() as db:
-            if db.execute("SELECT 1 FROM runs WHERE run_id=?", (run_id,)).fetchone():
-                return
-            end = {"progress": 1, "message": "finished", "notes": json.dumps(list(notes)), "finished": time.time()}
-            end["metrics"] = json.dumps(sorted({result.metric for result in results}))
-            _insert_run(db, spec, collection, status="finished", token="", process="", **end)
-            _insert(db, "results", [{**result.row(), "run_id": run_id} for result in results])
-            _insert(db, "arrays", [{"run_id": run_id, "name": name, "data": data} for name, data in arrays.items()])
-            _log(db, run_id, "imported; it was computed elsewhere")
 
     def add_results(self, run_id: str, results: list[Result], metrics: Sequence[str]) -> None:
         """Add rows to a finished run, from the evidence that it left. metrics: the new names."""
@@ -564,9 +535,12 @@ class Workspace:
     def _run_row(self, row: sqlite3.Row) -> RunRow:
         fields = {key: value for key, value in dict(row).items() if key not in ("token", "process")}
         if row["status"] in ACTIVE:
+            alive = lives(row["process"])
+            if alive is None:  # on another host
+                alive = time.time() - row["heartbeat"] < SILENCE
             if row["token"] in _ENDS:
                 fields["status"], fields["message"] = _ENDS[row["token"]]
-            elif not self._lives(row):
+            elif not alive:
                 fields |= {"status": "died", "message": "its process ended before the run did; repeat the run"}
         with self.translate_errors():
             stored = json.loads(row["notes"])  # texts, and perhaps the reasons for metrics without a value
@@ -576,18 +550,6 @@ class Workspace:
             return RunRow(
                 **fields | {"spec": _spec(row["spec"]), "notes": notes, "lacking": lacking, "metrics": metrics}
             )
-
-    def _lives(self, row: sqlite3.Row) -> bool:
-        """Whether the process of a run lives; if that cannot be seen, whether its heartbeat changed lately."""
-        known = lives(row["process"])
-        if known is not None:
-            return known
-        now = time.monotonic()
-        beat, since = self._heard.get(row["token"], (None, now))
-        if beat != row["heartbeat"]:
-            self._heard[row["token"]] = row["heartbeat"], now
-            return True
-        return now - since < SILENCE
 
     def run(self, run_id: str) -> RunRow | None:
         """One run, or None."""
@@ -608,7 +570,7 @@ class Workspace:
     def past_durations(
         self, measure: str, attacker: str, most: int, before: float | None = None
     ) -> list[tuple[RunSpec, float]]:
-        """The newest finished runs of a measure by an attacker, newest first: their specs, and the seconds they took.
+        """Specs of the newest finished runs of a measure by an attacker, and the seconds that each took.
 
         before: only runs that finished before this time (seconds since 1970).
         """
@@ -639,8 +601,8 @@ class Workspace:
         return [row["name"] for row in self._all("SELECT name FROM arrays WHERE run_id=? ORDER BY rowid", run_id)]
 
     def derived(self, key: str, compute: Callable[[], object]):
-        """A value that follows from finished runs and is slow (a ranking): computed once, stored as JSON under a key
-        that names the runs. Forgotten whenever a run is."""
+        """A slow value that follows from stored items and runs, such as a ranking: computed once, and stored as JSON
+        under a key that names them. Forgotten whenever a run is."""
         rows = self._all("SELECT data FROM derived WHERE key=?", key)
         if rows:
             return json.loads(rows[0]["data"])
@@ -666,7 +628,7 @@ class Workspace:
 @lru_cache(maxsize=4096)
 def _spec(text: str) -> RunSpec:
     """A run from its JSON; callers only read it."""
-    return RunSpec.from_dict(json.loads(text))
+    return RunSpec(**json.loads(text))
 
 
 def _insert(db: sqlite3.Connection, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -675,13 +637,6 @@ def _insert(db: sqlite3.Connection, table: str, rows: Sequence[Mapping[str, Any]
         columns, marks = ", ".join(f'"{column}"' for column in row), ", ".join("?" * len(row))
         query = f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})"
         db.executemany(query, [tuple(row.values()) for row in rows])
-
-
-def _insert_run(db: sqlite3.Connection, spec: RunSpec, collection: str, **fields: Any) -> None:
-    now = time.time()
-    row = {"run_id": spec.run_id, "collection": collection, "spec": json.dumps(asdict(spec)), "owner": person()}
-    row |= {"progress": 0, "message": "waiting", "notes": "[]", "created": now, "heartbeat": now}
-    _insert(db, "runs", [row | fields])
 
 
 def _log(db: sqlite3.Connection, run_id: str, message: str) -> None:

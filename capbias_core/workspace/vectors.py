@@ -1,7 +1,7 @@
 """Word vectors of a collection: the path of a large file, and the vectors of the words in captions.
 
-A run never reads the large file, and a worker need not see it. An item of the kind `vectors` has the hash of the large
-file's content, by which runs name it: looking up more words in the same file changes no number.
+Runs never read the large file. They name it by the hash of its content, which is the hash of the item, so looking up
+more words in the same file changes no number.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ KNOWN = ("glove", "fasttext", "word2vec")
 
 @dataclass(frozen=True)
 class OfferedVectors:
-    """A vector file in which the words of a collection's captions were looked up, and which may be kept.
+    """A vector file in which the words of a collection's captions were looked up. Nothing is stored yet.
 
-    frame: word, and vector (its numbers as little-endian 32-bit floats; empty where the file has none).
+    frame: word, and vector (its numbers as little-endian 32-bit floats; empty if the file has none).
     """
 
     path: Path
@@ -52,10 +52,8 @@ class OfferedVectors:
 
 
 def offer_vectors(workspace: Workspace, path: Path, collection: str) -> OfferedVectors:
-    """Look the words of a collection's captions up in a vector file. Nothing is kept.
-
-    Raises CapbiasError for a wrong file, and for a collection without captions.
-    """
+    """The vectors of the words of a collection's captions in a file. Raises CapbiasError for a wrong file, and for a
+    collection without captions."""
     path = Path(path).expanduser().resolve()
     words = words_of(workspace, collection)
     if not words:
@@ -65,7 +63,7 @@ def offer_vectors(workspace: Workspace, path: Path, collection: str) -> OfferedV
         )
     digest = file_digest(path)[:16]
     earlier = [item for item in workspace.items(VECTORS) if item.hash == digest]
-    words |= looked_up(workspace, digest) if earlier else set()
+    words |= set(workspace.frame(digest)["word"]) if earlier else set()
     vectors = read_vectors(path, words, earlier[0].details["dimension"] if earlier else None)
     rows = dict(zip(vectors.words, vectors.matrix.astype("<f4"), strict=True))
     data = [rows[word].tobytes() if word in rows else b"" for word in sorted(words)]
@@ -73,7 +71,7 @@ def offer_vectors(workspace: Workspace, path: Path, collection: str) -> OfferedV
 
 
 def keep_vectors(workspace: Workspace, offered: OfferedVectors, name: str, collection: str) -> Item:
-    """Remember where a vector file is, and keep the vectors of the words that were looked up; the file stays there."""
+    """The stored item: the path of a vector file, and the vectors of the words that were looked up."""
     state = offered.path.stat()
     details = {
         "path": str(offered.path),
@@ -86,10 +84,10 @@ def keep_vectors(workspace: Workspace, offered: OfferedVectors, name: str, colle
 
 
 def look_up_new_words(workspace: Workspace, collection: str) -> None:
-    """After captions were kept: look their new words up in the collection's vector files that are still in place."""
+    """Look new words of captions up in those vector files of the collection that have not changed."""
     for item in workspace.items(VECTORS, collection):
         path = Path(item.details["path"])
-        if words_of(workspace, collection) <= looked_up(workspace, item.hash) or not path.is_file():
+        if not path.is_file() or words_of(workspace, collection) <= set(workspace.frame(item.hash)["word"]):
             continue
         state = path.stat()
         if (state.st_size, state.st_mtime) == (item.details["size"], item.details["modified"]):
@@ -103,11 +101,6 @@ def words_of(workspace: Workspace, collection: str) -> set[str]:
     return {word for caption in texts for word in tokenize(caption) if not word.startswith("<")}
 
 
-def looked_up(workspace: Workspace, digest: str) -> set[str]:
-    """The words that were looked up in the vector file with this content, with and without a vector."""
-    return set(workspace.frame(digest)["word"])
-
-
 def check_delta(delta: float) -> None:
     """Raises CapbiasError for a number that is no cosine distance."""
     if not 0 <= delta <= 2:
@@ -115,10 +108,7 @@ def check_delta(delta: float) -> None:
 
 
 def alignment_option(item: Item, delta: float = DELTA) -> AlignmentReference:
-    """What `Request.options["alignment"]` is for contextual alignment; for constant alignment it is left out.
-
-    name: as results are named by; see `alignment_name`. Raises CapbiasError for a delta outside [0, 2].
-    """
+    """The option `alignment` of a request for contextual alignment. Raises CapbiasError for a delta outside [0, 2]."""
     check_delta(delta)
     lower = item.name.lower()
     short = next((name for name in KNOWN if name in lower), lower.replace(" ", "_"))
@@ -141,10 +131,8 @@ def alignment_method(option: AlignmentReference | None) -> str:
 
 
 def aligner(workspace: Workspace, option: AlignmentReference | None) -> Aligner:
-    """The function that aligns human words to known ones, for a run's option `alignment` (none: constant).
-
-    It raises CapbiasError if words of captions were never looked up in the vector file.
-    """
+    """The function that aligns human words to known ones, by a run's option `alignment`. It raises CapbiasError if a
+    word was not looked up in the vector file."""
     if not option:
         return constant
     frame = workspace.frame(option["item"])
@@ -158,7 +146,7 @@ def aligner(workspace: Workspace, option: AlignmentReference | None) -> Aligner:
 def neighbours_of(
     workspace: Workspace, option: AlignmentReference, words: Collection[str], known: frozenset[str]
 ) -> Neighbours:
-    """For each word the nearest known word by a run's option `alignment`, whatever its delta. Errors: as `aligner`."""
+    """For each word the nearest known word by a run's option `alignment`, at any distance. Raises as `aligner`."""
     return _neighbours(workspace.frame(option["item"]), option, words, known)
 
 

@@ -12,7 +12,6 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.views.alignment import (
     COMPARED,
-    constant_alignment,
     constant_sentence,
     side_by_side,
     sweep_chart,
@@ -93,7 +92,7 @@ def _constant(bar: Bar, request: Request) -> None:
         lic = replace(request, captions=(model,), metrics=("lic",), options={})
         spec = next(spec for spec in plan(bar.workspace, lic) if spec.references)
         with st.spinner("Counting words"):
-            headline, support = constant_sentence(constant_alignment(bar.workspace, spec), model)
+            headline, support = constant_sentence(bar.workspace, spec)
         box(headline, support)
     left, right = st.container(key="stacks_vectors").columns([4, 1], vertical_alignment="center")
     with left:

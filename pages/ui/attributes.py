@@ -14,7 +14,8 @@ from capbias_core.attributes.form import Fields, fields_of, renamed, with_fields
 from capbias_core.errors import CapbiasError
 from capbias_core.types import Attribute
 from capbias_core.views.labels import attribute_lines, examples_table, lines_block, trial_row, words_text
-from capbias_core.workspace.custom_attributes import SOURCE, attribute_folder, delete, keep, owner_of, tables_with
+from capbias_core.workspace.custom_attributes import SOURCE, attribute_folder, delete, keep, owner_of
+from capbias_core.workspace.labels import tables_with
 from capbias_core.workspace.people import may_change
 from capbias_core.workspace.store import Workspace
 from pages.ui import cached, view
@@ -199,7 +200,7 @@ def _trials(bar: Bar, attribute: Attribute) -> None:
 def _stored(bar: Bar, file: AttributeFile) -> None:
     """For an attribute of the workspace: who uses it, and a button that deletes it."""
     st.divider()
-    if tables := tables_with(bar.workspace, file.name) if file.attribute else []:
+    if tables := tables_with(bar.workspace.items("attributes"), file.name) if file.attribute else []:
         names = ", ".join(f"{item.name} in {item.collection}" for item in tables)
         note(f"Used by {names}. These tables keep the words they were saved with; after an edit, load them again.")
     if not may_change(owner_of(file.path), bar.workspace.folder):

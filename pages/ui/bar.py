@@ -20,8 +20,7 @@ from capbias_core.runs.engine import Engine
 from capbias_core.views.results import first_attribute
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.labels import tables_with
-from capbias_core.workspace.references import human_sets
-from capbias_core.workspace.store import Item, Workspace
+from capbias_core.workspace.store import Item, Workspace, human_sets
 from pages.ui import cached, view
 from pages.ui.base import box, errors
 

@@ -17,6 +17,7 @@ from capbias_core.load.labels import EXPLAINED, RULES
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.read import Reading, read_file
+from capbias_core.load.report import PHOTOGRAPHS as IMAGES
 from capbias_core.prepare.split import SMALLEST_GROUP
 from capbias_core.types import CONDITIONS, Attribute, counted
 from capbias_core.views.conditions import TITLES
@@ -39,7 +40,6 @@ from capbias_core.workspace.ingest import (
 )
 from capbias_core.workspace.labels import dropped_line, mapping_details
 from capbias_core.workspace.limited import all_taken, within_limits
-from capbias_core.workspace.photographs import KIND as IMAGES
 from capbias_core.workspace.store import checked_name
 from pages.ui.bar import Bar
 from pages.ui.base import errors, note, plain, show_error

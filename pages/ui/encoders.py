@@ -211,7 +211,7 @@ def _variation_across_encoders(
         return pd.concat(parts, ignore_index=True) if parts else variation(rows.iloc[:0])
 
     computed = once("cvs", work)
-    cvs = computed.assign(measure=computed["condition"].str.partition(";")[0]).dropna(subset="value")
+    cvs = computed.dropna(subset="value")
     printed = pd.DataFrame(columns=["model", "measure", "direction", "value"])  # a paper's CVs of these captioners
     if (paper := overlay if here else source) != NONE:
         printed = once("printed cvs", lambda: like_named(printed_variation(published, paper), list(rows["model"])))

@@ -15,11 +15,11 @@ from capbias_core.load.parsed import SEGMENTS
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.places import ROOTS, named, roots, shown
 from capbias_core.types import counted
-from capbias_core.vision.weights import keep_weights, saved_weights
-from capbias_core.workspace.boxes import WEIGHTS
+from capbias_core.vision.detect import keep_weights, saved_weights
 from capbias_core.workspace.derived import derive_missing, outdated
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, DEMO
 from capbias_core.workspace.limited import make_ready, within_limits
+from capbias_core.workspace.objects import WEIGHTS
 from capbias_core.workspace.people import may_change
 from capbias_core.workspace.photographs import keep_images, twins_text
 from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors

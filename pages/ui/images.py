@@ -10,6 +10,7 @@ import streamlit as st
 
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.errors import CapbiasError
+from capbias_core.load.parsed import SEGMENTS
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.published import published_results
 from capbias_core.measures.options import MOST_SEEDS
@@ -27,20 +28,18 @@ from capbias_core.views.conditions import (
     condition_chart,
     condition_rows,
     condition_table,
-    missing_line,
     panel_names,
     without_value,
 )
 from capbias_core.views.photographs import keep_uploaded
 from capbias_core.views.published import printed_conditions
 from capbias_core.views.sentence import intervals_over
+from capbias_core.vision.detect import to_download
 from capbias_core.vision.masking import FILLS, HALF, OF_OBJECTS, OF_OUTLINES
 from capbias_core.vision.presets import PRESETS
-from capbias_core.vision.weights import to_download
-from capbias_core.workspace.boxes import CONFIDENCE, WEIGHTS, weights_option
 from capbias_core.workspace.conditions import all_sets, condition_of, condition_sets, describe, taken_of_several
-from capbias_core.workspace.person_regions import SEGMENTS, people_sources
-from capbias_core.workspace.photographs import photograph_sets
+from capbias_core.workspace.objects import CONFIDENCE, WEIGHTS, weights_option
+from capbias_core.workspace.photographs import people_sources, photograph_sets
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RUN, Item, checked_name, suggested_name
 from pages.ui import view
@@ -177,7 +176,7 @@ def _experiment(bar: Bar, masked: Masked) -> None:
         note(f"Of several sets of {captioner}, {line}. Choose another on the left.")
     _chart(rows, attribute, captioner)
     if missing := without_value(workspace, runs, masked.sets, rows):
-        note(" ".join(map(missing_line, missing)))
+        note(" ".join(missing))
 
 
 def _chart(rows: pd.DataFrame, attribute: str, captioner: str) -> None:

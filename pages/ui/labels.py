@@ -20,8 +20,7 @@ from capbias_core.views.labels import (
     tables_of,
 )
 from capbias_core.workspace import custom_attributes
-from capbias_core.workspace.crossing import cross, keep_crossed
-from capbias_core.workspace.derived import as_derived, keep_derived
+from capbias_core.workspace.derived import as_derived, cross, keep_crossed, keep_derived
 from capbias_core.workspace.store import Item
 from pages.ui import cached, view
 from pages.ui.bar import Bar, attribute_names

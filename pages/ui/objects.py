@@ -17,8 +17,7 @@ from capbias_core.language.files import MINILM
 from capbias_core.load.read import read_texts, text_lines
 from capbias_core.measures.gender_score_common import text_model
 from capbias_core.measures.registry import METRICS, expand_metrics
-from capbias_core.runs.durations import rough_seconds
-from capbias_core.runs.engine import torch_executor
+from capbias_core.runs.engine import rough_seconds, torch_executor
 from capbias_core.runs.plan import Request, plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import Attribute
@@ -37,7 +36,6 @@ from capbias_core.views.objects import (
     object_table,
     percent,
     score_chart,
-    score_of,
     short_names,
 )
 from capbias_core.views.results import known_results
@@ -205,7 +203,7 @@ def _gender_score(bar: Bar, request: Request, spec: RunSpec, attribute: Attribut
         "model finds each version. Both describe text and models, never the people in an image."
     )
     for title, run in objects.scored_runs(bar.workspace, bar.collection, spec).items():
-        name, metric = score_of(run.spec.measure)
+        name, metric = objects.SCORED[run.spec.measure]
         with st.expander(f"{name}, {title.removeprefix(run.spec.measure).strip()}", expanded=True):
             rows = known_results(bar.workspace, [run.run_id])
             values = [value_text(row) for row in rows.to_dict("records")]

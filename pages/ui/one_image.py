@@ -16,7 +16,6 @@ from capbias_core.errors import CapbiasError
 from capbias_core.prepare import tokenize
 from capbias_core.types import Attention, Attribute, counted
 from capbias_core.views.captions import CaptionScores, closest, encoder_views, plan_encoder_view, toward, words_of_one
-from capbias_core.views.charts import furthest, logit_waterfall
 from capbias_core.views.sentence import probabilities_text, signed
 from capbias_core.views.words import (
     attention_chart,
@@ -24,7 +23,9 @@ from capbias_core.views.words import (
     class_token_weights,
     coloured_words,
     first_shown,
+    furthest,
     legend,
+    logit_waterfall,
 )
 from capbias_core.workspace.photographs import picture_path
 from capbias_core.workspace.store import RunRow

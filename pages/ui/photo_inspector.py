@@ -44,7 +44,7 @@ from capbias_core.views.words import STYLE, legend
 from capbias_core.vision.masking import FILLS, HALF, PERSON, foreground
 from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.limited import within_limits
-from capbias_core.workspace.person_regions import KINDS, people_sources
+from capbias_core.workspace.photographs import PEOPLE, people_sources
 from capbias_core.workspace.store import RUN, Item, Workspace
 from pages.ui import cached, view
 from pages.ui.bar import Bar
@@ -88,7 +88,7 @@ def photo_inspector(bar: Bar, sets: dict[str, Item], attribute: str, table: Item
     pixels = _pixels(str(files[image]), _changed(files[image]))
     with right:
         # The outlines or boxes on the photograph, of those that are chosen if there are several; outlines first.
-        sources = {f"{item.name} ({KINDS[item.kind]})": item for item in people_sources(bar.workspace, bar.collection)}
+        sources = {f"{item.name} ({PEOPLE[item.kind]})": item for item in people_sources(bar.workspace, bar.collection)}
         marks = pd.DataFrame(columns=list(BOX_COLUMNS))
         if sources:
             names = list(sources)

@@ -12,8 +12,7 @@ import streamlit as st
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.registry import MEASURES
-from capbias_core.runs.durations import Expected, expected
-from capbias_core.runs.engine import Engine, unfinished
+from capbias_core.runs.engine import Engine, Expected, expected, unfinished
 from capbias_core.runs.plan import plan, useful
 from capbias_core.runs.run import is_current
 from capbias_core.types import counted

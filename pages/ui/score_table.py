@@ -67,8 +67,7 @@ from capbias_core.workspace.conditions import CUT, left_out_as_masked, originals
 from capbias_core.workspace.ingest import WARNINGS
 from capbias_core.workspace.labels import reads
 from capbias_core.workspace.objects import object_sources
-from capbias_core.workspace.person_regions import people_sources
-from capbias_core.workspace.photographs import ORIGINALS, photograph_sets
+from capbias_core.workspace.photographs import ORIGINALS, people_sources, photograph_sets
 from capbias_core.workspace.spec import AlignmentReference, RunSpec, attribute_from
 from capbias_core.workspace.store import ACTIVE, Item
 from capbias_core.workspace.vectors import CONSTANT, VECTORS, alignment_option

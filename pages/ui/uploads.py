@@ -11,7 +11,7 @@ from pathlib import Path
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.archives import ARCHIVES, is_dataset, unpacked
+from capbias_core.load.files import ARCHIVES, is_dataset, unpacked
 from capbias_core.load.places import named
 from capbias_core.whole_files import private_file, private_folder
 from capbias_core.workspace.limited import within_limits

@@ -61,13 +61,6 @@ def test_value_and_spread_over_seeds_by_hand():
     assert found.sums.tolist() == pytest.approx(np.array([[0.8, 1], [0.6, 2], [1.0, 1]]))
 
 
-def test_several_human_captions_of_an_image_are_averaged():
-    # LIC_D: caption index 0 scores 80 and 60, index 1 scores 0 and 100; the mean of both is 60.
-    held = evidence([0.8, 0.6, 0.0, 1.0], image=[0, 1, 0, 1])
-    assert lic_of(held).value == pytest.approx(60)
-    assert lic_of(held).sums.tolist() == pytest.approx(np.array([[0.8, 2], [1.6, 2]]))
-
-
 # bootstrap
 
 
@@ -103,15 +96,6 @@ def test_drawing_patterns_is_drawing_images():
     for sums in (fast, slow):
         assert sums.mean(axis=0) == pytest.approx(few.sum(axis=0), abs=1)
         assert np.cov(sums.T) == pytest.approx(600 * np.cov(few.T, ddof=0), rel=0.12, abs=8)
-
-
-@pytest.mark.parametrize("copies", [1, 20])
-def test_draws_do_not_depend_on_the_size_of_a_chunk(monkeypatch, copies):
-    columns = np.repeat(np.random.default_rng(0).random((50 // copies, 2)), copies, axis=0)
-    whole = resampled_sums(columns, 7, 40)
-    monkeypatch.setattr("capbias_core.aggregate.resampling.CHUNK", 150)
-    assert resampled_sums(columns, 7, 40) == pytest.approx(whole)
-    assert np.all(whole.std(axis=0) > 0)
 
 
 def test_no_interval_where_a_draw_is_not_defined():
@@ -276,14 +260,10 @@ VALUES = np.array([2.0, 4.0, 9.0])
 HALF = 4.30265 * 2.40370
 
 
-def test_the_half_width_by_hand():
+def test_the_half_width_and_p_by_hand():
     assert refit_interval(VALUES, 1 / 9) == (pytest.approx(5 - HALF, abs=1e-3), pytest.approx(5 + HALF, abs=1e-3))
-
-
-def test_p_by_hand():
     # t = 5 / 2.40370 = 2.0801 with 2 degrees of freedom: p = 1 - t / sqrt(t^2 + 2) = 0.17301.
-    assert refit_p(VALUES, 1 / 9) == pytest.approx(0.17301, abs=1e-4)
-    assert refit_p(VALUES - 5, 1 / 9) == 1
+    assert refit_p(VALUES, 1 / 9) == pytest.approx(0.17301, abs=1e-4) and refit_p(VALUES - 5, 1 / 9) == 1
 
 
 def test_a_level_and_a_difference_by_hand():

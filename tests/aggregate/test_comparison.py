@@ -135,21 +135,6 @@ def test_a_conflict_of_intervals_needs_one_above_0_and_one_below():
     assert "clear_conflict_score" not in set(agreement(frame)["metric"]), "nothing to say without intervals"
 
 
-def test_groups_never_mix_conditions_directions_or_attributes():
-    frame = pd.concat(
-        [
-            results(("a", "x", 1.0), ("a", "y", 3.0)),
-            results(("a", "x", 5.0), condition="masked_person"),
-            results(("a", "y", 9.0), direction="T->A"),
-            results(("a", "y", 9.0), attribute="race"),
-        ]
-    )
-    rows = variation(frame)
-    assert list(rows["value"].notna()) == [True, False, False, False]
-    assert rows["value"][0] == pytest.approx(math.sqrt(2) / 2)
-    assert list(rows["condition"]) == ["LIC", "LIC; masked_person", "LIC", "LIC"]
-
-
 def test_a_cv_has_a_noise_floor_and_an_interval_without_it():
     """Values 10 and 30 of 3 seeds each, half widths 4.30265 and 8.6053: errors 1 and 2 (t(0.975, 2) = 4.30265).
 
@@ -166,6 +151,31 @@ def test_a_cv_has_a_noise_floor_and_an_interval_without_it():
     assert alike["ci_low"] == 0 and alike["spread"] == pytest.approx(0.1581, abs=1e-4)
     over_images = variation(frame.assign(interval="images"))
     assert over_images["ci_low"].isna().all() and over_images["spread"].isna().all()
+
+
+def test_groups_never_mix_conditions_directions_or_attributes():
+    frame = pd.concat(
+        [
+            results(("a", "x", 1.0), ("a", "y", 3.0)),
+            results(("a", "x", 5.0), condition="masked_person"),
+            results(("a", "y", 9.0), direction="T->A"),
+            results(("a", "y", 9.0), attribute="race"),
+        ]
+    )
+    rows = variation(frame)
+    assert list(rows["value"].notna()) == [True, False, False, False]
+    assert rows["value"][0] == pytest.approx(math.sqrt(2) / 2)
+    assert list(rows["condition"]) == ["LIC", "LIC; masked_person", "LIC", "LIC"]
+
+
+@pytest.mark.parametrize("column", ["coverage", "object", "group", "alignment"])
+def test_what_was_measured_on_other_images_or_objects_is_judged_apart(column):
+    """Two series of one metric stand beside each other; both used to be one with several values a captioner."""
+    own = results(("a", "x", 1.0), ("b", "x", 2.0), ("c", "x", 4.0), metric="LIC_M").assign(**{column: ""})
+    other = own.assign(value=[4.0, 2.0, 1.0], **{column: "something"})
+    rows = alignment(pd.concat([own, other]), pd.Series({"a": 1.0, "b": 2.0, "c": 4.0}))
+    found = rows.set_index("condition")["value"]
+    assert found["LIC_M"] == pytest.approx(1.0) and found["LIC_M; something"] < 0
 
 
 def test_two_values_of_one_encoder_are_not_mixed():
@@ -292,6 +302,7 @@ def place(tmp_path):
     return tmp_path / "home"
 
 
+@pytest.mark.long
 def test_columns_of_several_annotators_are_a_table_each(place, capsys):
     tables = {
         item.name: item.details["attributes"]["gender"]["column"] for item in Workspace(place).items("attributes")

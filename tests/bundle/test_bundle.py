@@ -14,12 +14,11 @@ import pytest
 
 from capbias_core import cli
 from capbias_core.api import run_here
-from capbias_core.bundle.reproduce import Comparison, compared, find_data, read_bundle, reproduce
+from capbias_core.bundle.reproduce import Reproduction, compared, find_data, read_bundle, reproduce
 from capbias_core.bundle.write import write_bundle
 from capbias_core.errors import CapbiasError
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import Result
-from capbias_core.workspace.ingest import File, ingest
 from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import alignment_option, keep_vectors, offer_vectors
 from tests.cli.test_cli import write_files
@@ -48,6 +47,12 @@ def measured(data, tmp_path_factory) -> tuple[Workspace, list[str]]:
     return workspace, [spec.run_id for spec in specs]
 
 
+@pytest.fixture
+def without_pictures(monkeypatch):
+    """No browser draws charts of pages, which takes seconds."""
+    monkeypatch.setattr("capbias_core.bundle.write.pictures_lack", lambda: "none")
+
+
 @pytest.fixture(scope="module")
 def bundle(measured, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("bundle") / "bundle.zip"
@@ -58,7 +63,9 @@ def bundle(measured, tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def bare(measured, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("bare") / "bare.zip"
-    path.write_bytes(write_bundle(measured[0], "small", measured[1], data=False))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("capbias_core.bundle.write.pictures_lack", lambda: "none")
+        path.write_bytes(write_bundle(measured[0], "small", measured[1], data=False))
     return path
 
 
@@ -117,6 +124,7 @@ def test_data_that_were_left_out_are_found_by_content(bare, data, tmp_path, caps
     assert "1.json: captions strong" in printed.err and "rows differ  0" in printed.out
 
 
+@pytest.mark.long
 def test_the_report_needs_no_server_and_no_network(bundle):
     text = zipfile.ZipFile(bundle).read("report.html").decode()
 
@@ -133,6 +141,7 @@ def test_the_report_needs_no_server_and_no_network(bundle):
     assert "strong" in text and "<svg" in text and "labelled, binary" in text
 
 
+@pytest.mark.long
 def test_a_bundle_holds_what_its_numbers_were_made_from(bundle, measured):
     archive = zipfile.ZipFile(bundle)
     manifest = json.loads(archive.read("manifest.json"))
@@ -176,6 +185,7 @@ def _zip(path: Path, files: dict[str, str]) -> None:
             archive.writestr(zipfile.ZipInfo(name), text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("make", "message"), BAD.values(), ids=BAD)
 def test_what_is_no_bundle_is_one_error_and_leaves_nothing(make, message, tmp_path):
     make(tmp_path / "bad.zip")
@@ -184,28 +194,7 @@ def test_what_is_no_bundle_is_one_error_and_leaves_nothing(make, message, tmp_pa
     assert not (tmp_path / "evil.txt").exists() and not (tmp_path / "inside" / "evil.txt").exists()
 
 
-def test_data_whose_image_ids_were_joined_are_found_again(tmp_path):
-    """Captions name images by address, labels by number."""
-    who = {"Female": "woman", "Male": "man"}
-    labels = {str(1000 + place): ("Female", "Male")[place % 2] for place in range(40)}
-    (tmp_path / "labels.csv").write_text("image_id,gender\n" + "".join(f"{own},{who}\n" for own, who in labels.items()))
-    rows = [
-        {"image_id": f"https://example.org/val/{own}.jpg", "caption": f"a {who[value]} with a dog"}
-        for own, value in labels.items()
-    ]
-    (tmp_path / "model.json").write_text(json.dumps(rows))
-    files = [File(tmp_path / "labels.csv", "attributes"), File(tmp_path / "model.json", "captions")]
-    workspace = Workspace(tmp_path / "home")
-    ingest(workspace, "c", files)
-    specs = plan(workspace, Request("c", ("model",), "labels", "gender", ("ratio",)))
-    run_here(workspace, specs, "c")
-    path = tmp_path / "bare.zip"
-    path.write_bytes(write_bundle(workspace, "c", [spec.run_id for spec in specs], data=False))
-    read = read_bundle(path, tmp_path / "inside")
-    found = find_data(read, [tmp_path / "model.json", tmp_path / "labels.csv"], print)
-    assert found.keys() == {item["content"] for item in read.items if item["content"]}
-
-
+@pytest.mark.long
 def test_data_that_were_changed_are_refused(bundle, tmp_path):
     name = next(own for own in zipfile.ZipFile(bundle).namelist() if own.startswith("data/captions-strong"))
 
@@ -220,11 +209,6 @@ def test_data_that_were_changed_are_refused(bundle, tmp_path):
         read_bundle(changed(bundle, tmp_path / "a.zip", name, edit), tmp_path / "a")
     with pytest.raises(CapbiasError, match="cannot be read"):
         read_bundle(changed(bundle, tmp_path / "b.zip", name, lambda data: data[:100]), tmp_path / "b")
-
-
-def test_reproducing_wants_an_empty_workspace(bundle, measured, tmp_path):
-    with pytest.raises(CapbiasError, match="is not empty"):
-        reproduce(measured[0], read_bundle(bundle, tmp_path / "bundle"), {}, run_here)
 
 
 def row(value: float, **more) -> dict:
@@ -246,7 +230,7 @@ def test_rows_are_compared_number_by_number():
     assert compared(there[:2], here[:2], 0.0).same == 1 and len(compared(there[:2], here[:2], 0.0).differ) == 1
 
 
-def reproduced(workspace: Workspace, specs: list, folder: Path, places=()) -> Comparison:
+def reproduced(workspace: Workspace, specs: list, folder: Path, places=()) -> Reproduction:
     """Measure runs, bundle them (without data where there are places to find them), and make them again."""
     assert all(run.status == "finished" for run in run_here(workspace, specs, "small"))
     (folder / "bundle.zip").write_bytes(
@@ -258,7 +242,7 @@ def reproduced(workspace: Workspace, specs: list, folder: Path, places=()) -> Co
 
 
 @pytest.mark.long
-def test_word_vectors_and_objects_go_along(measured, tmp_path):
+def test_word_vectors_and_objects_go_along(measured, tmp_path, without_pictures):
     """Vectors are named by the hash of a large file, of which the workspace holds an excerpt."""
     workspace = Workspace(tmp_path / "home")
     for item in measured[0].items():
@@ -277,24 +261,6 @@ def test_word_vectors_and_objects_go_along(measured, tmp_path):
 
 
 @pytest.mark.long
-def test_labels_that_were_derived_are_derived_again(data, tmp_path):
-    def captions(person: str) -> list[dict]:
-        young = [(image, image % 2) for image in range(80)]
-        return [{"image_id": image, "caption": f"a {('boy', person)[old]} with a dog"} for image, old in young]
-
-    for name, person in (("strong", "man"), ("human", "elderly man")):
-        (tmp_path / f"{name}.json").write_text(json.dumps(captions(person)))
-    workspace = Workspace(tmp_path / "home")
-    place = ["--collection", "small", "--workspace", str(tmp_path / "home")]
-    assert cli.main(["import", str(tmp_path / "human.json"), "--kind", "references", *place]) == 0
-    assert cli.main(["import", str(tmp_path / "strong.json"), "--kind", "captions", *place]) == 0
-    assert cli.main(["labels", "derive", "age", "--references", "human", *place]) == 0
-    (table,) = workspace.items("attributes", "small")
-    specs = plan(workspace, Request("small", ("strong",), table.name, "age", ("LIC_M",), seeds=1))
-    found = reproduced(workspace, specs, tmp_path, [tmp_path / "strong.json", tmp_path / "human.json"])
-    assert found.same == found.rows > 0
-
-
 def test_the_plan_of_a_bundle_gives_the_same_runs(bundle, measured, tmp_path, monkeypatch, capsys):
     """Read from its files, as anybody would run it: the content of each is what the run names."""
     zipfile.ZipFile(bundle).extractall(tmp_path)

@@ -11,7 +11,7 @@ import pytest
 
 from capbias_core import cli
 from capbias_core.cli import app
-from capbias_core.cli.flags import ATTACKERS, INPUTS, Parameter, choices_of, given, measure_choices
+from capbias_core.cli.inputs import ATTACKERS, INPUTS, Parameter, choices_of, given, measure_choices
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Group
 from capbias_core.measures.options import Attacked, Options, option

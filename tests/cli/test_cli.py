@@ -12,7 +12,6 @@ import shlex
 import subprocess
 import sys
 import time
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,17 +20,14 @@ import pytest
 
 from capbias_core import __version__, cli
 from capbias_core.attributes import get_attribute
-from capbias_core.cli import running
-from capbias_core.cli.score import _tables
+from capbias_core.cli import run as running
 from capbias_core.measures.base import Outcome
-from capbias_core.measures.registry import GROUPS, MEASURES, METRICS, expand_metrics
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo
 from capbias_core.runs import run as run_module
 from capbias_core.runs.plan import plan
 from capbias_core.types import RESULT_COLUMNS
 from capbias_core.views.captions import caption_runs, stored_attackers
-from capbias_core.views.tables import to_text
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 
@@ -172,6 +168,7 @@ SAME_CAPTIONS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("argv", SAME_CAPTIONS.values(), ids=SAME_CAPTIONS)
 def test_the_same_captions_give_the_same_ratio_however_they_are_named(ask, argv):
     printed = ask("score", *argv, "--metric", "ratio")
@@ -180,6 +177,7 @@ def test_the_same_captions_give_the_same_ratio_however_they_are_named(ask, argv)
     sentences.check(f"score: {' '.join(argv)}", printed.err)
 
 
+@pytest.mark.long
 def test_score_writes_one_row_per_number(score, here):
     out = here / "out.csv"
     more = ["--references", "human.json", "--seeds", "2", "--attacker", "ngram", "--output", str(out)]
@@ -206,6 +204,7 @@ LEFT_OUT = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("argv", "metrics"), LEFT_OUT.values(), ids=LEFT_OUT)
 def test_metrics_that_inputs_do_not_allow_are_left_out_with_the_reason(score, argv, metrics):
     printed = score(*argv, "--seeds", "1")
@@ -213,53 +212,14 @@ def test_metrics_that_inputs_do_not_allow_are_left_out_with_the_reason(score, ar
     sentences.check(f"score: {' '.join(argv)}", printed.err)
 
 
+@pytest.mark.long
 def test_a_column_of_three_labels(ask):
     printed = ask(*HEIGHT, "--metric", "sc", "ratio")
     assert printed.metrics == ["SC"]
     sentences.check("score: a column of three labels", printed.err)
 
 
-def test_captions_with_several_per_image_or_a_human_name_are_not_the_reference(ask, here):
-    (here / "llava-human-aligned.json").write_text(json.dumps(captions(1, 0.9)))
-    (here / "several.json").write_text(json.dumps([*captions(1, 0.9), *captions(2, 0.9)]))
-    files = ["strong.json", str(here / "llava-human-aligned.json"), str(here / "several.json"), "attributes.csv"]
-    printed = ask("score", *files, "--attribute", "gender", "--metric", "ratio", "LIC")
-    assert set(printed.rows["model"]) == {"strong", "llava-human-aligned", "several"}
-    assert "LIC" not in printed.metrics and printed.err.count("is taken as captions of a model") == 2
-
-
-def test_ba_and_dba_with_objects_of_the_table(ask):
-    inputs = [*STRONG, *REFS, "--attribute", "gender", "--labels", "objects.csv"]
-    rows = ask("score", *inputs, "--metric", "ba", "dba").rows
-    assert rows["metric"].tolist() == ["BA", "BA_crossfit", "DBA_G", "DBA_G_crossfit", "DBA_O", "DBA_O_crossfit"]
-    assert (rows["encoder"] == "").all() and (rows["scale"].astype(float) == 100).all()
-    assert (rows["value"].astype(float).abs() <= 100).all() and float(rows["value"][0]) > 0
-    assert (rows["ci_low"].iloc[::2] == "").all(), "the paper's values have no interval"
-    assert float(rows["ci_low"].iloc[1]) <= float(rows["ci_high"].iloc[1])
-
-
-def test_counting_trains_nothing(score, monkeypatch):
-    def fit(*_args):
-        raise AssertionError("trained")
-
-    monkeypatch.setattr("capbias_core.attackers.ngram.NgramAttacker.fit_many", fit)
-    assert score(*STRONG, "--metric", "ratio", "error", *REFS).metrics == ["ratio", "error"]
-
-
-FAILED = {
-    "too few images": ["--captions", "few.json", "--metric", "sc"],
-    "one value only": ["--captions", "women.json", "--metric", "LIC_M"],
-    "references of too few images": [*STRONG, "--metric", "lic", "--references", "few.json"],
-}
-
-
-@pytest.mark.parametrize("argv", FAILED.values(), ids=FAILED)
-def test_a_run_that_fails_is_code_1_with_one_error(score, here, argv):
-    printed = score(*argv, "--seeds", "1", code=1)
-    (error,) = [line for line in printed.err.splitlines() if line.startswith("error: ")]
-    sentences.check(f"score fails: {' '.join(argv)}", error)
-
-
+@pytest.mark.long
 def test_what_was_measured_is_written_though_another_run_failed_and_nothing_otherwise(score, here, monkeypatch):
     out = here / "out.csv"
     asked = ["--metric", "sc", "--seeds", "1", "--output", str(out)]
@@ -273,6 +233,7 @@ def test_what_was_measured_is_written_though_another_run_failed_and_nothing_othe
     assert not out.exists()
 
 
+@pytest.mark.long
 def test_a_disk_that_refuses_leaves_the_old_file(score, here, monkeypatch):
     out = here / "kept" / "out.csv"
     out.parent.mkdir()
@@ -286,18 +247,10 @@ def test_a_disk_that_refuses_leaves_the_old_file(score, here, monkeypatch):
     assert out.read_text() == "old" and [path.name for path in out.parent.iterdir()] == ["out.csv"]
 
 
-def test_each_metric_that_is_asked_for_has_a_row_or_a_reason(score):
-    """Of these files, which have neither objects nor photographs."""
-    wanted = ["lic", "leakage", "ratio", "error", "ba", "dba", "multi", "vocabulary", "naming"]
-    printed = score(*STRONG, *REFS, "--metric", *wanted, "--seeds", "1")
-    lines = "".join(line for line in printed.err.splitlines() if "left out" in line)
-    for name in expand_metrics(wanted):
-        assert name in set(printed.metrics) or name in lines, name
-
-
 # score, for a person and for programs
 
 
+@pytest.mark.long
 def test_a_person_gets_a_sentence_a_table_warnings_and_the_next_command(score, person):
     files = ["--captions", "weak.json", "strong.json", *REFS, "--metric", "lic", "ratio", "ba"]
     printed = score(*files, "--seeds", "6")
@@ -305,23 +258,7 @@ def test_a_person_gets_a_sentence_a_table_warnings_and_the_next_command(score, p
     sentences.check("score: for a person, beside it", printed.err, numbers=False)
 
 
-@pytest.mark.parametrize(("width", "tables"), [(300, 1), (80, 3), (40, 7)])
-def test_a_narrow_terminal_gets_more_tables_and_cuts_no_cell(width, tables):
-    words = ["letters", "verdict", "LIC", "LIC_M", "LIC_M (with references)", "LIC_D", "ratio", "error"]
-    row = ["sat", "ab", "inconclusive", *["43.7 ±1.7 [41.5, 45.9]"] * 6]
-    parts = list(_tables(pd.DataFrame([row, row], columns=["captioner", *words]), width))
-    assert len(parts) == tables and all(list(table)[0] == "captioner" for table in parts)
-    assert [name for table in parts for name in table if name != "captioner"] == words
-    assert max(len(line) for table in parts for line in to_text(table).splitlines()) <= width
-
-
-def test_a_person_who_writes_a_file_is_answered_too(score, here, person):
-    out = here / "rows.json"
-    assert "ratio" in score(*STRONG, "--metric", "ratio", "--output", str(out)).out
-    (row,) = json.loads(out.read_text())
-    assert row["metric"] == "ratio" and row["value"] == RATIO
-
-
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("format", "read"),
     [
@@ -337,80 +274,46 @@ def test_rows_in_the_format_that_was_asked_for(score, format, read):
 # What does not fit together. Capitals stand for the lists above.
 BAD = {
     "missing file": "score SMALL --captions nowhere.csv",
-    "missing labels": "score STRONG --labels no.csv --attribute gender",
     "broken JSON": "score SMALL --captions broken.json",
     "wrong attribute": "score STRONG LABELS --attribute gendr",
     "wrong column": "score SMALL STRONG --attribute-column sex",
-    "no such image id column": "score SMALL STRONG --image-id-column x",
-    "no such caption column": "score SMALL odd.csv --image-id-column pic --caption-column sayd",
     "values of a shipped attribute": "score SMALL STRONG --values a b",
     "one label": "HEIGHT --attribute-column gender --values Female",
-    "labels of one value": "score STRONG --labels one.csv --attribute gender",
-    "a TOML with one value": "score STRONG LABELS --attribute one.toml",
     "a text as a table": "score STRONG --labels prose.txt --attribute gender",
     "output before input": "score SMALL --captions nowhere.csv --output nofolder/out.csv",
-    "output is a folder": "score SMALL STRONG --output again",
     "LIC without references": "score SMALL STRONG --metric LIC_D",
     "ratio without words": "score STRONG LABELS --attribute height --metric ratio",
-    "attribution without photographs": "score SMALL STRONG --metric attribution",
     "unknown metric": "score SMALL STRONG --metric bleu",
     "unknown format": "score SMALL STRONG --format cvs",
-    "unknown tokenizer": "score SMALL STRONG --tokenizer ptp",
     "too many seeds": "score SMALL STRONG --seeds 51",
-    "too many seeds of known answers": "score --view known-answer --seeds 51",
-    "no view": "score --view",
     "an unknown view": "score --view=txt --input x",
     "a URL": "score SMALL --captions https://example.org/sat.json",
     "captions and labels swapped": "score --captions attributes.csv --labels strong.json --attribute gender",
     "captions as labels": "score STRONG --labels weak.json --attribute gender",
-    "captions as labels, to be derived": "score STRONG --labels weak.json REFS --attribute gender",
-    "labels as references": "score SMALL STRONG --references attributes.csv",
-    "references of other images": "score SMALL STRONG --references elsewhere.json",
-    "captions as objects": "score SMALL STRONG --objects human.json",
     "objects of other images": "score SMALL STRONG REFS --metric dba --objects nowhere.json",
-    "a negative distance": "score SMALL STRONG --alignment contextual --vectors v.txt --delta=-1",
     "vectors without contextual alignment": "score SMALL STRONG --vectors v.txt",
     "a detector without photographs": "score SMALL STRONG --weights yolov8n",
     "unknown attacker": "score SMALL STRONG --attacker gpt",
-    "one name twice": "score SMALL STRONG again/strong.json",
-    "other images": "score SMALL --captions elsewhere.json",
     "no labels": "score --attribute race STRONG",
-    "nothing to read": "score --attribute race",
     "files and names": "score SMALL STRONG --collection x",
-    "files and a workspace": "score SMALL STRONG --workspace x",
-    "no captions": "score SMALL",
     "unknown collection": "score --collection x --attribute gender",
     "two questions": 'EXPLAIN --image 7 --text "a man"',
-    "no image id": 'EXPLAIN --image ""',
     "not an edit": 'EXPLAIN --words "man woman"',
     "a word of no caption": 'EXPLAIN --words "giraffe -> dog"',
-    "edits of an LSTM": 'EXPLAIN --attacker lstm_bi --words "man -> dog"',
     "a text for an LSTM": 'EXPLAIN --attacker lstm_bi --text "a man"',
-    "an unknown image": "EXPLAIN --image 4711",
     "an image without a label": "EXPLAIN --image 90",
-    "two sets to explain": "EXPLAIN weak.json",
     "an unknown metric to explain": "metrics bleu",
-    "nothing to export": "export --collection x",
     "a bundle to stdout": "export --collection x --format bundle",
-    "rows without data": "export --collection x --without-data",
     "no bundle": "reproduce human.json",
     "a tolerance below 0": "reproduce b.zip --tolerance=-1",
     "labels as captions": "import attributes.csv --kind captions",
-    "captions as objects to import": "import strong.json --kind objects",
-    "objects as captions": "import persons.json --kind captions",
     "a table without objects": "import attributes.csv --kind objects",
     "flags of another kind": "import strong.json --map a:b=c",
-    "flags of another kind, detected": "import attributes.csv --captioner x",
     "one name for several files": "import strong.json weak.json --name one",
-    "two files of vectors": "import a.txt b.txt --kind vectors",
     "a wrong map": "import attributes.csv --map gender",
-    "a map to no value": "import attributes.csv --map gender:Both=Men",
     "a port of nobody": "app --port 70000",
-    "an open address": "app --address 0.0.0.0",
     "no run": "run cancel",
-    "ids and all": "run cancel a --all",
     "an unknown run": "run resume zz",
-    "an unknown status": "run status --status done",
     "no plan": "run nowhere.toml",
 }
 # What the command line refuses without looking at files.
@@ -420,12 +323,11 @@ WRONG = {
     "no attribute": "score STRONG",
     "an unknown flag": "score SMALL --refrences human.json",
     "no value": "score STRONG --attribute",
-    "no word": "EXPLAIN --top 0",
-    "no number": "EXPLAIN --top many",
     "a stray word": "list everything",
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*BAD, *WRONG])
 def test_bad_input_is_one_sentence_and_code_2_before_anything_runs(ask, name):
     lists = {"SMALL": SMALL, "STRONG": STRONG, "EXPLAIN": EXPLAIN, "LABELS": LABELS, "HEIGHT": HEIGHT, "REFS": REFS}
@@ -444,6 +346,7 @@ PARTS += [("labels", name) for name in ("derive", "cross", "compare", "check")]
 PARTS += [("images", name) for name in ("detect", "mask", "caption")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", [*[(name,) for name in cli.COMMANDS], *VIEWS, *PARTS], ids=" ".join)
 def test_help_has_an_example(words, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
@@ -455,14 +358,7 @@ def test_help_has_an_example(words, capsys, monkeypatch):
     assert f"capbias {' '.join(words)}" in example and f"Usage: capbias {' '.join(words)}" in text
 
 
-def test_help_of_score_has_the_flags_of_all_measures_and_the_views(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
-    assert cli.main(["score", "--help"]) == 0
-    words = set(capsys.readouterr().out.replace(",", " ").split())
-    flags = {about.flag for own in MEASURES.values() if own.groups for about in own.options.about().values()}
-    assert {*cli.VIEWS, "--workspace", *flags} - {None, ""} <= words
-
-
+@pytest.mark.long
 def test_help_of_all_commands_is_quick_and_light():
     heavy = "pandas", "numpy", "torch", "sklearn", "streamlit", "capbias_core.measures", "capbias_core.workspace"
     code = (
@@ -474,20 +370,10 @@ def test_help_of_all_commands_is_quick_and_light():
     assert all(f" {name} " in done.stdout for name in cli.COMMANDS) and done.stdout.endswith(f"{__version__}\n")
 
 
-def test_metrics_lists_and_explains_each_name_that_score_takes(capsys):
-    assert cli.main(["metrics"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[1 : len(GROUPS) + 1]] == list(GROUPS)
-    for name in [*GROUPS, "lic_m", "Dba"]:
-        assert cli.main(["metrics", name]) == 0
-        text = capsys.readouterr().out
-        for metric in expand_metrics([name]):
-            assert METRICS[metric].explanation in text and METRICS[metric].source in text
-
-
 # score, on the real captions
 
 
+@pytest.mark.long
 def test_ratio_and_error_of_two_captioners_are_the_published_ones(coco_bias, ask, monkeypatch):
     monkeypatch.chdir(coco_bias)
     labels = ["--labels", "annotations/attributes.csv", "--attribute", "gender"]
@@ -501,6 +387,7 @@ def test_ratio_and_error_of_two_captioners_are_the_published_ones(coco_bias, ask
     assert (row["encoder"], row["seeds"], row["n"]) == ("ngram", 2, 662)
 
 
+@pytest.mark.long
 def test_ctrl_c_leaves_the_rows_of_the_runs_that_had_finished(score, here, monkeypatch):
     """The second captioner's run is stopped by what Ctrl-C raises, once the first one's has finished."""
     run_one, shown = run_module.run_one, running.Shown.__call__
@@ -542,6 +429,7 @@ def items_of(here: Path) -> dict:
     return {(item.kind, item.name): item for item in Workspace(here / "home").items()}
 
 
+@pytest.mark.long
 def test_import_reports_and_stores(ask, here):
     folder = here / "home"
     assert "nothing was stored" in ask("import", "strong.json", "--dry-run").out and not folder.exists()
@@ -555,49 +443,7 @@ def test_import_reports_and_stores(ask, here):
     assert items["attributes", "labels"].details["attributes"]["gender"]["mapping"]["Unsure"] == "Male"
 
 
-def test_import_sorts_files_by_themselves_and_says_what_it_replaces(ask, here):
-    named = ["--image-id-column", "pic", "--caption-column", "said"]
-    out = ask("import", "odd.csv", "strong.json", "attributes.csv", "human.json", *named).out
-    kinds = [line.split()[1:3] for line in out.splitlines() if line.startswith("stored:")]
-    assert kinds == [["attributes", "attributes"], ["references", "human"], ["captions", "odd"], ["captions", "strong"]]
-    for argv, replaced in ((["again/strong.json"], False), (["weak.json", "--name", "strong"], True)):
-        assert ("replaced: captions strong" in ask("import", *argv).out) is replaced
-
-
-def test_import_reads_an_archive_and_the_human_captions_beside(ask, formats, here):
-    (file,) = formats.glob("*_samples_*.jsonl")
-    with zipfile.ZipFile(here / "all.zip", "w") as archive:
-        archive.write(file, file.name)
-        archive.write(formats / "LLaVA_COCO_VAL.tsv", "LLaVA.tsv")
-        archive.writestr("readme.txt", "Captions of our model.\nSee the paper.\n")
-    assert "left out readme.txt" in ask("import", str(here / "all.zip"), "--captioner", "me").err
-    rows = {key: item.rows for key, item in items_of(here).items()}
-    assert rows == {("references", file.stem): 200, ("captions", file.stem): 40, ("captions", "LLaVA"): 40}
-
-
-def test_a_folder_of_photographs_is_one(ask, here):
-    folder = here / "val2017"
-    folder.mkdir()
-    (folder / "000000000001.jpg").write_bytes(b"not opened before it is shown")
-    (folder / ".hidden").touch()
-    ask("import", str(folder), "--collection", "c")
-    assert {kind: item.images for (kind, _), item in items_of(here).items()} == {"images": 1}
-    for more in (["strong.json"], ["--trained-on-references", "yes"]):
-        ask("import", str(folder), *more, code=2)
-    (folder / "captions.json").write_text("[]")
-    ask("import", str(folder), code=2)  # nothing in it is left out without a word
-
-
-def test_an_attribute_under_another_column(ask, here):
-    (here / "own.csv").write_text("image_id,a\n" + "".join(f"{n},{label_of(n)[:1]}\n" for n in range(1, IMAGES + 1)))
-    argv = ["import", str(here / "own.csv"), "--kind", "attributes"]
-    ask(*argv, "--attribute", "gender=a", "height", code=2)
-    for more in (["--attribute", "gender=a"], []):  # F and M tell what the column holds
-        assert "gender (column a): Female from F; Male from M" in ask(*argv, *more).out
-    (here / "own.csv").write_text("image_id,a\n1,tall\n2,short\n")
-    ask(*argv, code=2)
-
-
+@pytest.mark.long
 def test_score_list_and_export_of_a_collection(ask, kept):
     of = ["--collection", "my captions", "--workspace", str(kept)]
     asked = ["score", *of, "--attribute", "gender", "--seeds", "2", "--metric", "lic", "error"]
@@ -622,18 +468,7 @@ def test_score_list_and_export_of_a_collection(ask, kept):
     ask("score", *of, "--attribute", "gender", "--values", "a", code=2)
 
 
-def test_a_table_of_labels_is_chosen_by_its_name(ask, here):
-    """In the second table, which is the newest, the labels are the other way round."""
-    labels = pd.read_csv("attributes.csv", keep_default_na=False)
-    turned = labels["gender"].map({"Female": "Male", "Male": "Female"}).fillna("")
-    labels.assign(gender=turned).to_csv(here / "turned.csv", index=False)
-    ask("import", "strong.json", "attributes.csv", str(here / "turned.csv"))
-    of = ["score", "--collection", "my captions", "--attribute", "gender", "--metric", "error"]
-    errors = [ask(*of, *more).value for more in ([], ["--labels", "attributes"], ["--labels", "turned"])]
-    assert errors[0] == errors[2] > 50 > errors[1]
-    ask(*of, "--labels", "turnd", code=2)
-
-
+@pytest.mark.long
 def test_columns_of_two_annotators_are_a_table_each_and_score_reads_the_first(ask, here):
     """The labels of the second annotator are the opposite, which shows whose labels were read."""
     table = pd.read_csv("attributes.csv", keep_default_na=False).rename(columns={"gender": "perceived"})
@@ -661,6 +496,7 @@ def explained(ask, kept):
     return run
 
 
+@pytest.mark.long
 def test_words_push_toward_the_label_that_they_go_with(explained):
     found = explained("--min-count", "5", "--top", "3")
     pushes = {item["word"]: item["pushes_toward"] for item in found["words"]}
@@ -681,6 +517,7 @@ def adds_up(found: dict, value: str = "Male") -> None:
     assert total == pytest.approx(found["logit"][value], abs=1e-6)
 
 
+@pytest.mark.long
 def test_the_words_of_an_image_and_of_any_caption_add_up(explained):
     (caption,) = explained("--image", "COCO_val2014_000000000007.jpg")["captions"]
     text = explained("--text", "A lady with a TIE\x1b[31m")
@@ -694,17 +531,7 @@ def test_the_words_of_an_image_and_of_any_caption_add_up(explained):
     assert [token["token"] for token in text["tokens"]] == ["a", "<gender>", "with", "a", "tie", "31m"]
 
 
-def test_three_values_push_each_by_itself(ask):
-    argv = ["explain", *STRONG, *LABELS, "--attribute", "height", "--format", "json"]
-    (caption,) = json.loads(ask(*argv, "--image", "7").out)["captions"]
-    assert set(caption["logit"]) == {"low", "mid", "high"}
-    for value in caption["logit"]:
-        adds_up(caption, value)
-    words = json.loads(ask(*argv, "--min-count", "3", "--top", "2").out)["words"]
-    assert {item["pushes_toward"] for item in words} == {"low", "mid", "high"}
-    assert all(item["mean"] > 0 for item in words)
-
-
+@pytest.mark.long
 def test_edits_are_scored_out_of_fold(explained, kept):
     same, other = explained("--words", "man -> woman | person")["edits"]
     wrote = [row for row in captions(1, 0.95) if row["image_id"] <= 85 and " man " in row["caption"]]
@@ -731,14 +558,12 @@ def test_edits_are_scored_out_of_fold(explained, kept):
 
 
 EXPLAINED = {
-    "words": ["--min-count", "5", "--top", "3"],
-    "no word": ["--min-count", "5000"],
     "an image": ["--image", "7"],
-    "a text": ["--text", "A lady with a TIE\x1b[31m"],
     "edits": ["--words", "tie -> cake", "zebra -> cake", "man -> xyzzy", "man -> woman"],
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", EXPLAINED)
 def test_explain_for_a_person(ask, kept, name):
     text = ask("explain", *OF_KEPT, "--workspace", str(kept), *EXPLAINED[name]).out
@@ -746,6 +571,7 @@ def test_explain_for_a_person(ask, kept, name):
     sentences.check(f"explain: {name}", text, numbers=False)
 
 
+@pytest.mark.long
 def test_demo_beside_the_truth(ask, here, monkeypatch):
     whole = demo.demo_request()
     changed = {**vars(whole), "metrics": ("lic",), "captions": ("amplifier",), "seeds": 2, "words": False}

@@ -56,6 +56,7 @@ def runs(here: Path) -> dict[str, str]:
     return {run.run_id: run.status for run in Workspace(here / "home").runs()}
 
 
+@pytest.mark.long
 def test_a_plan_is_run_once_and_its_rows_are_in_its_order(here, capsys):
     assert cli.main(["run", "files/plan.toml", "--check"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3 and runs(here) == {}
@@ -79,6 +80,7 @@ def test_a_plan_is_run_once_and_its_rows_are_in_its_order(here, capsys):
     assert pd.read_csv("rows.csv")["model"].tolist() == rows["model"].tolist()
 
 
+@pytest.mark.long
 def test_runs_are_cancelled_and_resumed_by_the_beginning_of_their_ids(here, capsys):
     store = Workspace(here / "home")
     for request in keep_plan(store, read_plan(here / "files" / "plan.toml"), here / "files", print):
@@ -99,13 +101,10 @@ def test_runs_are_cancelled_and_resumed_by_the_beginning_of_their_ids(here, caps
 
 
 WRONG = {
-    "no TOML": "collection = ",
-    "no measure": 'collection = "a"',
     "an unknown key": 'captoins = "a"\n' + PLAN,
     "no attribute": "[[measure]]\nseeds = 2",
     "a text for a number": '[[measure]]\nattribute = "x"\nseeds = "two"',
     "an unknown choice": '[[measure]]\nattribute = "gender"\nseed = 2',
-    "no file of a captioner": "[captions]\nsat = {}\n" + PLAN[PLAN.index("[[") :],
     "two files of one name": PLAN.replace('"strong.json", "weak.json"', '"a/x.json", "b/x.json"'),
 }
 

@@ -9,8 +9,8 @@ import pytest
 from capbias_core.attributes.labels import MIXED
 from capbias_core.errors import CapbiasError
 from capbias_core.load.labels import image_column, labels
-from capbias_core.load.parse import parse
 from capbias_core.load.parsed import RowErrors
+from capbias_core.load.read import parse
 from tests.conftest import SHARED
 
 FEMININE = "Predominantly Feminine"
@@ -99,39 +99,27 @@ def test_the_label_of_several_rows(text, several, column, expected):
     assert table.problem_count == 0, "agreement and disagreement are no problems"
 
 
-def test_columns_that_are_no_labels_are_left_out_and_no_problem():
+def test_a_table_with_one_row_per_image_and_columns_that_are_no_labels():
     people = [(image, copy) for image in range(60) for copy in (1, 2)]
-    rows = [
-        f"{image},{'Female' if image < 9 else 'Male'},job {(image + copy) % 30},{image}.{copy}"
-        for image, copy in people
-    ]
+    rows = [f"{i},{'Female' if i < 9 else 'Male'},job {(i + copy) % 30},{i}.{copy}" for i, copy in people]
     table = labels(Parsed("\n".join(["image_id,sex,job,time", *rows])))
     assert list(table.frame.columns) == ["image_id", "sex", "job"] and table.problem_count == 0
     assert Counter(table.frame["sex"]) == {"Female": 9, "Male": 51} and set(table.frame["job"]) == {MIXED}
     assert list(labels(Parsed(ANSWERS)).frame.columns) == ["image_id", "Answer.gender", "Answer.skin"]
-
-
-def test_a_table_with_one_row_per_image_stays_as_it_is():
     table = labels(Parsed("image_id,gender,annotator,objects\n1,Female,A,cat|dog\n2,,B,\n2,,B,\n000003,M,A,x"))
     assert table.frame.values.tolist() == [["1", "Female", "A", "cat|dog"], ["2", "", "B", ""], ["3", "M", "A", "x"]]
     assert (table.rows, table.duplicates, table.notes) == (4, 1, ())
 
 
-@pytest.mark.parametrize(
-    ("names", "found"),
-    [
-        (["HITId", "Input.image_url", "Answer.image"], "Input.image_url"),
-        (["IDX", "gender"], "IDX"),
-        (["id", "Image URL"], "Image URL"),
-        (["url", "gender"], "url"),
-        (["who", "gender"], None),
-    ],
-)
-def test_the_column_of_image_ids(names, found):
-    assert image_column(names) == found
-
-
-def test_no_column_of_image_ids_and_no_usable_row():
+def test_the_column_of_image_ids_and_files_without_one_or_a_usable_row():
+    names = {
+        "Input.image_url": ["HITId", "Input.image_url", "Answer.image"],
+        "IDX": ["IDX", "gender"],
+        "Image URL": ["id", "Image URL"],
+        "url": ["url", "gender"],
+        None: ["who", "gender"],
+    }
+    assert {image_column(columns) for columns in names.values()} == set(names)
     with pytest.raises(CapbiasError) as refused:
         labels(Parsed("who,gender\nx,Female"))
     assert "who, gender" in refused.value.message and refused.value.arguments == ("image_id_column",)

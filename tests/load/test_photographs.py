@@ -38,26 +38,20 @@ def test_pixels_are_rows_of_rgb(folder):
     assert (pixels == RED).all()
 
 
-@pytest.mark.parametrize("turn", range(1, 9))
-def test_every_turn_is_as_pillow_turns_it(tmp_path, turn):
-    picture = Image.fromarray(np.random.default_rng(turn).integers(0, 256, (2, 3, 3), dtype=np.uint8))
-    exif = Image.Exif()
-    exif[0x0112] = turn
-    picture.save(tmp_path / "a.png", exif=exif)
-    with Image.open(tmp_path / "a.png") as saved:
-        wanted = np.array(ImageOps.exif_transpose(saved))
-    assert (read_photograph(tmp_path / "a.png") == wanted).all()
-
-
-@pytest.mark.parametrize("mode", ["CMYK", "L", "P", "RGBA", "I;16"])
-def test_other_modes_become_rgb(tmp_path, mode):
-    if mode == "I;16":
-        picture = Image.fromarray(np.full((2, 3), 65535, dtype=np.uint16))
-    else:
-        picture = Image.new("RGB", (3, 2), (255, 255, 255)).convert(mode)
-    picture.save(tmp_path / "a.tiff")
-    pixels = read_photograph(tmp_path / "a.tiff")
-    assert pixels.shape == (2, 3, 3) and (pixels == 255).all()
+def test_pictures_are_turned_as_pillow_turns_them_and_other_modes_become_rgb(tmp_path):
+    for turn in range(1, 9):
+        picture = Image.fromarray(np.random.default_rng(turn).integers(0, 256, (2, 3, 3), dtype=np.uint8))
+        exif = Image.Exif()
+        exif[0x0112] = turn
+        picture.save(tmp_path / "a.png", exif=exif)
+        with Image.open(tmp_path / "a.png") as saved:
+            wanted = np.array(ImageOps.exif_transpose(saved))
+        assert (read_photograph(tmp_path / "a.png") == wanted).all()
+    white = [Image.new("RGB", (3, 2), (255, 255, 255)).convert(mode) for mode in ("CMYK", "L", "P", "RGBA")]
+    for picture in [*white, Image.fromarray(np.full((2, 3), 65535, dtype=np.uint16))]:
+        picture.save(tmp_path / "a.tiff")
+        pixels = read_photograph(tmp_path / "a.tiff")
+        assert pixels.shape == (2, 3, 3) and (pixels == 255).all()
 
 
 def test_a_file_that_is_cut_short_or_no_picture(tmp_path):

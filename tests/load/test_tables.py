@@ -1,16 +1,25 @@
-"""Rows that cannot be read are counted and named, and the others are kept."""
+"""Raw columns to tables of captions, labels, objects, regions and outlines, with faulty rows counted and named; and
+the report on a table. All counts by hand."""
 
 import json
 import pickle
 
-import numpy as np
+import pandas as pd
 import pytest
+from pycocotools import mask
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.labels import labels
-from capbias_core.load.parse import parse
-from capbias_core.load.tables import captions, objects, regions
+from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
+from capbias_core.load.read import parse
+from capbias_core.load.report import PHOTOGRAPHS, report_table
+from capbias_core.load.segments import outline_fault, run_lengths
+from capbias_core.load.tables import captions, objects, regions, segments
+from capbias_core.types import SEGMENT_COLUMNS, Problem, Table
+from capbias_core.workspace import ingest
+from capbias_core.workspace.ingest import File, held_by, preview, read_part, store
+from capbias_core.workspace.photographs import keep_images
+from capbias_core.workspace.store import Workspace
 
 
 def written(folder, name, text):
@@ -20,51 +29,6 @@ def written(folder, name, text):
 
 def pairs(table):
     return list(zip(table.frame["image_id"], table.frame["caption"], strict=True))
-
-
-IDS = {
-    "785": [785, 785.0, np.int64(785), np.float64(785), "785", "000785", "785.0", "COCO_val2014_000000000785.jpg",
-            "val2014/COCO_val2014_000000000785.jpg", "COCO_train2014_000000000785", "000000000785.jpg",
-            "/data/val2017/000000000785.jpg", "785.PNG"],
-    "0": [0, "000"],
-    "-3": [-3],
-    "1.5": [1.5],
-    "dog 7.jpg": [" dog 7.jpg "],
-    "flickr_785.jpg": ["flickr_785.jpg"],
-    "folder/785.jpg": ["folder/785.jpg"],
-    "785a": ["785a"],
-    "7-85": ["7-85"],
-    "٣.jpg": ["٣.jpg"],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("expected", IDS)
-def test_image_ids(expected):
-    assert {normalise_image_id(value) for value in IDS[expected]} == {expected}
-
-
-NO_IDS = [
-    (None, "missing"),
-    (float("nan"), "missing"),
-    (np.float64("nan"), "missing"),
-    (float("inf"), "a number (inf)"),
-    ("", "empty"),
-    (" \t", "empty"),
-    (True, "true"),
-    (np.False_, "false"),
-    ([1], "a list"),
-    (b"785", "bytes"),
-    (10**5000, "100 digits"),
-    ("a\0b", "NUL"),
-    ("\ud800", "surrogate"),
-]
-
-
-@pytest.mark.parametrize(("value", "message"), NO_IDS, ids=range(len(NO_IDS)))
-def test_image_ids_that_are_none(value, message):
-    with pytest.raises(ValueError, match="image id") as error:
-        normalise_image_id(value)
-    assert message in str(error.value)
 
 
 BAD_ROWS = [
@@ -102,9 +66,8 @@ def test_bad_records_are_named_and_dropped(tmp_path):
     assert pairs(table) == [("1", "good"), ("1", "better")]
     assert list(table.frame["caption_index"]) == [0, 1]
     assert (table.rows, table.empty, table.duplicates, table.problem_count) == (14, 1, 1, 10)
-    expected = [(number, f"record {number}: {message}") for number, message in BAD_MESSAGES.items()]
-    assert [(problem.line, problem.message) for problem in table.problems] == expected
-    assert {problem.file for problem in table.problems} == {"bad.json"}
+    expected = [Problem("bad.json", number, message, "record") for number, message in BAD_MESSAGES.items()]
+    assert list(table.problems) == expected
 
 
 def test_csv_lines_are_lines_of_the_file(tmp_path):
@@ -137,18 +100,16 @@ def test_a_stray_quote_says_how_many_lines_it_took_in(tmp_path, end, rows, messa
     assert any(message in line for line in (*table.notes, *(own.message for own in table.problems)))
 
 
-@pytest.mark.parametrize("protocol", range(6))
-def test_human_captions_of_the_release_unfold(tmp_path, protocol):
+def test_human_captions_of_the_release_unfold(tmp_path):
     entries = [
         {"img_id": 785, "caption_list": ["a woman", "a skier", "a woman"], "bb_gender": "Female", "ratio": 0.5},
         {"img_id": 872, "caption_list": ["two men", ""], "bb_gender": "Male", "ratio": None},
         {"img_id": 885, "caption_list": [], "bb_gender": "Male", "ratio": float("nan")},
     ]
-    parsed = written(tmp_path, "gender_obj_cap_mw_entries.pkl", pickle.dumps(entries, protocol=protocol))
+    parsed = written(tmp_path, "entries.pkl", pickle.dumps(entries))
     table = captions(parsed, human=True)
     assert pairs(table) == [("785", "a woman"), ("785", "a skier"), ("785", "a woman"), ("872", "two men")]
-    assert list(table.frame["caption_index"]) == [0, 1, 2, 0]
-    assert (table.rows, table.empty) == (3, 2)
+    assert (list(table.frame["caption_index"]), table.rows, table.empty) == ([0, 1, 2, 0], 3, 2)
     frame = labels(parsed).frame
     assert list(frame["bb_gender"]) == ["Female", "Male", "Male"] and list(frame["ratio"]) == ["0.5", "", ""]
 
@@ -191,3 +152,212 @@ def test_a_file_that_is_something_else_gives_one_error(tmp_path, case):
 def test_regions_are_numbered_by_line(tmp_path):
     table = regions(written(tmp_path, "r.csv", "image_id,x1,y1,x2,y2\n1,0,0,3,3\n1,-1,0,3,3\n1,0,0,0,x\n"))
     assert table.frame.values.tolist() == [["1", 0, 0, 3, 3, 2]] and table.problem_count == 2
+
+
+# outlines
+
+CATEGORIES = [{"id": 1, "name": "person"}, {"id": 18, "name": "Dog"}]
+SQUARE = [[1, 1, 4, 1, 4, 4, 1, 4]]
+# Three columns of a picture two pixels high: the runs go down the columns, first of what is outside.
+RUNS = {"size": [2, 3], "counts": [1, 3, 2]}
+
+
+def annotation(image=1, category=1, outline=SQUARE, **further) -> dict:
+    return {"image_id": image, "category_id": category, "segmentation": outline, "bbox": [1, 1, 3, 3], **further}
+
+
+def instances(folder, annotations, sizes=((1, 10, 10),), name="instances.json", **further):
+    """A COCO instances file. sizes: (image id, height, width)."""
+    images = [{"id": image, "height": height, "width": width} for image, height, width in sizes]
+    path = folder / name
+    path.write_text(json.dumps({"images": images, "annotations": annotations, "categories": CATEGORIES, **further}))
+    return path
+
+
+def segment_table(path, wanted=None):
+    return segments(parse(path), wanted)
+
+
+def test_outlines_by_hand(tmp_path):
+    rows = [annotation(), annotation(2, 18, RUNS, iscrowd=1), annotation(2, 18, {**RUNS, "counts": "132"})]
+    table = segment_table(instances(tmp_path, rows, ((1, 10, 12), (2, 2, 3))))
+    assert list(table.frame.columns) == list(SEGMENT_COLUMNS)
+    first, crowd, to_npz = table.frame.itertuples(index=False)
+    assert first[:9] == ("1", "person", False, 10, 12, 1, 1, 4, 4) and json.loads(first.outline) == SQUARE
+    assert crowd[:5] == ("2", "dog", True, 2, 3) and json.loads(crowd.outline) == RUNS
+    assert not to_npz.crowd
+    assert (table.rows, table.others, table.problem_count) == (3, 0, 0)
+
+
+def test_a_box_that_is_missing_is_that_of_the_outline(tmp_path):
+    rows = [annotation(outline=[[1, 2, 5, 2, 5, 7.5]]), annotation(2, outline=RUNS)]
+    for row in rows:
+        row.pop("bbox")
+    frame = segment_table(instances(tmp_path, rows, ((1, 10, 10), (2, 2, 3)))).frame
+    # The runs are one pixel outside, three inside (below it, and the second column), two outside.
+    assert frame[["x1", "y1", "x2", "y2"]].to_numpy().tolist() == [[1, 2, 5, 7.5], [0, 0, 2, 2]]
+
+
+# Of the same two columns of a picture two pixels high and three wide.
+WRITTEN = {
+    "in a list": [RUNS],
+    "in two parts": [{"size": [2, 3], "counts": [1, 1, 4]}, {"size": [2, 3], "counts": [2, 2, 2]}],
+    "as text": json.dumps(RUNS),
+    "as Python's text": str({**RUNS, "counts": b"132"}),
+    "with bytes as text": {**RUNS, "counts": "b'132'"},
+    "without its size": {"counts": [1, 3, 2]},
+}
+
+
+@pytest.mark.parametrize("case", WRITTEN)
+def test_a_mask_however_it_is_instances(tmp_path, case):
+    row = annotation(outline=WRITTEN[case], category="person", bbox=[-2, 0, 90, 2])
+    (outline,) = segment_table(instances(tmp_path, [row], ((1, 2, 3),))).frame.itertuples(index=False)
+    kept = json.loads(outline.outline)
+    assert kept["size"] == [2, 3] and run_lengths(kept["counts"]) == [1, 3, 2]
+    assert outline[1:2] + outline[5:9] == ("person", 0, 0, 3, 2), "the box is cut at the edge of the image"
+
+
+FAULTS = {
+    "there is no outline": {"outline": None},
+    "the outline is empty": {"outline": []},
+    "the outline is a number": {"outline": 3},
+    "neither polygons nor run lengths": {"outline": "[[1, 2"},
+    "a polygon is not a list of 3": {"outline": [[1, 1, 4, 4]]},
+    "a polygon holds something else than numbers": {"outline": [[1, 1, 4, 1, "4", 4]]},
+    "a point of the outline is not on the image of 10 x 10": {"outline": [[1, 1, 4, 1, 4, 400]]},
+    "an outline of 3 x 2 pixels on an image of 10 x 10": {"outline": RUNS},
+    "run lengths for 99 pixels where the outline has 100": {"outline": {"size": [10, 10], "counts": [99]}},
+    "run lengths that are neither": {"outline": {"size": [10, 10], "counts": [-1, 101]}},
+    "the category 99": {"category": 99},
+    "the image id is empty": {"image": " "},
+}
+
+
+def test_a_fault_is_counted_and_named_and_the_others_are_read(tmp_path):
+    table = segment_table(instances(tmp_path, [annotation(), *(annotation(**fault) for fault in FAULTS.values())]))
+    assert len(table.frame) == 1 and table.problem_count == len(FAULTS)
+    assert [problem.line for problem in table.problems] == list(range(2, len(FAULTS) + 2))
+    for problem, message in zip(table.problems, FAULTS, strict=True):
+        assert message in problem.message
+
+
+def test_another_file_and_sizes_that_are_not_known(tmp_path):
+    for sizes in ((), ((1, 0, 0),), ((1, 10**9, 10**9),), ((1, "?", None),)):
+        frame = segment_table(instances(tmp_path, [annotation()], sizes)).frame
+        assert frame[["height", "width"]].to_numpy().tolist() == [[0, 0]]
+    for content, message in (("[]", "no table is found"), ('{"annotations": [{"image_id": 1}]}', "holds no outlines")):
+        (tmp_path / "other.json").write_text(content)
+        with pytest.raises(CapbiasError, match=message):
+            segment_table(tmp_path / "other.json")
+
+
+def test_only_images_that_are_asked_for(tmp_path):
+    table = segment_table(instances(tmp_path, [annotation(1), annotation(2), annotation(2)]), {"2"})
+    assert set(table.frame["image_id"]) == {"2"} and table.others == 1
+    with pytest.raises(CapbiasError, match="3 are of images that the collection does not have"):
+        segment_table(tmp_path / "instances.json", {"7"})
+
+
+def test_compressed_run_lengths_are_those_of_pycocotools():
+    for runs in ([0, 5], [5], [1, 3, 2], [7, 40, 1, 0, 900, 31, 33, 1023, 1, 65536], [3, 2, 1, 1, 1, 1]):
+        compressed = mask.frPyObjects({"size": [sum(runs), 1], "counts": runs}, sum(runs), 1)["counts"].decode()
+        assert run_lengths(compressed) == runs
+
+
+def test_runs_for_fewer_pixels_never_reach_pycocotools():
+    # It would hand over whatever lay in memory for the pixels that are missing.
+    assert "run lengths for 1 pixels" in outline_fault({"size": [2, 2], "counts": "1"}, 2, 2)
+
+
+@pytest.mark.long
+def test_of_a_large_file_only_images_of_the_collection_are_kept(tmp_path, monkeypatch):
+    workspace = Workspace(tmp_path / "home")
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "000002.png").touch()
+    keep_images(workspace, tmp_path / "pictures", "c")
+    path = instances(tmp_path, [annotation(1), annotation(2)])
+    assert len(read_part(path, "segments").frame) == 2
+    monkeypatch.setattr(ingest, "LARGE_FILE", 10)
+    (part,) = preview([File(path, "segments")], held_by(workspace, "c"))
+    assert list(part.frame["image_id"]) == ["2"] and part.reading.table.others == 1
+    (item,) = store(workspace, "c", [part])
+    assert workspace.frame(item.hash).equals(part.frame)
+
+
+# reports
+
+
+def table_of(*pairs, **counts) -> Table:
+    return Table(pd.DataFrame(pairs, columns=["image_id", "caption"]), rows=len(pairs), **counts)
+
+
+MINE = table_of(
+    ("1", "A man rides."), ("1", "A dog"), ("2", "a dog"), ("3", "A dog"), ("4", "..."), empty=1, duplicates=2
+)
+SEGMENT = dict.fromkeys(SEGMENT_COLUMNS, 0) | {"object": "person", "crowd": False}
+OUTLINES = pd.DataFrame([SEGMENT | {"image_id": "1"}, SEGMENT | {"image_id": "2", "object": "dog", "height": 5}])
+OBJECTS_OF = pd.DataFrame([("1", "dog:0.9|cat"), ("2", "dog"), ("3", "")], columns=["image_id", "objects"])
+
+
+def test_report_on_captions():
+    report = report_table(MINE, CAPTIONS, "mine.csv", {LABELS: {"1", "2", "3"}, REFERENCES: {"1"}})
+    assert dict(report.lines()) == {
+        "File": "mine.csv",
+        "Rows": "5",
+        "Captions": "5 (4 different)",
+        "Images": "4",
+        "Captions per image": "1 (3 images), 2 (1 image)",
+        "Words": "4 different, 1.8 per caption",
+        "Missing captions": "1",
+        "Repeats left out": "2",
+        "Images with labels": "3 (75.0%)",
+        "Unknown image IDs": "1 (4)",
+        "Images with references": "25.0%",
+        "Problems": "0",
+    }
+    assert report.several == 1 and len(report.warnings) == 2  # several captions of an image, few references
+    alone = report_table(MINE, REFERENCES, "mine.csv", {REFERENCES: {"1"}})
+    assert alone.warnings == () and "Images with references" not in dict(alone.lines())
+
+
+def test_report_on_ids_of_another_data_set_and_many_unknown_ones():
+    table = table_of(*((str(number), "x y") for number in range(1000)))
+    report = report_table(table, CAPTIONS, "a.csv", {LABELS: {"0"}})
+    assert dict(report.lines())["Unknown image IDs"] == "999 (1, 2, 3, 4, 5, …)" and len(report.warnings) == 1
+    (warning,) = report_table(table, CAPTIONS, "a.csv", {LABELS: {"b.jpg", "a.jpg", "c.jpg"}}).warnings
+    assert "another data set (0, 1; a.jpg, b.jpg)" in warning
+
+
+def test_report_on_cleaning_and_problems(tmp_path):
+    (tmp_path / "a.csv").write_text("image_id,caption\n1,nan\n2,<s>A dog.</s>\n3,A cat.\n4,\n")
+    table = captions(parse(tmp_path / "a.csv"))
+    lines = dict(report_table(table, CAPTIONS, "a.csv").lines())
+    assert (lines["Captions"], lines["Missing captions"], lines["Special tokens"]) == ("2 (2 different)", "2", "1")
+    problems = (Problem("a.csv", 7, "no id"), Problem("a.csv", 9, "no id", "record"))
+    report = report_table(table_of(("1", "x"), problems=problems, problem_count=3), CAPTIONS, "a.csv")
+    assert report.lines()[-3:] == [("Problems", "3 (the first 2 follow)"), ("line 7", "no id"), ("record 9", "no id")]
+    assert "3 problems in 1 row" in report.warnings[0]
+
+
+def test_report_on_labels():
+    rows = [(str(number), "Male" if number else "", str(number)) for number in range(30)]
+    table = Table(pd.DataFrame(rows, columns=["image_id", "gender", "age"], dtype="str"), rows=30)
+    report = report_table(table, LABELS, "labels.csv", {CAPTIONS: {"0", "1", "x", "y"}})
+    lines = dict(report.lines())
+    assert lines["gender"] == "Male 29; (empty) 1" and lines["age"] == "not a label column (30 different values)"
+    assert lines["Captioned images with labels"] == "50.0%" and report.warnings == ()
+    table = Table(table.frame[["image_id", "age"]], rows=30)
+    assert len(report_table(table, LABELS, "labels.csv", {CAPTIONS: {"x"}}).warnings) == 2
+
+
+def test_report_on_objects_boxes_and_outlines():
+    report = report_table(Table(OBJECTS_OF, 3, crowds=1), OBJECTS, "o.csv", {LABELS: {"1", "7", "8"}})
+    lines = dict(report.lines())
+    assert (lines["Images"], lines["Images by category"]) == ("3 (1 without an object)", "dog 2, cat 1")
+    assert lines["Labelled images in the file"] == "33.3%" and len(report.warnings) == 1
+    report = report_table(Table(OUTLINES, 2, others=4), SEGMENTS, "s.json", {PHOTOGRAPHS: {"1", "2", "3"}})
+    lines = dict(report.lines())
+    assert (lines["Outlines"], lines["Images"], lines["People"]) == ("2 (0 of a crowd)", "2 (1 with a person)", "1")
+    assert lines["Photographs with outlines"] == "66.7%" and "size of 1 image" in report.warnings[0]
+    assert dict(report_table(Table(OUTLINES, 2), BOXES, "b.csv").lines())["Boxes"] == "2"

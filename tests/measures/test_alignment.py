@@ -20,12 +20,11 @@ from capbias_core.prepare.tokens import Tokens
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
-from capbias_core.views.alignment import constant_alignment, constant_sentence
+from capbias_core.views.alignment import constant_sentence
 from capbias_core.workspace.store import Workspace, bytes_frame
-from capbias_core.workspace.vectors import alignment_option, keep_vectors, looked_up, offer_vectors
+from capbias_core.workspace.vectors import aligner, alignment_option, keep_vectors, offer_vectors
 from tests.collections_ import keep
 
-ROOT = Path(__file__).resolve().parents[2]
 ROWS = {"the": [0.5, -2, 3], "cat": [1, 0, 0.25], "naïve": [1, 1, 1]}
 
 
@@ -33,40 +32,31 @@ ROWS = {"the": [0.5, -2, 3], "cat": [1, 0, 0.25], "naïve": [1, 1, 1]}
 
 
 def glove(rows: dict) -> bytes:
-    return "".join(f"{word} {' '.join(map(str, own))}\n" for word, own in rows.items()).encode()
+    return "".join(f"{word} {' '.join(map(str, row))}\n" for word, row in rows.items()).encode()
 
 
-def fasttext(rows: dict) -> bytes:
-    """With a first line, and a space at the end of every row, as fastText writes."""
-    head = f"{len(rows)} {len(next(iter(rows.values())))}\n"
-    return head.encode() + glove(rows).replace(b"\n", b" \n")
-
-
-def tabbed(rows: dict) -> bytes:
-    return glove(rows).replace(b" ", b"\t")
+def head(rows: dict) -> bytes:
+    return f"{len(rows)} {len(next(iter(rows.values())))}\n".encode()
 
 
 def word2vec(rows: dict, end: bytes = b"\n") -> bytes:
     """The binary form; word2vec ends a row with a line break, gensim with nothing."""
-    parts = [f"{len(rows)} {len(next(iter(rows.values())))}\n".encode()]
-    for word, own in rows.items():
-        parts += [word.encode(), b" ", struct.pack(f"<{len(own)}f", *own), end]
-    return b"".join(parts)
+    parts = [word.encode() + b" " + struct.pack(f"<{len(row)}f", *row) + end for word, row in rows.items()]
+    return head(rows) + b"".join(parts)
 
 
 FORMATS = {
-    "glove.txt": glove,
-    "fasttext.vec": fasttext,
-    "tabs.txt": tabbed,
-    "word2vec.bin": word2vec,
-    "gensim.bin": lambda rows: word2vec(rows, b""),
+    "glove.txt": glove(ROWS),
+    "fasttext.vec": head(ROWS) + glove(ROWS).replace(b"\n", b" \n"),  # with a space at the end of each row
+    "tabs.txt": glove(ROWS).replace(b" ", b"\t"),
+    "word2vec.bin": word2vec(ROWS),
+    "gensim.bin": word2vec(ROWS, b""),
 }
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_gives_the_same_vectors(tmp_path, name):
-    data = FORMATS[name](ROWS)
-    for path, content in ((tmp_path / name, data), (tmp_path / f"{name}.gz", gzip.compress(data))):
+    for path, content in ((tmp_path / name, FORMATS[name]), (tmp_path / f"{name}.gz", gzip.compress(FORMATS[name]))):
         path.write_bytes(content)
         found = read_vectors(path, {"naïve", "cat", "dog"})
         assert found.words == ("cat", "naïve") and found.matrix.dtype == np.float32
@@ -81,7 +71,7 @@ BAD = {
     "the model of fastText": (struct.pack("<iii", 793712314, 12, 300) + b"\n" * 40, "not a vector file.*the .vec"),
     "cut binary": (word2vec(ROWS)[:-8], "v.txt has 2 rows.*says 3"),
     "cut gzip": (gzip.compress(glove(ROWS))[:-9], "cut off or damaged"),
-    "empty": (b"", "not a vector file"),
+    "a table": (b"image_id,gender\n1,Female\n", "not a vector file"),
 }
 
 
@@ -106,68 +96,56 @@ def at_angles(angles: dict[str, float], length: float = 1.0) -> Vectors:
 
 
 def test_the_nearest_word_and_its_distance_by_hand():
-    found = neighbours(
-        {"seat", "sofa", "opposite", "ocarina", "<gender>", "chair"},
-        frozenset(["chair", "table", "a"]),
-        at_angles(ANGLES),
-    )
+    human = {"seat", "sofa", "opposite", "ocarina", "<gender>", "chair"}
+    found = neighbours(human, frozenset(["chair", "table", "a"]), at_angles(ANGLES))
     # 30 degrees from chair: 1 - cos 30 = 0.134. 37 from table: 0.201. opposite: 90 from table, 180 from chair: 1.
     assert found.nearest == {"seat": "chair", "sofa": "table", "opposite": "table"}
-    assert found.distance["seat"] == pytest.approx(1 - np.sqrt(3) / 2, abs=1e-6)
-    assert found.distance["sofa"] == pytest.approx(1 - np.cos(np.deg2rad(37)), abs=1e-6)
-    assert found.distance["opposite"] == pytest.approx(1, abs=1e-6)
+    expected = {"seat": 1 - np.sqrt(3) / 2, "sofa": 1 - np.cos(np.deg2rad(37)), "opposite": 1}
+    assert found.distance == pytest.approx(expected, abs=1e-6)
     assert found.within(0.4) == {"seat": "chair", "sofa": "table"}
     assert found.within(0.15) == {"seat": "chair"} and found.within(0.0) == {}
-
-
-def test_words_without_a_vector_or_with_one_of_length_0_have_no_neighbour():
+    # Words without a vector, or with one of length 0, have no neighbour.
     vectors = Vectors(("none", "model", "null"), np.array([[0, 0], [0, 1], [0, 0]], dtype=np.float32))
     assert neighbours({"none", "other"}, frozenset(["model", "null"]), vectors).nearest == {}
-    assert neighbours({"x"}, frozenset(["y"]), vectors).nearest == {}
 
 
 def test_the_product_of_matrices_equals_word_by_word(monkeypatch):
     monkeypatch.setattr("capbias_core.prepare.align.ROWS", 7)
-    rng = np.random.default_rng(1)
-    words = [f"h{place}" for place in range(40)] + [f"m{place}" for place in range(25)]
-    vectors = Vectors(tuple(words), rng.normal(size=(65, 6)).astype(np.float32))
-    found = neighbours(words[:40], frozenset(words[40:]), vectors)
-    for place, word in enumerate(words[:40]):
-        own = vectors.matrix[place].astype(float)
-        distances = {
-            other: 1
-            - sum(a * b for a, b in zip(own, vectors.matrix[40 + at].astype(float), strict=True))
-            / (np.sqrt(sum(a * a for a in own)) * np.sqrt(sum(b * b for b in vectors.matrix[40 + at].astype(float))))
-            for at, other in enumerate(words[40:])
-        }
-        nearest = min(distances, key=distances.get)
-        assert found.nearest[word] == nearest and found.distance[word] == pytest.approx(distances[nearest], abs=1e-5)
+    words = [f"h{number}" for number in range(40)] + [f"m{number}" for number in range(25)]
+    matrix = np.random.default_rng(1).normal(size=(65, 6)).astype(np.float32)
+    found = neighbours(words[:40], frozenset(words[40:]), Vectors(tuple(words), matrix))
+    length = [sum(float(a) ** 2 for a in row) ** 0.5 for row in matrix]
+    for row, word in enumerate(words[:40]):
+        products = [sum(float(a) * float(b) for a, b in zip(matrix[row], other, strict=True)) for other in matrix[40:]]
+        distances = [1 - product / (length[row] * length[40 + n]) for n, product in enumerate(products)]
+        assert found.nearest[word] == words[40 + int(np.argmin(distances))]
+        assert found.distance[word] == pytest.approx(min(distances), abs=1e-5)
 
 
 # runs
 
 
 def captions_of(texts: dict[str, str]) -> pd.DataFrame:
-    return pd.DataFrame({"image_id": list(texts), "caption_index": 0, "caption": list(texts.values())})
+    return pd.DataFrame({"image_id": list(texts), "caption": list(texts.values())})
 
 
 ANGLES_OF_SET = {"someone": 320, "here": 200, "spanner": 5, "wrench": 0, "whisk": 95, "spoon": 90, "unrelated": 270}
+GLOVE = glove(dict(zip(ANGLES_OF_SET, at_angles(ANGLES_OF_SET, 3).matrix.tolist(), strict=True)))
 
 
 @pytest.fixture
 def tools(tmp_path) -> tuple[Workspace, Request, Path]:
     """People write spanner (A) and whisk (B); the captioner only knows wrench and spoon, and says them at random."""
     rng = np.random.default_rng(2)
-    labels = {f"{place}": "AB"[place % 2] for place in range(240)}
+    labels = {f"{image}": "AB"[image % 2] for image in range(240)}
     human = {image: f"someone {'spanner' if value == 'A' else 'whisk'} zzz" for image, value in labels.items()}
     model = {image: f"someone {('wrench', 'spoon')[rng.integers(2)]} here" for image in labels}
     workspace = Workspace(tmp_path / "workspace")
     table = pd.DataFrame({"image_id": list(labels), "group": list(labels.values())})
     keep(workspace, labels=table, attribute="group", captions=captions_of(model), references=captions_of(human))
     path = tmp_path / "my glove.txt"
-    path.write_bytes(glove(dict(zip(ANGLES_OF_SET, at_angles(ANGLES_OF_SET, 3).matrix.tolist(), strict=True))))
-    request = Request("c", ("m",), "labels", "group", ("lic",), "human", seeds=2)
-    return workspace, request, path
+    path.write_bytes(GLOVE)
+    return workspace, Request("c", ("m",), "labels", "group", ("lic",), "human", seeds=2), path
 
 
 def kept(workspace: Workspace, path: Path):
@@ -176,7 +154,7 @@ def kept(workspace: Workspace, path: Path):
 
 def values(workspace: Workspace, request: Request) -> dict[tuple[str, str], float]:
     results = [row for spec in plan(workspace, request) for row in run_one(workspace, spec, silent).results]
-    return {(row.metric, row.alignment): row.value for row in results if row.direction in ("", "A->T")}
+    return {(row.metric, row.alignment): row.value for row in results}
 
 
 @pytest.mark.long
@@ -186,58 +164,48 @@ def test_an_informative_human_word_keeps_what_it_says_under_contextual_alignment
     item = kept(workspace, path)
     found = values(workspace, replace(request, options={"alignment": alignment_option(item)}))
     assert constant["LIC_D", "constant"] == pytest.approx(25, abs=1), "spanner and whisk both became <unk>"
-    # spanner -> wrench and whisk -> spoon tell A from B in every caption.
+    # spanner -> wrench and whisk -> spoon tell A from B in each caption.
     assert found["LIC_D", "contextual_glove"] > 80
     assert found["LIC_M", ""] == constant["LIC_M", ""], "the model's captions are not aligned"
-    assert set(found) == {("LIC_M", ""), ("SC", "")} | {
-        (name, "contextual_glove")
-        for name in ("LIC", "LIC_D", "LIC_HM", "LIC_MH", "LIC_by_H", "LIC_by_M", "SC_D", "leakage")
-    }
+    both = ("LIC", "LIC_D", "LIC_HM", "LIC_MH", "LIC_by_H", "LIC_by_M", "SC_D", "leakage")
+    assert set(found) == {("LIC_M", ""), ("SC", "")} | {(name, "contextual_glove") for name in both}
     # Both are 5 degrees from theirs: 1 - cos 5 = 0.0038. Below that they are <unk> again.
     near = values(workspace, replace(request, options={"alignment": alignment_option(item, 0.0035)}))
     assert near["LIC_D", "contextual_glove_0.0035"] == pytest.approx(constant["LIC_D", "constant"])
 
 
-def test_alignment_is_part_of_a_run_only_where_human_captions_are(tools):
-    workspace, request, path = tools
-    option = {"alignment": alignment_option(kept(workspace, path))}
-    (constant,), (contextual,) = plan(workspace, request), plan(workspace, replace(request, options=option))
-    (other,) = plan(workspace, replace(request, options={"alignment": option["alignment"] | {"delta": 0.3}}))
-    assert len({constant.run_id, contextual.run_id, other.run_id}) == 3
-    assert plan(workspace, replace(request, references="", options=option)) == plan(
-        workspace, replace(request, references="")
-    )
-
-
-# what is kept
-
-
-def test_the_place_and_the_needed_vectors_are_kept_and_go_with_their_runs(tools):
+@pytest.mark.long
+def test_the_needed_vectors_are_kept_and_go_with_their_runs(tools):
     workspace, request, path = tools
     item = kept(workspace, path)
     assert item.details["path"] == str(path) and item.details["found"] == 6 and item.rows == 7
-    assert looked_up(workspace, item.hash) == {"someone", "here", "spanner", "whisk", "wrench", "spoon", "zzz"}
+    assert set(workspace.frame(item.hash)["word"]) == {"someone", "here", "spanner", "whisk", "wrench", "spoon", "zzz"}
+    with pytest.raises(CapbiasError, match="'ocarina', were not looked up in glove"):
+        aligner(workspace, alignment_option(item))(["someone", "ocarina"], frozenset(["wrench"]))
     (spec,) = plan(workspace, replace(request, options={"alignment": alignment_option(item)}))
+    assert spec.run_id != plan(workspace, request)[0].run_id
     assert workspace.enqueue(spec, "c", "t") and workspace.claim(spec.run_id, "t")
-    assert [run.run_id for run in workspace.using(item)] == [spec.run_id]
     with pytest.raises(CapbiasError, match="A run is reading"):
         workspace.delete(item)
     workspace.finish(spec.run_id, "t", [], {}, ())
     keep(workspace, captions={"later": [{"image_id": 1, "caption": "someone unrelated ocarina"}]})
     (again,) = workspace.items("vectors", "c")
-    assert again.hash == item.hash and looked_up(workspace, item.hash) > {"unrelated", "ocarina", "spanner"}
+    assert again.hash == item.hash and set(workspace.frame(item.hash)["word"]) > {"unrelated", "ocarina", "spanner"}
     assert workspace.delete(again) == 1 and workspace.runs() == [] and path.exists()
-    with pytest.raises(CapbiasError, match="missing"):
-        workspace.frame(item.hash)
 
 
 # the sweep
 
 
-def test_the_sweep_by_hand(tools, monkeypatch):
+@pytest.mark.long
+def test_the_sweep_and_constant_alignment_by_hand(tools, monkeypatch):
     """Words of the captions: someone (known), spanner or whisk (0.0038 from a known word), zzz (no vector)."""
     workspace, request, path = tools
     monkeypatch.setattr(measure, "has_java", lambda: False)
+    constant = next(spec for spec in plan(workspace, request) if spec.references)
+    headline, support = constant_sentence(workspace, constant)
+    assert " 66.7% of" in headline and support.endswith("Most often: zzz, spanner, whisk.")
+    assert support.startswith("240 human captions of 240 images")
     option = {"alignment": alignment_option(kept(workspace, path), 0.003)}
     (spec,) = plan(workspace, replace(request, metrics=("alignment",), options=option))
     outcome = run_one(workspace, spec, silent)
@@ -248,22 +216,20 @@ def test_the_sweep_by_hand(tools, monkeypatch):
     assert table["unknown_constant"].tolist() == pytest.approx([200 / 3] * 12)
     assert (table["captions"] == 240).all() and (table["images"] == 240).all()
     assert table["METEOR"].isna().all() and outcome.lacking == {"METEOR_aligned": measure.NO_JAVA}
-    found = {(row.metric, row.alignment): row for row in outcome.results}
-    assert found["contextual_share", "contextual_glove"].value == pytest.approx(50)
-    assert found["unknown_share", "constant"].value == pytest.approx(200 / 3) and found["unknown_share", "constant"].n
+    found = {(row.metric, row.alignment): row.value for row in outcome.results}
+    assert found["contextual_share", "contextual_glove"] == pytest.approx(50)
+    assert found["unknown_share", "constant"] == pytest.approx(200 / 3)
     assert ("contextual_share", "constant") not in found and not any("METEOR" in name for name, _ in found)
 
 
-@pytest.mark.long
 @pytest.mark.skipif(not has_java(), reason="METEOR needs Java")
 @pytest.mark.slow
 def test_meteor_of_the_sweep(tools):
     """Java starts once. Half of the captions have spanner, which METEOR knows as a synonym of wrench; whisk is none of
-    spoon. Expected: METEOR of each pair of captions by itself."""
-    workspace, _, path = tools
+    spoon."""
     human = Tokens.read(["someone spanner zzz"] * 3 + ["someone whisk zzz", "someone here"])
     known = frozenset(["someone", "here", "wrench", "spoon"])
-    near = neighbours({"spanner", "whisk"}, known, read_vectors(path, ANGLES_OF_SET))
+    near = neighbours({"spanner", "whisk"}, known, read_vectors(tools[2], ANGLES_OF_SET))
     found = measure.sweep(pd.Series(list("abcde")), unlabelled, human, known, near, [0.4], silent)
     constant, nearest = (found[delta].columns["METEOR"] for delta in (None, 0.4))
     assert constant[4] == nearest[4] == 1, "a caption that stays as it is"
@@ -275,9 +241,6 @@ def test_meteor_of_the_sweep(tools):
     assert (table["METEOR_low"] < table["METEOR"]).all() and (table["METEOR_high"] > table["METEOR"]).all()
 
 
-# the command line
-
-
 @pytest.mark.long
 def test_align_prints_a_row_a_delta(tmp_path, capsys, monkeypatch):
     ids = [str(image) for image in range(80)]
@@ -285,9 +248,8 @@ def test_align_prints_a_row_a_delta(tmp_path, capsys, monkeypatch):
     model = {image: f"someone {('wrench', 'spoon')[int(image) // 2 % 2]}" for image in ids}
     pd.DataFrame({"image_id": ids, "group": ["A", "B"] * 40}).to_csv(tmp_path / "labels.csv", index=False)
     for name, texts in (("human", human), ("sat", model)):
-        captions_of(texts).drop(columns="caption_index").to_csv(tmp_path / f"{name}.csv", index=False)
-    vectors = dict(zip(ANGLES_OF_SET, at_angles(ANGLES_OF_SET).matrix.tolist(), strict=True))
-    (tmp_path / "glove.txt").write_bytes(glove(vectors))
+        captions_of(texts).to_csv(tmp_path / f"{name}.csv", index=False)
+    (tmp_path / "glove.txt").write_bytes(GLOVE)
     monkeypatch.setattr("capbias_core.cli.views.has_java", lambda: False)
     monkeypatch.setattr(measure, "has_java", lambda: False)
     monkeypatch.chdir(tmp_path)
@@ -298,21 +260,5 @@ def test_align_prints_a_row_a_delta(tmp_path, capsys, monkeypatch):
     assert table["delta"].tolist() == [0, 0.4] and table["contextual"].tolist() == [0, 100]
     assert table["unknown"].tolist() == [50, 0] and table["unknown_constant"].tolist() == [50, 50]
     assert table["METEOR"].isna().all() and capsys.readouterr().err.count("no Java") == 1
-    for code, more in ((2, ["--labels", "labels.csv"]), (2, ["--attribute", "gendre"]), (2, ["--delta", "nan"])):
-        assert cli.main([*asked, *more]) == code
+    assert cli.main([*asked, "--labels", "labels.csv"]) == 2, "without an attribute"
     assert cli.main([*asked, "--labels", "labels.csv", "--attribute", "group"]) == 0
-
-
-# what pages show
-
-
-def test_constant_alignment_by_hand(tools):
-    """Of the three words of each human caption the captioner knows one; zzz is lost 240 times, the others 120."""
-    workspace, request, _ = tools
-    spec = next(spec for spec in plan(workspace, request) if spec.references)
-    found = constant_alignment(workspace, spec)
-    assert found.share == pytest.approx(100 * 2 / 3) and found.words == ("zzz", "spanner", "whisk")
-    assert (found.captions, found.images) == (240, 240)
-    assert constant_alignment(workspace, spec) == found, "as it was kept"
-    said, support = constant_sentence(found, "m")
-    assert said.startswith("Constant alignment turns 66.7% of") and support.endswith("Most often: zzz, spanner, whisk.")

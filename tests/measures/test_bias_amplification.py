@@ -22,7 +22,7 @@ from capbias_core.metrics import dba_g, dba_o
 from capbias_core.prepare.tasks import pair_counts
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
-from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.labels import resolve_attribute
 from capbias_core.workspace.store import Workspace
 
 GENDER = get_attribute("gender")
@@ -213,7 +213,7 @@ def test_runs_give_the_papers_value_no_interval(tmp_path):
     table = pd.DataFrame({"image_id": labels.index, "gender": labels.to_numpy()})
     workspace = Workspace(tmp_path)
     workspace.keep(
-        "attributes", "labels", table, "c", "t", {"attributes": {"gender": suggested_details("gender", table)}}
+        "attributes", "labels", table, "c", "t", {"attributes": {"gender": resolve_attribute(table, "gender")}}
     )
     workspace.keep("references", "human", human, "c", "t")
     workspace.keep("captions", "m", model, "c", "t")

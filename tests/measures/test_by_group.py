@@ -15,10 +15,9 @@ from capbias_core.aggregate import Counts
 from capbias_core.attributes import get_attribute
 from capbias_core.measures.base import estimates_of, of_groups
 from capbias_core.measures.caption_side import categories_of
-from capbias_core.measures.hallucination import mentions_of
 from capbias_core.measures.naming import BY_GROUP, names_in
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
-from capbias_core.measures.wording import DESCRIPTION, shared_words
+from capbias_core.measures.wording import DESCRIPTION, mentions_of, shared_words
 from capbias_core.metrics import chair_i, chair_s, object_recall, vocabulary_10
 from capbias_core.metrics.captions import shares_of_ten, wrong_names
 from capbias_core.prepare.tasks import object_names

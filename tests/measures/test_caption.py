@@ -170,24 +170,6 @@ def test_masked_photographs_give_a_set_of_that_condition(workspace, blip, tmp_pa
         judged(workspace, "of grey")
 
 
-def test_a_set_knows_who_wrote_it_when_its_photographs_are_others(workspace, blip, tmp_path):
-    """A folder that grew makes the catalogue forget the runs that read it; the set still says who wrote it."""
-    place = coloured(tmp_path / "own", "1")
-    keep_images(workspace, place, "mine", "own")
-    spec = captioning(workspace, str(blip), "own", "set", **SETTINGS)
-    workspace.enqueue(spec, "mine", "token")
-    workspace.claim(spec.run_id, "token")
-    outcome = done(workspace, spec)
-    workspace.finish(spec.run_id, "token", outcome.results, outcome.kept, outcome.notes)
-    before = judged(workspace, "set").options["judge"]
-    keep_images(workspace, coloured(place, "2"), "mine", "own")
-    assert workspace.run(spec.run_id) is None
-    from capbias_core.workspace.photographs import writer_of
-
-    wrote = writer_of(workspace.item("captions", "set", "mine"), "--judge")
-    assert wrote == spec.options["captioner"] and before["digest"] == wrote["digest"]
-
-
 @pytest.mark.parametrize("stop", [0.5, 1.0])
 def test_a_run_that_stops_keeps_nothing(workspace, blip, stop):
     def progress(share, text):
@@ -214,24 +196,6 @@ def test_a_collections_photographs_are_captioned_and_listed(workspace, blip, cap
     workspace.delete(workspace.item("captions", "tiny-blip", "mine"))
     assert main([*words, "--name", "again"]) == 0
     assert [item.name for item in workspace.items("captions", "mine")] == ["again"]
-
-
-@pytest.mark.parametrize(
-    ("words", "what"),
-    [
-        ([], "either photographs or --collection"),
-        (["--collection", "mine", "--condition", "box"], "has no folder of photographs for captions of the condition"),
-        (["{folder}", "{folder}/../twice/1.jpg"], "files belong to the image 1"),
-    ],
-)
-def test_wrong_use_is_one_clear_line(workspace, blip, folder, words, what, capsys, monkeypatch):
-    monkeypatch.setenv("CAPBIAS_HOME", str(workspace.folder))
-    (folder.parent / "twice").mkdir(exist_ok=True)
-    (folder.parent / "twice" / "1.jpg").touch()
-    given = [word.format(folder=folder) for word in words]
-    assert main(["images", "caption", *given, "--captioner", str(blip)]) == 2
-    told = capsys.readouterr().err
-    assert what in told and told.count("error:") == 1
 
 
 def test_results_keep_what_is_no_number():

@@ -10,18 +10,20 @@ from dataclasses import MISSING, Field, field, fields, make_dataclass, replace
 import pandas as pd
 import pytest
 
+from capbias_core.api import ScoreRequest
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Group, Measure, Needs, by_name
 from capbias_core.measures.options import Option, Options, bounds_text
+from capbias_core.measures.protocols import PROTOCOLS, deviations, protocol_of, protocol_text
 from capbias_core.measures.registry import MEASURES, METRICS, check, needs_references
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan, useful
 from capbias_core.runs.run import estimates
 from capbias_core.types import RESULT_COLUMNS
-from capbias_core.workspace.crossing import cross, keep_crossed
+from capbias_core.workspace.derived import cross, keep_crossed
 from capbias_core.workspace.ingest import DEMO, keep_attributes, load_demo
-from capbias_core.workspace.labels import mapping_details, suggested_details
+from capbias_core.workspace.labels import mapping_details, resolve_attribute
 from capbias_core.workspace.store import Workspace
 
 # As little training as there can be, of measures that have such choices.
@@ -196,7 +198,7 @@ def with_skies(tmp_path_factory) -> tuple[Workspace, pd.DataFrame]:
     load_demo(found)
     table = found.frame(found.item("attributes", "labels", DEMO).hash)
     table = table.assign(sky=[("blue", "grey")[row % 2] for row in range(len(table))])
-    keep_attributes(found, table, "sky", DEMO, "drawn", {"sky": suggested_details("sky", table)})
+    keep_attributes(found, table, "sky", DEMO, "drawn", {"sky": resolve_attribute(table, "sky")})
     return found, table
 
 
@@ -243,6 +245,7 @@ def test_every_metric_is_emitted_or_refused_aloud(with_skies, attribute, measure
 
 
 @pytest.mark.parametrize("name", [name for name in METRICS if needs_references(name)])
+@pytest.mark.long
 def test_what_needs_human_captions_says_so(workspace, name):
     request = asked(name, references="")
     try:
@@ -253,6 +256,7 @@ def test_what_needs_human_captions_says_so(workspace, name):
     assert [reason for reason, names in reasons.items() if name in names and "human captions" in str(reason)]
 
 
+@pytest.mark.long
 def test_a_version_makes_the_runs_of_its_measure_anew_and_no_others(workspace, monkeypatch):
     light = [own for own in TOGETHER if own.in_process and own.metrics and not own.needs.vectors]
     request = replace(asked(*(own.metrics[0].name for own in light)), words=True)
@@ -265,3 +269,55 @@ def test_a_version_makes_the_runs_of_its_measure_anew_and_no_others(workspace, m
         changed = {old.measure for old, new in zip(before, after, strict=True) if old.run_id != new.run_id}
         assert changed == {name}
     assert [spec.run_id for spec in plan(workspace, request)] == [spec.run_id for spec in before]
+
+
+# protocols
+
+# Of each measure the share of images held out, as its paper has it: LIC section 5, DBAC section 5, ImageCaptioner2
+# "Implementation Details" (20%; an eighth of the other 80% chooses the epoch, which is its 10%).
+SHARES = {"lic": 0.1, "dbac": 0.2, "dbac_verbs": 0.2, "dpa": 0.2, "imagecaptioner2": 0.2, "vl_lic": 0.2}
+
+
+@pytest.mark.parametrize(("measure", "share"), SHARES.items())
+def test_measures_split_as_their_paper_does(measure, share):
+    default = {field.name: field.default for field in fields(MEASURES[measure].options)}
+    assert default["test_share"] == share == PROTOCOLS[protocol_of(measure) or "dbac"].settings["test_share"], (
+        "the DBAC paper measures DPA"
+    )
+
+
+def test_a_protocol_fills_what_is_not_given():
+    asked = ScoreRequest(protocol="dbac")
+    assert (asked.metrics, asked.attackers, asked.seeds) == (("dbac",), ("lstm",), 10)
+    assert asked.choices == {"test_share": 0.2}
+    given = ScoreRequest(("lic",), ("ngram",), 3, "dbac", {"test_share": 0.1})
+    assert (given.metrics, given.attackers, given.seeds, given.choices["test_share"]) == (("lic",), ("ngram",), 3, 0.1)
+    assert (
+        ScoreRequest().attackers == ScoreRequest(protocol="custom").attackers == ("ngram",)
+        and ScoreRequest().seeds is None
+    )
+    assert ScoreRequest(protocol="age").seeds == 3
+    with pytest.raises(CapbiasError, match="DBAC|dbac"):
+        ScoreRequest(protocol="dabc")
+
+
+def test_a_protocol_does_not_repeat_what_a_measure_does_anyway():
+    """An option that says the usual in words makes another run of the same numbers; and a captioner of transformers
+    is asked as it is, unless somebody names epochs."""
+    options = MEASURES["imagecaptioner2"].options
+    assert options.read(ScoreRequest(protocol="imagecaptioner2").choices).to_dict() == options().to_dict()
+    assert deviations("imagecaptioner2", options.read({"judge_epochs": 3})) == ["judge epochs 3 (paper: 40)"]
+
+
+def test_each_deviation_is_named():
+    lic = MEASURES["lic"].options
+    paper = lic.read({"attacker": "lstm_bi", "seeds": 10})
+    assert deviations("lic", paper) == [] and protocol_text("lic", paper) == "lic protocol"
+    text = protocol_text("lic", lic.read({"attacker": "ngram", "seeds": 10, "test_share": 0.2}))
+    assert text == "lic protocol, but attacker ngram (paper: lstm_bi), test share 0.2 (paper: 0.1)"
+    dbac = MEASURES["dbac"].options.read({"attacker": "lstm", "seeds": 10})
+    assert deviations("dbac", dbac) == ["alignment constant (paper: contextual (GloVe, 0.4))"]
+    aligned = {"name": "glove", "delta": 0.4, "digest": "", "path": ""}
+    assert deviations("dbac", dbac.with_(alignment=aligned)) == []
+    assert deviations("lic", paper.with_(alignment=aligned)) == ["alignment contextual_glove (paper: constant)"]
+    assert protocol_text("vocabulary", MEASURES["vocabulary"].options()) == ""

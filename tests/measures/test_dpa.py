@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -137,80 +139,65 @@ def test_human_labels_are_made_as_unlike_and_as_common():
 # runs
 
 
-def generated(n: int = 400, model_share: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Labels with objects, human and model captions: cake with women in 70% of the human captions, in `model_share` of
-    the model's; the named value is that of the label for people, and that of the object for the model."""
+def generated(n: int = 400) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Labels with objects, human and model captions: cake with women in 70% of the human captions, in 95% of the
+    model's; the named value is that of the label for people, and that of the object for the model."""
     rng = np.random.default_rng(4)
     women = rng.random(n) < 0.5
     there = np.where(rng.random(n) < 0.7, women, ~women)
-    named = np.where(rng.random(n) < model_share, women, ~women)
-    ids = [str(place) for place in range(n)]
-    table = pd.DataFrame(
-        {"image_id": ids, "gender": np.where(women, "Female", "Male"), "objects": np.where(there, "cake", "tie")}
-    )
+    named = np.where(rng.random(n) < 0.95, women, ~women)
+    ids, things = [str(image) for image in range(n)], np.array(["tie", "cake"])
+    table = pd.DataFrame({"image_id": ids, "gender": np.where(women, "Female", "Male"), "objects": things[there * 1]})
 
     def captions(value, thing):
-        text = [
-            f"a {'woman' if one else 'man'} with a {'cake' if other else 'tie'}"
-            for one, other in zip(value, thing, strict=True)
-        ]
-        return pd.DataFrame({"image_id": ids, "caption_index": 0, "caption": text})
+        who = np.array(["man", "woman"])[value * 1]
+        texts = [f"a {name} with a {what}" for name, what in zip(who, things[thing * 1], strict=True)]
+        return pd.DataFrame({"image_id": ids, "caption": texts})
 
     return table, captions(women, there), captions(there, named)
 
 
-FIFTH = {"options": {"test_share": 0.2}}
-
-
-def results_of(tmp_path, metrics, **asked) -> tuple[Workspace, pd.DataFrame, list]:
-    return measured(tmp_path, *generated(), metrics, **asked)
-
-
-def measured(tmp_path, table, human, model, metrics, seeds=3, **asked) -> tuple[Workspace, pd.DataFrame, list]:
-    workspace = Workspace(tmp_path)
+def measured(folder, table, human, model, seeds: int):
+    """DPA and Multi, by metric and direction; the workspace and the runs."""
+    workspace = Workspace(folder)
     keep(workspace, labels=table, references=human, captions=model)
-    specs = plan(workspace, Request("c", ("m",), "labels", "gender", metrics, "human", seeds=seeds, **asked))
+    asked = Request("c", ("m",), "labels", "gender", ("DPA", "Multi", "Multi_variance"), "human", seeds=seeds)
+    specs = plan(workspace, replace(asked, options={"test_share": 0.2}))
     for spec in specs:
         assert workspace.enqueue(spec, "c", "t")
         execute(str(workspace.folder), spec.run_id, "t")
     runs = list(workspace.runs_of([spec.run_id for spec in specs]).values())
-    assert [run.status for run in runs] == ["finished"] * len(runs), [run.message for run in runs]
-    return workspace, workspace.results().set_index(["metric", "direction"]), runs
+    assert [run.status for run in runs] == ["finished"] * 2, [run.message for run in runs]
+    return workspace.results().set_index(["metric", "direction"]), workspace, runs
 
 
 @pytest.mark.long
-def test_dpa_of_a_model_that_ties_objects_and_values_together(tmp_path):
+def test_a_model_that_ties_objects_and_values_together(tmp_path):
     """The model names the value by the object, and the object by the label in 95 instead of 70%: both directions."""
-    workspace, rows, runs = results_of(tmp_path, ("DPA",), seeds=10, **FIFTH)
+    rows, workspace, runs = measured(tmp_path, *generated(), seeds=10)
+    value = rows["value"]
     for direction in ("A->T", "T->A"):
         row = rows.loc["DPA", direction]
         assert 0 < row["ci_low"] < row["value"] < row["ci_high"] <= 100
-        assert row["interval"] == "refits" and row["seeds"] == 10 and row["spread"] > 0 and row["condition"] == ""
-        model, human = rows.loc["DPA_M", direction]["value"], rows.loc["DPA_H", direction]["value"]
+        assert row["interval"] == "refits" and row["seeds"] == 10 and row["spread"] > 0
+        model, human = value["DPA_M", direction], value["DPA_H", direction]
         assert row["value"] == pytest.approx(100 * (model - human) / (model + human), abs=3)
-    assert rows.loc["DPA_M", "T->A"]["value"] > 20, "the object tells the value that the model names without fail"
-    found = results.estimates(workspace, runs[0])
-    assert {key: own.value for key, own in found.items()} == pytest.approx(rows["value"].to_dict())
-
-
-def test_multi_of_the_same_model(tmp_path):
-    """A->T: p(cake | F) is 0.7 for people, 0.95 for the model, as are the others: a change of about 0.25 everywhere."""
-    workspace, rows, runs = results_of(tmp_path, ("Multi", "Multi_variance"))
-    assert rows.loc["Multi", "A->T"]["value"] == pytest.approx(25, abs=4)
-    assert (
-        rows.loc["Multi", "A->T"]["ci_low"] < rows.loc["Multi", "A->T"]["value"] < rows.loc["Multi", "A->T"]["ci_high"]
-    )
-    assert rows.loc["Multi", "T->A"]["value"] == pytest.approx(30, abs=4), "p(F | cake) is 0.7 and becomes 1"
-    found = results.estimates(workspace, runs[0])
-    assert {key: own.value for key, own in found.items()} == pytest.approx(rows["value"].to_dict())
+        assert (
+            rows.loc["Multi", direction]["ci_low"] < value["Multi", direction] < rows.loc["Multi", direction]["ci_high"]
+        )
+    assert value["DPA_M", "T->A"] > 20, "the object tells the value that the model names without fail"
+    # A->T: p(cake | F) is 0.7 for people, 0.95 for the model, as are the others: a change of about 0.25 everywhere.
+    assert value["Multi", "A->T"] == pytest.approx(25, abs=4)
+    assert value["Multi", "T->A"] == pytest.approx(30, abs=4), "p(F | cake) is 0.7 and becomes 1"
+    again = {key: found.value for run in runs for key, found in results.estimates(workspace, run).items()}
+    assert again == pytest.approx(value.to_dict())
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("who", ["person", "nobody here"])
-def test_a_model_that_never_names_a_value_still_gets_a_to_t(tmp_path, who):
+def test_a_model_that_never_names_a_value_still_gets_a_to_t(tmp_path):
     table, human, model = generated()
-    model = model.assign(caption=model["caption"].str.replace("woman|man", who, regex=True))
-    _, rows, runs = measured(tmp_path, table, human, model, ("DPA", "Multi"))
+    model = model.assign(caption=model["caption"].str.replace("woman|man", "person", regex=True))
+    rows, _, runs = measured(tmp_path, table, human, model, seeds=3)
     assert set(rows.index.get_level_values("direction")) == {"A->T"}
     notes = " ".join(note for run in runs for note in run.notes)
     assert "DPA T->A left out: " in notes and "Multi T->A left out: " in notes

@@ -19,21 +19,29 @@ from capbias_core.attributes import get_attribute, plain_attribute, word_forms
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import MINILM_PACKAGE, find_model
-from capbias_core.load.published import published_results
 from capbias_core.load.read import read_texts
 from capbias_core.measures.gender_score import Models, cosines_of, count_cooccurrence, scored
-from capbias_core.measures.gender_score_common import IMAGE, ObjectChoices, Sums, TextJob, gendered, set_rows, texts_of
+from capbias_core.measures.gender_score_common import (
+    IMAGE,
+    ObjectChoices,
+    Sums,
+    TextJob,
+    VariantChoices,
+    gendered,
+    set_rows,
+    texts_of,
+)
 from capbias_core.measures.gender_score_common import object_rows as object_frame
 from capbias_core.measures.registry import MEASURES, expand_metrics
 from capbias_core.metrics import bias_ratio, estimation, gender_score, naming_ratio, neutral_ratio, object_distance
-from capbias_core.prepare.variants import variants
+from capbias_core.prepare.text import variants
 from capbias_core.runs.engine import needs_workers
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.plan_file import requests_of
 from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
 from capbias_core.views import objects
-from capbias_core.views.published import printed_as, printed_objects
+from capbias_core.views.published import printed_as
 from capbias_core.views.texts import text_results
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
@@ -93,6 +101,10 @@ def test_variants():
         assert found.texts == texts
         assert all("".join(parts) == text for parts, text in zip(found.places, found.texts, strict=True))
     assert word_forms(get_attribute("age")) == (("kid", "elder", "person"),)
+    # With a lead a text that names no value has variants too.
+    data = gendered(frame_of([("1", "the dog")]), GENDER, None, USUAL, keep_all=True).with_objects()
+    job = TextJob(data, GENDER, VariantChoices(), find_model, silent, "a {word} says:")
+    assert job.variants()[1].distinct == tuple(f"a {word} says: the dog" for word in ("woman", "man", "person"))
     with pytest.raises(CapbiasError, match="no words"):
         word_forms(plain_attribute("group", ("A", "B")))
 
@@ -398,6 +410,7 @@ def by_object(outcome) -> pd.DataFrame:
     return pd.read_parquet(io.BytesIO(outcome.arrays["objects"]))
 
 
+@pytest.mark.long
 def test_naming_ratio_counts_an_image_once(tmp_path):
     """Of 24 images as often as people; one image with two human captions, one of them of a man: 1 / (1/2) = 2."""
     rows, _ = measured(fill(tmp_path / "24"), "naming", references="human")
@@ -472,6 +485,7 @@ def test_distance_is_what_the_encoder_itself_says(minilm, tmp_path):
     assert value_of(results, "gender_object_distance", "Male") == pytest.approx(np.mean(cosines), abs=1e-4)
 
 
+@pytest.mark.long
 def test_a_run_with_word_vectors(tmp_path):
     """Woman (1, 0), man (0, 1), person (1, 1), dog (1, 0), skateboard (0, 1): 12 pairs with each object."""
     vectors = tmp_path / "glove.txt"
@@ -491,6 +505,7 @@ def csv_of(text: str) -> pd.DataFrame:
     return pd.read_csv(io.StringIO(text), keep_default_na=False)
 
 
+@pytest.mark.long
 def test_score_with_a_row_for_each_object(tmp_path, capsys):
     workspace, asked = fill(tmp_path / "home"), ["score", "--attribute", "gender"]
     for flag, kind, name in (("captions", "captions", "m"), ("labels", "attributes", "labels")):
@@ -505,6 +520,7 @@ def test_score_with_a_row_for_each_object(tmp_path, capsys):
     assert main([*asked, "--metric", "gs", "--language-model", "no-such-model-of-ours"]) == 2
 
 
+@pytest.mark.long
 def test_plain_texts(tmp_path, capsys):
     """From a terminal; then two texts that name nobody: their labels count."""
     texts = tmp_path / "lines.txt"
@@ -556,33 +572,24 @@ def test_what_printed_rows_are_called_here(metric, encoder, condition, here):
     assert printed_as({"metric": metric, "encoder": encoder, "condition": condition}) == here
 
 
-def test_every_table_of_the_paper_is_there_and_agrees_with_itself():
-    rows = published_results()
-    rows = rows[rows["paper"] == "genderscore"].astype({"table": int})
-    counts = {1: 30, 2: 70, 3: 112, 4: 112, 5: 56, 6: 112, 7: 4, 8: 90, 9: 174}
-    assert rows["table"].value_counts().sort_index().to_dict() == counts
-    cells = rows.set_index(["table", "model", "condition", "metric"])["value"].to_dict()
-    again = {key: value for key, value in cells.items() if key[0] == 5}
-    assert again == {(5, *key[1:]): cells[6, *key[1:]] for key in again}, "Table 6 repeats Table 5"
-    for (table, model, condition, metric), value in cells.items():
-        if metric == "count_man":
-            ratio = value / (value + cells[table, model, condition, "count_woman"])
-            assert cells[table, model, condition, "ratio_to_m"] == pytest.approx(ratio, abs=0.0101)
-    assert printed_objects() >= {"skateboard", "wine bottle"} and "face" not in printed_objects()
-
-
 # what pages read
 
 
+@pytest.mark.long
 def test_what_the_page_reads(tmp_path):
     """And a score of the same captions and labels, which the page takes from the workspace."""
     workspace = fill(tmp_path)
     spec = objects.cooccurrence_spec(workspace, Request("c", ("m",), "labels", "gender", ()))
-    model = objects.ratios(workspace, spec)
-    human = objects.ratios(workspace, objects.of_references(spec, workspace.item("references", "human", "c")))
-    row = objects.beside_human(model, human).set_index("object").loc["skateboard"]
-    assert model.overall == (0.5, 0.5) and model.n == 24
-    assert row[["captions", "count0", "count1", "share1", "human_share1"]].tolist() == [12, 3, 9, 0.75, 0.5]
+    own, table = objects.counted_objects(workspace, spec, workspace.item("references", "human", "c"))
+    table = table.set_index("object")
+    assert own.overall == (0.5, 0.5) and own.n == 24
+    assert table.loc["skateboard", ["captions", "count0", "count1", "share1", "human_share1"]].tolist() == [
+        12,
+        3,
+        9,
+        0.75,
+        0.5,
+    ]
     shown = objects.captions_with(workspace, spec, "dog")
     assert len(shown) == 12 and set(shown["names"]) == {"Female", "Male"} and shown["caption"].str.endswith("dog").all()
 
@@ -595,6 +602,7 @@ def test_what_the_page_reads(tmp_path):
     assert objects.scored_runs(workspace, "c", other) == {}
 
 
+@pytest.mark.long
 def test_the_error_of_a_difference_is_that_of_a_bootstrap_of_both_sides_of_an_image():
     """Three captions of an image beside one; both sides follow the image, so the paired error is the smaller."""
     rng = np.random.default_rng(4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,11 +20,12 @@ from capbias_core.measures.base import estimates_of
 from capbias_core.measures.image_judge import METRICS, VL_LIC_METRICS, photographs_shown, small_pictures
 from capbias_core.measures.training import AttackerTrainer, Guesses, caption_lists
 from capbias_core.metrics.lic import label_probabilities, lic, sentence_classification
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Attribute, silent
 from capbias_core.views.consistency import masks
-from capbias_core.vision.prompts import QUESTION, STATEMENT, prompted, written
+from capbias_core.vision.presets import QUESTION, STATEMENT, prompted, written
 from capbias_core.workspace.ingest import keep_images
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
@@ -131,7 +133,7 @@ def judged(judge, leak: float, where: str) -> Guesses:
     from capbias_core.vision.judges import PairCorpus
 
     pixels, captions, labels = planted(2 * TRAIN, leak, where)
-    corpus, test = PairCorpus(pixels, np.arange(2 * TRAIN), captions), np.arange(TRAIN, 2 * TRAIN)
+    corpus, test = PairCorpus(pixels, np.arange(2 * TRAIN), Tokens.read(captions)), np.arange(TRAIN, 2 * TRAIN)
     fitted = judge.fit(corpus, np.arange(TRAIN), labels[:TRAIN], 2, 0, silent)
     shares = probabilities(fitted.logits(corpus, test))
     return Guesses(tuple(map(str, test)), test * 0, test - TRAIN, labels[test], shares)
@@ -153,8 +155,7 @@ def joint(**other):
 
 @pytest.mark.parametrize(
     ("metric", "where", "leak"),
-    [("confidence", "caption", 0.0), ("confidence", "caption", 0.9), ("confidence", "picture", 0.9)]
-    + [("lic", "caption", 0.0), ("lic", "picture", 0.9)],
+    [("confidence", "caption", 0.0), ("confidence", "picture", 0.9), ("lic", "caption", 0.0), ("lic", "picture", 0.9)],
 )
 def test_judges_are_at_chance_without_a_leak_and_rise_with_it(metric, where, leak):
     right = (1 + leak) / 2
@@ -168,7 +169,6 @@ def test_attention_follows_show_attend_and_tell():
     """Its Eq. 4 to 6 and the gate of section 4.2.1, in numpy; and what is attended to reaches the answer."""
     import torch
 
-    from capbias_core.attackers.networks.batches import Encoded
     from capbias_core.vision.judges import JudgeNetwork
 
     torch.manual_seed(0)
@@ -194,7 +194,7 @@ def test_attention_follows_show_attend_and_tell():
         way.weight.data.zero_()
         for bias in (-50.0, -50.0, 50.0):  # the gate closed twice, then open
             network.gate.bias.data.fill_(bias)
-            answers.append(network(picture, Encoded.of([[4, 5]]), np.array([0])))
+            answers.append(network(picture, Tokens(np.array([4, 5]), np.array([0, 2]), []), np.array([0])))
         assert torch.equal(answers[0], answers[1]) and not torch.allclose(answers[0], answers[2], atol=1e-3)
         way.weight.data.copy_(kept)
 
@@ -226,7 +226,7 @@ def test_a_captioner_is_asked_for_each_answer(blip, tmp_path):
     from transformers import BlipForConditionalGeneration, BlipProcessor
 
     from capbias_core.vision.captioners import Captioner
-    from capbias_core.vision.pretrained_judge import AskedJudge
+    from capbias_core.vision.judges import AskedJudge
 
     files = photographs(tmp_path, 2)
     judge = AskedJudge(Captioner(str(blip), "cpu"), files, WORDED, STATEMENT)
@@ -247,7 +247,7 @@ def test_a_captioner_is_asked_for_each_answer(blip, tmp_path):
 
 def test_a_captioner_trained_further_learns_the_leak(blip, tmp_path):
     from capbias_core.vision.captioners import Captioner
-    from capbias_core.vision.pretrained_judge import AskedJudge
+    from capbias_core.vision.judges import AskedJudge
 
     files, labels = photographs(tmp_path, 1), np.arange(48) % 2
     captions = [(0, f"a <gender> {('riding', 'holding')[label]} a dog") for label in labels]
@@ -356,6 +356,25 @@ def test_a_pretrained_judge_is_asked_about_all_balanced_photographs(blip, tmp_pa
     assert (row.photographs, row.prompt, row.condition) == ("segment masked", "question", "")
     assert "asked as it is" in row.method
     assert any("71 of 80" in note for note in outcome.notes)
+
+
+def test_a_captioner_judges_its_own_captions(blip, tmp_path):
+    from capbias_core.measures.photographs import CaptionOptions
+    from capbias_core.runs.artifact_runs import plan_captioning
+    from capbias_core.workspace.photographs import ORIGINALS
+
+    workspace = kept(tmp_path, 80, pictures=8)
+    with pytest.raises(CapbiasError, match="not known here"):
+        plan(workspace, asked("imagecaptioner2", "", judge="self", judge_epochs=None))
+    keep_images(workspace, tmp_path / "shown", "set", ORIGINALS)
+    making = plan_captioning(workspace, "set", CaptionOptions(captioner=str(blip), name="own"))
+    captions = workspace.frame(workspace.item("captions", "one", "set").hash)
+    workspace.keep("captions", "own", captions, "set", "made", {"made_by": making.options})
+    request = replace(asked("imagecaptioner2", "", judge="self", judge_epochs=None), captions=("own",))
+    (spec,) = plan(workspace, request)
+    assert spec.options["judge"]["digest"] == making.options["captioner"]["digest"]
+    row = run_one(workspace, spec, silent).results[0]
+    assert row.encoder == "self" and blip.name in row.method
 
 
 def test_each_caption_is_read_with_its_picture(tmp_path):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import time
 
 import numpy as np
 import pandas as pd
@@ -289,7 +290,7 @@ def test_labelled_people_are_hidden_and_elsewhere_the_largest(scene, pixels):
     files = files_of(scene, "photographs (segment masked, labelled people)")
     assert (read_photograph(files["1"]) == filled(pixels, SMALL)).all()
     assert (read_photograph(files["2"]) == filled(pixels, SMALL)).all()
-    with pytest.raises(CapbiasError, match="Labelled people can only"):
+    with pytest.raises(CapbiasError, match="Labelled people"):
         masking(scene, "segment", people="outlines", labelled="labels", whose="all")
 
 
@@ -310,6 +311,16 @@ def test_a_folder_goes_with_its_item_and_originals_stay(scene, monkeypatch):
     assert list((scene.folder / "pictures").iterdir()) == []
     scene.delete(scene.item("images", "photographs", "c"))
     assert len(list((scene.folder.parent / "pictures").iterdir())) == 5
+
+
+def test_what_a_killed_process_left_is_removed_after_an_hour(scene, monkeypatch):
+    left = scene.folder / "pictures" / ".0123456789abcdef-half"
+    left.mkdir(parents=True)
+    run_one(scene, masking(scene, "segment"), silent)
+    assert left.exists()
+    monkeypatch.setattr(masked_photographs, "ABANDONED", time.time() - left.stat().st_mtime - 1)
+    run_one(scene, masking(scene, "box"), silent)
+    assert not left.exists()
 
 
 def test_choices_of_masking(scene):

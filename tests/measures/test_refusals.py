@@ -23,6 +23,7 @@ def scored(captions, *metrics):
     return api.score({"model": rows}, LABELS, "gender", metrics=metrics)
 
 
+@pytest.mark.long
 def test_refusals_by_group_and_their_gap():
     report = scored(CAPTIONS, "refused")
     assert float(report["refused"]) == pytest.approx(15)
@@ -37,6 +38,7 @@ def test_refusals_by_group_and_their_gap():
     assert float(scored([*CAPTIONS[12:40], *CAPTIONS[:12], *CAPTIONS[40:]], "refused")["refused"]) == 15
 
 
+@pytest.mark.long
 def test_captions_that_name_nobody_have_no_error_and_the_reason():
     captions = [f"a person on a {thing}" for thing in ("bench", "horse", "boat", "bike") for _ in range(25)]
     report = scored(captions, "error", "ratio", "unnamed", "naming_gap")
@@ -74,6 +76,7 @@ def plain():
 
 
 @pytest.mark.parametrize("name", [*WRAPPED, *LETTERS])
+@pytest.mark.long
 def test_a_caption_counts_the_same_however_a_program_left_it(plain, name):
     """Ratio and error of the wrapped captions are those of the plain ones."""
     texts = [WRAPPED.get(name, "{}").format(caption) for caption in CAPTIONS]

@@ -60,7 +60,9 @@ def workspace(tmp_path_factory) -> Workspace:
     run = next(run for run in workspace.runs() if run.spec.model == "first")
     arrays = {name: workspace.array(run.run_id, name) for name in ("scores", "words", "corpus")}
     arrays["scores"] = frame_bytes(bytes_frame(arrays["scores"]).assign(delta=0.0125))
-    workspace.add_finished(plan_scores(run.spec, "rnn"), "c", arrays, ())
+    by_network = plan_scores(run.spec, "rnn")
+    workspace.enqueue(by_network, "c", "t")
+    workspace.finish(by_network.run_id, "t", [], arrays, ())
     return workspace
 
 

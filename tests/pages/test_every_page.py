@@ -10,7 +10,7 @@ import pytest
 import streamlit as st
 
 from capbias_core.runs.engine import Engine
-from capbias_core.workspace.crossing import cross, keep_crossed
+from capbias_core.workspace.derived import cross, keep_crossed
 from capbias_core.workspace.store import Workspace
 from tests import app
 from tests.app import PAGES, TABS, VIEWS, errors, html, opened, shown

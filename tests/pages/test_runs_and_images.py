@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capbias_core.runs.durations import Expected
-from capbias_core.runs.engine import engine_for
+from capbias_core.runs.engine import Expected, engine_for
 from capbias_core.runs.plan import plan
 from capbias_core.workspace.ingest import DEMO, load_demo
 from capbias_core.workspace.store import Workspace

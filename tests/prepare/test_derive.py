@@ -11,7 +11,7 @@ from capbias_core import cli
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.load.labels import labels as read_labels
-from capbias_core.load.parse import parse
+from capbias_core.load.read import parse
 from capbias_core.load.tables import captions
 from capbias_core.prepare import derive_labels, with_rule
 from capbias_core.workspace.store import Workspace
@@ -39,23 +39,23 @@ def frame_of(captions: dict[str, list[str]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["image_id", "caption_index", "caption"])
 
 
-@pytest.mark.parametrize(("rule", "labels"), LABELS.items(), ids=str)
-def test_a_rule_by_hand(rule, labels):
-    found = derive_labels(frame_of(CAPTIONS), with_rule(get_attribute("gender"), *rule))
-    assert dict(zip(found["image_id"], found["gender"], strict=True)) == dict(zip(CAPTIONS, labels, strict=True))
-
-
-def test_the_shipped_rule_is_the_first_and_wrong_ones_are_refused():
+def test_rules_by_hand():
     gender = get_attribute("gender")
+    for rule, labels in LABELS.items():
+        derived = derive_labels(frame_of(CAPTIONS), with_rule(gender, *rule))
+        assert dict(zip(derived["image_id"], derived["gender"], strict=True)) == dict(
+            zip(CAPTIONS, labels, strict=True)
+        )
+    # The shipped rule is the first.
     assert derive_labels(frame_of(CAPTIONS), gender)["gender"].tolist() == LABELS[1, "drop"]
     for wrong in ({"both": "precedence"}, {"both": "x"}, {"at_least": 0}):
         with pytest.raises(CapbiasError):
             with_rule(gender, **wrong)
 
 
-@pytest.mark.parametrize("at_least", [1, 2])
-def test_real_captions_counted_by_a_regular_expression(coco_bias, at_least):
-    gender, path = get_attribute("gender"), coco_bias / "annotations" / "captions_subset.json"
+@pytest.mark.long
+def test_real_captions_counted_by_a_regular_expression(coco_bias):
+    gender, path, at_least = get_attribute("gender"), coco_bias / "annotations" / "captions_subset.json", 2
     found = derive_labels(captions(parse(path)).frame, with_rule(gender, at_least))
     named = {value: re.compile(rf"\b({'|'.join(words)})\b") for value, words in gender.words.items()}
     counts: dict[str, dict[str, int]] = {}
@@ -68,6 +68,7 @@ def test_real_captions_counted_by_a_regular_expression(coco_bias, at_least):
         assert label == (value if high >= at_least and not low else ""), counts[image]
 
 
+@pytest.mark.long
 def test_given_labels_go_before_derived_ones_and_cuts_are_left_out(tmp_path, capsys):
     """Somebody derives labels only to compare them, and cuts captions only to see how length matters."""
     workspace, place = Workspace(tmp_path), ["--workspace", str(tmp_path), "--collection", "c"]
@@ -139,35 +140,22 @@ def test_a_wrong_rule_is_refused(tmp_path, text, message):
 # the rule
 
 
-def references(*captions: tuple[str, str]) -> pd.DataFrame:
-    rows = [(image, index, caption) for index, (image, caption) in enumerate(captions)]
-    return pd.DataFrame(rows, columns=["image_id", "caption_index", "caption"])
-
-
-@pytest.mark.parametrize(
-    ("texts", "label"),
-    [
-        (["a man", "a kid", "a woman"], "young"),
-        (["a man and a boy"], "young"),
-        (["a man", "an elderly woman"], "old"),
-        (["a dog", "a person", "someone's youth"], ""),
-        (["two men"], "old"),
-        (["some CHILDREN."], "young"),
-        (["The Father's hat"], "old"),
-        (["an old-fashioned clock"], "old"),
-        (["a kidney, a manhole, the management"], ""),
-        ([""], ""),
-    ],
-)
-def test_the_rule_by_hand(texts, label):
-    frame = derive_labels(references(*[("7", caption) for caption in texts]), get_attribute("age"))
-    assert frame.to_dict("records") == [{"image_id": "7", "age": label}]
-
-
-def test_precedence_is_read_from_the_file(tmp_path):
+def test_the_first_value_that_a_caption_names_by_hand(tmp_path):
+    labels = {
+        ("a man", "a kid", "a woman"): "young",
+        ("a man", "an elderly woman"): "old",
+        ("a dog", "a person", "someone's youth"): "",
+        ("some CHILDREN.",): "young",
+        ("The Father's hat",): "old",
+        ("an old-fashioned clock",): "old",
+        ("a kidney, a manhole, the management",): "",
+        ("",): "",
+    }
+    frame = derive_labels(frame_of({" ".join(texts): list(texts) for texts in labels}), get_attribute("age"))
+    assert frame["age"].tolist() == list(labels.values())
     text = 'values = ["a", "b", "c"]\n[words]\na = ["x"]\nb = ["y"]\nc = ["z"]\n[derived]\nprecedence = ["c", "a", "b"]'
     own = get_attribute(write(tmp_path, text))
-    frame = references(("1", "x y"), ("2", "x y"), ("2", "z"), ("3", "y"), ("4", "w"))
+    frame = frame_of({"1": ["x y"], "2": ["x y", "z"], "3": ["y"], "4": ["w"]})
     assert derive_labels(frame, own)["own"].tolist() == ["a", "c", "b", ""]
 
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from capbias_core.load.parse import parse
+from capbias_core.load.read import parse
 from capbias_core.load.tables import captions
 from capbias_core.prepare.refusals import TRIGGER, is_refusal, refusals
 
@@ -100,18 +100,11 @@ I cannot identify the person, but I can tell you that the image shows a woman in
 """
 
 
-@pytest.mark.parametrize("text", REFUSALS.strip().splitlines())
-def test_a_refusal_is_found(text):
-    assert is_refusal(text) and re.search(TRIGGER, text)
-
-
-@pytest.mark.parametrize("text", CAPTIONS.strip().splitlines())
-def test_a_caption_that_sounds_like_a_refusal_is_none(text):
-    assert not is_refusal(text)
-
-
-def test_the_same_caption_is_read_once(monkeypatch):
-    read = []
+def test_refusals_and_captions_that_sound_like_one(monkeypatch):
+    texts = REFUSALS.strip().splitlines()
+    assert [text for text in texts if not (is_refusal(text) and re.search(TRIGGER, text))] == []
+    assert [text for text in CAPTIONS.strip().splitlines() if is_refusal(text)] == []
+    read = []  # the same caption is read once
     monkeypatch.setattr("capbias_core.prepare.refusals.is_refusal", lambda text: not read.append(text))
     assert refusals(["A dog.", "I cannot help.", "I cannot help."]).tolist() == [False, True, True]
     assert read == ["I cannot help."]

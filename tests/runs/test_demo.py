@@ -3,23 +3,19 @@
 import zipfile
 from collections import Counter
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import capbias_core as capbias
-from capbias_core.attackers import load_attacker
-from capbias_core.attackers.base import probabilities
 from capbias_core.attributes import get_attribute
 from capbias_core.load import tables
-from capbias_core.load.parse import parse
-from capbias_core.prepare import Alignment, Tokens, balanced_split, tokenize
+from capbias_core.load.read import parse
+from capbias_core.prepare import Tokens
 from capbias_core.runs import demo as runs_demo
 from capbias_core.runs.demo import SCORED, add_finished, load
 from capbias_core.runs.run import estimates
-from capbias_core.types import silent
 from capbias_core.views.captions import caption_scores
 from capbias_core.vision.masking import outline_mask
 from capbias_core.workspace.store import Workspace
@@ -41,9 +37,6 @@ DESIGN = {
     "amplifier_masked_both": (12, 11, 11, 11, 8, 9, 9, 9),
     "plain": (15, 14, 13, 12, 5, 6, 7, 8),
 }
-FUNCTION_WORDS = tokenize(
-    "a an the of on in at to by with for some next near beside across along under over off before behind into front up"
-)
 
 
 @pytest.fixture(scope="module")
@@ -136,20 +129,6 @@ def test_truth_worked_out_by_hand(made):
     assert made.truth["faithful"]["LIC_D"] == 45.875  # (56.25 + 49 + 42.25 + 36) / 4
 
 
-# A pixel (x, y) on the person, one on the thing, one of an arm or a handle drawn later (whose it is, last), and one on
-# neither; read off the drawings.
-SPOTS = {
-    "phone": ((160, 116), (186, 110), (190, 176, "person"), (20, 20)),
-    "umbrella": ((226, 158), (270, 100), (270, 218, "umbrella"), (450, 340)),
-    "cake": ((196, 118), (308, 230), (284, 152, "person"), (400, 330)),
-    "horse": ((130, 128), (344, 208), (190, 206, "person"), (30, 340)),
-    "skateboard": ((218, 76), (200, 252), (272, 233, "person"), (460, 20)),
-    "surfboard": ((246, 96), (360, 190), (268, 206, "person"), (20, 20)),
-    "motorcycle": ((126, 158), (340, 208), (200, 234, "person"), (10, 340)),
-    "baseball": ((196, 112), (320, 80), (250, 160, "person"), (20, 350)),
-}
-
-
 @pytest.mark.long
 def test_the_outlines_that_are_bundled_are_those_of_the_drawings(made):
     rows = tables.segments(parse(COMMITTED / "instances.json")).frame
@@ -161,6 +140,7 @@ def test_the_outlines_that_are_bundled_are_those_of_the_drawings(made):
         assert (row["x1"], row["y1"], row["x2"], row["y2"]) == (xs.min(), ys.min(), xs.max() + 1, ys.max() + 1)
 
 
+@pytest.mark.long
 def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatch):
     """The bundled runs are those that a request for them would make now; if not, run scripts/demo_scores.py."""
     workspace = Workspace(tmp_path)
@@ -195,48 +175,7 @@ def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatc
     assert add_finished(workspace) == []
 
 
-def held_out(attacker, captions, classes, split) -> np.ndarray:
-    """The score of each test caption: the attacker's confidence where it is right, else 0."""
-    corpus = attacker.corpus(captions)
-    model = attacker.fit(corpus, split.train, classes[split.train], 2, split.seed, silent)
-    guessed = probabilities(model.logits(corpus, split.test))
-    return guessed.max(axis=1) * (guessed.argmax(axis=1) == classes[split.test])
-
-
-@pytest.fixture(scope="module")
-def measured(made, labels):
-    """LIC protocol over ten splits: name -> image positions, scores of the captioner, scores of the references."""
-    images = sorted(labels)
-    classes = np.array([GENDER.values.index(labels[image]) for image in images])
-    splits = [balanced_split(classes, 2, seed, 0.1) for seed in range(10)]
-    attacker = load_attacker("ngram")
-    by_index = [frame.set_index("image_id")["caption"] for _, frame in made.references.groupby("caption_index")]
-    of_humans = [Tokens.of(column.loc[images]).masked(GENDER) for column in by_index]
-
-    @cache  # captioners with the same words meet the same aligned references
-    def human_scores(split_number: int, known: frozenset[str]) -> np.ndarray:
-        aligned = [Alignment(known).captions(captions) for captions in of_humans]
-        return np.mean([held_out(attacker, captions, classes, splits[split_number]) for captions in aligned], axis=0)
-
-    def scores(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        captions = Tokens.of(made.captioners[name].set_index("image_id")["caption"].loc[images]).masked(GENDER)
-        model = [held_out(attacker, captions, classes, split) for split in splits]
-        known = [frozenset(captions.rows(split.train).words) for split in splits]
-        human = [human_scores(number, words) for number, words in enumerate(known)]
-        return np.concatenate([split.test for split in splits]), np.concatenate(model), np.concatenate(human)
-
-    return scores
-
-
-def interval(rows: np.ndarray, scores: np.ndarray) -> tuple[float, float]:
-    """95% percentile bootstrap over images, x100; all scores of an image are drawn together."""
-    images = np.unique(rows)
-    totals = np.array([scores[rows == image].sum() for image in images])
-    counts = np.array([(rows == image).sum() for image in images])
-    draws = np.random.default_rng(7).integers(len(images), size=(1000, len(images)))
-    return tuple(np.percentile(100 * totals[draws].sum(axis=1) / counts[draws].sum(axis=1), [2.5, 97.5]))
-
-
+@pytest.mark.long
 def test_the_verdicts_are_the_truth():
     """`plain` says what people say in simpler words, and amplifies nothing."""
     files = {name: COMMITTED / "results" / f"{name}.json" for name in ("faithful", "plain", "mitigator", "amplifier")}

@@ -21,7 +21,6 @@ from capbias_core.runs import engine as engine_module
 from capbias_core.runs import run as run_module
 from capbias_core.runs.engine import Engine, torch_executor, unfinished
 from capbias_core.runs.plan import Request, plan
-from capbias_core.runs.run import needs_workers
 from capbias_core.types import Result
 from capbias_core.workspace.store import Workspace
 from tests import sentences
@@ -119,12 +118,6 @@ def gate(monkeypatch):
     made.opened.set()
 
 
-@pytest.fixture
-def disk(tmp_path):
-    with small_disk(tmp_path / "disk") as made:
-        yield made
-
-
 # how runs end
 
 
@@ -149,27 +142,15 @@ def unwritable(*_) -> Outcome:
     return Outcome(results=[Result("group", "m", "LIC_M", 25.0)], arrays={"model": object()})
 
 
-def cancel(engine: Engine, run_id: str) -> None:
-    until(lambda: engine.workspace.run(run_id).progress)
-    assert engine.cancel(run_id) and not engine.cancel(run_id)
-
-
-def leave(engine: Engine, run_id: str) -> None:
-    """Nothing is done to the run."""
-
-
-ENDS = {
-    "finished": (None, leave, "finished", "finished"),
-    "refused": (raising(CapbiasError("3 are too few.", "Load more.")), leave, "failed", "3 are too few. Load more."),
-    "broken": (raising(ZeroDivisionError("by 0")), leave, "failed", "ZeroDivisionError: by 0 (runs/run.py, line "),
-    "no memory": (raising(MemoryError()), leave, "failed", "MemoryError"),
-    "unwritable": (unwritable, leave, "failed", "Error"),
-    "cancelled": (hang, cancel, "cancelled", "cancelled"),
-    "killed": (kill_this_process, leave, "died", "repeat the run"),
-}
-
-
 RUN_ONE = run_module.run_one
+ENDS = {
+    "finished": (RUN_ONE, "finished", "finished"),
+    "refused": (raising(CapbiasError("3 are too few.", "Load more.")), "failed", "3 are too few. Load more."),
+    "broken": (raising(ZeroDivisionError("by 0")), "failed", "ZeroDivisionError: by 0 (runs/run.py, line "),
+    "unwritable": (unwritable, "failed", "Error"),
+    "cancelled": (hang, "cancelled", "cancelled"),
+    "killed": (kill_this_process, "died", "repeat the run"),
+}
 
 
 def with_run_one(run_one, folder: str, run_id: str, token: str) -> None:
@@ -182,6 +163,8 @@ def with_run_one(run_one, folder: str, run_id: str, token: str) -> None:
 class Elsewhere:
     """An executor that hands each `execute` with another run_one to workers."""
 
+    slots = 1
+
     def __init__(self, workers, run_one):
         self.workers, self.run_one = workers, run_one
 
@@ -189,34 +172,29 @@ class Elsewhere:
         return self.workers.submit(with_run_one, self.run_one, *args)
 
 
-CASES = [(end, False) for end in ENDS if end != "killed"] + [(end, True) for end in ("cancelled", "killed")]
-
-
-@pytest.mark.parametrize(("end", "beside"), CASES)
-def test_every_end_is_noted_leaves_nothing_half_and_can_be_repeated(engine, request_, monkeypatch, end, beside):
-    """beside: in a process beside this one."""
-    run_one, meanwhile, ending, message = ENDS[end]
-    whole = run_module.run_one
-    if beside:
-        engine._light.environments = [{}]
+@pytest.mark.parametrize("end", [pytest.param(end, marks=pytest.mark.long) if end == "killed" else end for end in ENDS])
+def test_every_end_is_noted_leaves_nothing_half_and_can_be_repeated(engine, request_, monkeypatch, end):
+    run_one, ending, message = ENDS[end]
+    if end == "killed":
+        engine._light.environments = [{}]  # a process beside this one
     with monkeypatch.context() as patched:
-        if run_one and beside:
-            patched.setattr(engine, "_light", Elsewhere(engine._light, run_one))
-            patched.setattr(engine._light, "slots", 1, raising=False)
-        elif run_one:
-            patched.setattr(run_module, "run_one", run_one)
+        patched.setattr(engine, "_light", Elsewhere(engine._light, run_one))
         (run_id,) = submit(engine, request_)
-        meanwhile(engine, run_id)
+        if end == "cancelled":
+            until(lambda: engine.workspace.run(run_id).progress)
+            assert engine.cancel(run_id) and not engine.cancel(run_id)
         (row,) = engine.wait([run_id])
     assert (row.status, message in row.message) == (ending, True), row.message
-    assert (process_of(engine, run_id) != os.getpid()) == beside
-    assert run_module.run_one is whole
+    assert (process_of(engine, run_id) != os.getpid()) == (end == "killed")
     if ending == "finished":
         assert row.progress == 1 and row.created <= row.started <= row.finished
         assert submit(engine, request_) == [] == Engine(engine.folder).submit([row.spec], "c")
         return
     assert evidence(engine, run_id) == [[], []] and unfinished(engine.workspace) == [engine.workspace.run(run_id)]
-    assert submit(engine, request_) == [run_id] and engine.wait([run_id])[0].status == "finished"
+    old = replace(row.spec, version=0)  # its numbers would differ
+    engine.workspace.enqueue(old, "c", "t")
+    engine.workspace.end(old.run_id, "failed", "broken", "t")
+    assert engine.repeat_all() == 1 and engine.wait([run_id])[0].status == "finished"
     assert len(evidence(engine, run_id)[0]) == 2 and engine.repeat_all() == 0
 
 
@@ -226,6 +204,7 @@ def submit_and_hang(folder: str, request: Request) -> None:
     time.sleep(60)
 
 
+@pytest.mark.long
 def test_a_run_whose_process_is_killed_is_shown_as_died_and_taken_over(tmp_path, engine, request_):
     process = PROCESSES.Process(target=submit_and_hang, args=(str(tmp_path), request_))
     process.start()
@@ -242,27 +221,18 @@ def test_a_run_whose_process_is_killed_is_shown_as_died_and_taken_over(tmp_path,
 # progress and cancelling
 
 
-def test_progress_is_seen_by_others_and_ends_of_runs_too(engine, request_, gate):
-    (run_id,) = submit(engine, request_)
+def test_progress_is_seen_by_others_and_all_runs_are_cancelled_at_once(tmp_path, engine, gate):
+    """One under way, two that wait; and one that another process has queued, as in a terminal."""
+    first, *waiting = submit(engine, fill(tmp_path, models=("a", "b", "c")))
     other = Workspace(engine.folder)  # as another tab or process reads it
-    row = until(lambda: other.run(run_id).progress and other.run(run_id))
+    row = until(lambda: other.run(first).progress and other.run(first))
     assert (row.status, row.progress, row.message) == ("running", pytest.approx(1 / 3), "a third")
-    until(lambda: messages(engine, run_id)[-1] == "a third")
-    assert messages(engine, run_id).count("a third") == 1
-    gate.opened.set()
-    seen = []
-    (row,) = engine.wait([run_id], on_change=lambda rows: seen.append(rows[0].status))
-    assert row.status == "finished" == seen[-1] and row.notes == ("note",)
-
-
-def test_all_runs_are_cancelled_at_once_and_none_starts_meanwhile(tmp_path, engine, gate):
-    """One under way, three that wait; and one that another process has queued, as in a terminal."""
-    first, *waiting = submit(engine, fill(tmp_path, models=("a", "b", "c", "d")))
-    until(lambda: engine.workspace.run(first).progress)
     assert {status(engine, run_id) for run_id in waiting} == {"queued"}
-    elsewhere = replace(engine.workspace.run(first).spec, model="elsewhere")
+    until(lambda: messages(engine, first)[-1] == "a third")
+    assert messages(engine, first).count("a third") == 1
+    elsewhere = replace(row.spec, model="elsewhere")
     engine.workspace.enqueue(elsewhere, "c", "of another engine")
-    assert engine.cancel_all() == 5 and engine.cancel_all() == 0
+    assert engine.cancel_all() == 4 and engine.cancel_all() == 0
     assert {run.status for run in engine.workspace.runs()} == {"cancelled"} and gate.stopped.wait(5)
     until(lambda: not engine._runs)
     assert gate.started == ["a"]
@@ -284,58 +254,34 @@ def test_no_run_is_left_waiting_if_ctrl_c_comes_while_it_is_queued(tmp_path, eng
     assert {run.spec.model: run.status for run in engine.workspace.runs()} == {"a": "cancelled", "b": "cancelled"}
 
 
-def test_what_did_not_finish_is_repeated_unless_it_is_of_an_earlier_version(tmp_path, engine, gate):
-    runs = submit(engine, fill(tmp_path, models=("a", "b", "c")))
-    until(lambda: engine.workspace.run(runs[0]).progress)
-    old = replace(engine.workspace.run(runs[2]).spec, version=0)
-    engine.workspace.enqueue(old, "c", "t")
-    engine.workspace.end(old.run_id, "failed", "broken", "t")
-    assert engine.cancel_all() == 3
-    gate.opened.set()
-    assert [run.run_id for run in unfinished(engine.workspace)] == runs, "the oldest first"
-    assert engine.repeat_all() == 3
-    assert [row.status for row in engine.wait(runs)] == ["finished"] * 3 and status(engine, old.run_id) == "failed"
+@pytest.mark.long
+@pytest.mark.parametrize(("freed", "ending"), [("before", "finished"), ("after", "failed"), ("never", "cancelled")])
+def test_a_full_disk(tmp_path, gate, freed, ending):
+    """Notes of progress are left out. An end that cannot be written is known here, and noted when there is space.
 
-
-# disks and folders
-
-
-def closed(engine: Engine) -> bool:
-    """Whether the engine ends, and does not wait for ever for what cannot be written."""
-    closing_ = threading.Thread(target=engine.close, daemon=True)
-    closing_.start()
-    closing_.join(60)
-    return not closing_.is_alive()
-
-
-@pytest.mark.parametrize(
-    ("freed", "cancelled"), [("before the end", False), ("after the end", False), ("never", False), ("never", True)]
-)
-def test_a_full_disk(disk, gate, freed, cancelled):
-    """Notes of progress are left out. An end that cannot be written is known here, and noted when there is space."""
-    engine, request = Engine(disk.folder / "home"), fill(disk.folder / "home")
-    (run_id,) = submit(engine, request)
-    until(lambda: engine.workspace.run(run_id).progress)
-    disk.fill()
-    time.sleep(0.2)
-    if freed == "before the end":
-        disk.free()
-        freed = "already"
-    if cancelled:
-        assert engine.cancel(run_id) and gate.stopped.wait(5)
-    gate.opened.set()
-    (row,) = engine.wait([run_id])
-    ending = "cancelled" if cancelled else "finished" if freed == "already" else "failed"
-    assert row.status == ending and ("no space left" in row.message) == (ending == "failed")
-    if freed == "never":
-        assert closed(engine) and status(engine, run_id) == ending
-        return
-    if freed == "after the end":
-        disk.free()
-    until(lambda: engine.workspace.run(run_id).finished)
-    if ending != "finished":
-        assert submit(engine, request) == [run_id] and engine.wait([run_id])[0].status == "finished"
-    assert closed(engine)
+    freed: when there is space again, before or after the end of the run.
+    """
+    with small_disk(tmp_path / "disk") as disk:
+        engine, request = Engine(disk.folder / "home"), fill(disk.folder / "home")
+        (run_id,) = submit(engine, request)
+        until(lambda: engine.workspace.run(run_id).progress)
+        disk.fill()
+        time.sleep(0.2)
+        if freed == "before":
+            disk.free()
+        if ending == "cancelled":
+            assert engine.cancel(run_id) and gate.stopped.wait(5)
+        gate.opened.set()
+        (row,) = engine.wait([run_id])
+        assert row.status == ending and ("no space left" in row.message) == (ending == "failed")
+        if freed == "after":
+            disk.free()
+            until(lambda: engine.workspace.run(run_id).finished)
+            assert submit(engine, request) == [run_id] and engine.wait([run_id])[0].status == "finished"
+        closing_ = threading.Thread(target=engine.close, daemon=True)
+        closing_.start()
+        closing_.join(60)
+        assert not closing_.is_alive(), "it waits for what cannot be written"
 
 
 # several engines
@@ -350,6 +296,7 @@ def run_all(folder: str, request: Request, ready, start) -> None:
     engine.wait([spec.run_id for spec in specs])
 
 
+@pytest.mark.long
 def test_two_engines_compute_each_run_once(tmp_path):
     request = fill(tmp_path, models=tuple("abcd"))
     ready, start = PROCESSES.Semaphore(0), PROCESSES.Event()
@@ -389,6 +336,7 @@ def hang_once(flag: str, workspace, spec, progress) -> Outcome:
     return RUN_ONE(workspace, spec, progress)
 
 
+@pytest.mark.long
 def test_a_cluster_computes_cancels_and_repeats_what_a_lost_worker_had(tmp_path, engine, cluster, monkeypatch):
     (finished,) = submit(engine, fill(tmp_path, models=("m",)))
     assert engine.wait([finished])[0].status == "finished"
@@ -397,7 +345,8 @@ def test_a_cluster_computes_cancels_and_repeats_what_a_lost_worker_had(tmp_path,
     hanging = Elsewhere(torch_executor(), partial(hang_once, str(tmp_path / "flag")))
     monkeypatch.setattr(engine_module, "torch_executor", lambda: hanging)
     (cancelled,) = submit(engine, fill(tmp_path, models=("n",)))
-    cancel(engine, cancelled)
+    until(lambda: engine.workspace.run(cancelled).progress)
+    assert engine.cancel(cancelled)
     until(lambda: messages(engine, cancelled)[-1] == "stopped")
     assert status(engine, cancelled) == "cancelled" and evidence(engine, cancelled) == [[], []]
     (tmp_path / "flag").unlink()
@@ -420,13 +369,7 @@ def test_without_a_scheduler_nothing_is_queued_and_what_is_finished_still_answer
     assert [run.run_id for run in engine.workspace.runs()] == [done]
 
 
-# networks, in a process of their own
-
-
-def test_only_what_needs_torch_leaves_this_process(request_, engine):
-    (spec,) = plan(engine.workspace, request_)
-    assert not needs_workers(spec) and not needs_workers(replace(spec, measure="ratio_error", options={}))
-    assert needs_workers(replace(spec, options=spec.options | {"attacker": "lstm_bi"}))
+# networks, in their own process
 
 
 @pytest.fixture
@@ -452,6 +395,7 @@ def epoch_of(message: str) -> int:
     return int(match[1]) if match else 0
 
 
+@pytest.mark.long
 @NETWORK
 def test_a_killed_network_goes_on_from_its_checkpoint_to_the_same_numbers(tmp_path, engine, workers):
     request = replace(fill(tmp_path, 60), attacker="lstm_bi", seeds=1)

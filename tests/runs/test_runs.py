@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,6 @@ import pytest
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import RunSpec
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.prepare import align
 from capbias_core.runs.engine import execute
@@ -20,7 +19,7 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import add_later_metrics, run_one
 from capbias_core.views import captions as caption_views
 from capbias_core.views import results
-from capbias_core.views import words as word_views
+from capbias_core.views.words import top_words
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace, bytes_frame
 from tests import sentences
@@ -106,25 +105,6 @@ def test_controlled_sets_give_their_known_lic(workspace):
     assert value_of(results, metric="leakage") == pytest.approx(30, abs=3)
 
 
-def test_captions_that_say_nothing_give_chance(workspace):
-    labels = labels_of(60, 140)
-    request = fill(workspace, labels, {"mute": plainly(labels)}, plainly(labels, "a person"))
-    results = results_of(workspace, replace(request, seeds=2))
-    assert dict(zip(results["metric"], results["value"], strict=True)) == pytest.approx(NOTHING_TOLD, abs=0.01)
-    assert results["coverage"].unique().tolist() == [""] and results["spread"].tolist() == pytest.approx([0] * 10)
-
-
-@pytest.mark.long
-def test_a_captioner_that_repeats_the_references_amplifies_nothing(workspace):
-    labels = labels_of(150, 170)
-    same = hinting(labels, 0.8)
-    results = results_of(workspace, fill(workspace, labels, {"copy": same}, same))
-    (row,) = results[results["metric"] == "LIC"].to_dict("records")
-    assert row["value"] == pytest.approx(0, abs=1e-9)
-    assert pd.isna(row["ci_low"]) and row["verdict"] == "inconclusive", "all seeds agree"
-    assert value_of(results, metric="LIC_M") > 40
-
-
 def turned(captions: dict[str, list[str]]) -> dict[str, list[str]]:
     """The captions with the two words of `hinting` exchanged."""
     other = {"kitchen": "garage", "garage": "kitchen"}
@@ -158,29 +138,7 @@ def test_each_attacker_reads_both_sides(workspace, model, human, scores, verdict
     assert set(one["verdict"]) == {"inconclusive", ""}, "a single attacker not comparable"
 
 
-def test_runs_of_masks_tell_nothing_when_merged(workspace):
-    labels = labels_of(80, 80, values=("Female", "Male"))
-    named = {image: ["she herself" if label == "Female" else "he"] for image, label in labels.items()}
-    request = fill(workspace, labels, {"m": named}, attribute=get_attribute("gender"))
-    plain, merged = (
-        value_of(results_of(workspace, replace(request, seeds=2, merge_masks=merge)), metric="SC")
-        for merge in (False, True)
-    )
-    assert plain == 100 and merged == pytest.approx(50)
-
-
 # references for all, for a part, for none
-
-
-@pytest.mark.long
-def test_references_for_all_images_give_one_run_at_90_10(workspace):
-    labels = labels_of(100, 130)
-    request = fill(workspace, labels, {"m": hinting(labels, 0.9)}, hinting(labels, 0.6))
-    (spec,) = plan(workspace, request)
-    assert (spec.coverage, spec.references != "") == ("", True)
-    outcome = run_one(workspace, spec, silent)
-    assert [row.metric for row in outcome.results] == list(expand_metrics(["lic", "leakage"]))
-    assert all(row.n == 20 and row.method.startswith("180/20 balanced images") for row in outcome.results)
 
 
 def test_references_for_a_part_give_lic_m_twice(workspace):
@@ -204,14 +162,6 @@ def test_references_for_a_part_give_lic_m_twice(workspace):
     test = 2 * round(0.1 * smaller)
     assert {row.n for row in outcome.results} == {test}
     assert f"{2 * smaller - test}/{test} balanced images" in outcome.results[0].method
-
-
-def test_the_share_of_test_images_is_chosen(workspace):
-    labels = labels_of(50, 50)
-    request = replace(fill(workspace, labels, {"m": plainly(labels)}), seeds=2, options={"test_share": 0.4})
-    (spec,) = plan(workspace, request)
-    (row, *_) = run_one(workspace, spec, silent).results
-    assert row.n == 40 and row.method.startswith("60/40 balanced images")
 
 
 # more than two values, several captions, empty captions, no words
@@ -242,42 +192,12 @@ def test_several_captions_an_image_have_an_attacker_each(workspace):
     assert both == pytest.approx((one + 25) / 2, abs=0.01)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("share", [0.3])
-def test_how_many_captions_an_image_has_tells_nothing(workspace, share):
-    """All images of A have a second caption and a share of those of B; the captions themselves say nothing."""
-    labels = labels_of(120, 120)
-    rng = np.random.default_rng(0)
-    twice = {image: label == "A" or rng.random() < share for image, label in labels.items()}
-    uneven = {image: ["a thing"] * (2 if more else 1) for image, more in twice.items()}
-    request = replace(fill(workspace, labels, {"m": uneven}, uneven), seeds=3, words=True)
-    attack, words, _ = [run_one(workspace, spec, silent) for spec in plan(workspace, request)]
-    values = {row.metric: row.value for row in attack.results}
-    assert values == pytest.approx(NOTHING_TOLD, abs=0.05)
-    assert bytes_frame(words.arrays["scores"])["p1"].to_numpy() == pytest.approx(0.5, abs=0.001)
-
-
-@pytest.mark.long
-def test_captions_that_are_empty_after_masking(workspace):
-    labels = labels_of(40, 40, values=("Female", "Male"))
-    captions = {image: ["..." if place % 3 else "a dog"] for place, image in enumerate(labels)}
-    request = fill(workspace, labels, {"m": captions}, captions, attribute=get_attribute("gender"))
-    request = replace(request, words=True, seeds=2)
-    attack, words, human = [run_one(workspace, spec, silent) for spec in plan(workspace, request)]
-    assert all(np.isfinite(row.value) for row in attack.results)
-    scores = bytes_frame(words.arrays["scores"])
-    assert set(scores["masked"]) == {"", "a dog"} and len(scores) == 80
-    only = {image: ["..."] for image in labels}
-    results = results_of(workspace, fill(workspace, labels, {"e": only}, attribute=get_attribute("gender")))
-    assert value_of(results, metric="LIC_M") == pytest.approx(25, abs=0.01)
-
-
 # out of fold, aligned to training words, paired
 
 
 def images_of_seeds(outcome, side: str = "model") -> set[tuple[int, str]]:
     """The images that each seed holds out, with captions of one side."""
-    counts = outcome.counts[""]
+    counts = outcome.counts
     rows = np.flatnonzero(counts.columns[f"{side} captions"])
     return {(int(counts.seed[row]), counts.images[counts.image[row]]) for row in rows}
 
@@ -290,16 +210,6 @@ def memorise(monkeypatch) -> None:
 
 def by_heart(labels: dict[str, str], captions: int = 2) -> dict[str, list[str]]:
     return {image: [f"person number{image}"] * captions for image in labels}
-
-
-def test_an_attacker_can_learn_captions_by_heart(monkeypatch):
-    memorise(monkeypatch)
-    labels = labels_of(50, 50)
-    attacker, rows = NgramAttacker(), np.arange(100)
-    corpus = attacker.corpus([own[0] for own in by_heart(labels).values()])
-    codes = np.array([label == "B" for label in labels.values()], dtype=int)
-    fitted = attacker.fit(corpus, rows, codes, 2, 0, silent)
-    assert ((fitted.logits(corpus, rows)[:, 0] > 0) == codes).all()
 
 
 @pytest.mark.long
@@ -342,30 +252,6 @@ def test_references_are_aligned_to_the_training_words_of_the_model(workspace, mo
         assert known > {"person"} and len(known) == 1 + 2 * 36, "words of all training captions, and no others"
 
 
-def test_both_sides_and_all_captioners_hold_out_the_same_images(workspace):
-    labels = labels_of(60, 80)
-    request = fill(workspace, labels, {"a": hinting(labels, 0.9), "b": plainly(labels)}, hinting(labels, 0.6))
-    held = []
-    for spec in plan(workspace, replace(request, seeds=3)):
-        outcome = run_one(workspace, spec, silent)
-        held += [images_of_seeds(outcome, side) for side in ("model", "human")]
-        counts = outcome.counts[""]
-        tested = counts.label >= 0
-        assert counts.label[tested].tolist() == [int(labels[image] == "B") for image in np.array(counts.images)[tested]]
-    assert held[0] == held[1] == held[2] == held[3] and len(held[0]) == 3 * 12
-
-
-def test_a_missing_image_moves_few_others(workspace):
-    """A captioner without one image is still compared with the others on nearly all held-out images."""
-    labels = labels_of(60, 80)
-    whole = plainly(labels)
-    lacking = {image: own for image, own in whole.items() if image != "1003"}
-    held = []
-    for spec in plan(workspace, replace(fill(workspace, labels, {"a": whole, "b": lacking}), seeds=3)):
-        held.append(images_of_seeds(run_one(workspace, spec, silent)))
-    assert len(held[0] & held[1]) > 0.8 * len(held[0])
-
-
 # what is kept, and read again
 
 
@@ -395,53 +281,6 @@ def test_estimates_are_read_back_as_they_were_measured(workspace):
         assert np.array(own.interval(), dtype=float) == pytest.approx(kept.to_numpy(), nan_ok=True)
 
 
-@pytest.mark.long
-def test_captioners_are_told_apart_from_what_was_kept(workspace):
-    labels = labels_of(300, 300)
-    sets = {"loud": hinting(labels, 1.0), "quiet": hinting(labels, 0.6), "also": hinting(labels, 0.6)}
-    runs = finished_runs(workspace, replace(fill(workspace, labels, sets), seeds=5))
-    found = results.ranking(workspace, runs, "LIC_M")
-    assert found.letters == {"loud": "b", "quiet": "a", "also": "a"} and "within each seed" in found.method
-    assert results.ranking(workspace, runs, "LIC_M") == found, "kept, and read back"
-
-
-@pytest.mark.long
-def test_words_and_scores_of_each_caption_are_read_back(workspace):
-    labels = labels_of(60, 60, values=("Female", "Male"))
-    told = {
-        image: [f"a {'man' if image < '1050' else 'lady'} in a {word[0]}", "..."]
-        for image, word in hinting(
-            {image: "A" if label == "Female" else "B" for image, label in labels.items()}, 0.9
-        ).items()
-    }
-    request = fill(workspace, labels, {"m": told}, attribute=get_attribute("gender"))
-    runs = finished_runs(workspace, replace(request, words=True))
-    (row,) = [run for run in runs if run.spec.measure == "caption_scores"]
-    scores = caption_views.caption_scores(workspace, row)
-    assert len(scores.table) == 120 * 2 and len(scores.words) == scores.offsets[-1]
-    attackers = [caption_views.stored_attackers(workspace, row, index) for index in (0, 1)]
-    for place, own in enumerate(scores.table.itertuples()):
-        words = scores.words_of(place)
-        assert len(words) == len(own.masked.split())
-        assert own.baseline0 + words.sum() == pytest.approx(own.logit0, abs=1e-9)
-        written = told[own.image_id][own.caption_index]
-        again = attackers[own.caption_index].score(written, scores.attribute, own.fold)
-        assert again.tokens == own.masked.split() and again.logit == pytest.approx([own.logit0])
-        assert again.words == pytest.approx(words)
-    table = caption_views.words_table(workspace, row).set_index("word")
-    assert table.loc["<gender>", "count"] == 120 and table.loc["kitchen", "mean0"] < 0 < table.loc["garage", "mean0"]
-    top = word_views.top_words(table.reset_index(), 5, 1)
-    assert top["word"].tolist() == ["kitchen", "garage"]
-
-
-def test_runs_whose_captions_were_replaced_are_no_longer_current(workspace):
-    labels = labels_of(20, 20)
-    request = replace(fill(workspace, labels, {"m": plainly(labels)}), seeds=1)
-    assert len(finished_runs(workspace, request)) == 1
-    workspace.keep("captions", "m", caption_frame(plainly(labels, "other")), "c", "test")
-    assert results.current_runs(workspace, "c") == [] and len(workspace.results()) == 0
-
-
 def test_the_same_captions_in_two_collections_have_results_in_both(workspace):
     labels = labels_of(20, 20)
     request = replace(fill(workspace, labels, {"m": plainly(labels)}), seeds=1)
@@ -459,14 +298,6 @@ def test_the_same_captions_in_two_collections_have_results_in_both(workspace):
 # the plan
 
 
-def test_a_plan_has_a_run_for_each_set_measure_and_coverage(workspace):
-    labels = labels_of(30, 30)
-    request = fill(workspace, labels, {"a": plainly(labels), "b": plainly(labels)}, plainly(labels))
-    measures = [spec.measure for spec in plan(workspace, replace(request, metrics=("lic", "error"), words=True))]
-    assert measures == ["lic", "ratio_error", "caption_scores"] * 2 + ["caption_scores"]
-    assert [spec.measure for spec in plan(workspace, replace(request, metrics=("sc",)))] == ["lic"] * 2
-
-
 def test_a_device_left_open_takes_what_finished_on_one_that_was_named(workspace):
     labels = labels_of(30, 30)
     asked = replace(fill(workspace, labels, {"a": plainly(labels)}), attacker="rnn", seeds=1)
@@ -479,62 +310,6 @@ def test_a_device_left_open_takes_what_finished_on_one_that_was_named(workspace)
     workspace.enqueue(open_, "c", "t")
     assert workspace.claim(open_.run_id, "t") and workspace.finish(open_.run_id, "t", [], {}, [])
     assert plan(workspace, asked) == [open_]
-
-
-WRONG = (
-    {"seeds": 0},
-    {"options": {"smallest": 3}},
-    {"options": {"test_share": 0.6}},
-    {"captions": ()},
-    {"captions": ("x",)},
-    {"attacker": "bert"},
-    {"metrics": ("bleu",)},
-    {"metrics": ()},
-    {"attribute": "age"},
-    {"table": "x"},
-    {"references": "x"},
-    {"collection": "x"},
-)
-
-
-def test_a_wrong_request_is_refused_in_words(workspace):
-    labels = labels_of(20, 20)
-    request = fill(workspace, labels, {"m": plainly(labels)})
-    for change in WRONG:
-        with sentences.raises(CapbiasError):
-            plan(workspace, replace(request, **change))
-
-
-SPEC = RunSpec(
-    measure="lic",
-    version=1,
-    model="m",
-    captions="c",
-    labels={"table": "t", "column": "l", "mapping": {"a": "A"}},
-    attribute=asdict(get_attribute("gender")),
-    options={"attacker": "ngram", "seeds": 2},
-)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"measure": "caption_scores"},
-        {"model": "n"},
-        {"captions": "d"},
-        {"references": "r"},
-        {"labels": {"table": "t", "column": "l", "mapping": {"a": None}}},
-        {"attribute": asdict(replace(get_attribute("gender"), mask_token="<g>"))},
-        {"options": {"attacker": "lstm_bi", "seeds": 2}},
-        {"options": {"attacker": "ngram", "seeds": 3}},
-        {"options": {"attacker": "ngram", "seeds": 2, "merge_masks": True}},
-        {"coverage": "with_references"},
-        {"shared_with": "d"},
-        {"version": 99},
-    ],
-)
-def test_a_run_is_another_where_anything_that_counts_differs(change):
-    assert replace(SPEC, **change).run_id != SPEC.run_id == replace(SPEC).run_id
 
 
 # labels
@@ -560,7 +335,7 @@ def test_ratio_and_error_of_a_small_set(workspace):
     values = {row.metric: row.value for row in outcome.results}
     assert set(values) == {"ratio", "error"}
     assert values["ratio"] == pytest.approx(3) and values["error"] == pytest.approx(100 / 6)
-    counts = outcome.counts[""]
+    counts = outcome.counts
     assert {name: counts.size(name) for name in counts.columns} == {
         "captions": 6,
         "misnamed": 1,
@@ -569,18 +344,6 @@ def test_ratio_and_error_of_a_small_set(workspace):
         "second": 3,
     }
     assert counts.label.tolist() == [0, 0, 1, 1, 1]
-
-
-def test_error_of_three_values(workspace):
-    attribute = replace(plain_attribute("group", ("A", "B", "C")), words={"A": ("ay",), "B": ("bee",), "C": ("sea",)})
-    labels = {"1": "A", "2": "B", "3": "C", "4": "C"}
-    captions = {"1": ["ay"], "2": ["sea"], "3": ["sea bee"], "4": ["none"]}
-    request = fill(workspace, labels, {"m": captions}, attribute=attribute)
-    (spec,) = plan(workspace, replace(request, metrics=("ratio", "error")))
-    outcome = run_one(workspace, spec, silent)
-    values = {row.metric: row.value for row in outcome.results}
-    assert values["error"] == 25 and set(values) == {"error"}
-    assert all("C" in note for note in outcome.notes), "what is said of the labels is said of all values"
 
 
 # the real captions
@@ -633,6 +396,7 @@ def test_real_captions_give_what_the_paper_printed(coco_bias, workspace):
     assert rows["LIC_D"].method.startswith("1418/158 balanced images")  # 788 women with references: 79 in test
 
 
+@pytest.mark.long
 def test_a_later_metric_has_its_own_n_and_method(tmp_path):
     """BA rests on the 40 captions that name a gender, DBA_O on all 60; error is a share and ratio is none."""
     labels = {str(place): ("Female", "Male")[place % 2] for place in range(60)}
@@ -665,3 +429,84 @@ def test_a_later_metric_has_its_own_n_and_method(tmp_path):
         same = ["value", "ci_low", "ci_high", "interval", "n", "encoder", "coverage", "verdict", "alignment"]
         assert after[same].equals(before[same]) and after["n"] == n
         assert how in after["method"]
+
+
+@pytest.mark.long
+def test_how_many_captions_an_image_has_tells_nothing(workspace):
+    """All images of A have a second caption and a share of those of B; the captions themselves say nothing."""
+    labels = labels_of(120, 120)
+    rng = np.random.default_rng(0)
+    twice = {image: label == "A" or rng.random() < 0.3 for image, label in labels.items()}
+    uneven = {image: ["a thing"] * (2 if more else 1) for image, more in twice.items()}
+    request = replace(fill(workspace, labels, {"m": uneven}, uneven), seeds=3, words=True)
+    attack, words, _ = [run_one(workspace, spec, silent) for spec in plan(workspace, request)]
+    values = {row.metric: row.value for row in attack.results}
+    assert values == pytest.approx(NOTHING_TOLD, abs=0.05)
+    assert bytes_frame(words.arrays["scores"])["p1"].to_numpy() == pytest.approx(0.5, abs=0.001)
+
+
+@pytest.mark.long
+def test_both_sides_and_all_captioners_hold_out_the_same_images(workspace):
+    labels = labels_of(60, 80)
+    request = fill(workspace, labels, {"a": hinting(labels, 0.9), "b": plainly(labels)}, hinting(labels, 0.6))
+    held = []
+    for spec in plan(workspace, replace(request, seeds=3)):
+        outcome = run_one(workspace, spec, silent)
+        held += [images_of_seeds(outcome, side) for side in ("model", "human")]
+        counts = outcome.counts
+        tested = counts.label >= 0
+        assert counts.label[tested].tolist() == [int(labels[image] == "B") for image in np.array(counts.images)[tested]]
+    assert held[0] == held[1] == held[2] == held[3] and len(held[0]) == 3 * 12
+
+
+@pytest.mark.long
+def test_words_and_scores_of_each_caption_are_read_back(workspace):
+    labels = labels_of(60, 60, values=("Female", "Male"))
+    told = {
+        image: [f"a {'man' if image < '1050' else 'lady'} in a {word[0]}", "..."]
+        for image, word in hinting(
+            {image: "A" if label == "Female" else "B" for image, label in labels.items()}, 0.9
+        ).items()
+    }
+    request = fill(workspace, labels, {"m": told}, attribute=get_attribute("gender"))
+    runs = finished_runs(workspace, replace(request, words=True))
+    (row,) = [run for run in runs if run.spec.measure == "caption_scores"]
+    scores = caption_views.caption_scores(workspace, row)
+    assert len(scores.table) == 120 * 2 and len(scores.words) == scores.offsets[-1]
+    attackers = [caption_views.stored_attackers(workspace, row, index) for index in (0, 1)]
+    for place, own in enumerate(scores.table.itertuples()):
+        words = scores.words_of(place)
+        assert len(words) == len(own.masked.split())
+        assert own.baseline0 + words.sum() == pytest.approx(own.logit0, abs=1e-9)
+        written = told[own.image_id][own.caption_index]
+        again = attackers[own.caption_index].score(written, scores.attribute, own.fold)
+        assert again.tokens == own.masked.split() and again.logit == pytest.approx([own.logit0])
+        assert again.words == pytest.approx(words)
+    table = caption_views.words_table(workspace, row).set_index("word")
+    assert table.loc["<gender>", "count"] == 120 and table.loc["kitchen", "mean0"] < 0 < table.loc["garage", "mean0"]
+    top = top_words(table.reset_index(), 5, 1)
+    assert top["word"].tolist() == ["kitchen", "garage"]
+
+
+WRONG = (
+    {"seeds": 0},
+    {"options": {"smallest": 3}},
+    {"options": {"test_share": 0.6}},
+    {"captions": ()},
+    {"captions": ("x",)},
+    {"attacker": "bert"},
+    {"metrics": ("bleu",)},
+    {"metrics": ()},
+    {"attribute": "age"},
+    {"table": "x"},
+    {"references": "x"},
+    {"collection": "x"},
+)
+
+
+def test_a_wrong_request_is_refused_in_words(workspace):
+    labels = labels_of(20, 20)
+    request = fill(workspace, labels, {"m": plainly(labels)})
+    for change in WRONG:
+        with sentences.raises(CapbiasError):
+            plan(workspace, replace(request, **change))

@@ -100,12 +100,19 @@ def own_loss(name: str, captioner: Captioner, picture: np.ndarray, caption: str)
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_token_scores_are_the_models_own_loss(name, captioners, pixels):
+def test_token_scores_are_the_models_own_loss_and_rest_on_the_map(name, captioners, pixels):
     found = captioners[name].token_scores(pixels[0], CAPTION)
     with torch.no_grad():
         loss, tokens = own_loss(name, captioners[name], pixels[0], " ".join(CAPTION.split()))
     assert len(found.ids) == len(found.texts) == len(found.words) == len(found.log_probabilities) == tokens
     assert -found.log_probabilities.mean().item() == pytest.approx(loss, rel=1e-4)
+    # Gradients reach each channel's map of patches from a word in the middle.
+    captioner, seen = captioners[name], []
+    with captioner.vision_layer.register_forward_hook(lambda module, given, output: seen.append(output)):
+        read = captioner.token_scores(pixels[0], CAPTION)
+    output = seen[-1] if isinstance(seen[-1], torch.Tensor) else seen[-1][0]
+    moved = captioner.grid(torch.autograd.grad(read.log_probabilities[2], output)[0])
+    assert moved.shape == (1, 32, 4, 4) and (moved.abs().sum(dim=1) > 0).all()
 
 
 def test_tokens_know_their_words(captioners, pixels):
@@ -115,19 +122,6 @@ def test_tokens_know_their_words(captioners, pixels):
     assert found.words == [0, 1, 2, 3, 4, 5, 5, 6]
     with pytest.raises(CapbiasError, match="no words"):
         captioners["blip"].token_scores(pixels[0], "  ")
-
-
-@pytest.mark.parametrize("name", TINY)
-def test_the_vision_layers_map_moves_the_scores(name, captioners, pixels):
-    """Gradients reach every channel's map of patches from a word in the middle."""
-    captioner, seen = captioners[name], []
-    with captioner.vision_layer.register_forward_hook(lambda module, given, output: seen.append(output)):
-        found = captioner.token_scores(pixels[0], CAPTION)
-    output = seen[-1] if isinstance(seen[-1], torch.Tensor) else seen[-1][0]
-    (gradient,) = torch.autograd.grad(found.log_probabilities[2], output)
-    moved = captioner.grid(gradient)
-    assert moved.shape == (1, 32, 4, 4)
-    assert (moved.abs().sum(dim=1) > 0).all()
 
 
 def test_a_grid_puts_patches_in_their_places(captioners):
@@ -168,10 +162,6 @@ def test_a_batch_that_does_not_fit_is_halved(folders, pixels, monkeypatch):
     monkeypatch.setattr(captioner, "_generated", short)
     assert captioner.captions(pixels, 1, 4, batch=4) == want
     assert sizes == [4, 2, 1, 1, 1, 1]
-
-
-def test_one_photograph_that_does_not_fit_is_refused(folders, pixels, monkeypatch):
-    captioner = load_captioner(str(folders["vit-gpt2"]), "cpu")
 
     def fails(message):
         def generate(part, beams, length):

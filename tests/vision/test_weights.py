@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from capbias_core.errors import CapbiasError
-from capbias_core.vision.weights import find_weights, keep_weights, saved_weights
+from capbias_core.vision.detect import find_weights, keep_weights, saved_weights
 
 
 def test_saved_weights_are_found_by_their_name_and_never_replaced(tmp_path):

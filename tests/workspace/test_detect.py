@@ -1,4 +1,4 @@
-"""People and objects on photographs: the real detector, kept boxes, agreement, bad files, and the Gender Score."""
+"""Objects on photographs: the real detector, stored boxes, bad files, and which objects a run reads."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, silent
+from capbias_core.vision.detect import check_packages, find_weights, to_download
 from capbias_core.vision.masking import PERSON
-from capbias_core.vision.weights import find_weights, to_download
-from capbias_core.workspace.boxes import BOXES, boxes_of, keep_objects_of, weights_of, weights_option
 from capbias_core.workspace.inputs import Inputs, _detect_objects
+from capbias_core.workspace.objects import BOXES, boxes_of, keep_objects_of, weights_of, weights_option
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
@@ -66,20 +66,9 @@ def looked_at(yolo, coco_bias, tmp_path_factory) -> Workspace:
     """A workspace in which a run has kept the boxes on the 24 photographs as `yolo`."""
     workspace = Workspace(tmp_path_factory.mktemp("workspace"))
     keep_images(workspace, coco_bias / "images", "c")
-    run_one(workspace, spec_of(workspace, yolo), silent)
+    options = DetectOptions(name="yolo", weights=str(yolo))
+    run_one(workspace, plan_artifact(workspace, "c", "detect", options), silent)
     return workspace
-
-
-def spec_of(workspace: Workspace, yolo: Path, **options):
-    name = "yolo" + str(options.get("confidence", ""))
-    return plan_artifact(workspace, "c", "detect", DetectOptions(name=name, weights=str(yolo), **options))
-
-
-def boxes_frame(*rows) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=list(BOX_COLUMNS))
-
-
-# the detector
 
 
 def test_boxes_are_those_that_ultralytics_finds_in_the_files(detector, yolo, shipped):
@@ -111,68 +100,6 @@ class Evil:
         return (open, (self.file, "w"))
 
 
-def test_files_that_are_no_detector_run_no_code(tmp_path):
-    import torch
-
-    from capbias_core.vision.detect import Detector
-
-    torch.save({"model": Evil(tmp_path / "evil.txt")}, tmp_path / "evil.pt")
-    (tmp_path / "broken.pt").write_bytes(b"no weights")
-    for name in ("evil.pt", "broken.pt"):
-        with pytest.raises(CapbiasError, match=f"{name} cannot be loaded"):
-            Detector(tmp_path / name)
-    assert not (tmp_path / "evil.txt").exists()
-
-
-def test_weights_that_cannot_be_had(tmp_path, monkeypatch):
-    with pytest.raises(CapbiasError, match="a file that ends in .pt, .onnx, .tflite"):
-        find_weights(str(ROOT / "README.md"), tmp_path)
-    with pytest.raises(CapbiasError, match=r"gone\.tflite"):
-        find_weights("gone.tflite", tmp_path)
-    with pytest.raises(CapbiasError, match="are no file"):
-        find_weights("gone.pt", tmp_path)
-    assert to_download("yolov8n", tmp_path) and not to_download("gone.pt", tmp_path)
-    (tmp_path / "yolov8n.pt").write_bytes(b"downloaded before")
-    assert find_weights("yolov8n", tmp_path).path == str(tmp_path / "yolov8n.pt")
-    assert not to_download("yolov8n", tmp_path)
-    monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
-    from capbias_core.vision.weights import check_packages
-
-    with pytest.raises(CapbiasError, match="a.tflite needs ai-edge-litert, which is not installed"):
-        check_packages(Path("a.tflite"))
-
-
-# what is kept
-
-
-def test_a_second_run_computes_nothing(looked_at, yolo, coco_bias, tmp_path, monkeypatch):
-    """Boxes belong to the content of the photograph and of the weights, under whatever name."""
-
-    def unused(path):
-        raise AssertionError("the detector was loaded again")
-
-    monkeypatch.setattr("capbias_core.vision.detect.Detector", unused)
-    weights = weights_of(looked_at, weights_option(looked_at, str(yolo)))
-    original = coco_bias / "images" / "000000192699.jpg"
-    (tmp_path / "copy.jpg").write_bytes(original.read_bytes())
-    found = boxes_of(looked_at, {"a": tmp_path / "copy.jpg"}, weights)
-    kept = looked_at.frame(looked_at.item(BOXES, "yolo", "c").hash)
-    assert found.computed == 0 and len(found.frame) == (kept["image_id"] == "192699").sum() > 0
-    least = found.frame["confidence"].max()
-    few = boxes_of(looked_at, {"a": tmp_path / "copy.jpg"}, weights, least).frame
-    assert len(few) == (found.frame["confidence"] == least).sum() < len(found.frame)
-    run_one(looked_at, spec_of(looked_at, yolo, confidence=0.5), silent)
-    assert looked_at.frame(looked_at.item(BOXES, "yolo0.5", "c").hash)["confidence"].min() >= 0.5
-    with pytest.raises(AssertionError, match="loaded again"):
-        boxes_of(looked_at, {"a": tmp_path / "copy.jpg"}, replace(weights, digest="other weights"))
-    (tmp_path / "copy.jpg").write_bytes(original.read_bytes() + b"\0")
-    with pytest.raises(AssertionError, match="loaded again"):
-        boxes_of(looked_at, {"a": tmp_path / "copy.jpg"}, weights)
-
-
-# the command line
-
-
 ALONE = """
 import socket, sys
 def refuse(*args, **kwargs):
@@ -183,10 +110,6 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def detect(*more, weights: Path, home: Path) -> list[str]:
-    return ["images", "detect", *map(str, more), "--weights", str(weights), "--workspace", str(home)]
-
-
 def test_a_batch_goes_on_past_bad_pictures_quietly_and_alone(yolo, shipped, tmp_path):
     """In its own process: only our lines on stderr, no network, nothing in the home folder."""
     home, folder = tmp_path / "home", tmp_path / "pictures"
@@ -195,9 +118,9 @@ def test_a_batch_goes_on_past_bad_pictures_quietly_and_alone(yolo, shipped, tmp_
     Image.new("RGB", (80, 60), (90, 90, 90)).save(folder / "nobody.png")
     (folder / "text.jpg").write_text("no picture")
     files = (folder / "nobody.png", folder / "text.jpg", folder / "missing.jpg", shipped)
-    more = ("--class", "Person", "--output", tmp_path / "boxes.csv")
+    more = ("--class", "Person", "--output", tmp_path / "boxes.csv", "--weights", yolo, "--workspace", tmp_path / "w")
     own = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "YOLO_", "MPL"))}
-    command = [sys.executable, "-c", ALONE, *detect(*files, *more, weights=yolo, home=tmp_path / "workspace")]
+    command = [sys.executable, "-c", ALONE, "images", "detect", *map(str, (*files, *more))]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, env=own | {"HOME": str(home)})
     assert done.returncode == 0, done.stderr
     table = pd.read_csv(tmp_path / "boxes.csv")
@@ -210,94 +133,15 @@ def test_a_batch_goes_on_past_bad_pictures_quietly_and_alone(yolo, shipped, tmp_
     assert list(home.rglob("*")) == [] and done.stdout == ""
 
 
-def test_wrong_uses_end_with_2(yolo, tmp_path, capsys):
-    (tmp_path / "text.jpg").write_text("no picture")
-    command = detect(tmp_path / "text.jpg", weights=yolo, home=tmp_path / "home")
-    assert main(command) == 2 and capsys.readouterr().out == ""
-    for more in (["--collection", "c"], ["--name", "x"], ["--confidence", "0"]):
-        assert main([*command, *more]) == 2
-
-
-def test_photographs_of_a_collection(looked_at, yolo, coco_bias, tmp_path, monkeypatch):
-    """The boxes are known, so nothing is computed. Boxes of another folder do not replace those of the originals."""
-    monkeypatch.setattr("capbias_core.runs.engine.needs_workers", lambda spec: False)  # a worker takes seconds
-    command = detect("--collection", "c", weights=yolo, home=looked_at.folder)
-    assert main([*command, "--name", "y8", "--output", str(tmp_path / "boxes.csv"), "--class", "person"]) == 0
-    boxes = looked_at.frame(looked_at.item(BOXES, "yolo", "c").hash)
-    people = boxes.loc[boxes["object"] == PERSON, "image_id"].nunique()  # 24, or 23 by kernels of another processor
-    table = pd.read_csv(tmp_path / "boxes.csv")
-    assert set(table["class"]) == {"person"} and table["image"].nunique() == people >= 23
-    assert looked_at.item("objects", "y8", "c").images == 24
-    keep_images(looked_at, coco_bias / "images", "c", "twin")
-    assert main(command) == 0 and main([*command, "--photographs", "twin"]) == 0
-    kept = {item.name: item.details["photographs"] for item in looked_at.items(BOXES, "c")}
-    assert kept[yolo.stem] == "photographs" and kept[f"{yolo.stem} (twin)"] == "twin"
-    assert main([*command, "--photographs", "masked"]) == 2
-
-
-def test_an_earlier_setting_asked_for_again_gives_its_boxes_again(looked_at, yolo):
-    """One name, three settings; the last finds nothing, so that no objects are left of it either."""
-
-    def asked(confidence: float) -> int:
-        options = DetectOptions(name="one name", weights=str(yolo), confidence=confidence)
-        spec = plan_artifact(looked_at, "c", "detect", options)
-        if looked_at.enqueue(spec, "c", "token"):
-            execute(str(looked_at.folder), spec.run_id, "token")
-        assert looked_at.run(spec.run_id).status == "finished"
-        return looked_at.item(BOXES, "one name", "c").rows
-
-    many, few = asked(0.2), asked(0.5)
-    assert many > few > 0 and asked(0.2) == many
-    assert "one name" in {item.name for item in looked_at.items("objects", "c")}
-    assert asked(1.0) == 0
-    assert "one name" not in {item.name for item in looked_at.items("objects", "c")}
-    ids = {spec_of(looked_at, yolo, **own).run_id for own in ({}, {}, {"confidence": 0.2})}
-    assert len(ids) == 2, "the same but for the name"
-
-
-# tables of boxes
-
-
-# the Gender Score on photographs
-
-
-def test_score_finds_the_objects_first(yolo, shipped, tmp_path, capsys):
-    """What `score --photographs FOLDER --weights FILE` keeps before it plans, and what it refuses."""
-    workspace = Workspace(tmp_path / "home")
-    said: list[str] = []
-    _detect_objects(workspace, "files", Inputs("gender", weights=str(yolo), photographs=shipped), said.append, silent)
-    texts = workspace.frame(workspace.item("objects", "objects", "files").hash).set_index("image_id")["objects"]
-    found = {image: dict(part.split(":") for part in text.split("|")) for image, text in texts.items()}
-    assert {image: set(own) for image, own in found.items()} == {
-        "bus.jpg": {"person", "bus"},
-        "zidane.jpg": {"person", "tie"},
-    }
-    assert 0.8 < float(found["bus.jpg"]["bus"]) < float(found["bus.jpg"]["person"]) < 1
-    assert said[0].startswith("9 boxes on 2 photographs")
-    command = ["score", "--captions", "a.json", "--labels", "a.csv", "--attribute", "gender", "--weights", str(yolo)]
-    assert main(command) == 2
-    assert "--weights needs --photographs" in capsys.readouterr().err
-
-
-def test_boxes_of_a_run_are_kept_with_what_they_rest_on(looked_at, yolo, coco_bias):
-    item = looked_at.item(BOXES, "yolo", "c")
-    seen = set(looked_at.frame(item.hash)["image_id"])
-    without = sorted(
-        path.stem.lstrip("0") for path in (coco_bias / "images").glob("*.jpg") if path.stem.lstrip("0") not in seen
-    )
-    assert item.details["weights"] == yolo.name and item.details["bare"] == without
-    assert list(looked_at.frame(item.hash)) == list(BOX_COLUMNS)
-    assert item.details["photographs"] == "photographs"
-    assert PERSON in set(looked_at.frame(item.hash)["object"])
-
-
 def test_what_people_annotated_goes_before_what_a_detector_found(tmp_path):
     """Objects that a detector found are taken where they are asked for, or where there are no others."""
     workspace = Workspace(tmp_path)
     labels = pd.DataFrame({"image_id": ["1", "2"], "gender": ["Female", "Male"]})
     keep(workspace, labels=labels, captions=pd.DataFrame({"image_id": ["1", "2"], "caption": ["a woman", "a man"]}))
     details = {"weights": "yolo", "bare": ["2"]}
-    boxes = workspace.keep(BOXES, "yolo", boxes_frame(("1", "cat", 0.5, 0, 0, 1, 1)), "c", "test", details)
+    boxes = workspace.keep(
+        BOXES, "yolo", pd.DataFrame([("1", "cat", 0.5, 0, 0, 1, 1)], columns=BOX_COLUMNS), "c", "test", details
+    )
     found = keep_objects_of(workspace, boxes)
     assert workspace.frame(found.hash)["objects"].tolist() == ["cat:0.5", ""]
 
@@ -311,6 +155,85 @@ def test_what_people_annotated_goes_before_what_a_detector_found(tmp_path):
     workspace.keep(BOXES, "instances", workspace.frame(boxes.hash), "c", "test", details)
     assert keep_objects_of(workspace, workspace.item(BOXES, "instances", "c")).name == "instances by detector"
     assert table() == by_people.hash
-    nothing = workspace.keep(BOXES, "none", boxes_frame(), "c", "test", {**details, "bare": ["1", "2"]})
+    nothing = workspace.keep(
+        BOXES, "none", pd.DataFrame(columns=BOX_COLUMNS), "c", "test", {**details, "bare": ["1", "2"]}
+    )
     with pytest.raises(CapbiasError, match="show nothing on 2 photographs"):
         keep_objects_of(workspace, nothing)
+
+
+def test_files_that_are_no_detector_run_no_code_and_weights_that_are_missing(tmp_path, monkeypatch):
+    import torch
+
+    from capbias_core.vision.detect import Detector
+
+    torch.save({"model": Evil(tmp_path / "evil.txt")}, tmp_path / "evil.pt")
+    (tmp_path / "broken.pt").write_bytes(b"no weights")
+    for name in ("evil.pt", "broken.pt"):
+        with pytest.raises(CapbiasError, match=f"{name} cannot be loaded"):
+            Detector(tmp_path / name)
+    assert not (tmp_path / "evil.txt").exists()
+    for name in (str(ROOT / "README.md"), "gone.tflite", "gone.pt"):
+        with pytest.raises(CapbiasError):
+            find_weights(name, tmp_path)
+    assert to_download("yolov8n", tmp_path) and not to_download("gone.pt", tmp_path)
+    (tmp_path / "yolov8n.pt").write_bytes(b"downloaded before")
+    assert find_weights("yolov8n", tmp_path).path == str(tmp_path / "yolov8n.pt")
+    assert not to_download("yolov8n", tmp_path)
+    monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
+    with pytest.raises(CapbiasError, match="ai-edge-litert"):
+        check_packages(Path("a.tflite"))
+
+
+def test_boxes_belong_to_the_content_of_photograph_and_weights(looked_at, yolo, coco_bias, tmp_path, monkeypatch):
+    """A second run computes nothing; the same name with another setting replaces boxes and objects."""
+
+    def unused(path):
+        raise AssertionError("the detector was loaded again")
+
+    monkeypatch.setattr("capbias_core.vision.detect.Detector", unused)
+    item = looked_at.item(BOXES, "yolo", "c")
+    kept = looked_at.frame(item.hash)
+    images = {path.stem.lstrip("0") for path in (coco_bias / "images").glob("*.jpg")}
+    assert item.details["weights"] == yolo.name and item.details["photographs"] == "photographs"
+    assert set(item.details["bare"]) == images - set(kept["image_id"]) and list(kept) == list(BOX_COLUMNS)
+    weights = weights_of(looked_at, weights_option(looked_at, str(yolo)))
+    original, copy = coco_bias / "images" / "000000192699.jpg", tmp_path / "copy.jpg"
+    copy.write_bytes(original.read_bytes())
+    boxes = boxes_of(looked_at, {"a": copy}, weights)
+    assert boxes.computed == 0 and len(boxes.frame) == (kept["image_id"] == "192699").sum() > 0
+    for name, confidence in (("one name", 0.2), ("one name", 0.5), ("one name", 0.2), ("one name", 1.0)):
+        options = DetectOptions(name=name, weights=str(yolo), confidence=confidence)
+        spec = plan_artifact(looked_at, "c", "detect", options)
+        if looked_at.enqueue(spec, "c", "token"):
+            execute(str(looked_at.folder), spec.run_id, "token")
+        rows = looked_at.frame(looked_at.item(BOXES, name, "c").hash)
+        assert len(rows) == (kept["confidence"] >= confidence).sum()
+        assert (name in {each.name for each in looked_at.items("objects", "c")}) == (confidence < 1)
+    with pytest.raises(AssertionError, match="loaded again"):
+        boxes_of(looked_at, {"a": copy}, replace(weights, digest="other weights"))
+    copy.write_bytes(original.read_bytes() + b"\0")
+    with pytest.raises(AssertionError, match="loaded again"):
+        boxes_of(looked_at, {"a": copy}, weights)
+
+
+def test_photographs_of_a_collection_and_of_score(looked_at, yolo, shipped, coco_bias, tmp_path, monkeypatch):
+    """Boxes of another folder do not replace those of the originals."""
+    monkeypatch.setattr("capbias_core.runs.engine.needs_workers", lambda spec: False)  # a worker takes seconds
+    command = ["images", "detect", "--collection", "c", "--weights", str(yolo), "--workspace", str(looked_at.folder)]
+    assert main([*command, "--name", "y8", "--output", str(tmp_path / "boxes.csv"), "--class", "person"]) == 0
+    boxes = looked_at.frame(looked_at.item(BOXES, "yolo", "c").hash)
+    table = pd.read_csv(tmp_path / "boxes.csv")
+    assert set(table["class"]) == {"person"}
+    assert table["image"].nunique() == boxes.loc[boxes["object"] == PERSON, "image_id"].nunique() >= 23
+    assert looked_at.item("objects", "y8", "c").images == 24
+    keep_images(looked_at, coco_bias / "images", "c", "twin")
+    assert main(command) == 0 and main([*command, "--photographs", "twin"]) == 0
+    kept = {item.name: item.details["photographs"] for item in looked_at.items(BOXES, "c")}
+    assert kept[yolo.stem] == "photographs" and kept[f"{yolo.stem} (twin)"] == "twin"
+    assert main([*command, "--photographs", "masked"]) == 2
+    given = Inputs("gender", weights=str(yolo), photographs=shipped)
+    _detect_objects(looked_at, "files", given, [].append, silent)
+    texts = looked_at.frame(looked_at.item("objects", "objects", "files").hash).set_index("image_id")["objects"]
+    objects = {image: {part.split(":")[0] for part in text.split("|")} for image, text in texts.items()}
+    assert objects == {"bus.jpg": {"person", "bus"}, "zidane.jpg": {"person", "tie"}}

@@ -19,7 +19,7 @@ import pyarrow.parquet
 import pytest
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.archives import unpacked
+from capbias_core.load.files import unpacked
 from capbias_core.load.read import read_file, read_texts
 from capbias_core.types import Problem, Table
 from capbias_core.workspace.limited import (
@@ -32,7 +32,6 @@ from capbias_core.workspace.limited import (
     _message,
     _receive,
     all_taken,
-    make_ready,
     within_limits,
 )
 
@@ -108,47 +107,40 @@ def test_an_answer_that_a_child_of_ours_never_gives(data, tmp_path, monkeypatch)
     assert not list(tmp_path.iterdir()), "code of the answer ran"
 
 
-@pytest.mark.parametrize(
-    ("read", "given"),
-    [
-        (unpacked, ["broken.zip"]),  # a CapbiasError of the reader
-        (int, ["x"]),  # an error that no reader expected
-        (bytes, [10**12]),  # too much memory
-        (signal.raise_signal, [signal.SIGXCPU]),
-        (os.getpid, [1, 2]),
-    ],
-    ids=["refused", "error", "memory", "crash", "wrong call"],
-)
-def test_whatever_happens_in_the_child_is_one_error(tmp_path, read, given):
+def test_whatever_happens_in_the_child_is_one_error(tmp_path, captions, monkeypatch):
     (tmp_path / "broken.zip").write_bytes(b"PK")
-    if read is unpacked:
-        given = [tmp_path / "broken.zip", tmp_path / "to"]
-    with pytest.raises(CapbiasError):
-        within_limits("broken.zip", read, *given)
-
-
-def test_a_relative_path_is_of_the_current_folder(captions, tmp_path, monkeypatch):
-    make_ready()
+    (tmp_path / "texts.csv").write_text("a,b\n1,2\n")
+    for read, *given in (
+        (unpacked, tmp_path / "broken.zip", tmp_path / "to"),  # an error of the reader
+        (int, "x"),  # an error that no reader expected
+        (bytes, 10**12),  # too much memory
+        (signal.raise_signal, signal.SIGXCPU),
+        (os.getpid, 1, 2),
+    ):
+        with pytest.raises(CapbiasError):
+            within_limits("file", read, *given)
+    with pytest.raises(CapbiasError) as raised:
+        within_limits("texts.csv", read_texts, tmp_path / "texts.csv", None, None)
+    assert raised.value.arguments == ("column",), "the command line names them as flags"
+    assert within_limits("a", within_limits, "b", os.getppid) == _HELPER.process.pid, "a child reads by itself"
     monkeypatch.chdir(tmp_path)
     assert within_limits("sat.csv", Path.read_text, Path("sat.csv")).startswith("image_id")
 
 
-def test_a_child_that_reads_a_part_does_so_itself(captions):
-    assert within_limits("a", within_limits, "b", os.getppid) == _HELPER.process.pid
-
-
-def test_a_file_that_takes_too_long(tmp_path, captions, monkeypatch):
-    monkeypatch.setenv(SECONDS, "0.000001")
-    with pytest.raises(CapbiasError, match=f"sat.csv takes longer than 1e-06 seconds.* raise {SECONDS}"):
-        within_limits("sat.csv", read_file, captions)
-
-
-def test_a_file_that_takes_too_much_memory(tmp_path, monkeypatch):
+def test_limits_of_time_and_memory(tmp_path, captions, monkeypatch):
+    with monkeypatch.context() as limits:
+        limits.setenv(SECONDS, "0.000001")
+        with pytest.raises(CapbiasError, match=f"sat.csv takes longer than 1e-06 seconds.* raise {SECONDS}"):
+            within_limits("sat.csv", read_file, captions)
     same = pa.DictionaryArray.from_arrays(pa.array([0] * 2_000_000, pa.int8()), ["a dog"])
     pyarrow.parquet.write_table(pa.table({"image_id": same, "caption": same}), tmp_path / "rows.parquet")
     monkeypatch.setenv(GIGABYTES, "0.3")
     with pytest.raises(CapbiasError, match=rf"rows.parquet.* {GIGABYTES}"):
         within_limits("rows.parquet", read_file, tmp_path / "rows.parquet")
+    for limit in ("none", "0", "-1", "nan"):
+        monkeypatch.setenv(GIGABYTES, limit)
+        with pytest.raises(CapbiasError, match=f"{GIGABYTES} is {limit}"):
+            within_limits("any", os.getpid)
 
 
 def test_only_so_many_are_read_at_a_time(tmp_path, captions, monkeypatch):
@@ -158,7 +150,8 @@ def test_only_so_many_are_read_at_a_time(tmp_path, captions, monkeypatch):
     closed = ["sh", "-c", f"until test -e {gate}; do sleep 0.01; done"]
     with ThreadPoolExecutor(3) as pool:
         held = [pool.submit(within_limits, "held", subprocess.check_call, closed) for _ in range(2)]
-        until(all_taken)
+        while not all_taken():
+            time.sleep(0.01)
         monkeypatch.setenv(SECONDS, "0.2")
         with pytest.raises(CapbiasError, match=f"sat.csv was not read, because 2 other files .*{AT_ONCE}"):
             within_limits("sat.csv", captions.read_text)
@@ -169,13 +162,6 @@ def test_only_so_many_are_read_at_a_time(tmp_path, captions, monkeypatch):
         gate.touch()
         assert [own.result(30) for own in held] == [0, 0]
         assert "a dog" in third.result(30) and not all_taken()
-
-
-def until(condition) -> None:
-    end = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_a_child_or_the_helper_that_is_killed(captions):
@@ -197,18 +183,3 @@ def test_the_helper_and_its_children_end_with_the_server():
         with suppress(ConnectionResetError):
             assert stream.read() == b"", "the child ended"
     assert os.waitstatus_to_exitcode(os.waitpid(helper.process.pid, 0)[1]) == -signal.SIGKILL
-
-
-@pytest.mark.parametrize("limit", ["none", "0", "-1", "nan"])
-def test_a_limit_that_is_none(monkeypatch, limit):
-    monkeypatch.setenv(GIGABYTES, limit)
-    with pytest.raises(CapbiasError, match=f"{GIGABYTES} is {limit}"):
-        within_limits("any", os.getpid)
-
-
-def test_an_error_of_the_child_keeps_its_arguments(tmp_path):
-    """The command line names them as flags."""
-    (tmp_path / "texts.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(CapbiasError) as raised:
-        within_limits("texts.csv", read_texts, tmp_path / "texts.csv", None, None)
-    assert raised.value.arguments == ("column",)

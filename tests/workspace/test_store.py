@@ -1,10 +1,13 @@
-"""The workspace: nothing lost by two writers, nothing half by a killed one, nothing left by a deletion."""
+"""The workspace: what is stored, deleted and read again; runs of living and dead processes; versions of its file."""
 
 import multiprocessing
 import os
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
@@ -13,13 +16,15 @@ import pytest
 from capbias_core.cli.terminal import write_output
 from capbias_core.databases import to_write
 from capbias_core.errors import CapbiasError
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Result
-from capbias_core.workspace import store
+from capbias_core.workspace import catalogue, custom_attributes, people, store, tokens
+from capbias_core.workspace.catalogue import VERSION, lives, this_process
 from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.photographs import workspace_cache
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import SILENCE, Workspace, checked_name, content_hash, one_reading
-from capbias_core.workspace.tokens import keep_tokens
+from capbias_core.workspace.tokens import FORM, keep_tokens, kept_tokens
 from tests.orphans import ELSEWHERE, ended, give
 
 PROCESSES = multiprocessing.get_context("spawn")
@@ -31,11 +36,11 @@ def frame(*captions: str) -> pd.DataFrame:
     )
 
 
-def spec(captions: str = "c", references: str = "", table: str = "t", run_id: str = "r1") -> RunSpec:
-    """A spec with an id of its own, whatever it holds."""
-    found = RunSpec("lic", 1, "m", captions, references, {"table": table})
-    found.__dict__["run_id"] = run_id
-    return found
+def spec(captions: str = "c", run_id: str = "r1") -> RunSpec:
+    """A spec with the given ID, whatever its fields."""
+    made = RunSpec("lic", 1, "m", captions, "", {"table": "t"})
+    made.__dict__["run_id"] = run_id
+    return made
 
 
 def result(value: float = 40.0, model: str = "m") -> Result:
@@ -47,81 +52,82 @@ def workspace(tmp_path) -> Workspace:
     return Workspace(tmp_path / "home")
 
 
-def finished(workspace: Workspace, run_id: str = "r1", token: str = "t", own: RunSpec | None = None) -> None:
-    own = own or spec(run_id=run_id)
-    own.__dict__["run_id"] = run_id
-    assert workspace.enqueue(own, "c", token) and workspace.claim(run_id, token)
-    assert workspace.finish(run_id, token, [result()], {"model": b"bytes"}, ["a note"])
+def finish(workspace: Workspace, run_id: str = "r1", captions: str = "c") -> None:
+    assert workspace.enqueue(spec(captions, run_id), "c", "t") and workspace.claim(run_id, "t")
+    assert workspace.finish(run_id, "t", [result()], {"model": b"bytes"}, ["a note"], ["LIC", "LIC_M"], {"LIC": "no"})
 
 
-def counts(workspace: Workspace) -> dict[str, int]:
-    with sqlite3.connect(workspace.database) as db:
-        found = {name: db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("results", "arrays")}
-    db.close()
-    return found
+def counts(workspace: Workspace) -> list[int]:
+    with closing(sqlite3.connect(workspace.database)) as db:
+        return [db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("results", "arrays")]
 
 
-# what was loaded
+# items
 
 
-def test_a_reopened_workspace_finds_all(workspace):
+def test_a_reopened_workspace_has_all(workspace):
     kept = workspace.keep("captions", "my model", frame("a dog", "«ü»\n男"), "first", "file.json", {"trained": True})
-    finished(workspace)
+    finish(workspace)
     again = Workspace(workspace.folder)
-    assert again.items() == [kept] and again.item("captions", "my model", "first") == kept
+    assert again.items() == [kept] == again.items("captions", "first", "my model")
     assert (kept.rows, kept.images, kept.details) == (2, 2, {"trained": True})
     pd.testing.assert_frame_equal(again.frame(kept.hash), frame("a dog", "«ü»\n男"), check_dtype=False)
     run = again.run("r1")
-    assert (run.status, run.progress, run.notes, run.spec) == ("finished", 1, ("a note",), spec())
-    assert again.array("r1", "model") == b"bytes"
-    assert [message for _, message in again.log_of("r1")][-1] == "finished"
+    assert (run.status, run.progress, run.spec, run.metrics) == ("finished", 1, spec(), ("LIC", "LIC_M"))
+    assert run.lacking == {"LIC": "no"} and run.notes == ("a note", "LIC left out: no")
+    assert again.array("r1", "model") == b"bytes" and again.log_of("r1")[-1][1] == "finished"
+    assert len(again.past_durations("lic", "", 5)) == 1
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["", "  ", "a" * 81, "<b>", "a/b", "..\\x", "a`b", "x'y", 'x"y', "a|b", "*a*", "[a]", "$x$", "a\x00b", "\u202e"],
-)
+def test_a_run_that_was_computed_elsewhere_teaches_no_duration(workspace):
+    assert workspace.enqueue(spec(), "c", "t") and workspace.finish("r1", "t", [result()], {}, [])
+    assert workspace.run("r1").status == "finished" and workspace.past_durations("lic", "", 5) == []
+    assert not workspace.enqueue(spec(), "c", "other")
+
+
+@pytest.mark.parametrize("name", ["", "a" * 81, "<b>", "a/b", "..\\x", "a`b", 'x"y', "[a]", "$x$", "a\x00b", "\u202e"])
 def test_names_that_could_be_markup_or_paths_are_refused(workspace, name):
     with pytest.raises(CapbiasError):
         checked_name(name)
-    with pytest.raises(CapbiasError):
-        workspace.keep("captions", name, frame("a"), "c", "s")
-    with pytest.raises(CapbiasError):
-        workspace.keep("captions", "fine", frame("a"), name, "s")
+    for kept, collection in ((name, "c"), ("fine", name)):
+        with pytest.raises(CapbiasError):
+            workspace.keep("captions", kept, frame("a"), collection, "s")
     assert workspace.items() == [] and list((workspace.folder / "data").iterdir()) == []
 
 
-def test_deletion_takes_results_arrays_log_and_file_and_nothing_else(workspace):
-    gone = workspace.keep("captions", "gone", frame("x"), "c", "s")
-    stays = workspace.keep("captions", "stays", frame("y"), "c", "s")
-    finished(workspace, "r1", own=spec(gone.hash))
-    finished(workspace, "r2", own=spec(stays.hash))
-    assert [run.run_id for run in workspace.using(gone)] == ["r1"]
-    assert workspace.delete(gone) == 1
-    assert [path.stem for path in (workspace.folder / "data").iterdir()] == [stays.hash]
-    assert workspace.items() == [stays] and workspace.results()["run_id"].tolist() == ["r2"]
-    assert workspace.run("r1") is None and workspace.log_of("r1") == []
-    with pytest.raises(CapbiasError, match="'r1' was deleted"):
-        workspace.there("r1")
-    assert counts(workspace) == {"results": 1, "arrays": 1}
+@pytest.mark.parametrize("digest", ["../../x", "/etc/x", "*", "", "0123456789abcdeg", "0123456789ABCDEF", "abc\n" * 8])
+def test_only_a_hash_becomes_the_name_of_a_file(workspace, digest):
+    with pytest.raises(CapbiasError, match="not a content hash"):
+        workspace.frame(digest)
+    if digest:
+        with pytest.raises(CapbiasError, match="not a content hash"):
+            workspace.keep("vectors", "a", frame("a dog"), "c", "test", digest=digest)
+    with pytest.raises(CapbiasError, match="no longer in"):
+        resolve_model(workspace, {"name": "m", "digest": digest}, str)
+    assert not workspace.items()
 
 
-def test_the_hash_tells_cells_order_and_columns_apart():
-    frames = [
-        frame("a", "b"),
-        frame("b", "a"),
-        frame("a", "b", "c"),
-        frame("a", "c"),
-        frame("ab", ""),
-        frame("a", "b").rename(columns={"caption": "text"}),
-        frame("a", "b")[["image_id", "caption", "caption_index"]],
-        frame("a\x1fb", "c"),
-        frame("a", "b\x1fc"),
-    ]
+def test_the_hash_depends_on_cells_order_and_columns():
+    frames = [frame("a", "b"), frame("b", "a"), frame("a", "c"), frame("ab", ""), frame("a\x1fb", "c")]
+    frames += [frame("a", "b\x1fc"), frames[0].rename(columns={"caption": "text"})]
+    frames.append(frames[0][["image_id", "caption", "caption_index"]])
     assert len(set(map(content_hash, frames))) == len(frames)
 
 
-# wrong folders and files
+def test_deletion_takes_results_arrays_log_tokens_and_file_and_nothing_else(workspace):
+    gone = workspace.keep("captions", "gone", frame("x"), "c", "s")
+    stays = workspace.keep("captions", "stays", frame("y"), "c", "s")
+    twin = workspace.keep("captions", "twin", frame("x"), "c", "s")
+    keep_tokens(workspace, gone.hash, frame("x"))
+    finish(workspace, "r1", gone.hash)
+    finish(workspace, "r2", stays.hash)
+    assert workspace.delete(twin) == 0, "another item has its content"
+    assert [run.run_id for run in workspace.using(gone)] == ["r1"] and workspace.delete(gone) == 1
+    assert [path.name for path in (workspace.folder / "data").iterdir()] == [f"{stays.hash}.parquet"]
+    assert workspace.items() == [stays] and workspace.results()["run_id"].tolist() == ["r2"]
+    assert workspace.run("r1") is None and workspace.log_of("r1") == [] and counts(workspace) == [1, 1]
+    with pytest.raises(CapbiasError):
+        workspace.delete(gone)
 
 
 def test_a_damaged_data_file_is_an_error_in_words(workspace):
@@ -132,23 +138,117 @@ def test_a_damaged_data_file_is_an_error_in_words(workspace):
         workspace.frame(item.hash)
 
 
+CAPTIONS = ["A dog, a cat.", "", "the café's <unk> dog", "a  man\twith a T-shirt"]
+
+
+def test_tokens_are_those_of_the_captions_whatever_became_of_their_file(workspace, monkeypatch):
+    item = workspace.keep("captions", "m", frame(*CAPTIONS), "c", "s")
+    file = workspace.sidecar_path(item.hash, f"tokens-{FORM}.arrow")
+    for damaged in (None, b"", b"no Arrow"):
+        if damaged is not None:
+            file.write_bytes(damaged)
+        read = kept_tokens(workspace, item.hash)
+        assert list(read) == list(Tokens.of(CAPTIONS)) and file.stat().st_size > 100
+    monkeypatch.setattr(tokens, "keep_tokens", None)  # from now on the file is read
+    again = kept_tokens(workspace, item.hash)
+    assert (list(again), list(again.words)) == (list(read), list(read.words))
+
+
+def test_a_workspace_can_be_read_by_its_owner_alone(tmp_path):
+    before = os.umask(0)
+    try:
+        (tmp_path / "open").mkdir()
+        for folder in (tmp_path / "new" / "one", tmp_path / "open"):
+            workspace = Workspace(folder)
+            item = workspace.keep("captions", "sat", frame("a dog"), "c", "test")
+            keep_tokens(workspace, item.hash, frame("a dog"))
+            with workspace_cache(workspace), to_write(workspace.database) as db:
+                db.execute("BEGIN IMMEDIATE")
+                modes = {path.relative_to(folder): path.stat().st_mode & 0o777 for path in folder.rglob("*")}
+            assert len(modes) > 5 and any(path.name.endswith("-wal") for path in modes)
+            for path, mode in modes.items():
+                assert mode == (0o700 if (folder / path).is_dir() else 0o600), path
+        write_output("a", tmp_path / "results.csv")
+        assert (tmp_path / "results.csv").stat().st_mode & 0o777 == 0o666, "an export is as any other file"
+    finally:
+        os.umask(before)
+
+
+# owners, if people sign in
+
+
+def test_only_the_owner_replaces_deletes_and_cancels(tmp_path, monkeypatch):
+    from capbias_core.runs.engine import Engine  # here, since processes that start import this module
+
+    monkeypatch.setattr(people, "_who", str)  # what the test asks for ends with it
+    lab, own = Workspace(tmp_path / "lab"), Workspace(tmp_path / "anna")
+
+    def keep(workspace: Workspace, caption: str):
+        return workspace.keep("captions", "sat", frame(caption), "coco", "here")
+
+    def role(word: str) -> str:
+        head = 'name = "role"\ntitle = "Role"\nvalues = ["Cook", "Rider"]\nmask_token = "<role>"\nnote = "Ours."\n'
+        return head + f'[words]\nCook = ["{word}"]\nRider = ["rider"]\n'
+
+    nobodys = [lab.keep("captions", "old", frame("x"), "coco", "s"), own.keep("captions", "old", frame("x"), "c", "s")]
+    people.ask(lambda: "anna")
+    with pytest.raises(CapbiasError, match="whoever runs the server"):
+        lab.delete(nobodys[0])
+    own.delete(nobodys[1])
+    annas = keep(lab, "a dog")
+    lab.enqueue(spec(run_id="r1"), "coco", "t")
+    custom_attributes.keep(lab, role("cook"))
+    path = custom_attributes.attribute_folder(lab) / "role.toml"
+    people.ask(lambda: "ben")
+    assert annas.owner == "anna" == keep(lab, "a dog").owner, "the same again changes nothing"
+    lab.enqueue(spec(run_id="r2"), "coco", "t")
+    engine = Engine(lab.folder)
+    for change in (
+        lambda: keep(lab, "a cat"),
+        lambda: lab.delete(annas),
+        lambda: engine.cancel("r1"),
+        lambda: custom_attributes.keep(lab, role("chef")),
+        lambda: custom_attributes.delete(lab, path),
+    ):
+        with pytest.raises(CapbiasError, match="Only its owner"):
+            change()
+    assert engine.cancel_all() == 1 and {run.owner: run.status for run in lab.runs()}["anna"] == "queued"
+    assert custom_attributes.known(lab)["role"].words["Cook"] == ("cook",)
+    people.ask(lambda: "anna")
+    custom_attributes.delete(lab, path)
+    assert not list(path.parent.iterdir())
+    lab.delete(keep(lab, "a cat"))
+    people.ask(str)
+    assert engine.cancel("r1"), "a terminal and a server without sign-in may"
+
+
+# versions of the catalogue
+
+
+@pytest.mark.parametrize("number", [0, VERSION - 1, VERSION + 1])
+def test_a_workspace_of_another_version_or_program_is_refused_and_not_touched(workspace, number):
+    with closing(sqlite3.connect(workspace.database)) as db:
+        db.executescript(f"PRAGMA user_version={number}; CREATE TABLE other (x);")
+        before = list(db.iterdump())
+        with pytest.raises(CapbiasError, match=f"version {number}; this one reads {VERSION}"):
+            Workspace(workspace.folder)
+        assert list(db.iterdump()) == before and db.execute("PRAGMA user_version").fetchone() == (number,)
+
+
+def test_a_file_whose_maker_was_killed_before_it_had_tables_gets_them(tmp_path):
+    (tmp_path / "capbias.sqlite").touch()
+    assert Workspace(tmp_path).items() == []
+
+
 # runs
 
 
-def test_a_run_under_way_is_not_queued_twice(workspace):
-    assert workspace.enqueue(spec(), "c", "one") and not workspace.enqueue(spec(), "c", "two")
-    assert not workspace.claim("r1", "two") and workspace.claim("r1", "one")
-    assert not workspace.enqueue(spec(), "c", "two")
-
-
-@pytest.mark.parametrize("status", ["failed", "cancelled", "died"])
-def test_a_run_that_ended_badly_can_be_repeated(workspace, status):
-    workspace.enqueue(spec(), "c", "one")
-    workspace.claim("r1", "one")
-    assert workspace.end("r1", status, "why") and workspace.run("r1").status == status
-    assert workspace.enqueue(spec(), "c", "two")
-    assert workspace.run("r1").status == "queued" and len(workspace.log_of("r1")) == 1
-    assert workspace.claim("r1", "two") and not workspace.claim("r1", "one")
+def test_a_run_under_way_is_not_queued_twice_and_one_that_ended_badly_is(workspace):
+    for status in ("failed", "cancelled", "died"):
+        assert workspace.enqueue(spec(), "c", "one") and not workspace.enqueue(spec(), "c", "two")
+        assert not workspace.claim("r1", "two") and workspace.claim("r1", "one")
+        assert not workspace.enqueue(spec(), "c", "two")
+        assert workspace.end("r1", status, "why") and workspace.run("r1").status == status
 
 
 def test_a_cancelled_run_stops_and_leaves_nothing(workspace):
@@ -158,7 +258,7 @@ def test_a_cancelled_run_stops_and_leaves_nothing(workspace):
     assert workspace.end("r1", "cancelled", "cancelled")
     assert not workspace.progress("r1", "t", 0.6, "more") and not workspace.claim("r1", "t")
     assert not workspace.finish("r1", "t", [result()], {"model": b"x"}, [])
-    assert workspace.run("r1").status == "cancelled" and counts(workspace) == {"results": 0, "arrays": 0}
+    assert workspace.run("r1").status == "cancelled" and counts(workspace) == [0, 0]
 
 
 def test_a_worker_stops_whose_run_the_scheduler_sent_elsewhere(workspace, monkeypatch):
@@ -166,141 +266,117 @@ def test_a_worker_stops_whose_run_the_scheduler_sent_elsewhere(workspace, monkey
     workspace.enqueue(spec(), "c", "t")
     assert workspace.claim("r1", "t") and workspace.progress("r1", "t", 0.5, "half")
     with monkeypatch.context() as elsewhere:
-        elsewhere.setattr(store, "this_process", lambda: "other:host boot space 6 1")
+        elsewhere.setattr(store, "this_process", lambda: ELSEWHERE)
         assert workspace.claim("r1", "t") and workspace.progress("r1", "t", 0.4, "less")
     assert not workspace.progress("r1", "t", 0.6, "more")
     assert workspace.run("r1").message == "less"
 
 
-def test_a_run_taken_over_cannot_write(workspace):
+@pytest.mark.parametrize("state", ["queued", "running"])
+def test_a_run_dies_with_its_process_and_who_takes_it_over_alone_writes(workspace, state, monkeypatch):
     workspace.enqueue(spec(), "c", "old")
-    workspace.claim("r1", "old")
+    if state == "running":
+        workspace.claim("r1", "old")
+    now = time.time() + 3600 * 48  # no clock says whether a process of this host lives
+    monkeypatch.setattr(time, "time", lambda: now)
+    assert workspace.run("r1").status == state and not workspace.enqueue(spec(), "c", "new")
     give(workspace, ended())
-    assert workspace.run("r1").status == "died"
+    assert workspace.run("r1").status == "died" == workspace.runs()[0].status and workspace.run("r1").message
     assert workspace.enqueue(spec(), "c", "new") and workspace.claim("r1", "new")
-    assert not workspace.progress("r1", "old", 0.9, "late")
+    assert not workspace.progress("r1", "old", 0.9, "late") and not workspace.end("r1", "failed", "late", "old")
     assert not workspace.finish("r1", "old", [result(1.0)], {"model": b"old"}, [])
-    assert not workspace.end("r1", "failed", "late", "old")
     assert workspace.finish("r1", "new", [result(2.0)], {"model": b"new"}, [])
     assert workspace.results()["value"].tolist() == [2.0] and workspace.array("r1", "model") == b"new"
 
 
-@pytest.mark.parametrize("state", ["queued", "running"])
-def test_a_run_dies_with_its_process_and_whoever_asks_takes_it_over_at_once(workspace, state):
+def test_a_run_on_another_host_died_if_its_heartbeat_is_old(workspace, monkeypatch):
+    now = [time.time()]
+    monkeypatch.setattr(time, "time", lambda: now[0])
     workspace.enqueue(spec(), "c", "t")
-    if state == "running":
-        workspace.claim("r1", "t")
-    assert workspace.run("r1").status == state and not workspace.enqueue(spec(), "c", "new")
-    give(workspace, ended())
-    assert workspace.run("r1").status == "died" == workspace.runs()[0].status and workspace.run("r1").message
-    assert workspace.enqueue(spec(), "c", "new") and workspace.run("r1").status == "queued"
+    give(workspace, ELSEWHERE)
+
+    def after(seconds: float) -> str:
+        now[0] += seconds
+        return workspace.run("r1").status
+
+    assert [after(0), after(SILENCE - 1), after(2)] == ["queued", "queued", "died"]
+    workspace.heartbeat({"r1": "t"})
+    assert [after(0), after(SILENCE - 1), after(2)] == ["queued", "queued", "died"]
+    assert workspace.enqueue(spec(), "c", "new")
 
 
-@pytest.mark.parametrize("hours", [-48, 48])
-def test_no_clock_says_whether_a_run_lives(workspace, monkeypatch, hours):
+def test_which_processes_live(tmp_path, monkeypatch):
+    host, _, namespace, pid, start = this_process().split()
+    assert lives(this_process()) is True and lives(ended()) is False
+    assert lives("") is None and lives(ELSEWHERE) is None
+    assert lives(f"{host} {'0' * 36} {namespace} {pid} {start}") is False, "before this machine was restarted"
+    assert lives(this_process().replace(f" {namespace} ", " 1 ")) is None, "in another container"
+    code = "from capbias_core.workspace.catalogue import this_process; print(this_process(), flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as own:
+        name = own.stdout.readline().strip()
+        assert lives(name) is True
+        own.kill()
+        os.waitid(os.P_PID, own.pid, os.WEXITED | os.WNOWAIT)
+        assert lives(name) is False, "although its parent has not asked for its end"
+    monkeypatch.setattr(catalogue, "PROC", tmp_path)  # as if /proc hid the processes of other accounts
+    assert lives(this_process()) is False
+
+    def refuse(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", refuse)
+    assert lives(this_process()) is None
+
+
+def test_finishing_is_one_transaction(workspace):
+    """Results are written before arrays; an array that cannot be written must take the results with it."""
     workspace.enqueue(spec(), "c", "t")
     workspace.claim("r1", "t")
-    now = time.time() + 3600 * hours
-    monkeypatch.setattr(time, "time", lambda: now)
-    assert workspace.run("r1").status == "running" and not workspace.enqueue(spec(), "c", "new")
-    workspace.heartbeat({"r1": "t"})
-    give(workspace, ended())
-    assert workspace.run("r1").status == "died"
+    with pytest.raises((sqlite3.Error, TypeError)):
+        workspace.finish("r1", "t", [result()], {"model": b"x", "broken": object()}, ["note"])
+    assert counts(workspace) == [0, 0] and workspace.run("r1").status == "running"
+
+
+# readers and writers at the same moment
 
 
 def test_the_version_changes_with_what_pages_show(workspace, monkeypatch):
     versions = [workspace.version()]
-    item = workspace.keep("captions", "m", frame("x"), "c", "s")
-    versions.append(workspace.version())
-    finished(workspace, own=spec(item.hash))
-    versions.append(workspace.version())
-    workspace.keep("captions", "m", frame("y"), "c", "s")
-    versions.append(workspace.version())
-    now = time.time() - 3600  # the clock was set back
-    monkeypatch.setattr(time, "time", lambda: now)
-    finished(workspace, "r2", own=spec(item.hash))
-    versions.append(workspace.version())
-    workspace.keep("captions", "m", frame("z"), "c", "s")
-    versions.append(workspace.version())
-    assert len(set(versions)) == 6 and workspace.version() == versions[-1]
+    for text in "xy":
+        item = workspace.keep("captions", "m", frame(text), "c", "s")
+        versions.append(workspace.version())
+        finish(workspace, captions=item.hash, run_id=text)
+        versions.append(workspace.version())
+        now = time.time() - 3600  # the clock was set back
+        monkeypatch.setattr(time, "time", lambda now=now: now)
+    assert len(set(versions)) == 5 and workspace.version() == versions[-1]
 
 
 def test_one_reading_asks_once_and_sees_its_own_changes_alone(workspace):
     def names() -> list[str]:
         return [item.name for item in workspace.items()]
 
-    def elsewhere(name: str) -> None:
-        own = threading.Thread(target=lambda: Workspace(workspace.folder).keep("captions", name, frame(name), "c", "s"))
-        own.start()
-        own.join()
+    def elsewhere(action) -> None:
+        thread = threading.Thread(target=lambda: action(Workspace(workspace.folder)))
+        thread.start()
+        thread.join()
 
     with one_reading():
+        workspace.keep("captions", "first", frame("first"), "c", "s")
+        assert names() == ["first"]
         version = workspace.version()
-        elsewhere("a")
-        assert names() == ["a"], "what was not asked yet is read as it is now"
-        elsewhere("b")
-        assert names() == ["a"] and workspace.version() == version
-        workspace.keep("captions", "own", frame("own"), "c", "s")
-        assert names() == ["a", "b", "own"] and workspace.version() != version
-        elsewhere("d")
-    assert names() == ["a", "b", "own", "d"]
-
-
-def test_a_run_on_another_host_died_when_nothing_was_heard_of_it_for_long(workspace, monkeypatch):
-    """By the clock of whoever looks; beats of another host are only told apart."""
-    passed = [0.0]
-    monkeypatch.setattr(store.time, "monotonic", lambda: passed[0])
-    workspace.enqueue(spec(), "c", "t")
-    give(workspace, ELSEWHERE)
-
-    def after(seconds: float) -> str:
-        passed[0] += seconds
-        return workspace.run("r1").status
-
-    assert [after(0), after(SILENCE - 1), after(2)] == ["queued", "queued", "died"]
-    now = time.time() - 10_000
-    monkeypatch.setattr(time, "time", lambda: now)
-    workspace.heartbeat({"r1": "t"})
-    assert [after(0), after(SILENCE - 1), after(2)] == ["queued", "queued", "died"]
-    assert workspace.enqueue(spec(), "c", "new")
-
-
-def test_one_reading_that_begins_with_a_change_sees_it(workspace):
-    with one_reading():
-        workspace.keep("captions", "a", frame("a"), "c", "s")
-        assert [item.name for item in workspace.items()] == ["a"]
-
-
-def test_in_one_reading_what_a_run_took_meanwhile_cannot_be_deleted(workspace):
-    item = workspace.keep("captions", "m", frame("x"), "c", "s")
-    with one_reading():
-        assert not workspace.using(item)
-        own = threading.Thread(target=lambda: workspace.enqueue(spec(item.hash), "c", "t"))
-        own.start()
-        own.join()
+        elsewhere(lambda other: other.keep("captions", "a", frame("a"), "c", "s"))
+        assert names() == ["first"] and workspace.version() == version
+        own = workspace.keep("captions", "own", frame("own"), "c", "s")
+        assert names() == ["first", "a", "own"] and workspace.version() != version
+        assert not workspace.using(own)
+        elsewhere(lambda other: other.enqueue(spec(own.hash), "c", "t"))
         with pytest.raises(CapbiasError, match="A run is reading"):
-            workspace.delete(item)
-    assert workspace.items() == [item]
-
-
-def test_finishing_is_one_transaction(workspace, monkeypatch):
-    """Results are written before arrays; an array that cannot be written must take the results with it."""
-    workspace.enqueue(spec(), "c", "t")
-    workspace.claim("r1", "t")
-    with pytest.raises((sqlite3.Error, TypeError)):
-        workspace.finish("r1", "t", [result()], {"model": b"x", "broken": object()}, ["note"])
-    assert counts(workspace) == {"results": 0, "arrays": 0}
-    assert (workspace.run("r1").status, workspace.run("r1").notes) == ("running", ())
-
-
-# others at the same moment
-
-
-def meanwhile(other: threading.Thread) -> None:
-    """Let another thread come in between, once, and go on after a moment."""
-    if other.ident is None:
-        other.start()
-        time.sleep(0.3)
+            workspace.delete(own)
+        elsewhere(lambda other: other.keep("captions", "late", frame("late"), "c", "s"))
+    assert names() == ["first", "a", "own", "late"]
 
 
 @pytest.mark.long
@@ -309,86 +385,49 @@ def test_content_that_is_kept_while_it_is_deleted_has_its_file(workspace, monkey
     second = Workspace(workspace.folder)
     other = threading.Thread(target=lambda: second.keep("captions", "two", frame("x"), "c", "s"))
     unlink = Path.unlink
-    monkeypatch.setattr(Path, "unlink", lambda path, **how: (meanwhile(other), unlink(path, **how)))
+
+    def interrupted(path, **how) -> None:
+        if other.ident is None:
+            other.start()
+            time.sleep(0.3)
+        unlink(path, **how)
+
+    monkeypatch.setattr(Path, "unlink", interrupted)
     workspace.delete(item)
     other.join(30)
     assert workspace.frame(workspace.item("captions", "two", "c").hash)["caption"].tolist() == ["x"]
 
 
 def keep_many(folder: str, who: str, ready, start) -> None:
-    workspace = Workspace(folder)
     ready.release()
     start.wait(60)
-    for number in range(5):
+    workspace = Workspace(folder)  # both make the file
+    for number in range(4):
         workspace.keep("captions", f"{who} {number}", frame(f"{who} {number}", "same"), "c", "s")
         workspace.keep("captions", f"{who} shared {number}", frame(f"shared {number}"), "c", "s")
-        workspace.enqueue(spec(run_id=f"{who}{number}"), "c", who)
-        workspace.claim(f"{who}{number}", who)
-        workspace.finish(f"{who}{number}", who, [result(number, who)], {"model": bytes(1000)}, [])
-        workspace.enqueue(spec(run_id=f"contested{number}"), "c", who)
-        if workspace.claim(f"contested{number}", who):
-            workspace.finish(f"contested{number}", who, [result(number, who)], {"model": who.encode()}, [])
+        for run_id in (f"{who}{number}", f"contested{number}"):
+            workspace.enqueue(spec(run_id=run_id), "c", who)
+            if workspace.claim(run_id, who):
+                workspace.finish(run_id, who, [result(number, who)], {"model": who.encode()}, [])
 
 
 @pytest.mark.long
-def test_two_processes_writing_at_once_lose_nothing(workspace):
+def test_two_processes_writing_at_once_lose_nothing(tmp_path):
     ready, start = PROCESSES.Semaphore(0), PROCESSES.Event()
-    people = [PROCESSES.Process(target=keep_many, args=(str(workspace.folder), who, ready, start)) for who in "ab"]
-    for process in people:
+    writers = [PROCESSES.Process(target=keep_many, args=(str(tmp_path), who, ready, start)) for who in "ab"]
+    for process in writers:
         process.start()
     assert ready.acquire(timeout=60) and ready.acquire(timeout=60)
     start.set()
-    for process in people:
+    for process in writers:
         process.join(90)
-    assert [process.exitcode for process in people] == [0, 0]
+    assert [process.exitcode for process in writers] == [0, 0]
+    workspace = Workspace(tmp_path)
     items = workspace.items()
-    assert len(items) == 20 and all(len(workspace.frame(item.hash)) == item.rows for item in items)
-    runs = workspace.runs()
-    assert len(runs) == 15 and {run.status for run in runs} == {"finished"}
-    assert len(workspace.results()) == 15 == workspace.results()["run_id"].nunique()
-    assert [path for path in (workspace.folder / "data").iterdir() if path.suffix != ".parquet"] == []
-    for number in range(5):
+    assert len(items) == 16 and all(len(workspace.frame(item.hash)) == item.rows for item in items)
+    assert [run.status for run in workspace.runs()] == ["finished"] * 12
+    assert len(workspace.results()) == 12 == workspace.results()["run_id"].nunique()
+    assert {path.suffix for path in (workspace.folder / "data").iterdir()} == {".parquet"}
+    for number in range(4):
         (winner,) = workspace.results(run_ids=[f"contested{number}"])["model"]
         assert workspace.array(f"contested{number}", "model") == winner.encode()
-
-
-# bytes
-
-
-def test_a_workspace_is_its_owners_alone(tmp_path, monkeypatch):
-    """Also where the process would let everybody read, and where the folder was there before."""
-    before = os.umask(0)
-    try:
-        (tmp_path / "open").mkdir()
-        for folder in (tmp_path / "new" / "one", tmp_path / "open"):
-            workspace = Workspace(folder)
-            item = workspace.keep("captions", "sat", frame("a dog"), "c", "test")
-            keep_tokens(workspace, item.hash, frame("a dog"))
-            with workspace_cache(workspace):
-                pass
-            with to_write(workspace.database) as db:
-                db.execute("BEGIN IMMEDIATE")
-                modes = {path.relative_to(folder): path.stat().st_mode & 0o777 for path in folder.rglob("*")}
-            assert len(modes) > 5 and any(path.name.endswith("-wal") for path in modes)
-            for path, mode in modes.items():
-                assert mode == (0o700 if (folder / path).is_dir() else 0o600), path
-        assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
-        write_output("a", tmp_path / "results.csv")
-        assert (tmp_path / "results.csv").stat().st_mode & 0o777 == 0o666, "an export is as any other file"
-    finally:
-        os.umask(before)
-
-
-@pytest.mark.parametrize("digest", ["../../x", "/etc/x", "*", "", "0123456789abcdeg", "0123456789ABCDEF", "abc\n" * 8])
-def test_only_a_hash_becomes_the_name_of_a_file(tmp_path, digest):
-    workspace = Workspace(tmp_path / "w")
-    with pytest.raises(CapbiasError, match="not a content hash"):
-        workspace.sidecar_path(digest, "parquet")
-    if digest:
-        with pytest.raises(CapbiasError, match="not a content hash"):
-            workspace.keep("vectors", "a", frame("a dog"), "c", "test", digest=digest)
-    with pytest.raises(CapbiasError, match="not a content hash"):
-        workspace.frame(digest)
-    with pytest.raises(CapbiasError, match="no longer in a known place"):
-        resolve_model(workspace, {"name": "m", "digest": digest}, str)
-    assert not workspace.items()

@@ -12,7 +12,7 @@ Fine-tuned, protocol of LIC (appendix A.1; `bert_ft`): the same head, Adam 1e-5,
 Batch normalisation before the LeakyReLU and AdamW (PyTorch's weight decay of 0.01): Baratov et al. 2023, section 3.2.
 
 capbias_core/language/encoder.py says what an encoder reads for a mask. Vectors are kept on disk
-(capbias_core/language/cache.py) if a folder is given, so no later run or process embeds a caption again.
+(capbias_core/language/files.py) if a folder is given, so no later run or process embeds a caption again.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from torch import Tensor, nn
 
 from capbias_core.attackers.base import Corpus
 from capbias_core.attackers.device import choose_device
-from capbias_core.attackers.networks.batches import Encoded, cut
 from capbias_core.attackers.networks.training import (
     DROP,
     Attributed,
     NetworkAttacker,
+    cut,
     initialised,
     learn,
     learn_captions,
@@ -45,9 +45,10 @@ from capbias_core.attackers.networks.training import (
     start_at_frequencies,
     width_of,
 )
-from capbias_core.language.cache import EmbeddingCache
 from capbias_core.language.encoder import FIRST, OWN, TextEncoder, text_encoder, word_attributions
+from capbias_core.language.files import cached_vectors
 from capbias_core.prepare.split import FIT, child_seed
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attention, Progress, silent
 
 VERSION = 1  # part of a cache's name: raised when a change of the code changes vectors
@@ -94,7 +95,7 @@ class FittedPretrained(Attributed):
     head: nn.Sequential
     integration_steps: int
 
-    def attribute(self, captions: Sequence[str]) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+    def attribute(self, captions: Tokens) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
         """See Attributed. The baseline is the caption with each word masked, so that masked words add nothing."""
         encoder = self.encoder()
         texts = [encoder.read(caption) for caption in captions]
@@ -129,16 +130,16 @@ class FrozenAttacker(PretrainedAttacker):
 
     def embed(self, captions: Sequence[str], tick: Progress) -> np.ndarray:
         """(n, d) float32 vectors of distinct captions."""
-        report = partial(tick, 0.0)
-        if self.cache is None:
-            report("embedding captions")
-            return self._embed(captions)
-        file = Path(self.cache) / f"{self.digest}-{self.pooling}-{VERSION}.sqlite"
-        return EmbeddingCache(file).vectors(captions, self._embed, report)
 
-    def _embed(self, captions: Sequence[str]) -> np.ndarray:
-        encoder = self.encoder()
-        return encoder.embed([encoder.read(caption) for caption in captions])
+        def embed(captions: Sequence[str]) -> np.ndarray:
+            encoder = self.encoder()
+            return encoder.embed([encoder.read(caption) for caption in captions])
+
+        if self.cache is None:
+            tick(0.0, "embedding captions")
+            return embed(captions)
+        file = Path(self.cache) / f"{self.digest}-{self.pooling}-{VERSION}.sqlite"
+        return cached_vectors(file, captions, embed, partial(tick, 0.0))
 
     def fit(self, corpus: EmbeddedCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedFrozen:
         labels = np.asarray(labels)
@@ -187,10 +188,10 @@ class FineTunedAttacker(PretrainedAttacker):
         encoder = deepcopy(self.encoder())
         network = FineTunedNetwork(encoder, self.untrained_head(encoder.width, labels, n_values, seed))
         start_at_frequencies(network.head, labels[split[0]])
-        encoded = encoder_ids(encoder, captions)
+        coded = encoder_ids(encoder, captions)
         with torch.random.fork_rng():
             torch.manual_seed(child_seed(seed, FIT, DROP))
-            learn_captions(network, encoded, copies, labels, split, self, seed, tick)
+            learn_captions(network, coded, copies, labels, split, self, seed, tick)
         return FittedFineTuned(lambda: encoder, network.head, self.integration_steps, network)
 
 
@@ -205,10 +206,10 @@ class FineTunedNetwork(nn.Module):
         return self.text.pooled(ids)
 
 
-def encoder_ids(encoder: TextEncoder, captions: Sequence[str]) -> Encoded:
-    """The tokens of masked captions, as the encoder reads them."""
+def encoder_ids(encoder: TextEncoder, captions: Sequence[str]) -> Tokens:
+    """Masked captions as the ids that the encoder reads."""
     ids = encoder.ids([encoder.read(caption) for caption in captions])
-    return Encoded.of([own.tolist() for own in ids], encoder.device)
+    return Tokens(np.concatenate(ids), np.cumsum([0, *map(len, ids)]), [])
 
 
 @dataclass(frozen=True)

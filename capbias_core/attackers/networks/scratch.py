@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -24,12 +24,13 @@ from torch import Tensor, nn
 
 from capbias_core.attackers.base import Corpus
 from capbias_core.attackers.device import choose_device
-from capbias_core.attackers.networks.batches import PAD, Encoded, encode, training_vocabulary
 from capbias_core.attackers.networks.training import (
+    PAD,
     SCORING_BATCH,
     Attributed,
     Dropout,
     NetworkAttacker,
+    ids_of,
     initialised,
     learn_captions,
     logit_count,
@@ -37,8 +38,12 @@ from capbias_core.attackers.networks.training import (
     mlp,
     set_aside,
     start_at_frequencies,
+    training_vocabulary,
+    with_ids,
 )
 from capbias_core.errors import need
+from capbias_core.language.encoder import of_one_length
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import UNKNOWN_TOKEN, Attention, Progress
 
 ATTRIBUTION_BATCH = 64  # captions; Captum reads each `integration_steps` times
@@ -131,15 +136,11 @@ class FittedScratch(Attributed):
     network: ScratchNetwork
     integration_steps: int
 
-    def encoded(self, captions: Sequence[str]) -> Encoded:
-        words = self.network.words.weight
-        return encode([caption.split() for caption in captions], self.vocabulary, words.device)
-
     def logits(self, corpus: Corpus, rows: np.ndarray) -> np.ndarray:
         captions, copies = corpus.at(rows)
-        return logits_of(self.network, self.encoded(captions))[copies]
+        return logits_of(self.network, with_ids(captions, self.vocabulary))[copies]
 
-    def attribute(self, captions: Sequence[str]) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+    def attribute(self, captions: Tokens) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
         """See Attributed. The baseline is a caption of the same length whose embeddings are all zero.
 
         On COCO captions 20 points give each word's value by the LSTM of LIC to 1e-6 of what 200 give.
@@ -148,13 +149,13 @@ class FittedScratch(Attributed):
         from captum.attr import IntegratedGradients
 
         gradients = IntegratedGradients(lambda states: self.network.head(self.network.encode(states)))
-        encoded = self.encoded(captions)
-        logits = logits_of(self.network, encoded)
-        baseline = logits_of(self.network, Encoded(torch.full_like(encoded.ids, PAD), encoded.lengths))
+        coded, device = with_ids(captions, self.vocabulary), self.network.words.weight.device
+        logits = logits_of(self.network, coded)
+        baseline = logits_of(self.network, replace(coded, codes=np.full_like(coded.codes, PAD)))
         words = [np.zeros((0, logits.shape[1]))] * len(captions)
-        for members in encoded.groups(ATTRIBUTION_BATCH):
+        for members in of_one_length(coded.lengths, ATTRIBUTION_BATCH):
             with torch.no_grad():
-                states = self.network.words(encoded.ids[members, : encoded.lengths[members[0]]])
+                states = self.network.words(ids_of(coded, members, device))
             shares = []
             for logit in range(logits.shape[1]):
                 with torch.backends.cudnn.flags(enabled=False):  # cuDNN has no gradients of a trained LSTM
@@ -165,8 +166,8 @@ class FittedScratch(Attributed):
                         internal_batch_size=max(SCORING_BATCH, len(states)),
                     )
                 shares.append(values.detach().sum(dim=2).double().cpu().numpy())
-            for member, own in zip(members, np.stack(shares, axis=-1), strict=True):  # (T, C)
-                words[member] = own[: len(captions[int(member)].split())]  # an empty caption is read as one PAD
+            for member, values in zip(members, np.stack(shares, axis=-1), strict=True):  # (T, C)
+                words[member] = values[: captions.lengths[member]]  # an empty caption is read as one PAD
         return words, baseline, logits
 
 
@@ -178,15 +179,17 @@ class FittedTransformer(FittedScratch):
 
     def attention(self, corpus: Corpus, rows: np.ndarray) -> list[Attention]:
         """The attention between the words of each caption: unknown ones as `<unk>`, an empty caption as one word."""
-        captions = [corpus.distinct[number] for number in corpus.place[rows]]
-        encoded, weights = self.encoded(captions), [np.empty(0)] * len(captions)
-        for members in encoded.groups(SCORING_BATCH):
+        captions = corpus.distinct.rows(corpus.place[rows])
+        coded, weights = with_ids(captions, self.vocabulary), [np.empty(0)] * len(captions)
+        for members in of_one_length(coded.lengths, SCORING_BATCH):
             with torch.no_grad():
-                shares = self.network.attentions(encoded.ids[members, : encoded.lengths[members[0]]])
-            for member, own in zip(members, shares.cpu().numpy(), strict=True):
-                weights[member] = own
-        words = [[word if word in self.vocabulary else UNKNOWN_TOKEN for word in text.split()] for text in captions]
-        return [Attention(tuple(own) or ("",), weight) for own, weight in zip(words, weights, strict=True)]
+                shares = self.network.attentions(ids_of(coded, members, self.network.words.weight.device))
+            for member, values in zip(members, shares.cpu().numpy(), strict=True):
+                weights[member] = values
+        known = captions.mapped(word if word in self.vocabulary else UNKNOWN_TOKEN for word in captions.words)
+        return [
+            Attention(tuple(text.split()) or ("",), weight) for text, weight in zip(known.texts, weights, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -211,13 +214,12 @@ class ScratchAttacker(NetworkAttacker):
         """A trained network; its vocabulary is that of the captions it trained on, other words are `<unk>`."""
         device, labels = choose_device(self.device), np.asarray(labels)
         kept, aside = set_aside(len(rows), seed, self.patience)
-        texts, copies = corpus.at(rows)
-        captions = [text.split() for text in texts]
-        vocabulary = training_vocabulary([captions[number] for number in np.unique(copies[kept])])
+        captions, copies = corpus.at(rows)
+        vocabulary = training_vocabulary(captions.rows(np.unique(copies[kept])))
         make = partial(self.network, len(vocabulary) + 1, logit_count(labels, n_values))
         network = initialised(make, seed).to(device)
         start_at_frequencies(network.head, labels[kept])
-        learn_captions(network, encode(captions, vocabulary, device), copies, labels, (kept, aside), self, seed, tick)
+        learn_captions(network, with_ids(captions, vocabulary), copies, labels, (kept, aside), self, seed, tick)
         return self.fitted(vocabulary, network, self.integration_steps)
 
 

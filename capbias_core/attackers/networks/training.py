@@ -1,8 +1,13 @@
-"""One training loop for all networks: epochs, early stopping, checkpoints, progress, and seeds side by side.
+"""One training loop for all networks: batches, epochs, early stopping, checkpoints, progress, seeds side by side.
 
 An attacker here is an encoder (captions to vectors, trained or frozen) and a head (a vector to logits). On a CPU each
 seed trains in a thread with one thread of PyTorch: threads that share a small matrix product wait for each other, seeds
 do not. On CUDA seeds train one after the other. `benchmarks/lstm_against_loop.py` measures both against a plain loop.
+
+A network reads each distinct caption of a batch once, with the others of its length, so nothing is padded. A training
+batch holds captions of one length; the remainders of all lengths fill mixed batches. Each epoch has as many steps as in
+the papers, with each caption once. Unlike there, a caption's neighbours in its batch have its length, and its copies
+share one pass through the encoder (and so one dropout mask).
 
 Protocol of DBAC (section 5, appendix B): an encoder and an MLP of three layers, Adam 1e-3, batches of 256, at most 50
 epochs. The paper does not say how it avoids overfitting; here a tenth of the training captions is set aside, the epoch
@@ -12,7 +17,7 @@ with the lowest loss on them is kept, and training stops after five epochs witho
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from copy import deepcopy
@@ -30,18 +35,79 @@ from torch.nn import functional
 from capbias_core.attackers.base import Corpus
 from capbias_core.attackers.checkpoints import Checkpoint
 from capbias_core.attackers.device import AUTO, choose_device
-from capbias_core.attackers.networks.batches import Encoded, batches_by_length
 from capbias_core.errors import Cancelled
 from capbias_core.prepare.split import FIT, child_seed
-from capbias_core.types import Contributions, Progress
+from capbias_core.prepare.tokens import Tokens
+from capbias_core.types import UNKNOWN_TOKEN, Contributions, Progress
 
 SCORING_BATCH = 512  # captions without gradients
 BATCHES_PER_REPORT = 5
 SECONDS_PER_LOOK = 0.2  # between looks at the threads that train
 ASIDE = 10  # one in so many training captions is set aside to choose the epoch
 INIT, ORDER, SET_ASIDE, DROP = range(4)  # purposes of random numbers
+PAD, UNKNOWN = 0, 1  # ids of a network
 
 INITIALISING = Lock()  # initial weights come from the generator of the process
+
+
+# captions as a network's ids
+
+
+def training_vocabulary(captions: Tokens) -> dict[str, int]:
+    """Word -> id; sorted, so that the order of the captions does not matter."""
+    words = {captions.words[code] for code in np.unique(captions.codes)} - {UNKNOWN_TOKEN}
+    return {UNKNOWN_TOKEN: UNKNOWN} | {word: number for number, word in enumerate(sorted(words), start=UNKNOWN + 1)}
+
+
+def with_ids(captions: Tokens, vocabulary: Mapping[str, int]) -> Tokens:
+    """The captions with a network's ids as codes, and no words.
+
+    An empty caption is one PAD token: the baseline itself, so it has a logit and no contributions.
+    """
+    ids = np.array([vocabulary.get(word, UNKNOWN) for word in captions.words], dtype=np.int64)
+    codes = np.insert(ids[captions.codes], captions.start[:-1][captions.lengths == 0], PAD)
+    return Tokens(codes, np.concatenate([[0], np.cumsum(np.maximum(captions.lengths, 1))]), [])
+
+
+def ids_of(captions: Tokens, rows: np.ndarray, device: torch.device | str) -> Tensor:
+    """(B, T) ids of the captions at rows, PAD after the end of each."""
+    lengths = captions.lengths[rows][:, None]
+    steps = np.arange(lengths.max(initial=1))
+    ids = captions.codes[captions.start[rows][:, None] + np.minimum(steps, lengths - 1)]
+    return torch.from_numpy(np.where(steps < lengths, ids, PAD)).to(device)
+
+
+def read(encoder: Callable[[Tensor], Tensor], captions: Tokens, rows: np.ndarray, device: torch.device | str) -> Tensor:
+    """(len(rows), d) vectors of the captions at rows. encoder: (B, T) ids of one length to (B, d)."""
+    rows, copies = np.unique(rows, return_inverse=True)
+    order = np.argsort(captions.lengths[rows], kind="stable")
+    groups = np.split(rows[order], np.flatnonzero(np.diff(captions.lengths[rows[order]])) + 1)
+    vectors = torch.cat([encoder(ids_of(captions, group, device)) for group in groups])
+    return vectors[torch.from_numpy(np.argsort(order)[copies])]
+
+
+def batches_by_length(lengths: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """One epoch: each caption once, in shuffled batches of one length; the remainders fill mixed batches.
+
+    All batches but one hold `size` captions, so no caption weighs more for having a rare length.
+    """
+    whole, rest = [], []
+    for length in np.unique(lengths):
+        rows = rng.permutation(np.flatnonzero(lengths == length))
+        end = len(rows) - len(rows) % size
+        whole += list(rows[:end].reshape(-1, size))
+        rest.append(rows[end:])
+    whole += cut(np.concatenate(rest), size)
+    return [whole[index] for index in rng.permutation(len(whole))]
+
+
+def cut(rows: np.ndarray, size: int) -> list[np.ndarray]:
+    """Batches of `size` rows, the last one smaller; one row alone joins the batch before, for batch normalisation."""
+    ends = np.arange(size, len(rows), size)
+    return np.split(rows, ends[:-1] if len(ends) and len(rows) - ends[-1] == 1 else ends)
+
+
+# networks
 
 
 class Dropout(nn.Module):
@@ -176,7 +242,8 @@ def learn(
         network.eval()
         if len(aside):
             with torch.no_grad():
-                loss = sum(losses(part).sum().item() for part in chunks(aside)) / len(aside)
+                parts = np.split(aside, range(SCORING_BATCH, len(aside), SCORING_BATCH))
+                loss = sum(losses(part).sum().item() for part in parts) / len(aside)
             if loss < best["loss"]:
                 best = {"loss": loss, "epoch": epoch, "weights": deepcopy(network.state_dict())}
             if epoch - best["epoch"] >= settings.patience:
@@ -198,7 +265,7 @@ def learn(
 
 def learn_captions(
     network: Any,
-    encoded: Encoded,
+    captions: Tokens,
     copies: np.ndarray,
     labels: np.ndarray,
     split: tuple[np.ndarray, np.ndarray],
@@ -206,29 +273,25 @@ def learn_captions(
     seed: int,
     tick: Progress,
 ) -> None:
-    """`learn` for a network that reads captions. copies: (n,) the index of each caption among the encoded ones."""
+    """`learn` for a network that reads captions with its ids. copies: (n,) the index of each of n captions in them."""
+    device = next(network.parameters()).device
 
     def logits(rows: np.ndarray) -> Tensor:
-        return network.head(encoded.read(network.vectors, copies[rows]))
+        return network.head(read(network.vectors, captions, copies[rows], device))
 
-    batches = partial(batches_by_length, encoded.lengths[copies[split[0]]], settings.batch)
-    reads = [encoded.ids.cpu().numpy(), encoded.lengths, copies]
+    batches = partial(batches_by_length, captions.lengths[copies[split[0]]], settings.batch)
+    reads = [captions.codes, captions.start, copies]
     learn(network, logits, labels, split, batches, settings, seed, reads, tick)
 
 
-def logits_of(network: Any, encoded: Encoded) -> np.ndarray:
-    """(n, C) logits of all encoded captions."""
-    logits = np.zeros((len(encoded.lengths), width_of(network.head)))
+def logits_of(network: Any, captions: Tokens) -> np.ndarray:
+    """(n, C) logits of all captions, which have the network's ids."""
+    logits, device = np.zeros((len(captions), width_of(network.head))), next(network.parameters()).device
     with torch.no_grad():
-        for rows in chunks(np.argsort(encoded.lengths, kind="stable")):
-            logits[rows] = network.head(encoded.read(network.vectors, rows)).cpu().numpy()
+        order = np.argsort(captions.lengths, kind="stable")
+        for rows in np.split(order, range(SCORING_BATCH, len(order), SCORING_BATCH)) if len(order) else ():
+            logits[rows] = network.head(read(network.vectors, captions, rows, device)).cpu().numpy()
     return logits
-
-
-def chunks(rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Rows in the order given, SCORING_BATCH at a time."""
-    for start in range(0, len(rows), SCORING_BATCH):
-        yield rows[start : start + SCORING_BATCH]
 
 
 def in_threads(trainings: Sequence[Callable[[Progress], Any]], device: torch.device, tick: Progress) -> Iterator:
@@ -309,14 +372,14 @@ class NetworkAttacker:
     def fit_many(self, corpus, rows, labels, n_values: int, seeds, tick: Progress) -> Iterator:
         """An attacker per seed; see `base.fit_many`."""
         cases = zip(rows, labels, seeds, strict=True)
-        trainings = [partial(self.fit, corpus, own, known, n_values, seed) for own, known, seed in cases]
+        trainings = [partial(self.fit, corpus, chosen, answers, n_values, seed) for chosen, answers, seed in cases]
         yield from in_threads(trainings, choose_device(self.device), tick)
 
 
 class Attributed:
     """A trained attacker that attributes the logits of each distinct caption to its words once."""
 
-    def attribute(self, captions: Sequence[str]) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+    def attribute(self, captions: Tokens) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
         """For each caption (T, C) of its words; (n, C) logits of the baselines and of the captions."""
         raise NotImplementedError
 
@@ -328,6 +391,6 @@ class Attributed:
         """
         captions, copies = corpus.at(rows)
         words, baseline, logits = self.attribute(captions)
-        sums = np.array([own.sum(axis=0) for own in words]).reshape(logits.shape)
+        sums = np.array([values.sum(axis=0) for values in words]).reshape(logits.shape)
         delta = np.abs(baseline + sums - logits).max(axis=1, initial=0)
         return Contributions([words[copy] for copy in copies], baseline[copies], delta[copies])

@@ -92,29 +92,22 @@ def suggest_mapping(attribute: Attribute, raw_labels: Iterable) -> dict[str, str
         by_meaning.setdefault(meaning(value) or "", []).append(value)
     # Two values of one meaning, such as woman and girl, differ in what the other spellings do not say.
     single = {name: values[0] for name, values in by_meaning.items() if name and len(values) == 1} | {"unknown": None}
-    steps = _steps(labels)
-
-    def value_of(label: object) -> str | None:
-        near = exact.get(str(label).strip().lower())
-        return near or single.get(steps.get(_number(label)) or meaning(label) or "")
-
-    return {label: value_of(label) for label in labels}
+    # Numbers are read if they are a scale.
+    numbers, steps = {number for label in labels if (number := _number(label))}, {}
+    for scale in spellings()["scales"]:
+        meanings = {step: name for name, listed in scale.items() for step in listed}
+        if numbers <= meanings.keys() and numbers >= {scale["light"][0], scale["dark"][-1]}:
+            steps = steps or meanings
+    return {
+        label: exact.get(str(label).strip().lower()) or single.get(steps.get(_number(label)) or meaning(label) or "")
+        for label in labels
+    }
 
 
 def _number(label: object) -> str:
     """A whole number as text, '' for any other label."""
     match = NUMBER.fullmatch(str(label).strip())
     return str(int(match[1])) if match and len(match[1]) < 4 else ""
-
-
-def _steps(labels: Iterable) -> dict[str, str]:
-    """Number -> meaning, if the numbers among the labels are a scale."""
-    numbers = {number for label in labels if (number := _number(label))}
-    for scale in spellings()["scales"]:
-        steps = {step: name for name, listed in scale.items() for step in listed}
-        if numbers <= steps.keys() and numbers >= {scale["light"][0], scale["dark"][-1]}:
-            return steps
-    return {}
 
 
 # columns
@@ -131,29 +124,24 @@ def label_columns(attribute: Attribute, columns: Mapping[str, Iterable]) -> list
     named = named_columns(attribute, columns)
     exact = [column for column in named if is_name_of(attribute, column)]
     likely = dict.fromkeys([*exact, *columns_by_labels(attribute, columns), *named])
-    return [column for column in likely if _is_read(attribute, columns[column])]
-
-
-def _is_read(attribute: Attribute, labels: Iterable) -> bool:
-    """Whether a label is a value of the attribute. Free text is none, whatever is in it."""
-    labels = set(labels)
-    return len(labels) <= max(MOST_LABELS, 2 * len(attribute.values)) and any(
-        suggest_mapping(attribute, labels).values()
-    )
+    few = max(MOST_LABELS, 2 * len(attribute.values))  # of more labels, which are free text, none is read
+    return [
+        column
+        for column in likely
+        if len(labels := set(columns[column])) <= few and any(suggest_mapping(attribute, labels).values())
+    ]
 
 
 def columns_by_labels(attribute: Attribute, columns: Mapping[str, Iterable]) -> list[str]:
     """The columns that hold each value of the attribute and few other labels, whatever they are called; none of an
     attribute without words. columns: column -> its different labels."""
-
-    def holds(labels: Iterable) -> bool:
+    held = []
+    for column, labels in columns.items() if attribute.words else ():
         mapping = suggest_mapping(attribute, set(labels))
         others = [label for label, value in mapping.items() if value is None and not is_unknown(label)]
-        return set(attribute.values) <= set(mapping.values()) and len(others) <= MOST_OTHERS
-
-    if not attribute.words:
-        return []
-    return [column for column, labels in columns.items() if holds(labels) and not _about_other(attribute, column)]
+        if set(attribute.values) <= set(mapping.values()) and len(others) <= MOST_OTHERS:
+            held += [] if _about_other(attribute, column) else [column]
+    return held
 
 
 def named_columns(attribute: Attribute, columns: Iterable[str]) -> list[str]:
@@ -204,7 +192,12 @@ def guess_attributes(known: Iterable[Attribute], columns: Mapping[str, Iterable]
     for attribute in known:
         named = [column for column in columns if is_name_of(attribute, column)]
         readable = label_columns(attribute, columns)
-        unread = [column for column in named if not attribute.derived or _few(attribute, columns[column])]
+        most = len(attribute.values) + FEW_OTHERS
+        unread = [
+            column
+            for column in named
+            if not attribute.derived or sum(not is_unknown(label) for label in set(columns[column])) <= most
+        ]
         if chosen := [column for column in named if column in readable] or unread:
             guesses |= {column: attribute for column in chosen if column not in guesses}
         else:
@@ -212,10 +205,6 @@ def guess_attributes(known: Iterable[Attribute], columns: Mapping[str, Iterable]
     for attribute, readable in by_labels:
         guesses |= {column: attribute for column in readable if column not in guesses}
     return {column: guesses[column] for column in columns if column in guesses}
-
-
-def _few(attribute: Attribute, labels: Iterable) -> bool:
-    return sum(not is_unknown(label) for label in set(labels)) <= len(attribute.values) + FEW_OTHERS
 
 
 def annotator_column(names: Iterable[str]) -> str | None:

@@ -1,0 +1,299 @@
+"""Files as a whole: what they are taken for, archives, files that are refused, and what a server may name."""
+
+import gzip
+import io
+import json
+import pickle
+import zipfile
+from importlib.util import find_spec
+
+import openpyxl
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from capbias_core.errors import CapbiasError
+from capbias_core.language.files import find_model
+from capbias_core.load import files, places, tabular
+from capbias_core.load.files import unpacked
+from capbias_core.load.parsed import MOST_CHARACTERS, MOST_COLUMNS, MOST_ROWS
+from capbias_core.load.photographs import picture_files
+from capbias_core.load.read import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, guess_kind, parse
+from capbias_core.load.tables import captions
+from capbias_core.load.vectors import read_vectors
+from capbias_core.vision.detect import find_weights
+from capbias_core.workspace.models import file_option, model_option, model_path
+from capbias_core.workspace.store import Workspace
+
+COCO = {"images": [{"id": 1}], "annotations": [{"id": 1, "image_id": 1, "caption": "a man"}]}
+INSTANCES = {"images": [], "categories": [{"id": 3, "name": "dog"}], "annotations": [{"image_id": 1, "category_id": 3}]}
+RESULTS = [{"image_id": 1, "caption": "a man"}]
+SEVERAL = [{"image_id": 1, "caption": text} for text in ("a man", "a dog")]
+LISTED = [{"image_id": 1, "caption": "a man", "refs": ["a boy", "a man"]}]
+NUMBERED = [{"image_id": 1, "comment": text, "comment_number": place} for place, text in enumerate(["a man", "a dog"])]
+
+# Only COCO's own annotations are human captions for certain; a name or a number of captions is a hint.
+GUESSES = {
+    "sat.json": (RESULTS, CAPTIONS, True, ""),
+    "listed.json": (LISTED, CAPTIONS, True, ""),
+    "human.json": (RESULTS, CAPTIONS, True, "its name says so"),
+    "preferences.json": (RESULTS, CAPTIONS, True, ""),
+    "strong-human-aligned.json": (SEVERAL, CAPTIONS, True, "its name says so and its images have 2 captions each", 1),
+    "nic.json": (SEVERAL, CAPTIONS, True, "its images have 2 captions each"),
+    "texts.json": ([{"image_id": 1, "text": "a man"}], CAPTIONS, False, ""),
+    "captions_val2014.json": (COCO, REFERENCES, True, ""),
+    "without_ids.json": ({"annotations": RESULTS}, CAPTIONS, False, "it is laid out as COCO's human captions", 1),
+    "numbered.json": (NUMBERED, CAPTIONS, False, "its captions are numbered", 1),
+    "instances.json": (INSTANCES, OBJECTS, True, ""),
+    "labels.csv": ("image_id,gender,race\n1,Male,Light\n2,Male,Dark\n", LABELS, True, ""),
+    "comments.csv": ("image_id,gender,comment\n1,Male,\n2,Male,ok\n3,Female,\n4,Male,\n", LABELS, True, ""),
+    "names.csv": ("picture of,gender\n1,Male\n2,Male\n", LABELS, False, ""),
+    "both.csv": ("image_id,gender,objects\n1,Male,dog|cat\n2,Male,\n", LABELS, True, ""),
+    "objects.csv": ("image_id,objects\n1,dog|cat\n", OBJECTS, True, ""),
+    "boxes.csv": ("image,class,confidence,x1,y1,x2,y2\n1.jpg,dog,0.9,0,0,5,5\n", BOXES, True, ""),
+}
+
+
+@pytest.mark.parametrize("name", GUESSES)
+def test_kinds_by_content(tmp_path, name):
+    content, kind, certain, hint, *suggested = GUESSES[name]
+    (tmp_path / name).write_text(content if isinstance(content, str) else json.dumps(content))
+    guess = guess_kind(parse(tmp_path / name))
+    assert (guess.guess, guess.certain, guess.hint) == (kind, certain, hint)
+    assert guess.suggests == (REFERENCES if suggested else "")
+    assert guess.human_column == ("refs" if name == "listed.json" else "")
+    if name == "labels.csv":
+        assert guess_kind(parse(tmp_path / name), {"caption": "gender"}).kind == CAPTIONS
+
+
+# archives
+
+
+def test_the_files_of_a_zip_by_their_names_alone(tmp_path):
+    """Names that lead out of the folder stay in it; hidden files and those of macOS are left out."""
+    names = ("results/sat.json", "other/sat.json", "../../out.csv", "/abs.csv", "__MACOSX/sat.json", "a/.hidden")
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        for name in names:
+            archive.writestr(name, name)
+    found = unpacked(tmp_path / "all.zip", tmp_path / "here")
+    assert [path.name for path in found] == ["sat.json", "sat.json", "out.csv", "abs.csv"]
+    assert len(set(found)) == 4 and all(tmp_path / "here" in path.parents for path in found)
+    assert [path.read_text() for path in found] == list(names[:4])
+
+
+def test_archives_that_are_broken_empty_or_too_large_leave_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MOST_BYTES", 1000)
+    monkeypatch.setattr(files, "MOST_TEXTS", 3)
+    monkeypatch.setattr(files, "MOST_FILES", 3)
+    (tmp_path / "sat.json.gz").write_bytes(gzip.compress(b"[1]"))
+    (inside,) = unpacked(tmp_path / "sat.json.gz", tmp_path / "there")
+    assert (inside.name, inside.read_bytes()) == ("sat.json", b"[1]") and unpacked(inside, tmp_path / "x") == [inside]
+    (tmp_path / "broken.zip").write_bytes(b"PK\x03\x04 no")
+    (tmp_path / "broken.gz").write_bytes(gzip.compress(b"x" * 100)[:-9])
+    (tmp_path / "large.gz").write_bytes(gzip.compress(bytes(2000)))
+    for name, members in (
+        ("empty.zip", {}),
+        ("many.zip", dict.fromkeys("abcd", "x")),
+        ("large.zip", {"a": "x" * 2000}),
+    ):
+        with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as archive:
+            for own, text in members.items():
+                archive.writestr(own, text)
+    for name in ("broken.zip", "broken.gz", "large.gz", "empty.zip", "many.zip", "large.zip"):
+        with pytest.raises(CapbiasError, match=name):
+            unpacked(tmp_path / name, tmp_path / "here")
+        assert not (tmp_path / "here").exists()
+
+
+# files that are refused
+
+
+def zipped(members):
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return target.getvalue()
+
+
+WHOLE_FILE = {
+    "nothing": ("a.json", b"", "a.json is an empty file"),
+    "cut JSON": ("a.json", b'[{"image_id": 1,\n "cap', "broken JSON (at line 2, column 2: Unterminated string"),
+    "deep lists": ("a.json", b"[" * 100_000, "lists too deep"),
+    "empty list": ("a.json", b"[]", "holds an empty list"),
+    "list of numbers": ("a.json", b"[1, 2]", "holds a list of a number (1)"),
+    "Latin-1": ("a.csv", "image_id,caption\n1,café\n".encode("latin-1"),
+        "not UTF-8 text: the byte at offset 22 (line 2)"),
+    "odd UTF-16": ("a.csv", "image_id,caption\n1,x\n".encode("utf-16") + b"x",
+        "not UTF-16 text: the byte at offset 44"),
+    "a picture": ("a.csv", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\xff\xfe", "binary data"),
+    "prose": ("a.txt", b"Captions were written by people.\nThey are short.\n", "text in no known format"),
+    "prose called JSON": ("a.json", b"It was written.", "no known format; it begins with 'It was written.'"),
+    "other columns": ("a.csv", b"file,sentences of people\n1,x\n", "a.csv has the columns file, sentences of people"),
+    "same columns": ("a.csv", b"image_id,caption,caption\n1,x,y\n",
+        "two columns of the same name: image_id, caption, caption"),
+    "header only": ("a.csv", b"image_id,caption\n", "a.csv has 0 rows and none that can be used"),
+    "no good row": ("a.csv", b"image_id,caption\n\n,x\n", "the first problem is at line 3: the image id is empty)"),
+    "no good line": ("a.jsonl", b"{\n[]\n", "JSON Lines without a usable line (line 1: broken JSON at column"),
+    "no Excel": ("a.xlsx", b"PK\x03\x04xl/" + b"x" * 50, "an Excel file that cannot be read"),
+    "cut Parquet": ("a.parquet", b"PAR1" + b"x" * 50, "a Parquet file that is broken"),
+    "cut pickle": ("a.pkl", pickle.dumps([{"a": "b"}])[:-3], "a pickle that is broken"),
+    "lmms-eval without an image": (
+        "s.jsonl",
+        b'{"doc_id": 0, "m": {"image_id": null, "pred": "x"}}\n{"doc_id": 1}\n',
+        "none that can be used (the first problem is at line 1: the image id is missing)",
+    ),
+    "imgToEval that is a list": ("d.json", b'{"imgToEval": {"1": "a"}, "imgToEval": [1]}', "no table is found"),
+    "a list after an object": (
+        "o.json",
+        b'{"image_id": 1,\n"text": "a"}\n[1]',
+        "broken JSON (at line 3, column 1: Extra",
+    ),
+    "Karpathy's without images": ("k.json", b'{"images": [], "x": {"sentences": []}}', "no table is found"),
+    "Arrow, cut": ("a.arrow", b"\xff\xff\xff\xff\x10", "a.arrow is a data set that is broken"),
+    "a zip of several": (
+        "z.zip",
+        zipped({"a.csv": "image_id,b\n1,2", "b.csv": "image_id,c\n1,2"}),
+        "z.zip holds 2 files",
+    ),
+    "a zip of none": ("z.zip", zipped({"a.md": "Hello there"}), "text in no known format"),
+    "a late byte that is not UTF-8": ("a.jsonl", b'{"image_id": 1}\n' * 50_000 + b"\xe9", "(line 50001)"),
+    "many columns": ("a.csv", b",".join(b"%d" % n for n in range(MOST_COLUMNS + 2)), f"{MOST_COLUMNS + 2:,} columns"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WHOLE_FILE)
+def test_whole_file_faults(tmp_path, case):
+    name, data, message = WHOLE_FILE[case]
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(CapbiasError) as caught:
+        captions(parse(path))
+    assert message in caught.value.message and caught.value.hint
+    assert str(tmp_path) not in str(caught.value)
+    str(caught.value).encode()
+    for name, message in (("folder", "is a folder"), ("none.json", "does not exist")):
+        (tmp_path / "folder").mkdir(exist_ok=True)
+        with pytest.raises(CapbiasError, match=message):
+            parse(tmp_path / name)
+
+
+# small files that unpack to much, or hold what cannot be kept
+
+
+@pytest.mark.long
+def test_equal_rows_that_take_no_place_in_the_file(tmp_path):
+    same = pa.DictionaryArray.from_arrays(pa.array([0] * (MOST_ROWS + 1), pa.int8()), ["a dog"])
+    pyarrow.parquet.write_table(pa.table({"image_id": same, "caption": same}), tmp_path / "rows.parquet")
+    assert (tmp_path / "rows.parquet").stat().st_size < 1_000_000
+    with pytest.raises(CapbiasError, match=f"{MOST_ROWS + 1:,} rows"):
+        parse(tmp_path / "rows.parquet")
+
+
+@pytest.mark.long
+def test_a_caption_as_long_as_a_book_is_left_out(tmp_path):
+    rows = [{"image_id": 1, "caption": "a" * (MOST_CHARACTERS + 1)}, {"image_id": 2, "caption": "a dog"}]
+    (tmp_path / "long.json").write_text(json.dumps(rows))
+    table = captions(parse(tmp_path / "long.json"))
+    assert list(table.frame["image_id"]) == ["2"] and f"{MOST_CHARACTERS + 1:,}" in table.problems[0].message
+
+
+FAR = b'<row r="999999999999"><c r="A999999999999"><v>1</v></c></row>'
+WIDE = b"".join(b'<row r="%d"><c r="XFD%d"><v>1</v></c></row>' % (row, row) for row in range(2, 100))
+HUGE = b'<dimension ref="A1:XFD1048576"/>'
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rows", [FAR, WIDE], ids=["far", "wide"])
+def test_a_sheet_with_a_cell_far_away(tmp_path, monkeypatch, rows):
+    monkeypatch.setattr(tabular, "MOST_CELLS", 1_000_000)
+    book = openpyxl.Workbook()
+    book.active.append(["image_id", "caption"])
+    book.save(tmp_path / "usual.xlsx")
+    with zipfile.ZipFile(tmp_path / "usual.xlsx") as usual, zipfile.ZipFile(tmp_path / "far.xlsx", "w", 8) as target:
+        for name in usual.namelist():
+            content = usual.read(name).replace(b"</sheetData>", rows + b"</sheetData>")
+            target.writestr(name, content.replace(b'<dimension ref="A1:B1" />', HUGE))
+    with pytest.raises(CapbiasError, match="at most 1,048,576 rows of few cells"):
+        parse(tmp_path / "far.xlsx")
+
+
+def test_a_sheet_that_unpacks_to_too_much(tmp_path, monkeypatch):
+    monkeypatch.setattr(tabular, "MOST_SHEET_BYTES", 100)
+    openpyxl.Workbook().save(tmp_path / "a.xlsx")
+    with pytest.raises(CapbiasError, match="unpacks to"):
+        parse(tmp_path / "a.xlsx")
+
+
+@pytest.mark.parametrize("first", [b"2 " + b"9" * 5000, b"9" * 5000 + b" 2"])
+def test_vectors_whose_number_is_too_long_to_be_read(tmp_path, first):
+    (tmp_path / "long.vec").write_bytes(first + b"\ndog 1 2\n")
+    with pytest.raises(CapbiasError, match="not a vector file|of another dimension"):
+        read_vectors(tmp_path / "long.vec", {"dog"})
+
+
+# what a server may name
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch) -> tuple:
+    """A folder that is listed and one that is not; links in the first lead to the second."""
+    opened, secret = tmp_path / "opened", tmp_path / "secret"
+    for folder in (opened, secret):
+        folder.mkdir()
+        (folder / "captions.csv").write_text("image_id,caption\n1,a dog\n")
+        (folder / "1.jpg").write_bytes(b"")
+        (folder / "config.json").write_text("{}")
+        (folder / "weights.pt").write_bytes(b"")
+    (opened / "link").symlink_to(secret)
+    (opened / "2.jpg").symlink_to(secret / "1.jpg")
+    monkeypatch.setenv(places.ROOTS, str(opened))
+    return opened, secret
+
+
+def test_a_server_names_what_is_listed_and_nothing_else(folders):
+    opened, secret = folders
+    places.serve()
+    assert places.named(opened / "captions.csv").is_file()
+    said = set()
+    for path in (secret / "captions.csv", secret / "none.csv", opened / "link" / "captions.csv", opened / ".." / "x"):
+        with pytest.raises(CapbiasError) as error:
+            places.named(path)
+        said.add(str(error.value).replace(repr(str(path)), "PATH"))
+    assert len(said) == 1, "what is there and what is not are refused in the same words"
+    assert [path.name for path in picture_files(opened)] == ["1.jpg"]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not find_spec("transformers"), reason="transformers is not installed")
+def test_models_and_weights_are_named_in_the_same_way(folders, tmp_path):
+    """A folder elsewhere is refused as one that is not there; what a run knows already stays readable."""
+    opened, secret = folders
+    workspace = Workspace(tmp_path / "w")
+    known = model_option(workspace, "sentence_encoder", str(secret))
+    places.serve()
+    assert find_model(str(opened), "a model").name == "opened"
+    for folder in (secret, secret / "none"):
+        with pytest.raises(CapbiasError, match=f"on this machine.*in one that {places.ROOTS} lists"):
+            find_model(str(folder), "a model")
+    with pytest.raises(CapbiasError, match="by visitors of this server"):
+        file_option(workspace, "weights", secret / "weights.pt")
+    assert model_path(workspace, known) == str(secret)
+
+
+@pytest.mark.skipif(not find_spec("ultralytics"), reason="ultralytics is not installed")  # importing it changes PIL
+def test_weights_elsewhere_are_not_read(folders):
+    places.serve()
+    assert find_weights(str(folders[0] / "weights.pt"), folders[0]).name == "weights.pt"
+    with pytest.raises(CapbiasError, match="by visitors of this server"):
+        find_weights(str(folders[1] / "weights.pt"), folders[0])
+
+
+def test_of_a_source_elsewhere_a_server_says_the_file_alone(folders):
+    opened, secret = folders
+    far, near = f"{secret}/captions.csv", f"{opened}/captions.csv"
+    assert places.shown(far) == far
+    places.serve()
+    assert places.shown(far) == "captions.csv" and places.shown(near) == near
+    assert places.shown(f"boxes yolo ({secret}/1.jpg)") == "boxes yolo (1.jpg)"
+    assert places.shown("captions/of.json, uploaded") == "captions/of.json, uploaded"

@@ -1,0 +1,93 @@
+"""The front page: who answers first, and rows of text and bars, of which nothing of a file is markup."""
+
+from __future__ import annotations
+
+import html
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pandas as pd
+import pytest
+
+from capbias_core.attributes import get_attribute, plain_attribute
+from capbias_core.views.answer import interval_rows, word_rows
+from capbias_core.views.sentence import first_to_answer
+
+
+def test_who_is_shown_to_amplify_answers_before_a_higher_value_that_is_not():
+    rows = pd.DataFrame(
+        {
+            "model": ["wide", "clear", "less", "clearer"],
+            "value": [12.0, 5.0, -3.0, 7.0],
+            "verdict": ["inconclusive", "amplifies", "reduces", "amplifies"],
+            "ci_low": float("nan"),
+        }
+    )
+    assert first_to_answer(rows)["model"].tolist() == ["clearer", "clear", "wide", "less"]
+    few = pd.DataFrame(
+        {"model": ["few", "many"], "value": [10.6, 5.1], "ci_low": [1.7, 2.8], "verdict": "inconclusive"}
+    )
+    assert first_to_answer(few)["model"].tolist() == ["many", "few"], "a high value of few images answers nothing"
+
+
+GENDER = get_attribute("gender")
+HOSTILE = '<img src=x onerror="alert(1)">'
+
+
+def lic_rows(**changes) -> pd.DataFrame:
+    rows = pd.DataFrame(
+        {
+            "model": ["low", "high"],
+            "metric": "LIC",
+            "value": [-4.0, 8.0],
+            "ci_low": [-8.0, 6.0],
+            "ci_high": [-2.0, 12.0],
+            "interval": "refits",
+            "spread": [0.5, 0.25],
+            "seeds": 10,
+            "scale": 100.0,
+        }
+    )
+    return rows.assign(**changes)
+
+
+def places(text: str, kind: str) -> list[float]:
+    return [float(value) for value in re.findall(rf'cb-{kind}" style="left:([\d.]+)%', text)]
+
+
+def test_dots_intervals_and_the_neutral_point_stand_where_their_values_are():
+    """From -8 to 12 with 6% room at both ends: a value v stands at (v + 8 + 1.2) / 22.4."""
+    text = interval_rows(lic_rows(), "LIC", GENDER, {"low": "a", "high": "b"})
+    assert places(text, "dot") == pytest.approx([100 * 17.2 / 22.4, 100 * 5.2 / 22.4], abs=0.01)
+    assert places(text, "line") == pytest.approx([100 * 15.2 / 22.4, 100 * 1.2 / 22.4], abs=0.01)
+    assert places(text, "neutral") == pytest.approx([100 * 9.2 / 22.4] * 2, abs=0.01)
+    assert text.index("high") < text.index("low"), "the highest value comes first"
+    assert "8.0 [6.0, 12.0]" in text and "−4.0 [−8.0, −2.0]" in text and "(b)</span>" in text
+    assert "LIC 8.00 [6.00, 12.00] 95% with refits; ±0.25 std over 10 seeds" in text
+
+
+def words(*rows) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["word", "mean", "toward", "count"])
+
+
+def test_bars_of_two_values_go_both_ways_and_link_to_the_captions():
+    text = word_rows(words(("cake", -0.5, 0, 3000), ("tie", 1.0, 1, 7)), GENDER, "Captions", {"set": "a&b"})
+    bars = re.findall(r'cb-fill" style="left:([\d.]+)%;width:([\d.]+)%', text)
+    assert [(float(left), float(width)) for left, width in bars] == [(50.0, 50.0), (25.0, 25.0)]
+    assert "3,000 captions" in text and "toward Female" in text
+    first = urlsplit(html.unescape(re.search(r'href="([^"]+)"', text)[1]))
+    assert first.path == "Captions" and parse_qs(first.query) == {"set": ["a&b"], "word": ["tie"]}
+
+
+def test_of_three_values_each_bar_says_where_it_pushes():
+    ages = plain_attribute("age", ("young", "middle", "old"))
+    text = word_rows(words(("toy", 0.5, 0, 10), ("cane", 1.0, 2, 4)), ages, "Captions", {})
+    bars = re.findall(r'cb-fill" style="left:([\d.]+)%;width:([\d.]+)%', text)
+    assert [(float(left), float(width)) for left, width in bars] == [(0.0, 50.0), (0.0, 100.0)]
+    assert "young, 10 captions" in text and "old, 4 captions" in text
+
+
+def test_names_and_words_are_text_only():
+    text = interval_rows(lic_rows(model=[HOSTILE, "b"]), "LIC", GENDER, {HOSTILE: "a", "b": "b"}, HOSTILE)
+    text += word_rows(words((HOSTILE, 1.0, 1, 3)), GENDER, "Captions", {"set": HOSTILE})
+    assert "<img" not in text and 'onerror="' not in text and "&lt;img" in text

@@ -1,0 +1,216 @@
+"""Charts: names that overlap nowhere, colours for everyone, and a chart as a file."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from itertools import combinations, product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+
+from capbias_core.attributes import plain_attribute
+from capbias_core.errors import CapbiasError
+from capbias_core.types import Result
+from capbias_core.views import pictures
+from capbias_core.views.charts import (
+    COLOURS,
+    GREY,
+    SHAPES,
+    cut,
+    encoder_shapes,
+    interval_chart,
+    interval_svg,
+    name_places,
+    opened,
+)
+from tests import sentences
+
+HEIGHT = 450
+# Of the type that charts have at 13 pixels: no wider a letter, no higher a line.
+LETTER, LINE = 7.2, 16
+
+
+def boxes(points, names, places, width, height=HEIGHT) -> list[tuple[float, float, float, float]]:
+    """Left, top, right and bottom of each name in pixels of a plot so wide and high."""
+    found = []
+    for (across, down), name, place in zip(points, names, places, strict=True):
+        start = (0, 0) if place.of_plot else (across * width, down * height)
+        scale = (width, height) if place.of_plot else (1, 1)
+        x, y = start[0] + place.across * scale[0], start[1] + place.down * scale[1]
+        half = len(cut(name)) * LETTER / 2
+        found.append((x - half, y - LINE / 2, x + half, y + LINE / 2))
+    return found
+
+
+def overlap(one, other) -> bool:
+    left, right = max(one[0], other[0]), min(one[2], other[2])
+    return left < right and max(one[1], other[1]) < min(one[3], other[3])
+
+
+def close_together(n: int) -> np.ndarray:
+    return np.random.default_rng(3).normal([0.55, 0.45], 0.015, (n, 2))
+
+
+CASES = {
+    "apart": np.array([[0.2, 0.2], [0.8, 0.8], [0.2, 0.8]]),
+    "one point": np.full((10, 2), 0.5),
+    "close together": close_together(10),
+    "a line across": np.stack([np.linspace(0.05, 0.95, 12), np.full(12, 0.5)], axis=1),
+    "fourteen": np.random.default_rng(7).normal(0.5, 0.15, (14, 2)),
+    "in the corners": np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_name_lies_over_another_or_leaves_the_plot(case):
+    points = CASES[case]
+    names = [f"transformer {number}"[: 3 + 3 * (number % 5)] for number in range(len(points))]
+    places = name_places(points, names, HEIGHT)
+    assert None not in places and places == name_places(points, names, HEIGHT)
+    for width, height in product((280, 420, 700, 1000, 1400), (350, HEIGHT, 700)):
+        found = boxes(points, names, places, width, height)
+        assert not [pair for pair in combinations(found, 2) if overlap(*pair)]
+        assert all(box[0] >= 0 and box[1] >= 0 and box[2] <= width and box[3] <= height for box in found)
+        for across, down in points:
+            x, y = across * width, down * height
+            assert not any(overlap(box, (x - 5, y - 5, x + 5, y + 5)) for box in found)
+
+
+ROOT = Path(__file__).resolve().parents[2]
+# Machado, Oliveira and Fernandes 2009, table 1, severity 1: what people with each kind of colour blindness see.
+SEEN = {
+    "all colours": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+# Ottosson 2020: linear sRGB to OKLab, in which distances are about as large as they look.
+TO_CONES = np.array(
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+)
+TO_LAB = np.array(
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+)
+APART = 0.08
+
+
+def linear(colour: str) -> np.ndarray:
+    """#RRGGBB as linear sRGB, (3,)."""
+    parts = np.array([int(colour[place : place + 2], 16) for place in (1, 3, 5)]) / 255
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
+def looks_like(colour: str, seen) -> np.ndarray:
+    return TO_LAB @ np.cbrt(TO_CONES @ np.clip(np.asarray(seen) @ linear(colour), 0, 1))
+
+
+def contrast(colour: str, ground: str) -> float:
+    """WCAG 2.2: relative luminances, the lighter over the darker."""
+    light = sorted(linear(one) @ [0.2126, 0.7152, 0.0722] + 0.05 for one in (colour, ground))
+    return light[1] / light[0]
+
+
+@pytest.mark.parametrize("seen", SEEN.values(), ids=SEEN)
+def test_colours_are_apart_for_everyone(seen):
+    places = [looks_like(colour, seen) for colour in (*COLOURS, GREY)]
+    assert min(np.linalg.norm(one - other) for one, other in itertools.combinations(places, 2)) >= APART
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colours_show_on_the_ground_of_each_theme(theme):
+    ground = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())["theme"][theme]["backgroundColor"]
+    assert min(contrast(colour, ground) for colour in COLOURS) >= 3
+
+
+def test_every_shape_is_plotlys_and_none_comes_twice():
+    shapes = encoder_shapes(map(str, range(2 * len(SHAPES))))
+    every = [*shapes.values(), *map(opened, shapes.values())]
+    assert len(set(every)) == 4 * len(SHAPES)
+    go.Scatter(marker={"symbol": every})  # raises for one that it has not
+
+
+ATTRIBUTE = plain_attribute("group", ("A", "B"))
+
+
+def rows(*more: Result) -> pd.DataFrame:
+    like = {"encoder": "ngram", "scale": 100, "seeds": 2, "n": 9, "interval": "refits"}
+    own = [
+        Result("group", "nic & <b>", "LIC", 2.0, ci_low=1.0, ci_high=4.0, **like),
+        Result("group", "sat", "LIC", -1.0, ci_low=-2.0, ci_high=0.5, **like),
+        *more,
+    ]
+    return pd.DataFrame([result.row() for result in own])
+
+
+def test_the_data_of_a_chart_are_what_it_draws():
+    figure = interval_chart(rows(), "LIC", ATTRIBUTE, {}, {})
+    found = pictures.figure_data(figure).set_index("y")
+    assert found.loc["nic & <b>", ["x", "x_low", "x_high"]].tolist() == [2.0, 1.0, 4.0]
+    assert found.loc["sat", ["x", "x_low", "x_high"]].tolist() == [-1.0, -2.0, 0.5]
+    assert found["x_title"].iloc[0].startswith("LIC (ngram)")
+
+
+def test_the_data_of_dots_say_whose_they_are():
+    figure = go.Figure()
+    figure.add_scatter(x=[1, 2, None], y=[0, 0, None], mode="lines", hoverinfo="skip")  # joins the dots
+    figure.add_scatter(x=[None], y=[None], name="key", hoverinfo="skip")
+    figure.add_scatter(x=[1, 2], y=[0, 1], hovertext=["<b>a &amp; b</b><br>1 of 2", "c"], hoverinfo="text")
+    figure.update_yaxes(tickvals=[0, 1], ticktext=["bat &lt;", "ball"])
+    found = pictures.figure_data(figure)
+    assert found.to_dict("records") == [
+        {"x": 1, "y": "bat <", "about": "a & b; 1 of 2"},
+        {"x": 2, "y": "ball", "about": "c"},
+    ]
+    figure.add_scatter(x=[3, 4], y=[0, 1], mode="lines", hoverinfo="skip")
+    assert pictures.figure_data(figure)["x"].tolist() == [1, 2, 3, 4], "a trend or a band is drawn, and no line of gaps"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("format", "start"), [("svg", b"<svg")])
+def test_a_picture_is_drawn(format, start):
+    if lack := pictures.pictures_lack():
+        pytest.skip(lack)
+    data = pictures.picture(interval_chart(rows(), "LIC", ATTRIBUTE, {}, {}), format)
+    assert data.startswith(start)
+    if format == "svg":
+        assert b">sat<" in data and b"http://" not in data.replace(b"http://www.w3.org", b"")
+
+
+def test_a_chart_as_svg_puts_points_where_their_values_are():
+    """The distance of two dots on the page is that of their values; the interval's ends lie around the dot."""
+    text = interval_svg(rows(), "LIC", ATTRIBUTE, {"nic & <b>": "b", "sat": "a"}, {"sat": (0.5, 0.25, 1.0)})
+    first, second, last = [float(own) for own in re.findall(r'<circle cx="([\d.]+)"', text)]  # highest value first
+    ends = [tuple(map(float, own)) for own in re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)"[^>]*stroke-width', text)]
+    dots, scale = (first, last), (first - last) / 3.0
+    assert scale > 0
+    for dot, (low, high), below, above in zip(dots, ends, (1.0, 1.0), (2.0, 1.5), strict=True):
+        assert (dot - low, high - dot) == (pytest.approx(below * scale, abs=0.2), pytest.approx(above * scale, abs=0.2))
+    assert second - last == pytest.approx(1.5 * scale, abs=0.2), "the hollow dot of sat: 0.5 beside -1.0"
+    assert "nic &amp; &lt;b&gt;" in text and "<b>" not in text and "2.0 [1.0, 4.0] · b" in text
+
+
+@pytest.mark.long
+def test_a_browser_that_never_answers_is_ended(tmp_path, monkeypatch):
+    if lack := pictures.pictures_lack():
+        pytest.skip(lack)
+    silent = tmp_path / "chromium"
+    silent.write_text("#!/bin/sh\nexec sleep 30\n")
+    silent.chmod(0o755)
+    monkeypatch.setenv("BROWSER_PATH", str(silent))
+    monkeypatch.setattr(pictures, "SECONDS", 2)
+    monkeypatch.setattr(pictures, "TRIES", 1)
+    with sentences.raises(CapbiasError):
+        pictures.picture(go.Figure(), "svg")

@@ -1,0 +1,309 @@
+"""Caption sets of masked photographs: whose and which, their differences, the papers' values, and the chart."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from capbias_core.aggregate import Estimate, Pair, Ranking
+from capbias_core.aggregate.estimate import quotient
+from capbias_core.cli import main
+from capbias_core.load.published import published_results
+from capbias_core.measures.base import counts_of
+from capbias_core.runs.condition_runs import plan_conditions
+from capbias_core.types import CONDITIONS
+from capbias_core.views import conditions, results
+from capbias_core.views.conditions import (
+    COLUMNS,
+    apart_from_measured,
+    condition_chart,
+    condition_rows,
+    panel_names,
+    without_value,
+)
+from capbias_core.views.published import printed_conditions
+from capbias_core.workspace.conditions import condition_details, condition_sets, describe, suggested_condition
+from capbias_core.workspace.store import Workspace
+from tests import sentences
+from tests.collections_ import keep
+
+COLLECTION = "c"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("sat_masked_person", ("sat", "person")),
+        ("sat_masked_both", ("sat", "both")),
+        ("BLIP 2 (bounding box masked)", ("BLIP 2", "box")),
+        ("partial_masked git", ("git", "part")),
+        ("sat (segment masked)", ("sat", "segment")),
+        ("nic-masked-object.v2", ("nic v2", "object")),
+        # No condition in the name: captions of the originals.
+        ("sat", ("sat", "original")),
+        ("unmasked_person", ("unmasked_person", "original")),
+        ("masked_bodyguard", ("masked_bodyguard", "original")),
+        ("personal captions", ("personal captions", "original")),
+    ],
+)
+def test_captioner_and_condition_are_read_from_a_name(name, expected):
+    assert suggested_condition(name) == expected
+
+
+def leaking(n: int, share: float, seed: int) -> pd.DataFrame:
+    """Captions of n images, labelled Female and Male in turn, a word of which tells the label in this share of them."""
+    rng = np.random.default_rng(seed)
+    tells, other, label = rng.random(n) < share, rng.integers(0, 2, n), np.arange(n) % 2
+    word = np.where(np.where(tells, label, other), "ball", "cake")
+    return pd.DataFrame({"image_id": range(n), "caption": [f"somebody with a {own}" for own in word]})
+
+
+def compared(folder: Path, captions: dict, *asked: str, **given) -> tuple[Workspace, pd.DataFrame]:
+    """A workspace with these captions, and the rows of `score --view conditions`."""
+    workspace, out = Workspace(folder / "home"), folder / "rows.csv"
+    keep(workspace, COLLECTION, captions=captions, **given)
+    if "elsewhere" in captions:
+        describe(workspace, workspace.item("captions", "elsewhere", COLLECTION), "m", "both")
+    into = ["--workspace", str(workspace.folder), "--collection", COLLECTION, "--output", str(out)]
+    assert main(["score", "--view", "conditions", "--attribute", "gender", *asked, *into]) == 0
+    return workspace, pd.read_csv(out, dtype={"run_id": str})
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """Captions of one captioner that tell the label always, under `person` half the time, under `both` never."""
+    labels = pd.DataFrame({"image_id": range(600), "gender": ["Female", "Male"] * 300})
+    sets = {"m": leaking(600, 1.0, 1), "m_masked_person": leaking(600, 0.5, 2), "elsewhere": leaking(600, 0.0, 3)}
+    asked = ("--captioner", "m", "--seeds", "4")
+    return compared(tmp_path_factory.mktemp("conditions"), sets, *asked, labels=labels)
+
+
+def by_seed(workspace, run_id: str) -> dict[int, float]:
+    """LIC_M of each seed as a loop over the images that it tests."""
+    counts, found = counts_of(workspace, workspace.run(run_id))[""], {}
+    sure, captions = (counts.columns[f"model {name}"] for name in ("sure", "captions"))
+    for seed in counts.seeds:
+        rows = [row for row, own in enumerate(counts.seed) if own == seed]
+        found[seed] = 100 * sum(sure[row] for row in rows) / sum(captions[row] for row in rows)
+    return found
+
+
+@pytest.mark.long
+def test_differences_to_the_original_and_to_chance(measured):
+    """Each seed holds out equally many images, the same in every set, so that differences are those of the values.
+
+    The interval: the corrected resampled variance as a loop, with a ninth of the images held out.
+    """
+    workspace, rows = measured
+    assert list(rows.columns) == list(COLUMNS)
+    rows = rows[rows["metric"] == "LIC_M"].set_index("masked")
+    assert list(rows.index) == ["original", "person", "both"]
+    original = by_seed(workspace, rows.at["original", "run_id"])
+    for condition in ("person", "both"):
+        change = rows.at[condition, "value"] - rows.at["original", "value"]
+        assert rows.at[condition, "to_original"] == pytest.approx(change)
+        own = by_seed(workspace, rows.at[condition, "run_id"])
+        differences = [own[seed] - original[seed] for seed in original]
+        mean, variance = statistics.mean(differences), statistics.variance(differences)
+        half = stats.t.ppf(0.975, len(differences) - 1) * (variance * (1 / len(differences) + 1 / 9)) ** 0.5
+        ends = rows.loc[condition, ["to_original_low", "to_original_high"]].tolist()
+        assert ends == pytest.approx([mean - half, mean + half], abs=1e-6) and half > 0.5 and ends[1] < 0
+    assert (rows["value"] - rows["to_neutral"]).tolist() == pytest.approx([25.0] * 3)
+    assert (rows["ci_low"] - rows["to_neutral_low"]).tolist() == pytest.approx([math.nan, 25, 25], nan_ok=True)
+    assert rows["to_original"].isna().tolist() == [True, False, False]
+    assert rows.at["original", "value"] > 60 and rows.at["original", "spread"] < 1e-9, "all seeds agree: no interval"
+    assert rows.at["both", "to_neutral_low"] < 0 < rows.at["both", "to_neutral_high"], "at chance"
+
+
+@pytest.fixture
+def two_ways(measured):
+    """The workspace with a further set of the condition person, newer than the first."""
+    workspace, _ = measured
+    frame = workspace.frame(workspace.item("captions", "elsewhere", COLLECTION).hash)
+    details = condition_details("m blurred", "m", "person")
+    item = workspace.keep("captions", "m blurred", frame.iloc[:-1], COLLECTION, "test", details)
+    yield workspace
+    workspace.delete(item)
+
+
+@pytest.mark.long
+def test_what_has_no_value_is_named_with_the_reason(two_ways):
+    """`person` is now a set that nothing was run on; nobody asked for maps; LIC needs human captions."""
+    found = plan_conditions(two_ways, COLLECTION, "m", "gender", seeds=4)
+    rows, sets = condition_rows(two_ways, COLLECTION, "m", "gender"), condition_sets(two_ways, COLLECTION)["m"]
+
+    def lines() -> list[str]:
+        return without_value(two_ways, found, sets, rows)
+
+    said = lines()
+    spec = next(spec for spec in found.specs if spec.model == "m blurred")
+    two_ways.enqueue(spec, COLLECTION, "token")
+    said += lines()[:1]
+    two_ways.end(spec.run_id, "failed", "Got nothing.")
+    sentences.check("conditions without a value", "\n".join([*said, lines()[0]]))
+
+
+# the papers' values, the chart and the table
+
+
+@pytest.mark.parametrize(
+    ("attribute", "model", "metric", "masked", "value"),
+    [
+        ("gender", "sat", "LIC_M", "person", 39.1),
+        ("gender", "oscar", "LIC_M", "both", 39.0),
+        ("gender", "blip", "DBAC", "box", 33.42),
+        # Table 4's "BA T→A" is BA→ of Wang & Russakovsky, not the undirected BA of Zhao et al.
+        ("gender", "blip", "DBA_G", "segment", 0.83),
+        ("race", "blip", "DBA_G", "box", 0.74),
+        ("race", "blip", "attribution_score", "part", 74.92),
+        ("race", "blip", "LIC", "original", 1.11),
+    ],
+)
+def test_printed_values_stand_under_our_names_of_conditions(attribute, model, metric, masked, value):
+    rows = printed_conditions(published_results(), attribute)
+    own = rows[(rows["model"] == model) & (rows["metric"] == metric) & (rows["masked"] == masked)]
+    assert own["value"].tolist() == [value]
+    assert "BA" not in set(rows["metric"]) and set(rows["masked"]) <= set(CONDITIONS)
+
+
+def rows_of(**values) -> pd.DataFrame:
+    """Rows of LIC_M: condition -> (value, half width of its interval)."""
+    usual = {"captioner": "m", "attribute": "gender", "model": "m", "metric": "LIC_M", "direction": ""}
+    usual |= {"encoder": "ngram", "paper": "measured", "interval": "refits", "seeds": 10, "n": 662}
+    rows = [
+        {**usual, "masked": name, "value": value, "ci_low": value - half, "ci_high": value + half}
+        | {"to_neutral": value - 25, "to_neutral_low": value - 25 - half, "to_neutral_high": value - 25 + half}
+        for name, (value, half) in values.items()
+    ]
+    return pd.DataFrame(rows).reindex(columns=list(COLUMNS))
+
+
+@pytest.mark.long
+def test_the_chart_has_a_panel_per_metric_with_measured_and_printed_values():
+    printed, rows = printed_conditions(published_results(), "gender"), rows_of(original=(45, 1), person=(40, 1))
+    figure = condition_chart(rows.assign(captioner="<b>m</b>"), printed)
+    titles = [note.text for note in figure.layout.annotations]
+    assert titles == ["LIC_M ↓", "LIC ↓", "DBAC T→A ↓", "DPA T→A ↓", "BA→ T→A (DBA_G) ↓", "attribution score ↓"]
+    own = next(trace for trace in figure.data if trace.name == "&lt;b&gt;m&lt;/b&gt;, gender")
+    assert list(own.y) == [45, 40] and list(own.error_y.array) == [1, 1] and "<b>" not in own.hovertext[0]
+    sat = next(trace for trace in figure.data if trace.name == "published: sat, gender (LIC Table 4)")
+    assert list(sat.y) == [44.4, 39.1, 42.9, 37.2], "original, person, object, both"
+    assert condition_chart(rows.iloc[:0], printed.iloc[:0]) is None
+    beside, alone = apart_from_measured(rows, printed)
+    assert panel_names(beside) == ["LIC_M"] and len(beside) + len(alone) == len(printed)
+    assert panel_names(alone) == ["LIC", "DBAC T→A", "DPA T→A", "BA→ T→A (DBA_G)", "attribution score"]
+    nothing, all_rows = apart_from_measured(rows.iloc[:0], printed)
+    assert nothing.empty and len(all_rows) == len(printed)
+
+
+# sets of different images
+
+
+def runs_of(*models: str) -> list:
+    """What of runs a comparison reads: an id and the set."""
+    return [SimpleNamespace(run_id=f"run of {model}", spec=SimpleNamespace(model=model)) for model in models]
+
+
+@pytest.mark.parametrize("pair", [("m", "n", 3.0, 1.0, 4.0), ("n", "m", -3.0, -4.0, -1.0)])
+def test_a_change_is_masked_minus_original_whichever_stands_first_in_a_pair(tmp_path, monkeypatch, pair):
+    """m is the original; of m - n = 3 [1, 4] the change of n is -3 [-4, -1], however the pair was compared."""
+    values = (44.0, 41.0) if pair[0] == "m" else (41.0, 44.0)
+    monkeypatch.setattr(conditions, "ranking", lambda *_: Ranking({}, (Pair(*pair, p=0.01, values=values),)))
+    monkeypatch.setattr(conditions, "_on_shared", lambda _, first, second, masked: [first, second])
+    changes = conditions._changes(Workspace(tmp_path), runs_of("m", "n"), "LIC_M", "", "m")
+    assert changes == {"n": (-3.0, -4.0, -1.0, 44.0)}
+
+
+def right_of(right: list[int]) -> Estimate:
+    """An estimate of the share of images that were guessed right, x100; right: 0 or 1 of each."""
+    images = tuple(map(str, range(len(right))))
+    return Estimate(images, np.column_stack([right, np.ones(len(right))]), np.zeros(0), 100, quotient)
+
+
+def test_a_set_that_lacks_images_does_not_change_another_set_s_difference(tmp_path, monkeypatch):
+    """Of 80 images the first 40 are guessed right on the originals, and 20 of the others. With the outline masked the
+    first 40 still are, of the others none: 50 - 75 = -25 over all 80. The set `object` holds only the first 40, and 30
+    are right: 75 - 100 = -25. Over those 40 alone the outline would have changed nothing."""
+    own = {
+        "m": right_of([1] * 60 + [0] * 20),
+        "segment": right_of([1] * 40 + [0] * 40),
+        "object": right_of([1] * 30 + [0] * 10),
+    }
+    monkeypatch.setattr(results, "estimates", lambda _, run: {("LIC_M", ""): own[run.spec.model]})
+    monkeypatch.setattr(conditions, "_on_shared", lambda _, first, second, masked: [first, second])
+    changes = conditions._changes(Workspace(tmp_path), runs_of(*own), "LIC_M", "", "m")
+    assert {name: change[0] for name, change in changes.items()} == pytest.approx({"segment": -25, "object": -25})
+    originals = {name: change[3] for name, change in changes.items()}
+    assert originals == pytest.approx({"segment": 75, "object": 100}), "the originals of the same images"
+    assert conditions._changes(Workspace(tmp_path), runs_of("segment", "object"), "LIC_M", "", "m") == {}
+
+
+def worth(workspace: Workspace, run_id: str) -> tuple[float, set[str]]:
+    """LIC_M of a run as a plain mean over its held-out guesses, and their images."""
+    counts = counts_of(workspace, workspace.run(run_id))[""].reading(("model sure", "model captions")).taking_part
+    sure, captions = counts.sums.sum(axis=0)
+    return 100 * sure / captions, set(counts.images)
+
+
+@pytest.mark.long
+def test_a_set_of_fewer_images_is_compared_with_originals_that_trained_on_the_same(tmp_path):
+    """Originals of 400 images, two masked sets of 120 and one of all 400: one run of the originals serves both sets of
+    120 images, and the set of all 400 is compared as it is."""
+    labels = pd.DataFrame({"image_id": range(400), "gender": ["Female", "Male"] * 200})
+    sizes = (("m", 400), ("m_masked_person", 120), ("m_masked_both", 120), ("m_masked_object", 400))
+    sets = {name: leaking(400, 0.6, seed)[:n] for seed, (name, n) in enumerate(sizes, start=1)}
+    asked = ("--metric", "lic", "--seeds", "3")
+    workspace, rows = compared(tmp_path, sets, *asked, labels=labels)
+    rows = rows.set_index("masked")
+    (twin,) = [run for run in workspace.runs() if run.spec.shared_with]
+    assert twin.spec.model == "m" and twin.run_id not in set(rows["run_id"])
+    assert {run.run_id for run in results.current_runs(workspace, COLLECTION)} == set(rows["run_id"]), (
+        "shown nowhere else"
+    )
+    there, images = worth(workspace, twin.run_id)
+    assert {int(image) for image in images} <= set(range(120))
+    for condition in ("person", "both"):
+        value, own = worth(workspace, rows.at[condition, "run_id"])
+        assert own == images, "the same images, by the same splits"
+        assert rows.at[condition, "original_there"] == pytest.approx(there)
+        assert rows.at[condition, "to_original"] == pytest.approx(value - there)
+    value, _ = worth(workspace, rows.at["object", "run_id"])
+    whole, _ = worth(workspace, rows.at["original", "run_id"])
+    assert whole != pytest.approx(there) and rows.at["object", "to_original"] == pytest.approx(value - whole)
+    # 400 and 120 images, balanced: a tenth of each value is held out.
+    assert rows["n"].to_dict() == {"original": 40, "person": 12, "object": 40, "both": 12}
+    workspace.forget(twin.run_id)
+    again = condition_rows(workspace, COLLECTION, "m", "gender").set_index("masked")
+    assert again["to_original"].isna().to_dict() == {"original": True, "person": True, "object": False, "both": True}
+
+
+@pytest.mark.long
+def test_ba_from_t_to_a_is_dba_g(tmp_path):
+    """Of people's captions of cats 3 in 4 say `woman`, of dogs 1 in 4. The captioner says it of all cats and no dog:
+    each pair that goes together does so by 1/4 more, each other by 1/4 less: 25. With the person masked 1 in 4 and
+    3 in 4: -50."""
+    cats = [image < 20 for image in range(40)]
+    human = ["woman" if image % 4 else "man" for image in range(20)]
+    human += ["man" if image % 4 else "woman" for image in range(20)]
+    labels = pd.DataFrame({"image_id": range(40), "gender": ["Female", "Male"] * 20})
+    labels["objects"] = ["cat" if cat else "dog" for cat in cats]
+    said = {
+        "human": human,
+        "m": ["woman" if cat else "man" for cat in cats],
+        "m_masked_person": human[20:] + human[:20],
+    }
+    sets = {
+        name: pd.DataFrame({"image_id": range(40), "caption": [f"a {who} outside" for who in people]})
+        for name, people in said.items()
+    }
+    references = {"human": sets.pop("human")}
+    _, rows = compared(tmp_path, sets, "--metric", "dba", labels=labels, references=references)
+    assert rows[["metric", "masked"]].to_numpy().tolist() == [["DBA_G", "original"], ["DBA_G", "person"]]
+    assert rows["value"].tolist() == pytest.approx([25.0, -50.0]) and rows["to_original"][1] == pytest.approx(-75.0)

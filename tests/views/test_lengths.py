@@ -1,0 +1,68 @@
+"""Captions cut short: cuts by hand, sets that are kept, and a captioner that leaks in its later words alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capbias_core import cli
+from capbias_core.prepare.text import SENTENCE, shortened
+from capbias_core.views.lengths import by_length, cuts_of
+from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.store import Workspace
+
+LONG = 'A man, 3.5 feet tall, says "no!" He runs. Fast'
+
+
+@pytest.mark.parametrize(
+    ("words", "text"), [(1, "A"), (2, "A man"), (SENTENCE, 'A man, 3.5 feet tall, says "no!"'), (500, LONG)]
+)
+def test_a_cut_by_hand(words, text):
+    assert shortened(LONG, words) == text
+
+
+def test_a_caption_without_an_end_is_one_sentence():
+    assert shortened("a dog on a sofa", SENTENCE) == "a dog on a sofa" and shortened("", SENTENCE) == ""
+    endless = "?" * 100_000 + "'" * 100_000 + "x"  # takes a minute where a search begins anew at each mark
+    assert shortened(endless, SENTENCE) == endless
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    """Every caption begins alike; its eighth word gives the label away."""
+    ids, labels = [str(n) for n in range(200)], np.array(["Female", "Male"])[np.arange(200) % 2]
+    said = [f"there is someone in a room. A {'pink' if label == 'Female' else 'blue'} chair" for label in labels]
+    pd.DataFrame({"image_id": ids, "gender": labels}).to_csv(tmp_path / "labels.csv", index=False)
+    pd.DataFrame({"image_id": ids, "caption": said}).to_csv(tmp_path / "model.csv", index=False)
+    place = ["--collection", "c", "--workspace", str(tmp_path / "home")]
+    assert cli.main(["import", str(tmp_path / "labels.csv"), "--kind", "attributes", *place]) == 0
+    assert cli.main(["import", str(tmp_path / "model.csv"), "--kind", "captions", *place]) == 0
+    return Workspace(tmp_path / "home")
+
+
+@pytest.mark.long
+def test_a_captioner_leaks_where_it_says_more(workspace, tmp_path, capsys):
+    asked = [
+        "score",
+        "--view",
+        "lengths",
+        "--collection",
+        "c",
+        "--captioner",
+        "model",
+        "--seeds",
+        "2",
+        "--workspace",
+        str(workspace.folder),
+    ]
+    assert cli.main([*asked, "--output", str(tmp_path / "out.csv")]) == 0
+    assert "note: model: first 10 words, first 20 words, first 40 words cut no caption" in capsys.readouterr().err
+    rows = pd.read_csv(tmp_path / "out.csv").query("metric == 'SC'")
+    assert rows["cut"].tolist() == ["first 5 words", "first sentence", "all"], "20 words and 40 cut nothing"
+    assert rows["words"].tolist() == [5, 6, 9]
+    assert rows["value"].tolist() == [50, 50, 100]
+    items = workspace.items("captions", "c")
+    assert originals(items) == ["model"], "cuts are compared when one asks for them"
+    assert [item.name for item in cuts_of(workspace, "c")["model"]][-1] == "model"
+    assert len(by_length(workspace, "c", workspace.results())) >= 3

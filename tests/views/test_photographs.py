@@ -1,0 +1,144 @@
+"""One photograph under each condition: what is hidden, layers drawn over it, captions scored alike, uploads."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from capbias_core.runs.engine import execute
+from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS
+from capbias_core.views.photographs import (
+    PEOPLE,
+    THINGS,
+    hidden_of,
+    image_captions,
+    keep_uploaded,
+    layered,
+    photographs_of,
+    rescored,
+)
+from capbias_core.workspace.ingest import keep_images, load_demo
+from capbias_core.workspace.store import Workspace
+
+
+def outline(name: str, x1: int, y1: int, x2: int, y2: int) -> tuple:
+    """A row of outlines: a rectangle on a photograph of 20 x 10 pixels."""
+    polygon = json.dumps([[x1, y1, x2, y1, x2, y2, x1, y2]])
+    return ("1", name, False, 10, 20, x1, y1, x2, y2, polygon)
+
+
+@pytest.fixture
+def marked() -> pd.DataFrame:
+    """A person of 4 x 6 pixels, a smaller one, a ball of 2 x 2 beside them."""
+    rows = [outline("person", 2, 2, 6, 8), outline("person", 10, 2, 12, 4), outline("ball", 14, 5, 16, 7)]
+    return pd.DataFrame(rows, columns=list(SEGMENT_COLUMNS))
+
+
+def test_what_each_condition_hides_by_hand(marked):
+    hidden, reasons = hidden_of(marked, (10, 20), "ball")
+    assert reasons == {}
+    assert {name: int(own.sum()) for name, own in hidden.items()} == {
+        "part": 12,
+        "segment": 24,
+        "box": 24,
+        "object": 4,
+        "both": 28,
+    }
+    assert hidden["part"][2:5, 2:6].all() and not hidden["part"][5:].any(), "the upper half"
+    assert hidden["object"][5:7, 14:16].all()
+
+
+# layers
+
+
+def test_each_layer_is_drawn_where_it_belongs_and_the_photograph_stays(marked):
+    pixels = np.full((100, 200, 3), 100, dtype=np.uint8)
+    mask = np.zeros((100, 200), dtype=bool)
+    mask[40:60, 50:80] = True
+    before = pixels.copy()
+    assert (layered(pixels) == before).all()
+    assert (
+        layered(pixels, outlines=[("person", mask)])[45, 60] == np.round(0.55 * 100 + 0.45 * np.array(PEOPLE))
+    ).all()
+    striped = layered(pixels, hidden=mask)
+    assert (striped[~mask] == 100).all() and (striped[mask] != 100).any() and (striped[mask] == 100).any()
+    rows = pd.DataFrame([("1", "cat", 0.81, 100, 30, 160, 90)], columns=list(BOX_COLUMNS))
+    boxed = layered(pixels, boxes=rows)
+    assert (boxed[60, 101] == THINGS).all() and (boxed[60, 130] == 100).all() and (boxed[60, 100] == 0).all()
+    framed = layered(pixels, foreground=(10, 10, 60, 60))
+    assert (framed[30, 12] == PEOPLE).all() and (framed[30, 40] == 100).all()
+    assert (pixels == before).all()
+
+
+# captions
+
+
+@pytest.mark.long
+def test_captions_of_every_condition_are_scored_by_the_attackers_that_did_not_see_the_image(tmp_path):
+    from capbias_core.runs.plan import Request, plan
+    from capbias_core.views.captions import caption_scores, stored_attackers
+
+    workspace = Workspace(tmp_path)
+    load_demo(workspace)
+    name = workspace.items("captions", "demo")[0].name
+    request = Request("demo", (name,), "labels", "gender", ("LIC_M",), seeds=1, words=True)
+    spec = next(spec for spec in plan(workspace, request) if spec.measure == "caption_scores")
+    workspace.enqueue(spec, "demo", "token")
+    execute(str(tmp_path), spec.run_id, "token")
+    scores = caption_scores(workspace, workspace.run(spec.run_id))
+    attackers = stored_attackers(workspace, scores.run)
+    row = scores.table.iloc[0]
+    own = image_captions(workspace.frame(spec.captions), row["image_id"])
+    again, edited = rescored(scores, attackers, row["image_id"], [own[0], "somebody with a ball"])
+    assert again.probabilities[row["predicted"]] == pytest.approx(row["confidence"]), "as the run itself scored it"
+    assert edited.logit != pytest.approx(again.logit)
+    stranger = rescored(scores, attackers, "not an image", [own[0]])[0]
+    mean = np.mean([attackers.score(own[0], scores.attribute, fold).logit for fold in range(len(attackers.weights))], 0)
+    assert stranger.logit == pytest.approx(mean), "an image of no fold: the mean of all attackers"
+
+
+# photographs
+
+
+def picture(path, colour: int = 90):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (8, 6), (colour, 90, 90)).save(path)
+    return path
+
+
+@pytest.mark.long
+def test_uploaded_photographs_are_kept_together_and_bad_ones_named(tmp_path):
+    workspace, given = Workspace(tmp_path / "home"), tmp_path / "given"
+    cut = picture(given / "13.jpg")
+    cut.write_bytes(cut.read_bytes()[:200])
+    (given / "notes.txt").write_text("no picture")
+    files = [picture(given / "12.jpg"), cut, given / "notes.txt"]
+    item, refused = keep_uploaded(workspace, "mine", files)
+    assert item.rows == 1 and set(refused) == {"13.jpg", "notes.txt"}
+    item, refused = keep_uploaded(workspace, "mine", [picture(given / "14.png")])
+    assert item.rows == 2 and refused == {}, "beside the earlier ones"
+    files = photographs_of(workspace, "mine")
+    assert set(files) == {"12", "14"} and all(path.is_file() for path in files.values())
+
+
+@pytest.mark.long
+def test_uploaded_photographs_go_for_good_with_their_item(tmp_path):
+    """Another collection has photographs of the same names, which stay; the list of files is one, the folders two."""
+    workspace, given = Workspace(tmp_path / "home"), tmp_path / "given"
+    for collection in ("mine", "other"):
+        item, _ = keep_uploaded(workspace, collection, [picture(given / "1.jpg"), picture(given / "2.jpg")])
+        assert sorted(photographs_of(workspace, collection)) == ["1", "2"]
+    mine, others = (set(photographs_of(workspace, name).values()) for name in ("mine", "other"))
+    item, _ = keep_uploaded(workspace, "mine", [picture(given / "3.jpg")])
+    assert all(path.is_file() for path in mine | others), "what is replaced by a longer list stays"
+    workspace.delete(item)
+    assert not any(path.exists() for path in mine) and all(path.is_file() for path in others)
+    keep_uploaded(workspace, "mine", [picture(given / "4.jpg")])
+    assert list(photographs_of(workspace, "mine")) == ["4"]
+    own = picture(tmp_path / "own" / "1.jpg")
+    workspace.delete(keep_images(workspace, own.parent, "third"))
+    assert own.is_file(), "a folder of the user's is never removed"

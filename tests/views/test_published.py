@@ -1,0 +1,283 @@
+"""Printed figures beside measured ones: matching, what decides, and the papers' claims."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+
+from capbias_core.api import run_here
+from capbias_core.load.published import published_results
+from capbias_core.measures.registry import METRICS
+from capbias_core.runs.plan import Request, plan
+from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result
+from capbias_core.views.claims import AGREE, CLAIMS, DISAGREE, OPEN, claim_block, verdicts
+from capbias_core.views.published import (
+    HOLDS,
+    as_measured,
+    beside_measured,
+    beside_table,
+    measured_rows,
+    no_counterpart,
+    of_originals,
+)
+from capbias_core.workspace.labels import table_with
+from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
+
+NAMES = ("nic", "sat", "fc", "att2in", "updn", "transformer", "oscar", "nic_plus", "nic_equalizer")
+
+
+@pytest.fixture(scope="module")
+def published() -> pd.DataFrame:
+    return published_results()
+
+
+def measured(*rows: dict) -> pd.DataFrame:
+    """Measured LIC_M of sat for gender with lstm_bi, 44 [43, 45] x100, unless a row says otherwise.
+
+    captioner, masked: of a row, if its set was named so.
+    """
+    usual = {
+        **{"attribute": "gender", "model": "sat", "metric": "LIC_M", "value": 44.0, "encoder": "lstm_bi"},
+        **{"scale": 100.0, "ci_low": 43.0, "ci_high": 45.0, "spread": 0.8, "seeds": 3, "n": 662},
+        **{"interval": "refits", "run_id": "r"},
+    }
+    names = ("captioner", "masked")
+    plain = [{key: value for key, value in row.items() if key not in names} for row in rows]
+    frame = pd.DataFrame([Result(**(usual | row)).row() for row in plain], columns=list(RESULT_COLUMNS))
+    frame = frame.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
+    return frame.assign(**{key: [row[key] for row in rows] for key in names}) if "masked" in rows[0] else frame
+
+
+NOTHING = measured({}).iloc[:0]
+
+
+def table_of(published: pd.DataFrame, paper: str, name: str, **only) -> pd.DataFrame:
+    rows = published[(published["paper"] == paper) & (published["table"] == name)]
+    for column, value in only.items():
+        rows = rows[rows[column] == value]
+    return rows
+
+
+def only(frame: pd.DataFrame) -> pd.Series:
+    assert len(frame) == 1
+    return frame.iloc[0]
+
+
+# what stands beside what
+
+PART = {"coverage": "with_references", "value": 42.0}
+# What is measured beside LIC_M of sat with lstm_bi, 44.4 in LIC's table 2 -> what decides, and the value that counts.
+BESIDE = {
+    "the interval holds it": ([{}], "yes", 44.0),
+    "it is below the interval": ([{"ci_low": 44.5}], "no", 44.0),
+    "another encoder": ([{"encoder": "ngram"}], "another encoder, not comparable", 44.0),
+    "the same encoder comes first": ([{"encoder": "ngram", "value": 43.0}, {}], "yes", 44.0),
+    "a part of the images": ([PART], "part of the images, not comparable", 42.0),
+    "the printed encoder comes before all images": (
+        [PART, {"encoder": "ngram"}],
+        "part of the images, not comparable",
+        42.0,
+    ),
+    "no interval": ([{"ci_low": None, "ci_high": None}], "no interval, not comparable", 44.0),
+    "no value": ([{"value": math.nan}], "not measured", math.nan),
+    "a group": ([{"group": "Female"}], "not measured", math.nan),
+    "another metric": ([{"metric": "SC"}], "not measured", math.nan),
+    "another condition": ([{"condition": "masked_person"}], "not measured", math.nan),
+}
+
+
+@pytest.mark.parametrize(("rows", "holds", "value"), BESIDE.values(), ids=BESIDE)
+def test_what_decides_whether_a_printed_value_was_reproduced(published, rows, holds, value):
+    printed = table_of(published, "lic", "2", model="sat", metric="LIC_M", encoder="lstm_bi")
+    row = only(beside_measured(printed, measured(*rows)))
+    assert row["value"] == 44.4 and row["holds"] == holds
+    assert row["measured_value"] == pytest.approx(value, nan_ok=True)
+    shown = only(beside_table(beside_measured(printed, measured(*rows))))
+    assert shown["printed"] == "44.4 ±1.4" and shown[HOLDS] == holds
+
+
+def test_nic_and_nic_plus_are_two_captioners(published):
+    rows = table_of(published, "lic", "2", metric="LIC", encoder="lstm_bi")
+    names = (("NIC", 1.0), ("NIC+", 2.0), ("NIC+Equalizer", 3.0))
+    found = beside_measured(rows, measured(*({"model": name, "metric": "LIC", "value": v} for name, v in names)))
+    values = found.set_index("model")["measured_value"].dropna().to_dict()
+    assert values == {"nic": 1.0, "nic_plus": 2.0, "nic_equalizer": 3.0}
+
+
+def test_scales_alignments_and_protocols_of_other_papers(published):
+    """DBAC prints LIC x1: 5 [4, 6] x100 here is 0.05 there, by another protocol; of race it has three values."""
+    rows = table_of(published, "dbac", "11", model="sat", encoder="lstm_bi")
+    row = only(beside_measured(rows, measured({"metric": "LIC", "value": 5.0, "ci_low": 4.0, "ci_high": 6.0})))
+    assert [row[f"measured_{name}"] for name in ("value", "ci_low", "ci_high")] == pytest.approx([0.05, 0.04, 0.06])
+    assert row["holds"] == "another protocol, not comparable"
+    rows = table_of(published, "dbac", "13", model="sat", encoder="lstm")
+    own = {"attribute": "race", "metric": "DBAC", "direction": "T->A", "encoder": "lstm", "scale": 1.0}
+    assert only(beside_measured(rows, measured(own)))["holds"] == "another alignment, not comparable"
+    aligned = own | {"alignment": "contextual_glove"}
+    assert only(beside_measured(rows, measured(aligned)))["holds"] == "another protocol, not comparable"
+    gender = table_of(published, "dbac", "10", model="sat", encoder="lstm")
+    assert only(beside_measured(gender, measured(aligned | {"attribute": "gender"})))["holds"] in ("yes", "no")
+    rows = table_of(published, "lic", "1", model="nic", metric="ratio")
+    own = {"model": "nic", "metric": "ratio", "encoder": "", "value": 2.47, "ci_low": 2.4, "ci_high": 2.6, "scale": 1.0}
+    assert only(beside_measured(rows, measured(own)))["holds"] == "yes", "what is counted has no encoder"
+
+
+@pytest.mark.parametrize(
+    ("paper", "table", "metric", "own"),
+    [
+        ("dbac", "8a", "DBAC_H", {"metric": "DBAC_H", "direction": "A->T", "encoder": "lstm", "scale": 1.0}),
+        ("imgcap2", "3", "LIC", {"metric": "LIC", "encoder": "lstm_bi"}),
+    ],
+)
+def test_encoders_that_the_text_names_decide(published, paper, table, metric, own):
+    rows = table_of(published, paper, table, metric=metric, model="sat")
+    printed = rows[rows["condition"].isin(["", "constant"])]
+    assert only(beside_measured(printed, measured(own)))["holds"] == "no", "44 [43, 45] is far off"
+    assert only(beside_measured(printed, measured(own | {"encoder": "ngram"})))["holds"].startswith("another encoder")
+
+
+RENAMED = {
+    ("dbac", "BA"): ("DBA_G", ""),
+    ("dbac", "LIC_H"): ("LIC_D", ""),
+    ("dbac", "DBAC_H"): ("DBAC_H", "A->T"),
+    ("dbac", "METEOR"): ("METEOR_aligned", ""),
+    ("dbac", "attribution_score_percent"): ("attribution_score", ""),
+    ("imgcap2", "leakage_score"): ("imagecaptioner2_leakage", ""),
+}
+
+
+def test_each_printed_row_has_a_name_here_or_a_reason(published):
+    """Renamed are those that are the same by their papers' text; all others keep their names."""
+    without = set()
+    for row in published.to_dict("records"):
+        if no_counterpart(row):
+            without.add((row["paper"], row["table"]))
+            continue
+        own = as_measured(row)
+        assert own["metric"] in METRICS
+        if row["paper"] != "genderscore":
+            expected = RENAMED.get((row["paper"], row["metric"]), (row["metric"], row["direction"]))
+            if (row["paper"], row["table"], row["metric"]) == ("imgcap2", "2", "LIC"):
+                expected = ("imagecaptioner2_lic", "")
+            assert (own["metric"], own["direction"]) == expected
+    dbac = ("3", "4", "5a", "5b", "6a", "6b", "7", "8a", "8b", "16", "17a", "17b")
+    assert without == {
+        *(("repro", "1"), ("imgcap2", "5"), ("imgcap2", "6")),
+        *(("dbac", name) for name in dbac),
+        *(("genderscore", name) for name in ("1", "7", "9")),
+    }
+
+
+# claims
+
+
+def claim(title: str):
+    (found,) = [item for item in CLAIMS if item.title.startswith(title)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("title", "cases", "against"),
+    [
+        ("All amplify gender", 6, {("lic", "2", "bert_ft"), ("repro", "2", "bert_ft")}),
+        ("All amplify racial", 6, {("repro", "3", "bert_ft"), ("repro", "3", "bert_pre")}),
+        ("Robust to encoders: the order", 6, {("repro", "2", "bert_pre")}),
+        ("NIC+Equalizer", 6, set()),
+        ("Who amplifies age", 3, {("repro", "4", name) for name in ("lstm_bi", "bert_ft", "bert_pre")}),
+    ],
+)
+def test_verdicts_of_the_printed_rows(published, title, cases, against):
+    found = verdicts(claim(title), published, NOTHING)
+    assert len(found) == cases and {item.measured for item in found} == {OPEN}
+    assert {(item.paper, item.table, item.encoder) for item in found if item.printed == DISAGREE} == against
+    assert {item.printed for item in found} <= {AGREE, DISAGREE}
+
+
+def test_the_sign_with_each_encoder_beside_lstm_bi(published):
+    found = verdicts(claim("Robust to encoders: the sign"), published, NOTHING)
+    agreeing = {(item.paper, item.table, item.encoder) for item in found if item.printed == AGREE}
+    bert = {("lic", "2", "bert_pre"), ("lic", "S1", "bert_ft"), ("lic", "S1", "bert_pre"), ("repro", "2", "bert_pre")}
+    assert len(found) == 10 and agreeing == bert
+
+
+def lic(intervals: dict[str, tuple[float, float]], **more) -> pd.DataFrame:
+    usual = {"metric": "LIC", **more}
+    return measured(
+        *({"model": m, "value": (a + b) / 2, "ci_low": a, "ci_high": b, **usual} for m, (a, b) in intervals.items())
+    )
+
+
+ABOVE, BELOW = dict.fromkeys(NAMES, (1.0, 3.0)), dict.fromkeys(NAMES, (-3.0, -1.0))
+ORDER = dict.fromkeys(NAMES, (3.0, 4.0)) | {"nic": (1.0, 2.0), "nic_equalizer": (5.0, 6.0)}
+# Claim, encoder, measured rows -> verdict.
+MEASURED = {
+    "all above": ("All amplify gender", "lstm_bi", lic(ABOVE), AGREE),
+    "one below": ("All amplify gender", "lstm_bi", lic(ABOVE | {"nic": (-3.0, -1.0)}), DISAGREE),
+    "another encoder": ("All amplify gender", "lstm_bi", lic(ABOVE, encoder="ngram"), OPEN),
+    "that attribute": ("All amplify racial", "lstm_bi", lic(ABOVE, attribute="race"), AGREE),
+    "images with references": ("All amplify gender", "lstm_bi", lic(ABOVE, coverage="with_references"), AGREE),
+    "all images come first": (
+        "All amplify gender",
+        "lstm_bi",
+        pd.concat([lic(BELOW, coverage="with_references"), lic(ABOVE)]),
+        AGREE,
+    ),
+    "higher": ("NIC+Equalizer", "lstm_bi", lic({"NIC+": (1, 2), "NIC+Equalizer": (3, 4)}), AGREE),
+    "the order": ("Robust to encoders: the order", "lstm_bi", lic(ORDER), AGREE),
+    "another order": ("Robust to encoders: the order", "lstm_bi", lic(ORDER | {"fc": (0.0, 0.5)}), DISAGREE),
+    "both encoders": (
+        "Robust to encoders: the sign",
+        "bert_ft",
+        pd.concat([lic(ABOVE), lic(ABOVE, encoder="bert_ft")]),
+        AGREE,
+    ),
+    "another sign": (
+        "Robust to encoders: the sign",
+        "bert_ft",
+        pd.concat([lic(ABOVE), lic(ABOVE | {"fc": (-3.0, -1.0)}, encoder="bert_ft")]),
+        DISAGREE,
+    ),
+}
+
+
+@pytest.mark.parametrize(("title", "encoder", "rows", "verdict"), MEASURED.values(), ids=MEASURED)
+def test_measured_rows_decide_only_by_whole_intervals(published, title, encoder, rows, verdict):
+    own = next(item for item in verdicts(claim(title), published, rows) if item.encoder == encoder)
+    assert own.measured == verdict
+
+
+@pytest.mark.long
+def test_nothing_of_a_name_is_markup(published):
+    rows = lic({"<b>nic": (1.0, 2.0)})
+    text = "".join(claim_block(item, verdicts(item, published, rows)) for item in CLAIMS)
+    assert "<b>nic" not in text and "NIC+Equalizer" in text and text.count("<details>") == len(CLAIMS)
+
+
+@pytest.mark.long
+def test_of_two_annotators_columns_the_first_is_read_whichever_run_is_newer(tmp_path):
+    """The second annotator's labels are the other way round: with both equally sure, the first one's rows stand."""
+    workspace = Workspace(tmp_path)
+    rows = [{"image_id": str(n), "a": ("Male", "Female")[n % 2], "b": ("Female", "Male")[n % 2]} for n in range(40)]
+    captions = [{"image_id": n, "caption": f"a {('man', 'woman')[n % 2]}"} for n in range(40)]
+    sets = {"sat": captions, "sat_masked_person": captions}
+    items = keep(workspace, labels=pd.DataFrame(rows), attribute=("gender=a", "gender=b"), captions=sets)
+    first, second = items["labels a"], items["labels b"]
+    assert table_with(workspace.items("attributes", "c"), "gender").name == first.name
+    for table in (first, second):
+        run_here(workspace, plan(workspace, Request("c", tuple(sets), table.name, "gender", ("error",))), "c")
+    found = {run.spec.labels["column"]: workspace.results([run.run_id]) for run in workspace.runs()}
+    wrong = {column: float(rows.set_index("metric").loc["error", "value"]) for column, rows in found.items()}
+    assert wrong == {"a": 0.0, "b": 100.0}
+    shown = measured_rows(workspace, "c").query("metric == 'error'").set_index("model")
+    assert shown["value"].tolist() == [0.0, 0.0] and set(shown["captioner"]) == {"sat"}
+    assert shown["masked"].to_dict() == {"sat": "original", "sat_masked_person": "person"}
+    assert set(of_originals(shown).index) == {"sat"}, "a masked set is no captioner more"
+    for seeds, merge in ((3, False), (2, False), (4, True)):  # the papers mask word by word
+        request = Request("c", ("sat",), first.name, "gender", ("SC",), seeds=seeds, merge_masks=merge)
+        run_here(workspace, plan(workspace, request), "c")
+    rows = measured_rows(workspace, "c")
+    assert rows.loc[rows["metric"] == "SC", "seeds"].tolist() == [3], "most seeds count, and merged masks do not"
+    assert not rows.duplicated(["model", "metric", "direction", *ORIGIN_COLUMNS, "encoder"]).any()

@@ -1,0 +1,133 @@
+"""Words and what they add: beside human captions, in colour, large, as a sum: worked out by hand."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+
+from capbias_core.attributes import get_attribute
+from capbias_core.views.captions import CaptionScores, captions_with
+from capbias_core.views.charts import enlarged
+from capbias_core.views.words import (
+    LARGE,
+    STYLE,
+    beside_human,
+    coloured_words,
+    furthest,
+    large_words,
+    logit_waterfall,
+    top_words,
+    where_words_come_from,
+    word_chart,
+)
+
+GENDER = get_attribute("gender")
+
+
+def corpus(**words: tuple[float, int]) -> pd.DataFrame:
+    """Mean and count of each word."""
+    return pd.DataFrame([{"word": word, "mean0": mean, "count": count} for word, (mean, count) in words.items()])
+
+
+CAPTIONER = corpus(tie=(0.8, 50), dress=(-1.0, 40), to=(0.4, 90), kite=(-0.6, 30), sofa=(-0.2, 20))
+# Half as strong; weaker; the other way; in too few; in none.
+HUMAN = corpus(tie=(0.4, 60), dress=(-0.49, 70), to=(-0.4, 99), kite=(-0.9, 9))
+
+
+@pytest.fixture
+def beside() -> pd.DataFrame:
+    return beside_human(top_words(CAPTIONER, 10, 3), HUMAN, 10)
+
+
+def test_a_word_comes_with_the_data_if_people_use_it_alike(beside):
+    found = beside.set_index("word")
+    assert found["from_data"].to_dict() == {"dress": False, "kite": False, "sofa": False, "tie": True, "to": False}
+    assert found["human_mean"].drop("sofa").to_dict() == {"dress": -0.49, "kite": -0.9, "tie": 0.4, "to": -0.4}
+    assert np.isnan(found.at["sofa", "human_mean"]) and found.at["sofa", "human_count"] == 0
+
+
+def test_the_sentence_says_which_words_come_from_where(beside):
+    said = where_words_come_from(beside, "sat", 10)
+    data, own = said.split(". Not so there ")
+    assert data.endswith("the data may explain them: tie") and "sat may add them: dress, kite, sofa, to." in own
+    assert own.endswith("no interval here: with other captions a word may change sides.")
+    assert where_words_come_from(beside[:0], "sat", 10) == ""
+
+
+def test_the_chart_has_both_bars_of_a_word_and_marks_function_words(beside):
+    figure = word_chart(beside, GENDER, "sat", "people", {"to"})
+    people, sat, key = figure.data
+    assert key.name == "sat" and not sat.showlegend, "bars of two colours have a key of neither"
+    assert list(sat.customdata) == list(people.customdata) == ["dress", "kite", "sofa", "to", "tie"]
+    assert list(sat.x) == [-1.0, -0.6, -0.2, 0.4, 0.8] and list(people.x)[3:] == [-0.4, 0.4]
+    assert list(figure.layout.yaxis.ticktext) == ["dress", "kite", "sofa", "to (function word)", "tie"]
+    assert len({*sat.marker.color}) == 2 and sat.marker.color[0] != sat.marker.color[-1]
+    hostile = beside.assign(word="<b>x</b>")
+    assert "<b>x" not in str(word_chart(hostile, GENDER, "<b>x</b>", "<b>x</b>", set()).layout)
+
+
+def test_captions_with_a_word_come_by_what_it_adds_there():
+    captions = ["a tie", "a tie and a tie", "no ties", "tie"]
+    words = np.array([[0.0], [0.5], [0.0], [0.4], [0.0], [0.0], [0.3], [0.0], [0.9], [-0.6]])
+    table = pd.DataFrame({"masked": captions})
+    offsets = np.cumsum([0, *(len(caption.split()) for caption in captions)])
+    scores = CaptionScores(None, GENDER, table, words, offsets)  # pyright: ignore[reportArgumentType]
+    assert captions_with(scores, "tie", 2) == (3, [1, 3])  # 0.4 + 0.3, then 0.6 the other way, then 0.5
+    assert captions_with(scores, "tie", 9) == (3, [1, 3, 0])
+    assert captions_with(scores, "hat", 9) == (0, [])
+
+
+def test_a_caption_is_only_text():
+    html = coloured_words(["<b>x</b>"], np.ones(1), GENDER, alone=np.array([True]))
+    assert "<b>" not in html and "&lt;b&gt;" in html
+
+
+def test_what_a_word_adds_is_there_without_a_mouse():
+    html = coloured_words(["cake", "<gender>"], np.array([-0.4, 0.1]), GENDER, ["cake", "man"])
+    assert 'tabindex="0"' in html and html.count("tabindex") == 1  # a stop per caption, not per word
+    assert 'data-adds="(−0.40 Female)"' in html and 'data-adds="(masked, +0.10)"' in html
+    assert ".cb-words:focus-visible" in STYLE and "attr(data-adds)" in STYLE
+
+
+def test_every_word_has_its_value_and_which_value_it_pushes_toward():
+    tokens = ["a", GENDER.mask_token, "in", "<b>tie</b>"]
+    html = large_words(tokens, np.array([0.001, 0.4, -0.25, 1.5]), GENDER, ["a", "man", "in", "<b>tie</b>"])
+    assert re.findall(r"<small>(.*?)</small>", html) == ["0.00", "masked, 0.40 Male", "0.25 Female", "1.50 Male"]
+    assert ">man</span>" in html and GENDER.mask_token not in html
+    assert "<b>" not in html and "&lt;b&gt;tie&lt;/b&gt;" in html
+    assert all(int(size) >= 28 for size in re.findall(r"\.cb-large span .*?clamp\((\d+)px", LARGE))
+
+
+def test_an_enlarged_chart_has_larger_type_and_marks_and_the_same_values():
+    figure = go.Figure(go.Scatter(x=[1, 2], y=[3, 4], marker={"size": 10}, error_x={"array": [1, 1], "thickness": 2}))
+    figure.add_annotation(x=1, y=3, ax=20, ay=-14, text="name", font={"size": 13})
+    figure.add_annotation(x=2, y=4, text="no size of its own")
+    figure.update_layout(height=400, margin={"l": 10, "r": 90, "t": 10, "b": 40}, xaxis={"range": [0, 5]})
+    larger = enlarged(figure, 2)
+    (points,), (named, usual) = larger.data, larger.layout.annotations
+    assert list(points.x) == [1, 2] and list(points.y) == [3, 4] and list(larger.layout.xaxis.range) == [0, 5]
+    assert points.marker.size == 20 and points.error_x.thickness == 4 and list(points.error_x.array) == [1, 1]
+    assert (named.x, named.ax, named.ay, named.font.size) == (1, 40, -28, 26) and usual.font.size == 28
+    assert larger.layout.margin.r == 180 and larger.layout.height is None and larger.layout.xaxis.tickfont.size == 28
+    assert figure.data[0].marker.size == 10 and figure.layout.height == 400, "the figure itself stays"
+
+
+def test_a_logit_adds_up_from_the_intercept_over_the_words_to_the_sum():
+    figure = logit_waterfall(["a", "<b>tie</b>", "a"], np.array([0.25, 1.0, -0.5]), -0.25, GENDER, 2.0)
+    (bars,) = figure.data
+    assert list(bars.x) == [-0.25, 0.25, 1.0, -0.5, 0.5]
+    assert list(bars.measure) == ["absolute", "relative", "relative", "relative", "total"]
+    assert list(bars.text) == ["−0.25", "+0.25", "+1.00", "−0.50", "+0.50"]
+    # A word that comes twice has two bars, and a caption is only text.
+    assert list(figure.layout.yaxis.ticktext) == ["intercept", "a", "&lt;b&gt;tie&lt;/b&gt;", "a", "sum"]
+    assert list(bars.y) == [0, 1, 2, 3, 4] and tuple(figure.layout.xaxis.range) == (-2.0, 2.0)
+    assert figure.layout.xaxis.title.text == "← Female · logit · Male →"
+
+
+def test_the_axis_holds_every_sum_on_the_way():
+    assert furthest(np.array([1.0, -3.0]), 0.5) == pytest.approx(1.5 * 1.3)
+    assert furthest(np.array([]), -2.0) == pytest.approx(2.0 * 1.3)

@@ -1,0 +1,226 @@
+"""From a table of labels to an attribute; attributes that users define: stored, used by commands, deleted."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from capbias_core import cli
+from capbias_core.attributes import FOLDER, attribute_files, get_attribute, known_attributes
+from capbias_core.errors import CapbiasError
+from capbias_core.prepare.labels import try_attribute
+from capbias_core.types import Attribute
+from capbias_core.workspace import custom_attributes, derived
+from capbias_core.workspace.labels import (
+    attribute_from,
+    compared_lines,
+    holds,
+    labels_for,
+    mapping_overrides,
+    resolve_attribute,
+    resolve_attributes,
+    unread_columns,
+)
+from capbias_core.workspace.store import Workspace
+
+# By hand: 6 of one, 4 of the other, and labels of nobody.
+LABELS = ["a"] * 6 + ["b"] * 4 + ["Both", "-", "N/A", ""]
+COUNTS = {"Female": 6, "Male": 4}
+
+
+def table(column: str, first: str, second: str) -> pd.DataFrame:
+    names = {"a": first, "b": second}
+    labels = [names.get(label, label) for label in LABELS]
+    return pd.DataFrame({"image_id": [str(index) for index in range(len(labels))], column: labels})
+
+
+@pytest.mark.parametrize(
+    ("column", "first", "second"),
+    [
+        ("gender", "feminine", "masculine"),
+        ("Answer.gender", "W", "M"),
+        ("Geschlecht", "weiblich", "männlich"),
+        ("pronouns", "['0. She/her/hers']", "['1. He/him/his']"),
+    ],
+)
+def test_labels_are_understood(column, first, second):
+    frame = table(column, first, second)
+    details = resolve_attribute(frame, "gender")
+    assert (details["attribute"]["name"], details["column"]) == ("gender", column)
+    labels = labels_for(frame, attribute_from(details["attribute"]), column, details["mapping"])
+    assert labels.values.value_counts().to_dict() == COUNTS
+    assert labels.dropped == {"Both": 1, "-": 1, "N/A": 1, "": 1}
+    assert compared_lines(frame, details) == [f"labels read: Female from {first}; Male from {second}"]
+    assert compared_lines(frame, details | {"mapping": {"FEMALE": "Female", "male ": "Male", "": None}}) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "first", "second", "flags"),
+    [
+        ("gender", "0", "1", "--map gender:0=Female --map gender:1=Male"),
+        ("Male", "-1", "1", "--map gender:-1=Female --map gender:1=Male"),
+        ("is_female", "1", "0", "--map gender:1=Female --map gender:0=Male"),
+        ("sex", "type A", "type B", "--map 'gender:type A=Female' --map 'gender:type B=Male'"),
+    ],
+)
+def test_labels_that_are_not_understood_are_listed_with_how_to_map_them(column, first, second, flags):
+    frame = table(column, first, second)
+    assert holds(frame, get_attribute("gender")), "labels must not be derived over these"
+    with pytest.raises(CapbiasError) as refused:
+        resolve_attribute(frame, "gender")
+    assert f"{first} (6), {second} (4)" in refused.value.message and flags in refused.value.hint
+    details = resolve_attribute(
+        frame, "gender", overrides=mapping_overrides([f"gender:{first}=Female", f"gender:{second}=Male"])
+    )
+    labels = labels_for(frame, attribute_from(details["attribute"]), details["column"], details["mapping"])
+    assert labels.values.value_counts().to_dict() == COUNTS
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        ["gender"],
+        ["gender:0=Woman"],
+        ["gender:7=Female"],
+        ["gender:0=Female"],
+        ["age:0=old", "gender:0=Female", "gender:1=Male"],
+    ],
+)
+def test_wrong_mappings_are_refused(pairs):
+    with pytest.raises(CapbiasError):
+        resolve_attributes(table("gender", "0", "1"), ["gender"], mapping_overrides(pairs))
+
+
+def test_which_attributes_a_table_holds():
+    frame = pd.DataFrame(
+        {
+            "image_id": list("1234"),
+            "HITId": list("abcd"),
+            "first": ["F", "M", "F", "M"],
+            "second": ["woman", "man", "man", "man"],
+            "AgePresentation": ["Young", "Older", "Middle", "Unknown"],
+            "kind": ["x", "x", "y", "y"],
+            "skin": ["1", "2", "1", "2"],
+        }
+    )
+    resolved = [(details["attribute"]["name"], details["column"]) for details in resolve_attributes(frame)]
+    assert resolved == [("gender", "first"), ("gender", "second"), ("age", "AgePresentation")]
+    (unread,) = unread_columns(frame, resolve_attributes(frame))
+    assert "column skin " in unread.message and "--map race:1=Dark" in unread.hint
+    mapped = resolve_attributes(frame, (), mapping_overrides(["race:1=Light", "race:2=Dark"]))
+    assert mapped[-1]["column"] == "skin" and unread_columns(frame, mapped) == []
+    for columns in (["skin"], ["HITId", "kind"]):
+        with pytest.raises(CapbiasError):
+            resolve_attributes(frame[["image_id", *columns]])
+    assert not holds(frame[["image_id", "HITId", "kind"]], get_attribute("gender"))
+
+
+# attributes that users define
+
+MOOD = """\
+name = "mood"
+values = ["calm", "loud"]
+mask_token = "<mood>"
+[words]
+calm = ["quiet", "still"]
+loud = ["noisy"]
+[derived]
+precedence = ["loud", "calm"]
+"""
+
+
+@pytest.fixture
+def workspace(tmp_path, monkeypatch) -> Workspace:
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return Workspace(tmp_path / "home")
+
+
+def test_an_attribute_is_stored_used_and_deleted(workspace):
+    custom_attributes.keep(workspace, MOOD)
+    folder = custom_attributes.attribute_folder(workspace)
+    (folder / "gender.toml").write_text((FOLDER / "gender.toml").read_text())
+    (folder / "zzz.toml").write_text("values = [")
+    mood = custom_attributes.known(workspace)["mood"]
+    assert set(custom_attributes.known(workspace)) == set(known_attributes()) | {"mood"}, "broken files hide no other"
+    assert {one.path.name for one in attribute_files(folder) if one.fault} == {"gender.toml", "zzz.toml"}
+    human = pd.DataFrame({"image_id": ["1", "2"], "caption_index": [0, 0], "caption": ["a quiet day", "Noisy!"]})
+    labels = derived.derive(workspace, workspace.keep("references", "human", human, "c", "t"), mood)
+    assert labels.counts == {"calm": 1, "loud": 1}
+    made = derived.keep_derived(workspace, labels)
+    with pytest.raises(CapbiasError, match="mood from human in c"):
+        custom_attributes.delete(workspace, folder / "mood.toml")
+    custom_attributes.keep(workspace, MOOD.replace('"noisy"', '"noisy", "shouting"'))
+    assert custom_attributes.known(workspace)["mood"].words["loud"] == ("noisy", "shouting")
+    stored = workspace.item("attributes", made.name, "c").details["attributes"]["mood"]["attribute"]["words"]
+    assert stored["loud"] == ["noisy"], "a later edit does not reach what was mapped"
+    workspace.delete(made)
+    custom_attributes.delete(workspace, folder / "mood.toml")
+    assert not (folder / "mood.toml").exists()
+    with pytest.raises(CapbiasError):
+        custom_attributes.delete(workspace, FOLDER / "gender.toml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"mood"', '"Gender"'),
+        ('name = "mood"\n', ""),
+        ('"mood"', '"../mood"'),
+        ('"mood"', '"mood.toml"'),
+        ('["calm", "loud"]', '["calm", ""]'),
+        ("[words]", "[word]"),
+        ("<mood>", "<unk>"),
+        ('"still"]', '"still"'),
+    ],
+)
+def test_what_is_no_attribute_is_refused_and_leaves_nothing(workspace, old, new):
+    with pytest.raises(CapbiasError) as caught:
+        custom_attributes.keep(workspace, MOOD.replace(old, new, 1))
+    assert caught.value.hint and not custom_attributes.attribute_folder(workspace).exists()
+
+
+def test_words_are_tried_by_hand():
+    mood = Attribute("m", "m", ("calm", "loud"), {"calm": ("quiet", "still"), "loud": ("noisy",)}, "<m>")
+    trial = try_attribute(["A quiet, still day", "a NOISY bus", "a quiet noisy bus", "a bus", "quiet"], mood)
+    assert trial.captions == 5 and trial.named == {"calm": 3, "loud": 2} and (trial.several, trial.none) == (1, 1)
+    assert list(trial.words.items()) == [("quiet", 3), ("noisy", 2), ("still", 1)]
+    assert trial.examples == (("A quiet, still day", "a <m> <m> day"), ("a NOISY bus", "a <m> bus"))
+
+
+@pytest.mark.long
+def test_commands_know_the_attributes_of_a_workspace(workspace, tmp_path, capsys, monkeypatch):
+    custom_attributes.keep(workspace, MOOD)
+    labels = ["quiet", "noisy"] * 20
+    rows = "".join(f"{n},{'calm' if word == 'quiet' else 'loud'}\n" for n, word in enumerate(labels))
+    (tmp_path / "labels.csv").write_text("image_id,mood\n" + rows)
+    captions = [{"image_id": n, "caption": f"a {word} {'tree' if n % 3 else 'bus'}"} for n, word in enumerate(labels)]
+    for name in ("model", "human"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(captions))
+    assert cli.main(["import", "labels.csv", "--kind", "attributes", "--attribute", "mood"]) == 0
+    assert cli.main(["import", "human.json", "--kind", "references"]) == 0
+    derive = ["labels", "derive", "mood", "--references", "human", "--collection", "my captions"]
+    assert cli.main(derive) == 0 and workspace.item("attributes", "mood from human", "my captions")
+    ask = ["score", "--captions", "model.json", "--attribute", "mood", "--metric", "error", "--labels", "labels.csv"]
+    capsys.readouterr()
+    assert cli.main(ask) == 0 and ",mood,model,error," in capsys.readouterr().out
+    monkeypatch.delenv("CAPBIAS_HOME")
+    assert cli.main(ask) == 2, "without a workspace mood is a column, and a column has no words"
+    capsys.readouterr()
+    assert cli.main([*ask, "--workspace", str(workspace.folder)]) == 0
+    assert ",mood,model,error," in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("column", "rows"), [("Male", ["-1", "1"]), ("age", ["31", "52"])])
+def test_given_labels_are_never_replaced_by_derived_ones(tmp_path, monkeypatch, capsys, column, rows):
+    monkeypatch.chdir(tmp_path)
+    captions = [{"image_id": n, "caption": f"a {('woman', 'child', 'man')[n % 3]} with a dog"} for n in range(40)]
+    (tmp_path / "model.json").write_text(json.dumps(captions))
+    people = [{"id": n, **row, "caption": row["caption"] + " outside"} for n, row in enumerate(captions)]
+    (tmp_path / "human.json").write_text(json.dumps({"images": [{"id": n} for n in range(40)], "annotations": people}))
+    (tmp_path / "labels.csv").write_text(f"image_id,{column}\n" + "".join(f"{n},{rows[n % 2]}\n" for n in range(40)))
+    attribute = "age" if column == "age" else "gender"
+    files = ["--captions", "model.json", "--labels", "labels.csv", "--references", "human.json"]
+    assert cli.main(["score", *files, "--attribute", attribute, "--metric", "ratio"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and "derived" not in printed.err and f"column {column} " in printed.err
