@@ -265,9 +265,9 @@ def mapping_details(
         pairs = list(zip(free, missing, strict=False))
         meaning = " and ".join(f"{raw} means {value}" for raw, value in pairs)
         flags = " ".join(f"--map {quote(f'{attribute.name}:{raw}={value}')}" for raw, value in pairs)
-        hint = f"If {meaning}, add {flags}. On the Data page, choose what each label means."
+        hint = f"If {meaning}, choose this on the Data page, add {flags}, or pass mapping={dict(pairs)} in Python."
         if len(free) < len(missing):
-            hint = f"Say what each label means with --map {attribute.name}:LABEL={missing[0]}, or on the Data page."
+            hint = f"Choose what each label means on the Data page, or with --map {attribute.name}:LABEL={missing[0]}."
         raise CapbiasError(
             f"No label of the column {column} is read as {' or '.join(missing)}; it holds {shown}.", hint
         )
@@ -290,12 +290,9 @@ def compared_lines(frame: pd.DataFrame, details: dict, folder: Path | None = Non
     shown = ", ".join(f"{value} {counts[value]:,}" for value in details["attribute"]["values"] if value in counts)
     usual = [each for each in known.values() if column in guess_attributes([each], {column: counts.index})]
     hints = [
-        f"{each.name} ({', '.join(each.values)}) reads the column {column}: --attribute {each.name}" for each in usual
+        f"hint: the attribute {one.name} ({', '.join(one.values)}) also reads the column {column}" for one in usual
     ]
-    return [
-        f"compared: {shown} (labels of the column {column}; --values chooses)",
-        *(f"hint: {hint}" for hint in hints),
-    ]
+    return [f"compared: {shown} (labels of the column {column}; `values` chooses others)", *hints]
 
 
 def mapping_line(details: Mapping) -> str:
