@@ -43,8 +43,9 @@ def called(node: ast.AST) -> str:
 
 
 @cache
-def parsed(source: str) -> ast.Module:
-    return ast.parse(source)
+def nodes(source: str) -> tuple[ast.AST, ...]:
+    """Every node of a source text, the whole text first."""
+    return tuple(ast.walk(ast.parse(source)))
 
 
 @cache
@@ -55,10 +56,10 @@ def imported_modules(source: str, module: str = "capbias_core.here") -> frozense
     any text that is the dotted name of a module (tables of what is imported later hold these); not what a command runs
     in another process with `-m`.
     """
-    names, tree = set(), parsed(source)
-    commands = [node.elts for node in ast.walk(tree) if isinstance(node, ast.List)]
+    names = set()
+    commands = [node.elts for node in nodes(source) if isinstance(node, ast.List)]
     run = {id(name) for elts in commands for flag, name in pairwise(elts) if getattr(flag, "value", "") == "-m"}
-    for node in ast.walk(tree):
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -75,11 +76,11 @@ def imported_modules(source: str, module: str = "capbias_core.here") -> frozense
 
 def finds_modules(source: str) -> bool:
     """Whether a source text imports the modules of its package whatever their names."""
-    return any(called(node) == "iter_modules" for node in ast.walk(ast.parse(source)))
+    return "iter_modules" in source and any(called(node) == "iter_modules" for node in nodes(source))
 
 
 def has_marker(source: str) -> bool:
-    for node in ast.parse(source).body:
+    for node in nodes(source)[0].body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         if any(isinstance(target, ast.Name) and target.id in MARKERS for target in targets):
             return True
@@ -88,7 +89,7 @@ def has_marker(source: str) -> bool:
 
 def hidden_imports(source: str) -> list[int]:
     """Lines of imports by a name that is worked out, which nobody can follow."""
-    calls = [node for node in ast.walk(parsed(source)) if called(node) in ("import_module", "__import__")]
+    calls = [node for node in nodes(source) if called(node) in ("import_module", "__import__")]
     return [call.lineno for call in calls if not isinstance(call.args[0], ast.Constant)]
 
 
