@@ -239,7 +239,7 @@ def _report(
             elsewhere.append(f"{name}: {answered.headline}")
     attributes = {own.name: own for own in map(attribute_of_run, runs)}
     told_by = " or ".join(dict.fromkeys(shown_letters(rows)["metric"]))
-    share = f" Captioners that share a letter are not told apart by {told_by}." if told_by else ""
+    share = f" Captioners with the same letter do not differ significantly by {told_by}." if told_by else ""
     notes = named_notes([(run.spec.model, run.notes) for run in runs])
     notes += [unlearned_note(rows, {name: len(own.values) for name, own in attributes.items()}), variants_warning(rows)]
     notes += [own.note for own in attributes.values()]

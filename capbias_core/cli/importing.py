@@ -132,7 +132,7 @@ def import_files(
     if flags.kind in (VECTORS, IMAGES):
         _check_flags(flags, {flags.kind})
         if len(paths) > 1:
-            raise CapbiasError(f"Import {(folders or paths)[0].name} by itself: it is one of kind {flags.kind}.")
+            raise CapbiasError(f"Import {(folders or paths)[0].name} alone: it holds {flags.kind}.")
     with TemporaryDirectory() as folder, opened(flags.workspace, make=not flags.dry_run) as workspace:
         if flags.kind in (VECTORS, IMAGES):
             stored = _import_path(workspace, flags, paths[0], collection)

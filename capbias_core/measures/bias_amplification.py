@@ -104,7 +104,7 @@ METRICS = by_name(
         "BA",
         "BA, bias amplification of word pairs",
         f"Zhao et al., EMNLP 2017; {_LIC}, Eq. 2-3",
-        "How much more often than in the human captions a word stands beside the value that it goes with there, "
+        "How much more often than in the human captions a word occurs with the value that it is associated with there, "
         "averaged over the common words. It does not see that one value is commoner than the other.",
         Needs(words="any"),
         word_to_value,
@@ -113,7 +113,7 @@ METRICS = by_name(
         "DBA_G",
         "DBA_G, objects to the named value",
         _DIRECTIONAL,
-        "How much more than in the human captions the objects on the image go with the value that captions name.",
+        "How much more than in the human captions the objects in the image occur with the value that captions name.",
         Needs(words="any", objects="required"),
         object_to_value,
     ),
@@ -121,7 +121,7 @@ METRICS = by_name(
         "DBA_O",
         "DBA_O, the labelled value to named objects",
         _DIRECTIONAL,
-        "How much more than in the human captions the labelled value goes with the objects that captions name.",
+        "How much more than in the human captions the labelled value occurs with the objects that captions name.",
         NOTHING_MORE,
         value_to_object,
     ),
@@ -259,14 +259,14 @@ def _ba(sides: Sequence[CaptionSide]) -> tuple[list[csr_array], str]:
     words = [word for word, kept in zip(words, often, strict=True) if kept]
     if not words:
         raise NotMeasurable(
-            f"No word of the human captions stands beside each value of {attribute.name} {least} times or more.",
+            f"No word of the human captions occurs with each value of {attribute.name} {least} times or more.",
             "Load more human captions.",
         )
     tables = cooccurrence(
         sides, lambda side: (side.values, side.encoded.with_any([[word] for word in words]), side.only_one)
     )
     return tables, (
-        f"{len(words)} nouns, verbs, adjectives and adverbs among the 1,000 commonest words, that stand beside each "
+        f"{len(words)} nouns, verbs, adjectives and adverbs among the 1,000 commonest words, that occur with each "
         f"value in {least} human captions or more ({LEAST} where there are {OF_CAPTIONS:,}).{of_no_value(*sides)}"
     )
 
@@ -352,7 +352,7 @@ def combinations(sides: Sequence[csr_array], human: CaptionSide | int) -> tuple[
     first, second = np.nonzero(triu(counts, k=1).toarray() >= least)
     if not len(single):
         raise NotMeasurable(
-            f"No object goes with {least} human captions or more.",
+            f"No object occurs in {least} human captions or more.",
             "Load more human captions, or objects of these images.",
         )
     note = (

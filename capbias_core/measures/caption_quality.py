@@ -122,7 +122,7 @@ def count(job: Job) -> Outcome:
     each, images = of_images(human, counts.images).groupby("image_id").size(), f"{len(counts.images):,}"
     method = f"{images} images with {each.min()} to {each.max()} references; {TOKENIZERS[tokenizer]}"
     notes = [
-        f"Caption quality rests on the {images} labelled images with references ({job.sizes(counts)}). "
+        f"Caption quality is measured on the {images} labelled images with references ({job.sizes(counts)}). "
         "Papers score other images, and CIDEr depends on which, so their values differ."
     ]
     if tokenizer != PTB:

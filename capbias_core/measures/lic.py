@@ -184,7 +184,7 @@ def count(job: Job) -> Outcome:
     if job.spec.coverage == WITH_REFERENCES:
         notes.append(
             f"Only {len(images):,} of the {len(job.labels):,} labelled images have both captions and references: LIC_D "
-            f"and LIC rest on {train + test:,} balanced images, {test:,} held out per seed."
+            f"and LIC are measured on {train + test:,} balanced images, {test:,} held out per seed."
         )
     if option := options.alignment:
         notes.append(
@@ -250,7 +250,7 @@ def _remarks(
         )
         of_people = f"; of the human captions {people[0]}" if people else ""
         yield (
-            f"Whether a caption names any {attribute.name} tells much by itself. Captions that do, by label: {model}"
+            f"Whether a caption names any {attribute.name} already reveals much. Captions that do, by label: {model}"
             f"{of_people}. An attacker that reads only this has {metric} {alone:.1f}; the one that reads all words has "
             f"{value:.1f}."
         )

@@ -115,7 +115,7 @@ def named_values(job: Job) -> Outcome:
     if counts.size("unnamed") == counts.size():
         reason = f"no caption names a value of {job.attribute.name}."
         counts, lacking = counts.reading(("unnamed", "captions")), {"misnamed": reason, "misnamed_gap": reason}
-    notes = [f"Named values rest on {job.sizes(counts)}."]
+    notes = [f"Named values: {job.sizes(counts)}."]
     return Outcome(counts, {"method": "values that the words of captions name"}, notes, lacking)
 
 

@@ -134,8 +134,7 @@ RECALL = with_gaps(
             *HIGHER_SHARE,
             LOTUS,
             f"{kind.capitalize()}s of the human captions that the caption has too, in any form, one that several of "
-            "them have counting as often. Words that name the attribute do not count; their errors have metrics of "
-            "their own.",
+            "them have counting as often. Words that name the attribute do not count.",
             reads=(f"{kind}s in both", f"{kind}s"),
         )
         for kind in ("noun", "verb")
@@ -217,7 +216,7 @@ def description(job: Job) -> Outcome:
     }
     counts = Counts.of_captions(job.frame["image_id"], job.codes, columns)
     method = f"captions of {len(counts.images):,} labelled images"
-    return Outcome(counts, {"method": method}, [f"Descriptions rest on {job.sizes(counts)}."])
+    return Outcome(counts, {"method": method}, [f"Descriptions: {job.sizes(counts)}."])
 
 
 @cache
@@ -272,7 +271,7 @@ def reference_words(job: Job) -> Outcome:
     counts = Counts.of_captions(frame["image_id"], job.codes, columns)
     images = f"{len(counts.images):,}"
     method = f"{images} images with references; parts of speech of single words (HanTa)"
-    notes = [f"Nouns and verbs rest on the {images} labelled images with references ({job.sizes(counts)})."]
+    notes = [f"Nouns and verbs are counted on the {images} labelled images with references ({job.sizes(counts)})."]
     return Outcome(counts, {"method": method}, notes)
 
 
@@ -319,9 +318,9 @@ def objects_named(job: Job) -> Outcome:
     columns = object_counts(mentions_of(job.tokens(frame)), shown)
     counts = Counts.of_captions(frame["image_id"], job.codes, columns)
     method = f"{len(counts.images):,} images with known objects; COCO's objects without person"
-    notes = [f"Objects rest on the {len(counts.images):,} labelled images with known objects ({job.sizes(counts)})."]
+    notes = [f"Objects are counted on {len(counts.images):,} labelled images with known objects ({job.sizes(counts)})."]
     if unknown:
-        notes.append(f"Objects of images that are none of COCO's were left out: {', '.join(unknown)}.")
+        notes.append(f"Objects that COCO does not have were left out: {', '.join(unknown)}.")
     return Outcome(counts, {"method": method}, notes)
 
 

@@ -197,7 +197,7 @@ def condition_answer(rows: pd.DataFrame, captioner: str, attribute: str, under_w
     if ORIGINAL not in own.index or not masked:
         what = f"{captioner}: what masking does to {attribute} leakage is"
         if under_way:
-            return Answer(f"{what} being measured.", "The answer appears here by itself when the runs above are done.")
+            return Answer(f"{what} being measured.", "The answer appears here when the runs above are done.")
         needed = "LIC_M is needed on the captions of the originals and on those of masked photographs: press Run."
         return Answer(f"{what} not measured yet.", needed)
     strongest, original = own.loc[masked[-1]], own.loc[ORIGINAL]

@@ -83,7 +83,7 @@ def _answers(name: str, data: KnownSet, seeds: int) -> list[Result]:
         more = {"scale": 100.0 if metric == "LIC" else 1.0, "method": f"{method}{best}; {source.method}"}
         rows.append(Result(**{**source.row(), **values, "metric": metric, **more}))
     chance = f"chance of its encoding, {len(SUBSETS)} objects there or not, is {1 - 1 / len(SUBSETS):.3f}"
-    independent = "b: share of the value that an object goes with, averaged over objects; 0.5 is independent"
+    independent = "b: share of the value that an object is associated with, averaged over objects; 0.5 is independent"
     guessed = f"share of labels, whether each object is there, guessed from the value; {chance}"
     n = len(data.labels)
     for metric, estimate, images, method in (
@@ -152,7 +152,7 @@ def known_sentence(rows: pd.DataFrame) -> str:
             moved.append(name)
     rise, stay = listed(rising) or "none", listed(still) or "none"
     text = f"{rise} rise with the bias of the verbs; {stay} do not see it."
-    return f"{text} Where objects go with values (control), {listed(moved)} see that." if moved else text
+    return f"{text} Where objects depend on values (control), {listed(moved)} see that." if moved else text
 
 
 def known_table(rows: pd.DataFrame) -> pd.DataFrame:

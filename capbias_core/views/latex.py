@@ -155,7 +155,7 @@ def _note(frame: pd.DataFrame, lettered: Sequence[str], marks: dict[str, str]) -
     if frame["ci_low"].notna().any():
         parts.append(f"In brackets the interval ({intervals_over(frame)}).")
     if lettered:
-        parts.append(f"Captioners that share a letter are not told apart by {' or '.join(lettered)}.")
+        parts.append(f"Captioners with the same letter do not differ significantly by {' or '.join(lettered)}.")
     if set(frame["verdict"]) & set(VERDICTS):
         parts.append("The verdict follows from LIC_by_H and LIC_by_M, where one attacker reads both sides.")
     encoders = [name for name in dict.fromkeys(frame["encoder"]) if name]

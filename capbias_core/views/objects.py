@@ -380,8 +380,8 @@ def beside_note(table: pd.DataFrame, attribute: Attribute) -> str:
     shown, count = beside_rows(table, attribute)
     most = f"the {len(shown)} with the largest difference of the {count}" if count > MOST else "all"
     return (
-        f"Objects with {ENOUGH} captions or more: {most}, sorted by the difference between the two dots. A dot's "
-        "interval stands beside it under the mouse; those of differences are in the table."
+        f"Objects with {ENOUGH} captions or more: {most}, sorted by the difference between the two dots. Hover "
+        "over a dot for its interval; the table has the intervals of differences."
     )
 
 

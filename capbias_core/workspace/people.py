@@ -48,6 +48,6 @@ def check_own(owner: str, folder: Path, what: str) -> None:
     """Raises CapbiasError if the present user may not change something. what: its name."""
     if not may_change(owner, folder):
         raise CapbiasError(
-            f"Only {'its owner' if owner else 'whoever runs the server'} can change {what} in this workspace.",
-            "Ask them, or whoever runs the server." if owner else "",
+            f"Only {'its owner' if owner else 'the administrator of the server'} can change {what} in this workspace.",
+            "Ask the owner, or the administrator of the server." if owner else "",
         )

@@ -87,7 +87,7 @@ def answer_page() -> None:
         if st.button("Load captions", icon=":material/upload:"):
             view.go("pages/1_Data.py")
     elif active_runs(workspace, collection):
-        box("Running.", "The answer appears here by itself, as soon as the first of the runs above is done.")
+        box("Running.", "The answer appears here when the first of the runs above is done.")
     else:
         earlier = earlier_runs(workspace, collection)
         hidden = f" {earlier:,} results of an earlier version are hidden; run them again." if earlier else ""

@@ -89,7 +89,7 @@ def scored_sets(bar: Bar) -> dict[str, RunRow]:
     if not bar.collection:
         empty_state(bar, text)
     elif any(run.spec.measure == PER_CAPTION for run in active_runs(bar.workspace, bar.collection)):
-        box("Running.", "Scored captions appear here by themselves.")
+        box("Running.", "Scored captions appear here when the run is done.")
     else:
         with errors():
             request = first_request(bar.workspace, bar.collection)

@@ -137,7 +137,7 @@ def _after_save(bar: Bar, text: str) -> None:
     view.choose_next("collection", bar.collection)
     st.session_state["round"] += 1
     derived = derive_missing(bar.workspace, bar.collection, get_attribute("gender"))
-    labels = f" No labels are there: {derived.line('the human captions')}." if derived else ""
+    labels = f" There were no labels: {derived.line('the human captions')}." if derived else ""
     kinds = {item.kind for item in bar.workspace.items(collection=bar.collection)}
     missing = [KINDS[kind] for kind in ("captions", "attributes", "references") if kind not in kinds]
     next_step = f" Still missing: {'; '.join(missing).lower()}." if missing else " Scoring now."
