@@ -50,8 +50,8 @@ def start(
     if not (sign_in() or insecure or _of_this_machine(address)):
         raise CapbiasError(
             f"Others may reach the address {address}, and there is no sign-in.",
-            "Leave --address out; set up sign-in (docs/deploying.md); or add --insecure if all who can reach it may read and "
-            "delete everything.",
+            "Leave --address out; set up sign-in (docs/deploying.md); or add --insecure if everybody who can "
+            "reach it may read and delete everything.",
         )
     check_free(address, port)
     if not APP.is_file():
