@@ -74,9 +74,9 @@ def cut_of(item: Item) -> str:
 
 
 LENGTHS = (
-    "With captions cut to the same length, a captioner that writes more cannot reveal more by its length. Cuts keep the "
-    "first words; later words may matter more or less. Shorter captions stay whole. All points of a line are of the "
-    "same images."
+    "With captions cut to the same length, a captioner that writes more cannot reveal more by its length. Cuts keep "
+    "the first words; later words may matter more or less. Shorter captions stay whole. All points of a line are of "
+    "the same images."
 )
 
 
