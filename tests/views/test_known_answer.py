@@ -63,7 +63,7 @@ def test_metrics_that_see_the_language_rise_and_the_others_do_not(measured):
     assert [name for name, sees in SEES.items() if not sees] == ["BA", "DPA"]
     assert known_sentence(measured) == (
         "Q and LIC rise with the bias of the verbs; BA and DPA do not see it. "
-        "Where objects go with values (control), BA and DPA see that."
+        "Where objects depend on values (control), BA and DPA see that."
     )
     flat = measured.assign(value=measured["value"].where(measured["metric"] != "LIC", 36.0))
     assert known_sentence(flat).startswith("Q rise with the bias of the verbs; LIC, BA and DPA do not see it.")
