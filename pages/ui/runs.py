@@ -57,7 +57,7 @@ def start_button(bar: Bar, specs: list[RunSpec], label: str, key: str) -> None:
     known, todo = to_do(bar.workspace, specs)
     _show_failures(known.values())
     done = sum(run.status == "finished" for run in known.values())
-    text = "All results are up to date"
+    text = "All results are up to date" if specs else "Nothing to run"
     if done < len(specs):
         running = len(specs) - done - len(todo)
         under_way = f"{running} running, " if running else ""
@@ -73,7 +73,8 @@ def start_button(bar: Bar, specs: list[RunSpec], label: str, key: str) -> None:
 def _show_failures(runs: Iterable[RunRow]) -> None:
     for run in runs:
         if run.status in ("failed", "died"):
-            note(f"⚠ {run.spec.model} ({MEASURES[run.spec.measure].title}) {run.status}: {run.message}")
+            what = ", ".join(filter(None, (MEASURES[run.spec.measure].title, run.spec.attacker)))
+            note(f"⚠ {run.spec.model} ({what}) {run.status}: {run.message}")
 
 
 def first_runs(bar: Bar, attribute: str = "") -> list[RunSpec]:

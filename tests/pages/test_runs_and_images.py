@@ -49,6 +49,11 @@ def test_the_dialog_shows_how_a_number_was_made_and_a_page_follows_its_runs(queu
     first, *others = queued.runs()
     for run in others:
         queued.end(run.run_id, "failed", "broken")
+    notes = []
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "note", notes.append)
+        runs._show_failures(queued.runs())
+    assert len(notes) == 2 and all("(LIC, ngram) failed: broken" in text for text in notes), "also of several attackers"
     page = opened("Answer", runs="1", run=others[0].run_id)
     assert f"cancel_{first.run_id}" in keys(page) and "cancel_all" not in keys(page)
     settings = next(table.value for table in page.dataframe if "setting" in table.value).set_index("setting")["value"]
