@@ -229,8 +229,8 @@ def selectbox(
         return getattr(place, draw)(label, options, index, key=key, **more)
 
     def read_last(texts: list[str]) -> tuple[Any, list[str]]:
-        known, unknown = read(texts)
-        return (known[-1], []) if known else (UNFIT, unknown)
+        known, unknown = read(texts[-1:])
+        return (known[0], []) if known else (UNFIT, unknown)
 
     return _control(key, default, read_last, fits, drawn, missing or label, write, follows, unfit)
 

@@ -73,6 +73,7 @@ DEFAULTS |= {"yes": "1", "step": "1"}
             ["zebra"],
         ),
         ({"captioner": "C"}, {}, ["the option"]),  # captioners may differ in case alone
+        ({"captioner": ["b", "zebra"]}, {}, ["zebra"]),  # the last of several counts
         ({"captioner": "y" * 5_001, "sets": ["a" * 5_001], "word": "x" * 5_001}, {}, ["a long text"]),
         ({"word": "x" * 5_000, "step": "7" * 400}, ..., []),
         ({"number": "9" * 400, "step": "four"}, {}, ["a whole number"]),
