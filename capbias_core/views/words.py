@@ -411,14 +411,10 @@ LARGE = """<style>
 </style>"""
 
 
-def large_words(
-    tokens: Sequence[str], values: np.ndarray, attribute: Attribute, originals: Sequence[str], largest: float = 0.0
-) -> str:
+def large_words(tokens: Sequence[str], values: np.ndarray, attribute: Attribute, originals: Sequence[str]) -> str:
     """HTML of one caption to be read from the back of a room, as `coloured_words` has it, with each word's value and
-    the value of the attribute that it pushes toward printed under it. largest: 0 takes this caption's largest.
-    """
-    largest = largest or max((abs(float(value)) for value in values), default=0.0)
-    parts = []
+    the value of the attribute that it pushes toward printed under it."""
+    largest, parts = max((abs(float(value)) for value in values), default=0.0), []
     for token, value, original in zip(tokens, map(float, values), originals, strict=True):
         adds = escape(pushes(value, attribute))
         if token == attribute.mask_token:

@@ -31,7 +31,8 @@ def words_tab(bar: Bar) -> None:
         return
     name = bar.captioner(list(runs))
     run_id, attribute = runs[name].run_id, cached.scores(bar.folder, runs[name].run_id).attribute
-    human_name = next((other for other in runs if other in human_names(bar) and other != name), "")
+    people = human_names(bar)
+    human_name = next((other for other in runs if other in people and other != name), "")
     human_id = runs[human_name].run_id if human_name else ""
     st.header("Most revealing words")
     smallest = view.number(st, "Minimum captions with the word", 1, None, 10, key="smallest")
