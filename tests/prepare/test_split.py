@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from capbias_core.errors import CapbiasError
-from capbias_core.prepare import balanced_folds, balanced_split, child_seed
+from capbias_core.prepare import balanced_folds, balanced_split, child_seed, split_around
 from capbias_core.prepare.split import BOOTSTRAP, FIT, FOLDS, SPLIT
 
 # Images of the two values, and the sizes that LIC, section 5, prints (gender) and METRICS gives (race).
@@ -36,6 +36,13 @@ def test_train_and_test_are_balanced_and_share_no_image(images):
     assert counts(y, split.test) == [test] * k
     assert counts(y, split.train) == [min(images) - test] * k
     assert len(np.union1d(split.train, split.test)) == k * min(images)
+
+
+def test_chosen_images_are_tested_and_never_trained_on_and_training_is_balanced():
+    y = np.repeat([0, 1], [30, 20])
+    split = split_around(y, 2, 0, np.array([0, 1, 49]))
+    assert split.test.tolist() == [0, 1, 49] and not set(split.train) & set(split.test)
+    assert counts(y, split.train) == [19, 19]
 
 
 def test_one_seed_gives_one_split_and_another_seed_another():

@@ -25,11 +25,18 @@ from capbias_core.views.conditions import (
     apart_from_measured,
     condition_chart,
     condition_rows,
+    condition_table,
     panel_names,
     without_value,
 )
 from capbias_core.views.published import printed_conditions
-from capbias_core.workspace.conditions import condition_details, condition_sets, describe, suggested_condition
+from capbias_core.workspace.conditions import (
+    condition_details,
+    condition_sets,
+    describe,
+    suggested_condition,
+    taken_of_several,
+)
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 from tests.collections_ import keep
@@ -134,6 +141,18 @@ def two_ways(measured):
 
 
 @pytest.mark.long
+def test_of_several_sets_of_a_condition_the_newest_counts_or_the_one_that_is_chosen(two_ways):
+    taken, older = condition_sets(two_ways, COLLECTION)["m"], ["m_masked_person"]
+    assert [item.name for item in taken.values()] == ["m", "m blurred", "elsewhere"]
+    assert condition_sets(two_ways, COLLECTION, older)["m"]["person"].name == "m_masked_person"
+    assert len(taken_of_several(two_ways, COLLECTION, "m")) == 1
+    rows = condition_rows(two_ways, COLLECTION, "m", "gender", chosen=older)
+    assert "m_masked_person" in set(rows["model"]) and "m blurred" not in set(rows["model"])
+    planned = plan_conditions(two_ways, COLLECTION, "m", "gender", chosen=older).specs
+    assert {spec.model for spec in planned} == {"m", "m_masked_person", "elsewhere"}
+
+
+@pytest.mark.long
 def test_what_has_no_value_is_named_with_the_reason(two_ways):
     """`person` is now a set that nothing was run on; nobody asked for maps; LIC needs human captions."""
     found = plan_conditions(two_ways, COLLECTION, "m", "gender", seeds=4)
@@ -201,6 +220,13 @@ def test_the_chart_has_a_panel_per_metric_with_measured_and_printed_values():
     assert panel_names(alone) == ["LIC", "DBAC T→A", "DPA T→A", "BA→ T→A (DBA_G)", "attribution score"]
     nothing, all_rows = apart_from_measured(rows.iloc[:0], printed)
     assert nothing.empty and len(all_rows) == len(printed)
+
+
+@pytest.mark.parametrize(("half", "shown"), [(1.0, "0.5 [−0.5, 1.5]"), (0.004, "0.512 [0.508, 0.516]")])
+def test_a_metric_has_as_many_digits_as_its_intervals_need(half, shown):
+    """Of an interval from 0.508 to 0.516 one decimal would say 0.5 [0.5, 0.5]."""
+    rows = rows_of(original=(0.512, half)).assign(metric="DPA", direction="T->A")
+    assert condition_table(rows)["value"].tolist() == [shown]
 
 
 # sets of different images

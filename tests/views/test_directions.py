@@ -76,6 +76,13 @@ def test_only_what_was_measured_alike_stands_together():
     assert directions(mixed, "DBAC").empty and measures_in(mixed) == []
 
 
+def test_captioners_all_of_whose_images_have_references_are_compared_with_others():
+    """DBAC is over the images with references, be they all of one captioner's or a part of another's."""
+    rows = [*pair("part", (1, 0.5, 2), (1, 0.5, 2)), *pair("whole", (1, 0.5, 2), (1, 0.5, 2), coverage="")]
+    found = directions(pd.DataFrame(rows), "DBAC")
+    assert list(found["model"]) == ["part", "whole"] and len(ways_measured(found)) == 1
+
+
 def test_dba_is_a_pair_of_two_metrics():
     """The cross-fitted ones, whose intervals can be read."""
     rows = [

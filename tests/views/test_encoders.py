@@ -151,6 +151,13 @@ def test_one_captioner_of_nine_changes_sign_as_the_printed_conflict_score_says(p
     assert len(own.judged) == 9 and len(own.turned) == 1
 
 
+@pytest.mark.parametrize(("better", "ranks"), [("lower", [1, 2, 3]), ("higher", [3, 2, 1]), ("neutral", [2, 1, 3])])
+def test_rank_1_is_the_best_by_the_metric(better, ranks):
+    rows = pd.DataFrame({"model": ["low", "middle", "high"], "encoder": "a", "value": [0.8, 1.1, 1.4]})
+    found = ranks_by_encoder(rows, better, 1.0)["a"]
+    assert found[["low", "middle", "high"]].tolist() == ranks
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["dbac_gender", "dbac_race"])
 def test_cvs_of_what_is_shown_are_those_of_tables_5a_and_6a(published, name):

@@ -18,6 +18,8 @@ from capbias_core.views.photographs import (
     image_captions,
     keep_uploaded,
     layered,
+    masked_folders,
+    objects_on,
     photographs_of,
     rescored,
 )
@@ -50,6 +52,12 @@ def test_what_each_condition_hides_by_hand(marked):
     }
     assert hidden["part"][2:5, 2:6].all() and not hidden["part"][5:].any(), "the upper half"
     assert hidden["object"][5:7, 14:16].all()
+
+
+def test_the_object_that_departs_most_comes_first(marked):
+    more = pd.concat([marked, pd.DataFrame([outline("bench", 0, 8, 20, 10)], columns=list(SEGMENT_COLUMNS))])
+    assert objects_on(more, {}) == ["bench", "ball"], "the larger first where nothing is known"
+    assert objects_on(more, {"ball": 0.3, "bench": 0.1}) == ["ball", "bench"]
 
 
 # layers
@@ -142,3 +150,17 @@ def test_uploaded_photographs_go_for_good_with_their_item(tmp_path):
     own = picture(tmp_path / "own" / "1.jpg")
     workspace.delete(keep_images(workspace, own.parent, "third"))
     assert own.is_file(), "a folder of the user's is never removed"
+
+
+def test_a_set_that_was_made_here_is_shown_with_the_photographs_that_it_was_made_from(tmp_path):
+    """Two folders of one condition hold files of the same names, so that only the folders' names tell them apart."""
+    workspace, frame = Workspace(tmp_path), pd.DataFrame({"image_id": ["1"], "file": ["1.png"]})
+    grey, _ = (
+        workspace.keep("images", f"p (box masked, {fill})", frame, "c", "test", {"folder": fill, "condition": "box"})
+        for fill in ("grey", "blur")
+    )
+    made_by = {"captioner": {}, "photographs": {"name": grey.name, "item": grey.hash, "digest": "x"}}
+    captions = pd.DataFrame({"image_id": ["1"], "caption_index": [0], "caption": ["a dog"]})
+    made = workspace.keep("captions", "m", captions, "c", "test", {"made_by": made_by})
+    for sets, name in (({}, "p (box masked, blur)"), ({"box": made}, grey.name)):  # the newest, else its folder
+        assert {key: item.name for key, item in masked_folders(workspace, "c", sets).items()} == {"box": name}

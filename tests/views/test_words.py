@@ -50,6 +50,14 @@ def test_a_word_comes_with_the_data_if_people_use_it_alike(beside):
     assert np.isnan(found.at["sofa", "human_mean"]) and found.at["sofa", "human_count"] == 0
 
 
+def test_of_three_values_a_word_is_compared_by_the_value_that_it_pushes_toward():
+    own = pd.DataFrame({"word": ["toy", "cane"], "mean0": [0.6, -0.1], "mean1": [-0.1, 0.1], "mean2": [-0.5, 0.8]})
+    people = own.assign(mean0=[0.1, 0.0], mean2=[0.9, 0.5], count=20)
+    found = beside_human(top_words(own.assign(count=20), 10, 1), people, 10).set_index("word")
+    assert found["human_mean"].to_dict() == {"toy": 0.1, "cane": 0.5}
+    assert found["from_data"].to_dict() == {"toy": False, "cane": True}
+
+
 def test_the_sentence_says_which_words_come_from_where(beside):
     said = where_words_come_from(beside, "sat", 10)
     data, own = said.split(". Not so there ")
