@@ -17,6 +17,7 @@ from capbias_core.metrics.share import share
 from capbias_core.prepare.labels import cells_of, parts_of
 from capbias_core.types import counted
 from capbias_core.views.results import current_runs, references_read, runs_against, runs_with, tables_read
+from capbias_core.views.sentence import with_interval
 from capbias_core.views.tables import value_text
 from capbias_core.workspace.store import Item, RunRow, Workspace
 
@@ -178,10 +179,8 @@ def beyond_table(found: Mapping[str, InteractionLeakage]) -> pd.DataFrame:
     """A row a captioner: right, both parts, and what is beyond their product."""
     rows = []
     for model, own in found.items():
-        low, high = own.interval
-        interval = "" if low is None or high is None else f" [{low:.1f}, {high:.1f}]"
         shares = {
             name: value_text({"metric": "LIC_M"} | part.columns()) for name, part in (("right", own.right), *own.parts)
         }
-        rows.append({"captioner": model, **shares, "beyond": f"{own.beyond:.1f}{interval}"})
+        rows.append({"captioner": model, **shares, "beyond": with_interval(own.beyond, *own.interval)})
     return pd.DataFrame(rows)
