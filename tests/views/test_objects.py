@@ -145,3 +145,9 @@ def test_runs_on_what_a_collection_does_not_hold_are_not_its_own(files, capsys):
     written(files, instances([on(n, 17 if n % 2 == 0 else 18) for n in range(20)]), "instances.json")
     assert cli.main(["import", "instances.json", "--kind", "objects", "--collection", "a"]) == 0
     assert cli.main(["export", "--collection", "a", "--metric", "DBA_G"]) == 2, "the objects are others now"
+    capsys.readouterr()
+    assert cli.main(["score", "--collection", "a", "--attribute", "gender", "--metric", "DBA_G"]) == 0
+    assert "Objects are known of 20 of the 40 images." in capsys.readouterr().err
+    assert cli.main(["export", "--collection", "a", "--metric", "DBA_G"]) == 0
+    header, *rows = (line.split(",") for line in capsys.readouterr().out.splitlines())
+    assert [row[header.index("n")] for row in rows] == ["20"], "images that nobody annotated do not count"
