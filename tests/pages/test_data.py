@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from io import BytesIO
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -62,9 +63,12 @@ def dropped(tmp_path, table, workspace, monkeypatch):
     for name in ("start_cheap", "score_now"):
         monkeypatch.setattr(f"pages.ui.files.{name}", lambda *_args: None)
 
-    def drop(*names: str):
+    def drop(*names: str | Path):
         with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
             for name in names:
+                if isinstance(name, Path):
+                    archive.write(name, name.name)
+                    continue
                 head = HEADS.get(name, "image_id,caption")
                 archive.writestr(name, "\n".join([head, *LINES[name]]) + "\n")
         return run(opened("Files").text_input(key="path_0").set_value(str(tmp_path / "all.zip")))
@@ -174,6 +178,17 @@ def test_unknown_columns_and_codes_are_chosen(dropped, table, workspace):
     run(save(page).click())
     details = workspace.item("attributes", "codes", "my captions").details["attributes"]
     assert details["gender"]["mapping"] == {"0": "Female", "1": "Male"}
+
+
+def test_human_captions_in_a_file_of_a_model_are_a_row_and_a_set(dropped, table, formats, workspace):
+    """They name the images of a file without IDs, too."""
+    (samples,) = formats.glob("*_samples_*.jsonl")
+    page = dropped(formats / "LLaVA_COCO_VAL.tsv", samples)
+    assert list(table.rows.index) == ["LLaVA_COCO_VAL.tsv", samples.name, f"{samples.name} (second part)"]
+    run(save(page).click())
+    rows = {(item.kind, item.name): item.rows for item in workspace.items()}
+    assert rows["references", samples.stem] == 200
+    assert rows["captions", samples.stem] == rows["captions", "LLaVA_COCO_VAL"] == 40
 
 
 def test_only_the_item_that_was_named_is_deleted(workspace):

@@ -70,6 +70,13 @@ def words(*rows) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["word", "mean", "toward", "count"])
 
 
+def test_chance_and_a_value_without_an_interval():
+    rows = lic_rows(metric="LIC_M", value=[40.0, 50.0], ci_low=None, ci_high=None, spread=None).head(1)
+    text = interval_rows(rows, "LIC_M", GENDER, {"low": "a"})
+    assert "chance 25" in text and ">40.0<" in text and ">a</span>" not in text and "std" not in text
+    assert "width:0.00%" in text
+
+
 def test_bars_of_two_values_go_both_ways_and_link_to_the_captions():
     text = word_rows(words(("cake", -0.5, 0, 3000), ("tie", 1.0, 1, 7)), GENDER, "Captions", {"set": "a&b"})
     bars = re.findall(r'cb-fill" style="left:([\d.]+)%;width:([\d.]+)%', text)

@@ -23,6 +23,7 @@ from capbias_core.views.captions import (
     draw_captions,
     images_with,
     lean,
+    probability_table,
     score_guesses,
     select_rows,
     signed_bar,
@@ -63,6 +64,15 @@ def rows() -> pd.DataFrame:
 
 def listed(rows: pd.DataFrame, **filters) -> list[str]:
     return list(select_rows(rows, KEPT, GENDER, IMAGE, Filters(**filters))["image_id"])
+
+
+def test_a_file_has_the_probabilities_of_both_sets(rows):
+    """Image 3 has two captions in the other set, 0.3 and 0.7; image 5 has none."""
+    table = probability_table(rows, KEPT, GENDER, "sat", "human")
+    assert table["caption"].tolist() == WRITTEN and table["guess"].tolist()[:2] == ["Female", "Male"]
+    assert table["P(Female), sat"].tolist() == pytest.approx([0.8, 0.1, 0.3, 0.5, 0.9])
+    assert table["P(Male), human"].tolist() == pytest.approx([0.8, 0.6, 0.5, 0.8, float("nan")], nan_ok=True)
+    assert not list(probability_table(rows, KEPT, GENDER, "sat").filter(like="human"))
 
 
 def test_one_gives_the_label_away_and_the_other_does_not(rows):

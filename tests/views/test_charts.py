@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
+from plotly.subplots import make_subplots
 
 from capbias_core.attributes import plain_attribute
 from capbias_core.errors import CapbiasError
@@ -161,6 +162,18 @@ def test_the_data_of_a_chart_are_what_it_draws():
     assert found.loc["nic & <b>", ["x", "x_low", "x_high"]].tolist() == [2.0, 1.0, 4.0]
     assert found.loc["sat", ["x", "x_low", "x_high"]].tolist() == [-1.0, -2.0, 0.5]
     assert found["x_title"].iloc[0].startswith("LIC (ngram)")
+
+
+def test_the_data_of_panels_bars_and_heat_maps():
+    figure = make_subplots(1, 2, subplot_titles=("one", "two &amp; more"))
+    figure.add_bar(x=["a", "b"], y=[1, 2], name="first", error_y={"type": "data", "array": [0.5, 0.25]}, row=1, col=1)
+    figure.add_scatter(x=[3], y=[4], name="second", row=1, col=2)
+    figure.update_xaxes(title_text="right", row=1, col=2)
+    found = pictures.figure_data(figure)
+    assert found["panel"].tolist() == ["one", "one", "two & more"]
+    assert found["x_title"].tolist()[2:] == ["right"] and found["y_low"].tolist()[:2] == [0.5, 1.75]
+    cells = pictures.figure_data(go.Figure(go.Heatmap(x=["u", "v"], y=["w"], z=[[1.0, 2.0]])))
+    assert cells.to_dict("records") == [{"x": "u", "y": "w", "z": 1.0}, {"x": "v", "y": "w", "z": 2.0}]
 
 
 def test_the_data_of_dots_say_whose_they_are():

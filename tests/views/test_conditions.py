@@ -229,6 +229,14 @@ def test_a_metric_has_as_many_digits_as_its_intervals_need(half, shown):
     assert condition_table(rows)["value"].tolist() == [shown]
 
 
+def test_the_table_of_conditions_has_both_differences():
+    changes = {"to_original": [float("nan"), -10.0], "to_original_low": [float("nan"), -11.0]}
+    rows = rows_of(original=(45, 1), both=(35, 1)).assign(**changes, to_original_high=[float("nan"), -9.0])
+    table = condition_table(rows)
+    assert table["minus original"].tolist() == ["", "−10.0 [−11.0, −9.0]"]
+    assert table["minus neutral"].tolist() == ["20.0 [19.0, 21.0]", "10.0 [9.0, 11.0]"]
+
+
 # sets of different images
 
 
