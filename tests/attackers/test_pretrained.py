@@ -233,6 +233,7 @@ def test_a_fine_tuned_bert_finds_a_planted_cue_also_from_its_checkpoint(bert, tm
     corpus, rows, epochs, state = attacker.corpus(captions), np.arange(161), [], torch.get_rng_state()
     undisturbed = attacker.fit(corpus, rows, labels, 2, 5, silent)
     assert torch.equal(state, torch.get_rng_state()) and accuracy(undisturbed, attacker) > 0.95
+    assert undisturbed.logits(corpus, rows[:0]).shape == (0, 1)
     parts = undisturbed.contributions(corpus, rows[:20])
     toward = [words[:, 0] * (2 * label - 1) for words, label in zip(parts.words, labels, strict=False)]
     strongest = [captions[row].split()[own.argmax()] for row, own in enumerate(toward)]
