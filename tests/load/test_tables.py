@@ -84,6 +84,13 @@ def test_csv_lines_are_lines_of_the_file(tmp_path):
     assert "never closed" in messages[12] and "(line 13)" in messages[12]
 
 
+def test_the_first_faults_come_in_file_order_and_all_are_counted(tmp_path):
+    """Faults of lines and of their values are met one kind after the other."""
+    lines = [",no id", "1,two,fields"] * 30
+    table = captions(written(tmp_path, "a.csv", "\n".join(["image_id,caption", *lines, "1,a dog"])))
+    assert [problem.line for problem in table.problems] == list(range(2, 22)) and table.problem_count == 60
+
+
 @pytest.mark.parametrize(
     ("end", "rows", "message"),
     [
