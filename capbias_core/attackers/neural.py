@@ -27,8 +27,12 @@ PRETRAINED = partial(AttackerEntry, attends=True, packages=PACKAGES, attribution
 def _scratch(setup: Setup, kind: str, **settings: Any) -> Attacker:
     from capbias_core.attackers.networks import scratch
 
-    kinds = {"recurrent": scratch.RecurrentAttacker(), "transformer": scratch.TransformerAttacker()}
-    return replace(({"lstm_bi": scratch.LSTM_BI} | kinds)[kind], device=setup.device, **settings)
+    kinds: dict[str, Any] = {
+        "lstm_bi": scratch.LSTM_BI,
+        "recurrent": scratch.RecurrentAttacker(),
+        "transformer": scratch.TransformerAttacker(),
+    }
+    return replace(kinds[kind], device=setup.device, **settings)
 
 
 def _pretrained(setup: Setup, head: str = "DBAC", normalised: bool = False) -> Attacker:

@@ -131,7 +131,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Reader:
-    """One format. parse.py discovers each module of this package that has `READERS`.
+    """One format. read.py discovers each module of this package that has `READERS`.
 
     recognises: whether a file is of this format, by its content; the ending settles only what the content leaves open.
     parse: its content; raises CapbiasError for a broken file. order: readers are asked in this order, 0.5 to 11 for

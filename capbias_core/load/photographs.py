@@ -96,5 +96,5 @@ def read_photograph(path: Path, longest: int = 0) -> np.ndarray:
 
 
 def check_photograph(path: Path) -> None:
-    """Raises CapbiasError for a file that `read_photograph` cannot read; gives no pixels, which would be passed on."""
+    """Raises CapbiasError for a file that `read_photograph` cannot read. A child process need not send the pixels."""
     read_photograph(path)

@@ -102,7 +102,7 @@ def parse(path: Path) -> Parsed:
         with readable(path), path.open("rb") as file:
             archive = not is_workbook(file.read(HEAD))
     if not archive:
-        return refined(_reader_of(path).parse(path))
+        return _content(path)
     with TemporaryDirectory(prefix="capbias-") as folder:
         inside = unpacked(path, Path(folder) / "files")
         known = inside if len(inside) == 1 else []
@@ -117,8 +117,17 @@ def parse(path: Path) -> Parsed:
                 f"{path.name} holds {number} in a known format ({names}), where one is expected.",
                 "Unpack it, and name the file.",
             )
-        parsed = refined(_reader_of(known[0]).parse(known[0]))
+        parsed = _content(known[0])
     return replace(parsed, path=path.with_name(known[0].name))
+
+
+def _content(path: Path) -> Parsed:
+    """A file in plain columns, with a note if its name says JSON and its content is something else."""
+    reader = _reader_of(path)
+    parsed = refined(reader.parse(path))
+    if path.suffix.lower() in (".json", ".jsonl", ".ndjson") and reader.name != "json":
+        parsed = replace(parsed, notes=(f"as {parsed.title}, since the file does not begin like JSON", *parsed.notes))
+    return parsed
 
 
 def _reader_of(path: Path) -> Reader:

@@ -294,7 +294,7 @@ def _read_columns(path: Path, file: Path) -> tuple[dict[str, list], int, list[st
         if start.startswith(PARQUET):
             with pyarrow.parquet.ParquetFile(file) as opened:
                 columns, names = wanted(opened.schema_arrow), opened.schema_arrow.names
-                check_rows(path.name, opened.metadata.num_rows)
+                check_rows(path.name, opened.metadata.num_rows)  # before they fill the memory
                 table = opened.read(columns=list(columns.values()))
         else:
             opened = pyarrow.ipc.open_file if start == FILE else pyarrow.ipc.open_stream
@@ -305,6 +305,7 @@ def _read_columns(path: Path, file: Path) -> tuple[dict[str, list], int, list[st
                 source.seek(0)
                 with opened(source, options=pyarrow.ipc.IpcReadOptions(included_fields=fields)) as batches:
                     table = batches.read_all()
+        check_rows(path.name, table.num_rows)  # of Arrow, where equal rows may take no space in the file either
         table.validate(full=True)  # whatever a stranger wrote, such as columns of different lengths
         values = {name: table.column(name).to_pylist() for name in columns}
         for name in columns:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from capbias_core.attackers import ATTACKERS, PRETRAINED, attacker_entry, load_attacker
+from capbias_core.attackers import ATTACKERS, PRETRAINED, attacker_entry, load_attacker, logistic
 from capbias_core.attackers.base import probabilities, task_probabilities
 from capbias_core.attackers.logistic import fit_columns
 from capbias_core.attackers.ngram import LinearModel, NgramAttacker
@@ -15,6 +15,7 @@ from capbias_core.attributes import get_attribute
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.measures.caption_scores import corpus_table
 from capbias_core.types import silent
+from capbias_core.workspace.limited import within_limits
 
 # Of the pretrained encoders the one that a package brings; the others keep the contract by the same code.
 CONTRACT = [name for name in ATTACKERS if name not in PRETRAINED or name == "minilm"]
@@ -168,6 +169,26 @@ def test_seeds_together_are_logistic_regressions_each_whatever_the_start():
     assert whole[0] == pytest.approx(np.column_stack([weights[:, 0] for weights, _ in alone]), abs=1e-6)
 
 
+@pytest.mark.parametrize(("inverse_penalty", "sample"), [(1000.0, 400), (0.05, 40)])
+def test_many_labels_at_once_are_logistic_regressions_each(inverse_penalty, sample, monkeypatch):
+    """Rare, frequent and even labels, one that a feature decides and one that none does; the rows that tell the
+    curvature may be few: they change how fast the minimum is found, and not where it is."""
+    from scipy.sparse import csr_array
+    from sklearn.linear_model import LogisticRegression
+
+    monkeypatch.setattr(logistic, "SAMPLE", sample)
+    rng = np.random.default_rng(2)
+    features = csr_array((rng.random((400, 60)) < np.linspace(0.6, 0.01, 60)).astype(float))
+    dense = features.toarray().astype(bool)
+    chance = rng.random(400) < np.array([[0.02], [0.98], [0.5]])
+    labels = np.column_stack([dense[:, 0], dense[:, 0] ^ chance[0], dense[:, 3] | chance[1], *chance])
+    weights, intercepts = fit_columns(features, labels.astype(float), np.ones((400, 1)), inverse_penalty)
+    shares = task_probabilities(features @ weights + intercepts)
+    for label, share in zip(labels.T, shares.T, strict=True):
+        model = LogisticRegression(C=inverse_penalty, tol=1e-10, max_iter=10_000).fit(features, label)
+        assert share == pytest.approx(model.predict_proba(features)[:, 1], abs=1e-5)
+
+
 def grams(caption: str) -> list[str]:
     words = caption.split()
     return words + [f"{one} {two}" for one, two in zip(words, words[1:], strict=False)]
@@ -191,6 +212,19 @@ def test_contributions_share_each_gram_among_its_words_and_places():
     # a: 1 over two places; dog: 10 over two; "a dog": 0.2 over two places of two words; "dog a": 4 over two words.
     assert shares[:, 0] == pytest.approx([0.5 + 0.05, 5 + 0.05 + 2, 0.5 + 0.05 + 2, 5 + 0.05])
     assert shares.sum() == pytest.approx(1 + 10 + 0.2 + 4) and empty.shape == (0, 1)
+
+
+@pytest.mark.parametrize("n_values", [2, 3])
+def test_contributions_and_intercept_are_the_logit(n_values):
+    captions, labels = planted(n_values, 120)
+    captions[:12] = [""] * 12
+    attacker, rows = NgramAttacker(), np.arange(120)
+    corpus = attacker.corpus(captions)
+    fitted = attacker.fit(corpus, rows, labels, n_values, 0, silent)
+    parts = fitted.contributions(corpus, rows)
+    sums = parts.baseline + np.stack([words.sum(axis=0) for words in parts.words])
+    assert sums == pytest.approx(fitted.logits(corpus, rows), abs=1e-12)
+    assert parts.delta.tolist() == [0.0] * 120
 
 
 # words, and edited captions
@@ -256,6 +290,9 @@ def test_edits_are_read_or_refused():
     for edit in ("", "man", "man ->", "-> woman", "man -> woman |", "man -> | woman", "a man -> woman", " ->" * 30):
         with pytest.raises(CapbiasError, match="umbrella -> bat"):
             parse_edit(edit)
+    # A search that goes back takes hours for these, and is ended.
+    for edit in ("x" + "->" * 20_000 + "b" + " " * 40_000 + "\nc d", "a->" + " " * 99_999 + "b"):
+        assert within_limits("The edit", parse_edit, edit)[0] == edit[0]
 
 
 EDITED = [
@@ -264,7 +301,10 @@ EDITED = [
     ("a bat and the bat", "bat", "umbrella", "an umbrella and the umbrella"),
     ("an orange", "orange", "unicorn", "a unicorn"),
     ("a horse", "horse", "honest horse", "an honest horse"),
+    ("an egg", "egg", "one", "a one"),
+    ("a bat", "bat", "onion", "an onion"),
     ("a man", "man", "", "a "),
+    ("pizza umbrella", "umbrella", "bat", "pizza bat"),
     ("near a man", "man", "an elephant", "near an elephant"),
 ]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -170,6 +172,21 @@ def test_each_text_is_embedded_once(tmp_path):
     assert cached_vectors(file, [], counting(calls)).shape == (0, 2)
 
 
+def test_two_who_want_the_same_texts_share_the_work(tmp_path):
+    """The second begins while the first embeds, and waits for it."""
+    calls, others, file, texts = [], [], tmp_path / "m.sqlite", [f"text {number}" for number in range(600)]
+    with ThreadPoolExecutor(1) as pool:
+
+        def embed(part):
+            if not others:
+                others.append(pool.submit(cached_vectors, file, texts, counting(calls)))
+                time.sleep(0.2)
+            return counting(calls)(part)
+
+        first = cached_vectors(file, texts, embed)
+        assert np.array_equal(first, others[0].result()) and sorted(calls) == sorted(texts), "no text twice"
+
+
 # the attackers
 
 
@@ -198,6 +215,14 @@ def test_minilm_finds_a_planted_cue_and_reads_each_caption_once(minilm, tmp_path
     assert not read
 
 
+@pytest.mark.long
+def test_the_class_tokens_head_finds_a_planted_cue(minilm):
+    """On MiniLM, a small BERT: the class token of one with random weights says little."""
+    captions, labels = planted(240)
+    attacker = replace(load_attacker("bert_pre_bn", "cpu", encoder_files(ATTACKERS[minilm])), learning_rate=0.01)
+    assert accuracy(attacker.fit(attacker.corpus(captions), np.arange(240), labels, 2, 0, silent), attacker) > 0.9
+
+
 def test_a_fine_tuned_bert_finds_a_planted_cue_also_from_its_checkpoint(bert, tmp_path, monkeypatch):
     """With the same numbers whatever the process drew before; its generator is as it was afterwards."""
     monkeypatch.setattr("capbias_core.attackers.checkpoints.SECONDS_BETWEEN", 0.0)
@@ -208,6 +233,7 @@ def test_a_fine_tuned_bert_finds_a_planted_cue_also_from_its_checkpoint(bert, tm
     corpus, rows, epochs, state = attacker.corpus(captions), np.arange(161), [], torch.get_rng_state()
     undisturbed = attacker.fit(corpus, rows, labels, 2, 5, silent)
     assert torch.equal(state, torch.get_rng_state()) and accuracy(undisturbed, attacker) > 0.95
+    assert undisturbed.logits(corpus, rows[:0]).shape == (0, 1)
     parts = undisturbed.contributions(corpus, rows[:20])
     toward = [words[:, 0] * (2 * label - 1) for words, label in zip(parts.words, labels, strict=False)]
     strongest = [captions[row].split()[own.argmax()] for row, own in enumerate(toward)]

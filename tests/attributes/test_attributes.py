@@ -83,6 +83,10 @@ def test_an_attribute_of_ones_own_is_read(tmp_path):
         'values = ["a", "b"]\nmask_token = "mask"',  # cannot be told from a word
         'values = ["a", "b"]\n[aliases]\nc = ["x"]',
         'values = ["a", "b"]\n[aliases]\na = "x"',
+        *(
+            text.format("0x" + "f" * 5000)
+            for text in ("values = [{}, 1]", "name = {}", 'values = ["a", "b"]\nwords.a = {}')
+        ),
     ],
 )
 def test_a_wrong_file_is_refused_in_words(tmp_path, text):

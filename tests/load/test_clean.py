@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -24,15 +22,19 @@ CASES = [
     ("", "A train café… with crème brûlée", "A train café… with crème brûlée"),
     ("", "What has attracted this many birds to the plaza?", "What has attracted this many birds to the plaza?"),
     ("", "Here is a photo of a sign that reads: STOP", "Here is a photo of a sign that reads: STOP"),
+    ("", "A magazine with a caption: hello", "A magazine with a caption: hello"),
     ("", "10:30 am in the city of london", "10:30 am in the city of london"),
     ("", 'A woman wearing a shirt that says "love"', 'A woman wearing a shirt that says "love"'),
     ("", "'Stop' is on the sign and 'go' is not", "'Stop' is on the sign and 'go' is not"),
+    ("", "A man thinking about a question", "A man thinking about a question"),
     ("", "no one is in the room", "no one is in the room"),
     ("", "A thoughtful woman [left] and a man", "A thoughtful woman [left] and a man"),
     ("", "A man 5 * 3 feet tall * maybe", "A man 5 * 3 feet tall * maybe"),
     ("", "A nurse - a woman - at a desk", "A nurse - a woman - at a desk"),
     # reasoning
     ("reasoning", f"<think>\n{THINK}\n</think>\n\n{CAPTION}", CAPTION),
+    ("reasoning", f"<thinking>{THINK}</thinking>{CAPTION}", CAPTION),
+    ("reasoning", f"<Reasoning> {THINK} </Reasoning> {CAPTION}", CAPTION),
     ("reasoning", f"{THINK}\n</think>\n{CAPTION}", CAPTION),
     ("reasoning", f"<think>{THINK} <think>{THINK}</think> {THINK}</think> {CAPTION}", CAPTION),
     ("reasoning", f"◁think▷{THINK}◁/think▷{CAPTION}", CAPTION),
@@ -58,6 +60,7 @@ CASES = [
     ("", "A lake [reflection] and a woman", "A lake [reflection] and a woman"),
     ("unmarked thoughts", "So the user wants a caption. A man.", "So the user wants a caption. A man."),
     # prompts
+    ("prompts", f"USER: {ASK} ASSISTANT: {CAPTION}", CAPTION),
     ("prompts", f"{CHAT} USER: <image>\n{ASK} ASSISTANT: {CAPTION}", CAPTION),
     ("prompts", f"USER: {ASK} ASSISTANT: {CAPTION} USER: And now? ASSISTANT: A man.", CAPTION),
     ("prompts", f"###Human: {ASK} ###Assistant: {CAPTION} ###Human: more", CAPTION),
@@ -70,6 +73,8 @@ CASES = [
     ("prompts", f"{ASK} {CAPTION}", CAPTION),
     ("prompts", f"What is in this image? {CAPTION}", CAPTION),
     ("prompts", f"Caption: {CAPTION}", CAPTION),
+    ("prompts", f"Image description: {CAPTION}", CAPTION),
+    ("prompts", f"**Caption:** {CAPTION}", CAPTION),
     ("prompts", f"Sure! Here's a short caption for the image: {CAPTION}", CAPTION),
     ("prompts", f"Certainly! {CAPTION}", CAPTION),
     ("prompts marks", f'Here is a one-sentence description of the image:\n\n"{CAPTION}"', CAPTION),
@@ -87,6 +92,7 @@ CASES = [
     ("special tokens", f"[CLS] {CAPTION} [SEP] [PAD]", CAPTION),
     ("special tokens", f"<image>{CAPTION}", CAPTION),
     ("special tokens", "startseq a woman riding a horse endseq", "a woman riding a horse"),
+    ("special tokens", "<start> a woman <end>", "a woman"),
     ("special tokens", "a [UNK] with a woman", "a <unk> with a woman"),
     ("special tokens", "<ref>A woman</ref><box>(12,3),(4,5)</box> riding a horse.", CAPTION),
     # sub-words
@@ -107,12 +113,14 @@ CASES = [
     ("letter forms", "A 𝐰𝐨𝐦𝐚𝐧 riding a horse.", CAPTION),
     ("letter forms", "A ﬁreﬁghter", "A firefighter"),
     ("look-alikes", "A w\u043em\u0430n riding a horse.", CAPTION),
+    ("look-alikes", "А woman riding a horse.", CAPTION),
     ("look-alikes", "A wοman riding a horse.", CAPTION),
     ("look-alikes", "A ᴡᴏᴍᴀɴ riding", "A woman riding"),
     ("other languages", "Женщина на коне", "Женщина на коне"),
     ("wrong decoding", "A womanâ€™s cafÃ©", "A woman’s café"),
     # wrappings
     ("wrappings", f'```json\n{{"caption": "{CAPTION}"}}\n```', CAPTION),
+    ("wrappings", f'{{"caption": "{CAPTION}"}}', CAPTION),
     ("wrappings", f"{{'Description': '{CAPTION}', 'confidence': 0.9}}", CAPTION),
     ("wrappings", f'{{"caption": "{CAPTION[:-1]}', CAPTION[:-1]),
     ("wrappings", f"['{CAPTION}']", CAPTION),
@@ -146,16 +154,17 @@ CASES = [
     ("no image", "I cannot see any image here", "I cannot see any image here"),
     ("other languages", "一个女孩在公园里拿着自行车", "一个女孩在公园里拿着自行车"),
     ("other languages", "Eine Frau reitet auf einem Pferd", "Eine Frau reitet auf einem Pferd"),
+    ("other languages", "Una mujer montando a caballo en la playa", "Una mujer montando a caballo en la playa"),
 ]  # fmt: skip
 
 
 def test_each_text_gives_its_caption_and_reasons():
-    cleaned = clean_captions([text for _, text, _ in CASES])
-    assert cleaned.texts == [caption for *_, caption in CASES]
     names = [rule.name for rule in RULES]
-    expected = Counter(name for rules, *_ in CASES for name in names if name in rules)
-    assert {name: number for name, number in cleaned.counts.items() if name in names} == expected
-    assert len(cleaned.warnings) == len(cleaned.counts)
+    for rules, text, caption in CASES:
+        cleaned = clean_captions([text])
+        assert cleaned.texts == [caption] and set(cleaned.counts.values()) <= {1}, text
+        assert [name for name in names if name in cleaned.counts] == [name for name in names if name in rules], text
+        assert len(cleaned.warnings) == len(cleaned.counts)
 
 
 PIECES = st.one_of(
@@ -167,7 +176,7 @@ PIECES = st.one_of(
 
 
 @pytest.mark.long
-@settings(deadline=None, max_examples=30, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.lists(PIECES, max_size=5).map("".join), max_size=6))
 def test_clean_captions_stay_as_they_are(texts):
     once = clean_captions(texts)

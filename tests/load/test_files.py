@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import pickle
+import tracemalloc
 import zipfile
 from importlib.util import find_spec
 
@@ -24,6 +25,7 @@ from capbias_core.load.vectors import read_vectors
 from capbias_core.vision.detect import find_weights
 from capbias_core.workspace.models import file_option, model_option, model_path
 from capbias_core.workspace.store import Workspace
+from tests.load.test_formats import arrow
 
 COCO = {"images": [{"id": 1}], "annotations": [{"id": 1, "image_id": 1, "caption": "a man"}]}
 INSTANCES = {"images": [], "categories": [{"id": 3, "name": "dog"}], "annotations": [{"image_id": 1, "category_id": 3}]}
@@ -185,9 +187,21 @@ def test_whole_file_faults(tmp_path, case):
 def test_equal_rows_that_take_no_place_in_the_file(tmp_path):
     same = pa.DictionaryArray.from_arrays(pa.array([0] * (MOST_ROWS + 1), pa.int8()), ["a dog"])
     pyarrow.parquet.write_table(pa.table({"image_id": same, "caption": same}), tmp_path / "rows.parquet")
-    assert (tmp_path / "rows.parquet").stat().st_size < 1_000_000
-    with pytest.raises(CapbiasError, match=f"{MOST_ROWS + 1:,} rows"):
-        parse(tmp_path / "rows.parquet")
+    (tmp_path / "rows.arrow").write_bytes(arrow(pa.table({"image_id": pa.nulls(MOST_ROWS + 1)})))
+    for name in ("rows.parquet", "rows.arrow"):
+        assert (tmp_path / name).stat().st_size < 1_000_000
+        tracemalloc.start()
+        with pytest.raises(CapbiasError, match=f"{MOST_ROWS + 1:,} rows"):
+            parse(tmp_path / name)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000, "the rows are counted before they fill the memory"
+        tracemalloc.stop()
+
+
+def test_a_file_called_json_that_holds_a_table_says_so(tmp_path):
+    (tmp_path / "a.json").write_text("image_id,caption\n1,a dog\n")
+    (tmp_path / "b.json").write_text(json.dumps(RESULTS))
+    assert captions(parse(tmp_path / "a.json")).notes == ("as CSV, since the file does not begin like JSON",)
+    assert captions(parse(tmp_path / "b.json")).notes == ()
 
 
 @pytest.mark.long

@@ -32,7 +32,7 @@ from capbias_core.load.vectors import read_vectors
 from capbias_core.runs.plan_file import read_plan
 from capbias_core.workspace.ingest import File, preview
 from tests.load.test_formats import FILES as SHAPES
-from tests.load.test_formats import arrow
+from tests.load.test_formats import arrow, to_bytes
 
 pytestmark = pytest.mark.long
 
@@ -115,6 +115,24 @@ VALUES = st.recursive(
     max_leaves=8,
 )
 RECORDS = st.lists(st.dictionaries(KEYS, VALUES, min_size=1, max_size=6) | VALUES, max_size=5)
+ID = st.integers(1, 3) | VALUES
+OUTLINED = st.fixed_dictionaries({"image_id": ID, "category_id": ID}, optional={"segmentation": VALUES})
+COCO = st.fixed_dictionaries(
+    {"annotations": st.lists(OUTLINED, min_size=1, max_size=3) | VALUES},
+    optional={
+        "images": st.lists(st.fixed_dictionaries({"id": ID, "height": VALUES, "width": VALUES})) | VALUES,
+        "categories": st.lists(st.fixed_dictionaries({"id": ID, "name": st.text() | VALUES}), min_size=1) | VALUES,
+    },
+)
+NAMES = ["image_id", "caption", "objects", "class", "confidence", "x1", "y1", "x2", "y2"]
+CELLS = {
+    pa.string(): st.text(st.characters(codec="utf-8"), max_size=6),
+    pa.int64(): st.integers(-(2**63), 2**63 - 1),
+    pa.float64(): st.floats(),
+    pa.binary(): st.binary(max_size=4),
+    pa.list_(pa.string()): st.lists(st.text(st.characters(codec="utf-8"), max_size=3) | st.none(), max_size=3),
+    pa.date32(): st.integers(-(2**31), 2**31 - 1),
+}
 
 
 @st.composite
@@ -133,9 +151,21 @@ def mutated(draw, data: bytes, whole: bool = False) -> bytes:
     return data
 
 
+@st.composite
+def parquet(draw) -> bytes:
+    size, names = draw(st.integers(0, 4)), draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True))
+    types = {name: draw(st.sampled_from(list(CELLS))) for name in names}
+    cells = {
+        name: draw(st.lists(CELLS[kind] | st.none(), min_size=size, max_size=size)) for name, kind in types.items()
+    }
+    table = pa.table({name: pa.array(cells[name], kind) for name, kind in types.items()})
+    return to_bytes(lambda target: pyarrow.parquet.write_table(table, target))
+
+
 def contents(ending: str) -> st.SearchStrategy[bytes]:
     made = {
-        ".json": RECORDS.map(lambda records: json.dumps(records).encode()),
+        ".json": (RECORDS | COCO).map(lambda values: json.dumps(values).encode()),
+        ".parquet": parquet(),
         ".pkl": RECORDS.map(pickle.dumps),
         ".gz": st.one_of(*map(mutated, FILES[".csv"])).map(gzip.compress),
     }

@@ -84,6 +84,13 @@ def test_csv_lines_are_lines_of_the_file(tmp_path):
     assert "never closed" in messages[12] and "(line 13)" in messages[12]
 
 
+def test_the_first_faults_come_in_file_order_and_all_are_counted(tmp_path):
+    """Faults of lines and of their values are met one kind after the other."""
+    lines = [",no id", "1,two,fields"] * 30
+    table = captions(written(tmp_path, "a.csv", "\n".join(["image_id,caption", *lines, "1,a dog"])))
+    assert [problem.line for problem in table.problems] == list(range(2, 22)) and table.problem_count == 60
+
+
 @pytest.mark.parametrize(
     ("end", "rows", "message"),
     [
@@ -106,12 +113,13 @@ def test_human_captions_of_the_release_unfold(tmp_path):
         {"img_id": 872, "caption_list": ["two men", ""], "bb_gender": "Male", "ratio": None},
         {"img_id": 885, "caption_list": [], "bb_gender": "Male", "ratio": float("nan")},
     ]
-    parsed = written(tmp_path, "entries.pkl", pickle.dumps(entries))
-    table = captions(parsed, human=True)
-    assert pairs(table) == [("785", "a woman"), ("785", "a skier"), ("785", "a woman"), ("872", "two men")]
-    assert (list(table.frame["caption_index"]), table.rows, table.empty) == ([0, 1, 2, 0], 3, 2)
-    frame = labels(parsed).frame
-    assert list(frame["bb_gender"]) == ["Female", "Male", "Male"] and list(frame["ratio"]) == ["0.5", "", ""]
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        parsed = written(tmp_path, "entries.pkl", pickle.dumps(entries, protocol=protocol))
+        table = captions(parsed, human=True)
+        assert pairs(table) == [("785", "a woman"), ("785", "a skier"), ("785", "a woman"), ("872", "two men")]
+        assert (list(table.frame["caption_index"]), table.rows, table.empty) == ([0, 1, 2, 0], 3, 2)
+        frame = labels(parsed).frame
+        assert list(frame["bb_gender"]) == ["Female", "Male", "Male"] and list(frame["ratio"]) == ["0.5", "", ""]
 
 
 def test_lists_and_numbers_as_labels(tmp_path):

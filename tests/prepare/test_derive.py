@@ -143,8 +143,10 @@ def test_a_wrong_rule_is_refused(tmp_path, text, message):
 def test_the_first_value_that_a_caption_names_by_hand(tmp_path):
     labels = {
         ("a man", "a kid", "a woman"): "young",
+        ("a man and a boy",): "young",
         ("a man", "an elderly woman"): "old",
         ("a dog", "a person", "someone's youth"): "",
+        ("two men",): "old",
         ("some CHILDREN.",): "young",
         ("The Father's hat",): "old",
         ("an old-fashioned clock",): "old",

@@ -50,7 +50,7 @@ def test_tokens_of_captions():
 
 
 @pytest.mark.long
-@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.text("ab <>", max_size=9), max_size=12), st.randoms())
 def test_maps_over_the_vocabulary_are_maps_over_words(texts, random):
     found = Tokens.read(texts)

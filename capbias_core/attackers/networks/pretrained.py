@@ -209,7 +209,7 @@ class FineTunedNetwork(nn.Module):
 def encoder_ids(encoder: TextEncoder, captions: Sequence[str]) -> Tokens:
     """Masked captions as the ids that the encoder reads."""
     ids = encoder.ids([encoder.read(caption) for caption in captions])
-    return Tokens(np.concatenate(ids), np.cumsum([0, *map(len, ids)]), [])
+    return Tokens(np.concatenate([np.zeros(0, dtype=np.int64), *ids]), np.cumsum([0, *map(len, ids)]), [])
 
 
 @dataclass(frozen=True)
