@@ -19,7 +19,7 @@ from capbias_core.load.published import published_results
 from capbias_core.measures.base import estimates_of
 from capbias_core.measures.image_judge import METRICS, VL_LIC_METRICS, photographs_shown, small_pictures
 from capbias_core.measures.training import AttackerTrainer, Guesses, caption_lists
-from capbias_core.metrics.lic import label_probabilities, lic, sentence_classification
+from capbias_core.metrics import confidence, lic, sentence_classification
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
@@ -65,10 +65,6 @@ def held_out(labels, probability_of_second) -> Guesses:
     images = tuple(map(str, range(n)))
     shares = np.column_stack([1 - second, second])
     return Guesses(images, np.zeros(n, int), np.arange(n), np.array(labels), shares)
-
-
-def confidence(probabilities: np.ndarray, labels: np.ndarray) -> float:
-    return float(label_probabilities(probabilities, labels).mean())
 
 
 def score(metric, evidence: Guesses) -> float:
