@@ -20,6 +20,7 @@ from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import MINILM_PACKAGE, find_model
 from capbias_core.load.read import read_texts
+from capbias_core.measures.caption_side import objects_of
 from capbias_core.measures.gender_score import Models, cosines_of, count_cooccurrence, scored
 from capbias_core.measures.gender_score_common import (
     IMAGE,
@@ -185,6 +186,11 @@ def test_objects_that_several_sources_name(votes, expected):
     assert {name: sure for name, sure in of_image.items() if sure} == expected
     assert data.confidence.toarray()[1].sum() == (0.9 if votes == 1 else 0)
     assert data.unsure == 1
+
+
+def test_other_metrics_read_names_without_the_confidence():
+    names, _ = objects_of(["1", "2", "3"], pd.Series({"1": "cat:0.93|person:1.0", "2": "dog:1|cat:.5", "3": ""}))
+    assert names == ["cat", "dog"]
 
 
 # intervals of objects
@@ -545,6 +551,17 @@ def test_plain_texts(tmp_path, capsys):
     ):
         with pytest.raises(CapbiasError, match=message):
             text_results(*given, [metric], options, **more)
+
+
+@pytest.mark.torch
+def test_gender_score_of_plain_text(tiny, minilm):
+    """Texts that name nobody count with a lead, each object of its text once."""
+    options = {"language_model": str(tiny["gpt"]), "sentence_encoder": minilm}
+    texts = ["a man with a dog", "the dog", "a cake"]
+    found = text_results(texts, "t", GENDER, ["gender_score", "estimation_count"], options, lead="a {word} with")
+    assert list(dict.fromkeys(found.rows["metric"])) == ["gender_score", "estimation_count"]
+    assert set(found.by_object["object"]) == {"dog", "cake"}
+    assert sum(value_of(found.rows, "estimation_count", value) for value in GENDER.values) == 3
 
 
 def test_reading_texts(tmp_path):
