@@ -334,14 +334,16 @@ def test_what_a_killed_process_left_is_removed_after_an_hour(scene, monkeypatch)
 def test_choices_of_masking(scene):
     """What does not go together is refused, and what a condition does not read makes no other run."""
     scene.keep("boxes", "found", boxes(("1", "person", 0.9, 0, 0, 2, 2)), "c", "detector")
-    for condition, choices in (
-        ("segment", {"fill": "white"}),
-        ("part", {"fraction": 1.5}),
-        ("object", {}),
-        ("segment", {"people": "found"}),
-        ("segment", {"name": "photographs"}),
+    for condition, choices, reason in (
+        ("person", {}, "condition 'person'"),
+        ("segment", {"fill": "white"}, "fill 'white'"),
+        ("segment", {"whose": "most"}, "whose 'most'"),
+        ("part", {"fraction": 1.5}, "fraction .* 1.5"),
+        ("object", {}, "object"),
+        ("segment", {"people": "found"}, "needs outlines of people"),
+        ("segment", {"name": "photographs"}, "the name 'photographs'"),
     ):
-        with pytest.raises(CapbiasError):
+        with pytest.raises(CapbiasError, match=reason):
             masking(scene, condition, **choices)
     again = masking(scene, "segment", fill="grey", fraction=0.25, departures=GOES, only_masked=True, people="outlines")
     assert again.run_id == masking(scene, "segment").run_id
