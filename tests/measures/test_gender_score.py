@@ -19,6 +19,7 @@ from capbias_core.attributes import get_attribute, plain_attribute, word_forms
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import MINILM_PACKAGE, find_model
+from capbias_core.load.published import published_results
 from capbias_core.load.read import read_texts
 from capbias_core.measures.caption_side import objects_of
 from capbias_core.measures.gender_score import Models, cosines_of, count_cooccurrence, scored
@@ -587,6 +588,19 @@ def test_reading_texts(tmp_path):
 )
 def test_what_printed_rows_are_called_here(metric, encoder, condition, here):
     assert printed_as({"metric": metric, "encoder": encoder, "condition": condition}) == here
+
+
+def test_tables_of_the_paper_agree_with_themselves():
+    rows = published_results()
+    rows = rows[rows["paper"] == "genderscore"].astype({"table": int})
+    counts = {1: 30, 2: 70, 3: 112, 4: 112, 5: 56, 6: 112, 7: 4, 8: 90, 9: 174}
+    assert rows["table"].value_counts().sort_index().to_dict() == counts
+    cells = rows.set_index(["table", "model", "condition", "metric"])["value"].to_dict()
+    assert all(value == cells[6, *key[1:]] for key, value in cells.items() if key[0] == 5), "Table 6 repeats Table 5"
+    for (table, model, condition, metric), value in cells.items():
+        if metric == "count_man":
+            ratio = value / (value + cells[table, model, condition, "count_woman"])
+            assert cells[table, model, condition, "ratio_to_m"] == pytest.approx(ratio, abs=0.0101)
 
 
 # what pages read
