@@ -299,12 +299,14 @@ NO_LABEL = "no label"
 
 @dataclass(frozen=True)
 class LabelAgreement:
-    """counts: (values and 'no label', the same) images by the label of one side (rows) and the other (columns).
+    """How far two tables of labels agree.
+
+    counts: (values and 'no label', the same) images by the label of one side (rows) and the other (columns).
 
     images: that both label. same: of these, with one label. interval: of same / images, 95% (Wilson's), as if the
-    images were drawn at random; (nan, nan) without any. kappa: Cohen's, agreement beyond what two sides with these
-    shares of labels have by chance, 0 to 1 and below 0 where it is less; nan where both give one label alone.
-    differ: image_id with the label of each side, `one` and `other`, of images where they differ.
+    images were drawn at random; (None, None) without any. kappa: Cohen's, agreement beyond what two sides with these
+    shares of labels have by chance, at most 1 and below 0 if it is less; nan if both give one label alone. differ:
+    image_id with the label of each side, `one` and `other`, of images where they differ.
     """
 
     counts: pd.DataFrame

@@ -221,7 +221,7 @@ def check_rows(file: str, total: int) -> None:
 def listed(names: Sequence[str], most: int = 12) -> str:
     """Names for a message, cut if they are many or long."""
     shown = ", ".join(map(short, names[:most])) or "(none)"
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
 
 
 # values

@@ -101,7 +101,7 @@ class Metric:
     direction to further arguments of `of`, the same in all draws of a bootstrap. level: of attackers, whether it is no
     difference between two sides that were trained on the same images. interval: over images; '' for Wilson's if it is a
     share, else a bootstrap that its range limits; 'share' for Wilson's; 'free' for a bootstrap without limits.
-    no_interval: why it has none.
+    no_interval: why it has none, or these counts to that, '' for one.
     """
 
     name: str
@@ -124,7 +124,7 @@ class Metric:
     fix: Callable[[Counts, int, str], dict[str, Any]] | None = None
     level: bool = True
     interval: Literal["", "share", "free"] = ""
-    no_interval: str = ""
+    no_interval: str | Callable[[Counts], str] = ""
 
     def estimates(self, counts: Counts, values: Sequence[str], direction: str = "") -> dict[str, Estimate]:
         """Its estimate from its columns, by direction: the given one, or each value."""
@@ -137,7 +137,7 @@ class Metric:
             "span": UNBOUNDED if self.interval == "free" else self.range,
             "share": part_of_all,
             "level": self.level,
-            "no_interval": self.no_interval,
+            "no_interval": self.no_interval(counts) if callable(self.no_interval) else self.no_interval,
             "unsure": counts.constants.get(f"{self.name} unsure", 0.0),
         }
         if not self.by_value:

@@ -177,11 +177,12 @@ def counts_of_sides(
 
     sides: the human captions and the model's. objects: text such as `cat|dog` by image id, or None.
     """
-    side, ways = sides[0], {"DBA_O": lambda: _dba_o(sides)}
-    if side.attribute.names_values and objects is not None:
-        ways = {"DBA_G": lambda: _dba_g(sides, objects)} | ways
+    side, ways = sides[0], {}
     if side.attribute.names_values:
-        ways = {"BA": lambda: _ba(sides)} | ways
+        ways["BA"] = lambda: _ba(sides)
+        if objects is not None:
+            ways["DBA_G"] = lambda: _dba_g(sides, objects)
+    ways["DBA_O"] = lambda: _dba_o(sides)
     tables, notes, lacking = run_available(ways)
     columns, constants = {}, {}
     for name, (human, model) in tables.items():
@@ -204,8 +205,8 @@ def cross_fitted(
     and the same of the human ones; over how many pairs the value is a mean; and how far it may be off, unscaled.
 
     BA and DBA add up changes of pairs (a value and a word), each with the sign of the pair on the human side. A sign
-    from the same captions as the change goes with its noise, which lowers the value (cross-fitting). So the
-    images are halved at random, several times: of each half the changes count with the signs of the other half.
+    from the same captions as the change follows the noise of that change, which lowers the value. So the images are
+    halved at random, several times, and the changes of each half count with the signs of the other (cross-fitting).
 
         value = mean over pairs of sum over images i of s_i * m_i / sum of M - the same of the humans
 

@@ -421,7 +421,7 @@ def freeze_encoders(workspace: Workspace, collection: str, options: VLLICOptions
         if not file:
             raise CapbiasError(
                 f"The backbone {backbone!r} needs its weights, as NAME=FILE, such as resnet50=resnet50.pth.",
-                "With a network connection torchvision downloads them; copy the file here.",
+                "Download them with torchvision, on another computer if this one has no network, and give the file.",
             )
         backbone = file_option(workspace, name, Path(file))
     return options.with_(text_encoder=text, text_attacker=attacker, backbone=backbone or None)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Counts
+from capbias_core.aggregate import Counts, intervals
 from capbias_core.aggregate.estimate import INCONCLUSIVE, REFITS, verdict
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import device_of, trained_on
@@ -169,15 +169,16 @@ def count(job: Job) -> Outcome:
     columns = {"method": method, "n": test, "device": device_of(attacker)}
     names = ("LIC_M",) if human is None else ("LIC", "LIC_by_H", "LIC_by_M")
     estimates = estimates_of([METRICS[name] for name in names], counts, attribute.values)
+    limits = intervals(estimates)
     of_lic = columns
     if human is not None:
-        by_human, by_model = estimates["LIC_by_H", ""], estimates["LIC_by_M", ""]
-        ends = by_human.interval()[0], by_model.interval()[1]
-        of_lic = columns | {"verdict": verdict(*ends) if by_human.interval_over == REFITS else INCONCLUSIVE}
+        ends = limits["LIC_by_H", ""][0], limits["LIC_by_M", ""][1]
+        refitted = estimates["LIC_by_H", ""].interval_over == REFITS
+        of_lic = columns | {"verdict": verdict(*ends) if refitted else INCONCLUSIVE}
     chance = attribute.chance
     digits = 1 if round(chance, 1) == chance else 2  # 25.0, and 6.25 of four values
     notes = [
-        *_remarks(job, human, lists, y, estimates),
+        *_remarks(job, human, lists, y, estimates[names[0], ""].value, limits[names[0], ""][0]),
         f"{train:,} training and {test:,} test images per seed, balanced; chance for LIC_M and LIC_D is "
         f"{chance:.{digits}f}.",
     ]
@@ -210,9 +211,18 @@ def _named_parts(attribute: Attribute, guesses: Guesses) -> dict[str, np.ndarray
 
 
 def _remarks(
-    job: Job, human: pd.DataFrame | None, lists: Sequence[list[CaptionList]], y: np.ndarray, estimates: Mapping
+    job: Job,
+    human: pd.DataFrame | None,
+    lists: Sequence[list[CaptionList]],
+    y: np.ndarray,
+    value: float,
+    low: float | None,
 ) -> Iterator[str]:
-    """Remarks on captions that LIC does not measure well. lists: of the model and, with references, of people."""
+    """Remarks on captions that LIC does not measure well.
+
+    lists: of the model and, with references, of people. value, low: LIC or, without references, LIC_M, and the lower
+    end of its interval.
+    """
     attribute, k, shares, lengths = job.attribute, len(job.attribute.values), [], []
     for whose, side in zip(("caption", "human caption"), lists, strict=False):
         label = np.concatenate([y[captions.images] for captions in side])
@@ -240,12 +250,11 @@ def _remarks(
 
     # Much of LIC, or of LIC_M above chance, may come from which captions name a value, whichever it is.
     metric = "LIC" if human is not None else "LIC_M"
-    value, low = estimates[metric, ""].value, estimates[metric, ""].interval()[0]
     neutral = METRICS[metric].neutral(k)
     alone = 100 * (lic_of_naming(shares[0]) - sum(lic_of_naming(share) for share in shares[1:]))
     if (value if low is None else low) > neutral and alone - neutral >= MUCH * (value - neutral):
         model, *people = (
-            " and ".join(f"{part:.0%} of {value}" for part, value in zip(share, attribute.values, strict=True))
+            " and ".join(f"{part:.0%} of {name}" for part, name in zip(share, attribute.values, strict=True))
             for share in shares
         )
         of_people = f"; of the human captions {people[0]}" if people else ""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -25,6 +23,7 @@ from capbias_core.measures.base import (
 from capbias_core.measures.caption_side import both_sides, names_in, of_no_value
 from capbias_core.measures.gender_score_common import FEWEST, PAPER
 from capbias_core.metrics.captions import named_alone, wrong_names
+from capbias_core.metrics.share import share
 
 _BURNS = "Burns et al., ECCV 2018"
 _SOURCE = f"{_BURNS}; Hirota et al., CVPR 2022, Table 1"
@@ -42,6 +41,7 @@ METRICS = (
         "images need not be balanced.",
         needs=Needs(words="any", values=2),
         reads=("second", "first"),
+        of=lambda second, first: np.where(np.asarray(first) > 0, share(second, first), np.nan),
     ),
     Metric(
         "error",
@@ -91,6 +91,7 @@ RATIO_TO_HUMAN = Metric(
     "here leakage is an attacker's accuracy.",
     reads=("model", "human"),
     by_value=True,
+    no_interval=lambda counts: f"fewer than {FEWEST} images" if len(counts.images) < FEWEST else "",
 )
 
 
@@ -104,9 +105,7 @@ def ratio_error(job: Job) -> Outcome:
     notes = [f"Labels: {job.sizes(counts).removesuffix(' captions')}."]
     if "first" in counts.columns and not counts.size("first"):
         notes.append(f"No caption names only {job.attribute.values[0]}, so ratio is not defined.")
-    rows = job.rows(METRICS, counts, {"method": "captions by the values that their words name"})
-    rows = [row if np.isfinite(row.value) else replace(row, value=float("nan")) for row in rows]
-    return Outcome(counts, notes=notes, results=rows)
+    return Outcome(counts, {"method": "captions by the values that their words name"}, notes)
 
 
 def named_values(job: Job) -> Outcome:
@@ -136,16 +135,15 @@ def naming_ratio(job: Job) -> Outcome:
     """Shares of each image's captions that name each value, on the images that both sides have."""
     need_words(job.attribute)
     sides = both_sides(job)
-    images, few = sides[0].images, f"fewer than {FEWEST} images" if len(sides[0].images) < FEWEST else ""
-    columns = {}
+    images, columns = sides[0].images, {}
     for name, side in zip(("model", "human"), sides, strict=True):  # (n_images, K): shares of an image's captions
         row, value = np.nonzero((side.values.toarray() > 0) & side.only_one[:, None])
         of_image = np.bincount(side.image, minlength=len(images))[side.image]
         columns[name] = csr_array((1 / of_image[row], (side.image[row], value)), shape=(len(images), side.k))
     counts = Counts.by_image(images, sides[0].y, columns)
     method = "captions that name the value and no other, an image's captions together counting once"
-    rows = job.rows([replace(RATIO_TO_HUMAN, no_interval=few)], counts, {"method": method, "n": len(images)})
-    return Outcome(counts, notes=[*filter(None, [of_no_value(*sides[::-1]).strip()])], results=rows)
+    notes = [*filter(None, [of_no_value(*sides[::-1]).strip()])]
+    return Outcome(counts, {"method": method, "n": len(images)}, notes)
 
 
 MEASURES = (

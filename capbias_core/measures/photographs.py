@@ -5,13 +5,14 @@ A photograph that cannot be read is left out, counted and named. An item is stor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, MissingExtra
-from capbias_core.load.parsed import BOXES
+from capbias_core.load.parsed import BOXES, listed
 from capbias_core.load.photographs import read_photograph
 from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.measures.base import Job, Measure, Needs, Outcome
@@ -45,6 +46,11 @@ GREY = "grey"
 MASKED = ("part", "segment", "box", "object", "both")
 FEW_NAMED = 5  # boxes, masks: photographs left out, or reasons, that a note names
 DIGITS = 6  # of departures
+
+
+def first_of(items: Sequence[str], most: int, what: str = "") -> str:
+    """`a; b; and 3 more`: so many items, and the number of the others with what they are."""
+    return "; ".join([*items[:most], *([f"and {len(items) - most:,} more{what}"] if len(items) > most else [])])
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,8 @@ def caption(job: Job) -> Outcome:
             job.progress((len(captions) + len(refused)) / len(files), f"captioned {len(captions):,} of {len(files):,}")
             batch = {}
     silent = [files[image].name for image, text in captions.items() if not text]
+    for name in silent:
+        job.workspace.log(job.spec.run_id, f"left out: {name}: the captioner wrote nothing")
     captions = {image: text for image, text in captions.items() if text}
     if not captions:
         why = f" ({next(iter(refused.values()))})" if refused else ""
@@ -117,10 +125,10 @@ def caption(job: Job) -> Outcome:
         f"{len(captions):,} captions by {writer} {options.captioner['digest'][:8]}, beams: {options.beams}, tokens at "
         f"most: {options.length}."
     ]
-    for names, what in ((list(refused.values()), ""), (silent, " without an answer of the captioner")):
+    for names, what in ((list(refused.values()), ""), (silent, " for which the captioner wrote nothing")):
         if names:
-            more = f"; and {len(names) - NAMED:,} more (see the log)" if len(names) > NAMED else ""
-            notes.append(f"Left out {counted(len(names), 'photograph')}{what}: {'; '.join(names[:NAMED])}{more}.")
+            shown = first_of(names, NAMED, " (see the log)")
+            notes.append(f"Left out {counted(len(names), 'photograph')}{what}: {shown}.")
     return Outcome(notes=notes)
 
 
@@ -184,12 +192,11 @@ def detect(job: Job) -> Outcome:
     people = boxes.frame.loc[boxes.frame["object"] == "person", "image_id"].nunique()
     notes = [
         f"{len(boxes.frame):,} boxes on {len(boxes.read):,} photographs, {people:,} of them with people; "
-        f"{boxes.computed:,} photographs looked at now, the others before"
+        f"{boxes.computed:,} photographs were processed now, the others earlier."
     ]
     if boxes.refused:
         reasons = [f"{image}: {error.message.rstrip('.')}" for image, error in boxes.refused.items()]
-        more = f"; and {len(reasons) - FEW_NAMED:,} more" if len(reasons) > FEW_NAMED else ""
-        notes.append(f"{len(reasons):,} left out: {'; '.join(reasons[:FEW_NAMED])}{more}")
+        notes.append(f"{len(reasons):,} left out: {first_of(reasons, FEW_NAMED)}.")
     return Outcome(notes=notes)
 
 
@@ -318,12 +325,9 @@ def mask(job: Job) -> Outcome:
         images: dict[str, list[str]] = {}
         for image, reason in masked.left_out.items():
             images.setdefault(reason, []).append(image)
-        parts = []
-        for reason, names in sorted(images.items(), key=lambda pair: -len(pair[1]))[:FEW_NAMED]:
-            others = f" and {len(names) - FEW_NAMED:,} more" if len(names) > FEW_NAMED else ""
-            parts.append(f"{', '.join(names[:FEW_NAMED])}{others}: {reason}")
-        more = f"; and {len(images) - FEW_NAMED:,} more reasons" if len(images) > FEW_NAMED else ""
-        notes.append(f"{len(masked.left_out):,} left out: {'; '.join(parts)}{more}.")
+        by_size = sorted(images.items(), key=lambda pair: -len(pair[1]))
+        reasons = [f"{listed(names, FEW_NAMED)}: {reason}" for reason, names in by_size]
+        notes.append(f"{len(masked.left_out):,} left out: {first_of(reasons, FEW_NAMED, ' reasons')}.")
     return Outcome(notes=notes)
 
 

@@ -193,8 +193,8 @@ def vocabulary(captions: Iterable[str]) -> int:
 
 
 def vocabulary_10(captions: Iterable[str]) -> float:
-    """Different words in ten of these captions, on average over all draws (rarefaction: Hurlbert, Ecology 52, 1971;
-    of captions: Hirota et al., CVPR 2022, count all words).
+    """Different words in ten of these captions, on average over all draws of ten (rarefaction: Hurlbert, Ecology 52,
+    1971), where `vocabulary` counts the words of all captions (Hirota et al., CVPR 2022).
 
         vocabulary_10 = sum over words of 1 - C(N - n_w, 10) / C(N, 10)
 

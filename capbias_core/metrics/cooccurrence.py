@@ -188,14 +188,17 @@ def word_to_value(human: Table, model: Table, whole: Both) -> np.ndarray:
 
 def object_to_value(human: Table, model: Table, whole: Both) -> np.ndarray:
     """DBA_G."""
-    change = model.given_task - human.given_task
-    return np.nan_to_num(np.where(goes_together(whole[0]), change, -change)).mean(axis=(-2, -1))
+    return _directed(model.given_task - human.given_task, whole[0])
 
 
 def value_to_object(human: Table, model: Table, whole: Both) -> np.ndarray:
     """DBA_O."""
-    change = model.given_value - human.given_value
-    return np.nan_to_num(np.where(goes_together(whole[0]), change, -change)).mean(axis=(-2, -1))
+    return _directed(model.given_value - human.given_value, whole[0])
+
+
+def _directed(change: np.ndarray, human: Table) -> np.ndarray:
+    """The mean change of pairs, of those that do not go together in these human captions with the other sign."""
+    return np.nan_to_num(np.where(goes_together(human), change, -change)).mean(axis=(-2, -1))
 
 
 def _change(human: Table, model: Table, direction: str) -> np.ndarray:

@@ -42,6 +42,24 @@ def sentence_classification(probabilities: ArrayLike, labels: ArrayLike) -> floa
     return float(right_predictions(*guesses(probabilities, labels)).mean())
 
 
+def confidence(probabilities: ArrayLike, labels: ArrayLike) -> float:
+    """ImageCaptioner2's score: how sure a judge is of the truth (Abdelrahman et al., AAAI 2024, Eq. 2 and 4).
+
+        B = 1/n sum over test captions of P(a | masked caption, prompt, masked photograph)
+
+    P(a) is the judge's probability of the labelled answer, of all answers. Range [0, 1], shown x100; chance for K
+    balanced values is 1 / K. Lower is better. Amplification is B_M - B_D. Two more scores read the same probabilities
+    (Eq. 4): accuracy alone (leakage), and accuracy times confidence (LIC). Near chance they jump where this one does
+    not: of 0.49 they make 0, of 0.51 they make 1 and 0.51.
+
+    probabilities, labels: as in `lic`.
+
+    >>> round(confidence([[0.2, 0.8], [0.6, 0.4]], [1, 1]), 3)
+    0.6
+    """
+    return float(label_probabilities(*guesses(probabilities, labels)).mean())
+
+
 def lic_scores(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """(n,) confidence of each right prediction, 0 of a wrong one."""
     return probabilities.max(axis=1) * right_predictions(probabilities, labels)
@@ -53,10 +71,7 @@ def right_predictions(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarr
 
 
 def label_probabilities(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """(n,) the probability of each label; its mean is ImageCaptioner2's score (Abdelrahman et al., AAAI 2024, Eq. 2).
-
-    Near chance LIC and accuracy jump where this does not: of 0.49 they make 0, of 0.51 they make 1 and 0.51.
-    """
+    """(n,) the probability of each label."""
     return probabilities[np.arange(len(labels)), labels]
 
 

@@ -98,6 +98,14 @@ def test_drawing_patterns_is_drawing_images():
         assert np.cov(sums.T) == pytest.approx(600 * np.cov(few.T, ddof=0), rel=0.12, abs=8)
 
 
+@pytest.mark.parametrize("copies", [1, 20])
+def test_draws_do_not_depend_on_the_size_of_a_chunk(monkeypatch, copies):
+    columns = np.repeat(np.random.default_rng(0).random((50 // copies, 2)), copies, axis=0)
+    whole = resampled_sums(columns, 7, 40)
+    monkeypatch.setattr("capbias_core.aggregate.resampling.CHUNK", 150)
+    assert resampled_sums(columns, 7, 40) == pytest.approx(whole) and np.all(whole.std(axis=0) > 0)
+
+
 def test_no_interval_where_a_draw_is_not_defined():
     columns = {"second": np.array([0.0] + [1] * 9), "first": np.array([1.0] + [0] * 9)}
     found = Estimate.read(Counts.by_image("abcdefghij", np.zeros(10, int), columns), share, 1)

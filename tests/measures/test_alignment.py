@@ -68,6 +68,9 @@ BAD = {
     "another dimension than the first line says": (b"2 3\na 1 2\nb 1 2\n", "line 2: a row of another dimension"),
     "not a number": (b"a 1 2\nb 3 4\ncat 1 x\n", r"line 3: not a number \(x\)"),
     "infinite": (b"a 1 2\ncat inf 2\n", "line 2: not a number"),
+    "infinite in binary": (word2vec({"cat": [1, float("nan")]}), "row 1: not a number"),
+    "no word in common": (b"dog 1 2\n", "a vector for none of the 1 words"),
+    "cut text": (b"5 2\ncat 1 2\n", "v.txt has 1 rows.*says 5"),
     "the model of fastText": (struct.pack("<iii", 793712314, 12, 300) + b"\n" * 40, "not a vector file.*the .vec"),
     "cut binary": (word2vec(ROWS)[:-8], "v.txt has 2 rows.*says 3"),
     "cut gzip": (gzip.compress(glove(ROWS))[:-9], "cut off or damaged"),
@@ -183,7 +186,10 @@ def test_the_needed_vectors_are_kept_and_go_with_their_runs(tools):
     with pytest.raises(CapbiasError, match="'ocarina', were not looked up in glove"):
         aligner(workspace, alignment_option(item))(["someone", "ocarina"], frozenset(["wrench"]))
     (spec,) = plan(workspace, replace(request, options={"alignment": alignment_option(item)}))
-    assert spec.run_id != plan(workspace, request)[0].run_id
+    (other,) = plan(workspace, replace(request, options={"alignment": alignment_option(item, 0.3)}))
+    assert len({spec.run_id, other.run_id, plan(workspace, request)[0].run_id}) == 3
+    alone = replace(request, references="")  # without human captions nothing is aligned
+    assert plan(workspace, replace(alone, options={"alignment": alignment_option(item)})) == plan(workspace, alone)
     assert workspace.enqueue(spec, "c", "t") and workspace.claim(spec.run_id, "t")
     with pytest.raises(CapbiasError, match="A run is reading"):
         workspace.delete(item)
@@ -260,5 +266,6 @@ def test_align_prints_a_row_a_delta(tmp_path, capsys, monkeypatch):
     assert table["delta"].tolist() == [0, 0.4] and table["contextual"].tolist() == [0, 100]
     assert table["unknown"].tolist() == [50, 0] and table["unknown_constant"].tolist() == [50, 50]
     assert table["METEOR"].isna().all() and capsys.readouterr().err.count("no Java") == 1
+    assert cli.main([*asked, "nan"]) == 2, "not a cosine distance"
     assert cli.main([*asked, "--labels", "labels.csv"]) == 2, "without an attribute"
     assert cli.main([*asked, "--labels", "labels.csv", "--attribute", "group"]) == 0

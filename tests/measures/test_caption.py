@@ -181,6 +181,16 @@ def test_a_run_that_stops_keeps_nothing(workspace, blip, stop):
     assert workspace.items("captions", "mine") == []
 
 
+def test_photographs_none_of_which_can_be_read(blip, tmp_path):
+    workspace, place = Workspace(tmp_path / "home"), tmp_path / "broken"
+    place.mkdir()
+    (place / "1.jpg").write_text("no picture")
+    keep_images(workspace, place, "mine")
+    with pytest.raises(CapbiasError, match="None of 1 photograph got a caption; 1 cannot be read"):
+        done(workspace, captioning(workspace, str(blip)))
+    assert workspace.items("captions", "mine") == []
+
+
 # in the terminal
 
 
@@ -196,6 +206,28 @@ def test_a_collections_photographs_are_captioned_and_listed(workspace, blip, cap
     workspace.delete(workspace.item("captions", "tiny-blip", "mine"))
     assert main([*words, "--name", "again"]) == 0
     assert [item.name for item in workspace.items("captions", "mine")] == ["again"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [],
+        ["{folder}", "--collection", "mine"],
+        ["{folder}", "--condition", "box"],
+        ["--collection", "mine", "--condition", "box"],
+        ["--collection", "mine", "--photographs", "a", "--condition", "box"],
+        ["{folder}/nowhere.jpg"],
+        ["{folder}", "{folder}/../twice/1.jpg"],
+    ],
+)
+def test_wrong_use_makes_no_captions(workspace, blip, folder, given, monkeypatch):
+    """Photographs and a collection, or neither; a condition that no folder has; two files of one image."""
+    monkeypatch.setenv("CAPBIAS_HOME", str(workspace.folder))
+    (folder.parent / "twice").mkdir(exist_ok=True)
+    (folder.parent / "twice" / "1.jpg").touch()
+    words = [word.format(folder=folder) for word in given]
+    assert main(["images", "caption", *words, "--captioner", str(blip)]) == 2
+    assert workspace.items("captions", "mine") == []
 
 
 def test_results_keep_what_is_no_number():

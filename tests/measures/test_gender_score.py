@@ -19,7 +19,9 @@ from capbias_core.attributes import get_attribute, plain_attribute, word_forms
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import MINILM_PACKAGE, find_model
+from capbias_core.load.published import published_results
 from capbias_core.load.read import read_texts
+from capbias_core.measures.caption_side import objects_of
 from capbias_core.measures.gender_score import Models, cosines_of, count_cooccurrence, scored
 from capbias_core.measures.gender_score_common import (
     IMAGE,
@@ -185,6 +187,11 @@ def test_objects_that_several_sources_name(votes, expected):
     assert {name: sure for name, sure in of_image.items() if sure} == expected
     assert data.confidence.toarray()[1].sum() == (0.9 if votes == 1 else 0)
     assert data.unsure == 1
+
+
+def test_other_metrics_read_names_without_the_confidence():
+    names, _ = objects_of(["1", "2", "3"], pd.Series({"1": "cat:0.93|person:1.0", "2": "dog:1|cat:.5", "3": ""}))
+    assert names == ["cat", "dog"]
 
 
 # intervals of objects
@@ -547,6 +554,17 @@ def test_plain_texts(tmp_path, capsys):
             text_results(*given, [metric], options, **more)
 
 
+@pytest.mark.torch
+def test_gender_score_of_plain_text(tiny, minilm):
+    """Texts that name nobody count with a lead, each object of its text once."""
+    options = {"language_model": str(tiny["gpt"]), "sentence_encoder": minilm}
+    texts = ["a man with a dog", "the dog", "a cake"]
+    found = text_results(texts, "t", GENDER, ["gender_score", "estimation_count"], options, lead="a {word} with")
+    assert list(dict.fromkeys(found.rows["metric"])) == ["gender_score", "estimation_count"]
+    assert set(found.by_object["object"]) == {"dog", "cake"}
+    assert sum(value_of(found.rows, "estimation_count", value) for value in GENDER.values) == 3
+
+
 def test_reading_texts(tmp_path):
     table = tmp_path / "profiles.csv"
     table.write_text('id,description,sex\n1,"novels, family",f\n2,,m\n3,gaming,m\n')
@@ -570,6 +588,19 @@ def test_reading_texts(tmp_path):
 )
 def test_what_printed_rows_are_called_here(metric, encoder, condition, here):
     assert printed_as({"metric": metric, "encoder": encoder, "condition": condition}) == here
+
+
+def test_tables_of_the_paper_agree_with_themselves():
+    rows = published_results()
+    rows = rows[rows["paper"] == "genderscore"].astype({"table": int})
+    counts = {1: 30, 2: 70, 3: 112, 4: 112, 5: 56, 6: 112, 7: 4, 8: 90, 9: 174}
+    assert rows["table"].value_counts().sort_index().to_dict() == counts
+    cells = rows.set_index(["table", "model", "condition", "metric"])["value"].to_dict()
+    assert all(value == cells[6, *key[1:]] for key, value in cells.items() if key[0] == 5), "Table 6 repeats Table 5"
+    for (table, model, condition, metric), value in cells.items():
+        if metric == "count_man":
+            ratio = value / (value + cells[table, model, condition, "count_woman"])
+            assert cells[table, model, condition, "ratio_to_m"] == pytest.approx(ratio, abs=0.0101)
 
 
 # what pages read

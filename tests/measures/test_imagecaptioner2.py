@@ -19,7 +19,7 @@ from capbias_core.load.published import published_results
 from capbias_core.measures.base import estimates_of
 from capbias_core.measures.image_judge import METRICS, VL_LIC_METRICS, photographs_shown, small_pictures
 from capbias_core.measures.training import AttackerTrainer, Guesses, caption_lists
-from capbias_core.metrics.lic import label_probabilities, lic, sentence_classification
+from capbias_core.metrics import confidence, lic, sentence_classification
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
@@ -65,10 +65,6 @@ def held_out(labels, probability_of_second) -> Guesses:
     images = tuple(map(str, range(n)))
     shares = np.column_stack([1 - second, second])
     return Guesses(images, np.zeros(n, int), np.arange(n), np.array(labels), shares)
-
-
-def confidence(probabilities: np.ndarray, labels: np.ndarray) -> float:
-    return float(label_probabilities(probabilities, labels).mean())
 
 
 def score(metric, evidence: Guesses) -> float:
@@ -314,12 +310,14 @@ def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
         assert plan(workspace, asked("imagecaptioner2", **own))[0].run_id == spec.run_id
     for own in ({"prompt": QUESTION}, {"judge_epochs": 2}, {"picture_size": 32}):
         assert plan(workspace, asked("imagecaptioner2", **own))[0].run_id != spec.run_id
-    few = tmp_path / "few"
-    few.mkdir()
+    other, few = tmp_path / "other", tmp_path / "few"
+    other.mkdir(), few.mkdir()
+    Image.new("RGB", (8, 8)).save(other / "999.png")
     photographs(few, 17, 16)
-    keep_images(workspace, few, "set", "few")
-    with pytest.raises(CapbiasError, match="17 there are Female 9, Male 8"):
-        run(workspace, asked("imagecaptioner2", photographs="few"))
+    for folder in (other, few):  # of no captioned image; of too few to train on
+        keep_images(workspace, folder, "set", folder.name)
+        with pytest.raises(CapbiasError, match="100 captioned images|17 there are Female 9, Male 8"):
+            run(workspace, asked("imagecaptioner2", photographs=folder.name))
     assert [photographs_shown(*given) for given in (("gender", "photographs"), ("emotion", "photographs"))] == [
         "unmasked",
         "",
@@ -343,6 +341,8 @@ def test_vl_lic_with_a_frozen_backbone_and_a_frozen_text_encoder(tmp_path):
     assert (row.metric, row.encoder) == ("vl_lic_M", "resnet18 + minilm")
     with pytest.raises(CapbiasError, match="weights of torchvision.s resnet50"):
         run(workspace, asked("vl_lic", "", backbone=f"resnet50={weights}"))
+    with pytest.raises(CapbiasError, match="resnet9"):
+        run(workspace, asked("vl_lic", "", backbone=f"resnet9={weights}"))
     with pytest.raises(CapbiasError, match="needs its weights"):
         plan(workspace, asked("vl_lic", "", backbone="resnet18"))
 

@@ -134,6 +134,14 @@ def test_hidden_pixels_by_hand(rows, rule, labelled, expected):
         assert (hidden_pixels(rows, (5, 6), rule, labelled) == expected).all()
 
 
+def test_marks_of_a_photograph_of_another_size_are_refused(pixels):
+    for rows, size in ((SHOWN, (10, 12)), (boxes(("1", "person", 1.0, 0, 0, 60, 5)), (5, 6))):
+        with pytest.raises(CapbiasError, match="pixels has"):
+            hidden_pixels(rows, size, MaskRule("box"))
+    with pytest.raises(CapbiasError):
+        filled(pixels, PERSON.T)
+
+
 @pytest.fixture(scope="module")
 def pixels() -> np.ndarray:
     return np.random.default_rng(7).integers(0, 256, (5, 6, 3), dtype=np.uint8)
@@ -326,14 +334,16 @@ def test_what_a_killed_process_left_is_removed_after_an_hour(scene, monkeypatch)
 def test_choices_of_masking(scene):
     """What does not go together is refused, and what a condition does not read makes no other run."""
     scene.keep("boxes", "found", boxes(("1", "person", 0.9, 0, 0, 2, 2)), "c", "detector")
-    for condition, choices in (
-        ("segment", {"fill": "white"}),
-        ("part", {"fraction": 1.5}),
-        ("object", {}),
-        ("segment", {"people": "found"}),
-        ("segment", {"name": "photographs"}),
+    for condition, choices, reason in (
+        ("person", {}, "condition 'person'"),
+        ("segment", {"fill": "white"}, "fill 'white'"),
+        ("segment", {"whose": "most"}, "whose 'most'"),
+        ("part", {"fraction": 1.5}, "fraction .* 1.5"),
+        ("object", {}, "object"),
+        ("segment", {"people": "found"}, "needs outlines of people"),
+        ("segment", {"name": "photographs"}, "the name 'photographs'"),
     ):
-        with pytest.raises(CapbiasError):
+        with pytest.raises(CapbiasError, match=reason):
             masking(scene, condition, **choices)
     again = masking(scene, "segment", fill="grey", fraction=0.25, departures=GOES, only_masked=True, people="outlines")
     assert again.run_id == masking(scene, "segment").run_id
@@ -395,3 +405,21 @@ def test_regions_from_a_terminal(files, capsys):
     assert said.out == "image_id,x1,y1,x2,y2,line,condition\n1,1.0,1.0,3.0,2.0,2,box\n"
     assert "1 row left out; the first at line 5: a box (3, 3, 2, 2)" in said.err
     assert "no outline or box for 1 image" in said.err
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [],
+        ["--instances", "instances.json", "--boxes", "b.csv"],
+        ["--instances", "instances.json"],
+        ["--instances", "instances.json", "--output", "out", "--people", "x"],
+        ["--collection", "c"],
+        ["--only-masked"],
+    ],
+)
+def test_wrong_use_masks_nothing(files, given, monkeypatch):
+    """It takes outlines or boxes, a folder for the result, and some choices only with a collection or an object."""
+    monkeypatch.chdir(files)
+    assert main(["images", "mask", "pictures", "--condition", "box", *given]) == 2
+    assert not (files / "out").exists()

@@ -44,7 +44,9 @@ def test_help_gives_formula_range_direction_source_and_example(name):
     flat = " ".join(text.split())
     assert "Range [" in flat
     assert "ower is better" in flat or "igher is better" in flat or "neutral point" in flat
-    assert any(venue in flat for venue in ("CVPR", "ICCV", "ECCV", "ICML", "ACL", "EMNLP", "NeurIPS")), "a source"
+    assert any(venue in flat for venue in ("AAAI", "CVPR", "ICCV", "ECCV", "ICML", "ACL", "EMNLP", "NeurIPS")), (
+        "a source"
+    )
     # METEOR is a Java program.
     assert re.search(rf">>> .*\b{name}\(", text) or name == "meteor"
 
@@ -68,6 +70,7 @@ ARGUMENTS: dict[str, tuple[tuple, list[tuple]]] = {
     "chair_i": (([[2, 1]], [[1, 0]]), [([[0.5, 1.9]], [[0, 1]]), ([[-1, 1]], [[0, 1]]), ([[1, 1]], [[2, 1]])]),
     "chair_s": (([[2, 1]], [[1, 0]]), [([[0.5, 1.9]], [[0, 1]]), ([[-1, 1]], [[0, 1]]), ([[1, 1]], [[2, 1]])]),
     "object_recall": (([[2, 1]], [[1, 0]]), [([[0.5, 1.9]], [[0, 1]]), ([[-1, 1]], [[0, 1]]), ([[1, 1]], [[2, 1]])]),
+    "confidence": ((TWO, [1, 1]), [(TWO, [2, 1]), (TWO, [-1, 0]), ([[2, 8.0]], [1])]),
     "contextual_share": (([1, 1], [0, 2]), [([-1, 1], [0, 2]), ([0.5, 1], [0, 2])]),
     "unknown_share": (([0, 2], [4, 6]), [([5, 2], [2, 6]), ([-1, 2], [4, 6])]),
     "dba_g": ((NAMES, TASKS, NAMES, TASKS), [([[2, 0]] * 3, TASKS, NAMES, TASKS)]),
