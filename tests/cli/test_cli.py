@@ -469,6 +469,19 @@ def test_score_list_and_export_of_a_collection(ask, kept):
 
 
 @pytest.mark.long
+def test_a_table_of_labels_is_chosen_by_its_name(ask, here):
+    """In the second table, which is the newest, the labels are the other way round."""
+    labels = pd.read_csv("attributes.csv", keep_default_na=False)
+    turned = labels["gender"].map({"Female": "Male", "Male": "Female"}).fillna("")
+    labels.assign(gender=turned).to_csv(here / "turned.csv", index=False)
+    ask("import", "strong.json", "attributes.csv", str(here / "turned.csv"))
+    of = ["score", "--collection", "my captions", "--attribute", "gender", "--metric", "error"]
+    errors = [ask(*of, *more).value for more in ([], ["--labels", "attributes"], ["--labels", "turned"])]
+    assert errors[0] == errors[2] > 50 > errors[1]
+    ask(*of, "--labels", "turnd", code=2)
+
+
+@pytest.mark.long
 def test_columns_of_two_annotators_are_a_table_each_and_score_reads_the_first(ask, here):
     """The labels of the second annotator are the opposite, which shows whose labels were read."""
     table = pd.read_csv("attributes.csv", keep_default_na=False).rename(columns={"gender": "perceived"})
