@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -241,6 +242,20 @@ def test_a_file_whose_maker_was_killed_before_it_had_tables_gets_them(tmp_path):
 
 
 # runs
+
+
+@pytest.mark.long
+def test_all_who_make_a_new_workspace_at_once_get_it(tmp_path):
+    """SQLite's timeout does not cover the change of the journal, for which `prepare` waits."""
+    together = threading.Barrier(4)
+
+    def make(name: int) -> list:
+        together.wait()
+        return Workspace(tmp_path / str(name)).items()
+
+    with ThreadPoolExecutor(4) as pool:
+        for name in range(20):
+            assert list(pool.map(make, [name] * 4)) == [[]] * 4
 
 
 def test_a_run_under_way_is_not_queued_twice_and_one_that_ended_badly_is(workspace):
