@@ -61,6 +61,7 @@ def add_finished(workspace: Workspace) -> list[str]:
                     notes, metrics, lacking = stored["notes"], stored["metrics"], stored["lacking"]
                     try:
                         workspace.finish(folder, token, results, arrays, notes, metrics, lacking)
+                        workspace.log(folder, "imported; it was computed elsewhere")
                     except BaseException:  # such as a full disk, after which the run would wait for this process
                         workspace.end_here(folder, "cancelled", "cancelled", token)
                         raise
