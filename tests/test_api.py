@@ -287,16 +287,37 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_an_error_names_what_is_wrong(name, tmp_path):
+# Refused as well; their sentences are not compared.
+REFUSED = (
+    {"captions": "nowhere.csv"},
+    {"captions": []},
+    {"captions": pd.DataFrame({"image_id": [1, 2]})},
+    {"captions": 7},
+    {"attribute": "gendre"},
+    {"metrics": "bleu"},
+    {"metrics": 7},
+    {"captions": TABLE, "labels": CAPTIONS},
+    {"references": TABLE},
+    {"mapping": {"F": "Female"}},
+    {"seeds": 0},
+    {"metrics": ["lic"], "references": HUMAN, "alignment": "contextual", "vectors": "v.txt", "delta": 3},
+    {"metrics": ["LIC_M"], "vectors": "glove.txt"},
+    {"rank_by": "ratios"},
+    {"rank_by": ("ratio", "up")},
+)
+
+
+@pytest.mark.parametrize("given", [*BAD.values(), *REFUSED], ids=[*BAD, *map(str, range(len(REFUSED)))])
+def test_an_error_names_what_is_wrong(given, tmp_path):
     home = tmp_path / "home"
     with pytest.raises(CapbiasError) as raised:
-        capbias.score(**{"captions": CAPTIONS, "metrics": ["ratio"], "workspace": home, **KNOWN, **BAD[name]})
+        capbias.score(**{"captions": CAPTIONS, "metrics": ["ratio"], "workspace": home, **KNOWN, **given})
     arguments = f" ({', '.join(raised.value.arguments)})" if raised.value.arguments else ""
-    sentences.check(f"score in Python: {name}", f"{raised.value}{arguments}")
+    for name in (name for name, bad in BAD.items() if bad is given):
+        sentences.check(f"score in Python: {name}", f"{raised.value}{arguments}")
     said = re.sub("`[^`]*`", "", str(raised.value))  # a command in backticks has flags
     assert "--" not in said, "arguments, not flags"
-    if "attacker" not in BAD[name] and name != "no references":
+    if "attacker" not in given and given != BAD["no references"]:
         assert not home.exists() or not Workspace(home).items()
 
 
