@@ -135,6 +135,9 @@ def test_a_wrong_plan_is_one_error(name):
     with pytest.raises(CapbiasError) as raised:
         parse_plan(WRONG[name], "plan.toml")
     sentences.check(f"plan: {name}", str(raised.value))
+    for text in ("collection = ", 'collection = "a"', "[captions]\nsat = {}\n" + PLAN[PLAN.index("[[") :]):
+        with pytest.raises(CapbiasError):
+            parse_plan(text, "plan.toml")
 
 
 def test_a_plan_is_read_back_as_it_was_written():
