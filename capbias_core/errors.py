@@ -38,16 +38,21 @@ def flag_name(argument: str) -> str:
     return f"--{argument.replace('_', '-')}"
 
 
-def unknown_name(kind: str, name: object, known: Iterable[object]) -> CapbiasError:
+def unknown_name(
+    kind: str, name: object, known: Iterable[object], listed: Iterable[object] | None = None
+) -> CapbiasError:
     """The error for a name that is in no table, with the nearest names and those that there are.
+
+    listed: of many known names, those that the hint lists (default: all).
 
     >>> print(unknown_name("metric", "LIC_N", ["LIC", "LIC_M", "ratio"]))
     There is no metric 'LIC_N'. Did you mean LIC_M or LIC? Known: LIC, LIC_M, ratio.
     >>> print(unknown_name("metric", "zebra", ["LIC", "LIC_M", "ratio"]))
     There is no metric 'zebra'. Known: LIC, LIC_M, ratio.
     """
-    names = sorted(str(item) for item in known)
+    names = sorted(map(str, known))
     near = nearest(str(name), names)
+    names = names if listed is None else sorted(map(str, listed))
     question = f"Did you mean {' or '.join(near)}? " if near else ""
     return CapbiasError(f"There is no {kind} {name!r}.", f"{question}Known: {', '.join(names) or 'none'}.")
 

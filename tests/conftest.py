@@ -1,6 +1,7 @@
 """What tests share: the real captions beside the project, skipped with a reason where they are absent; a browser."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.browser import browser, chromium
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
+MAIN = sys.modules["__main__"]
 os.environ.setdefault("CAPBIAS_DATA_ROOTS", os.sep)  # pages may name any file, but where a test is about that
 
 
@@ -34,7 +36,9 @@ def formats() -> Path:
 
 @pytest.fixture(autouse=True)
 def terminal(monkeypatch):
-    """A page that a test draws makes its process a server's; the next test starts in a terminal again."""
+    """A page that a test draws makes its process a server's, and its script the main module, which processes that are
+    spawned would run. The next test starts in a terminal again."""
+    monkeypatch.setitem(sys.modules, "__main__", MAIN)
     monkeypatch.setattr(places, "_serving", False)
     monkeypatch.setattr(people, "_who", str)
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,9 @@ import pandas as pd
 import pytest
 
 import capbias_core as capbias
+from capbias_core.attackers import ATTACKERS
 from capbias_core.errors import CapbiasError
+from capbias_core.prepare import tokenize
 from capbias_core.types import RESULT_COLUMNS
 from capbias_core.workspace.store import Workspace
 from tests import sentences
@@ -213,6 +216,30 @@ def test_a_value_per_group_and_object_by_hand():
         report["object_gender_cooccurrence"]
 
 
+@pytest.mark.long
+def test_further_choices_are_fields_of_options():
+    merged = capbias.score(CAPTIONS, metrics=["sc"], merge_masks=True, **KNOWN)
+    assert "runs of masks merged" in merged["SC"].method
+
+
+@pytest.mark.long
+def test_a_column_of_labels_is_an_attribute():
+    report = capbias.score(CAPTIONS, TABLE, "height", metrics=["sc", "ratio"], values=["low", "high"], seeds=1)
+    assert report.table["metric"].tolist() == ["SC"] and "no words" in report.left_out["ratio"]
+    assert "dropped: mid 40" in report.notes
+
+
+@pytest.mark.long
+def test_contextual_alignment(tmp_path):
+    words = sorted({word for row in (*CAPTIONS, *HUMAN) for word in tokenize(row["caption"])})
+    rng = np.random.default_rng(1)
+    lines = [" ".join([word, *(f"{own:.3f}" for own in rng.normal(size=4))]) for word in words]
+    (tmp_path / "glove.txt").write_text("\n".join(lines) + "\n")
+    own = {"alignment": "contextual", "vectors": tmp_path / "glove.txt", "delta": 0.9}
+    report = capbias.score(CAPTIONS, references=HUMAN, metrics=["lic"], **own, **KNOWN)
+    assert report["LIC"].row["alignment"] == "contextual_glove_0.9"
+
+
 # a workspace
 
 
@@ -260,17 +287,50 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_an_error_names_what_is_wrong(name, tmp_path):
+# Refused as well; their sentences are not compared.
+REFUSED = (
+    {"captions": "nowhere.csv"},
+    {"captions": []},
+    {"captions": pd.DataFrame({"image_id": [1, 2]})},
+    {"captions": 7},
+    {"attribute": "gendre"},
+    {"metrics": "bleu"},
+    {"metrics": 7},
+    {"captions": TABLE, "labels": CAPTIONS},
+    {"references": TABLE},
+    {"mapping": {"F": "Female"}},
+    {"seeds": 0},
+    {"metrics": ["lic"], "references": HUMAN, "alignment": "contextual", "vectors": "v.txt", "delta": 3},
+    {"metrics": ["LIC_M"], "vectors": "glove.txt"},
+    {"rank_by": "ratios"},
+    {"rank_by": ("ratio", "up")},
+)
+
+
+@pytest.mark.parametrize("given", [*BAD.values(), *REFUSED], ids=[*BAD, *map(str, range(len(REFUSED)))])
+def test_an_error_names_what_is_wrong(given, tmp_path):
     home = tmp_path / "home"
     with pytest.raises(CapbiasError) as raised:
-        capbias.score(**{"captions": CAPTIONS, "metrics": ["ratio"], "workspace": home, **KNOWN, **BAD[name]})
+        capbias.score(**{"captions": CAPTIONS, "metrics": ["ratio"], "workspace": home, **KNOWN, **given})
     arguments = f" ({', '.join(raised.value.arguments)})" if raised.value.arguments else ""
-    sentences.check(f"score in Python: {name}", f"{raised.value}{arguments}")
+    for name in (name for name, bad in BAD.items() if bad is given):
+        sentences.check(f"score in Python: {name}", f"{raised.value}{arguments}")
     said = re.sub("`[^`]*`", "", str(raised.value))  # a command in backticks has flags
     assert "--" not in said, "arguments, not flags"
-    if "attacker" not in BAD[name] and name != "no references":
+    if "attacker" not in given and given != BAD["no references"]:
         assert not home.exists() or not Workspace(home).items()
+
+
+@pytest.mark.long
+def test_images_with_several_label_rows_follow_the_rule_that_was_asked_for():
+    """Every image has its label and, in the first tenth, another one before it."""
+    other = {"Female": "Male", "Male": "Female"}
+    twice = [{"image_id": row["image_id"], "gender": other[row["gender"]]} for row in TABLE[: len(TABLE) // 10]]
+    counts = {}
+    for rule in ("", "both", "first"):
+        report = capbias.score(CAPTIONS, [*twice, *TABLE], "gender", metrics=["error"], several=rule)
+        counts[rule] = report["error"].n
+    assert counts[""] == counts["both"] == counts["first"] - len(twice)
 
 
 @pytest.mark.long
@@ -285,6 +345,35 @@ def test_labels_are_mapped_as_the_user_says():
     assert errors == {("Female", "Male"): 0.0, ("Male", "Female"): 100.0}
     with sentences.raises(CapbiasError):
         capbias.score(CAPTIONS, coded, "gender", references=HUMAN, metrics=["error"])
+
+
+@pytest.mark.long
+def test_case_changes_nothing_in_the_names_of_metrics():
+    two = {"one": CAPTIONS, "two": CAPTIONS}
+    report = capbias.score(two, metrics=["RATIO", "Error"], rank_by="ERROR", **KNOWN)
+    assert set(report.table["metric"]) == {"ratio", "error"} and report.ranked_by == ("error", "")
+    assert report["Ratio", "one"].value == report["ratio", "one"].value
+    assert capbias.compare(two, metric="ERROR", **KNOWN).metric == "error"
+
+
+@pytest.mark.torch
+@pytest.mark.long
+def test_networks_train_in_this_process_too(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+
+    def refuse(*_args, **_more):
+        raise AssertionError("a worker process")
+
+    monkeypatch.setattr("capbias_core.runs.engine.torch_executor", refuse)
+    both = {"metrics": ["LIC_M"], "attacker": ["ngram", "rnn"], "device": "cpu", **KNOWN, "seeds": 1}
+    report = capbias.score(CAPTIONS, workspace=tmp_path / "w", **both)
+    assert report["LIC_M", "rnn"].row["device"] == "cpu"
+    assert report["LIC_M", "ngram"].value < report["LIC_M", "rnn"].value
+    assert "(rnn)" in report.sentence and re.search(r" By ngram: LIC_M \d+\.\d \[.*\]\.$", report.sentence)
+    monkeypatch.setitem(ATTACKERS, "rnn", replace(ATTACKERS["rnn"], preview=True))
+    monkeypatch.setitem(ATTACKERS, "ngram", replace(ATTACKERS["ngram"], preview=False))
+    report = capbias.score(CAPTIONS, workspace=tmp_path / "w", **both)
+    assert "(ngram)" in report.sentence, "the preview answers only where no other attacker does"
 
 
 def test_several_attackers_have_rows_of_their_own_and_one_that_cannot_be_had_is_named():

@@ -142,6 +142,12 @@ def test_nothing_heavy_is_imported_with_the_package():
 
 
 @pytest.mark.long
+def test_the_command_is_installed(core, tmp_path):
+    ended = subprocess.run([core.with_name("capbias"), "--version"], cwd=tmp_path, capture_output=True, text=True)
+    assert ended.stdout.strip() == __version__, ended.stderr
+
+
+@pytest.mark.long
 def test_the_core_imports_without_extras_and_knows_its_data(done):
     assert done["failed"] == {}
     assert {"age", "emotion", "gender", "race"} <= set(done["attributes"])

@@ -140,10 +140,15 @@ def _store_photographs(workspace: Workspace, paths: Iterable[str]) -> Item:
 
 def _check_source(command: str, images: Sequence[str], flags: ImageFlags, *of_collection: str) -> None:
     """Raises CapbiasError for photographs with --collection or neither, and for its flags without it."""
-    if command and bool(images) == bool(flags.collection):
+    if bool(images) == bool(flags.collection):
         raise CapbiasError(
             f"images {command} takes either photographs or --collection.", f"See capbias images {command} --help."
         )
+    _check_stray(flags, *of_collection)
+
+
+def _check_stray(flags: ImageFlags, *of_collection: str) -> None:
+    """Raises CapbiasError for flags of a collection without --collection."""
     stray = [flag_name(name) for name in of_collection if getattr(flags, name)]
     if stray and not flags.collection:
         raise CapbiasError(f"{', '.join(stray)} needs --collection.")
@@ -407,7 +412,7 @@ def _check_mask(images: Sequence[str], flags: MaskFlags, options: MaskOptions) -
         raise CapbiasError(
             f"{stray} and --collection exclude each other.", "Name the outlines of a collection with --people."
         )
-    _check_source("", images, flags, "photographs", "people", "name", "workspace")
+    _check_stray(flags, "photographs", "people", "name", "workspace")
     if options.only_masked and (flags.regions or not set(flags.condition) & set(OF_OBJECTS)):
         raise CapbiasError("--only-masked needs the condition object or both, and no --regions.", "Leave it out.")
     if flags.name and len(flags.condition) > 1:

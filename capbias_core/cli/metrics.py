@@ -10,7 +10,6 @@ from cyclopts import Parameter
 
 from capbias_core.cli.inputs import command
 from capbias_core.cli.terminal import DONE, show, show_table
-from capbias_core.errors import CapbiasError, nearest
 from capbias_core.measures.base import Metric
 from capbias_core.measures.registry import GROUPS, METRICS, NAME_RULE, expand_metrics, measure_of, needs_references
 from capbias_core.views.sentence import BETTER
@@ -34,10 +33,6 @@ Ask for a metric with `capbias score --metric`, by its name in the column `ask f
 def metrics(name: Annotated[str | None, Parameter(help="describe this one")] = None, /) -> int:
     """List the metrics for `score --metric`, or describe one."""
     if name:
-        if name.lower() not in {known.lower() for known in (*GROUPS, *METRICS)}:
-            meant = " or ".join(nearest(name, (*GROUPS, *METRICS)))
-            question = f"Did you mean {meant}? " if meant else ""
-            raise CapbiasError(f"There is no metric {name!r}.", f"{question}Known: {', '.join(GROUPS)}.")
         show("\n\n".join(_one(METRICS[part]) for part in expand_metrics([name])))
         return DONE
     rows = []

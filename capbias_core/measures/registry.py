@@ -128,7 +128,7 @@ def expand_metrics(asked: Iterable[str]) -> tuple[str, ...]:
     names: list[str] = []
     for word in asked:
         if (name := str(word).lower()) not in _ASKED_BY:
-            error = unknown_name("metric", word, NAMES)
+            error = unknown_name("metric", word, NAMES, GROUPS)
             raise CapbiasError(error.message, f"{error.hint} {NAME_RULE}", *error.arguments)
         names += _ASKED_BY[name]
     if not names:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 import zipfile
 
 from capbias_core.measures.registry import DEFAULT_GROUPS
@@ -55,9 +56,15 @@ def add_finished(workspace: Workspace) -> list[str]:
                 members = [member for member in archive.namelist() if member.startswith(f"{folder}/")]
                 arrays = {member.removeprefix(f"{folder}/"): archive.read(member) for member in members}
                 results = [Result(**row) for row in stored["results"]]
-                if workspace.enqueue(spec, DEMO, "demo"):
-                    metrics, lacking = stored["metrics"], stored["lacking"]
-                    workspace.finish(folder, "demo", results, arrays, stored["notes"], metrics, lacking)
+                token = uuid.uuid4().hex
+                if workspace.enqueue(spec, DEMO, token):
+                    notes, metrics, lacking = stored["notes"], stored["metrics"], stored["lacking"]
+                    try:
+                        workspace.finish(folder, token, results, arrays, notes, metrics, lacking)
+                        workspace.log(folder, "imported; it was computed elsewhere")
+                    except BaseException:  # such as a full disk, after which the run would wait for this process
+                        workspace.end_here(folder, "cancelled", "cancelled", token)
+                        raise
                 added.append(spec.run_id)
     return added
 

@@ -29,6 +29,7 @@ from capbias_core.workspace.conditions import CUT
 from capbias_core.workspace.derived import derivable, derive, keep_derived
 from capbias_core.workspace.ingest import WARNINGS, File, Part, describe, preview, read_part, store
 from capbias_core.workspace.labels import (
+    column_labels,
     compared_lines,
     dropped_line,
     holds,
@@ -358,8 +359,7 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
     table = replace(table, file=replace(table.file, mapping=(details,)))
     name, also = details["attribute"]["name"], ""
     if not given.attribute_column:
-        rest = frame.drop(columns=["image_id", details["column"]])
-        columns = {column: rest[column].unique().tolist() for column in rest}
+        columns = column_labels(frame.drop(columns=details["column"]))
         others = columns_by_labels(attribute_from(details["attribute"]), columns)
         also = f"; not used: {', '.join(others)}" if others else ""
     tell(f"labels: {name} from the column {details['column']} of {table.file.title}{also}")

@@ -179,7 +179,7 @@ def resolve_attributes(
     """
     pairs = [item.partition("=")[::2] for item in asked]
     if not asked:
-        known, labels = known_attributes(folder), _labels_of(frame)
+        known, labels = known_attributes(folder), column_labels(frame)
         guesses = guess_attributes(known.values(), labels)
         readable = {column for each in known.values() for column in label_columns(each, labels)}
         mapped = {column for column, each in guesses.items() if column in readable or each.name in (overrides or {})}
@@ -201,7 +201,7 @@ def resolve_attributes(
 def unread_columns(frame: pd.DataFrame, resolved: Sequence[Mapping] = ()) -> list[CapbiasError]:
     """Why columns with the name of a shipped attribute are no labels of it, beside those that were resolved."""
     errors, taken = [], {details["column"] for details in resolved}
-    for column, attribute in guess_attributes(known_attributes().values(), _labels_of(frame)).items():
+    for column, attribute in guess_attributes(known_attributes().values(), column_labels(frame)).items():
         try:
             if column not in taken:
                 resolve_attribute(frame, attribute.name, column)
@@ -210,7 +210,7 @@ def unread_columns(frame: pd.DataFrame, resolved: Sequence[Mapping] = ()) -> lis
     return errors
 
 
-def _labels_of(frame: pd.DataFrame) -> dict[str, Sequence[str]]:
+def column_labels(frame: pd.DataFrame) -> dict[str, Sequence[str]]:
     """Column -> its different labels."""
     return {column: frame[column].unique().tolist() for column in frame.columns if column != "image_id"}
 
@@ -236,7 +236,7 @@ def mapping_overrides(pairs: Sequence[str]) -> dict[str, dict[str, str | None]]:
 def holds(frame: pd.DataFrame, attribute: Attribute) -> bool:
     """Whether a table has a column with labels of the attribute, or with its name. Such a table's labels must not be
     replaced by labels derived from captions."""
-    labels = _labels_of(frame)
+    labels = column_labels(frame)
     return bool(label_columns(attribute, labels) or named_columns(attribute, labels))
 
 

@@ -43,21 +43,21 @@ def object_sources(workspace: Workspace, collection: str, table: Item) -> dict[s
     return sources | ({COLUMN: table.hash} if OBJECTS in workspace.columns(table.hash) else {})
 
 
-def _default_source(workspace: Workspace, collection: str, table: Item) -> tuple[str, list[str]]:
-    """The source with objects of most labelled images ('' without any), and all that it was chosen from: those that
-    people annotated, or all if a detector made all of them."""
+def _default_source(workspace: Workspace, collection: str, table: Item) -> tuple[str, dict[str, str]]:
+    """The source with objects of most labelled images ('' without any), and the sources that it was chosen from: those
+    that people annotated, or all if a detector made all of them."""
     every = object_sources(workspace, collection, table)
     detected = {item.name for item in workspace.items(OBJECTS, collection) if FOUND_BY in item.details}
     sources = {name: digest for name, digest in every.items() if name not in detected} or every
     if len(sources) < 2:
-        return next(iter(sources), ""), list(sources)
+        return next(iter(sources), ""), sources
 
     def count() -> dict[str, int]:
         labelled = images_in(workspace.frame(table.hash))
         return {digest: len(labelled & images_in(workspace.frame(digest))) for digest in sources.values()}
 
     counts = workspace.derived(f"objects of {table.hash}: {' '.join(sorted(sources.values()))}", count)
-    return max(sources, key=lambda name: counts[sources[name]]), list(sources)
+    return max(sources, key=lambda name: counts[sources[name]]), sources
 
 
 def reads_its_column(workspace: Workspace, collection: str, table: Item) -> bool:
@@ -70,11 +70,11 @@ def chosen_objects(workspace: Workspace, collection: str, table: Item, asked: st
 
     Raises CapbiasError for an unknown name, and for several files if none is named.
     """
-    sources = object_sources(workspace, collection, table)
     if asked:
+        sources = object_sources(workspace, collection, table)
         return sources[asked] if asked in sources else workspace.item(OBJECTS, asked, collection).hash
-    name, chosen_from = _default_source(workspace, collection, table)
-    files = [source for source in chosen_from if source != COLUMN]
+    name, sources = _default_source(workspace, collection, table)
+    files = [source for source in sources if source != COLUMN]
     if len(files) > 1:
         raise CapbiasError(
             f"{collection} has {len(files)} files of objects ({', '.join(files)}).",

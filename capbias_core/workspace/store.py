@@ -179,6 +179,8 @@ class Workspace:
         self.folder = Path(folder) if folder is not None else default_folder()
         self.database = self.folder / "capbias.sqlite"
         self.checkpoints = self.folder / "checkpoints"  # of runs under way or that died, a folder each
+        # token -> last heartbeat of a run on another host, and when it was first seen, in monotonic seconds
+        self._heard: dict[str, tuple[float, float]] = {}
         with self.translate_errors(opened=not make):
             if make and not self.database.exists():
                 private_folder(self.folder / "data")
@@ -538,8 +540,12 @@ class Workspace:
         fields = {key: value for key, value in dict(row).items() if key not in ("token", "process")}
         if row["status"] in ACTIVE:
             alive = lives(row["process"])
-            if alive is None:  # on another host
-                alive = time.time() - row["heartbeat"] < SILENCE
+            if alive is None:  # on another host, whose clock may differ: a change is timed here, its age counts once
+                now, beat = time.monotonic(), row["heartbeat"]
+                last, heard = self._heard.get(row["token"], (beat, now - max(0.0, time.time() - beat)))
+                heard = heard if beat == last else now
+                self._heard[row["token"]] = beat, heard
+                alive = now - heard < SILENCE
             if row["token"] in _ENDS:
                 fields["status"], fields["message"] = _ENDS[row["token"]]
             elif not alive:

@@ -19,6 +19,7 @@ from capbias_core.bundle.write import write_bundle
 from capbias_core.errors import CapbiasError
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import Result
+from capbias_core.workspace.ingest import File, ingest
 from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import alignment_option, keep_vectors, offer_vectors
 from tests.cli.test_cli import write_files
@@ -195,6 +196,29 @@ def test_what_is_no_bundle_is_one_error_and_leaves_nothing(make, message, tmp_pa
 
 
 @pytest.mark.long
+def test_data_whose_image_ids_were_joined_are_found_again(tmp_path, without_pictures):
+    """Captions name images by address, labels by number."""
+    who = {"Female": "woman", "Male": "man"}
+    labels = {str(1000 + place): ("Female", "Male")[place % 2] for place in range(40)}
+    (tmp_path / "labels.csv").write_text("image_id,gender\n" + "".join(f"{own},{who}\n" for own, who in labels.items()))
+    rows = [
+        {"image_id": f"https://example.org/val/{own}.jpg", "caption": f"a {who[value]} with a dog"}
+        for own, value in labels.items()
+    ]
+    (tmp_path / "model.json").write_text(json.dumps(rows))
+    files = [File(tmp_path / "labels.csv", "attributes"), File(tmp_path / "model.json", "captions")]
+    workspace = Workspace(tmp_path / "home")
+    ingest(workspace, "c", files)
+    specs = plan(workspace, Request("c", ("model",), "labels", "gender", ("ratio",)))
+    run_here(workspace, specs, "c")
+    path = tmp_path / "bare.zip"
+    path.write_bytes(write_bundle(workspace, "c", [spec.run_id for spec in specs], data=False))
+    read = read_bundle(path, tmp_path / "inside")
+    found = find_data(read, [tmp_path / "model.json", tmp_path / "labels.csv"], print)
+    assert found.keys() == {item["content"] for item in read.items if item["content"]}
+
+
+@pytest.mark.long
 def test_data_that_were_changed_are_refused(bundle, tmp_path):
     name = next(own for own in zipfile.ZipFile(bundle).namelist() if own.startswith("data/captions-strong"))
 
@@ -209,6 +233,11 @@ def test_data_that_were_changed_are_refused(bundle, tmp_path):
         read_bundle(changed(bundle, tmp_path / "a.zip", name, edit), tmp_path / "a")
     with pytest.raises(CapbiasError, match="cannot be read"):
         read_bundle(changed(bundle, tmp_path / "b.zip", name, lambda data: data[:100]), tmp_path / "b")
+
+
+def test_reproducing_wants_an_empty_workspace(bundle, measured, tmp_path):
+    with pytest.raises(CapbiasError, match="is not empty"):
+        reproduce(measured[0], read_bundle(bundle, tmp_path / "bundle"), {}, run_here)
 
 
 def row(value: float, **more) -> dict:
@@ -258,6 +287,25 @@ def test_word_vectors_and_objects_go_along(measured, tmp_path, without_pictures)
     specs = plan(workspace, Request("small", SMALL, "attributes", "gender", asked, "human", seeds=1, options=options))
     found = reproduced(workspace, specs, tmp_path)
     assert found.same == found.rows > 10 and found.reasons == ()
+
+
+@pytest.mark.long
+def test_labels_that_were_derived_are_derived_again(tmp_path, without_pictures):
+    def captions(person: str) -> list[dict]:
+        young = [(image, image % 2) for image in range(80)]
+        return [{"image_id": image, "caption": f"a {('boy', person)[old]} with a dog"} for image, old in young]
+
+    for name, person in (("strong", "man"), ("human", "elderly man")):
+        (tmp_path / f"{name}.json").write_text(json.dumps(captions(person)))
+    workspace = Workspace(tmp_path / "home")
+    place = ["--collection", "small", "--workspace", str(tmp_path / "home")]
+    assert cli.main(["import", str(tmp_path / "human.json"), "--kind", "references", *place]) == 0
+    assert cli.main(["import", str(tmp_path / "strong.json"), "--kind", "captions", *place]) == 0
+    assert cli.main(["labels", "derive", "age", "--references", "human", *place]) == 0
+    (table,) = workspace.items("attributes", "small")
+    specs = plan(workspace, Request("small", ("strong",), table.name, "age", ("LIC_M",), seeds=1))
+    found = reproduced(workspace, specs, tmp_path, [tmp_path / "strong.json", tmp_path / "human.json"])
+    assert found.same == found.rows > 0
 
 
 @pytest.mark.long

@@ -21,13 +21,16 @@ import pytest
 from capbias_core import __version__, cli
 from capbias_core.attributes import get_attribute
 from capbias_core.cli import run as running
+from capbias_core.cli.score import _tables
 from capbias_core.measures.base import Outcome
+from capbias_core.measures.registry import GROUPS, MEASURES, METRICS, expand_metrics
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo
 from capbias_core.runs import run as run_module
 from capbias_core.runs.plan import plan
 from capbias_core.types import RESULT_COLUMNS
 from capbias_core.views.captions import caption_runs, stored_attackers
+from capbias_core.views.tables import to_text
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 
@@ -247,6 +250,16 @@ def test_a_disk_that_refuses_leaves_the_old_file(score, here, monkeypatch):
     assert out.read_text() == "old" and [path.name for path in out.parent.iterdir()] == ["out.csv"]
 
 
+@pytest.mark.long
+def test_each_metric_that_is_asked_for_has_a_row_or_a_reason(score):
+    """Of these files, which have neither objects nor photographs."""
+    wanted = ["lic", "leakage", "ratio", "error", "ba", "dba", "multi", "vocabulary", "naming"]
+    printed = score(*STRONG, *REFS, "--metric", *wanted, "--seeds", "1")
+    lines = "".join(line for line in printed.err.splitlines() if "left out" in line)
+    for name in expand_metrics(wanted):
+        assert name in set(printed.metrics) or name in lines, name
+
+
 # score, for a person and for programs
 
 
@@ -256,6 +269,24 @@ def test_a_person_gets_a_sentence_a_table_warnings_and_the_next_command(score, p
     printed = score(*files, "--seeds", "6")
     sentences.check("score: for a person", printed.out, numbers=False)
     sentences.check("score: for a person, beside it", printed.err, numbers=False)
+
+
+@pytest.mark.parametrize(("width", "tables"), [(300, 1), (80, 3), (40, 7)])
+def test_a_narrow_terminal_gets_more_tables_and_cuts_no_cell(width, tables):
+    words = ["letters", "verdict", "LIC", "LIC_M", "LIC_M (with references)", "LIC_D", "ratio", "error"]
+    row = ["sat", "ab", "inconclusive", *["43.7 ±1.7 [41.5, 45.9]"] * 6]
+    parts = list(_tables(pd.DataFrame([row, row], columns=["captioner", *words]), width))
+    assert len(parts) == tables and all(list(table)[0] == "captioner" for table in parts)
+    assert [name for table in parts for name in table if name != "captioner"] == words
+    assert max(len(line) for table in parts for line in to_text(table).splitlines()) <= width
+
+
+@pytest.mark.long
+def test_a_person_who_writes_a_file_is_answered_too(score, here, person):
+    out = here / "rows.json"
+    assert "ratio" in score(*STRONG, "--metric", "ratio", "--output", str(out)).out
+    (row,) = json.loads(out.read_text())
+    assert row["metric"] == "ratio" and row["value"] == RATIO
 
 
 @pytest.mark.long
@@ -327,17 +358,60 @@ WRONG = {
 }
 
 
+# Refused as well; their sentences are not compared.
+REFUSED = (
+    "score STRONG --labels no.csv --attribute gender",
+    "score SMALL STRONG --image-id-column x",
+    "score SMALL odd.csv --image-id-column pic --caption-column sayd",
+    "score STRONG --labels one.csv --attribute gender",
+    "score STRONG LABELS --attribute one.toml",
+    "score SMALL STRONG --output again",
+    "score SMALL STRONG --metric attribution",
+    "score SMALL STRONG --tokenizer ptp",
+    "score --view known-answer --seeds 51",
+    "score --view",
+    "score STRONG --labels weak.json REFS --attribute gender",
+    "score SMALL STRONG --references attributes.csv",
+    "score SMALL STRONG --references elsewhere.json",
+    "score SMALL STRONG --objects human.json",
+    "score SMALL STRONG --alignment contextual --vectors v.txt --delta=-1",
+    "score SMALL STRONG again/strong.json",
+    "score SMALL --captions elsewhere.json",
+    "score --attribute race",
+    "score SMALL STRONG --workspace x",
+    "score SMALL",
+    'EXPLAIN --image ""',
+    'EXPLAIN --attacker lstm_bi --words "man -> dog"',
+    "EXPLAIN --image 4711",
+    "EXPLAIN weak.json",
+    "export --collection x",
+    "export --collection x --without-data",
+    "import strong.json --kind objects",
+    "import persons.json --kind captions",
+    "import attributes.csv --captioner x",
+    "import a.txt b.txt --kind vectors",
+    "import attributes.csv --map gender:Both=Men",
+    "app --address 0.0.0.0",
+    "run cancel a --all",
+    "run status --status done",
+    "EXPLAIN --top 0",
+    "EXPLAIN --top many",
+)
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("name", [*BAD, *WRONG])
+@pytest.mark.parametrize("name", [*BAD, *WRONG, *REFUSED])
 def test_bad_input_is_one_sentence_and_code_2_before_anything_runs(ask, name):
     lists = {"SMALL": SMALL, "STRONG": STRONG, "EXPLAIN": EXPLAIN, "LABELS": LABELS, "HEIGHT": HEIGHT, "REFS": REFS}
-    given = [part for word in shlex.split((BAD | WRONG)[name]) for part in lists.get(word, [word])]
+    command = (BAD | WRONG).get(name, name)
+    given = [part for word in shlex.split(command) for part in lists.get(word, [word])]
     printed = ask(*given, code=2)
     (error,) = [line for line in printed.err.splitlines() if line.startswith("error: ")]
     assert printed.err.endswith(f"{error}\n") and "to do" not in printed.err
-    assert not printed.out or name.startswith(("flags", "a map", "a wrong map")), "an import may have reported before"
-    assert name in BAD or error.endswith(" --help.")
-    sentences.check(f"error: {name}", error)
+    assert not printed.out or command.startswith("import "), "it may have reported before"
+    assert name not in WRONG or error.endswith(" --help.")
+    if name not in REFUSED:
+        sentences.check(f"error: {name}", error)
 
 
 VIEWS = [("score", "--view", name) for name in cli.VIEWS]
@@ -359,6 +433,15 @@ def test_help_has_an_example(words, capsys, monkeypatch):
 
 
 @pytest.mark.long
+def test_help_of_score_has_the_flags_of_all_measures_and_the_views(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert cli.main(["score", "--help"]) == 0
+    words = set(capsys.readouterr().out.replace(",", " ").split())
+    flags = {about.flag for own in MEASURES.values() if own.groups for about in own.options.about().values()}
+    assert {*cli.VIEWS, "--workspace", *flags} - {None, ""} <= words
+
+
+@pytest.mark.long
 def test_help_of_all_commands_is_quick_and_light():
     heavy = "pandas", "numpy", "torch", "sklearn", "streamlit", "capbias_core.measures", "capbias_core.workspace"
     code = (
@@ -368,6 +451,18 @@ def test_help_of_all_commands_is_quick_and_light():
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and done.stderr.strip() == "[]"
     assert all(f" {name} " in done.stdout for name in cli.COMMANDS) and done.stdout.endswith(f"{__version__}\n")
+
+
+@pytest.mark.long
+def test_metrics_lists_and_explains_each_name_that_score_takes(capsys):
+    assert cli.main(["metrics"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1 : len(GROUPS) + 1]] == list(GROUPS)
+    for name in [*GROUPS, "lic_m", "Dba"]:
+        assert cli.main(["metrics", name]) == 0
+        text = capsys.readouterr().out
+        for metric in expand_metrics([name]):
+            assert METRICS[metric].explanation in text and METRICS[metric].source in text
 
 
 # score, on the real captions
@@ -444,6 +539,31 @@ def test_import_reports_and_stores(ask, here):
 
 
 @pytest.mark.long
+def test_a_folder_of_photographs_is_one(ask, here):
+    folder = here / "val2017"
+    folder.mkdir()
+    (folder / "000000000001.jpg").write_bytes(b"not opened before it is shown")
+    (folder / ".hidden").touch()
+    ask("import", str(folder), "--collection", "c")
+    assert {kind: item.images for (kind, _), item in items_of(here).items()} == {"images": 1}
+    for more in (["strong.json"], ["--trained-on-references", "yes"]):
+        ask("import", str(folder), *more, code=2)
+    (folder / "captions.json").write_text("[]")
+    ask("import", str(folder), code=2)  # nothing in it is left out without a word
+
+
+@pytest.mark.long
+def test_an_attribute_under_another_column(ask, here):
+    (here / "own.csv").write_text("image_id,a\n" + "".join(f"{n},{label_of(n)[:1]}\n" for n in range(1, IMAGES + 1)))
+    argv = ["import", str(here / "own.csv"), "--kind", "attributes"]
+    ask(*argv, "--attribute", "gender=a", "height", code=2)
+    for more in (["--attribute", "gender=a"], []):  # F and M tell what the column holds
+        assert "gender (column a): Female from F; Male from M" in ask(*argv, *more).out
+    (here / "own.csv").write_text("image_id,a\n1,tall\n2,short\n")
+    ask(*argv, code=2)
+
+
+@pytest.mark.long
 def test_score_list_and_export_of_a_collection(ask, kept):
     of = ["--collection", "my captions", "--workspace", str(kept)]
     asked = ["score", *of, "--attribute", "gender", "--seeds", "2", "--metric", "lic", "error"]
@@ -466,6 +586,19 @@ def test_score_list_and_export_of_a_collection(ask, kept):
     for more in (["--attribute", "race"], ["--attribute", "gender", "--references", "other"]):
         ask("score", *of, *more, code=2)
     ask("score", *of, "--attribute", "gender", "--values", "a", code=2)
+
+
+@pytest.mark.long
+def test_a_table_of_labels_is_chosen_by_its_name(ask, here):
+    """In the second table, which is the newest, the labels are the other way round."""
+    labels = pd.read_csv("attributes.csv", keep_default_na=False)
+    turned = labels["gender"].map({"Female": "Male", "Male": "Female"}).fillna("")
+    labels.assign(gender=turned).to_csv(here / "turned.csv", index=False)
+    ask("import", "strong.json", "attributes.csv", str(here / "turned.csv"))
+    of = ["score", "--collection", "my captions", "--attribute", "gender", "--metric", "error"]
+    errors = [ask(*of, *more).value for more in ([], ["--labels", "attributes"], ["--labels", "turned"])]
+    assert errors[0] == errors[2] > 50 > errors[1]
+    ask(*of, "--labels", "turnd", code=2)
 
 
 @pytest.mark.long
@@ -529,6 +662,18 @@ def test_the_words_of_an_image_and_of_any_caption_add_up(explained):
     assert caption["caption"] == captions(1, 0.95)[6]["caption"]
     assert [token["token"] for token in caption["tokens"]][:2] == ["a", "<gender>"]
     assert [token["token"] for token in text["tokens"]] == ["a", "<gender>", "with", "a", "tie", "31m"]
+
+
+@pytest.mark.long
+def test_three_values_push_each_by_itself(ask):
+    argv = ["explain", *STRONG, *LABELS, "--attribute", "height", "--format", "json"]
+    (caption,) = json.loads(ask(*argv, "--image", "7").out)["captions"]
+    assert set(caption["logit"]) == {"low", "mid", "high"}
+    for value in caption["logit"]:
+        adds_up(caption, value)
+    words = json.loads(ask(*argv, "--min-count", "3", "--top", "2").out)["words"]
+    assert {item["pushes_toward"] for item in words} == {"low", "mid", "high"}
+    assert all(item["mean"] > 0 for item in words)
 
 
 @pytest.mark.long

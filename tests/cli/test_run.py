@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
+from capbias_core.cli import run as running
 from capbias_core.errors import CapbiasError
 from capbias_core.runs.plan import plan
 from capbias_core.runs.plan_file import PlanFile, keep_plan, parse_plan, plan_text, read_plan
@@ -21,6 +22,7 @@ from capbias_core.workspace.store import Workspace
 from tests import sentences
 from tests.cli.test_cli import write_files
 from tests.collections_ import keep
+from tests.orphans import ended, give
 
 PLAN = """
 collection = "mine"
@@ -100,6 +102,25 @@ def test_runs_are_cancelled_and_resumed_by_the_beginning_of_their_ids(here, caps
     assert cli.main(["run", "cancel", first]) == 2 and cli.main(["run", "resume", first]) == 2
 
 
+@pytest.mark.long
+def test_runs_of_another_process_are_waited_for_and_taken_over_if_it_dies(here, monkeypatch):
+    store = Workspace(here / "home")
+    requests = keep_plan(store, read_plan(here / "files" / "plan.toml"), here / "files", print)
+    specs = [spec for request in requests for spec in plan(store, request)]
+    for spec in specs:
+        store.enqueue(spec, "mine", "of another process that lives")
+    looks = []
+
+    def look(_, rows) -> None:
+        looks.append({row.status for row in rows})
+        if len(looks) == 2:
+            give(store, ended())
+
+    monkeypatch.setattr(running.Shown, "__call__", look)
+    assert [row.status for row in running.run_all(store, specs, "mine")] == ["finished"] * len(specs)
+    assert looks[:3] == [{"queued"}, {"queued"}, {"died"}]
+
+
 WRONG = {
     "an unknown key": 'captoins = "a"\n' + PLAN,
     "no attribute": "[[measure]]\nseeds = 2",
@@ -114,6 +135,9 @@ def test_a_wrong_plan_is_one_error(name):
     with pytest.raises(CapbiasError) as raised:
         parse_plan(WRONG[name], "plan.toml")
     sentences.check(f"plan: {name}", str(raised.value))
+    for text in ("collection = ", 'collection = "a"', "[captions]\nsat = {}\n" + PLAN[PLAN.index("[[") :]):
+        with pytest.raises(CapbiasError):
+            parse_plan(text, "plan.toml")
 
 
 def test_a_plan_is_read_back_as_it_was_written():

@@ -10,6 +10,7 @@ import pytest
 
 import capbias_core as capbias
 from capbias_core.attributes import get_attribute
+from capbias_core.errors import CapbiasError
 from capbias_core.prepare import Tokens
 from capbias_core.runs import demo as runs_demo
 from capbias_core.runs.demo import SCORED, add_finished, load
@@ -104,6 +105,16 @@ def test_truth_worked_out_by_hand(made):
 def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatch):
     """The bundled runs are those that a request for them would make now; if not, run scripts/demo_scores.py."""
     workspace = Workspace(tmp_path)
+
+    def full(*_):
+        raise CapbiasError("The disk has no space left.")
+
+    with monkeypatch.context() as patched, pytest.raises(CapbiasError):
+        patched.setattr(Workspace, "finish", full)
+        load(workspace)
+    assert [run.status for run in workspace.runs()] == ["cancelled"], (
+        "none waits for a process that does not compute it"
+    )
     load(workspace)
     planned = {spec.run_id: spec.model for spec in demo_scores.slow_runs(workspace)}
     runs = workspace.runs()

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from capbias_core.views import captions as caption_views
 from capbias_core.views import results
 from capbias_core.views.words import top_words
 from capbias_core.workspace.labels import mapping_details
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace, bytes_frame
 from tests import sentences
 from tests.collections_ import keep
@@ -137,6 +138,44 @@ def test_each_attacker_reads_both_sides(workspace, model, human, scores, verdict
         assert (row["value"] - row["ci_low"], row["ci_high"] - row["value"]) == pytest.approx((half, half), rel=1e-4)
     one = results_of(workspace, replace(request, metrics=("lic",), seeds=1))
     assert set(one["verdict"]) == {"inconclusive", ""}, "a single attacker not comparable"
+
+
+def test_captions_that_say_nothing_give_chance(workspace):
+    labels = labels_of(60, 140)
+    request = fill(workspace, labels, {"mute": plainly(labels)}, plainly(labels, "a person"))
+    results = results_of(workspace, replace(request, seeds=2))
+    assert dict(zip(results["metric"], results["value"], strict=True)) == pytest.approx(NOTHING_TOLD, abs=0.01)
+    assert results["coverage"].unique().tolist() == [""] and results["spread"].tolist() == pytest.approx([0] * 10)
+
+
+@pytest.mark.long
+def test_a_captioner_that_repeats_the_references_amplifies_nothing(workspace):
+    labels = labels_of(150, 170)
+    same = hinting(labels, 0.8)
+    results = results_of(workspace, fill(workspace, labels, {"copy": same}, same))
+    (row,) = results[results["metric"] == "LIC"].to_dict("records")
+    assert row["value"] == pytest.approx(0, abs=1e-9)
+    assert pd.isna(row["ci_low"]) and row["verdict"] == "inconclusive", "all seeds agree"
+    assert value_of(results, metric="LIC_M") > 40
+
+
+def test_runs_of_masks_tell_nothing_when_merged(workspace):
+    labels = labels_of(80, 80, values=("Female", "Male"))
+    named = {image: ["she herself" if label == "Female" else "he"] for image, label in labels.items()}
+    request = fill(workspace, labels, {"m": named}, attribute=get_attribute("gender"))
+    plain, merged = (
+        value_of(results_of(workspace, replace(request, seeds=2, merge_masks=merge)), metric="SC")
+        for merge in (False, True)
+    )
+    assert plain == 100 and merged == pytest.approx(50)
+
+
+def test_the_share_of_test_images_is_chosen(workspace):
+    labels = labels_of(50, 50)
+    request = replace(fill(workspace, labels, {"m": plainly(labels)}), seeds=2, options={"test_share": 0.4})
+    (spec,) = plan(workspace, request)
+    (row, *_) = run_one(workspace, spec, silent).results
+    assert row.n == 40 and row.method.startswith("60/40 balanced images")
 
 
 @pytest.mark.long
@@ -424,6 +463,32 @@ def test_how_many_captions_an_image_has_tells_nothing(workspace):
 
 
 @pytest.mark.long
+def test_captions_that_are_empty_after_masking(workspace):
+    labels = labels_of(40, 40, values=("Female", "Male"))
+    captions = {image: ["..." if place % 3 else "a dog"] for place, image in enumerate(labels)}
+    request = fill(workspace, labels, {"m": captions}, captions, attribute=get_attribute("gender"))
+    request = replace(request, words=True, seeds=2)
+    attack, words, human = [run_one(workspace, spec, silent) for spec in plan(workspace, request)]
+    assert all(np.isfinite(row.value) for row in attack.results)
+    scores = bytes_frame(words.arrays["scores"])
+    assert set(scores["masked"]) == {"", "a dog"} and len(scores) == 80
+    only = {image: ["..."] for image in labels}
+    results = results_of(workspace, fill(workspace, labels, {"e": only}, attribute=get_attribute("gender")))
+    assert value_of(results, metric="LIC_M") == pytest.approx(25, abs=0.01)
+
+
+def test_a_missing_image_moves_few_others(workspace):
+    """A captioner without one image is still compared with the others on nearly all held-out images."""
+    labels = labels_of(60, 80)
+    whole = plainly(labels)
+    lacking = {image: own for image, own in whole.items() if image != "1003"}
+    held = []
+    for spec in plan(workspace, replace(fill(workspace, labels, {"a": whole, "b": lacking}), seeds=3)):
+        held.append(images_of_seeds(run_one(workspace, spec, silent)))
+    assert len(held[0] & held[1]) > 0.8 * len(held[0])
+
+
+@pytest.mark.long
 def test_both_sides_and_all_captioners_hold_out_the_same_images(workspace):
     labels = labels_of(60, 80)
     request = fill(workspace, labels, {"a": hinting(labels, 0.9), "b": plainly(labels)}, hinting(labels, 0.6))
@@ -464,6 +529,38 @@ def test_words_and_scores_of_each_caption_are_read_back(workspace):
     assert table.loc["<gender>", "count"] == 120 and table.loc["kitchen", "mean0"] < 0 < table.loc["garage", "mean0"]
     top = top_words(table.reset_index(), 5, 1)
     assert top["word"].tolist() == ["kitchen", "garage"]
+
+
+SPEC = RunSpec(
+    measure="lic",
+    version=1,
+    model="m",
+    captions="c",
+    labels={"table": "t", "column": "l", "mapping": {"a": "A"}},
+    attribute=asdict(get_attribute("gender")),
+    options={"attacker": "ngram", "seeds": 2},
+)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"measure": "caption_scores"},
+        {"model": "n"},
+        {"captions": "d"},
+        {"references": "r"},
+        {"labels": {"table": "t", "column": "l", "mapping": {"a": None}}},
+        {"attribute": asdict(replace(get_attribute("gender"), mask_token="<g>"))},
+        {"options": {"attacker": "lstm_bi", "seeds": 2}},
+        {"options": {"attacker": "ngram", "seeds": 3}},
+        {"options": {"attacker": "ngram", "seeds": 2, "merge_masks": True}},
+        {"coverage": "with_references"},
+        {"shared_with": "d"},
+        {"version": 99},
+    ],
+)
+def test_a_run_is_another_where_anything_that_counts_differs(change):
+    assert replace(SPEC, **change).run_id != SPEC.run_id == replace(SPEC).run_id
 
 
 WRONG = (

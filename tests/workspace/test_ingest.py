@@ -164,6 +164,16 @@ def test_two_annotators_are_a_table_each(workspace):
     assert columns == {"labels first": "first", "labels second": "second"}
 
 
+def test_images_that_files_share_with_each_other_and_with_a_collection(files, workspace):
+    names = ("strong.json", "captions.json", "labels.csv", "objects.csv")
+    parts = preview([File(files / name) for name in names], read=read_file)
+    assert [part.known for part in parts] == [4, 4, 4, 0]
+    assert preview([File(files / "strong.json")], read=read_file)[0].known is None
+    keep(workspace, labels=files / "labels.csv", attribute="gender")
+    (alone,) = preview([File(files / "strong.json")], held_by(workspace, "c"), read_file)
+    assert alone.known == 4
+
+
 @pytest.mark.parametrize("first", [0, 1000])
 def test_file_names_join_although_numbers_are_equal_by_chance(tmp_path, first):
     """The human captions count images from 1; some of these numbers are also in their file names."""
