@@ -92,7 +92,7 @@ def _captions(
         yield from _overlap(images, labelled, "has a label", "have no label and do not count")
     if kind == CAPTIONS and (referenced := known.get(REFERENCES)):
         yield "Images with references", _percent(images, referenced)
-        yield from _overlap(images, referenced, "has references", "have no reference and count for LIC_M alone")
+        yield from _overlap(images, referenced, "has references", "have no human captions and count for LIC_M only")
 
 
 def _labels(table: Table, known: Mapping[str, Collection[str]]) -> Iterator:

@@ -97,15 +97,16 @@ RATIO_TO_HUMAN = Metric(
 
 def ratio_error(job: Job) -> Outcome:
     """Ratio and error of the captions of labelled images."""
-    counts = naming_counts(job, sort=False)
+    counts, lacking, notes = naming_counts(job, sort=False), {}, []
     if counts.size("unnamed") == counts.size():
         reason = f"no caption names a value of {job.attribute.name}."
         lacking = {metric.name: reason for metric in METRICS if metric.reads[0] in counts.columns}
-        return Outcome(counts.reading(("unnamed", "captions")), lacking=lacking)
-    notes = [f"Labels: {job.sizes(counts).removesuffix(' captions')}."]
-    if "first" in counts.columns and not counts.size("first"):
-        notes.append(f"No caption names only {job.attribute.values[0]}, so ratio is not defined.")
-    return Outcome(counts, {"method": "captions by the values that their words name"}, notes)
+        counts = counts.reading(("unnamed", "captions"))
+    else:
+        notes.append(f"Labels: {job.sizes(counts).removesuffix(' captions')}.")
+        if "first" in counts.columns and not counts.size("first"):
+            notes.append(f"No caption names only {job.attribute.values[0]}, so ratio is not defined.")
+    return Outcome(counts, {"method": "captions by the values that their words name"}, notes, lacking)
 
 
 def named_values(job: Job) -> Outcome:

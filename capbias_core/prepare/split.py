@@ -43,10 +43,9 @@ def _groups(labels: np.ndarray, n_values: int, order: np.ndarray) -> list[np.nda
     positions = [order[labels[order] == value] for value in range(n_values)]
     size = min(len(group) for group in positions)
     if size < SMALLEST_GROUP:
-        counts = ", ".join(str(len(group)) for group in positions)
+        counts = " and ".join(str(len(group)) for group in positions)
         raise NotMeasurable(
-            f"Only {counts} images are labelled with the {n_values} values of the attribute, and each needs "
-            f"{SMALLEST_GROUP}.",
+            f"Each value of the attribute needs {SMALLEST_GROUP} labelled images; there are {counts}.",
             "Map other labels to the values, or load captions of more labelled images.",
         )
     return [group[:size] for group in positions]

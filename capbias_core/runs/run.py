@@ -107,9 +107,7 @@ def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
     if spec.shared_with:
         notes.append("Only images that the compared set under another condition has too (see Images).")
     elif unlabelled := len(workspace.frame(spec.captions)) - len(job.frame):
-        notes.append(
-            f"{unlabelled:,} of the captions do not count: their images have no label for {job.attribute.name}."
-        )
+        notes.append(f"{unlabelled:,} captions are left out: their images have no label for {job.attribute.name}.")
     if spec.coverage == WITH_REFERENCES and measure.compares:
         images = images_in(job.frame)
         both = len(images & images_in(job.references()))

@@ -49,7 +49,7 @@ def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensi
     name, model, lines = attribute.name, rows["model"].iloc[0] if len(rows) else "", []
     if attribute.names_values:  # else captions name no value, alone or beside an object
         named = []
-        for metric, text in (("error", f" of 100 captions name the wrong {name}"), ("unnamed", " name none")):
+        for metric, text in (("error", f" of 100 captions name the wrong {name}"), ("unnamed", " of 100 name none")):
             of_metric = rows[rows["metric"] == metric]
             named += [interval(row) + text for _, row in of_metric.iloc[:1].iterrows()]
         text = f"{'; '.join(named)}." if named else NOT_YET
@@ -102,7 +102,7 @@ STYLE = f"""<style>
 .cb-bar i {{position: absolute; display: block; top: 50%; transform: translateY(-50%)}}
 .cb-bar .cb-neutral {{height: 2.1rem; border-left: 1.5px dashed {GREY}}}
 .cb-bar .cb-second {{top: 92%; height: 2px; background: {MEASURED}; opacity: .7}}
-.cb-bar .cb-hollow {{top: 92%; width: 5px; height: 5px; margin-left: -4.5px; border: 2px solid {MEASURED};
+.cb-bar .cb-hollow {{top: 92%; width: 7px; height: 7px; margin-left: -5.5px; border: 2px solid {MEASURED};
   border-radius: 50%; background: light-dark(#FFFFFF, #12171E)}}
 .cb-bar .cb-line {{height: 3px; background: {MEASURED}; border-radius: 2px}}
 .cb-bar .cb-dot {{width: 11px; height: 11px; margin-left: -5.5px; background: {MEASURED}; border-radius: 50%}}

@@ -203,10 +203,11 @@ def directions_answer(frame: pd.DataFrame, rows: pd.DataFrame, name: str, attrib
         captioners = counted(len(frame), "captioner") if way == A_TO_T else len(frame)
         reveal = "reveals" if above[way] == 1 else "reveal"
         less = f", {below[way]} less" if below[way] else ""
-        parts.append(f"{above[way]} of {captioners} {reveal} {what[way]} than people do ({measure(name, way)}){less}")
-        if split := _split(frame, rows, name, way):
-            arrow = way.replace("->", "→")
-            limits.append(f"Another variant of {name} has the opposite sign of {arrow} for {len(split)}.")
+        split = _split(frame, rows, name, way)
+        depends = f", but another variant of {name} has the opposite sign for {len(split)}" if split else ""
+        parts.append(
+            f"{above[way]} of {captioners} {reveal} {what[way]} than people do ({measure(name, way)}){less}{depends}"
+        )
     if name in CONSTANT:
         added = [
             beside(rows, row["model"], row["attribute"], row["encoder"], name)[CONSTANT[name][1]]

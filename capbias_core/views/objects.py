@@ -351,7 +351,7 @@ def beside_chart(table: pd.DataFrame, attribute: Attribute, model: str, most: in
     for title, prefix, part, colour in (
         ("human captions", "human_", rows, GREY),
         (f"{model}: {other} more often than people", "", rows[difference < 0], ORANGE_MARK),
-        (f"{model}: {value} as often or more often", "", rows[difference >= 0], BLUE_MARK),
+        (f"{model}: {value} more often, or the same", "", rows[difference >= 0], BLUE_MARK),
     ):
         hover, whose = [], "human captions" if prefix else model
         for row in part.to_dict("records"):

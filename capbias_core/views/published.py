@@ -398,7 +398,9 @@ def beside_sentence(frame: pd.DataFrame, name: str) -> tuple[str, str]:
     beside = int((~holds.isin([NOT_MEASURED, NONE_HERE])).sum())
     inside, outside = int((holds == YES).sum()), int((holds == NO).sum())
     if inside + outside:
-        headline = f"The published value lies in {inside} of {counted(inside + outside, 'measured interval')}."
+        headline = (
+            f"Within measured 95% intervals: {inside} of {counted(inside + outside, 'comparable published value')}."
+        )
     elif beside:
         headline = "Nothing here is decided: no measured value has the printed encoder, images and protocol."
     elif (holds == NONE_HERE).all():

@@ -363,7 +363,8 @@ def verdicts_text(rows: pd.DataFrame, trained: Mapping[str, bool | None] | None 
 
 BY_HUMAN = (
     "Filled dots: LIC. Hollow dots: LIC_by_H, where one attacker, trained on human captions, reads both sides. A "
-    "captioner amplifies where the whole interval of the hollow dot is above 0."
+    "captioner amplifies if the whole interval of the hollow dot is above 0. It reduces if the interval of LIC_by_M "
+    "(trained on the captioner's captions, not drawn) is below 0."
 )
 Second = Mapping[str, tuple[float, float, float]]  # captioner -> value and interval of a second dot
 

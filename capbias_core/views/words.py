@@ -118,12 +118,12 @@ def where_words_come_from(words: pd.DataFrame, name: str, smallest_count: int) -
     sentences = []
     if data:
         sentences.append(
-            f"In human captions too, the same way and at least half as strong, so the data may explain them: "
-            f"{', '.join(data)}."
+            f"These words point the same way in human captions, at least half as strongly, so the data may explain "
+            f"them: {', '.join(data)}."
         )
     if others:
         sentences.append(
-            f"Not so there (weaker, the other way, or in fewer than {smallest_count} human captions), so {name} may "
+            f"Not so in human captions (weaker, the other way, or in fewer than {smallest_count} of them), so {name} may "
             f"add them: {', '.join(others)}."
         )
     if sentences:

@@ -102,7 +102,8 @@ def _chosen(bar: Bar, comparisons: list[Comparison]) -> tuple[Comparison, Item]:
     too, so that it means the same when more are added."""
     tables = bar.items("attributes")
     human = {item.hash: item.name for item in bar.items("references")}  # oldest first
-    attribute = bar.attribute(dict.fromkeys(comparison.attribute.name for comparison in comparisons))
+    unscored = {name: f"{name} is not scored yet." for name in attribute_names(tables)}
+    attribute = bar.attribute(dict.fromkeys(comparison.attribute.name for comparison in comparisons), unscored)
     options, choices, titles = {}, {}, {}
     for comparison in comparisons:
         if comparison.attribute.name != attribute:
@@ -145,7 +146,7 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     if read and others:
         note(f"Human captions: {read}. Not used: {others}.")
     if bar.collection == DEMO:
-        note("This is the demo. Its pictures, labels and captions are generated, and no person is on them.")
+        note("This is the demo. Its pictures, labels and captions are generated, and they show no real people.")
     sensitivity = cached.once(workspace, "sensitivity", lambda: sensitivity_alike(workspace, comparisons, comparison))
     if sensitivity and (warning := encoders_warning(sensitivity, metric)):
         note(warning)
@@ -159,12 +160,12 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
         )
         verdicts = verdicts_text(of_metric, trained)
         marks = present.marks(bool(second), pairs.letters)
-        present.rows(chart, text.headline, f"{marks} {verdicts}")
+        present.rows(chart, text.headline, f"{with_attacker(metric, entry)} of each captioner. {marks} {verdicts}")
         st.html(chart)
         note(f"{verdicts} {metric}: {best_text(metric, len(attribute.values))}. {marks}")
         scored = {run.spec.model for other in comparisons if other.attribute == attribute for run in other.runs}
         if others := sorted(scored - set(names)):
-            note(f"{', '.join(others)}: other settings. Choose them under Measured with.")
+            note(f"{', '.join(others)}: not measured with these settings. Choose others under Measured with.")
         missing = [name for name in originals(sets) if name not in scored]
         specs = first_runs(bar, attribute.name) if missing else []
         if specs := [spec for spec in specs if spec.model in missing]:

@@ -242,7 +242,7 @@ def _table(
     image = st.session_state["image"].strip()
     left, right = st.columns([2, 1], vertical_alignment="bottom")
     with left:
-        minus = f" Difference: probability of the label, minus the mean for {other}." if other else ""
+        minus = f" Difference: probability of the label, minus its mean over the captions of {other}." if other else ""
         note(f"{counted(len(listed), 'caption')} of {name}.{minus} Select a row to see its image.")
     of_image = np.flatnonzero((listed["image_id"] == image).to_numpy())
     first = int(of_image[0]) // PAGE + 1 if len(of_image) else 1  # a link that names an image alone

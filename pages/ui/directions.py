@@ -64,7 +64,9 @@ def _directions(bar: Bar, attributes: list[str]) -> None:
     )
     rows = rows[(rows["attribute"] == attribute) & rows["model"].isin(sets)]
     if measures := measures_in(rows):
-        name = view.selectbox(bar.place, "Metric", measures, key="measure", missing="the metric", any_case=True)
+        name = view.selectbox(
+            bar.place, "Metric", measures, key="measure", missing="the metric", any_case=True, follows=True
+        )
         points = directions(rows, name)
         # Captioners that were measured alike: one attacker, variant and number of seeds.
         settings = {way_text(setting): setting for setting in ways_measured(points)}
@@ -77,7 +79,13 @@ def _directions(bar: Bar, attributes: list[str]) -> None:
             note(otherwise)
         if warning := variants_warning(rows):
             note(f"⚠ {warning}")
-        draw_chart(plane(shown, name), key="plane", alt=f"{name} in both directions", headline=text.headline)
+        draw_chart(
+            plane(shown, name),
+            key="plane",
+            alt=f"{name} in both directions",
+            headline=text.headline,
+            legend=f"{text.support} {text.details}",
+        )
         draw_table(directions_table(shown, rows, name), alt="Both directions of each captioner")
         note(f"{basis(shown)} Value [{intervals_over(rows)}]. {BELOW_TABLE}")
 

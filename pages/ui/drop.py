@@ -43,7 +43,7 @@ from capbias_core.workspace.limited import all_taken, within_limits
 from capbias_core.workspace.store import checked_name
 from pages.ui.bar import Bar
 from pages.ui.base import errors, note, plain, show_error
-from pages.ui.drawing import draw_table
+from pages.ui.drawing import THREE_LINES, draw_table
 from pages.ui.uploads import discard, path_in_uploads
 
 KINDS = {
@@ -58,6 +58,7 @@ TRAINED = {"yes": True, "no": False, "not known": None}
 SET_TITLES = {SAMPLES: "samples of one set", EACH: "a set each", BY_PROMPT: "a set per prompt"}
 DROP = "drop these images"
 NOT_MAPPED = "not a protected attribute"
+LONG_CHECK = 40  # letters that fit into a line of the column Check
 PER_ROW = 3  # boxes side by side; more are cut in a narrow window
 FILES, READ = "files_described", "files_read"  # in the session: what the user chose for each file, and what was read
 
@@ -105,7 +106,7 @@ def drop_zone(bar: Bar, paths: list[Path]) -> str:
     parts = [part for part in parts if part.frame is not None]
     ready, trained = _ready(bar, parts, save)
     kinds = [KINDS.get(part.kind, "").lower() for part in parts]
-    texts = [f"{kinds.count(kind)} × {kind}" for kind in dict.fromkeys(kinds)]
+    texts = [f"{counted(kinds.count(kind), 'file')} of {kind}" for kind in dict.fromkeys(kinds)]
     texts += [counted(len(pictures), "photograph")] if pictures else []
     left, right = save.columns([5, 2], vertical_alignment="bottom")
     left.markdown(plain(f"Save in {bar.collection}: {', '.join(texts) or 'nothing yet'}."))
@@ -116,7 +117,8 @@ def drop_zone(bar: Bar, paths: list[Path]) -> str:
         parts = [
             replace(part, file=replace(part.file, trained=trained)) if part.kind == CAPTIONS else part for part in parts
         ]
-        names = [item.name for item in store(bar.workspace, bar.collection, parts)] if parts else []
+        with save, st.spinner("Saving"):
+            names = [item.name for item in store(bar.workspace, bar.collection, parts)] if parts else []
         if pictures:
             item, refused = keep_uploaded(bar.workspace, checked_name(bar.collection), pictures, tried=pictures)
             names.append(
@@ -193,6 +195,7 @@ def _table(parts: Sequence[Part], known: dict[str, Attribute], described: dict[s
         key=f"files_{signature}",
         hide_index=True,
         width="stretch",
+        row_height=THREE_LINES if any(len(row["Check"]) > LONG_CHECK for row in rows) else None,
         disabled=["File", "Rows", "Images matched", "Check"],
         column_config={
             "Save": st.column_config.CheckboxColumn(width="small"),

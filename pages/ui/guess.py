@@ -139,7 +139,8 @@ def _result(bar: Bar, runs: dict[str, RunRow], name: str, draw: int, captions: p
         alt="Captions with label and guesses",
     )
     note(
-        "`capbias score --view anonymous-bench --human` reads the CSV; a correlation needs three captioners. "
+        "The command capbias score --view anonymous-bench --human FILE reads the CSV. A correlation needs three "
+        "captioners. "
         f"It has a row for each caption set that you finished here ({', '.join(table['model'])})."
     )
     note(attribute.note)

@@ -193,6 +193,7 @@ def _chart(rows: pd.DataFrame, attribute: str, captioner: str) -> None:
             key="conditions",
             alt=title,
             headline=title,
+            legend="Grey: published values of other captioners or encoders, not comparable." if overlay else "",
             notes="Dots: measured values with 95% intervals. Dashed: chance for LIC_M, 0 for the others. Grey: LIC "
             "(BiLSTM, Table 4) and DBAC (BLIP, LSTM, Table 4), other captioners or encoders, so not comparable. "
             f"Conditions: {conditions}.",

@@ -286,7 +286,7 @@ def _strip(bar: Bar, image: str, pictures, reasons, marks, sets, attribute, tabl
                     if picture is not None:
                         st.image(reduced(picture, 2 * CELL), width="stretch", alt=f"{image}, {condition}")
                     else:
-                        note(f"No image: {reasons.get(condition, 'imported captions; no masked image')}.")
+                        note(f"No image: {reasons.get(condition, 'imported captions, without the masked image')}.")
                     caption, scored = captions.get(condition, ("", None))
                     if condition not in captions:
                         note("No caption yet.")

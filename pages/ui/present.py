@@ -82,7 +82,11 @@ def rows(html: str, headline: str, legend: str = "") -> None:
 
 def marks(second: bool, letters: Mapping[str, str]) -> str:
     """What hollow dots and letters of a chart of intervals mean, in a line; '' if it has neither."""
-    hollow = "Hollow: LIC_by_H; if its whole interval is above 0, the captioner amplifies." if second else ""
+    hollow = (
+        "Hollow: LIC_by_H. Amplifies: its interval is above 0. Reduces: that of LIC_by_M (not drawn) is below 0."
+        if second
+        else ""
+    )
     same = "Same letter: no significant difference." if any(letters.values()) else ""
     other = APART if any(letter.isupper() for letter in letters.values()) else ""
     return " ".join(filter(None, (hollow, same, other)))

@@ -22,7 +22,7 @@ from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 from capbias_core.workspace.vectors import alignment_name
 from pages.ui import cached, view
 from pages.ui.bar import LABELS, Bar, lacking
-from pages.ui.base import box, caveats, errors, note, plain
+from pages.ui.base import box, caveats, errors, note, plain, show_error
 from pages.ui.drawing import draw_table
 
 POLL_SECONDS = 1.0  # seconds between two looks at the runs under way
@@ -82,16 +82,20 @@ def first_runs(bar: Bar, attribute: str = "") -> list[RunSpec]:
 
     attribute: as of `first_request`.
     """
+    return to_do(bar.workspace, _first_plan(bar, attribute)[0])[1]
 
-    def work() -> list[RunSpec]:
+
+def _first_plan(bar: Bar, attribute: str = "") -> tuple[list[RunSpec], CapbiasError | None]:
+    """The runs of a first answer; none, with the error, if for example the human captions are of other images."""
+
+    def work() -> tuple[list[RunSpec], CapbiasError | None]:
         request = first_request(bar.workspace, bar.collection, attribute)
         try:
-            return useful(plan(bar.workspace, request), request)[0] if request else []
-        except CapbiasError:
-            return []  # such as captions and human captions of other images; Scores shows the error
+            return (useful(plan(bar.workspace, request), request)[0] if request else []), None
+        except CapbiasError as error:
+            return [], error
 
-    specs = cached.of_collection(bar.workspace, bar.collection, f"first runs {attribute}", work)
-    return to_do(bar.workspace, specs)[1]
+    return cached.of_collection(bar.workspace, bar.collection, f"first runs {attribute}", work)
 
 
 def start_cheap(bar: Bar) -> None:
@@ -106,7 +110,12 @@ def score_now(bar: Bar) -> None:
     """What a first answer costs, and the button that starts it and shows it; a link if the answer is there."""
     todo = first_runs(bar)
     if not todo:
-        if first_request(bar.workspace, bar.collection):
+        if error := _first_plan(bar)[1]:
+            show_error(error)
+            view.link(
+                st, "pages/2_Scores.py", "Choose other settings", ":material/bar_chart:", collection=bar.collection
+            )
+        elif first_request(bar.workspace, bar.collection):
             view.link(st, "app.py", "See the answer", ":material/balance:", collection=bar.collection)
         return
     _show_failures(bar.workspace.runs_of([spec.run_id for spec in todo]).values())

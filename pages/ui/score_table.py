@@ -459,7 +459,7 @@ def _chart(bar: Bar, rows: pd.DataFrame, once: Callable) -> None:
         key="chart_figure",
         alt=f"{chosen} of each captioner",
         notes=f"{METRICS[metric].explanation} {BY_HUMAN if second else ''} {told_apart(pairs)}",
-        headline=f"{metric} of each captioner",
+        headline=f"{chosen} of each captioner ({attribute['name']})",
         legend=present.marks(bool(second), pairs.letters),
     )
     if pairs.pairs:

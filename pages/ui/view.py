@@ -253,7 +253,7 @@ def linked_selectbox(
     before = {key: memory.shared[key] for key in options[chosen] if memory.shared.get(key) is not None}
     if chosen == nearest and any(options[chosen][key] != value for key, value in before.items()):
         names = ", ".join(map(str, before.values()))
-        _warn(f"Chosen before: {names}. Nothing is measured by that yet. What is shown is chosen in its place.")
+        _warn(f"Chosen before: {names}. Nothing is measured with that yet. Another choice is shown.")
     elif more["key"] not in memory.defaults:
         memory.shared |= options[chosen]
     return chosen
@@ -447,7 +447,7 @@ def _control(
     if "collection" not in memory.missing or key not in OF_COLLECTION | OF_RESULTS:  # without it they are missing too
         for name in names:
             why = unfit.get(name) or f"The link names {missing} {name[:100]!r}, which is not here."
-            _warn(f"{why} What is shown is chosen in its place.")
+            _warn(f"{why} Another choice is shown.")
 
     chosen = draw(session[key])
     if key in SHARED:
