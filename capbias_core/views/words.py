@@ -123,7 +123,7 @@ def where_words_come_from(words: pd.DataFrame, name: str, smallest_count: int) -
         )
     if others:
         sentences.append(
-            f"Not so in human captions (weaker, the other way, or in fewer than {smallest_count} of them), so {name} may "
+            f"Not so there (weaker, the other way, or in fewer than {smallest_count} human captions), so {name} may "
             f"add them: {', '.join(others)}."
         )
     if sentences:

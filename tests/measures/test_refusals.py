@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,13 @@ import pytest
 
 from capbias_core import api
 from capbias_core.errors import CapbiasError
+from capbias_core.measures.base import HIGHER_SHARE, Metric
+from capbias_core.measures.registry import MEASURES
+from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.run import job_of
+from capbias_core.types import silent
+from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 REFUSAL = "I'm sorry, but I can't help with that."
 # Of 40 images of women 12 are refused, of 60 of men 3; of the others three captions name the other value.
@@ -104,3 +112,15 @@ def test_missing_captions_do_not_count():
     found = scored(texts, "error")
     expected = np.mean([("a man" in CAPTIONS[place]) if place < 40 else ("woman" in CAPTIONS[place]) for place in kept])
     assert (found["error"].n, float(found["error"])) == (90, pytest.approx(100 * expected))
+
+
+def test_a_further_metric_of_the_counts_has_its_row_if_captions_name_nobody(tmp_path):
+    workspace = Workspace(tmp_path)
+    labels = [{"image_id": image, "gender": "Male" if image % 2 else "Female"} for image in range(8)]
+    keep(workspace, captions=[{"image_id": image, "caption": "a red bench"} for image in range(8)], labels=labels)
+    (spec,) = plan(workspace, Request("c", ("m",), "labels", "gender", ("error",)))
+    facts = (*HIGHER_SHARE, "source", "explanation")
+    named = Metric("named", "named", *facts, of=lambda unnamed, n: 1 - unnamed / n, reads=("unnamed", "captions"))
+    measure = replace(MEASURES["ratio_error"], metrics=(named,))
+    (row,) = measure.run(job_of(workspace, spec, silent)).results
+    assert (row.metric, row.value, row.n) == ("named", 0, 8)
