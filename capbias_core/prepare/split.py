@@ -43,7 +43,7 @@ def _groups(labels: np.ndarray, n_values: int, order: np.ndarray) -> list[np.nda
     positions = [order[labels[order] == value] for value in range(n_values)]
     size = min(len(group) for group in positions)
     if size < SMALLEST_GROUP:
-        counts = " and ".join(str(len(group)) for group in positions)
+        counts = ", ".join(str(len(group)) for group in positions)
         raise NotMeasurable(
             f"Each value of the attribute needs {SMALLEST_GROUP} labelled images; there are {counts}.",
             "Map other labels to the values, or load captions of more labelled images.",

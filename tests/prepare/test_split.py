@@ -61,9 +61,9 @@ def test_the_draw_is_uniform_over_images():
 
 
 def test_too_few_images_of_a_value_are_refused_with_their_numbers():
-    with pytest.raises(CapbiasError, match="10 labelled images; there are 9 and 40"):
+    with pytest.raises(CapbiasError, match=r"10 labelled images; there are 9, 40\."):
         balanced_split(labels(9, 40), 2, seed=0)
-    with pytest.raises(CapbiasError, match=r"12, 0, 30 images"):
+    with pytest.raises(CapbiasError, match=r"there are 12, 0, 30\."):
         balanced_folds(np.repeat([0, 2], [12, 30]), 3, seed=0, folds=5)
 
 
