@@ -149,3 +149,18 @@ def test_pages_follow_what_runs_end_and_which_items_go(tmp_path, monkeypatch):
         st.cache_resource.clear()
         assert now == everything()
         earlier = now
+
+
+@pytest.mark.long
+def test_an_answer_that_cannot_be_computed_says_why(tmp_path, monkeypatch):
+    """Human captions of other images: the front page shows the reason instead of a link to itself."""
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
+    labels = [{"image_id": image, "gender": "Male" if image % 2 else "Female"} for image in range(30)]
+    captions, human = (
+        [{"image_id": image + first, "caption": "a man on a bench"} for image in range(30)] for first in (0, 100)
+    )
+    keep(Workspace(tmp_path), labels=labels, captions=captions, references=human)
+    page = opened("Answer", collection="c")
+    (error,) = errors(page)
+    assert "none of the 30 labelled images of m" in error
+    assert "Choose other settings" in [element.proto.label for element in page.main.get("page_link")]
