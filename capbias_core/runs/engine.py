@@ -139,9 +139,9 @@ class Engine:
             if not future.done():
                 with suppress(CapbiasError):
                     self.cancel(run_id)
-        self._closing = True
         self._light.shutdown(cancel_futures=True)
         _close_torch_workers()
+        self._closing = True
         if watcher := self._watcher:
             self._wake.set()
             watcher.join()
@@ -168,7 +168,7 @@ class Engine:
     def _is_over(self, run_id: str, token: str, future: Future) -> bool:
         """Whether the end of a run is in the catalogue. If its future is done and the end is not, write it."""
         if not future.done():
-            return False
+            return self._closing  # a call on a cluster never ends once its client is closed
         with suppress(WorkspaceError):
             run = self.workspace.run(run_id)
             if run is None or run.finished is not None:

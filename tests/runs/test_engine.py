@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import threading
 import time
+from concurrent.futures import Executor, Future
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -324,6 +325,24 @@ def test_a_cluster_computes_cancels_and_repeats_what_a_lost_worker_had(tmp_path,
     os.kill(worker, signal.SIGKILL)
     assert engine.wait([lost])[0].status == "finished", "the scheduler gave it to the worker's successor"
     assert len({text for text in messages(engine, lost) if text.startswith("started in")}) == 2
+
+
+def test_an_engine_closes_though_a_call_never_ends(tmp_path, engine, monkeypatch):
+    """As on a cluster whose client is closed."""
+
+    class Silent(Executor):
+        def submit(self, *_):
+            future = Future()
+            future.set_running_or_notify_cancel()
+            return future
+
+    monkeypatch.setattr(engine_module, "needs_workers", lambda spec: True)
+    monkeypatch.setattr(engine_module, "torch_executor", Silent)
+    (run_id,) = submit(engine, fill(tmp_path))
+    closing_ = threading.Thread(target=engine.close, daemon=True)
+    closing_.start()
+    closing_.join(30)
+    assert not closing_.is_alive() and status(engine, run_id) == "cancelled"
 
 
 def test_without_a_scheduler_nothing_is_queued_and_what_is_finished_still_answers(engine, request_, monkeypatch):
