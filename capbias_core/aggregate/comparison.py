@@ -51,7 +51,6 @@ def coefficient_of_variation(values: np.ndarray) -> float:
 
 def interval_errors(values: np.ndarray, low: np.ndarray, high: np.ndarray, seeds: np.ndarray) -> np.ndarray:
     """The standard errors behind 95% intervals with refits, of which at most one end is a bound of the metric's range.
-
     All (E,); nan for fewer than two seeds."""
     seeds = np.asarray(seeds, dtype=float)
     freedom = np.where(seeds > 1, seeds - 1, math.nan)
@@ -254,10 +253,7 @@ def unlearned_note(rows: pd.DataFrame, values: Mapping[str, int]) -> str:
 @dataclass(frozen=True)
 class Trend:
     """A line y = intercept + slope * x through n captioners, with R^2; low, high: the slope's 95% interval; p: of no
-    slope, in [0, 1].
-
-    reason: why r_squared is nan, or ''.
-    """
+    slope, in [0, 1]. reason: why r_squared is nan, or ''."""
 
     n: int
     slope: float = math.nan

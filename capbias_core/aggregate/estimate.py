@@ -62,10 +62,8 @@ class Estimate:
     def read(
         cls, counts: Counts, of: Callable[..., np.ndarray], scale: float, span: Span = UNBOUNDED, **facts: Any
     ) -> Estimate:
-        """What a formula makes of all columns of some counts.
-
-        of: summed columns, (...) or (..., W) each, to (...). facts: further fields.
-        """
+        """What a formula makes of all columns of some counts. of: summed columns, (...) or (..., W) each, to (...).
+        facts: further fields."""
         counts, widths = counts.taking_part, counts.widths.values()
         if of is share_of and tuple(widths) == (0, 0):
             formula = quotient
@@ -85,10 +83,8 @@ class Estimate:
         return replace(self, images=tuple(self.images[index] for index in kept), sums=self.sums[kept])
 
     def across(self, group: np.ndarray, k: int, compare: Callable[[np.ndarray], np.ndarray]) -> Estimate:
-        """The estimate of compare, (..., K) values of groups to (...); images of all groups are drawn together.
-
-        group: (n_images,) codes from 0 to k - 1; of a metric without seeds.
-        """
+        """The estimate of compare, (..., K) values of groups to (...); images of all groups are drawn together. group:
+        (n_images,) codes from 0 to k - 1; of a metric without seeds."""
         columns = self.sums.shape[1]
         member = group[:, None] == np.arange(k)  # (n_images, K)
         sums = (member[:, :, None] * self.sums[:, None, :]).reshape(len(group), k * columns)
@@ -174,7 +170,6 @@ class Estimate:
     def _score_interval(
         self, value: float, error: float, first: float, last: float
     ) -> tuple[float, float] | tuple[None, None]:
-        """Wilson's interval of a shown value as a share of the way from first to last."""
         if not np.isfinite(value):
             return None, None
         width = last - first

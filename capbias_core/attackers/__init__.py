@@ -87,9 +87,7 @@ def load_attacker(
     name: str, device: str = "auto", model: ModelFiles | None = None, cache: str | None = None
 ) -> Attacker[str]:
     """The attacker itself; for the ones with torch this imports torch. device: where those train (see device.py).
-
-    model: files of the pretrained encoder, where they are known. cache: a folder for its embeddings, None for none.
-    """
+    model: files of the pretrained encoder, where they are known. cache: a folder for its embeddings, None for none."""
     entry = attacker_entry(name)
     need_packages(entry)
     files = model or encoder_files(entry) if entry.model else None

@@ -28,11 +28,8 @@ class Seconds(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """What an attacker is made with.
-
-    device: where it trains (see device.py). model: files of a pretrained encoder, None for an encoder from scratch.
-    cache: a folder for its embeddings, None for none.
-    """
+    """What an attacker is made with. device: where it trains (see device.py). model: files of a pretrained encoder,
+    None for an encoder from scratch. cache: a folder for its embeddings, None for none."""
 
     device: str = "auto"
     model: ModelFiles | None = None
@@ -87,10 +84,8 @@ class AttackerEntry:
 
 
 class Corpus:
-    """Masked captions, each distinct one once: seeds, folds and captioners repeat most of them.
-
-    distinct: D captions. place: (n,) the place of each of the n captions among them.
-    """
+    """Masked captions, each distinct one once: seeds, folds and captioners repeat most of them. distinct: D captions.
+    place: (n,) the place of each of the n captions among them."""
 
     def __init__(self, captions: Sequence[str]):
         self.distinct, self.place = Tokens.read(captions).distinct()
@@ -152,10 +147,8 @@ def fit_many(
     seeds: Sequence[int],
     tick: Progress,
 ) -> Iterator:
-    """What `fit` returns for each seed with its rows and labels, in order, trained when it is asked for.
-
-    An attacker may have a `fit_many` (without the first argument) that trains several side by side.
-    """
+    """What `fit` returns for each seed with its rows and labels, in order, trained when it is asked for. An attacker
+    may have a `fit_many` (without the first argument) that trains several side by side."""
     if together := getattr(attacker, "fit_many", None):
         yield from together(corpus, rows, labels, n_values, seeds, tick)
         return

@@ -47,10 +47,8 @@ class NgramCorpus(Corpus):
 
 @dataclass(frozen=True)
 class LinearModel:
-    """A fitted linear attacker on its own, without a corpus: n-gram -> weights (C,), and the intercept (C,).
-
-    This is what is stored, and what scores an edited caption at once.
-    """
+    """A fitted linear attacker on its own, without a corpus: n-gram -> weights (C,), and the intercept (C,). This is
+    what is stored, and what scores an edited caption at once."""
 
     weights: np.ndarray  # (V, C)
     intercept: np.ndarray  # (C,)
@@ -144,7 +142,6 @@ class NgramAttacker:
         return models
 
     def _values(self, features, used: np.ndarray, place: np.ndarray, labels: np.ndarray) -> tuple:
-        """Weights (V, K) and intercepts (K,) for one label of three or more values."""
         from sklearn.linear_model import LogisticRegression
 
         weights = np.zeros((features.shape[1], len(np.unique(labels))))

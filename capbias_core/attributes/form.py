@@ -29,10 +29,8 @@ class Fields:
 
 
 def fields_of(text: str, source: str) -> Fields:
-    """The fields of a TOML text, as far as it has them; whether they are an attribute `parse_attribute` says.
-
-    Raises CapbiasError where it is no TOML.
-    """
+    """The fields of a TOML text, as far as it has them; whether they are an attribute `parse_attribute` says. Raises
+    CapbiasError where it is no TOML."""
     try:
         data = read_toml(text)
     except ValueError as error:

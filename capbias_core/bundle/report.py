@@ -143,9 +143,7 @@ def page_charts(
     workspace: Workspace, collection: str, rows: pd.DataFrame, runs: Sequence[RunRow]
 ) -> Iterator[PageChart]:
     """The charts of directions, encoders, masking and objects that these results can show, in the order of the pages.
-
-    rows: results of these finished runs of a collection, in RESULT_COLUMNS. Raises CapbiasError without Plotly.
-    """
+    rows: results of these finished runs of a collection, in RESULT_COLUMNS. Raises CapbiasError without Plotly."""
     attributes = {attribute.name: attribute for attribute in map(attribute_of_run, runs)}
     references = {run.spec.references for run in runs}
     for run in runs:

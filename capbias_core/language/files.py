@@ -122,10 +122,8 @@ def loading(what: str, path: str) -> Iterator[None]:
 
 
 def cut_note(tokenizer, texts: Sequence[str], longest: int, reader: str) -> list[str]:
-    """A note if texts have more tokens than are read, none if all are read whole.
-
-    longest: tokens that are read, without those that the tokenizer puts around a text. reader: as in `the encoder`.
-    """
+    """A note if texts have more tokens than are read, none if all are read whole. longest: tokens that are read,
+    without those that the tokenizer puts around a text. reader: as in `the encoder`."""
     distinct = Counter(text for text in texts if len(text.encode()) > longest)  # no token is under a byte
     if not distinct:
         return []

@@ -88,10 +88,8 @@ class MaskedModel:
     def word_probability(
         self, contexts: Sequence[tuple[str, str, str]], tick: ShareDone = lambda share: None
     ) -> np.ndarray:
-        """(n,) probability of each word in its context; contexts: (text before, word, text after).
-
-        A word of several pieces has as many masks, and the geometric mean of its pieces' probabilities.
-        """
+        """(n,) probability of each word in its context; contexts: (text before, word, text after). A word of several
+        pieces has as many masks, and the geometric mean of its pieces' probabilities."""
         pieces = [
             self.tokenizer(f" {word}" if before.endswith(" ") else word, add_special_tokens=False)["input_ids"]
             for before, word, _ in contexts

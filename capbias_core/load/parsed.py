@@ -148,10 +148,8 @@ class Reader:
 def of_records(
     path: Path, name: str, title: str, records: Sequence, numbers: Sequence[int] = (), **more: Any
 ) -> Parsed:
-    """The content of a list of dicts; other entries are faults, and absent keys give None.
-
-    numbers: the line of each record, by default they are counted. more: further fields of Parsed.
-    """
+    """The content of a list of dicts; other entries are faults, and absent keys give None. numbers: the line of each
+    record, by default they are counted. more: further fields of Parsed."""
     faults = more.pop("faults", None) or RowErrors(path.name, "line" if numbers else "record")
     numbers = numbers or range(1, len(records) + 1)
     total = len(records) + faults.count

@@ -42,9 +42,7 @@ def read_results(path: Path) -> pd.DataFrame:
 
 def read_human_scores(path: Path) -> pd.Series:
     """Human scores of captioners, from a table with the columns model and value, one row a captioner: model -> value.
-
-    Raises CapbiasError for anything else, and for a captioner that occurs twice.
-    """
+    Raises CapbiasError for anything else, and for a captioner that occurs twice."""
     cells, lines = _cells(path, ("model", "value"))
     scores = _numbers(cells["value"], lines, path, "value").set_axis(cells["model"]).dropna()
     if scores.empty:

@@ -131,7 +131,6 @@ def _content(path: Path) -> Parsed:
 
 
 def _reader_of(path: Path) -> Reader:
-    """The first reader that recognises a file. Raises CapbiasError without one."""
     head = Head(path, b"" if path.is_dir() else read_head(path))
     for reader in readers().values():
         if reader.recognises(head):
@@ -155,10 +154,8 @@ def unknown_format(path: Path) -> CapbiasError | None:
 
 
 def parse_table(table: Any, name: str) -> Parsed:
-    """The content of a DataFrame, a list of dicts, or a dict in any shape of JSON files. name: for messages.
-
-    Raises CapbiasError for anything else.
-    """
+    """The content of a DataFrame, a list of dicts, or a dict in any shape of JSON files. name: for messages. Raises
+    CapbiasError for anything else."""
     if isinstance(table, pd.DataFrame):
         frame = table.reset_index() if table.index.name else table
         names = checked_names(name, tuple(map(str, frame.columns)))

@@ -264,7 +264,6 @@ def objects(parsed: Parsed, columns: Mapping[str, str] = {}) -> Table:
 
 
 def _category(category: object, name: str | None) -> str:
-    """The name of an annotation's category. ValueError for one that the file does not list."""
     if name:
         return kept_name(name)
     shown = category if isinstance(category, int | str) else described(category)
@@ -380,10 +379,8 @@ def object_texts(boxes: pd.DataFrame, images: Sequence[str]) -> pd.DataFrame:
 
 
 def regions(parsed: Parsed) -> Table:
-    """The regions of photographs whose features a captioner reads: image_id, x1, y1, x2, y2, line (of the file).
-
-    Raises CapbiasError for a table of other columns, or one without a usable row.
-    """
+    """The regions of photographs whose features a captioner reads: image_id, x1, y1, x2, y2, line (of the file). Raises
+    CapbiasError for a table of other columns, or one without a usable row."""
     sides = {side: BOX_NAMES[side] for side in SIDES}
     names = _columns_of(parsed, {}, sides, "Write one row per region, in pixels, x2 and y2 exclusive.")
 

@@ -271,10 +271,8 @@ def named_words(caption: str, attribute: Attribute, label: int) -> list[tuple[in
 def counts_of_maps(
     table: pd.DataFrame, codes: Callable[[Sequence[str]], np.ndarray], values: Sequence[str]
 ) -> dict[str, Counts]:
-    """The scores of all maps, and of those at words for each value (the direction) that has some, by image.
-
-    codes: image ids to labels. An image counts as often as it has maps, and is drawn as one.
-    """
+    """The scores of all maps, and of those at words for each value (the direction) that has some, by image. codes:
+    image ids to labels. An image counts as often as it has maps, and is drawn as one."""
     table = table[table[NAMES[0]].notna()]
     groups = {"": table} | {value: table[table["value"] == code] for code, value in enumerate(values)}
     return {

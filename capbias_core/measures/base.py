@@ -383,10 +383,8 @@ class Job:
         )
 
     def rows(self, metrics: Iterable[Metric], counts: Counts, columns: Columns, direction: str = "") -> list[Result]:
-        """A row for each metric whose columns were counted; beside its gap also one for each group.
-
-        columns: as of an Outcome.
-        """
+        """A row for each metric whose columns were counted; beside its gap also one for each group. columns: as of an
+        Outcome."""
         values, rows = self.attribute.values, []
         counts, known = counts.taking_part, by_name(*metrics)
         estimates = estimates_of(known.values(), counts, values, direction)

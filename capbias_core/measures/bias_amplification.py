@@ -173,10 +173,8 @@ def count(job: Job) -> Outcome:
 def counts_of_sides(
     sides: Sequence[CaptionSide], objects: pd.Series | None
 ) -> tuple[Counts, list[str], dict[str, str]]:
-    """What each metric that the inputs allow reads, notes, and why others have no value.
-
-    sides: the human captions and the model's. objects: text such as `cat|dog` by image id, or None.
-    """
+    """What each metric that the inputs allow reads, notes, and why others have no value. sides: the human captions and
+    the model's. objects: text such as `cat|dog` by image id, or None."""
     side, ways = sides[0], {}
     if side.attribute.names_values:
         ways["BA"] = lambda: _ba(sides)
@@ -343,10 +341,8 @@ def count_multi(job: Job) -> Outcome:
 
 
 def combinations(sides: Sequence[csr_array], human: CaptionSide | int) -> tuple[list[csr_array], str]:
-    """(n, M) 0 or 1 of each side for the objects and pairs of objects in enough human captions, and a note.
-
-    sides: (n, L) 0 or 1 of each, people first. human: what decides how many captions are enough, or that number.
-    """
+    """(n, M) 0 or 1 of each side for the objects and pairs of objects in enough human captions, and a note. sides: (n,
+    L) 0 or 1 of each, people first. human: what decides how many captions are enough, or that number."""
     least = human if isinstance(human, int) else max(FEWEST, least_captions(human))
     counts = (sides[0].T @ sides[0]).toarray()
     single = np.flatnonzero(counts.diagonal() >= least)

@@ -133,10 +133,8 @@ def count(job: Job) -> Outcome:
 
 
 def scored(frame: pd.DataFrame, human: pd.DataFrame, tokenizer: str, progress: Progress) -> dict[str, np.ndarray]:
-    """Score captions: (n,) scores, or (n, M) counts, by metric; without Java METEOR is left out.
-
-    frame, human: image_id and caption; every image of frame has references.
-    """
+    """Score captions: (n,) scores, or (n, M) counts, by metric; without Java METEOR is left out. frame, human: image_id
+    and caption; every image of frame has references."""
     progress(0.0, "tokens")
     image, images = pd.factorize(frame["image_id"], sort=True)
     human = of_images(human, images)

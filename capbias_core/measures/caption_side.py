@@ -199,9 +199,7 @@ def categories_of(
     images: list[str], objects: pd.Series, names: dict[str, tuple[tuple[str, ...], ...]]
 ) -> tuple[csr_array, list[str]]:
     """Which of some categories each of n images shows, (n, L) booleans, and names of objects that are none of them.
-
-    images: ids, all of them in objects. names: category -> the phrases that name it, as `object_names` gives them.
-    """
+    images: ids, all of them in objects. names: category -> the phrases that name it, as `object_names` gives them."""
     lists = objects.loc[images].fillna("").str.split("|").to_numpy()
     column_of = {phrase: column for column, phrases in enumerate(names.values()) for phrase in phrases}
     known = {text: column_of.get(tuple(tokenize(re.sub(SURE, "", text)))) for text in set(chain.from_iterable(lists))}

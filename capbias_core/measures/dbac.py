@@ -113,7 +113,6 @@ def _weights(name: str, title: str, variant: str) -> Iterator[Metric]:
 
 
 def _beside_constant(name: str, title: str, variant: str) -> Iterator[Metric]:
-    """The variant of an attacker that reads nothing, and what reading adds."""
     source = "capbias 2026, docs/statistics.md"
 
     def constant(model, human) -> np.ndarray:
@@ -275,7 +274,6 @@ def on_images(side: CaptionSide, named: csr_array) -> csr_array:
 
 
 def _count_both(job: Job, title: str, words: Objects | Verbs) -> Outcome:
-    """Both directions, if the inputs allow them, on the images that both sides have."""
     sides, options, attacker = both_sides(job), job.options, attacker_of(job)
     images = sides[0].images
     known = words.known(images)
@@ -382,10 +380,8 @@ def _count(
 
 
 def _right(truth: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Losses and right guesses of n captions, (n, 1) or (n, L), and the probability of the whole truth (n,).
-
-    truth: (n,) codes of values, or (n, L) booleans, which task words are there.
-    """
+    """Losses and right guesses of n captions, (n, 1) or (n, L), and the probability of the whole truth (n,). truth:
+    (n,) codes of values, or (n, L) booleans, which task words are there."""
     if truth.ndim == 1:
         shares = probabilities(logits)
         chance = np.clip(shares[np.arange(len(truth)), truth], SMALLEST, 1)

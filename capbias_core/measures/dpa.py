@@ -145,9 +145,7 @@ def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess],
 
 def guess_labels(train: np.ndarray, truth: np.ndarray, test: np.ndarray) -> np.ndarray:
     """Probabilities (m, L) of labels for test (m, M), by logistic regressions on train (n, M) and truth (n, L), 0 or 1.
-
-    L2 penalty with C = 1. A label that is always or never there in training gets its smoothed share.
-    """
+    L2 penalty with C = 1. A label that is always or never there in training gets its smoothed share."""
     from sklearn.linear_model import LogisticRegression
 
     shares = np.empty((len(test), truth.shape[1]))
@@ -161,7 +159,6 @@ def guess_labels(train: np.ndarray, truth: np.ndarray, test: np.ndarray) -> np.n
 
 
 def _objects_named(job: Job, sides: Sequence[CaptionSide], drawn: list[np.ndarray]) -> Guess:
-    """A->T: all images take part."""
     model, human = (side.objects[places].toarray().astype(float) for side, places in zip(sides, drawn, strict=True))
     often = np.minimum(model.mean(axis=0), human.mean(axis=0)) >= LEAST_SHARE
     if not often.any():

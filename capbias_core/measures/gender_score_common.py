@@ -453,10 +453,8 @@ def set_rows(sums: Sums, columns: Mapping[str, str]) -> list[Result]:
 
 
 def object_rows(sums: Sums, columns: Mapping[str, str]) -> pd.DataFrame:
-    """A row for each metric, direction and object that a caption has, in RESULT_COLUMNS.
-
-    There is no interval for an object of fewer than 10 captions, for which a bootstrap says too little of chance.
-    """
+    """A row for each metric, direction and object that a caption has, in RESULT_COLUMNS. There is no interval for an
+    object of fewer than 10 captions, for which a bootstrap says too little of chance."""
     formulas = {metric.name: (metric.of, metric.interval == "share") for metric in sums.metrics}
     rows = []
     for name, (value, low, high) in column_intervals(sums.by_object, len(sums.objects), formulas).items():

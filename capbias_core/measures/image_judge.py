@@ -78,9 +78,8 @@ class JudgeTraining(Split80, Trained, Photographed):
 
 
 def three_metrics(name: str, title: str, source: str, column: str, what: str) -> tuple[Metric, ...]:
-    """Amplification, and the scores of both sides whose difference it is.
-
-    column: of `Guesses.counts`. what: the first sentence on each."""
+    """Amplification, and the scores of both sides whose difference it is. column: of `Guesses.counts`. what: the first
+    sentence on each."""
     explanation = (
         f"{what} Of the model's captions minus of the human ones: above 0, the photograph and the model's caption tell "
         "more of the labelled value than the photograph and a human caption do."
@@ -191,10 +190,7 @@ def small_pictures(
 
 def _splits(job: Job, images: Sequence[str], trained: bool) -> list[Split]:
     """One split per seed, balanced: the judge sets an eighth of the training images aside; without training all are
-    tested, as many of every value.
-
-    Raises CapbiasError for too few images.
-    """
+    tested, as many of every value. Raises CapbiasError for too few images."""
     y, k, images = job.codes(list(images)), len(job.attribute.values), list(images)
     counts = np.bincount(y, minlength=k)
     if trained and counts.min() < LEAST_TO_TRAIN:
@@ -218,9 +214,8 @@ def _splits(job: Job, images: Sequence[str], trained: bool) -> list[Split]:
 
 
 def judged(job: Job, inputs: JudgeInputs, judge: Any, method: str, trained: bool = True, **columns: str) -> Outcome:
-    """A judge for each seed and caption index on the model's captions and, if there are any, the human ones.
-
-    judge: an attacker. columns: of the rows, encoder among them."""
+    """A judge for each seed and caption index on the model's captions and, if there are any, the human ones. judge: an
+    attacker. columns: of the rows, encoder among them."""
     splits = _splits(job, inputs.images, trained)
     sides = {MODEL: (inputs.model, "the model's captions"), HUMAN: (inputs.human, "the human captions")}
     fits = len(splits) * sum(len(lists) for lists, _ in sides.values())

@@ -121,9 +121,7 @@ def named_values(job: Job) -> Outcome:
 
 def naming_counts(job: Job, sort: bool = True) -> Counts:
     """Captions that name a wrong value, or none; of two values also those that name only the first or the second.
-
-    Raises NotMeasurable if no value has words.
-    """
+    Raises NotMeasurable if no value has words."""
     need_words(job.attribute)
     names = names_in(job.tokens(job.frame), job.attribute)
     columns = {"misnamed": wrong_names(names, job.codes(job.frame["image_id"])), "unnamed": ~names.any(axis=1)}

@@ -78,10 +78,8 @@ class Options:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
-        """The choices among those given that are this measure's; others are another measure's.
-
-        Raises CapbiasError for a value that is not allowed.
-        """
+        """The choices among those given that are this measure's; others are another measure's. Raises CapbiasError for
+        a value that is not allowed."""
         known = cls.about()
         return cls(**{name: checked(name, value, known[name]) for name, value in given.items() if name in known})
 

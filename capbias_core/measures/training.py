@@ -246,9 +246,7 @@ class AttackerTrainer:
 
     def logits(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> Iterator[tuple]:
         """One attacker for each caption index and split: (index, split, images held out, their logits (n, C)).
-
-        align_to: the model's captions, to whose training vocabulary the words are aligned before training.
-        """
+        align_to: the model's captions, to whose training vocabulary the words are aligned before training."""
         self.note_unread(what, lists)
         texts, cases = self._cases(lists, splits, align_to)
         captions: Any = Tokens.join(texts)
@@ -290,7 +288,6 @@ class AttackerTrainer:
         return {name: self._guesses(guessed) for name, guessed in parts.items()}
 
     def _guesses(self, parts: Iterable[tuple[Split, np.ndarray, np.ndarray]]) -> Guesses:
-        """Guesses from parts: a split, images held out in it, their logits (n, C)."""
         splits, images, logits = zip(*parts, strict=True)
         seed = np.repeat([split.seed for split in splits], [len(test) for test in images])
         image, scores = np.concatenate(images), np.concatenate([*map(probabilities, logits)])

@@ -233,10 +233,8 @@ def valences() -> dict[str, float]:
 
 
 def vocabulary(job: Job) -> Outcome:
-    """Words of the captions of labelled images.
-
-    The count of a whole set is no function of sums over images: it has no estimate, so captioners are not ranked by it.
-    """
+    """Words of the captions of labelled images. The count of a whole set is no function of sums over images: it has no
+    estimate, so captioners are not ranked by it."""
     result = Result(
         attribute=job.attribute.name,
         model=job.spec.model,
@@ -279,9 +277,7 @@ def shared_words(
     tokens: Tokens, human_tokens: Tokens, image_id: pd.Series, human_image_id: pd.Series, left_out: Collection[str] = ()
 ) -> dict[str, np.ndarray]:
     """Nouns and verbs that the human captions of a caption's image have, and those that it has too: (n,) each.
-
-    image_id, human_image_id: of each caption. left_out: words that do not count.
-    """
+    image_id, human_image_id: of each caption. left_out: words that do not count."""
     n, both = len(tokens), Tokens.join([tokens, human_tokens])
     known, words = lemmas(both.words), both.matrix()
     names, lemma = np.unique([base for base, _ in known], return_inverse=True)

@@ -101,11 +101,8 @@ def split_around(labels: np.ndarray, n_values: int, seed: int, chosen: np.ndarra
 def image_split(
     labels: np.ndarray, n_values: int, seed: int, test_share: float = TEST_SHARE, ids: Sequence[str] | None = None
 ) -> Split:
-    """All images, not balanced, into train and test. With a test share of 0.2, of 10,780: 8,624 and 2,156 (DBAC
-    section 5).
-
-    Arguments as of `balanced_split`; the images keep the order in which that one takes them.
-    """
+    """All images, not balanced, into train and test. With a test share of 0.2, of 10,780: 8,624 and 2,156 (DBAC section
+    5). Arguments as of `balanced_split`; the images keep the order in which that one takes them."""
     ids = list(map(str, range(len(labels)))) if ids is None else ids
     order = random_order(ids, child_seed(seed, SPLIT))
     _groups(labels, n_values, order)  # refuses groups that are too small

@@ -151,10 +151,8 @@ def _options(workspace: Workspace, request: Request, measure: Measure, attribute
 def _coverages(
     workspace: Workspace, items: list[Item], references: Item, where: dict, attribute: Attribute
 ) -> dict[str, str]:
-    """For each set whether all of its labelled images have references, or a part; sets without any are left out.
-
-    Raises CapbiasError if no set has any.
-    """
+    """For each set whether all of its labelled images have references, or a part; sets without any are left out. Raises
+    CapbiasError if no set has any."""
 
     @cache
     def labelled() -> set[str]:
@@ -196,9 +194,7 @@ class Lack(NamedTuple):
 
 def useful(specs: Sequence[RunSpec], request: Request) -> tuple[list[RunSpec], dict[Lack, list[str]]]:
     """The runs that give some metric of the request, and why others cannot be measured: reason -> names of metrics.
-
-    Raises CapbiasError if there are no such runs.
-    """
+    Raises CapbiasError if there are no such runs."""
     kept: set[str] = set()
     reasons: dict[Lack, list[str]] = {}
     for name in expand_metrics(request.metrics):

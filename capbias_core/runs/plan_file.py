@@ -61,11 +61,8 @@ ONLY = "*"  # in place of the name of the human captions: the only ones, none if
 
 @dataclass(frozen=True)
 class LabelColumn:
-    """Where the labels of an attribute are.
-
-    file: its TOML, '' for a known attribute or a column. labels: the table, '' for the only one. column: '' to detect
-    it. mapping: raw label to value, others are dropped; None to suggest one.
-    """
+    """Where the labels of an attribute are. file: its TOML, '' for a known attribute or a column. labels: the table, ''
+    for the only one. column: '' to detect it. mapping: raw label to value, others are dropped; None to suggest one."""
 
     file: str = ""
     labels: str = ""
@@ -137,7 +134,6 @@ def _typed(value: Any, kind: type, where: str) -> Any:
 
 
 def _checked(given: Any, known: Mapping[str, type], where: str) -> dict[str, Any]:
-    """A table whose keys are known and of their type."""
     for key in _typed(given, dict, where):
         if key not in known:
             raise unknown_name(f"{where} with the key", key, known)
@@ -238,10 +234,8 @@ def attribute_text(attribute: Attribute) -> str:
 def requests_of(
     workspace: Workspace, collection: str, specs: Sequence[RunSpec], metrics: Iterable[str]
 ) -> list[Request]:
-    """The requests that runs of a collection answer, one for all runs of the same inputs and options.
-
-    metrics: the names that count.
-    """
+    """The requests that runs of a collection answer, one for all runs of the same inputs and options. metrics: the
+    names that count."""
     wanted, requests = set(metrics), []
     items = {(item.kind, item.hash): item for item in workspace.items(collection=collection)}
     for spec in specs:
@@ -284,9 +278,7 @@ def requests_of(
 
 def keep_plan(workspace: Workspace, plan: PlanFile, folder: Path, tell: Tell) -> list[Request]:
     """Store the files of a plan in its collection, and return its requests with the names that items have there.
-
-    folder: that of the plan. Raises CapbiasError for what cannot be read, and for names that the collection lacks.
-    """
+    folder: that of the plan. Raises CapbiasError for what cannot be read, and for names that the collection lacks."""
     files = [
         File(
             folder / checked_path(file).expanduser(),
@@ -322,7 +314,6 @@ def keep_plan(workspace: Workspace, plan: PlanFile, folder: Path, tell: Tell) ->
 
 
 def _with_labels(plan: PlanFile, folder: Path, part: Part, tell: Tell) -> Part:
-    """A table of labels with the attributes that a plan asks of it."""
     name, frame, mapping = part.file.item_name, part.frame, []
     assert frame is not None
     asked = {request.attribute for request in plan.requests if request.table in ("", name)}

@@ -33,10 +33,8 @@ RESUMABLE = ("died", "cancelled")  # end states whose checkpoints stay, so that 
 
 
 def execute(folder: str, run_id: str, token: str) -> None:
-    """Compute one queued run of the workspace at `folder`, and note how it ends: finished, failed or cancelled.
-
-    Raises WorkspaceError if the end cannot be written.
-    """
+    """Compute one queued run of the workspace at `folder`, and note how it ends: finished, failed or cancelled. Raises
+    WorkspaceError if the end cannot be written."""
     workspace = Workspace(folder, make=False)
     if not workspace.claim(run_id, token):
         return
@@ -160,10 +158,8 @@ def needs_workers(spec: RunSpec) -> bool:
 
 
 def add_later_metrics(workspace: Workspace, runs: Iterable[RunRow]) -> None:
-    """Add the metrics that a measure got after these runs had finished, from their counts.
-
-    Runs of an earlier version stay as they are.
-    """
+    """Add the metrics that a measure got after these runs had finished, from their counts. Runs of an earlier version
+    stay as they are."""
     for run in runs:
         if run.status != "finished" or not is_current(run.spec):
             continue

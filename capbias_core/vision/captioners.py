@@ -46,18 +46,13 @@ class TokenScores:
 
 def load_captioner(name: str, device: str = AUTO) -> Captioner:
     """A captioner: a name in PRESETS, a folder, or a name in the local cache of Hugging Face. device: of DEVICES.
-
-    Raises CapbiasError where it is not on this machine (with the way to get it), or is no captioner.
-    """
+    Raises CapbiasError where it is not on this machine (with the way to get it), or is no captioner."""
     return Captioner(find_captioner(name).path, device)
 
 
 class Captioner:
-    """A captioner of a folder. Raises CapbiasError where it is none.
-
-    Numbers are 32-bit on a CPU, and as the weights were saved on a GPU. Photographs are (height, width, 3) uint8 RGB,
-    of any sizes.
-    """
+    """A captioner of a folder. Raises CapbiasError where it is none. Numbers are 32-bit on a CPU, and as the weights
+    were saved on a GPU. Photographs are (height, width, 3) uint8 RGB, of any sizes."""
 
     def __init__(self, path: str, device: str = AUTO):
         self.path, self.device = path, choose_device(device)
@@ -205,10 +200,8 @@ class Captioner:
 
     @property
     def vision_layer(self) -> nn.Module:
-        """The module whose output holds the last map of the picture that the captioner uses; `grid` reads it.
-
-        Raises CapbiasError if its image encoder is built in a way that is not known.
-        """
+        """The module whose output holds the last map of the picture that the captioner uses; `grid` reads it. Raises
+        CapbiasError if its image encoder is built in a way that is not known."""
         if self.preset.last:
             return attrgetter(self.preset.last)(self.model)
         config, encoder = self.model.config, self._encoder()
@@ -236,10 +229,8 @@ class Captioner:
         return encoder
 
     def grid(self, output: Tensor | tuple) -> Tensor:
-        """(N, C, h, w) the map in what `vision_layer` gives: the patches in their places, class tokens left out.
-
-        The map covers `seen` of the photograph. Raises CapbiasError where the output holds no map.
-        """
+        """(N, C, h, w) the map in what `vision_layer` gives: the patches in their places, class tokens left out. The
+        map covers `seen` of the photograph. Raises CapbiasError where the output holds no map."""
         output = output if isinstance(output, Tensor) else output[0]
         if output.ndim == 4:
             return output
@@ -257,10 +248,8 @@ class Captioner:
         return patches.transpose(1, 2).unflatten(2, (side, side))
 
     def seen(self, height: int, width: int) -> tuple[float, float, float, float]:
-        """x1, y1, x2, y2 of the part of a photograph of this size that the captioner sees, in pixels.
-
-        Processors that cut the middle out of a picture do not see all of it.
-        """
+        """x1, y1, x2, y2 of the part of a photograph of this size that the captioner sees, in pixels. Processors that
+        cut the middle out of a picture do not see all of it."""
         cut = self.images.crop_size if getattr(self.images, "do_center_crop", False) else None
         size = self.images.size
         if not cut or not getattr(size, "shortest_edge", None):

@@ -138,9 +138,7 @@ def check_packages(path: Path) -> None:
 
 class Detector:
     """A YOLO detector in a file of weights (.pt, .onnx, .tflite), on the GPU where there is one and the format allows.
-
-    Raises CapbiasError for a file that no detector can be made of, or whose package is not installed.
-    """
+    Raises CapbiasError for a file that no detector can be made of, or whose package is not installed."""
 
     def __init__(self, weights: str | Path):
         path = Path(weights)
@@ -182,10 +180,8 @@ class Detector:
 
 
 def ultralytics(offline: bool = True):
-    """The package, imported in a way that leaves nothing behind.
-
-    offline: that it is not to find out whether there is a network; decided by whoever asks first in a process.
-    """
+    """The package, imported in a way that leaves nothing behind. offline: that it is not to find out whether there is a
+    network; decided by whoever asks first in a process."""
     need("Detecting objects", "torch", "PIL", "ultralytics")
     with _starting, _unchanged(), tempfile.TemporaryDirectory(prefix="capbias-") as settings:
         os.environ |= {

@@ -136,10 +136,8 @@ def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], rule: MaskRule, lab
 
 
 def outline_mask(outline: str, height: int, width: int) -> np.ndarray:
-    """(height, width) booleans: the pixels within an outline, COCO's `segmentation` as JSON text.
-
-    As COCO's own code draws it. Raises CapbiasError for an outline that is broken, or of another size.
-    """
+    """(height, width) booleans: the pixels within an outline, COCO's `segmentation` as JSON text. As COCO's own code
+    draws it. Raises CapbiasError for an outline that is broken, or of another size."""
     try:
         parsed = json.loads(outline)
     except (ValueError, RecursionError):

@@ -55,10 +55,8 @@ PRESETS = {
 
 
 def find_captioner(name: str) -> ModelFiles:
-    """The files of a captioner: a name in PRESETS, a folder, or a name in the local cache of Hugging Face.
-
-    Nothing is fetched: raises CapbiasError that says how to get the weights where they are not on this machine.
-    """
+    """The files of a captioner: a name in PRESETS, a folder, or a name in the local cache of Hugging Face. Nothing is
+    fetched: raises CapbiasError that says how to get the weights where they are not on this machine."""
     if name not in PRESETS:
         return find_model(name, WHAT)
     return replace(find_model(PRESETS[name].hub, WHAT), name=name)

@@ -51,10 +51,8 @@ class Unavailable(WorkspaceError):
 
 
 def open_catalogue(file: Path) -> None:
-    """Make a catalogue that does not exist, and check the version of an existing one, which is only read.
-
-    Raises CapbiasError for a file of another version or program, sqlite3.Error and OSError if it cannot be used.
-    """
+    """Make a catalogue that does not exist, and check the version of an existing one, which is only read. Raises
+    CapbiasError for a file of another version or program, sqlite3.Error and OSError if it cannot be used."""
     if file.exists():
         with to_read(file) as db:
             db.execute("BEGIN")  # one state of the file, while another process makes its tables

@@ -128,9 +128,7 @@ class Part:
 
 def ingest(workspace: Workspace, collection: str, files: Sequence[File]) -> list[Item]:
     """The items of files, stored in a collection. Labels without a mapping get the attributes that are recognised.
-
-    Raises CapbiasError, and stores nothing, if a file cannot be read.
-    """
+    Raises CapbiasError, and stores nothing, if a file cannot be read."""
     parts = preview(files, held_by(workspace, collection))
     for part in parts:
         if part.reading.error:
@@ -181,10 +179,8 @@ def expand(given: Sequence[str | os.PathLike], folder: Path, tell: Callable[[str
 
 
 def preview(files: Sequence[File], held: Held | None = None, read: Read | None = None) -> list[Part]:
-    """What files hold, compared with each other and with a collection. Nothing is stored.
-
-    read: reads a path, by default in a process with limits. Raises CapbiasError for a column that no file has.
-    """
+    """What files hold, compared with each other and with a collection. Nothing is stored. read: reads a path, by
+    default in a process with limits. Raises CapbiasError for a column that no file has."""
     held = held or Held()
     parts = [Part(file, reading) for file in files for reading in _read(file, held, read)]
     for role, column in {pair for file in files for pair in file.columns.items()}:
@@ -217,7 +213,6 @@ def preview(files: Sequence[File], held: Held | None = None, read: Read | None =
 
 
 def _read(file: File, held: Held, read: Read | None) -> list[Reading]:
-    """What one file holds. If it cannot be read, a reading with the error."""
     try:
         if not isinstance(file.source, Path):
             return readings(parse_table(file.source, file.title), file.kind, file.columns, file.several)

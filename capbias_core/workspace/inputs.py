@@ -148,10 +148,8 @@ def temporary_workspace() -> Iterator[Workspace]:
 def resolve(
     workspace: Workspace, collection: str, given: Inputs, tell: Tell, progress: Progress = silent
 ) -> ResolvedInputs:
-    """The items to measure: files are stored, names are looked up. tell: receives each line for the user.
-
-    Raises CapbiasError for anything that cannot be read or does not belong together.
-    """
+    """The items to measure: files are stored, names are looked up. tell: receives each line for the user. Raises
+    CapbiasError for anything that cannot be read or does not belong together."""
     if given.alignment not in ALIGNMENTS:
         raise unknown_name("alignment", given.alignment, ALIGNMENTS)
     if given.delta is not None:
@@ -278,7 +276,6 @@ def _by_name(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -
 
 
 def _one(parts: Sequence[Part], kind: str) -> Part | None:
-    """The only part of a kind; None if there is none. Raises CapbiasError for several."""
     among = [part for part in parts if part.kind == kind and not part.reading.second]
     named = [part for part in among if part.file.kind] or among
     if len(named) > 1:

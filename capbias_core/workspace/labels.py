@@ -51,10 +51,8 @@ def keep_attributes(
 
 
 def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
-    """The attribute called `name` in an attribute table, and where its labels are (for RunSpec.labels).
-
-    The mapping kept with the table is used. Raises CapbiasError where the table has no such attribute.
-    """
+    """The attribute called `name` in an attribute table, and where its labels are (for RunSpec.labels). The mapping
+    kept with the table is used. Raises CapbiasError where the table has no such attribute."""
     mapped = table.details.get("attributes", {})
     if name not in mapped:
         raise CapbiasError(
@@ -71,8 +69,7 @@ def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
 
 def table_with(tables: Iterable[Item], attribute: str) -> Item:
     """The newest table of labels (given oldest first) that has an attribute, if possible one that was not derived from
-    captions. Of tables with one content, by several annotators, it is the first. Raises CapbiasError if none has it.
-    """
+    captions. Of tables with one content, by several annotators, it is the first. Raises CapbiasError if none has it."""
     tables = list(tables)
     matching = tables_with(tables, attribute)
     if not matching:
@@ -243,10 +240,8 @@ def holds(frame: pd.DataFrame, attribute: Attribute) -> bool:
 def mapping_details(
     attribute: Attribute, column: str, mapping: dict[str, str | None], counts: Mapping[str, int] | None = None
 ) -> dict:
-    """What is stored with a table of labels for one mapped attribute.
-
-    counts: raw label -> images, for the message of the CapbiasError if the mapping leaves out a value.
-    """
+    """What is stored with a table of labels for one mapped attribute. counts: raw label -> images, for the message of
+    the CapbiasError if the mapping leaves out a value."""
     if len(attribute.values) < 2:
         raise CapbiasError(
             f"The column {column} has {counted(len(attribute.values), 'different label')}.",

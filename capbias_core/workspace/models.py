@@ -29,11 +29,8 @@ KINDS = {
 
 
 def model_option(workspace: Workspace, kind: str, name: str | ModelReference | None) -> ModelReference:
-    """The reference of a run to a model.
-
-    name: a folder, `minilm`, a name in the local cache of Hugging Face, None for that of the papers, or a reference,
-    which is returned. Raises CapbiasError if it is not on this machine.
-    """
+    """The reference of a run to a model. name: a folder, `minilm`, a name in the local cache of Hugging Face, None for
+    that of the papers, or a reference, which is returned. Raises CapbiasError if it is not on this machine."""
     if isinstance(name, dict):
         return name
     what, usual = KINDS[kind]

@@ -67,9 +67,7 @@ def reads_its_column(workspace: Workspace, collection: str, table: Item) -> bool
 
 def chosen_objects(workspace: Workspace, collection: str, table: Item, asked: str = "") -> str:
     """The content hash of the named source of objects, by default of the one with most labelled images; '' without any.
-
-    Raises CapbiasError for an unknown name, and for several files if none is named.
-    """
+    Raises CapbiasError for an unknown name, and for several files if none is named."""
     if asked:
         sources = object_sources(workspace, collection, table)
         return sources[asked] if asked in sources else workspace.item(OBJECTS, asked, collection).hash
@@ -192,10 +190,8 @@ def keep_boxes(
 
 
 def keep_objects_of(workspace: Workspace, boxes: Item) -> Item:
-    """The stored item of the objects that boxes show, under the name of the boxes.
-
-    Objects that people annotated are never replaced. Raises CapbiasError if no photograph shows anything.
-    """
+    """The stored item of the objects that boxes show, under the name of the boxes. Objects that people annotated are
+    never replaced. Raises CapbiasError if no photograph shows anything."""
     frame = workspace.frame(boxes.hash)
     frame = object_texts(frame, [*dict.fromkeys(frame["image_id"]), *boxes.details[BARE]])  # images without a box too
     if not (frame["objects"] != "").any():

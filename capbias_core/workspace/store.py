@@ -53,9 +53,7 @@ FORBIDDEN = frozenset("<>&\"'`|\\/*[]$")  # in names
 @dataclass(frozen=True)
 class Item:
     """Stored captions, references, attributes, objects, vectors, images (a list of photographs), boxes or segments.
-
-    details: by kind. owner: who stored it, if people sign in.
-    """
+    details: by kind. owner: who stored it, if people sign in."""
 
     collection: str
     kind: str
@@ -213,7 +211,6 @@ class Workspace:
             answers.pop(self.database, None)
 
     def _all(self, query: str, *values) -> list[sqlite3.Row]:
-        """The rows of a query."""
         answers = getattr(_READING, "answers", None)
         known = {} if answers is None else answers.setdefault(self.database, {})
         questions = [(query, *values)]
@@ -287,10 +284,8 @@ class Workspace:
                 self._unused_runs(earlier)
 
     def sidecar_path(self, digest: str, suffix: str) -> Path:
-        """A file stored under a content hash; all of them go with the last item of that content.
-
-        Raises CapbiasError for anything but a hash, which could name a file anywhere.
-        """
+        """A file stored under a content hash; all of them go with the last item of that content. Raises CapbiasError
+        for anything but a hash, which could name a file anywhere."""
         if not HASH.fullmatch(digest):
             raise CapbiasError(f"{digest[:100]!r} is not a content hash.", "The workspace or bundle was changed.")
         return self.folder / "data" / f"{digest}.{suffix}"
@@ -578,10 +573,8 @@ class Workspace:
     def past_durations(
         self, measure: str, attacker: str, most: int, before: float | None = None
     ) -> list[tuple[RunSpec, float]]:
-        """Specs of the newest finished runs of a measure by an attacker, and the seconds that each took.
-
-        before: only runs that finished before this time (seconds since 1970).
-        """
+        """Specs of the newest finished runs of a measure by an attacker, and the seconds that each took. before: only
+        runs that finished before this time (seconds since 1970)."""
         query = (
             "SELECT spec, finished - started AS seconds FROM runs WHERE status='finished' AND finished >= started AND"
             " json_extract(spec, '$.measure')=? AND coalesce(json_extract(spec, '$.options.attacker'), '')=?"

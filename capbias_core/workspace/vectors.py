@@ -30,10 +30,8 @@ KNOWN = ("glove", "fasttext", "word2vec")
 
 @dataclass(frozen=True)
 class OfferedVectors:
-    """A vector file in which the words of a collection's captions were looked up. Nothing is stored yet.
-
-    frame: word, and vector (its numbers as little-endian 32-bit floats; empty if the file has none).
-    """
+    """A vector file in which the words of a collection's captions were looked up. Nothing is stored yet. frame: word,
+    and vector (its numbers as little-endian 32-bit floats; empty if the file has none)."""
 
     path: Path
     hash: str

@@ -60,10 +60,8 @@ def training_vocabulary(captions: Tokens) -> dict[str, int]:
 
 
 def with_ids(captions: Tokens, vocabulary: Mapping[str, int]) -> Tokens:
-    """The captions with a network's ids as codes, and no words.
-
-    An empty caption is one PAD token: the baseline itself, so it has a logit and no contributions.
-    """
+    """The captions with a network's ids as codes, and no words. An empty caption is one PAD token: the baseline itself,
+    so it has a logit and no contributions."""
     ids = np.array([vocabulary.get(word, UNKNOWN) for word in captions.words], dtype=np.int64)
     codes = np.insert(ids[captions.codes], captions.start[:-1][captions.lengths == 0], PAD)
     return Tokens(codes, np.concatenate([[0], np.cumsum(np.maximum(captions.lengths, 1))]), [])
@@ -87,10 +85,8 @@ def read(encoder: Callable[[Tensor], Tensor], captions: Tokens, rows: np.ndarray
 
 
 def batches_by_length(lengths: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """One epoch: each caption once, in shuffled batches of one length; the remainders fill mixed batches.
-
-    All batches but one hold `size` captions, so no caption weighs more for having a rare length.
-    """
+    """One epoch: each caption once, in shuffled batches of one length; the remainders fill mixed batches. All batches
+    but one hold `size` captions, so no caption weighs more for having a rare length."""
     whole, rest = [], []
     for length in np.unique(lengths):
         rows = rng.permutation(np.flatnonzero(lengths == length))
@@ -111,10 +107,8 @@ def cut(rows: np.ndarray, size: int) -> list[np.ndarray]:
 
 
 class Dropout(nn.Module):
-    """Inverted dropout whose generator `learn` sets, so that seeds in threads do not share random numbers.
-
-    One random byte per value (the share is rounded to 1/256): cheaper than a random float.
-    """
+    """Inverted dropout whose generator `learn` sets, so that seeds in threads do not share random numbers. One random
+    byte per value (the share is rounded to 1/256): cheaper than a random float."""
 
     def __init__(self, share: float):
         super().__init__()
@@ -128,10 +122,8 @@ class Dropout(nn.Module):
 
 
 def mlp(sizes: Sequence[int], leak: float = 0.0, norm: bool = False, dropout: float = 0.0) -> nn.Sequential:
-    """A head: dropout, then linear layers with ReLU between them. sizes: input, hidden layers (if any), logits.
-
-    leak: slope of the ReLU below 0. norm: batch normalisation before each ReLU.
-    """
+    """A head: dropout, then linear layers with ReLU between them. sizes: input, hidden layers (if any), logits. leak:
+    slope of the ReLU below 0. norm: batch normalisation before each ReLU."""
     layers: list[nn.Module] = [Dropout(dropout)]
     for before, after in pairwise(sizes):
         layers += [nn.Linear(before, after), *([nn.BatchNorm1d(after)] if norm else []), nn.LeakyReLU(leak)]
@@ -296,9 +288,7 @@ def logits_of(network: Any, captions: Tokens) -> np.ndarray:
 
 def in_threads(trainings: Sequence[Callable[[Progress], Any]], device: torch.device, tick: Progress) -> Iterator:
     """What each training returns, in order. On a CPU as many train at a time as PyTorch has threads, one thread each.
-
-    Few finished ones wait to be taken, so memory holds a few networks, however many train.
-    """
+    Few finished ones wait to be taken, so memory holds a few networks, however many train."""
     threads = torch.get_num_threads() if device.type == "cpu" else 1
     shares, texts, stop = [0.0] * len(trainings), [""] * len(trainings), Event()
 

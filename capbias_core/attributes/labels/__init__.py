@@ -81,10 +81,8 @@ def values_among(labels: Iterable[str]) -> tuple[str, ...]:
 
 
 def suggest_mapping(attribute: Attribute, raw_labels: Iterable) -> dict[str, str | None]:
-    """Raw label -> value of the attribute, or None (dropped) if no value, alias or spelling fits.
-
-    raw_labels: all different labels of a column, since numbers are only read as a whole scale.
-    """
+    """Raw label -> value of the attribute, or None (dropped) if no value, alias or spelling fits. raw_labels: all
+    different labels of a column, since numbers are only read as a whole scale."""
     labels = list(raw_labels)
     exact = {value.lower(): value for value in attribute.values} | attribute.aliases
     by_meaning: dict[str, list[str]] = {}
@@ -105,7 +103,6 @@ def suggest_mapping(attribute: Attribute, raw_labels: Iterable) -> dict[str, str
 
 
 def _number(label: object) -> str:
-    """A whole number as text, '' for any other label."""
     match = NUMBER.fullmatch(str(label).strip())
     return str(int(match[1])) if match and len(match[1]) < 4 else ""
 
