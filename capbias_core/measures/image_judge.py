@@ -43,7 +43,7 @@ from capbias_core.workspace.models import (
 )
 from capbias_core.workspace.photographs import ORIGINALS, writer_of
 from capbias_core.workspace.spec import WITH_REFERENCES, ModelReference
-from capbias_core.workspace.store import Item, Workspace, images_in
+from capbias_core.workspace.store import Workspace, images_in
 
 _PAPER = "Abdelrahman et al., AAAI 2024"
 LEAST_TO_TRAIN = 40  # images of every value: fewer leave less than 8 to test on
@@ -320,11 +320,6 @@ def freeze_judge(
     return options.with_(judge=judge if judge in (SCRATCH, SELF) else captioner_option(workspace, judge))
 
 
-def for_set(workspace: Workspace, options: ImageCaptioner2Options, item: Item) -> ImageCaptioner2Options:
-    """The captioner that wrote a set as its judge, if that is asked for."""
-    return options.with_(judge=writer_of(item, "--judge"), own_judge=True) if options.judge == SELF else options
-
-
 def count_asked(job: Job) -> Outcome:
     """A judge for each seed and caption index on the model's captions and, if there are any, on the human ones."""
     options = job.options
@@ -466,7 +461,9 @@ MEASURES = (
         count=count_asked,
         version=4,
         freeze=freeze_judge,
-        for_set=for_set,
+        for_set=lambda workspace, options, item: (  # the captioner that wrote a set, if that is asked for
+            options.with_(judge=writer_of(item, "--judge"), own_judge=True) if options.judge == SELF else options
+        ),
         in_process=False,
         packages=("torch", "PIL"),
     ),

@@ -73,13 +73,6 @@ class CaptionOptions(ArtifactOptions, OnDevice):
     )
 
 
-def freeze_caption(
-    workspace: Workspace, collection: str, options: CaptionOptions, attribute: Attribute | None
-) -> CaptionOptions:
-    """The captioner by its content. Raises CapbiasError if none is named, or it is not on this machine."""
-    return options.with_(captioner=captioner_option(workspace, options.captioner))
-
-
 def caption(job: Job) -> Outcome:
     """Caption the photographs and keep the set. Raises CapbiasError if none can be read or captioned."""
     from capbias_core.vision.captioners import Captioner
@@ -140,7 +133,9 @@ CAPTION = Measure(
     needs=Needs(captions=False, labels=False, photographs=True),
     seconds=40_000.0,
     count=caption,
-    freeze=freeze_caption,
+    freeze=lambda workspace, collection, options, attribute: options.with_(
+        captioner=captioner_option(workspace, options.captioner)
+    ),
     makes="captions",
     in_process=False,
 )
@@ -166,13 +161,6 @@ class DetectOptions(ArtifactOptions):
         metavar="SHARE",
         advanced=False,
     )
-
-
-def freeze_detect(
-    workspace: Workspace, collection: str, options: DetectOptions, attribute: Attribute | None
-) -> DetectOptions:
-    """The detector by its content. Raises CapbiasError if it cannot be had."""
-    return options.with_(weights=weights_option(workspace, options.weights))
 
 
 def detect(job: Job) -> Outcome:
@@ -208,7 +196,9 @@ DETECT = Measure(
     needs=Needs(captions=False, labels=False, photographs=True),
     seconds=3_000.0,
     count=detect,
-    freeze=freeze_detect,
+    freeze=lambda workspace, collection, options, attribute: options.with_(
+        weights=weights_option(workspace, options.weights)
+    ),
     makes=BOXES,
     in_process=False,
 )
