@@ -38,12 +38,11 @@ def provisional(row: Mapping[str, Any]) -> bool:
 class Estimate:
     """One metric of one caption set, image by image, so that captioners can be compared in pairs.
 
-    images: ids. sums: (n_images, M) columns of each image. seed_values: (S,) the shown value of each attacker seed,
-    empty for metrics without. of: summed columns (..., M) to unscaled values (...). refits: the counts by seed, None if
-    nothing was trained. level: whether it is of one side; a difference of two sides that were
-    trained on the same images is none. span: the least and the largest that the shown value can be. share: whether it
-    is a share, from none to all. unsure: how far the shown value may be off besides, which widens its interval over
-    images (measures/bias_amplification.py). no_interval: why there is none, or ''.
+    sums: (n_images, M) columns of each image. seed_values: (S,) the shown value of each attacker seed, empty for
+    metrics without. of: summed columns (..., M) to unscaled values (...). refits: the counts by seed, None if nothing
+    was trained. level: whether it is of one side; a difference of two sides that were trained on the same images is
+    none. unsure: how far the shown value may be off besides, which widens its interval over images
+    (measures/bias_amplification.py). no_interval: why there is none, or ''.
     """
 
     images: tuple[str, ...]
@@ -88,12 +87,12 @@ class Estimate:
         columns = self.sums.shape[1]
         member = group[:, None] == np.arange(k)  # (n_images, K)
         sums = (member[:, :, None] * self.sums[:, None, :]).reshape(len(group), k * columns)
-
-        def of(summed: np.ndarray) -> np.ndarray:
-            return compare(self.of(summed.reshape(*summed.shape[:-1], k, columns)))
-
         top = self.span[1] - self.span[0]
-        return Estimate(self.images, sums, np.zeros(0), self.scale, of, span=(-top, top))
+        return Estimate(
+            *(self.images, sums, np.zeros(0), self.scale),
+            of=lambda summed: compare(self.of(summed.reshape(*summed.shape[:-1], k, columns))),
+            span=(-top, top),
+        )
 
     def shown(self, sums: np.ndarray) -> np.ndarray:
         """(..., M) summed columns to (...) values as shown."""

@@ -37,9 +37,9 @@ from capbias_core.metrics.attribution import attribution_even, attribution_pixel
 from capbias_core.prepare.split import random_order
 from capbias_core.prepare.text import tokens_with_spans
 from capbias_core.types import Attribute
-from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS, seen_by, upsampled, word_maps
+from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS, upsampled, word_maps
 from capbias_core.vision.presets import PRESETS
-from capbias_core.workspace.models import captioner_option, model_path
+from capbias_core.workspace.models import captioner_option, resolve_model
 from capbias_core.workspace.photographs import ORIGINALS, People, writer_of
 from capbias_core.workspace.spec import ModelReference, frozen
 from capbias_core.workspace.store import frame_bytes, images_in
@@ -147,10 +147,10 @@ def count(job: Job) -> Outcome:
     captions, left_out = captions_to_read(job, photographs, people.rows)
     captioner, rows, maps = None, [], []
     if len(captions):
-        from capbias_core.vision.captioners import load_captioner
+        from capbias_core.vision.captioners import Captioner
 
         job.progress(0.0, "loading the captioner")
-        captioner = load_captioner(model_path(job.workspace, options.captioner), options.device)
+        captioner = Captioner(resolve_model(job.workspace, options.captioner).path, options.device)
     for done, caption in enumerate(captions.to_dict("records")):
         job.progress(done / len(captions), f"maps of caption {done:,} of {len(captions):,}")
         try:
@@ -164,7 +164,7 @@ def count(job: Job) -> Outcome:
         words = [word for word, _, _ in caption["named"]]
         heats = word_maps(captioner, pixels, caption["caption"], words, options.map)
         left_out[NOTHING] += not heats.any()
-        window = seen_by(captioner, *pixels.shape[:2])
+        window = tuple(round(side) for side in captioner.seen(*pixels.shape[:2]))
         height, width = person.shape
         for (place, word, value), heat in zip(caption["named"], heats, strict=True):
             over = upsampled(heat, height, width, window)

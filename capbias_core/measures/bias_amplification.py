@@ -15,6 +15,7 @@ from capbias_core.attributes import need_words
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import (
     DIFFERENCE,
+    MISTAKES,
     NOTHING_MORE,
     Group,
     Job,
@@ -132,10 +133,7 @@ MULTI = (
     Metric(
         "Multi",
         "Multi, change of combinations of objects",
-        100,
-        zero,
-        "lower",
-        (0, 100),
+        *MISTAKES,
         "Zhao et al., ICML 2023 (Multi->), Eq. 3-4",
         "Mean size of the change from the human captions, over values and objects or pairs of objects. It does not "
         "tell more bias from less, and chance alone keeps it above 0.",
@@ -332,12 +330,11 @@ def count_multi(job: Job) -> Outcome:
         direction: Counts.by_image(sides[0].images, sides[0].y, {"human": human, "model": model})
         for direction, (human, model) in tables.items()
     }
-
-    def columns(name: str, direction: str) -> dict[str, Any]:
-        method = "objects and pairs of objects; captions of the images that both sides have"
-        return {"method": method, "n": int(counts[direction].columns["model"][:, 0].sum())}
-
-    return Outcome(counts, columns, [*notes, *left_out_lines(reasons)])
+    method = "objects and pairs of objects; captions of the images that both sides have"
+    columns = {
+        direction: {"method": method, "n": int(one.columns["model"][:, 0].sum())} for direction, one in counts.items()
+    }
+    return Outcome(counts, lambda _, direction: columns[direction], [*notes, *left_out_lines(reasons)])
 
 
 def combinations(sides: Sequence[csr_array], human: CaptionSide | int) -> tuple[list[csr_array], str]:

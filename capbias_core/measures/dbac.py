@@ -302,10 +302,7 @@ def _count_both(job: Job, title: str, words: Objects | Verbs) -> Outcome:
 
 def small_batches(attacker: Attacker, training: int) -> tuple[Attacker, str]:
     """An attacker for so many training images, whose epochs have as many steps as those of the full protocol; and its
-    method.
-
-    Batches shrink with the training images, to 16 at the least. Attackers that read no batches stay as they are.
-    """
+    method. Batches shrink with the training images, to 16 at the least."""
     if not isinstance(attacker, ReadsBatches):
         return attacker, ""
     full = attacker.batch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.sparse import csr_array
 
 from capbias_core.attributes import word_forms
 from capbias_core.errors import CapbiasError
+from capbias_core.load.files import file_digest
 from capbias_core.load.vectors import read_vectors
 from capbias_core.measures.base import NOTHING_MORE, Job, Measure, Needs, Outcome, group_of
 from capbias_core.measures.gender_score_common import (
@@ -40,7 +42,7 @@ from capbias_core.measures.gender_score_common import (
 from capbias_core.measures.options import option
 from capbias_core.metrics.gender_score import chosen, gender_score, object_distance
 from capbias_core.types import Attribute, Progress, Vectors
-from capbias_core.workspace.models import file_path, model_option, vectors_option
+from capbias_core.workspace.models import model_option, resolve_model, vectors_option
 from capbias_core.workspace.objects import OBJECTS, objects_in
 from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Workspace
@@ -333,7 +335,8 @@ def count_distance(job: TextJob) -> Counted:
 def count_word_distance(job: Job) -> Outcome:
     """The cosine of each value's word and each object's, for each object of each caption."""
     option = job.options.word_vectors
-    words, file = (job.options.forms or word_forms(job.attribute))[0], file_path(job.workspace, option)
+    words = (job.options.forms or word_forms(job.attribute))[0]
+    file = Path(resolve_model(job.workspace, option, file_digest).path)
 
     def count(job: TextJob) -> Counted:
         data = job.data

@@ -16,6 +16,7 @@ from capbias_core.measures.base import (
     HIGHER_SHARE,
     LOTUS,
     LOWER_SHARE,
+    RICHNESS,
     WITHOUT_LIMIT,
     Group,
     Job,
@@ -64,10 +65,7 @@ DESCRIPTION = with_gaps(
     Metric(
         "vocabulary_10",
         "vocabulary of ten, different words in ten captions",
-        1,
-        no_neutral,
-        "higher",
-        WITHOUT_LIMIT,
+        *RICHNESS,
         "Hurlbert, Ecology 1971",
         "Different words in ten captions, on average over all draws of ten. Unlike the vocabulary of the whole "
         "set it does not grow with the number of captions, so groups of different sizes can be compared.",
@@ -105,10 +103,7 @@ DESCRIPTION = with_gaps(
 VOCABULARY = Metric(
     "vocabulary",
     "vocabulary, different words",
-    1,
-    no_neutral,
-    "higher",
-    WITHOUT_LIMIT,
+    *RICHNESS,
     "Hirota et al., CVPR 2022, Figure 3",
     "Different words among the captions of the labelled images. It grows with the number of captions.",
     side="model",

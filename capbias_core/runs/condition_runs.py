@@ -49,10 +49,7 @@ def plan_conditions(
     table: Item | None = None,
 ) -> Plan:
     """The runs of a captioner's set of each condition: LIC_M, and with human captions LIC, DBAC, DPA and DBA.
-
-    references: their name, '' for those of most images. chosen: as in `condition_sets`. table: the labels (default:
-    `table_with`). Raises CapbiasError if nothing is masked or labelled.
-    """
+    references: their name, '' for those of most images."""
     sets = sets_of(workspace, collection, captioner, chosen)
     if len(sets) < 2:
         raise CapbiasError(
@@ -99,11 +96,8 @@ def masked_sets(sets: dict[str, Item]) -> list[str]:
 
 
 def on_shared_images(workspace: Workspace, spec: RunSpec, other: str, others: Iterable[str] = ()) -> RunSpec:
-    """The run on the images that another set has too; the run itself if that is all images, or nothing is trained.
-
-    other: content hash of a caption set. others: hashes of further sets. Of those with the same images as `other`
-    always the same one is named, so that one run serves them all.
-    """
+    """The run on the images that another set has too; the run itself if that is all images, or nothing is trained. Of
+    those with the same images as `other` always the same one is named, so that one run serves them all."""
 
     def has_more() -> bool:
         """Whether the set of the run has labelled images that the other one lacks."""
@@ -115,12 +109,10 @@ def on_shared_images(workspace: Workspace, spec: RunSpec, other: str, others: It
 
     def images(captions: str) -> str:
         """A digest of the image IDs of a set."""
-
-        def digest() -> str:
-            ids = sorted(images_in(workspace.frame(captions)))
-            return hashlib.sha256(json.dumps(ids).encode()).hexdigest()
-
-        return workspace.derived(f"images of {captions}", digest)
+        return workspace.derived(
+            f"images of {captions}",
+            lambda: hashlib.sha256(json.dumps(sorted(images_in(workspace.frame(captions)))).encode()).hexdigest(),
+        )
 
     key = f"more in {spec.captions} than {other} {json.dumps(spec.labels, sort_keys=True)}"
     if not MEASURES[spec.measure].seeded or not workspace.derived(key, has_more):

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, partial
 from typing import NamedTuple
 
-from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry, need_packages
+from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.attributes import lacking_words
-from capbias_core.errors import CapbiasError, flag_name, installed, missing_extra, unknown_name
+from capbias_core.errors import CapbiasError, flag_name, installed, missing_extra, need, unknown_name
 from capbias_core.measures.base import Measure, Metric
 from capbias_core.measures.options import Attacked, OnDevice, Options, PeopleMarked, Photographed
 from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics, measure_of, needs_references
@@ -29,12 +29,8 @@ PER_CAPTION = "caption_scores"  # the measure that gives scores and words of eac
 
 @dataclass(frozen=True)
 class Request:
-    """What a user asks for, by name.
-
-    references: a name, '' for none. metrics: groups or names. seeds: None for the default of each measure. words: also
-    scores and words of each caption. objects: a name in `object_sources`, '' for the source with most labelled images.
-    options: further choices by the name of the field in a measure's Options.
-    """
+    """What a user asks for, by name. seeds: None for the default of each measure. words: also scores and words of each
+    caption. objects: a name in `object_sources`, '' for the source with most labelled images."""
 
     collection: str
     captions: tuple[str, ...]
@@ -56,7 +52,7 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     With references for all labelled images one run of a measure that scores both sides gives LIC_M, LIC_D and LIC. With
     references for a part of them there are two: LIC_M on all images, and everything on the images with references. Sets
     without any image of the references get what needs none. A run whose device is left open is the one that finished on
-    a named device, if there is one. Raises CapbiasError for choices that no measure has, or that are not allowed.
+    a named device, if there is one.
     """
     if not request.captions:
         raise CapbiasError("No captions are chosen.", "Choose one captioner or more.")
@@ -139,7 +135,7 @@ def _options(workspace: Workspace, request: Request, measure: Measure, attribute
     options = measure.options.read(choices)
     if isinstance(options, Attacked):
         entry = attacker_entry(options.attacker)
-        need_packages(entry)
+        need(f"The attacker {entry.name}", *entry.packages)
         if entry.model:
             options = options.with_(attacker=entry.name, encoder=encoder_option(workspace, entry))
     if measure.needs.people and isinstance(options, PeopleMarked):

@@ -16,7 +16,6 @@ Files are named relative to the plan. Without files a plan names what its collec
 
 from __future__ import annotations
 
-import json
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +28,7 @@ from capbias_core.load.places import checked_path
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings
 from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, expand_metrics, measure_of
 from capbias_core.runs.plan import Request
-from capbias_core.toml import read_toml, start_of
+from capbias_core.toml import read_toml, start_of, toml_key, toml_value
 from capbias_core.types import Attribute
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, File, Part, held_by, preview, store
 from capbias_core.workspace.inputs import Tell, warn
@@ -177,15 +176,20 @@ def _request(collection: str, given: Any, where: str) -> Request:
 
 def plan_text(plan: PlanFile) -> str:
     """A plan as TOML, which `parse_plan` reads back as the same."""
-    lines = ["# What was measured. Edit it and run it: capbias run plan.toml", f"collection = {_toml(plan.collection)}"]
+    lines = [
+        "# What was measured. Edit it and run it: capbias run plan.toml",
+        f"collection = {toml_value(plan.collection)}",
+    ]
     for section, files in plan.files.items():
         lines += ["", f"[{section}]"] if files else []
         for name, file in files.items():
             known = section == "captions" and name in plan.trained
-            lines.append(f"{_key(name)} = {_toml({'file': file, TRAINED: plan.trained[name]} if known else file)}")
+            lines.append(
+                f"{toml_key(name)} = {toml_value({'file': file, TRAINED: plan.trained[name]} if known else file)}"
+            )
     for name, entry in plan.attributes.items():
-        lines += ["", f"[attributes.{_key(name)}]"]
-        lines += [f"{key} = {_toml(value)}" for key, value in vars(entry).items() if value]
+        lines += ["", f"[attributes.{toml_key(name)}]"]
+        lines += [f"{key} = {toml_value(value)}" for key, value in vars(entry).items() if value]
     for request in plan.requests:
         left, groups = dict.fromkeys(expand_metrics(request.metrics)), []  # groups where all of their metrics are asked
         for name, group in GROUPS.items():
@@ -202,32 +206,21 @@ def plan_text(plan: PlanFile) -> str:
         trains = any("attacker" in measure_of(name).options.about() for name in expand_metrics(request.metrics))
         for name in ("objects", *(["attacker"] if trains else []), "seeds", "merge_masks", "options"):
             given |= {name: value} if (value := getattr(request, name)) else {}
-        lines += ["", "[[measure]]", *(f"{key} = {_toml(value)}" for key, value in given.items())]
+        lines += ["", "[[measure]]", *(f"{key} = {toml_value(value)}" for key, value in given.items())]
     return "\n".join(lines) + "\n"
-
-
-def _toml(value: Any) -> str:
-    """A value as TOML on one line; what is None is left out."""
-    if isinstance(value, Mapping):
-        parts = [f"{_key(key)} = {_toml(item)}" for key, item in value.items() if item is not None]
-        return f"{{ {', '.join(parts)} }}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _key(name: str) -> str:
-    plain = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
-    return name if plain else _toml(name)
 
 
 def attribute_text(attribute: Attribute) -> str:
     """An attribute as a TOML file, which `read_attribute` reads back as the same, without how labels are derived."""
     aliases = {value: [item for item, to in attribute.aliases.items() if to == value] for value in attribute.values}
     head = {name: getattr(attribute, name) for name in ("name", "title", "values", "mask_token", "columns", "note")}
-    lines = [f"{name} = {_toml(value)}" for name, value in head.items()]
+    lines = [f"{name} = {toml_value(value)}" for name, value in head.items()]
     for title, table in (("words", attribute.words), ("aliases", aliases)):
-        lines += ["", f"[{title}]", *(f"{_key(value)} = {_toml(item)}" for value, item in table.items() if item)]
+        lines += [
+            "",
+            f"[{title}]",
+            *(f"{toml_key(value)} = {toml_value(item)}" for value, item in table.items() if item),
+        ]
     return "\n".join(lines) + "\n"
 
 

@@ -16,6 +16,7 @@ import pandas as pd
 
 from capbias_core.databases import ByteCache, byte_cache
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.language.files import ModelFiles
 from capbias_core.load.files import file_digest
 from capbias_core.load.parsed import BOXES, SEGMENTS
 from capbias_core.load.photographs import find_pictures, picture_files
@@ -85,7 +86,7 @@ def frozen_photographs(
         )
     item = workspace.item(PHOTOGRAPHS, name or ORIGINALS, collection)
     folder = item.details["folder"]
-    reference = register_model(workspace, item.name, folder, _contents(workspace, Path(folder), item.hash))
+    reference = register_model(workspace, ModelFiles(item.name, folder, _contents(workspace, Path(folder), item.hash)))
     return PhotographsReference(**reference, item=item.hash)
 
 
@@ -131,7 +132,7 @@ def writer_of(captions: Item, flag: str) -> ModelReference:
 
 def photograph_files(workspace: Workspace, option: PhotographsReference) -> dict[str, Path]:
     """The file of each image of a run. Raises CapbiasError if they are missing or have changed."""
-    folder = resolve_model(workspace, option, lambda path: _contents(workspace, Path(path), option["item"]))
+    folder = resolve_model(workspace, option, lambda path: _contents(workspace, path, option["item"])).path
     return _files(Path(folder), workspace.frame(option["item"]))
 
 

@@ -134,11 +134,7 @@ def aligner(workspace: Workspace, option: AlignmentReference | None) -> Aligner:
     if not option:
         return constant
     frame = workspace.frame(option["item"])
-
-    def contextual(words: Collection[str], known: frozenset[str]) -> Alignment:
-        return Alignment(known, _neighbours(frame, option, words, known).within(option["delta"]))
-
-    return contextual
+    return lambda words, known: Alignment(known, _neighbours(frame, option, words, known).within(option["delta"]))
 
 
 def neighbours_of(

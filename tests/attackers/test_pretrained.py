@@ -22,7 +22,7 @@ from capbias_core.runs.engine import needs_workers
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import silent
-from capbias_core.workspace.models import model_path
+from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 
@@ -327,7 +327,7 @@ def test_other_weights_are_another_run(bert, tmp_path):
     (other,) = plan(workspace, request(str(copy)))
     assert other.run_id != same.run_id
     with pytest.raises(CapbiasError, match="have changed"):
-        model_path(workspace, {**copied.options["encoder"], "digest": "0" * 16})
+        resolve_model(workspace, {**copied.options["encoder"], "digest": "0" * 16})
 
 
 def test_names_that_cannot_be_had(bert, tmp_path, monkeypatch):

@@ -191,9 +191,8 @@ def learn(
 ) -> None:
     """Train a network in place; afterwards it has the weights of the best epoch and is in evaluation mode.
 
-    logits: positions of captions to (B, C), with gradients. split: positions to train on and to set aside. batches:
-    those of an epoch, as places in split[0]. settings: an attacker's. reads: what is learned from, which names the
-    checkpoint.
+    logits: positions of captions to (B, C), with gradients. batches: those of an epoch, as places in split[0]. reads:
+    what is learned from, which names the checkpoint.
     """
     kept, aside = split
     device = next(network.parameters()).device
@@ -268,12 +267,17 @@ def learn_captions(
     """`learn` for a network that reads captions with its ids. copies: (n,) the index of each of n captions in them."""
     device = next(network.parameters()).device
 
-    def logits(rows: np.ndarray) -> Tensor:
-        return network.head(read(network.vectors, captions, copies[rows], device))
-
-    batches = partial(batches_by_length, captions.lengths[copies[split[0]]], settings.batch)
-    reads = [captions.codes, captions.start, copies]
-    learn(network, logits, labels, split, batches, settings, seed, reads, tick)
+    learn(
+        network,
+        lambda rows: network.head(read(network.vectors, captions, copies[rows], device)),
+        labels,
+        split,
+        partial(batches_by_length, captions.lengths[copies[split[0]]], settings.batch),
+        settings,
+        seed,
+        [captions.codes, captions.start, copies],
+        tick,
+    )
 
 
 def logits_of(network: Any, captions: Tokens) -> np.ndarray:
@@ -337,11 +341,8 @@ def in_threads(trainings: Sequence[Callable[[Progress], Any]], device: torch.dev
 
 @dataclass(frozen=True)
 class NetworkAttacker:
-    """What attackers with networks share; the defaults are DBAC's.
-
-    patience: epochs without a lower loss on the captions set aside after which training stops; 0 sets none aside.
-    optimizer: of torch.optim. device: see device.py.
-    """
+    """What attackers with networks share; the defaults are DBAC's. patience: epochs without a lower loss on the
+    captions set aside after which training stops; 0 sets none aside."""
 
     learning_rate: float = 1e-3
     batch: int = 256
@@ -374,11 +375,7 @@ class Attributed:
         raise NotImplementedError
 
     def contributions(self, corpus: Corpus, rows: np.ndarray) -> Contributions:
-        """Integrated gradients (Sundararajan et al. 2017) of each logit over word embeddings, summed for each word.
-
-        The integral is a sum over `integration_steps` points (Gauss-Legendre), so words and baseline add up to the
-        logit only within `delta`.
-        """
+        """Integrated gradients (Sundararajan et al. 2017) of each logit over word embeddings, summed for each word."""
         captions, copies = corpus.at(rows)
         words, baseline, logits = self.attribute(captions)
         sums = np.array([values.sum(axis=0) for values in words]).reshape(logits.shape)
