@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -34,12 +34,6 @@ class Setup(NamedTuple):
     device: str = "auto"
     model: ModelFiles | None = None
     cache: str | None = None
-
-    @property
-    def files(self) -> ModelFiles:
-        """The files of the pretrained encoder; `load_attacker` looks them up for an entry that names a model."""
-        assert self.model is not None
-        return self.model
 
 
 @dataclass(frozen=True)
@@ -112,29 +106,10 @@ class Attacker(Protocol[Text]):
         L for task words; `contributions(corpus, rows)`, what each word adds to them; and, if its entry says
         `attends`, `attention(corpus, rows)`. labels: (len(rows),) integers in [0, n_values), or (len(rows), L)
         booleans, which of L task words are there.
+
+        An attacker may have besides: `cut(captions)`, notes where its encoder does not read captions to their end;
+        `batch`, on how many captions at a time it trains; and `fit_many` (below).
         """
-
-
-# What an attacker may have besides.
-
-
-@runtime_checkable
-class CutsCaptions(Protocol):
-    """Its encoder reads only so many tokens of a caption."""
-
-    def cut(self, captions: Sequence[str], /) -> list[str]:
-        """A note where captions are longer than that."""
-        ...
-
-
-@runtime_checkable
-class ReadsBatches(Protocol):
-    """It trains on so many captions at a time."""
-
-    @property
-    def batch(self) -> int: ...
-
-    def with_batch(self, batch: int, /) -> Self: ...
 
 
 def fit_many(

@@ -123,8 +123,8 @@ def write_bundle(
     charts = _charts(workspace, rows)
     if not pictures_lack():  # the charts of pages
         drawn = list(page_charts(workspace, collection, rows, runs))
-        pictured = zip(drawn, pictures([chart.figure for chart in drawn], "svg"), strict=True)
-        charts += [Chart(chart.title, part_svg(svg, chart.title), chart.note) for chart, svg in pictured]
+        pictured = zip(drawn, pictures([figure for _, figure, _ in drawn], "svg"), strict=True)
+        charts += [Chart(title, part_svg(svg, title), note) for (title, _, note), svg in pictured]
     rows = with_letters(workspace, rows, found, [run.run_id for run in runs])
     parts = _report(workspace, collection, rows, runs, found, charts, manifest, written, unplanned)
     files["rows.csv"] = to_csv(rows)

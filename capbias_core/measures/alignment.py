@@ -7,7 +7,6 @@ words that become `<unk>`, and METEOR between captions before and after, under c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -72,11 +71,6 @@ METRICS = by_name(
         interval="free",
     ),
 )
-
-
-@dataclass(frozen=True)
-class AlignmentOptions(Aligned):
-    """Choices of vocabulary alignment."""
 
 
 def count(job: Job) -> Outcome:
@@ -181,7 +175,7 @@ MEASURE = Measure(
     place=14,
     metrics=tuple(METRICS.values()),
     groups=(Group("alignment", "vocabulary alignment", tuple(METRICS)),),
-    options=AlignmentOptions,
+    options=Aligned,
     needs=Needs(references="required", vectors=True),
     version=2,
     seconds=40.0,

@@ -41,7 +41,7 @@ from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS, upsampled, w
 from capbias_core.vision.presets import PRESETS
 from capbias_core.workspace.models import captioner_option, resolve_model
 from capbias_core.workspace.photographs import ORIGINALS, People, writer_of
-from capbias_core.workspace.spec import ModelReference, frozen
+from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import frame_bytes, images_in
 
 ORDER = 0  # seed of the order in which images are taken, if not all of them are
@@ -194,7 +194,7 @@ def count(job: Job) -> Outcome:
     if most := options.max_images:
         notes.append(f"At most {most:,} images with such captions, in a random order that is the same for every set.")
     notes.append(f"The captioner worked {captioner.numbers}.")
-    writer, marks, shown = frozen(options.captioner), frozen(options.people), options.photographs["name"]
+    writer, marks, shown = options.captioner, options.people, options.photographs["name"]
     words = "words that name a value" if attribute.names_values else "words for a person, by the image's label"
     method = (
         f"{MAPS[options.map][1]} of {writer['name']} {writer['digest'][:8]} at {words}; people by "

@@ -6,9 +6,9 @@ The metrics are read from sums over held-out captions, image by image, so that o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, hstack
 from capbias_core.aggregate import Counts
 from capbias_core.aggregate.counts import EVERY_SEED
 from capbias_core.attackers import attacker_entry
-from capbias_core.attackers.base import Attacker, ReadsBatches, probabilities, task_probabilities
+from capbias_core.attackers.base import Attacker, probabilities, task_probabilities
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import (
@@ -303,13 +303,13 @@ def _count_both(job: Job, title: str, words: Objects | Verbs) -> Outcome:
 def small_batches(attacker: Attacker, training: int) -> tuple[Attacker, str]:
     """An attacker for so many training images, whose epochs have as many steps as those of the full protocol; and its
     method. Batches shrink with the training images, to 16 at the least."""
-    if not isinstance(attacker, ReadsBatches):
-        return attacker, ""
-    full = attacker.batch
+    full = getattr(attacker, "batch", 0) if is_dataclass(attacker) else 0
     batch = max(min(full, SMALLEST_BATCH), min(full, round(full * training / FULL_TRAINING)))
     if batch == full:
         return attacker, ""
-    return attacker.with_batch(batch), f"; batches of {batch}, {full} for {FULL_TRAINING} training images"
+    return replace(
+        cast(Any, attacker), batch=batch
+    ), f"; batches of {batch}, {full} for {FULL_TRAINING} training images"
 
 
 def named_most(side: CaptionSide) -> np.ndarray:

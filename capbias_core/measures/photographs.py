@@ -25,7 +25,7 @@ from capbias_core.types import CONDITIONS, Attribute, counted
 from capbias_core.vision.masking import FILLS, FOREGROUND, HALF, OF_OBJECTS, OF_OUTLINES, WHOSE, MaskRule
 from capbias_core.vision.presets import BATCH, BEAMS, LENGTH, PRESETS
 from capbias_core.workspace.conditions import ORIGINAL, condition_details
-from capbias_core.workspace.labels import attribute_of, labels_for, table_with, tables_with
+from capbias_core.workspace.labels import attribute_of, labels_of, table_with, tables_with
 from capbias_core.workspace.masked_photographs import Masking, masked_folder
 from capbias_core.workspace.models import captioner_option, resolve_model
 from capbias_core.workspace.objects import (
@@ -388,8 +388,8 @@ def departures_in(
             "Name one set of human captions, load them or labels with import, or name the objects to mask.",
         )
     chosen, where = attribute_of(table_with(tables, attribute), attribute)
-    labels = labels_for(workspace.frame(where["table"]), chosen, where["column"], where["mapping"]).values
-    return departures(workspace.frame(workspace.item("references", name, collection).hash), chosen, labels)
+    human_captions = workspace.frame(workspace.item("references", name, collection).hash)
+    return departures(human_captions, chosen, labels_of(workspace, chosen, where))
 
 
 MEASURES = (DETECT, MASK, CAPTION)

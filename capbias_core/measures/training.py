@@ -12,7 +12,7 @@ import pandas as pd
 
 from capbias_core.aggregate import Counts
 from capbias_core.attackers import load_attacker
-from capbias_core.attackers.base import Attacker, CutsCaptions, fit_many, probabilities
+from capbias_core.attackers.base import Attacker, fit_many, probabilities
 from capbias_core.measures.base import DIFFERENCE, NOTHING_MORE, Job, Metric, Needs
 from capbias_core.metrics.lic import label_probabilities, lic_scores, right_predictions
 from capbias_core.metrics.share import difference
@@ -207,9 +207,9 @@ class AttackerTrainer:
     def note_unread(self, what: str, lists: Sequence[CaptionList]) -> None:
         """Notes on captions that the attacker does not read, or not to their end."""
         self.notes += unread_notes(what, lists)
-        if isinstance(self.attacker, CutsCaptions):
+        if cut := getattr(self.attacker, "cut", None):
             captions = [caption for read in lists for caption in read.masked]
-            self.notes += [f"{what[:1].upper()}{what[1:]}: {note}" for note in self.attacker.cut(captions)]
+            self.notes += [f"{what[:1].upper()}{what[1:]}: {note}" for note in cut(captions)]
 
     def fit(self, corpus, cases: Sequence[Case], what: str) -> Iterator:
         """The trained attacker of each case, in order; several train side by side if their kind can."""

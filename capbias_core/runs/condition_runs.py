@@ -17,7 +17,7 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.conditions import ORIGINAL, sets_of
-from capbias_core.workspace.labels import attribute_of, labels_for, table_with
+from capbias_core.workspace.labels import attribute_of, labels_of, table_with
 from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Item, Workspace, human_sets, images_in
@@ -101,9 +101,7 @@ def on_shared_images(workspace: Workspace, spec: RunSpec, other: str, others: It
 
     def has_more() -> bool:
         """Whether the set of the run has labelled images that the other one lacks."""
-        where = spec.labels
-        table = workspace.frame(where["table"])
-        labels = labels_for(table, attribute_from(spec.attribute), where["column"], where["mapping"]).values
+        labels = labels_of(workspace, attribute_from(spec.attribute), spec.labels)
         more = images_in(workspace.frame(spec.captions)) - images_in(workspace.frame(other))
         return not more.isdisjoint(labels.index)
 

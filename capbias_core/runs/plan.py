@@ -17,7 +17,7 @@ from capbias_core.measures.options import Attacked, OnDevice, Options, PeopleMar
 from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics, measure_of, needs_references
 from capbias_core.runs.run import needs_workers
 from capbias_core.types import Attribute
-from capbias_core.workspace.labels import attribute_of, labels_for
+from capbias_core.workspace.labels import attribute_of, labels_of
 from capbias_core.workspace.models import encoder_option
 from capbias_core.workspace.objects import OBJECTS, chosen_objects
 from capbias_core.workspace.photographs import MADE_BY, frozen_photographs, made_from, masked_so, resolve_person_regions
@@ -152,8 +152,7 @@ def _coverages(
 
     @cache
     def labelled() -> set[str]:
-        frame = workspace.frame(where["table"])
-        return set(labels_for(frame, attribute, where["column"], where["mapping"]).values.index)
+        return set(labels_of(workspace, attribute, where).index)
 
     @cache
     def referred() -> set[str]:

@@ -21,7 +21,7 @@ from capbias_core.measures.base import Job, Outcome, counts_of, estimates_of, of
 from capbias_core.measures.registry import MEASURES, METRICS
 from capbias_core.types import Attribute, Progress, silent
 from capbias_core.workspace.catalogue import Unavailable, WorkspaceError
-from capbias_core.workspace.labels import labels_for
+from capbias_core.workspace.labels import labels_of
 from capbias_core.workspace.people import acting
 from capbias_core.workspace.spec import WITH_REFERENCES, RunSpec, attribute_from
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace, images_in
@@ -125,8 +125,7 @@ def bare_job(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
 def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
     """The job of a run with its inputs. Raises CapbiasError if no image of its captions has a label."""
     attribute = attribute_from(spec.attribute)
-    table = workspace.frame(spec.labels["table"])
-    labels = labels_for(table, attribute, spec.labels["column"], spec.labels["mapping"]).values
+    labels = labels_of(workspace, attribute, spec.labels)
     if spec.shared_with:
         labels = labels[labels.index.isin(workspace.frame(spec.shared_with)["image_id"])]
     frame = of_images(workspace.frame(spec.captions), labels.index)

@@ -314,6 +314,11 @@ def labels_in(workspace: Workspace, table: Item, name: str) -> Labels:
     return labels_for(workspace.frame(table.hash), attribute, where["column"], where["mapping"])
 
 
+def labels_of(workspace: Workspace, attribute: Attribute, where: Mapping) -> pd.Series:
+    """image_id -> value of an attribute, as a run reads it. where: RunSpec.labels."""
+    return labels_for(workspace.frame(where["table"]), attribute, where["column"], where["mapping"]).values
+
+
 def labels_for(frame: pd.DataFrame, attribute: Attribute, column: str, mapping: dict) -> Labels:
     """Labels of images from the raw labels of a table."""
     values = frame[column].map(mapping)

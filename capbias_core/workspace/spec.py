@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TypedDict, TypeVar
+from typing import TypedDict
 
 from capbias_core.types import Attribute
 
@@ -44,16 +44,6 @@ class PhotographsReference(ItemReference):
     """Photographs. item: of their list. digest: of the contents of the files."""
 
     digest: str
-
-
-Named = TypeVar("Named", ModelReference, ItemReference, PeopleReference, PhotographsReference)
-
-
-def frozen(option: Named | str | None) -> Named:
-    """The reference by which a plan has replaced a name."""
-    if option is None or isinstance(option, str):
-        raise TypeError(f"{option!r} is not a reference")
-    return option
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ class PretrainedAttacker(NetworkAttacker):
         return text_encoder(self.path, self.pooling, str(choose_device(self.device)))
 
     def cut(self, captions: Sequence[str]) -> list[str]:
-        """See CutsCaptions; the encoder is loaded only if there are long captions."""
+        """A note if captions are cut; the encoder is loaded only if there are long ones."""
         if all(len(caption) <= SHORT for caption in captions):
             return []
         encoder = self.encoder()

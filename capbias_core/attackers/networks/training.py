@@ -21,11 +21,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from threading import Event, Lock
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -352,9 +352,6 @@ class NetworkAttacker:
     integration_steps: int = 20
     device: str = AUTO
     process_random: ClassVar[bool] = False  # whether training draws from the generator of the process
-
-    def with_batch(self, batch: int) -> Self:
-        return replace(self, batch=batch)
 
     def fit(self, corpus, rows, labels, n_values: int, seed: int, tick: Progress) -> Any:
         """A trained attacker."""
