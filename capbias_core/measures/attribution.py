@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -145,7 +146,8 @@ def count(job: Job) -> Outcome:
     options, attribute = job.options, job.attribute
     photographs, people = job.photographs(), People(job.workspace, options.people)
     captions, left_out = captions_to_read(job, photographs, people.rows)
-    captioner, rows, maps = None, [], []
+    captioner: Any = None
+    rows, maps = [], []
     if len(captions):
         from capbias_core.vision.captioners import Captioner
 
@@ -164,7 +166,8 @@ def count(job: Job) -> Outcome:
         words = [word for word, _, _ in caption["named"]]
         heats = word_maps(captioner, pixels, caption["caption"], words, options.map)
         left_out[NOTHING] += not heats.any()
-        window = tuple(round(side) for side in captioner.seen(*pixels.shape[:2]))
+        left, top, right, bottom = map(round, captioner.seen(*pixels.shape[:2]))
+        window = left, top, right, bottom
         height, width = person.shape
         for (place, word, value), heat in zip(caption["named"], heats, strict=True):
             over = upsampled(heat, height, width, window)
