@@ -29,13 +29,20 @@ from capbias_core.workspace.conditions import condition_details
 from capbias_core.workspace.labels import keep_attributes, resolve_attributes
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.photographs import keep_images
-from capbias_core.workspace.store import Item, Workspace, checked_name, content_hash, images_in, suggested_name
+from capbias_core.workspace.store import (
+    LONGEST_NAME,
+    Item,
+    Workspace,
+    checked_name,
+    content_hash,
+    images_in,
+    suggested_name,
+)
 from capbias_core.workspace.tokens import keep_tokens
 from capbias_core.workspace.vectors import look_up_new_words
 
 DEMO = "demo"
 DEFAULT_COLLECTION = "my captions"
-LONGEST_NAME = 80
 WARNINGS = "warnings"  # the key in an item's details for sentences on captions with text that is not a caption
 SETS = SAMPLES, EACH, BY_PROMPT = "samples", "each", "prompt"
 LARGE_FILE = 20_000_000  # bytes; of a larger file of outlines only those of images in the collection are kept

@@ -134,19 +134,13 @@ def aligner(workspace: Workspace, option: AlignmentReference | None) -> Aligner:
     if not option:
         return constant
     frame = workspace.frame(option["item"])
-    return lambda words, known: Alignment(known, _neighbours(frame, option, words, known).within(option["delta"]))
+    return lambda words, known: Alignment(known, neighbours_of(frame, option, words, known).within(option["delta"]))
 
 
 def neighbours_of(
-    workspace: Workspace, option: AlignmentReference, words: Collection[str], known: frozenset[str]
-) -> Neighbours:
-    """For each word the nearest known word by a run's option `alignment`, at any distance. Raises as `aligner`."""
-    return _neighbours(workspace.frame(option["item"]), option, words, known)
-
-
-def _neighbours(
     frame: pd.DataFrame, option: AlignmentReference, words: Collection[str], known: frozenset[str]
 ) -> Neighbours:
+    """For each word the nearest known word in stored vectors, at any distance. Raises as `aligner`."""
     new = sorted(word for word in {*words, *known} - set(frame["word"]) if not word.startswith("<"))
     if new:
         raise CapbiasError(
