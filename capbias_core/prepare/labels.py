@@ -83,16 +83,6 @@ def cells(first: Attribute, second: Attribute) -> tuple[str, ...]:
     return tuple(f"{one}{WITHIN}{other}" for one in first.values for other in second.values)
 
 
-def cross_labels(one: pd.Series, other: pd.Series) -> pd.Series:
-    """image_id -> cell, of the images that both label. one, other: image_id -> value.
-
-    >>> cross_labels(pd.Series({"1": "Female", "2": "Male"}), pd.Series({"2": "Dark", "3": "Light"})).to_dict()
-    {'2': 'Male, Dark'}
-    """
-    both = pd.concat([one, other], axis=1, join="inner")
-    return both.iloc[:, 0] + WITHIN + both.iloc[:, 1]
-
-
 def crossed(first: Attribute, second: Attribute, counts: dict[str, int]) -> Attribute:
     """The crossed attribute, with the cells that have at least LEAST images. Words of both are masked. They name a
     value of one attribute and no cell, so that metrics that read which value a caption names do not apply."""

@@ -50,35 +50,6 @@ def upsampled(heat: np.ndarray, height: int, width: int, window: Window | None =
     return np.asarray(over)
 
 
-def score_maps(layer, scores: Callable, grid: Callable, way: str = HIRES_CAM) -> np.ndarray:
-    """The normalised map of each score, (S, h, w) float32; the network runs once.
-
-    scores: called without arguments, runs the network on one photograph and gives a (S,) tensor (or a scalar, for S =
-    1) with its graph. grid: turns the output of the layer, (1, ...), into (1, C, h, w); applied to the gradients too,
-    so it may choose and order values but not change them.
-    """
-    import torch
-
-    seen: list = []
-
-    def watch(module, inputs, output) -> None:
-        tensor = output if isinstance(output, torch.Tensor) else output[0]
-        seen.append(tensor if tensor.requires_grad else tensor.requires_grad_())  # of a frozen network too
-
-    hook = layer.register_forward_hook(watch)
-    try:
-        with torch.enable_grad():
-            targets = torch.atleast_1d(scores())
-    finally:
-        hook.remove()
-    if len(seen) != 1:
-        raise ValueError(f"the layer ran {len(seen)} times, and a map needs it once")
-    activations = _array(grid(seen[0]))
-    gradients = [torch.autograd.grad(score, seen[0], retain_graph=True)[0] for score in targets]
-    maps = [normalised(MAPS[way][0](activations, _array(grid(gradient)))) for gradient in gradients]
-    return np.stack(maps).astype(np.float32)
-
-
 def _array(grid) -> np.ndarray:
     """(1, C, h, w) tensor to (C, h, w) array, in double precision: gradients of a word that is sure are tiny."""
     if grid.ndim != 4 or len(grid) != 1:
@@ -90,13 +61,28 @@ def word_maps(captioner, pixels: np.ndarray, caption: str, words: Sequence[int],
     """The map of each of these words of a caption, (S, h, w) float32 in [0, 1]; it covers what the captioner sees.
 
     words: their places in the caption, split at white space. The score of a word is the sum of the log-probabilities of
-    its subwords.
+    its subwords. The network runs once. The captioner's `grid` turns what the layer gives, and its gradients, into
+    (1, C, h, w): it may choose and order values but not change them.
     """
     import torch
 
-    def scores():
-        read = captioner.token_scores(pixels, caption)
-        of_word = torch.tensor(read.words)
-        return torch.stack([read.log_probabilities[of_word == word].sum() for word in words])
+    seen: list = []
 
-    return score_maps(captioner.vision_layer, scores, captioner.grid, way)
+    def watch(module, inputs, output) -> None:
+        tensor = output if isinstance(output, torch.Tensor) else output[0]
+        seen.append(tensor if tensor.requires_grad else tensor.requires_grad_())  # of a frozen network too
+
+    hook = captioner.vision_layer.register_forward_hook(watch)
+    try:
+        with torch.enable_grad():
+            read = captioner.token_scores(pixels, caption)
+            of_word = torch.tensor(read.words)
+            scores = [read.log_probabilities[of_word == word].sum() for word in words]
+    finally:
+        hook.remove()
+    if len(seen) != 1:
+        raise ValueError(f"the layer ran {len(seen)} times, and a map needs it once")
+    activations = _array(captioner.grid(seen[0]))
+    gradients = [torch.autograd.grad(score, seen[0], retain_graph=True)[0] for score in scores]
+    maps = [normalised(MAPS[way][0](activations, _array(captioner.grid(gradient)))) for gradient in gradients]
+    return np.stack(maps).astype(np.float32)

@@ -10,8 +10,8 @@ import pandas as pd
 from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare import derive_labels
-from capbias_core.prepare.labels import LEAST, cells, cross_labels, crossed, crossed_name
-from capbias_core.types import PRECEDENCE, Attribute, Derivation
+from capbias_core.prepare.labels import LEAST, cells, crossed, crossed_name
+from capbias_core.types import PRECEDENCE, WITHIN, Attribute, Derivation
 from capbias_core.workspace.labels import DERIVED, keep_attributes, labels_in, mapping_details, table_with, tables_with
 from capbias_core.workspace.store import LONGEST_NAME, Item, Workspace
 
@@ -131,7 +131,8 @@ def cross(workspace: Workspace, collection: str, first: str, second: str, table:
         for name in (first, second)
     ]
     one, other = (labels_in(workspace, item, name) for item, name in zip(chosen, (first, second), strict=True))
-    both, name = cross_labels(one.values, other.values), crossed_name(first, second)
+    labels, name = pd.concat([one.values, other.values], axis=1, join="inner"), crossed_name(first, second)
+    both = labels.iloc[:, 0] + WITHIN + labels.iloc[:, 1]
     images = both.value_counts().to_dict()
     counts = {cell: int(images.get(cell, 0)) for cell in cells(one.attribute, other.attribute)}
     frame = {"image_id": both.index.to_numpy(dtype=object), name: both.to_numpy(dtype=object)}
