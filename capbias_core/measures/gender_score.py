@@ -148,7 +148,6 @@ class GenderScoreOptions(EncoderChoices):
         at_most=1,
         metavar="P",
     )
-
     object_sources: tuple[str | dict, ...] = option(
         (),
         "further tables of the objects of the images, by their names in the collection; an object counts if one source "
