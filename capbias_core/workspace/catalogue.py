@@ -107,8 +107,13 @@ PROC = Path("/proc")
 
 def this_process() -> str:
     """A unique name of this process: host, boot, pid namespace, pid, start. '' outside Linux."""
-    machine, start = _machine(), _start(os.getpid())
-    return f"{machine} {os.getpid()} {start}" if machine and start else ""
+    return _process_name(os.getpid())
+
+
+@cache
+def _process_name(pid: int) -> str:
+    machine, start = _machine(), _start(pid)
+    return f"{machine} {pid} {start}" if machine and start else ""
 
 
 @cache
