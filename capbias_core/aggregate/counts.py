@@ -23,11 +23,11 @@ EVERY_SEED = -1
 class Counts:
     """Named columns, a row for each image; with attackers a row for each image that a seed holds out.
 
-    label: (n_images,) code of each image's value. columns: name -> (rows,) numbers, or (rows, W) of W alike, dense or
-    sparse. image: (rows,) index of each row's image. seed: (rows,) seed of each row, EVERY_SEED for one that counts
-    with every seed; None without seeds. training: images that each attacker was trained on, 0 if nothing was trained.
-    constants: named numbers of the whole, such as `METRIC unsure`: how far its shown value may be off besides
-    (measures/bias_amplification.py).
+    images: ids. label: (n_images,) code of each image's value. columns: name -> (rows,) numbers, or (rows, W) of W
+    alike, dense or sparse. image: (rows,) index of each row's image. seed: (rows,) seed of each row, EVERY_SEED for one
+    that counts with every seed; None without seeds. training: images that each attacker was trained on, 0 if nothing
+    was trained. constants: named numbers of the whole, such as `METRIC unsure`: how far its shown value may be off
+    besides (measures/bias_amplification.py).
     """
 
     images: tuple[str, ...]

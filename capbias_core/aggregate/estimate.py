@@ -38,11 +38,12 @@ def provisional(row: Mapping[str, Any]) -> bool:
 class Estimate:
     """One metric of one caption set, image by image, so that captioners can be compared in pairs.
 
-    sums: (n_images, M) columns of each image. seed_values: (S,) the shown value of each attacker seed, empty for
-    metrics without. of: summed columns (..., M) to unscaled values (...). refits: the counts by seed, None if nothing
-    was trained. level: whether it is of one side; a difference of two sides that were trained on the same images is
-    none. unsure: how far the shown value may be off besides, which widens its interval over images
-    (measures/bias_amplification.py). no_interval: why there is none, or ''.
+    images: ids. sums: (n_images, M) columns of each image. seed_values: (S,) the shown value of each attacker seed,
+    empty for metrics without. of: summed columns (..., M) to unscaled values (...). refits: the counts by seed, None if
+    nothing was trained. level: whether it is of one side; a difference of two sides that were
+    trained on the same images is none. span: the least and the largest that the shown value can be. share: whether it
+    is a share, from none to all. unsure: how far the shown value may be off besides, which widens its interval over
+    images (measures/bias_amplification.py). no_interval: why there is none, or ''.
     """
 
     images: tuple[str, ...]

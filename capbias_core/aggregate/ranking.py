@@ -56,9 +56,9 @@ class Ranking:
     """letters: name -> letters, lowest value first; captioners that share a letter do not differ significantly.
     Captioners that are compared with each other, and not with these, have capital letters; one that is compared with
     none has none. pairs: the comparisons, on the images of both; two that cannot be compared are not among them.
-    values: name -> value on all images of the captioner. provisional: whether the test takes single trained attackers
-    as given, which carries no claim.
-    """
+    values: name -> value on all images of the captioner. method: how pairs were tested. provisional: whether the test
+    takes single trained attackers as given, which carries no claim. Without any pair there are no letters, values or
+    method."""
 
     letters: dict[str, str]
     pairs: tuple[Pair, ...]

@@ -40,16 +40,17 @@ class Setup(NamedTuple):
 class AttackerEntry:
     """What is known about an attacker without making it.
 
-    make: the attacker of a Setup; it imports what the attacker needs. in_process: light enough for the web server's
-    process (no PyTorch). folds: of the cross-fitting that scores every caption. model: the pretrained encoder, a folder
-    or a name as in language/files.py; '' for an encoder from scratch. rescores: its fitted attackers are linear in
-    n-grams (`weights`, `intercept`; the corpus has `ngrams`) and are kept with the scores of captions, so that an
-    edited caption is scored at once. attends: fitted ones have `attention`. from_scratch: a network that learns its own
-    word vectors, which vl_lic can join to photographs. packages: what it imports of an extra, by the names in
-    errors.EXTRAS. attribution: the method behind `contributions`, as pages name it. preview: stands in for the papers'
-    encoders until one of them has been run. lic_paper: an encoder of the paper that defines LIC, whose answer precedes
-    that of any other. seeds: how many LIC trains, unless another number is asked for; more are better where they cost
-    seconds. version: raised when a change of the code changes its numbers; added to that of each measure.
+    make: the attacker of a Setup; it imports what the attacker needs. seconds: how long it takes. in_process: light
+    enough for the web server's process (no PyTorch). folds: of the cross-fitting that scores every caption. model: the
+    pretrained encoder, a folder or a name as in language/files.py; '' for an encoder from scratch. rescores: its fitted
+    attackers are linear in n-grams (`weights`, `intercept`; the corpus has `ngrams`) and are kept with the scores of
+    captions, so that an edited caption is scored at once. attends: fitted ones have `attention`. from_scratch: a
+    network that learns its own word vectors, which vl_lic can join to photographs. packages: what it imports of an
+    extra, by the names in errors.EXTRAS. place: where it stands, smaller first. attribution: the method behind
+    `contributions`, as pages name it. preview: stands in for the papers' encoders until one of them has been run.
+    lic_paper: an encoder of the paper that defines LIC, whose answer precedes that of any other. seeds: how many LIC
+    trains, unless another number is asked for; more are better where they cost seconds. version: raised when a
+    change of the code changes its numbers; added to that of each measure.
     """
 
     name: str

@@ -185,8 +185,11 @@ def reproduce(
     compute: Compute,
     tolerance: float = TOLERANCE,
 ) -> Reproduction:
-    """Run the plan of a bundle in an empty workspace, and compare the numbers. frames: tables that the bundle leaves
-    out, by content. Raises CapbiasError for missing data."""
+    """Run the plan of a bundle in an empty workspace, and compare the numbers.
+
+    frames: tables that the bundle leaves out, by content. compute: runs what is planned. tolerance: the allowed
+    difference of a number. Raises CapbiasError for missing data.
+    """
     if workspace.items() or workspace.runs():
         raise CapbiasError(f"The workspace {workspace.folder} is not empty.", "Name another folder.")
     collection, frames = bundle.manifest["collection"], bundle.frames | frames

@@ -41,8 +41,9 @@ class CausalModel:
     def mean_token_probability(self, texts: Sequence[str], tick: ShareDone = lambda share: None) -> np.ndarray:
         """(n,) mean over the tokens of each text of their probability given those before; in [0, 1].
 
-        If the tokenizer has a token for the beginning of a text, the first token is read after it; else the first has
-        no probability and does not count. nan for a text of which no token counts.
+        If the tokenizer has a token for the beginning of a text, the first token is read after it; else the first
+        has no probability and does not count. nan for a text of which no token counts. tick: called with the share
+        done, a batch at a time.
         """
         begin = self.tokenizer.bos_token_id
         ids = [

@@ -29,8 +29,8 @@ def read_results(path: Path) -> pd.DataFrame:
     """A results table, one row a number, in RESULT_COLUMNS.
 
     value / scale is the quantity in its own unit. Numbers are floats (missing if the cell is empty), seeds and n
-    integers (0 if empty), everything else text ('' if empty). Raises CapbiasError for a file without rows or columns,
-    or with a value that is no number.
+    integers (0 if empty), everything else text ('' if empty). Columns after `scale` may be absent from the file, others
+    are left out. Raises CapbiasError for a file without rows or columns, or with a value that is no number.
     """
     cells, lines = _cells(path, PUBLISHED_COLUMNS)
     frame = cells.reindex(columns=list(RESULT_COLUMNS), fill_value="")

@@ -118,7 +118,10 @@ def sweep(
 ) -> dict[float | None, Counts]:
     """What alignment does to masked human captions at each delta, in order, and under constant alignment (None): words,
     those outside the captioner's vocabulary, substituted ones, those that became <unk>, and METEOR if there is Java.
-    known: the captioner's words. METEOR is asked for each different pair of captions once."""
+
+    image_id: of each caption. codes: image ids to labels. known: the captioner's words. METEOR is asked for each
+    different pair of captions once.
+    """
     alignments = {None: Alignment(known)} | {delta: Alignment(known, near.within(delta)) for delta in sorted(deltas)}
     aligned = {delta: alignment.captions(masked) for delta, alignment in alignments.items()}
     likeness, by_delta = {}, {}
@@ -142,8 +145,10 @@ def sweep(
 
 def sweep_table(by_delta: Mapping[float | None, Counts], numbers: Mapping | None = None) -> pd.DataFrame:
     """One row per delta: the share of contextual substitutions, of <unk>, and METEOR, each with its 95% interval (_low,
-    _high), METEOR and <unk> under constant alignment beside (_constant), captions and images. x100. numbers: value and
-    ends of the interval by delta and metric, if they are known already."""
+    _high), METEOR and <unk> under constant alignment beside (_constant), captions and images. x100.
+
+    by_delta: counts of `sweep`. numbers: value and ends of the interval by delta and metric, if they are known already.
+    """
     numbers = numbers or {
         delta: {
             name: (estimate.value, *estimate.interval())

@@ -32,8 +32,12 @@ LEAST_SHARE = 0.01
 
 
 class CaptionSide:
-    """The captions of one side on some images, usually those that both sides have. image: (n,) index of each caption's
-    image. labels: value by image id, None if no label is read."""
+    """The captions of one side on some images, usually those that both sides have.
+
+    images: ids. frame: the captions of these images. image: (n,) index of each caption's image. k: how many values the
+    attribute has. labels: value by image id, None if no label is read. tokens: of rows of the frame, where they are
+    kept.
+    """
 
     def __init__(
         self,

@@ -302,7 +302,10 @@ def _count_both(job: Job, title: str, words: Objects | Verbs) -> Outcome:
 
 def small_batches(attacker: Attacker, training: int) -> tuple[Attacker, str]:
     """An attacker for so many training images, whose epochs have as many steps as those of the full protocol; and its
-    method. Batches shrink with the training images, to 16 at the least."""
+    method.
+
+    Batches shrink with the training images, to 16 at the least. Attackers that read no batches stay as they are.
+    """
     full = getattr(attacker, "batch", 0) if is_dataclass(attacker) else 0
     batch = max(min(full, SMALLEST_BATCH), min(full, round(full * training / FULL_TRAINING)))
     if batch == full:

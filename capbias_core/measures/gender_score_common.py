@@ -217,7 +217,8 @@ def gendered(
     objects: text such as `cat|dog` or, from a detector, `cat:0.93|dog:0.41`, by image id. usual: where objects are from
     if `choices` does not say; the caption if there are no objects of images. confidence: in objects without a
     detector's. keep_all: also captions that name no or several values. others: objects of the images from further
-    sources. votes: how many sources must name an object.
+    sources. votes: how many sources must name an object. tokens: of rows of the frame, if they are known. Raises
+    CapbiasError for an attribute without words.
     """
     need_words(attribute)
     source = choices.objects_from or (usual if objects is not None else CAPTION)
@@ -359,8 +360,11 @@ def similarities(
 
 @dataclass(frozen=True)
 class Sums:
-    """What was counted over the set and beside each object. counts: one column, (n_images, W). by_object: (n_images, L
-    * W), the same beside each of L objects. n: captions; n_by_object: (L,)."""
+    """What was counted over the set and beside each object.
+
+    metrics: that read it. values: of the attribute. counts: one column, (n_images, W). by_object: (n_images, L * W),
+    the same beside each of L objects. n: captions; n_by_object: (L,). encoder: as rows name the models.
+    """
 
     metrics: tuple[Metric, ...]
     values: tuple[str, ...]
@@ -497,8 +501,8 @@ def note(data: Gendered, naming_one: int) -> str:
 class TextJob:
     """Captions of images, or plain texts, for a measure of values and objects (`Measure.of_texts`).
 
-    data: texts with the value that counts and their objects. lead: what stands before a text that names no value, '' if
-    such texts do not count.
+    data: texts with the value that counts and their objects. options: of the measure. model: a kind of model to its
+    files. lead: what stands before a text that names no value, '' if such texts do not count.
     """
 
     data: Gendered

@@ -93,8 +93,11 @@ def three_metrics(name: str, title: str, source: str, column: str, what: str) ->
 
 @dataclass(frozen=True)
 class JudgeInputs:
-    """The inputs of a run. files: photograph of each image, in the order of images. sight: what a judge that is trained
-    sees of the images, as `small_pictures` gives it."""
+    """The inputs of a run. files: photograph of each image, in the order of images. y: (n_images,) codes of labels.
+
+    model, human: captions by caption index. sight: what a judge that is trained sees of the images, as
+    `small_pictures` gives it. notes: what was left out.
+    """
 
     images: tuple[str, ...]
     files: tuple[Path, ...]
@@ -151,8 +154,11 @@ def small_pictures(
     look: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> tuple[np.ndarray, dict[str, str]]:
     """Every photograph as a square of `size` pixels a side, its sides stretched: (n, 3, size, size) uint8, by image id,
-    without broken ones; and why those are left out, by image. look: makes (n, d) vectors of some pictures, so that only
-    those are kept; None keeps the pixels."""
+    without broken ones; and why those are left out, by image.
+
+    tick: called with the share done and a short text. look: makes (n, d) vectors of some pictures, so that only those
+    are kept; None keeps the pixels.
+    """
 
     def small(image: str) -> np.ndarray | CapbiasError:
         try:

@@ -27,7 +27,8 @@ class Option:
     help: one line, lower case, without a full stop. flag: in a terminal, '' for a choice that only the plan makes.
     above, below: bounds that are not allowed themselves; at_least, at_most: bounds that are. choices: what there is, or
     a function that says so. suggested: what a page offers beside any other. metavar: what stands for the value in help.
-    advanced: not among the first controls of a page. kept: stands in a run's key even if it is the default.
+    several: takes a list. advanced: not among the first controls of a page. kept: stands in a run's key even if it is
+    the default.
     """
 
     help: str

@@ -377,7 +377,10 @@ def departures_in(
     workspace: Workspace, collection: str, attribute: str, references: str = "", table: Item | None = None
 ) -> dict[str, float]:
     """The departures by the human captions of a collection, for an attribute of one of its tables of labels.
-    references: their name, '' for the only ones."""
+
+    references: their name, '' for the only ones. table: the labels (default: `table_with`). Raises CapbiasError where
+    there are none, or several.
+    """
     tables = [table] if table else tables_with(workspace.items("attributes", collection), attribute)
     human = [item.name for item in workspace.items("references", collection)]
     name = references or (human[0] if len(human) == 1 else "")

@@ -94,8 +94,8 @@ def amplification(
 class CaptionList:
     """One caption index of one set on the labelled images.
 
-    row_of_image: (n_images,) the row of each image in masked, -1 for none. kept_at: (n,) where each caption stands in
-    the stored set. unread: of the last list, how many captions are in no list.
+    row_of_image: (n_images,) the row of each image in masked, -1 for none. masked: what an attacker reads. kept_at:
+    (n,) where each caption stands in the stored set. unread: of the last list, how many captions are in no list.
     """
 
     row_of_image: np.ndarray
@@ -182,8 +182,8 @@ class AttackerTrainer:
     """Trains the attackers of one run and reports how many are done. notes: for the reader of the run.
 
     y: (n_images,) codes of the values to guess, k of them; or (n_images, L) booleans, which of L task words are there
-    (k is then not read). balanced: read equally many captions of every value. sees_images: the attacker is given each
-    caption with the index of its image.
+    (k is then not read). fits: how many attackers the run trains. balanced: read equally many captions of every value.
+    align: see workspace.vectors.aligner. sees_images: the attacker is given each caption with the index of its image.
     """
 
     def __init__(

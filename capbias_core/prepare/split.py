@@ -70,7 +70,11 @@ def balanced_split(
 
 
 def balanced_folds(labels: np.ndarray, n_values: int, seed: int, folds: int) -> list[Split]:
-    """Cross-fitting: every image is held out exactly once, and each fold's training images are balanced."""
+    """Cross-fitting: every image is held out exactly once, and each fold's training images are balanced.
+
+    The test positions of the folds partition all images; the training positions of a fold are a balanced draw
+    from the images outside it.
+    """
     _groups(labels, n_values, np.arange(len(labels)))  # refuses groups that are too small
     rng = np.random.default_rng(child_seed(seed, FOLDS))
     fold_of = np.empty(len(labels), dtype=int)

@@ -23,8 +23,11 @@ NO_TERM = "<>"
 
 @dataclass(frozen=True, eq=False)
 class Tokens(Sequence[str]):
-    """Captions as codes; as a sequence their texts, tokens joined by one space. codes: (T,) the tokens of all captions,
-    one caption after another. start: (n + 1,) where each caption begins in codes."""
+    """Captions as codes; as a sequence their texts, tokens joined by one space.
+
+    codes: (T,) the tokens of all captions, one caption after another. start: (n + 1,) where each caption begins in
+    codes. words: (V,) the token of each code, in the order in which captions first have them.
+    """
 
     codes: np.ndarray
     start: np.ndarray

@@ -49,7 +49,10 @@ def plan_conditions(
     table: Item | None = None,
 ) -> Plan:
     """The runs of a captioner's set of each condition: LIC_M, and with human captions LIC, DBAC, DPA and DBA.
-    references: their name, '' for those of most images."""
+
+    references: their name, '' for those of most images. chosen: as in `condition_sets`. table: the labels (default:
+    `table_with`). Raises CapbiasError if nothing is masked or labelled.
+    """
     sets = sets_of(workspace, collection, captioner, chosen)
     if len(sets) < 2:
         raise CapbiasError(
@@ -96,8 +99,11 @@ def masked_sets(sets: dict[str, Item]) -> list[str]:
 
 
 def on_shared_images(workspace: Workspace, spec: RunSpec, other: str, others: Iterable[str] = ()) -> RunSpec:
-    """The run on the images that another set has too; the run itself if that is all images, or nothing is trained. Of
-    those with the same images as `other` always the same one is named, so that one run serves them all."""
+    """The run on the images that another set has too; the run itself if that is all images, or nothing is trained.
+
+    other: content hash of a caption set. others: hashes of further sets. Of those with the same images as `other`
+    always the same one is named, so that one run serves them all.
+    """
 
     def has_more() -> bool:
         """Whether the set of the run has labelled images that the other one lacks."""

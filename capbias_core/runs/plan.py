@@ -29,8 +29,12 @@ PER_CAPTION = "caption_scores"  # the measure that gives scores and words of eac
 
 @dataclass(frozen=True)
 class Request:
-    """What a user asks for, by name. seeds: None for the default of each measure. words: also scores and words of each
-    caption. objects: a name in `object_sources`, '' for the source with most labelled images."""
+    """What a user asks for, by name.
+
+    references: a name, '' for none. metrics: groups or names. seeds: None for the default of each measure. words: also
+    scores and words of each caption. objects: a name in `object_sources`, '' for the source with most labelled images.
+    options: further choices by the name of the field in a measure's Options.
+    """
 
     collection: str
     captions: tuple[str, ...]
@@ -52,7 +56,7 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     With references for all labelled images one run of a measure that scores both sides gives LIC_M, LIC_D and LIC. With
     references for a part of them there are two: LIC_M on all images, and everything on the images with references. Sets
     without any image of the references get what needs none. A run whose device is left open is the one that finished on
-    a named device, if there is one.
+    a named device, if there is one. Raises CapbiasError for choices that no measure has, or that are not allowed.
     """
     if not request.captions:
         raise CapbiasError("No captions are chosen.", "Choose one captioner or more.")

@@ -32,8 +32,11 @@ SHORT_OF_MEMORY = ("out of memory", "can't allocate memory")
 
 @dataclass(frozen=True)
 class TokenScores:
-    """A given caption as a captioner reads it, T tokens. words: the index of its word in the caption (split at spaces).
-    log_probabilities: (T,) of each token given the photograph and the tokens before it; with gradients."""
+    """A given caption as a captioner reads it, T tokens.
+
+    ids, texts: of each token. words: the index of its word in the caption (split at spaces).
+    log_probabilities: (T,) of each token given the photograph and the tokens before it; with gradients.
+    """
 
     ids: list[int]
     texts: list[str]
@@ -93,8 +96,8 @@ class Captioner:
     ) -> list[str]:
         """A caption for each photograph, spaces made single; '' where it says nothing.
 
-        beams: searched at once (1 is greedy). batch: photographs at once, half as many each time that memory is short.
-        Raises CapbiasError where one photograph alone does not fit.
+        beams: searched at once (1 is greedy). length: tokens at most. batch: photographs at once, half as many each
+        time that memory is short. Raises CapbiasError where one photograph alone does not fit.
         """
         captions: list[str] = []
         while len(captions) < len(pixels):
@@ -146,8 +149,11 @@ class Captioner:
         }
 
     def token_scores(self, pixels: np.ndarray, caption: str) -> TokenScores:
-        """How likely the captioner finds each token of a given caption of one photograph (teacher forcing). Special
-        tokens are not among them. Gradients flow where they are switched on."""
+        """How likely the captioner finds each token of a given caption of one photograph (teacher forcing).
+
+        Special tokens are not among them. Gradients flow where they are switched on. Raises CapbiasError for a
+        caption without a token.
+        """
         text = " ".join(caption.split())
         read = self.tokenizer(
             text, add_special_tokens=self._has_decoder(), return_offsets_mapping=True, return_special_tokens_mask=True

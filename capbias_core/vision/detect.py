@@ -80,8 +80,11 @@ def keep_weights(folder: Path, path: Path) -> Path:
 
 
 def find_weights(name: str, folder: Path) -> ModelFiles:
-    """The weights in a file (.pt, .onnx, .tflite), or those that ultralytics knows by this name. A name is looked for
-    in `folder`, and else downloaded there by ultralytics, once."""
+    """The weights in a file (.pt, .onnx, .tflite), or those that ultralytics knows by this name.
+
+    A name is looked for in `folder`, and else downloaded there by ultralytics, once. Raises CapbiasError if there is
+    no such file, it cannot be read, or it cannot be downloaded.
+    """
     need("Detecting objects", "torch", "PIL", "ultralytics")
     path = Path(name).expanduser()
     if not NAME.fullmatch(name) or (nameable(path) and path.exists()):
@@ -140,8 +143,11 @@ class Detector:
         self.classes = tuple(map(kept_name, self._model.names.values()))
 
     def boxes(self, pixels: Sequence[np.ndarray]) -> list[pd.DataFrame]:
-        """What each photograph shows, the surest first: object, confidence (0.05 to 1), x1, y1, x2, y2. A batch gives
-        what its photographs give one by one: each is laid on a square of the same size."""
+        """What each photograph shows, the surest first: object, confidence (0.05 to 1), x1, y1, x2, y2.
+
+        pixels: (H, W, 3) uint8 RGB each, of any size. Boxes are in their pixels. A batch gives what its photographs
+        give one by one: each is laid on a square of the same size.
+        """
         frames = []
         for result in self._results(pixels) if len(pixels) else ():
             boxes = result.boxes.cpu()

@@ -39,8 +39,11 @@ def normalised(heat: np.ndarray) -> np.ndarray:
 
 
 def upsampled(heat: np.ndarray, height: int, width: int, window: Window | None = None) -> np.ndarray:
-    """A (h, w) map over a photograph: (height, width) float32, between the middles of the map's cells linear. window:
-    the part of the photograph that the network reads, where it is cut before; outside it the map is 0."""
+    """A (h, w) map over a photograph: (height, width) float32, between the middles of the map's cells linear.
+
+    window: the part of the photograph that the network reads, where it is cut before; outside it the map is 0. A part
+    beyond the photograph's edges is dropped.
+    """
     from PIL import Image
 
     left, top, right, bottom = window or (0, 0, width, height)

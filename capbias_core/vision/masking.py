@@ -45,10 +45,10 @@ OVER_THE_EDGE = 0.05
 class MaskRule:
     """What is hidden of a photograph.
 
-    condition: as above. whose: the person in the foreground, or everybody (crowds too). departures: of the objects that
-    may be hidden; of those on a photograph the one that departs most. only_masked: leave out photographs without such
-    an object. Otherwise `object` hides nothing of them, and `both` the person: LIC's masked sets hold all 10,780
-    images, so that its Table 4 compares LIC_M over the same images.
+    condition: as above. fraction: of the outline, for part. whose: the person in the foreground, or everybody (crowds
+    too). departures: of the objects that may be hidden; of those on a photograph the one that departs most.
+    only_masked: leave out photographs without such an object. Otherwise `object` hides nothing of them, and `both` the
+    person: LIC's masked sets hold all 10,780 images, so that its Table 4 compares LIC_M over the same images.
     """
 
     condition: str
@@ -220,7 +220,7 @@ def filled(pixels: np.ndarray, hidden: np.ndarray, how: str = "grey") -> np.ndar
 
     how: grey (128, 128, 128); mean (of each channel over the whole photograph, rounded); blur (a Gaussian whose
     deviation is a twentieth of the longer side: colours and rough shapes stay); noise (each value uniform in 0..255,
-    the same for the same photograph).
+    the same for the same photograph). Raises CapbiasError for another way, or a mask of another size.
     """
     if how not in FILLS:
         raise unknown_name("fill", how, FILLS)
@@ -265,9 +265,10 @@ def regions_to_drop(regions: pd.DataFrame, rows: pd.DataFrame, rule: MaskRule, l
     """(n,) booleans: the regions of one photograph that a captioner must not read: of which the boxes around what is
     hidden cover more than half.
 
-    Under part and segment too the person's box counts. Appendix A.3 of LIC removes regions whose box "overlaps with the
-    ground truth bounding [box] by more than 50 percent", not saying of what: here of the region's own area, so that a
-    small region within a large person goes too.
+    regions: x1, y1, x2, y2. rows: the photograph's outlines or boxes. labelled: as in `hidden_pixels`. Under part and
+    segment too the person's box counts. Appendix A.3 of LIC removes regions whose box "overlaps with the ground truth
+    bounding [box] by more than 50 percent", not saying of what: here of the region's own area, so that a small region
+    within a large person goes too.
     """
     name = rule.object_on(rows)
     boxes = [row[CORNERS] for row in rule.people_on(rows, labelled)]

@@ -24,10 +24,10 @@ LINE = "\n"
 class Preset:
     """A row of the table.
 
-    kind: the `model_type` of its configuration. prompt: the text that it is given with a picture, None for none. until:
-    what ends the caption in its answer, '' where all of it is the caption. encoder: where its image encoder is within
-    the model, where transformers cannot tell. last: the module after it whose output goes on, where a norm follows it
-    (see `Captioner.vision_layer`).
+    hub: its name on the Hugging Face hub. kind: the `model_type` of its configuration. prompt: the text that it is
+    given with a picture, None for none. until: what ends the caption in its answer, '' where all of it is the caption.
+    encoder: where its image encoder is within the model, where transformers cannot tell. last: the module after it
+    whose output goes on, where a norm follows it (see `Captioner.vision_layer`).
     """
 
     name: str

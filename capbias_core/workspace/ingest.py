@@ -62,10 +62,10 @@ class File:
     """A file, table or list that a user brings, with their choices.
 
     source: a path, or a table, list or dict of Python. kind: what it holds, '' to detect it. name: of the item, '' for
-    the file's name. sets: what several captions of an image are, one of SETS. several: the rule for several label rows
-    of an image, '' for the usual one. trained: whether the model was trained on the references, None if unknown.
-    captioner, condition: who wrote the captions and what was masked on the photographs, '' for what the name suggests.
-    mapping: details of each mapped column (`mapping_details`).
+    the file's name. columns: names for "image_id" and "caption". sets: what several captions of an image are, one of
+    SETS. several: the rule for several label rows of an image, '' for the usual one. trained: whether the model was
+    trained on the references, None if unknown. captioner, condition: who wrote the captions and what was masked on the
+    photographs, '' for what the name suggests. mapping: details of each mapped column (`mapping_details`).
     """
 
     source: Any
@@ -100,8 +100,11 @@ class Held:
 
 @dataclass(frozen=True)
 class Part:
-    """One table of a file. A file may have human captions besides a model's. wanted: whether it is stored by default.
-    known: how many of its images other parts or the collection have, None if there is nothing to compare with."""
+    """One table of a file. A file may have human captions besides a model's.
+
+    report: None if it cannot be read. wanted: whether it is stored by default. known: how many of its images other
+    parts or the collection have, None if there is nothing to compare with.
+    """
 
     file: File
     reading: Reading
@@ -162,8 +165,11 @@ Read = Callable[..., list[Reading]]
 
 
 def expand(given: Sequence[str | os.PathLike], folder: Path, tell: Callable[[str], None]) -> list[Path]:
-    """Paths with the files of archives in their place, unpacked into an empty folder. A file of an archive in no known
-    format, such as a readme, is left out, and `tell` gets a line about it."""
+    """Paths with the files of archives in their place, unpacked into an empty folder.
+
+    A file of an archive in no known format, such as a readme, is left out, and `tell` gets a line about it. Raises
+    CapbiasError for an archive with nothing else in it.
+    """
     result: list[Path] = []
     for number, path in enumerate(map(checked_path, given)):
         inside = within_limits(path.name, unpacked, path, folder / str(number))
@@ -288,7 +294,7 @@ def with_mapping(
     """A table of labels with the mapping of its columns; any other part as it is.
 
     asked: attributes as NAME or NAME=COLUMN, by default those that are recognised. overrides: attribute -> {raw label:
-    value, or None to drop it}.
+    value, or None to drop it}. folder: of users' attributes. Raises CapbiasError if a column cannot be mapped.
     """
     if part.kind != LABELS or part.frame is None or part.file.mapping:
         return part

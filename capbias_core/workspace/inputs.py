@@ -71,8 +71,9 @@ class Inputs:
     attribute: a known one, a TOML file or a column of the labels. files: with their kinds, '' to detect one. names:
     kind -> names, instead of files; captions () for all. attribute_column: that of the labels, '' to detect it. values:
     the labels of a column to compare, () for all. overrides: attribute -> {raw label: value, or None to drop it}.
-    people: outlines in a COCO instances file, or a table of boxes. weights: of a detector that finds objects on the
-    photographs. own_attributes: a folder of the user's TOML files.
+    photographs: a folder. people: outlines in a COCO instances file, or a table of boxes. weights: of a detector that
+    finds objects on the photographs. vectors, delta: of contextual alignment. own_attributes: a folder of the user's
+    TOML files.
     """
 
     attribute: str

@@ -117,8 +117,9 @@ def resolve_attribute(
 ) -> dict:
     """An attribute of a table and its mapping, as stored with the table (`mapping_details`).
 
-    name: an attribute (shipped or in the folder), a TOML file, or a column. values: the labels to compare, if the
-    attribute is a column. overrides: attribute -> {raw label: value or None}, in place of what is suggested.
+    name: an attribute (shipped or in the folder), a TOML file, or a column. column: of its labels, '' to detect it.
+    values: the labels to compare, if the attribute is a column. overrides: attribute -> {raw label: value or None}, in
+    place of what is suggested. folder: of attributes that users defined.
 
     Raises CapbiasError if no column holds its labels. If one should by its name and no label in it is understood, the
     message lists the labels, and the hint says how to map them.
@@ -169,7 +170,10 @@ def resolve_attributes(
 ) -> list[dict]:
     """The mappings of several attributes of a table, each `NAME` or `NAME=COLUMN`, by default those that its columns
     hold. Several columns of one attribute are labels by several annotators. Columns in which no label is understood are
-    left out beside others (see `unread_columns`)."""
+    left out beside others (see `unread_columns`).
+
+    Raises CapbiasError if there is none, or if overrides name another attribute.
+    """
     pairs = [item.partition("=")[::2] for item in asked]
     if not asked:
         known, labels = known_attributes(folder), column_labels(frame)

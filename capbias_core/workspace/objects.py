@@ -91,7 +91,7 @@ def weights_option(
     """The reference of a run to a detector: the name of its weights and the digest of the file.
 
     name: a file, a name that ultralytics knows, which is downloaded into `folder` (by default the workspace's
-    `weights`), or a reference, which is returned.
+    `weights`), or a reference, which is returned. Raises CapbiasError if none is named or available.
     """
     lacking = "No detector is named.", "Name a file of weights, or one that ultralytics knows.", "weights"
     return reference(workspace, name, lambda name: find_weights(name, folder or workspace.folder / WEIGHTS), *lacking)
@@ -118,7 +118,7 @@ def boxes_of(
     """The boxes of photographs by image, from the workspace's cache and from the detector.
 
     A photograph that cannot be read is left out, with the reason. progress is called before each step, which it may
-    stop by raising; earlier steps stay in the cache.
+    stop by raising; earlier steps stay in the cache. Raises CapbiasError for weights that cannot be loaded.
     """
     digests = dict(zip(files, file_digests(workspace, list(files.values())), strict=True))
     keys = {image: f"boxes {digest} {weights.digest} {VERSION}" for image, digest in digests.items()}

@@ -50,9 +50,11 @@ class PhotographsReference(ItemReference):
 class RunSpec:
     """One run. Its ID is a hash of all fields, so that a run with the same inputs is never computed twice.
 
-    labels: {'table': hash, 'column': name, 'mapping': {raw label: value or None}}. objects: {'table': hash, 'column':
-    name} of the objects of each image, {} for none. shared_with: content hash of a caption set on whose images alone
-    this one is read, '' for all (see runs/condition_runs.py). options: what differs from the defaults of the measure's
+    measure, version: a name in MEASURES, and the version of its numbers. model: the name of the caption set. captions,
+    references: content hashes. labels: {'table': hash, 'column': name, 'mapping': {raw label: value or None}}.
+    attribute: the Attribute as a dict. objects: {'table': hash, 'column': name} of the objects of each image, {} for
+    none. coverage: ALL_IMAGES or WITH_REFERENCES. shared_with: content hash of a caption set on whose images alone this
+    one is read, '' for all (see runs/condition_runs.py). options: what differs from the defaults of the measure's
     Options, as JSON.
     """
 

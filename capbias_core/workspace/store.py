@@ -70,8 +70,11 @@ class Item:
 
 @dataclass(frozen=True)
 class RunRow:
-    """A run in the catalogue. status: one of STATUSES. notes: for the reader, with a line for each reason in `lacking`,
-    which says by metric why it has no value. owner: who asked for it, if people sign in."""
+    """A run in the catalogue. status: one of STATUSES.
+
+    notes: for the reader, with a line for each reason in `lacking`, which says by metric why it has no value. metrics:
+    names of all metrics of the measure when the run finished. owner: who asked for it, if people sign in.
+    """
 
     run_id: str
     collection: str
@@ -362,7 +365,10 @@ class Workspace:
 
     def delete(self, item: Item) -> int:
         """Delete an item, and with the last item of its content the file, runs and results; returns how many runs.
-        Photographs are deleted with the last item of their folder if they are in the workspace."""
+
+        Photographs are deleted with the last item of their folder if they are in the workspace. Raises CapbiasError
+        while a run reads the item, if it was deleted already, and if somebody else owns it.
+        """
         check_own(item.owner, self.folder, item.name)
         with self._writing() as db:  # from here on nobody else queues a run or stores the same content
             runs = self._delete_item(db, item)
@@ -469,8 +475,11 @@ class Workspace:
         metrics: Sequence[str] = (),
         lacking: Mapping[str, str] | None = None,
     ) -> bool:
-        """Write a run's results, arrays and end in one transaction; False if it was cancelled meanwhile. A run that was
-        queued and not claimed was computed elsewhere, and teaches nothing about durations."""
+        """Write a run's results, arrays and end in one transaction; False if it was cancelled meanwhile.
+
+        metrics: the names of all metrics of its measure. lacking: why some of them have no value, by metric. A run that
+        was queued and not claimed was computed elsewhere, and teaches nothing about durations.
+        """
         query = (
             "UPDATE runs SET status='finished', progress=1, message='finished', notes=?, metrics=?, finished=?"
             " WHERE run_id=? AND token=? AND status IN ('queued', 'running')"

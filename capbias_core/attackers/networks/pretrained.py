@@ -57,8 +57,11 @@ SHORT = 124  # characters of a caption that each encoder here reads whole: none 
 
 @dataclass(frozen=True)
 class PretrainedAttacker(NetworkAttacker):
-    """What frozen and fine-tuned encoders share. digest: of its content, which names its cache. pooling: OWN or
-    FIRST."""
+    """What frozen and fine-tuned encoders share.
+
+    path: the folder of the encoder. digest: of its content, which names its cache. cache: the folder of embeddings,
+    None for none. pooling: OWN or FIRST. hidden, leak, norm: of the head; see `mlp`.
+    """
 
     path: str = ""
     digest: str = ""

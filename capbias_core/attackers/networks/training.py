@@ -191,8 +191,9 @@ def learn(
 ) -> None:
     """Train a network in place; afterwards it has the weights of the best epoch and is in evaluation mode.
 
-    logits: positions of captions to (B, C), with gradients. batches: those of an epoch, as places in split[0]. reads:
-    what is learned from, which names the checkpoint.
+    logits: positions of captions to (B, C), with gradients. split: positions to train on and to set aside. batches:
+    those of an epoch, as places in split[0]. settings: an attacker's. reads: what is learned from, which names the
+    checkpoint.
     """
     kept, aside = split
     device = next(network.parameters()).device
@@ -341,8 +342,11 @@ def in_threads(trainings: Sequence[Callable[[Progress], Any]], tick: Progress) -
 
 @dataclass(frozen=True)
 class NetworkAttacker:
-    """What attackers with networks share; the defaults are DBAC's. patience: epochs without a lower loss on the
-    captions set aside after which training stops; 0 sets none aside."""
+    """What attackers with networks share; the defaults are DBAC's.
+
+    patience: epochs without a lower loss on the captions set aside after which training stops; 0 sets none aside.
+    optimizer: of torch.optim. device: see device.py.
+    """
 
     learning_rate: float = 1e-3
     batch: int = 256
@@ -372,7 +376,11 @@ class Attributed:
         raise NotImplementedError
 
     def contributions(self, corpus: Corpus, rows: np.ndarray) -> Contributions:
-        """Integrated gradients (Sundararajan et al. 2017) of each logit over word embeddings, summed for each word."""
+        """Integrated gradients (Sundararajan et al. 2017) of each logit over word embeddings, summed for each word.
+
+        The integral is a sum over `integration_steps` points (Gauss-Legendre), so words and baseline add up to the
+        logit only within `delta`.
+        """
         captions, copies = corpus.at(rows)
         words, baseline, logits = self.attribute(captions)
         sums = np.array([values.sum(axis=0) for values in words]).reshape(logits.shape)
