@@ -156,7 +156,9 @@ def answer_box(bar: Bar, answer: Answer) -> None:
 def progress(engine: Engine, collection: str | None = None) -> None:
     """How far the runs under way are and how long they still take; the page is drawn anew when any of them ends, so
     that results appear as they arrive."""
-    if active := active_runs(engine.workspace, collection):
+    active = active_runs(engine.workspace, collection)
+    view.results_arrive(bool(active))
+    if active:
         asked = min(run.created for run in active)
         _poll(engine, collection, expected(engine.workspace, [run.spec for run in active], before=asked))
 
