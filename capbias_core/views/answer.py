@@ -230,7 +230,7 @@ def collection_rows(table: pd.DataFrame, shown: str) -> str:
         text = f"<b>{escape(name)}</b>" if name == shown else escape(name)
         cells.append(f'<span><a href="?{urlencode({"collection": name})}" target="_self">{text}</a></span>')
         cells += [f'<span class="cb-wrap">{escape(str(value))}</span>' for value in row.values()]
-    return _grid("max-content minmax(6rem, 2fr) 1fr 1fr max-content", cells)
+    return _grid("max-content minmax(6rem, 2fr) 1fr 1fr fit-content(20%)", cells)
 
 
 def overview_rows(lines: Sequence[Line], view: Mapping[str, str]) -> str:

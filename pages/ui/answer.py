@@ -184,7 +184,7 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     if run:
         _try_a_caption(bar, run)
     _overview(bar, comparison, table, model, sensitivity)
-    _unmeasured(bar, {other.attribute.name for other in comparisons})
+    _other_attributes(bar, attribute.name, {other.attribute.name for other in comparisons})
     lines = named_notes([(run.spec.model, run.notes) for run in comparison.runs])
     of_all = set.intersection(*(set(run.notes) for run in comparison.runs))
     caveats([attribute.note, masked_left_out(left_out_as_masked(sets)), *(line for line in lines if line in of_all)])
@@ -254,12 +254,16 @@ def _overview(bar: Bar, comparison: Comparison, table: Item, model: str, sensiti
     st.html(overview_rows(cached.once(bar.workspace, "overview", work), link))
 
 
-def _unmeasured(bar: Bar, measured: set[str]) -> None:
-    """Attributes with labels but without a result: the cost of a first answer, and its button."""
-    names = [name for name in attribute_names(bar.items("attributes")) if name not in measured]
+def _other_attributes(bar: Bar, shown: str, measured: set[str]) -> None:
+    """Links to the answers for other attributes; of those without one the cost, and its button."""
+    names = [name for name in attribute_names(bar.items("attributes")) if name != shown]
     if not names:
         return
-    st.header("Attributes without scores")
+    st.header("Other attributes")
+    for name in filter(measured.__contains__, names):
+        view.link(st, "app.py", f"Answer for {plain(name)}", ":material/balance:", attribute=name)
+    if not (names := [name for name in names if name not in measured]):
+        return
     name = st.selectbox("Attribute", names, key="unmeasured") if len(names) > 1 else names[0]
     specs = first_runs(bar, name)
     note(f"The images also have labels for {name}.{'' if specs else ' See Scores.'}")
@@ -268,7 +272,7 @@ def _unmeasured(bar: Bar, measured: set[str]) -> None:
 
 
 def _collections(bar: Bar) -> pd.DataFrame:
-    """A row per collection: the data that an answer needs, by name, and how many captioners are scored."""
+    """A row per collection: the data that an answer needs, by name, and scored captioners by attribute."""
     workspace, rows = bar.workspace, []
     items = workspace.items()
     for name in workspace.collections():
@@ -277,15 +281,21 @@ def _collections(bar: Bar) -> pd.DataFrame:
             for kind in ("captions", "attributes", "references")
         )
         sets = originals(captions)
-        scored = {run.spec.model for run in current_runs(workspace, name, "lic")} & set(sets)
-        share = "all" if len(scored) == len(sets) else f"{len(scored)} of {len(sets)}"
+        scored: dict[str, set[str]] = {}
+        for run in current_runs(workspace, name, "lic"):
+            if run.spec.model in sets:
+                scored.setdefault(run.spec.attribute["name"], set()).add(run.spec.model)
+        shares = [
+            f"{attribute}: {'all' if len(models) == len(sets) else f'{len(models)} of {len(sets)}'}"
+            for attribute, models in scored.items()
+        ]
         rows.append(
             {
                 "collection": name,
                 "captions": ", ".join(item.name for item in captions) or "none",
                 "labels": ", ".join(attribute_names(tables)) or "none",
                 "human captions": ", ".join(item.name for item in references) or "none",
-                "scored": share if scored else "not yet",
+                "scored": "; ".join(shares) or "not yet",
             }
         )
     return pd.DataFrame(rows)
