@@ -38,8 +38,9 @@ from capbias_core.workspace.ingest import (
     replaced_items,
     store,
 )
-from capbias_core.workspace.labels import dropped_line, mapping_details
+from capbias_core.workspace.labels import dropped_line, labels_for, mapping_details
 from capbias_core.workspace.limited import all_taken, within_limits
+from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import checked_name
 from pages.ui.bar import Bar
 from pages.ui.base import errors, note, plain, show_error
@@ -394,6 +395,27 @@ def _labels(counts: pd.Series, attribute: Attribute, key: str) -> dict[str, str 
 # Saving
 
 
+def _images_used(bar: Bar, parts: list[Part]) -> dict[str, dict[str, int]]:
+    """Attribute -> its values -> images with that label and with a caption, by the files or else the collection."""
+    captioned = frozenset().union(*(part.images for part in parts if part.kind == CAPTIONS))
+    captioned = captioned or _held(bar).images.get(CAPTIONS, frozenset())
+    mapped = [(part.frame, details) for part in parts if part.kind == LABELS for details in part.file.mapping]
+    if captioned and not mapped:
+        mapped = [
+            (bar.workspace.frame(item.hash), details)
+            for item in bar.items(LABELS)
+            for details in item.details["attributes"].values()
+        ]
+    used = {}
+    for frame, details in mapped if captioned else ():
+        attribute = attribute_from(details["attribute"])
+        labels = labels_for(frame, attribute, details["column"], details["mapping"]).values
+        counts = labels[labels.index.isin(captioned)].value_counts()
+        title = f"{attribute.name} (column {details['column']})" if attribute.name in used else attribute.name
+        used[title] = {value: int(counts.get(value, 0)) for value in attribute.values}
+    return used
+
+
 def _ready(bar: Bar, parts: list[Part], save) -> tuple[bool, bool | None]:
     """Whether the files can be saved as they are, with the reasons against; whether models saw the references."""
     ready = True
@@ -403,14 +425,22 @@ def _ready(bar: Bar, parts: list[Part], save) -> tuple[bool, bool | None]:
     if unknown := [part.file.title for part in parts if part.known == 0]:
         save.warning(f"No image ID of {plain(', '.join(unknown))} matches the other files or the collection.")
         ready &= save.checkbox("Save them although no image ID matches", key=f"sure_{'_'.join(unknown)}")
-    if few := [part for part in parts if part.known and 2 * part.known < len(part.images)]:
-        shares = ", ".join(f"{part.file.title} {part.known:,} of {len(part.images):,}" for part in few)
-        save.info(f"Fewer than half of the images match: {plain(shares)}.")
-    if rare := [part for part in parts if part.kind == LABELS and part.known and part.known < 2 * SMALLEST_GROUP]:
-        counts = ", ".join(f"{part.file.title} {part.known}" for part in rare)
-        save.warning(
-            f"Few labelled images match: {plain(counts)}. Scoring needs {SMALLEST_GROUP} images of each value."
-        )
+    used = {} if unknown else _images_used(bar, parts)
+    texts = []
+    for title, counts in used.items():
+        values = ", ".join(f"{value} {count:,}" for value, count in counts.items())
+        texts.append(f"{title} {sum(counts.values()):,} ({values})")
+    text = f"Images with a label and a caption: {'; '.join(texts)}."
+    few = [part for part in parts if part.known and 2 * part.known < len(part.images)]
+    if any(count < SMALLEST_GROUP for counts in used.values() for count in counts.values()):
+        save.warning(plain(f"{text} Scoring needs {SMALLEST_GROUP} of each value."))
+    else:
+        if few:
+            shares = ", ".join(f"{part.file.title} {part.known:,} of {len(part.images):,}" for part in few)
+            save.info(f"Fewer than half of the images match: {plain(shares)}.")
+        if used:
+            with save:
+                note(text)
     with errors():
         if twice := name_conflicts(parts):
             save.warning(f"Several files are called {plain(', '.join(twice))}. Give each another name.")
