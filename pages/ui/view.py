@@ -63,6 +63,8 @@ if (!window.oneStepAPage) {
     left = null
     push(state, title, url)
   }
+  // A choice may be written before this runs: the step without choices that is left is skipped.
+  addEventListener('popstate', () => location.search || history.back())
 }
 </script>"""
 
