@@ -80,7 +80,7 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
 
 def _tradeoff(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     """The LIC paper's Figure 3 with measured points."""
-    st.header("LIC against vocabulary size and BLEU-4")
+    st.header("LIC by vocabulary size and BLEU-4")
     points = printed_points(printed), measured_points(measured)
     charts = {against: tradeoff_chart(*points, against) for against in AGAINST}
     drawn = [against for against, chart in charts.items() if chart.data]

@@ -61,7 +61,7 @@ TITLES = {"contextual": "contextual substitutions, %", "METEOR": "METEOR before 
 # Measured metric -> the printed one of the paper on DBAC, and how both are called.
 COMPARED = {
     "LIC_D": ("LIC_H", "LIC_D, leakage of the human captions (the paper's LIC_H)"),
-    "DBAC_H": ("DBAC_H", "w_H of DBAC, attribute to task words (A->T), Q = 1 / cross-entropy"),
+    "DBAC_H": ("DBAC_H", "w_H of DBAC, attribute to task words (A→T), Q = 1 / cross-entropy"),
     "METEOR_aligned": ("METEOR", "METEOR between human captions before and after alignment"),
 }
 PRINTED = {"constant": "constant", "contextual_glove": "GloVe", "contextual_fasttext": "fastText"}

@@ -402,9 +402,11 @@ def beside_sentence(frame: pd.DataFrame, name: str) -> tuple[str, str]:
             f"Within measured 95% intervals: {inside} of {counted(inside + outside, 'comparable published value')}."
         )
     elif beside:
-        headline = "Nothing here is decided: no measured value has the printed encoder, images and protocol."
+        headline = (
+            "No published value can be compared: none was measured here with the paper's encoder, images and protocol."
+        )
     elif (holds == NONE_HERE).all():
-        headline = "Nothing that is measured here is what this table prints."
+        headline = "Nothing that capbias measures is what this table prints."
     else:
         headline = "Nothing of this table has been measured in this collection."
     without = "".join(
@@ -413,9 +415,9 @@ def beside_sentence(frame: pd.DataFrame, name: str) -> tuple[str, str]:
         for (reason, attribute), rows in frame[holds == NONE_HERE].groupby(["reason", "attribute"], sort=False)
     )
     support = (
-        f"{name} prints {counted(printed, 'number')}; {counted(beside, 'measured value')} "
-        f"{'stands' if beside == 1 else 'stand'} beside them.{without} "
-        "Captioners are matched by name: whether your captions are those of the paper, only you know. Values from a "
-        "different encoder are shown but not compared."
+        f"{name} has {counted(printed, 'number')}; {counted(beside, 'measured value')} "
+        f"{'is' if beside == 1 else 'are'} shown next to them.{without} "
+        "Captioners are matched by name: check that your captions are those of the paper. Values from a different "
+        "encoder are shown but not compared."
     )
     return headline, support

@@ -77,7 +77,7 @@ def word_chart(words: pd.DataFrame, attribute: Attribute, name: str, human: str,
         figure.add_bar(
             **common,
             x=rows["human_mean"],
-            name=f"{escape(human)} (human)",
+            name=escape(human if "human" in human else f"{human} (human)"),
             marker={"color": GREY, "pattern": {"shape": "/", "solidity": 0.35}},
             hovertext=[
                 f"{signed(row.human_mean, 3)} in {row.human_count:,} human captions" if row.human_count else "in none"

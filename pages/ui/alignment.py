@@ -132,7 +132,7 @@ def _sweeps(bar: Bar, request: Request) -> None:
         notes=f"{primary} with its 95% interval over images; dashed: the chosen delta; dotted: METEOR under constant "
         f"alignment.{others} Words are counted as often as they occur.",
     )
-    with st.expander("The numbers of the chart, x100"):
+    with st.expander("The numbers of the chart, ×100"):
         draw_table(tables[primary].round(2), alt=f"The sweep of {primary}")
         whole = pd.concat([table.assign(captioner=model) for model, table in tables.items()])
         st.download_button("CSV", csv_text(whole), f"{request.collection} alignment.csv", "text/csv", key="csv")
@@ -158,7 +158,7 @@ def _compare_alignments(bar: Bar, request: Request, table: Item) -> None:
         else:
             draw_table(both, alt=title)
     note(
-        "Value ± standard deviation over attacker seeds [95% interval], all x100. Printed "
+        "Value ± standard deviation over attacker seeds [95% interval], all ×100. Printed "
         "values, if any, are from Tables 7, 8, 16 and 17, for other images and attackers, so not directly comparable. "
         "A number is about captions and labels, never about a person."
     )

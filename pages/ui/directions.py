@@ -120,7 +120,7 @@ def _controlled_sets(bar: Bar) -> None:
     )
     rows = kept_answers(bar.workspace, compute=False)
     if rows is None:
-        if st.button("Measure the sets (half a minute)", key="known"):
+        if st.button("Measure the sets (half a minute, on this page)", key="known"):
             with st.spinner("Measuring"):
                 kept_answers(bar.workspace, compute=True)
             st.rerun()

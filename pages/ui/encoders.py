@@ -15,7 +15,7 @@ from capbias_core.load.published import published_results, read_human_scores
 from capbias_core.measures.options import MOST_SEEDS
 from capbias_core.measures.registry import METRICS
 from capbias_core.runs.plan import Request
-from capbias_core.views.charts import captioner_looks
+from capbias_core.views.charts import COLOURS, captioner_looks
 from capbias_core.views.consistency import agreement, alignment, variation
 from capbias_core.views.encoders import (
     LARGEST_BAR,
@@ -156,12 +156,13 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
 
     st.header(f"{name} by encoder and captioner")
     lines = f"Lines are intervals, {intervals_over(shown)}. " if (shown["paper"] == "measured").any() else ""
+    repeated = f" (colours repeat after {len(COLOURS)})" if len(looks) > len(COLOURS) else ""
     overlaid = "Grey: published values of captioners with the same name. " if len(grey) else ""
     draw_chart(
         once("scores chart", lambda: scores_by_encoder(shown, grey, series, values, looks)),
         key="scores",
         alt=f"{name} of each captioner by each encoder",
-        notes=f"Colour: captioner. Shape: encoder. {lines}{overlaid}{METRICS[series[0]].explanation}",
+        notes=f"Colour: captioner{repeated}. Shape: encoder. {lines}{overlaid}{METRICS[series[0]].explanation}",
         headline=text.headline,
         presented=(1, charts),
     )
@@ -232,8 +233,8 @@ def _variation_across_encoders(
         note(reason)
     origin = "" if here or len(printed) else " Computed from the scores in the paper, which prints no CVs."
     note(
-        f"CV: standard deviation over encoders / |mean|. A large CV can also mean that the score is near 0. Bars "
-        f"longer than {LARGEST_BAR:g} are cut; the numbers are exact.{origin}"
+        "CV: standard deviation over encoders / |mean|; the table has its interval. A large CV can also mean that the "
+        f"score is near 0. Bars longer than {LARGEST_BAR:g} are cut; the numbers are exact.{origin}"
     )
 
 

@@ -183,7 +183,7 @@ def _attribution(scores: CaptionScores, row: int) -> None:
     method, delta = attacker_entry(scores.run.spec.attacker).attribution, scores.table.at[row, "delta"]
     gap = f"convergence delta {f'{delta:.3f}' if delta >= 0.0005 else 'under 0.001'}" if delta > 0 else ""
     if text := ", ".join(filter(None, (method, gap))):
-        st.markdown(f"Colours: {text}", help=DELTA if gap else None)
+        st.markdown(f"Word colours: {text}", help=DELTA if gap else None)
 
 
 def more_of_image(
