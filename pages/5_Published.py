@@ -8,12 +8,12 @@ import streamlit as st
 from capbias_core.load.published import published_results
 from capbias_core.views.claims import CLAIMS, STYLE, claim_block, verdicts
 from capbias_core.views.published import (
+    CELLS,
     HOLDS,
     PAPERS,
     beside_measured,
     beside_sentence,
     beside_table,
-    cell_style,
     fullest_table,
     measured_rows,
     of_originals,
@@ -35,7 +35,14 @@ def main() -> None:
         _table(printed, measured)
         of_captioners = of_originals(measured)
         _tradeoff(printed, of_captioners)
-        _claims(printed, of_captioners)
+        st.header("The papers' claims")
+        note(
+            "Each claim is checked against the published values, and against your measured values by their 95% "
+            "intervals. A verdict is about captions and labels, never about people. A low number does not show absence "
+            "of bias."
+        )
+        blocks = [claim_block(claim, verdicts(claim, printed, of_captioners)) for claim in CLAIMS]
+        st.html(STYLE + "".join(blocks))
 
 
 def _measured(bar: Bar) -> pd.DataFrame:
@@ -68,7 +75,7 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     box(headline, support)
     shown = beside_table(pairs)
     draw_table(
-        shown.style.map(cell_style, subset=[HOLDS]),
+        shown.style.map(lambda text: CELLS.get(text, ""), subset=[HOLDS]),
         column_config={name: st.column_config.Column(width=width) for name, width in WIDTHS.items()},
         alt="Printed and measured values",
     )
@@ -98,16 +105,6 @@ def _tradeoff(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
         "Gender. Published: the nine captioners of the LIC paper. Measured: LIC and BLEU-4 on images with human "
         "captions, vocabulary on all labelled images. A correlation over so few captioners does not show a cause."
     )
-
-
-def _claims(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
-    st.header("The papers' claims")
-    note(
-        "Each claim is checked against the published values, and against your measured values by their 95% intervals. "
-        "A verdict is about captions and labels, never about people. A low number does not show absence of bias."
-    )
-    blocks = [claim_block(claim, verdicts(claim, printed, measured)) for claim in CLAIMS]
-    st.html(STYLE + "".join(blocks))
 
 
 if __name__ == "__main__":  # processes that start import the page, and must not draw it

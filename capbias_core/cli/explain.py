@@ -38,7 +38,6 @@ from capbias_core.views.captions import (
     written_captions,
 )
 from capbias_core.views.words import (
-    attention_data,
     attention_text,
     caption_text,
     corpus_text,
@@ -192,7 +191,9 @@ def _answer(
             maps = [attention_text(part, question.layer, question.head) for part in view.attention]
             texts = [f"{text}\n{shown}" for text, shown in zip(texts, maps, strict=True)]
             pairs = zip(captions, view.attention, strict=True)
-            captions = [caption | attention_data(part) for caption, part in pairs]
+            captions = [
+                caption | {"read_as": list(part.words), "attention": part.weights.tolist()} for caption, part in pairs
+            ]
         return head | {"captions": captions}, "\n".join(texts)
     if edits:
         attackers = stored_attackers(workspace, run)

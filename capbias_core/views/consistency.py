@@ -257,10 +257,3 @@ def proxy_scores(sets: Mapping[str, pd.DataFrame], attribute: Attribute) -> pd.D
         method = f"{method}; {estimate.interval_method}"
         rows.append(Result(attribute.name, name, PROXY, n=len(frame), method=method, **estimate.columns()).row())
     return pd.DataFrame(rows, columns=list(RESULT_COLUMNS))
-
-
-def proxy_alignment(scores: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
-    """Pearson of every metric of a results table with the proxy, as rows of `alignment` that say so."""
-    rows = alignment(results, scores.set_index("model")["value"] / 100.0)
-    method = rows["method"].str.replace("the human score", "the proxy for human guesses")
-    return rows.assign(metric="proxy_alignment", method=method)

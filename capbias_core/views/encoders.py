@@ -554,13 +554,6 @@ def alignment_table(alignment: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def human_note(human: pd.Series, rows: pd.DataFrame) -> str:
-    """Of how many captioners people gave scores, and which of them are here. human: model -> score."""
-    here = {name_key(model): model for model in rows["model"]}
-    names = [here[name_key(model)] for model in human.index if name_key(model) in here]
-    return f"Human scores of {counted(len(human), 'captioner')}; of those here: {', '.join(names) or 'none'}."
-
-
 def encoders_table(rows: pd.DataFrame, own: Sensitivity) -> pd.DataFrame:
     """One row a captioner: what the encoders say, and the value of each."""
     cells: dict[str, dict[str, str]] = {}

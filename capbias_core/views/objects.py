@@ -305,11 +305,6 @@ def share_intervals(low: pd.Series, high: pd.Series, what: str) -> list[str]:
     return [f"few {what}" if pd.isna(start) else f"{percent(start)} to {percent(end)}" for start, end in pairs]
 
 
-def short_names(table: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """`scores_by_object` with columns that fit: `Male`, `ratio Male` for those of the metric."""
-    return table.rename(columns=lambda name: name.removeprefix(metric).strip("_ ").replace("_", " "))
-
-
 # charts
 
 BINS = "How many objects have which share. Objects with few captions lie at the ends by chance."

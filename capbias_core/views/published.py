@@ -49,7 +49,10 @@ def printed_as(row: dict) -> tuple[str, str, str]:
     kind, _, value = metric.rpartition("_")
     if value in VALUES:
         score = condition or _distance(row["encoder"])
-        return _of_kind(kind, SCORES.get(score, score)), VALUES[value], ""
+        score = SCORES.get(score, score)
+        named = {"leakage": "naming_ratio", "ratio": f"{score}_to_neutral", "count": f"{score}_count"}
+        usual = score if score == "object_gender_cooccurrence" else f"{score}_ratio"
+        return named.get(kind, usual), VALUES[value], ""
     if condition.startswith("to_"):
         letter, _, thing = condition.removeprefix("to_").partition(" ")
         return "weighted_cooccurrence" if metric == "gender_score" else metric, VALUES[letter], thing
@@ -60,16 +63,6 @@ def printed_as(row: dict) -> tuple[str, str, str]:
 
 def _distance(encoder: str) -> str:
     return "word_object_distance" if encoder in OF_WORDS else "gender_object_distance"
-
-
-def _of_kind(kind: str, score: str) -> str:
-    if kind == "leakage":
-        return "naming_ratio"
-    if kind == "ratio":
-        return f"{score}_to_neutral"
-    if kind == "count":
-        return f"{score}_count"
-    return score if score == "object_gender_cooccurrence" else f"{score}_ratio"
 
 
 # Metrics that a paper calls otherwise: leakage of aligned human captions, METEOR between those and the originals, the
@@ -180,16 +173,6 @@ def printed_objects() -> frozenset[str]:
     """The objects that a paper prints values for."""
     rows = published_results().to_dict("records")
     return frozenset(as_measured(row)["object"] for row in rows if not no_counterpart(row)) - {""}
-
-
-def other_protocol(row: dict) -> bool:
-    """Whether the paper measured a printed row in another way than what has its name here.
-
-    DBAC's race has three values, light, dark and unsure.
-    """
-    if row["paper"] == GENDER_SCORE or (row["paper"], row["metric"]) in OTHER_PROTOCOL:
-        return True
-    return row["paper"] == "dbac" and row["attribute"] == "race"
 
 
 PAPERS = {
@@ -329,12 +312,17 @@ def _same_encoder(row: dict, own: dict) -> bool:
 def _holds(printed: dict, ours: dict, own: dict, scaled: dict) -> str:
     """Whether a measured interval holds a printed value, or why that is not decided. ours: the printed row, named as
     measured rows are. scaled: the measured numbers in the printed scale."""
+    other_protocol = (
+        printed["paper"] == GENDER_SCORE
+        or (printed["paper"], printed["metric"]) in OTHER_PROTOCOL
+        or (printed["paper"] == "dbac" and printed["attribute"] == "race")  # its race has a third value, unsure
+    )
     reasons = (
         ("another encoder", not _same_encoder(ours, own)),
         ("another protocol", _of_judge(own)),
         ("another alignment", _alignment(own) != _alignment(ours)),
         ("part of the images", bool(own["coverage"])),
-        ("another protocol", other_protocol(printed)),
+        ("another protocol", other_protocol),
         ("no interval", pd.isna(scaled["ci_low"])),
     )
     if reason := next((text for text, applies in reasons if applies), ""):
@@ -383,12 +371,6 @@ def beside_table(frame: pd.DataFrame) -> pd.DataFrame:
         source.append(", ".join(filter(None, (captioner, metric, own["encoder"], seeds, variant_text(own)))))
     columns = {"printed": printed, "measured": measured, HOLDS: frame["holds"], "measured with": source}
     return table.assign(**columns).reset_index(drop=True)
-
-
-def cell_style(text: str) -> str:
-    """CSS of a cell of the column `HOLDS`: blue where the interval holds the value, grey where not; the text says so
-    too."""
-    return CELLS.get(text, "")
 
 
 def beside_sentence(frame: pd.DataFrame, name: str) -> tuple[str, str]:

@@ -491,11 +491,6 @@ def first_shown(attention: Attention) -> tuple[int, int]:
     return min(PAPERS_LAYER, layers), min(PAPERS_HEAD, heads)
 
 
-def attention_data(attention: Attention) -> dict[str, Any]:
-    """Everything, for JSON: the words, and attention as layers of heads of rows."""
-    return {"read_as": list(attention.words), "attention": attention.weights.tolist()}
-
-
 def weights_of(attention: Attention, layer: int, head: int) -> np.ndarray:
     """(W, W) of one layer and head, counted from 1. Raises CapbiasError where there is none."""
     for what, number, count in zip(("layer", "head"), (layer, head), attention.weights.shape, strict=False):

@@ -12,6 +12,7 @@ from capbias_core.attackers import attacker_entry
 from capbias_core.measures.registry import METRICS
 from capbias_core.prepare import tokenize
 from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.run import is_current
 from capbias_core.types import counted
 from capbias_core.views.answer import (
     STYLE,
@@ -27,7 +28,7 @@ from capbias_core.views.captions import caption_runs, scoring_attackers
 from capbias_core.views.charts import interval_chart
 from capbias_core.views.encoders import encoders_warning, sensitivity_alike
 from capbias_core.views.published import measured_rows
-from capbias_core.views.results import Comparison, current_runs, earlier_runs
+from capbias_core.views.results import Comparison, current_runs
 from capbias_core.views.sentence import (
     BY_HUMAN,
     answer,
@@ -89,7 +90,8 @@ def answer_page() -> None:
     elif active_runs(workspace, collection):
         box("Running.", "The answer appears here when the first of the runs above is done.")
     else:
-        earlier = earlier_runs(workspace, collection)
+        finished = (run for run in workspace.runs(collection) if run.status == "finished")
+        earlier = sum(not is_current(run.spec) for run in finished)
         hidden = f" {earlier:,} results of an earlier version are hidden; run them again." if earlier else ""
         nothing_scored(bar, f"Captions and labels are loaded, but nothing is scored.{hidden}")
     st.header("What is loaded")

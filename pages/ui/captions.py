@@ -15,7 +15,9 @@ from capbias_core.spreadsheets import csv_text
 from capbias_core.types import Attribute, counted
 from capbias_core.views.captions import (
     BAR_WIDTH,
+    DIFFERENCE,
     GIVES_AWAY,
+    IMAGE,
     OTHER,
     OWN,
     WRONG,
@@ -31,7 +33,6 @@ from capbias_core.views.captions import (
     scoring_attackers,
     select_rows,
     signed_bar,
-    sort_orders,
     written_captions,
 )
 from capbias_core.views.results import current_runs, first_request
@@ -163,7 +164,9 @@ def _rows(folder: str, run_id: str, other_id: str) -> pd.DataFrame:
 
 def _filtered(bar: Bar, runs: dict[str, RunRow], name: str, against: str, attribute: Attribute) -> pd.DataFrame:
     side, spec = st.sidebar, runs[name].spec
-    order = view.selectbox(side, "Sort by", sort_orders(attribute, against != NOBODY), key="sort")
+    orders = [f"bias score, {value} first" for value in attribute.values]
+    orders = [*([DIFFERENCE] if against != NOBODY else []), *orders, IMAGE]
+    order = view.selectbox(side, "Sort by", orders, key="sort")
     kinds = {EVERYONE: EVERYONE}
     if against != NOBODY:
         kinds |= {OWN: f"{name} reveals it, {against} does not", OTHER: f"{against} reveals it, {name} does not"}

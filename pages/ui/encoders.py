@@ -7,7 +7,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from capbias_core.aggregate.comparison import learned, unlearned_note
+from capbias_core.aggregate.comparison import learned, name_key, unlearned_note
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER
 from capbias_core.attackers.device import DEVICES
 from capbias_core.errors import CapbiasError
@@ -15,6 +15,7 @@ from capbias_core.load.published import published_results, read_human_scores
 from capbias_core.measures.options import MOST_SEEDS
 from capbias_core.measures.registry import METRICS
 from capbias_core.runs.plan import Request
+from capbias_core.types import counted
 from capbias_core.views.charts import COLOURS, captioner_looks
 from capbias_core.views.consistency import agreement, alignment, variation
 from capbias_core.views.encoders import (
@@ -28,7 +29,6 @@ from capbias_core.views.encoders import (
     devices_note,
     encoders_answer,
     encoders_table,
-    human_note,
     judges_table,
     like_named,
     named,
@@ -254,7 +254,9 @@ def _agreement_between_encoders(bar: Bar, rows: pd.DataFrame) -> None:
     if upload is not None:
         with errors():
             human = within_limits(upload.name, read_human_scores, uploaded_path(bar.folder, upload))
-            note(human_note(human, rows))
+            here = {name_key(model): model for model in rows["model"]}
+            names = [here[name_key(model)] for model in human.index if name_key(model) in here]
+            note(f"Human scores of {counted(len(human), 'captioner')}; of those here: {', '.join(names) or 'none'}.")
             draw_table(alignment_table(alignment(rows, human)), alt="Alignment with human scores")
 
 

@@ -36,7 +36,6 @@ from capbias_core.views.objects import (
     object_table,
     percent,
     score_chart,
-    short_names,
 )
 from capbias_core.views.results import known_results
 from capbias_core.views.sentence import decimals, duration, signed
@@ -213,7 +212,10 @@ def _gender_score(bar: Bar, request: Request, spec: RunSpec, attribute: Attribut
             by_object = objects.scores_by_object(bar.workspace, run)
             figure = score_chart(by_object, metric, (*attribute.values, "neutral"))
             draw_chart(figure, key=f"chart_{run.run_id}", alt=f"{name} by object")
-            table, digits = short_names(by_object, metric), decimals(metric, 1)
+            digits = decimals(metric, 1)
+            table = by_object.rename(
+                columns=lambda name, of=metric: name.removeprefix(of).strip("_ ").replace("_", " ")
+            )
             formats = {column: st.column_config.NumberColumn(format=f"%.{digits}f") for column in table.columns[1:]}
             draw_table(table, alt=f"{name} of each object", key=f"by_{run.run_id}", column_config=formats)
             note(f"{METRICS[metric].explanation} {' '.join(run.notes)}")

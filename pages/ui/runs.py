@@ -183,14 +183,14 @@ def _poll(engine: Engine, collection: str | None, to_come: Expected) -> None:
 
 def runs_dialog(engine: Engine) -> None:
     """The button that opens the dialog, and the dialog if the address has it open."""
+
+    def close() -> None:
+        view.choose(OPEN, False)
+        view.choose("run", None)
+
     st.button("Runs", icon=":material/pending_actions:", key="open_runs", on_click=view.choose, args=(OPEN, True))
     if view.state(OPEN, False):
-        st.dialog("Runs", width="large", on_dismiss=_close)(_runs)(engine)
-
-
-def _close() -> None:
-    view.choose(OPEN, False)
-    view.choose("run", None)
+        st.dialog("Runs", width="large", on_dismiss=close)(_runs)(engine)
 
 
 @errors()
