@@ -14,15 +14,7 @@ from capbias_core.measures.base import NEUTRAL
 from capbias_core.measures.image_judge import UNMASKED
 from capbias_core.measures.registry import METRICS, measure_of
 from capbias_core.types import ORIGIN_COLUMNS, T_TO_A, counted
-from capbias_core.views.results import (
-    current_runs,
-    known_results,
-    object_rows,
-    references_read,
-    runs_against,
-    runs_with,
-    tables_read,
-)
+from capbias_core.views import results
 from capbias_core.views.sentence import number
 from capbias_core.workspace.conditions import ORIGINAL, condition_of, suggested_condition
 from capbias_core.workspace.store import Item, Workspace
@@ -206,12 +198,12 @@ def measured_rows(
     says; runs that compare with none always count). Runs that merged masks are left out, since the papers mask word by
     word. Further columns: captioner and masked, who wrote the captions of a set and what was masked of its photographs.
     """
-    read = tables_read(workspace, collection) if labels is None else labels
-    human = references_read(workspace, collection) if references is None else references
-    found = runs_against(runs_with(current_runs(workspace, collection), read), human)
+    read = results.tables_read(workspace, collection) if labels is None else labels
+    human = results.references_read(workspace, collection) if references is None else references
+    found = results.runs_against(results.runs_with(results.current_runs(workspace, collection), read), human)
     runs = [run for run in found if not run.spec.merge_masks]
-    rows = known_results(workspace, [run.run_id for run in runs])
-    of_objects = [object_rows(workspace, run) for run in runs]
+    rows = results.known_results(workspace, [run.run_id for run in runs])
+    of_objects = [results.object_rows(workspace, run) for run in runs]
     of_objects = [own[own["object"].isin(printed_objects())] for own in of_objects if len(own)]
     rows = pd.concat([rows, *of_objects], ignore_index=True)
     best_first = sorted(runs, key=lambda run: -len(run.spec.seeds))

@@ -13,18 +13,10 @@ import streamlit as st
 from capbias_core.aggregate.comparison import Sensitivity, unlearned_note
 from capbias_core.attackers import ATTACKERS, at_hand, attacker_entry
 from capbias_core.bundle.write import write_bundle
+from capbias_core.measures import registry
 from capbias_core.measures.base import Measure
 from capbias_core.measures.options import MOST_SEEDS, Option
 from capbias_core.measures.protocols import PROTOCOLS, protocol_metrics, protocol_settings
-from capbias_core.measures.registry import (
-    DEFAULT_GROUPS,
-    GROUPS,
-    MEASURES,
-    METRICS,
-    expand_metrics,
-    measure_of,
-    protocol_notes,
-)
 from capbias_core.prepare.align import DELTA
 from capbias_core.prepare.java import default_tokenizer
 from capbias_core.prepare.text import mean_words
@@ -130,14 +122,16 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, st
     )
     photographs = bool(photograph_sets(workspace, bar.collection))
     groups = [
-        name for name, group in GROUPS.items() if photographs or not measure_of(group.metrics[0]).needs.photographs
+        name
+        for name, group in registry.GROUPS.items()
+        if photographs or not registry.measure_of(group.metrics[0]).needs.photographs
     ]
     metrics = view.multiselect(
         side,
         "Metrics",
         groups,
-        default=[name for name in protocol_metrics(protocol, DEFAULT_GROUPS) if name in groups],
-        format_func=lambda name: GROUPS[name].title,
+        default=[name for name in protocol_metrics(protocol, registry.DEFAULT_GROUPS) if name in groups],
+        format_func=lambda name: registry.GROUPS[name].title,
         key=f"metrics{suffix}",
         missing="the metric",
         any_case=True,
@@ -165,8 +159,8 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, st
             key="objects",
             format_func=lambda name: name or "the source that covers most images",
         )
-    measures = {measure_of(name) for group in metrics for name in GROUPS[group].metrics}
-    measures |= {MEASURES[PER_CAPTION]} if words else set()
+    measures = {registry.measure_of(name) for group in metrics for name in registry.GROUPS[group].metrics}
+    measures |= {registry.MEASURES[PER_CAPTION]} if words else set()
     of_protocol = {name: value for name, value in settings.items() if name not in OF_PAGE}
     chosen = _option_controls(bar, sorted(measures, key=lambda measure: measure.place), human is not None, settings)
     request = Request(
@@ -308,10 +302,10 @@ def _results(bar: Bar, request: Request, specs: list[RunSpec], protocol: str) ->
     shown = rows[~groups & ~group_views.of_gaps(rows)]
     table = once("table", lambda: scores_table(lettered(shown, letters, ids, metric)))
     _table(shown, table, letters, metric, sensitivity)
-    for line in protocol_notes([(spec.measure, spec.options) for spec in specs], protocol):
+    for line in registry.protocol_notes([(spec.measure, spec.options) for spec in specs], protocol):
         note(line)
     _downloads(bar, request, lettered(rows, letters, ids, metric))
-    gaps = not group_views.GAPS.keys().isdisjoint(expand_metrics(request.metrics))
+    gaps = not group_views.GAPS.keys().isdisjoint(registry.expand_metrics(request.metrics))
     if gaps and len(by_group := group_views.gap_table(rows)):
         st.header("By group")
         draw_table(by_group, alt="Each metric by group, and the difference")
@@ -347,7 +341,7 @@ def _table(
     shown: pd.DataFrame, table: pd.DataFrame, letters: dict, metric: str, sensitivity: Sensitivity | None
 ) -> None:
     """Captioners by metric. letters: by this metric. sensitivity: to the encoder, if others were run."""
-    names = [name for name in table if name.partition(" ")[0] in METRICS]
+    names = [name for name in table if name.partition(" ")[0] in registry.METRICS]
     # LIC is LIC_M minus LIC_D on the images with references, so these are beside it, and those on all images if a
     # captioner has nothing else.
     first = [
@@ -390,7 +384,7 @@ def _downloads(bar: Bar, request: Request, rows: pd.DataFrame) -> None:
     workspace, name, ids = bar.workspace, bar.collection, tuple(rows["run_id"].unique())
     runs = workspace.runs_of(list(ids)).values()
     in_full = cached.once(workspace, "read", lambda: with_inputs(workspace, name, rows, runs))
-    latex = partial(to_latex, rows, expand_metrics(request.metrics))
+    latex = partial(to_latex, rows, registry.expand_metrics(request.metrics))
     place = st.container(horizontal=True)
     place.download_button("CSV", partial(to_csv, in_full), f"{name}.csv", "text/csv", key="csv", on_click="ignore")
     place.download_button("LaTeX", latex, f"{name}.tex", "text/x-tex", key="tex", on_click="ignore")
@@ -435,7 +429,8 @@ def _chart(bar: Bar, rows: pd.DataFrame, once: Callable) -> None:
         figure,
         key="chart_figure",
         alt=f"{chosen} of each captioner",
-        notes=f"{METRICS[metric].explanation} {sentence.BY_HUMAN if second else ''} {sentence.told_apart(pairs)}",
+        notes=f"{registry.METRICS[metric].explanation} {sentence.BY_HUMAN if second else ''} "
+        f"{sentence.told_apart(pairs)}",
         headline=f"{chosen} of each captioner ({attribute['name']})",
         legend=present.marks(bool(second), pairs.letters),
     )
@@ -513,7 +508,7 @@ def _lengths(bar: Bar, request: Request) -> None:
             rows = rows[rows["run_id"].isin(rows[rows["metric"] == "LIC"]["run_id"])]
         if rows.empty:
             return
-        neutral = METRICS[metric].neutral(len(specs[0].attribute["values"]))
+        neutral = registry.METRICS[metric].neutral(len(specs[0].attribute["values"]))
         figure = lengths_chart(rows[rows["metric"] == metric], metric, neutral)
         draw_chart(figure, key="lengths_chart", alt=f"{metric} against the length of captions", notes=LENGTHS)
         draw_table(lengths_table(rows), alt="Leakage of captions that are cut")

@@ -305,6 +305,8 @@ def test_rows_in_the_format_that_was_asked_for(score, format, read):
 # What does not fit together. Capitals stand for the lists above.
 BAD = {
     "missing file": "score SMALL --captions nowhere.csv",
+    "no attribute, and no file": "score nowhere.csv",
+    "no kind": "import nowhere.csv --kind zebra",
     "broken JSON": "score SMALL --captions broken.json",
     "wrong attribute": "score STRONG LABELS --attribute gendr",
     "wrong column": "score SMALL STRONG --attribute-column sex",
@@ -352,8 +354,6 @@ WRONG = {
     "no command": "",
     "an unknown command": "scroe",
     "no attribute": "score STRONG",
-    "no attribute, and no file": "score nowhere.csv",
-    "no kind": "import nowhere.csv --kind zebra",
     "an unknown flag": "score SMALL --refrences human.json",
     "no value": "score STRONG --attribute",
     "a stray word": "list everything",
