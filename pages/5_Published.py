@@ -6,18 +6,8 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.load.published import published_results
+from capbias_core.views import published as published_views
 from capbias_core.views.claims import CLAIMS, STYLE, claim_block, verdicts
-from capbias_core.views.published import (
-    HOLDS,
-    PAPERS,
-    beside_measured,
-    beside_sentence,
-    beside_table,
-    cell_style,
-    fullest_table,
-    measured_rows,
-    of_originals,
-)
 from capbias_core.views.tradeoff import AGAINST, NAMES, measured_points, printed_points, tradeoff_chart, tradeoff_note
 from pages.ui import cached, view
 from pages.ui.bar import Bar, attribute_names
@@ -25,7 +15,7 @@ from pages.ui.base import box, errors, note
 from pages.ui.drawing import draw_chart, draw_table
 from pages.ui.page import draw, page
 
-WIDTHS = {"measured": 170, HOLDS: 230, "measured with": 210}
+WIDTHS = {"measured": 170, published_views.HOLDS: 230, "measured with": 210}
 
 
 def main() -> None:
@@ -33,9 +23,16 @@ def main() -> None:
     with errors():
         printed, measured = published_results(), _measured(bar)
         _table(printed, measured)
-        of_captioners = of_originals(measured)
+        of_captioners = published_views.of_originals(measured)
         _tradeoff(printed, of_captioners)
-        _claims(printed, of_captioners)
+        st.header("The papers' claims")
+        note(
+            "Each claim is checked against the published values, and against your measured values by their 95% "
+            "intervals. A verdict is about captions and labels, never about people. A low number does not show absence "
+            "of bias."
+        )
+        blocks = [claim_block(claim, verdicts(claim, printed, of_captioners)) for claim in CLAIMS]
+        st.html(STYLE + "".join(blocks))
 
 
 def _measured(bar: Bar) -> pd.DataFrame:
@@ -50,25 +47,29 @@ def _measured(bar: Bar) -> pd.DataFrame:
         if human not in (None, references.get(names[0])):
             references = dict.fromkeys(names, human)
     return cached.once(
-        bar.workspace, "measured", lambda: measured_rows(bar.workspace, bar.collection, labels, references)
+        bar.workspace,
+        "measured",
+        lambda: published_views.measured_rows(bar.workspace, bar.collection, labels, references),
     )
 
 
 def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
-    side, papers = st.sidebar, list(PAPERS)
-    fullest = fullest_table(printed, measured)
-    paper = view.selectbox(side, "Paper", papers, default=fullest[0], format_func=PAPERS.get, key="paper")
+    side, papers = st.sidebar, list(published_views.PAPERS)
+    fullest = published_views.fullest_table(printed, measured)
+    paper = view.selectbox(
+        side, "Paper", papers, default=fullest[0], format_func=published_views.PAPERS.get, key="paper"
+    )
     rows = printed[printed["paper"] == paper]
     tables = list(dict.fromkeys(rows["table"]))
     first = fullest[1] if paper == fullest[0] else tables[0]
     table = view.selectbox(side, "Table", tables, default=first, key="printed_table", missing="the table")
     rows = rows[rows["table"] == table]
-    pairs = beside_measured(rows, measured)
-    headline, support = beside_sentence(pairs, f"Table {table} of {PAPERS[paper]}")
+    pairs = published_views.beside_measured(rows, measured)
+    headline, support = published_views.beside_sentence(pairs, f"Table {table} of {published_views.PAPERS[paper]}")
     box(headline, support)
-    shown = beside_table(pairs)
+    shown = published_views.beside_table(pairs)
     draw_table(
-        shown.style.map(cell_style, subset=[HOLDS]),
+        shown.style.map(lambda text: published_views.CELLS.get(text, ""), subset=[published_views.HOLDS]),
         column_config={name: st.column_config.Column(width=width) for name, width in WIDTHS.items()},
         alt="Printed and measured values",
     )
@@ -80,7 +81,7 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
 
 def _tradeoff(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     """The LIC paper's Figure 3 with measured points."""
-    st.header("LIC against vocabulary size and BLEU-4")
+    st.header("LIC by vocabulary size and BLEU-4")
     points = printed_points(printed), measured_points(measured)
     charts = {against: tradeoff_chart(*points, against) for against in AGAINST}
     drawn = [against for against, chart in charts.items() if chart.data]
@@ -98,16 +99,6 @@ def _tradeoff(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
         "Gender. Published: the nine captioners of the LIC paper. Measured: LIC and BLEU-4 on images with human "
         "captions, vocabulary on all labelled images. A correlation over so few captioners does not show a cause."
     )
-
-
-def _claims(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
-    st.header("The papers' claims")
-    note(
-        "Each claim is checked against the published values, and against your measured values by their 95% intervals. "
-        "A verdict is about captions and labels, never about people. A low number does not show absence of bias."
-    )
-    blocks = [claim_block(claim, verdicts(claim, printed, measured)) for claim in CLAIMS]
-    st.html(STYLE + "".join(blocks))
 
 
 if __name__ == "__main__":  # processes that start import the page, and must not draw it

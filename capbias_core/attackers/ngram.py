@@ -176,7 +176,7 @@ ENTRIES = (
         folds=10,
         rescores=True,
         place=1,
-        attribution="exact word sums",
+        attribution="what each word adds to the logit, exact",
         preview=True,
         seeds=30,
     ),

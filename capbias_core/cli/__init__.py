@@ -11,8 +11,10 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 
 from capbias_core import __version__
 from capbias_core.cli.terminal import BAD_INPUT, DONE, STOPPED, TERMINATED, Terminated, error_text, say
@@ -78,6 +80,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code or DONE
     except CycloptsError as error:
+        files = (word for before, word in pairwise(given) if not before.startswith("-") and Path(word).suffix)
+        if isinstance(error, MissingArgumentError) and (gone := next((f for f in files if not Path(f).exists()), "")):
+            say(f"error: {gone} does not exist. Check its name and folder.")
+            return BAD_INPUT
         text = " ".join(str(error).split())
         known = _app().parse_commands(with_view(given))[0] if given and given[0] in COMMANDS else ()
         see = " ".join(["capbias", *known])

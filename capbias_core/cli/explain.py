@@ -29,25 +29,8 @@ from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.measures.options import Attacked
 from capbias_core.runs.plan import PER_CAPTION, plan
-from capbias_core.views.captions import (
-    caption_scores,
-    encoder_view,
-    plan_encoder_view,
-    stored_attackers,
-    words_table,
-    written_captions,
-)
-from capbias_core.views.words import (
-    attention_data,
-    attention_text,
-    caption_text,
-    corpus_text,
-    edit_effect,
-    edit_text,
-    scored_image,
-    scored_text,
-    strongest_words,
-)
+from capbias_core.views import captions as caption_views
+from capbias_core.views import words as word_views
 from capbias_core.workspace.labels import labels_for
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import RunRow, Workspace, images_in
@@ -113,7 +96,7 @@ def explain(
         image = None if question.image is None else _image(question.image, workspace, spec)
         _check_words(dict.fromkeys(word for word, _ in edits), workspace, spec)
         if question.attention and image:
-            spec = plan_encoder_view(workspace, spec, attacker, [image], chosen)
+            spec = caption_views.plan_encoder_view(workspace, spec, attacker, [image], chosen)
         (run,) = run_all(workspace, [spec], resolved.collection)
         code = outcome([run])
         if code == DONE:
@@ -178,25 +161,29 @@ def _answer(
     question: Question, image: str | None, edits: list[tuple[str, str]], workspace: Workspace, run: RunRow
 ) -> tuple[dict, str]:
     """The answer with all digits, and as text."""
-    view = encoder_view(workspace, run) if question.attention else None
-    scores = view.scores if view else caption_scores(workspace, run)
+    view = caption_views.encoder_view(workspace, run) if question.attention else None
+    scores = view.scores if view else caption_views.caption_scores(workspace, run)
     head = {"captioner": run.spec.model, "attribute": scores.attribute.name, "attacker": run.spec.attacker}
     if question.text is not None:
-        scored = scored_text(scores, stored_attackers(workspace, run), question.text)
-        return head | scored, caption_text(scored)
-    written = written_captions(scores.table, workspace.frame(run.spec.captions))
+        scored = word_views.scored_text(scores, caption_views.stored_attackers(workspace, run), question.text)
+        return head | scored, word_views.caption_text(scored)
+    written = caption_views.written_captions(scores.table, workspace.frame(run.spec.captions))
     if image is not None:
-        captions = scored_image(scores, written, image)
-        texts = [caption_text(caption) for caption in captions]
+        captions = word_views.scored_image(scores, written, image)
+        texts = [word_views.caption_text(caption) for caption in captions]
         if view:
-            maps = [attention_text(part, question.layer, question.head) for part in view.attention]
+            maps = [word_views.attention_text(part, question.layer, question.head) for part in view.attention]
             texts = [f"{text}\n{shown}" for text, shown in zip(texts, maps, strict=True)]
             pairs = zip(captions, view.attention, strict=True)
-            captions = [caption | attention_data(part) for caption, part in pairs]
+            captions = [
+                caption | {"read_as": list(part.words), "attention": part.weights.tolist()} for caption, part in pairs
+            ]
         return head | {"captions": captions}, "\n".join(texts)
     if edits:
-        attackers = stored_attackers(workspace, run)
-        effects = [edit_effect(scores, written, attackers, *edit) for edit in edits]
-        return head | {"edits": effects}, "\n".join(map(edit_text, effects))
-    words = strongest_words(scores, words_table(workspace, run), question.min_count, question.top)
-    return head | words, corpus_text(words)
+        attackers = caption_views.stored_attackers(workspace, run)
+        effects = [word_views.edit_effect(scores, written, attackers, *edit) for edit in edits]
+        return head | {"edits": effects}, "\n".join(map(word_views.edit_text, effects))
+    words = word_views.strongest_words(
+        scores, caption_views.words_table(workspace, run), question.min_count, question.top
+    )
+    return head | words, word_views.corpus_text(words)

@@ -27,17 +27,8 @@ from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, say, sho
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.types import counted
+from capbias_core.views import results
 from capbias_core.views.latex import to_latex
-from capbias_core.views.results import (
-    comparisons,
-    current_runs,
-    references_read,
-    runs_against,
-    runs_with,
-    tables_read,
-    with_inputs,
-    with_letters,
-)
 from capbias_core.views.tables import to_csv, to_json
 from capbias_core.workspace.inputs import checked_path, temporary_workspace
 from capbias_core.workspace.store import Workspace
@@ -87,17 +78,17 @@ def export(
     if format == BUNDLE and path is None:
         raise CapbiasError("--format bundle needs --output.", "Name a file such as bundle.zip.")
     with opened(workspace) as store:
-        runs = current_runs(store, known_collection(store, collection))
+        runs = results.current_runs(store, known_collection(store, collection))
         if format == BUNDLE and path:
             bundle = write_bundle(store, collection, [run.run_id for run in runs], not without_data, wanted)
             write_file(bundle, path)
             return DONE
         if format == "latex":  # a cell has one number
-            human = references_read(store, collection)
-            runs = runs_against(runs_with(runs, tables_read(store, collection)), human)
+            human = results.references_read(store, collection)
+            runs = results.runs_against(results.runs_with(runs, results.tables_read(store, collection)), human)
         ids = [run.run_id for run in runs]
-        frame = with_inputs(store, collection, store.results(ids), runs)
-        frame = with_letters(store, frame, comparisons(store, collection), ids)
+        frame = results.with_inputs(store, collection, store.results(ids), runs)
+        frame = results.with_letters(store, frame, results.comparisons(store, collection), ids)
     frame = ordered(frame, frame["model"].unique(), wanted)
     if frame.empty:
         raise CapbiasError(

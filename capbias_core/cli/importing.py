@@ -22,6 +22,7 @@ from capbias_core.cli.inputs import (
     WorkspaceFlag,
     command,
     flag,
+    kind_name,
     opened,
     own_folder,
 )
@@ -51,6 +52,7 @@ from capbias_core.workspace.store import Workspace, checked_name, suggested_name
 from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
 
 KINDS = (CAPTIONS, REFERENCES, LABELS, OBJECTS, SEGMENTS, VECTORS, IMAGES)
+KIND_NAMES = tuple(map(kind_name, KINDS))
 TRAINED = {"yes": True, "no": False}
 # Flags that apply to one kind.
 FOR_KIND = {
@@ -78,7 +80,7 @@ app = command(
 class ImportFlags:
     """What the user says about files."""
 
-    kind: Annotated[str, flag("kind of the file (default: detected)", "|".join(KINDS), INPUTS)] = ""
+    kind: Annotated[str, flag("kind of the file (default: detected)", "|".join(KIND_NAMES), INPUTS)] = ""
     name: Annotated[str, flag("its name (default: the file's, without the ending)", "NAME", INPUTS)] = ""
     collection: Annotated[str, flag(f"(default: {DEFAULT_COLLECTION})", "NAME", INPUTS)] = DEFAULT_COLLECTION
     workspace: WorkspaceFlag = None
@@ -120,9 +122,14 @@ def import_files(
     flags: Annotated[ImportFlags, Flags] = ImportFlags(),
 ) -> int:
     """Read files, report on each, and store them in the workspace."""
-    for name, known in (("kind", KINDS), ("trained_on_references", tuple(TRAINED)), ("condition", CONDITIONS)):
+    for name, known in (
+        ("kind", (*KIND_NAMES, LABELS)),
+        ("trained_on_references", tuple(TRAINED)),
+        ("condition", CONDITIONS),
+    ):
         if (value := getattr(flags, name)) and value not in known:
-            raise unknown_name(flag_name(name), value, known)
+            raise unknown_name(flag_name(name), value, known, [choice for choice in known if choice != LABELS])
+    flags = replace(flags, kind=LABELS if flags.kind == kind_name(LABELS) else flags.kind)
     if not files:
         raise CapbiasError("Name a file to read.")
     paths, collection = [checked_path(file) for file in files], checked_name(flags.collection)
@@ -172,7 +179,7 @@ def _import(workspace: Workspace, paths: Sequence[Path], flags: ImportFlags, col
     for part in parts:
         assert part.report is not None
         first, *others = part.report.lines()
-        show_table(pd.DataFrame([first, ("Read as", part.kind), *others], columns=["", ""]))
+        show_table(pd.DataFrame([first, ("Read as", kind_name(part.kind)), *others], columns=["", ""]))
         warn([replace(part.report, notes=())], say)  # the report shows the notes
         if part.kind == LABELS and not flags.attribute:
             for error in unread_columns(part.frame, part.file.mapping):
@@ -184,11 +191,13 @@ def _import(workspace: Workspace, paths: Sequence[Path], flags: ImportFlags, col
         return ""
     replaced, lines = replaced_items(workspace, collection, parts), []
     for item in store(workspace, collection, parts):
-        lines.append(f"stored: {item.kind} {item.name} in the collection {collection}")
+        lines.append(f"stored: {kind_name(item.kind)} {item.name} in the collection {collection}")
         if item.kind == CAPTIONS and condition_of(item) != (item.name, ORIGINAL):
             captioner, condition = condition_of(item)
             lines.append(f"captions of {captioner}, condition of the photographs: {condition}")
-    return "\n".join([*lines, *(f"replaced: {item.kind} {item.name}; its results are deleted" for item in replaced)])
+    return "\n".join(
+        [*lines, *(f"replaced: {kind_name(item.kind)} {item.name}; its results are deleted" for item in replaced)]
+    )
 
 
 def _holds_photographs(path: Path) -> bool:
@@ -201,9 +210,8 @@ def _check_flags(flags: ImportFlags, kinds: set[str]) -> None:
     """Raises CapbiasError for a flag that applies to none of the kinds that the files hold."""
     for name, kind in FOR_KIND.items():
         if getattr(flags, name) and kind not in kinds:
-            raise CapbiasError(
-                f"{flag_name(name)} applies to {kind}, not to {' and '.join(sorted(kinds))}.", "Leave it out."
-            )
+            held = " and ".join(sorted(map(kind_name, kinds)))
+            raise CapbiasError(f"{flag_name(name)} applies to {kind_name(kind)}, not to {held}.", "Leave it out.")
 
 
 def _import_path(workspace: Workspace, flags: ImportFlags, path: Path, collection: str) -> str:

@@ -24,18 +24,7 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.parsed import LABELS, REFERENCES
 from capbias_core.prepare import with_rule
 from capbias_core.types import WITHOUT_ORDER
-from capbias_core.views.labels import (
-    OTHERS,
-    agreement_line,
-    attribute_lines,
-    compared,
-    counts_table,
-    examples_table,
-    keep_agreed,
-    tables_of,
-    trial_row,
-    words_text,
-)
+from capbias_core.views import labels as label_views
 from capbias_core.workspace.custom_attributes import check as check_text
 from capbias_core.workspace.custom_attributes import trial
 from capbias_core.workspace.derived import cross, derivable, derive, keep_crossed, keep_derived
@@ -133,7 +122,7 @@ def compare_tables(
 ) -> int:
     """Compare two tables of labels: agreement, Cohen's kappa, and which labels are confused."""
     with opened(workspace) as store:
-        shared = tables_of(store, collection)
+        shared = label_views.tables_of(store, collection)
         if attribute not in shared:
             raise CapbiasError(
                 f"Fewer than two tables of {collection} hold labels for {attribute}.",
@@ -149,12 +138,12 @@ def compare_tables(
                 f"compare takes two tables of labels, not {len(named)}.", f"Name two of: {', '.join(known)}."
             )
         one, other = (known[name] for name in named)
-        result = compared(store, attribute, one, other)
-        show(agreement_line(result, attribute, one.name, other.name))
-        show_table(counts_table(result, one.name))
-        say(f"note: {OTHERS}")
+        result = label_views.compared(store, attribute, one, other)
+        show(label_views.agreement_line(result, attribute, one.name, other.name))
+        show_table(label_views.counts_table(result, one.name))
+        say(f"note: {label_views.OTHERS}")
         if keep:
-            item = keep_agreed(store, attribute, [one, other], checked_name(keep))
+            item = label_views.keep_agreed(store, attribute, [one, other], checked_name(keep))
             show(f"stored: {LABELS} {item.name} in the collection {collection}, {item.images:,} images")
     return DONE
 
@@ -211,7 +200,7 @@ def check(
 def _check_file(file: Path, collection: str | None, folder: str | None) -> int:
     """What a TOML file holds, and what its words match in the captions of a collection."""
     attribute = read_attribute(file)
-    show_table(pd.DataFrame(attribute_lines(attribute), columns=["", ""]))
+    show_table(pd.DataFrame(label_views.attribute_lines(attribute), columns=["", ""]))
     if file.resolve() not in {shipped.path.resolve() for shipped in shipped_files()}:
         try:
             check_text(file.read_text(encoding="utf-8"))
@@ -223,8 +212,8 @@ def _check_file(file: Path, collection: str | None, folder: str | None) -> int:
             items = [item for item in store.items(collection=collection) if item.kind in ("captions", "references")]
             tried = [(item, trial(store, item, attribute)) for item in reversed(items)]
         for item, words in tried:
-            show(f"\n{item.kind} {item.name}: words found: {words_text(words)}")
-            show_table(pd.DataFrame([trial_row(words)]))
+            show(f"\n{item.kind} {item.name}: words found: {label_views.words_text(words)}")
+            show_table(pd.DataFrame([label_views.trial_row(words)]))
             if words.examples:
-                show_table(examples_table(words))
+                show_table(label_views.examples_table(words))
     return DONE

@@ -14,7 +14,17 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Column
 
 from capbias_core.api import failures, ordered
-from capbias_core.cli.inputs import ANSWER, INPUTS, OutputFlag, WorkspaceFlag, command, flag, known_collection, opened
+from capbias_core.cli.inputs import (
+    ANSWER,
+    INPUTS,
+    OutputFlag,
+    WorkspaceFlag,
+    command,
+    flag,
+    kind_name,
+    known_collection,
+    opened,
+)
 from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, say, show, show_table, write_table
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import expand_metrics
@@ -214,7 +224,7 @@ def list_stored(
         only = known_collection(store, collection) if collection else None
         items = [
             {key: getattr(item, key) for key in ("collection", "kind", "name", "rows", "images", "hash")}
-            | {"attributes": list(item.details.get("attributes", {}))}
+            | {"kind": kind_name(item.kind), "attributes": list(item.details.get("attributes", {}))}
             for item in store.items(collection=only)
         ]
         runs = store.runs(only)

@@ -37,25 +37,16 @@ from capbias_core.errors import flag_name, unknown_name
 from capbias_core.measures.protocols import NAMES
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.prepare.align import DELTA
+from capbias_core.views import tables
 from capbias_core.views.sentence import decimals, told_apart
-from capbias_core.views.tables import (
-    BEHIND,
-    first_columns,
-    lettered,
-    pair_table,
-    scores_table,
-    to_csv,
-    to_json,
-    to_text,
-)
 from capbias_core.workspace.ingest import SAMPLES
 from capbias_core.workspace.inputs import ALIGNMENTS, CONSTANT
 from capbias_core.workspace.store import suggested_name
 
 FORMATS = {
-    "csv": lambda report: to_csv(_lettered(report)),
-    "json": lambda report: to_json(report.table),
-    "table": lambda report: to_text(scores_table(_lettered(report))),
+    "csv": lambda report: tables.to_csv(_lettered(report)),
+    "json": lambda report: tables.to_json(report.table),
+    "table": lambda report: tables.to_text(tables.scores_table(_lettered(report))),
 }
 
 app = command(
@@ -197,22 +188,22 @@ def _show(report: Report, asked: Sequence[str]) -> None:
     """The answer for a person: a sentence, the captioners with their letters, and their pairs. asked: the metrics."""
     if report.sentence:
         show(f"{report.sentence}\n")
-    frame = scores_table(_lettered(report))
-    if not {name.lower() for name in BEHIND} & {name.lower() for name in asked}:
-        frame = frame[first_columns(frame.columns)]
+    frame = tables.scores_table(_lettered(report))
+    if not {name.lower() for name in tables.BEHIND} & {name.lower() for name in asked}:
+        frame = frame[tables.first_columns(frame.columns)]
     for table in _tables(frame.astype(str), shutil.get_terminal_size().columns):
-        show(to_text(table))
+        show(tables.to_text(table))
     if report.ranking:
         show(told_apart(report.ranking))
         if report.ranking.pairs:
             digits = decimals(report.ranked_by[0], METRICS[report.ranked_by[0]].scale)
             show(f"\n{' '.join(report.ranked_by).strip()}, row minus column, p after Holm:")
-            show(to_text(pair_table(report.ranking, digits)).rstrip("\n"))
+            show(tables.to_text(tables.pair_table(report.ranking, digits)).rstrip("\n"))
 
 
 def _lettered(report: Report) -> pd.DataFrame:
     letters = report.letters
-    return lettered(report.table, letters, report.ranked_runs, *report.ranked_by) if letters else report.table
+    return tables.lettered(report.table, letters, report.ranked_runs, *report.ranked_by) if letters else report.table
 
 
 def _tables(frame: pd.DataFrame, width: int) -> Iterator[pd.DataFrame]:
@@ -220,7 +211,7 @@ def _tables(frame: pd.DataFrame, width: int) -> Iterator[pd.DataFrame]:
     first, *others = frame.columns
     columns: list[str] = []
     for name in others:
-        if columns and max(map(len, to_text(frame[[first, *columns, name]]).splitlines())) > width:
+        if columns and max(map(len, tables.to_text(frame[[first, *columns, name]]).splitlines())) > width:
             yield frame[[first, *columns]]
             columns = []
         columns.append(name)

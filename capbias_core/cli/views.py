@@ -55,7 +55,7 @@ from capbias_core.spreadsheets import csv_text
 from capbias_core.types import counted
 from capbias_core.views import groups
 from capbias_core.views.conditions import COLUMNS, condition_rows
-from capbias_core.views.consistency import alignment, proxy_alignment, proxy_scores
+from capbias_core.views.consistency import alignment, proxy_scores
 from capbias_core.views.consistency import consistency as consistency_rows
 from capbias_core.views.groups import BEYOND, BY_VALUE, beyond_table, by_value_table, no_beyond
 from capbias_core.views.known_answer import known_answers
@@ -333,7 +333,11 @@ def anonymous_bench(
         sets = {file.item_name: read_frame(file.source, CAPTIONS) for file in caption_files(captions)}
     scores = proxy_scores(sets, get_attribute(attribute, own_folder(workspace, of_files=False)))
     measured = [_read(read_results, results)] if results else []
-    parts = [scores, *(proxy_alignment(scores, table) for table in measured)]
+    parts = [scores]
+    for table in measured:
+        rows = alignment(table, scores.set_index("model")["value"] / 100.0)
+        method = rows["method"].str.replace("the human score", "the proxy for human guesses")
+        parts.append(rows.assign(metric="proxy_alignment", method=method))
     if human:
         people = _read(read_human_scores, human)
         parts += [alignment(table, people) for table in (scores, *measured)]

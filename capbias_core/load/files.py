@@ -119,6 +119,12 @@ def whole_text(path: Path) -> str:
 def _not_text(path: Path) -> CapbiasError:
     """The error for a file that is not text, naming the first wrong byte unless the file is binary."""
     data = path.read_bytes()
+    for mark, kind in {b"\xff\xd8\xff": "JPEG", b"\x89PNG": "PNG"}.items():
+        if data.startswith(mark):
+            return CapbiasError(
+                f"{path.name} is a picture ({kind}), not a file of captions or labels.",
+                "Drop photographs on the Data page, or give their folder to `capbias import`.",
+            )
     skip, encoding = encoding_of(data)
     try:
         if encoding != "utf-8" or b"\0" not in data[:1024]:

@@ -427,7 +427,7 @@ MEASURES = (
         options=DBACOptions,
         needs=Needs(references="required", objects="optional"),
         version=7,
-        seconds=0.6,
+        seconds=0.8,
         count=lambda job: _count_both(job, "DBAC", Objects(job.objects())),
     ),
     Measure(
@@ -439,7 +439,7 @@ MEASURES = (
         options=DBACOptions,
         needs=Needs(references="required"),
         version=4,
-        seconds=0.6,
+        seconds=2.0,
         count=lambda job: _count_both(job, VERBS, Verbs(job.attribute.masked_words)),
     ),
 )

@@ -159,8 +159,8 @@ def protocol_notes(runs: Iterable[tuple[str, Mapping[str, Any]]], protocol: str 
         if followed in PROTOCOLS and name in PROTOCOLS[followed].measures:
             differ = deviations(followed, measure.options.read(options))
             if differ or protocol:
-                but = f", but {', '.join(differ)}" if differ else ""
-                lines[f"{measure.title}: {followed} protocol{but}."] = None
+                but = f", except {', '.join(differ)}" if differ else ""
+                lines[f"{measure.title}: settings of {PROTOCOLS[followed].title}{but}."] = None
     return list(lines)
 
 

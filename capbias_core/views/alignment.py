@@ -18,13 +18,8 @@ from capbias_core.types import silent
 from capbias_core.views.charts import GREY, MEASURED, graph_objects
 from capbias_core.views.tables import value_text
 from capbias_core.workspace.spec import AlignmentReference, RunSpec
-from capbias_core.workspace.store import RunRow, Workspace, bytes_frame
+from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
-
-
-def sweep_of(workspace: Workspace, run: RunRow) -> pd.DataFrame:
-    """The sweep over delta of a finished run of the measure `alignment`; see its `sweep_table`."""
-    return bytes_frame(workspace.array(run.run_id, "sweep"))
 
 
 def constant_sentence(workspace: Workspace, spec: RunSpec) -> tuple[str, str]:
@@ -61,7 +56,7 @@ TITLES = {"contextual": "contextual substitutions, %", "METEOR": "METEOR before 
 # Measured metric -> the printed one of the paper on DBAC, and how both are called.
 COMPARED = {
     "LIC_D": ("LIC_H", "LIC_D, leakage of the human captions (the paper's LIC_H)"),
-    "DBAC_H": ("DBAC_H", "w_H of DBAC, attribute to task words (A->T), Q = 1 / cross-entropy"),
+    "DBAC_H": ("DBAC_H", "w_H of DBAC, attribute to task words (A→T), Q = 1 / cross-entropy"),
     "METEOR_aligned": ("METEOR", "METEOR between human captions before and after alignment"),
 }
 PRINTED = {"constant": "constant", "contextual_glove": "GloVe", "contextual_fasttext": "fastText"}

@@ -16,19 +16,10 @@ import pandas as pd
 from capbias_core.aggregate.comparison import Sensitivity
 from capbias_core.measures.registry import METRICS
 from capbias_core.types import A_TO_T, T_TO_A, Attribute, counted
+from capbias_core.views import sentence
 from capbias_core.views.charts import BLUE_MARK, GREY, MEASURED, ORANGE_MARK, Scale, intervals_in_order
 from capbias_core.views.directions import CONSTANT, WAY, beside, directions, ways_measured
 from capbias_core.views.encoders import encoder_note
-from capbias_core.views.sentence import (
-    Second,
-    better_text,
-    contradicted,
-    interval,
-    interval_over,
-    measure,
-    number,
-    signed,
-)
 
 NOT_YET = "Not measured yet."
 
@@ -51,7 +42,7 @@ def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensi
         named = []
         for metric, text in (("error", f" of 100 captions name the wrong {name}"), ("unnamed", " of 100 name none")):
             of_metric = rows[rows["metric"] == metric]
-            named += [interval(row) + text for _, row in of_metric.iloc[:1].iterrows()]
+            named += [sentence.interval(row) + text for _, row in of_metric.iloc[:1].iterrows()]
         text = f"{'; '.join(named)}." if named else NOT_YET
         lines.append(Line(f"Does it name the wrong {name}?", text, "Scores", "Table"))
     lines.append(Line("In which direction?", _direction(rows, attribute, attacker), "Scores", "Directions"))
@@ -73,18 +64,18 @@ def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str) -> str:
         return NOT_YET
     row = both.set_index(list(WAY), drop=False).loc[[ways_measured(both)[0]]].iloc[0]
     shown = {
-        way: f"{number(row[way])} [{number(row[f'{way}_low'])}, {number(row[f'{way}_high'])}]"
+        way: "{} [{}, {}]".format(*(sentence.number(row[f"{way}{end}"]) for end in ("", "_low", "_high")))
         for way in (A_TO_T, T_TO_A)
     }
     constant = beside(rows, row["model"], attribute.name, row["encoder"], "DBAC")[CONSTANT["DBAC"][0]]
-    alone = f"; an attacker that reads no text gets {number(constant['value'])}" if constant else ""
+    alone = f"; an attacker that reads no text gets {sentence.number(constant['value'])}" if constant else ""
     masked = f"With {attribute.name} words masked" if attribute.masked_words else "With captions as written"
     by = f"By {row['encoder']}: " if row["encoder"] != attacker else ""
-    ways = [way.replace("->", "→") for model, way in contradicted(rows, "DBAC") if model == row["model"]]
+    ways = [way.replace("->", "→") for model, way in sentence.contradicted(rows, "DBAC") if model == row["model"]]
     other = f" ⚠ Another variant of DBAC has the other sign of {' and '.join(ways)}." if ways else ""
     return (
-        f"{by}{masked}, {measure('DBAC', A_TO_T)} is {shown[A_TO_T]}{alone}. With objects masked, "
-        f"{measure('DBAC', T_TO_A)} is {shown[T_TO_A]}.{other}"
+        f"{by}{masked}, {sentence.measure('DBAC', A_TO_T)} is {shown[A_TO_T]}{alone}. With objects masked, "
+        f"{sentence.measure('DBAC', T_TO_A)} is {shown[T_TO_A]}.{other}"
     )
 
 
@@ -121,7 +112,7 @@ def interval_rows(
     attribute: Attribute,
     letters: dict[str, str],
     answered: str = "",
-    second: Second | None = None,
+    second: sentence.Second | None = None,
 ) -> str:
     """HTML: a row a captioner, highest value on top: name, dot and 95% interval beside the neutral point, the number,
     the letters, the verdict. rows: results of one metric, one row a captioner. answered: whose name is set in bold.
@@ -136,7 +127,7 @@ def interval_rows(
         model, dot = escape(row["model"]), second.get(row["model"])
         letter = letters.get(row["model"], "")
         verdict = " ".join(filter(None, (row.get("verdict", ""), f"({letter})" if letter else "")))
-        text = f"{row['metric']} {row['value']:.2f} [{first:.2f}, {last:.2f}] {interval_over(row)}"
+        text = f"{row['metric']} {row['value']:.2f} [{first:.2f}, {last:.2f}] {sentence.interval_over(row)}"
         text += (
             f"; ±{row['spread']:.2f} std over {counted(int(row['seeds']), 'seed')}" if pd.notna(row["spread"]) else ""
         )
@@ -146,9 +137,9 @@ def interval_rows(
         cells += [
             f'<span class="cb-name">{f"<b>{model}</b>" if row["model"] == answered else model}</span>',
             f'<div class="cb-bar" role="img" {_said(text)}>{bar}</div>',
-            f'<span class="cb-tail">{escape(interval(row))}</span><span class="cb-small">{verdict}</span>',
+            f'<span class="cb-tail">{escape(sentence.interval(row))}</span><span class="cb-small">{verdict}</span>',
         ]
-    below = f'<span style="left:50%">{better_text(metric)}</span>'
+    below = f'<span style="left:50%">{sentence.better_text(metric)}</span>'
     if math.isfinite(neutral):
         below = f'<span style="left:{scale(neutral):.2f}%">{name} {neutral:g}</span>'
     axis = f'<span></span><div class="cb-axis">{below}</div><span class="cb-small">[95% interval]</span><span></span>'
@@ -181,9 +172,13 @@ def cross_table(rows: pd.DataFrame, model: str) -> str:
         (name, "LIC_MH", "LIC_M", "LIC_by_M"),
     ):
         row = scores.loc[difference]
-        ends = f" [{signed(row['ci_low'], 1)}, {signed(row['ci_high'], 1)}]" if pd.notna(row["ci_low"]) else ""
-        values = [number(scores.loc[metric, "value"]) for metric in (human, captioner)]
-        texts = (f"trained on {trainer}", *values, f"<b>{signed(row['value'], 1)}</b>{ends}")
+        ends = (
+            f" [{sentence.signed(row['ci_low'], 1)}, {sentence.signed(row['ci_high'], 1)}]"
+            if pd.notna(row["ci_low"])
+            else ""
+        )
+        values = [sentence.number(scores.loc[metric, "value"]) for metric in (human, captioner)]
+        texts = (f"trained on {trainer}", *values, f"<b>{sentence.signed(row['value'], 1)}</b>{ends}")
         cells += [f"<span>{text}</span>" for text in texts]
     return _grid("auto auto auto 1fr", cells)
 
@@ -204,7 +199,7 @@ def word_rows(table: pd.DataFrame, attribute: Attribute, page: str, view: Mappin
         left = 50 - size if back else 50 if two else 0
         toward, count = attribute.values[int(row["toward"])], f"{row['count']:,} captions"
         link = escape(f"{page}?{urlencode({**view, 'word': row['word']})}")
-        text = f"{number(row['mean'], 2)} on the logit on average, toward {toward}, in {count}"
+        text = f"{sentence.number(row['mean'], 2)} on the logit on average, toward {toward}, in {count}"
         cells.append(
             f'<span class="cb-name"><a href="{link}" target="_self">{escape(row["word"])}</a></span>'
             f'<div class="cb-bar" role="img" {_said(text)}><i class="cb-fill" style="left:{left:.2f}%;'
@@ -230,7 +225,7 @@ def collection_rows(table: pd.DataFrame, shown: str) -> str:
         text = f"<b>{escape(name)}</b>" if name == shown else escape(name)
         cells.append(f'<span><a href="?{urlencode({"collection": name})}" target="_self">{text}</a></span>')
         cells += [f'<span class="cb-wrap">{escape(str(value))}</span>' for value in row.values()]
-    return _grid("max-content minmax(6rem, 2fr) 1fr 1fr max-content", cells)
+    return _grid("max-content minmax(6rem, 2fr) 1fr 1fr fit-content(20%)", cells)
 
 
 def overview_rows(lines: Sequence[Line], view: Mapping[str, str]) -> str:

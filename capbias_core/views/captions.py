@@ -178,12 +178,6 @@ def written_captions(rows: pd.DataFrame, written: pd.DataFrame) -> pd.Series:
     return pd.Series(written["caption"].array.take(rows["kept_at"].to_numpy()), rows.index, name="caption")
 
 
-def sort_orders(attribute: Attribute, with_difference: bool) -> list[str]:
-    """The names of the orders that `select_rows` knows."""
-    toward = [f"bias score, {value} first" for value in attribute.values]
-    return [DIFFERENCE, *toward, IMAGE] if with_difference else [*toward, IMAGE]
-
-
 def column_values(table: pd.DataFrame, column: str) -> list[str]:
     """What a column of a table of labels holds, each once, in order; of lists such as cat|dog their parts."""
     texts = table[column].fillna("").astype(str).unique()

@@ -287,15 +287,15 @@ def summary(results: list[Verdict]) -> str:
     against = [verdict for verdict in results if verdict.printed == DISAGREE]
     agreeing = sum(verdict.printed == AGREE for verdict in results)
     if len(results) in (agreeing, len(against)):
-        agree = "agree" if agreeing == len(results) else "disagree"
-        printed = f"Printed rows {agree}, in every table and with every encoder."
+        support = "support" if agreeing == len(results) else "contradict"
+        printed = f"Published values {support} it in all tables and with all encoders."
     else:
         where: dict[str, list[str]] = {}
         for verdict in against:
             where.setdefault(verdict.encoder, []).append(f"{SHORT[verdict.paper]} table {verdict.table}")
         cases = ", and with ".join(f"{encoder} ({', '.join(tables)})" for encoder, tables in where.items())
-        printed = f"Printed rows agree in {agreeing} of {len(results)} cases"
-        printed += f"; they disagree with {cases}." if cases else "."
+        printed = f"Published values support it in {agreeing} of {len(results)} cases"
+        printed += f", but contradict it with {cases}." if cases else "."
     decided = {
         (verdict.encoder, verdict.attribute, verdict.measured) for verdict in results if verdict.measured != OPEN
     }

@@ -374,7 +374,10 @@ def condition_chart(rows: pd.DataFrame, printed: pd.DataFrame):
 
 def _line(line: pd.DataFrame, conditions: list[str], place: int, legend: dict[str, int]):
     """The values of one captioner and attribute, the place-th, over conditions. legend: names that it has already."""
-    line = line.sort_values("masked", key=lambda column: column.map(conditions.index))
+    line = line.assign(at=line["masked"].map(conditions.index)).sort_values("at")
+    gaps = line[line["at"].diff() > 1]  # the line ends at a condition without a value
+    gaps = gaps.assign(at=gaps["at"] - 0.5, value=math.nan, ci_low=math.nan, ci_high=math.nan)
+    line = pd.concat([line, gaps]).sort_values("at")
     first, printed = line.iloc[0], "captioner" not in line
     if printed:
         paper = {"lic": "LIC Table 4", "dbac": "DBAC Table 4"}.get(first["paper"], first["paper"])
@@ -395,7 +398,7 @@ def _line(line: pd.DataFrame, conditions: list[str], place: int, legend: dict[st
     shape = f"{PRINTED_SHAPES[number_of % len(PRINTED_SHAPES)]}-open" if printed else SHAPES[place % len(SHAPES)]
     offset = 0.12 * (place - 0.5) + (0.06 if printed else 0.0)
     return graph_objects().Scatter(
-        x=[conditions.index(condition) + offset for condition in line["masked"]],
+        x=line["at"] + offset,
         y=line["value"],
         mode="lines+markers",
         name=escape(name),

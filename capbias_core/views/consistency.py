@@ -10,18 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import REFITS, Counts, Estimate, unlabelled
-from capbias_core.aggregate.comparison import (
-    LEAST_CAPTIONERS,
-    coefficient_of_variation,
-    conflict_score,
-    interval_errors,
-    learned,
-    name_key,
-    noise_floor,
-    pearson,
-    variation_interval,
-)
+from capbias_core.aggregate import REFITS, Counts, Estimate, comparison, unlabelled
 from capbias_core.aggregate.resampling import UNBOUNDED
 from capbias_core.attributes import known_attributes, need_words
 from capbias_core.measures.registry import METRICS, measure_of, variants_of
@@ -66,17 +55,17 @@ def variation(frame: pd.DataFrame) -> pd.DataFrame:
         if not reason and len(encoders) < 2:
             reason = f"needs at least two encoders, got one ({encoders[0]})"
         if not reason:
-            value = coefficient_of_variation(values)
+            value = comparison.coefficient_of_variation(values)
             reason = "" if math.isfinite(value) else "the mean over encoders is 0"
         lowest, highest = METRICS[where["metric"]].range if where["metric"] in METRICS else UNBOUNDED
         unbounded = (group["ci_low"] <= lowest) & (group["ci_high"] >= highest)
         if not reason and not unbounded.any() and (group["interval"] == REFITS).all():
             seeds = group["seeds"].to_numpy()
             low, high = ((group[name] / group["scale"]).to_numpy() for name in ("ci_low", "ci_high"))
-            errors = interval_errors(values, low, high, seeds)
-            low, high = variation_interval(values, errors, int((seeds - 1).sum()))
+            errors = comparison.interval_errors(values, low, high, seeds)
+            low, high = comparison.variation_interval(values, errors, int((seeds - 1).sum()))
             noise = {"ci_low": low, "ci_high": high, "interval": REFITS}
-            noise |= {"spread": noise_floor(values, errors), "spread_kind": "noise floor"}
+            noise |= {"spread": comparison.noise_floor(values, errors), "spread_kind": "noise floor"}
         method = f"sample std / |mean| over {len(encoders)} encoders"
         rows.append(_row(where, "cv", value, encoders, len(encoders), method, reason, **noise))
     return _table(rows)
@@ -101,10 +90,10 @@ def agreement(frame: pd.DataFrame) -> pd.DataFrame:
             if not signed:
                 unsigned = unsigned or "one side's score is always above 0, so there is no sign to compare"
             if not unsigned:
-                conflict = conflict_score(a[shared].to_numpy(), b[shared].to_numpy())
-            unranked = repeated or _too_few(shared, LEAST_CAPTIONERS)
+                conflict = comparison.conflict_score(a[shared].to_numpy(), b[shared].to_numpy())
+            unranked = repeated or _too_few(shared, comparison.LEAST_CAPTIONERS)
             if not unranked:
-                ranking = pearson(a[shared].to_numpy(), b[shared].to_numpy())
+                ranking = comparison.pearson(a[shared].to_numpy(), b[shared].to_numpy())
                 unranked = "" if math.isfinite(ranking) else "one judge gives every captioner the same score"
             method = f"% of {n} captioners that only one of the two judges puts above 0"
             rows.append(_row(where, "conflict_score", conflict, list(judges), n, method, unsigned, scale=100.0))
@@ -140,13 +129,13 @@ def alignment(frame: pd.DataFrame, human: pd.Series | None = None) -> pd.DataFra
         if people.empty:
             continue
         own, people = _by_model(group), people.copy()
-        own.index, people.index = own.index.map(name_key), people.index.map(name_key)
+        own.index, people.index = own.index.map(comparison.name_key), people.index.map(comparison.name_key)
         shared = [model for model in own.index.unique() if model in people.index]
-        value, reason = math.nan, _repeated(group, ["model"]) or _too_few(shared, LEAST_CAPTIONERS)
+        value, reason = math.nan, _repeated(group, ["model"]) or _too_few(shared, comparison.LEAST_CAPTIONERS)
         if not reason and not (own.index.is_unique and people.index.is_unique):
             reason = "two captioners have the same name, apart from case and punctuation"
         if not reason:
-            value = pearson(own[shared].to_numpy(), people[shared].to_numpy())
+            value = comparison.pearson(own[shared].to_numpy(), people[shared].to_numpy())
             reason = "" if math.isfinite(value) else "one side gives every captioner the same score"
         method = f"Pearson with the human score over {len(shared)} captioners"
         judges = list(filter(None, [where["encoder"]]))
@@ -179,9 +168,9 @@ def masks(frame: pd.DataFrame) -> pd.DataFrame:
                 continue
             a, b, scale = _by_model(first), _by_model(second), float(first["scale"].iloc[0])
             shared = [model for model in a.index if model in b.index]
-            value, reason = math.nan, _too_few(shared, LEAST_CAPTIONERS)
+            value, reason = math.nan, _too_few(shared, comparison.LEAST_CAPTIONERS)
             if not reason:
-                value = pearson(a[shared].to_numpy(), b[shared].to_numpy())
+                value = comparison.pearson(a[shared].to_numpy(), b[shared].to_numpy())
                 reason = "" if math.isfinite(value) else "one set of masks gives every captioner the same score"
             method = f"Pearson between masks over {len(shared)} captioners"
             rows.append(_row(where, "mask_correlation", value, judges, len(shared), method, reason))
@@ -196,7 +185,7 @@ def _with_judges(frame: pd.DataFrame) -> pd.DataFrame:
     """Rows that an encoder gave which learnt, and that have a value; what they were measured on is their condition."""
     frame = frame.assign(condition=variants_of(frame))
     values = {name: len(attribute.values) for name, attribute in known_attributes().items()}
-    return frame[(frame["encoder"] != "") & np.isfinite(frame["value"]) & learned(frame, values)]
+    return frame[(frame["encoder"] != "") & np.isfinite(frame["value"]) & comparison.learned(frame, values)]
 
 
 def _values(group: pd.DataFrame) -> pd.Series:
@@ -257,10 +246,3 @@ def proxy_scores(sets: Mapping[str, pd.DataFrame], attribute: Attribute) -> pd.D
         method = f"{method}; {estimate.interval_method}"
         rows.append(Result(attribute.name, name, PROXY, n=len(frame), method=method, **estimate.columns()).row())
     return pd.DataFrame(rows, columns=list(RESULT_COLUMNS))
-
-
-def proxy_alignment(scores: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
-    """Pearson of every metric of a results table with the proxy, as rows of `alignment` that say so."""
-    rows = alignment(results, scores.set_index("model")["value"] / 100.0)
-    method = rows["method"].str.replace("the human score", "the proxy for human guesses")
-    return rows.assign(metric="proxy_alignment", method=method)

@@ -14,36 +14,13 @@ from html import escape
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate.comparison import (
-    ABOVE,
-    BELOW,
-    LEAST_ENCODERS,
-    OPEN,
-    Sensitivity,
-    learned,
-    name_key,
-    order_by_value,
-    order_of,
-    ranks_by_encoder,
-    sensitivity,
-)
+from capbias_core.aggregate import comparison
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import counted
-from capbias_core.views.charts import (
-    GREY,
-    LETTER,
-    LONGEST_NAME,
-    MARGINS,
-    Look,
-    cut,
-    encoder_shapes,
-    error_bars,
-    graph_objects,
-    neutral_line,
-    opened,
-)
+from capbias_core.views import charts
+from capbias_core.views.charts import cut
 from capbias_core.views.consistency import CLEAR
 from capbias_core.views.results import Comparison, ranking
 from capbias_core.views.sentence import Answer, best_text, better_text, measure, number
@@ -108,8 +85,8 @@ def printed_variation(published: pd.DataFrame, name: str) -> pd.DataFrame:
 
 def like_named(rows: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
     """The rows of captioners that have the name of one of these (see `name_key`), under that name."""
-    names = {name_key(model): model for model in models}
-    named = rows.assign(model=[names.get(name_key(model), "") for model in rows["model"]])
+    names = {comparison.name_key(model): model for model in models}
+    named = rows.assign(model=[names.get(comparison.name_key(model), "") for model in rows["model"]])
     return named[named["model"] != ""].reset_index(drop=True)
 
 
@@ -142,7 +119,7 @@ def rows_of(rows: pd.DataFrame, series: Series) -> pd.DataFrame:
     return own.drop_duplicates(["model", "encoder"]).reset_index(drop=True)
 
 
-def sensitivity_of(workspace: Workspace, rows: pd.DataFrame, values: int = BINARY) -> Sensitivity:
+def sensitivity_of(workspace: Workspace, rows: pd.DataFrame, values: int = BINARY) -> comparison.Sensitivity:
     """What the encoders of rows of one series say of each captioner. values: how many the attribute has.
 
     Measured rows are ordered in pairs on images by the evidence that their runs left, printed ones by value.
@@ -152,15 +129,17 @@ def sensitivity_of(workspace: Workspace, rows: pd.DataFrame, values: int = BINAR
     for _, by_encoder in rows.groupby("encoder", sort=False):
         if (by_encoder["paper"] == "measured").all():
             runs, first = list(workspace.runs_of(list(by_encoder["run_id"])).values()), by_encoder.iloc[0]
-            orders.append(order_of(ranking(workspace, runs, first["metric"], first["direction"])))
+            orders.append(comparison.order_of(ranking(workspace, runs, first["metric"], first["direction"])))
         else:
-            orders.append(order_by_value(dict(zip(by_encoder["model"], by_encoder["value"], strict=True))))
-    return sensitivity(rows, orders, neutral)
+            orders.append(comparison.order_by_value(dict(zip(by_encoder["model"], by_encoder["value"], strict=True))))
+    return comparison.sensitivity(rows, orders, neutral)
 
 
-def sensitivity_alike(workspace: Workspace, found: Sequence[Comparison], chosen: Comparison) -> Sensitivity | None:
+def sensitivity_alike(
+    workspace: Workspace, found: Sequence[Comparison], chosen: Comparison
+) -> comparison.Sensitivity | None:
     """What every attacker that measured as `chosen` did says of its captioners; None where there is one attacker."""
-    if len({item.attacker for item in found if _protocol(item) == _protocol(chosen)}) < LEAST_ENCODERS:
+    if len({item.attacker for item in found if _protocol(item) == _protocol(chosen)}) < comparison.LEAST_ENCODERS:
         return None
     return sensitivity_of(workspace, measured_alike(workspace, found, chosen), len(chosen.attribute.values))
 
@@ -174,7 +153,7 @@ def measured_alike(workspace: Workspace, found: Sequence[Comparison], chosen: Co
     first = sorted(alike, key=lambda item: (item.attacker == chosen.attacker and item != chosen, -item.seeds))
     runs = {(run.spec.model, item.attacker): run.run_id for item in reversed(first) for run in item.runs}
     rows = workspace.results(list(runs.values()))
-    rows = rows[learned(rows, {chosen.attribute.name: len(chosen.attribute.values)})]
+    rows = rows[comparison.learned(rows, {chosen.attribute.name: len(chosen.attribute.values)})]
     return rows[rows["metric"] == chosen.metric].reset_index(drop=True)
 
 
@@ -223,7 +202,7 @@ def named(key: Series) -> str:
 # sentences
 
 
-def encoders_answer(found: dict[str, Sensitivity], printed: str = "") -> Answer:
+def encoders_answer(found: dict[str, comparison.Sensitivity], printed: str = "") -> Answer:
     """Does the choice of encoder change the conclusion? found: name of a measure -> what its encoders say.
 
     printed: where the values are printed, '' for measured ones. Printed values have no interval, so their sign and
@@ -260,7 +239,7 @@ def encoders_answer(found: dict[str, Sensitivity], printed: str = "") -> Answer:
     return Answer(f"{where} {', '.join(parts)}.", f"The ranking changes for {moved}. Encoders: {names}. {rule}")
 
 
-def _share(models: Sequence[str], own: Sensitivity, first: Sensitivity | None = None) -> str:
+def _share(models: Sequence[str], own: comparison.Sensitivity, first: comparison.Sensitivity | None = None) -> str:
     """`2 of 7 captioners`, or `2` alone where the sentence named as many captioners before."""
     if len(own.judged) == 1:
         return "the only captioner" if models else "no captioner"
@@ -285,17 +264,20 @@ def seeds_note(rows: pd.DataFrame) -> str:
     return f"Seeds: {', '.join(texts)}."
 
 
-def encoder_note(own: Sensitivity, model: str) -> str:
+def encoder_note(own: comparison.Sensitivity, model: str) -> str:
     """What the encoders say of one captioner: `same sign in 3 of 3 encoders`, with a warning where they differ."""
     signs = own.signs.get(model, {})
-    if len(signs) < LEAST_ENCODERS:
+    if len(signs) < comparison.LEAST_ENCODERS:
         return "one encoder"
 
     def few(names: Sequence[str], noun: str = "encoder") -> str:
         """The names, or how many where they are many."""
         return ", ".join(names) if len(names) <= 2 else counted(len(names), noun)
 
-    above, below, unclear = ([name for name, sign in signs.items() if sign == side] for side in (ABOVE, BELOW, OPEN))
+    above, below, unclear = (
+        [name for name, sign in signs.items() if sign == side]
+        for side in (comparison.ABOVE, comparison.BELOW, comparison.OPEN)
+    )
     clear = above or below
     if above and below:
         text = f"{WARNING} sign changes: above with {few(above)}; below with {few(below)}"
@@ -309,7 +291,7 @@ def encoder_note(own: Sensitivity, model: str) -> str:
     return f"{text}; {WARNING} order with {few(others, 'captioner')} changes" if others else text
 
 
-def encoders_warning(own: Sensitivity, metric: str) -> str:
+def encoders_warning(own: comparison.Sensitivity, metric: str) -> str:
     """One line where another encoder would change the conclusion; '' where none would."""
     parts = [f"the sign of {metric} of {', '.join(own.turned)}"] if own.turned else []
     parts += [f"the order of {', '.join(own.moved)}"] if own.moved else []
@@ -331,7 +313,7 @@ def _layout(rows: float, height: int, entries: int) -> dict:
     above = 34 + 24 * math.ceil(entries / 3)
     legend = {"orientation": "h", "yref": "container", "yanchor": "top", "y": 1, "x": 0, "xanchor": "left"}
     return {
-        "height": int(MARGINS + above + height * max(rows, 5)),
+        "height": int(charts.MARGINS + above + height * max(rows, 5)),
         "dragmode": False,
         "showlegend": entries > 0,
         "margin": {"l": 10, "r": 30, "t": above, "b": 46},
@@ -339,23 +321,23 @@ def _layout(rows: float, height: int, entries: int) -> dict:
     }
 
 
-def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Series, values: int, looks: dict[str, Look]):
+def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Series, values: int, looks: dict[str, charts.Look]):
     """A dot and its 95% interval for each captioner and encoder, with the neutral point as a line.
 
     rows: of one measure, one a captioner and encoder, in the captioner's colour; printed ones (paper not `measured`)
     are open. Those of `grey` stand beside captioners of the same name, open and grey.
     """
     order = list(rows.groupby("model")["value"].mean().sort_values().index)
-    shapes = encoder_shapes([*rows["encoder"], *grey["encoder"]])
-    figure = graph_objects().Figure()
+    shapes = charts.encoder_shapes([*rows["encoder"], *grey["encoder"]])
+    figure = charts.graph_objects().Figure()
 
     def mark(part: pd.DataFrame, encoder: str) -> str:
         """Filled where the rows were measured, open where a paper printed them."""
-        return shapes[encoder] if (part["paper"] == "measured").all() else opened(shapes[encoder])
+        return shapes[encoder] if (part["paper"] == "measured").all() else charts.opened(shapes[encoder])
 
     for part, own_colour in ((grey, False), (rows, True)):
         for model, dots in part.groupby("model", sort=False):
-            colour = looks[model].colour if own_colour else GREY
+            colour = looks[model].colour if own_colour else charts.GREY
             places = [list(shapes).index(encoder) for encoder in dots["encoder"]]
             figure.add_scatter(
                 x=dots["value"],
@@ -376,16 +358,16 @@ def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Series, value
                     "line": {"width": 1.5, "color": colour},
                     "symbol": [mark(dots, encoder) for encoder in dots["encoder"]],
                 },
-                error_x=error_bars(dots["value"], dots["ci_low"], dots["ci_high"], colour, 2),
+                error_x=charts.error_bars(dots["value"], dots["ci_low"], dots["ci_high"], colour, 2),
             )
-    for part, colour, suffix in ((rows, LEGEND, ""), (grey, GREY, ", printed")):
+    for part, colour, suffix in ((rows, LEGEND, ""), (grey, charts.GREY, ", printed")):
         for encoder in dict.fromkeys(part["encoder"]):  # entries of the legend alone
             marker = {"size": 10, "color": colour, "symbol": mark(part, encoder)}
             name = escape(f"{encoder}{suffix}")
             figure.add_scatter(x=[None], y=[None], mode="markers", name=name, marker=marker, hoverinfo="skip")
     neutral = METRICS[key[0]].neutral(values)
     if math.isfinite(neutral):
-        neutral_line(figure, neutral, METRICS[key[0]].reference_line)
+        charts.neutral_line(figure, neutral, METRICS[key[0]].reference_line)
     ticks = {"tickmode": "array", "tickvals": list(range(len(order))), "ticktext": [escape(name) for name in order]}
     entries = rows["encoder"].nunique() + grey["encoder"].nunique()
     return figure.update_layout(
@@ -395,7 +377,7 @@ def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Series, value
     )
 
 
-def cv_chart(measured: pd.DataFrame, printed: pd.DataFrame, looks: dict[str, Look]):
+def cv_chart(measured: pd.DataFrame, printed: pd.DataFrame, looks: dict[str, charts.Look]):
     """Bars of the coefficient of variation across encoders for each captioner, LIC beside DBAC.
 
     Both: model, measure, direction, value (not blank). Measured bars are in the captioner's colour, printed ones grey;
@@ -405,13 +387,16 @@ def cv_chart(measured: pd.DataFrame, printed: pd.DataFrame, looks: dict[str, Loo
     both = pd.concat([measured[["measure", "direction"]], printed[["measure", "direction"]]])
     keys = sorted({*both.itertuples(index=False, name=None)}, reverse=True)
     hatches = dict(zip(keys, HATCHES, strict=False))
-    figure, bars = graph_objects().Figure(), 0
+    figure, bars = charts.graph_objects().Figure(), 0
     for frame, suffix in ((printed, ", printed"), (measured, "")):
         for key, group in sorted(frame.groupby(["measure", "direction"])):  # the first is drawn lowest
             bars, name = bars + 1, f"{measure(*key)}{suffix}"
-            colours = GREY if suffix else [looks[model].colour for model in group["model"]]
+            colours = charts.GREY if suffix else [looks[model].colour for model in group["model"]]
             of_legend = group.iloc[:1].assign(value=math.nan)
-            for part, colour, in_legend in ((group, colours, False), (of_legend, GREY if suffix else LEGEND, None)):
+            for part, colour, in_legend in (
+                (group, colours, False),
+                (of_legend, charts.GREY if suffix else LEGEND, None),
+            ):
                 pattern = {"shape": hatches[key], "fillmode": "replace", "size": 6, "solidity": 0.5}
                 cut = [" (bar cut)" if value > LARGEST_BAR else "" for value in part["value"]]
                 figure.add_bar(
@@ -441,16 +426,16 @@ def cv_chart(measured: pd.DataFrame, printed: pd.DataFrame, looks: dict[str, Loo
 def _ranks(rows: pd.DataFrame, values: int) -> pd.DataFrame:
     """Ranks of the one metric of some rows, the best first."""
     metric = METRICS[rows["metric"].iloc[0]] if len(rows) else METRICS["LIC"]
-    return ranks_by_encoder(rows, metric.better, metric.neutral(values))
+    return comparison.ranks_by_encoder(rows, metric.better, metric.neutral(values))
 
 
-def rank_chart(rows: pd.DataFrame, own: Sensitivity, looks: dict[str, Look], values: int = BINARY):
+def rank_chart(rows: pd.DataFrame, own: comparison.Sensitivity, looks: dict[str, charts.Look], values: int = BINARY):
     """Each captioner's rank by encoder as a line, 1 (the best) at the top, named at both ends; lines of those that
     change places are thick. None where fewer than two captioners or encoders can be compared."""
     ranks = _ranks(rows, values)
-    if min(ranks.shape) < LEAST_ENCODERS:
+    if min(ranks.shape) < comparison.LEAST_ENCODERS:
         return None
-    figure, names = graph_objects().Figure(), [escape(encoder) for encoder in ranks.columns]
+    figure, names = charts.graph_objects().Figure(), [escape(encoder) for encoder in ranks.columns]
     for model, line in ranks.sort_values(ranks.columns[0]).iterrows():
         name, moved, look = escape(str(model)), model in own.moved, looks[str(model)]
         figure.add_scatter(
@@ -472,7 +457,7 @@ def rank_chart(rows: pd.DataFrame, own: Sensitivity, looks: dict[str, Look], val
                 dot = f'<span style="color:{looks[model].colour}">●</span> ' if len(alike) > 1 else ""
                 where = {"x": names[place], "y": rank + number_of, "xanchor": anchor, "xshift": shift}
                 labels.append(where | {"text": f"{dot}{rank}  {escape(cut(str(model)))}", "showarrow": False})
-    widest = LETTER * min(LONGEST_NAME + 1, max(len(str(model)) for model in ranks.index)) + 40
+    widest = charts.LETTER * min(charts.LONGEST_NAME + 1, max(len(str(model)) for model in ranks.index)) + 40
     return figure.update_layout(
         **_layout(len(ranks), 30, entries=0) | {"margin": {"l": widest, "r": widest, "t": 34, "b": 46}},
         annotations=labels,  # one by one takes their square
@@ -554,14 +539,7 @@ def alignment_table(alignment: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def human_note(human: pd.Series, rows: pd.DataFrame) -> str:
-    """Of how many captioners people gave scores, and which of them are here. human: model -> score."""
-    here = {name_key(model): model for model in rows["model"]}
-    names = [here[name_key(model)] for model in human.index if name_key(model) in here]
-    return f"Human scores of {counted(len(human), 'captioner')}; of those here: {', '.join(names) or 'none'}."
-
-
-def encoders_table(rows: pd.DataFrame, own: Sensitivity) -> pd.DataFrame:
+def encoders_table(rows: pd.DataFrame, own: comparison.Sensitivity) -> pd.DataFrame:
     """One row a captioner: what the encoders say, and the value of each."""
     cells: dict[str, dict[str, str]] = {}
     for row in rows.to_dict("records"):

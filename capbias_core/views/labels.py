@@ -87,7 +87,11 @@ def attribute_lines(attribute: Attribute) -> list[tuple[str, str]]:
         ("Name", attribute.name),
         ("Title", attribute.title),
         ("Values", ", ".join(attribute.values)),
-        *((f"Words for {value}", _listed(attribute.words.get(value, ()))) for value in attribute.values),
+        *(
+            (f"Words for {value}", f"{len(words):,}: {', '.join(words)}" if words else "none")
+            for value in attribute.values
+            for words in [attribute.words.get(value, ())]
+        ),
         ("Mask token", f"{attribute.mask_token} stands for each of the {len(attribute.masked_words):,} words"),
         ("Columns", ", ".join(attribute.columns) or f"only {attribute.name}"),
     ]
@@ -110,10 +114,6 @@ def lines_block(lines: list[tuple[str, str]]) -> str:
         for label, text in lines
     ]
     return f'<table style="max-width:110ch">{"".join(rows)}</table>'
-
-
-def _listed(words: tuple[str, ...]) -> str:
-    return f"{len(words):,}: {', '.join(words)}" if words else "none"
 
 
 def trial_row(trial: Trial) -> dict[str, str]:

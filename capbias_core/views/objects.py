@@ -214,10 +214,8 @@ def object_answer(table: pd.DataFrame, overall: Sequence[float], n: int, model: 
     parts, details, without = [], [], []
     for place, value in enumerate(attribute.values):
         # The object that goes with the value most beyond the human captions, told apart from them.
-        error, difference = tested[f"error{place}"], _difference(tested, place)
-        known = (error > 0) & difference.notna()
-        p = holm(erfc((difference[known].abs() / error[known] / math.sqrt(2)).to_numpy()))
-        apart = difference[known][(p < ALPHA) & (difference[known] > 0)]
+        apart = _significant(tested, place)
+        apart = apart[apart > 0]
         if apart.empty:
             without.append(value)
             continue
@@ -246,6 +244,14 @@ def object_answer(table: pd.DataFrame, overall: Sequence[float], n: int, model: 
 
 def _testable(table: pd.DataFrame) -> pd.DataFrame:
     return table[(table["captions"] >= ENOUGH) & (table["human_captions"] >= ENOUGH)]
+
+
+def _significant(tested: pd.DataFrame, place: int) -> pd.Series:
+    """The differences from people that chance does not explain, corrected by Holm over these objects."""
+    error, difference = tested[f"error{place}"], _difference(tested, place)
+    known = (error > 0) & difference.notna()
+    p = holm(erfc((difference[known].abs() / error[known] / math.sqrt(2)).to_numpy()))
+    return difference[known][p < ALPHA]
 
 
 def comparable(table: pd.DataFrame) -> bool:
@@ -299,11 +305,6 @@ def share_intervals(low: pd.Series, high: pd.Series, what: str) -> list[str]:
     return [f"few {what}" if pd.isna(start) else f"{percent(start)} to {percent(end)}" for start, end in pairs]
 
 
-def short_names(table: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """`scores_by_object` with columns that fit: `Male`, `ratio Male` for those of the metric."""
-    return table.rename(columns=lambda name: name.removeprefix(metric).strip("_ ").replace("_", " "))
-
-
 # charts
 
 BINS = "How many objects have which share. Objects with few captions lie at the ends by chance."
@@ -337,11 +338,12 @@ def beside_rows(table: pd.DataFrame, attribute: Attribute, most: int = MOST) -> 
 def beside_chart(table: pd.DataFrame, attribute: Attribute, model: str, most: int = MOST):
     """Two dots per object, which its row names: the model's share of the last value and, in grey, the human captions'.
 
-    The model's is orange where it is lower and blue where it is higher. Sorted by the difference; see `beside_rows`.
+    The model's is orange if it is significantly lower, blue if higher. Sorted by the difference; see `beside_rows`.
     """
     place = len(attribute.values) - 1
     rows, _ = beside_rows(table, attribute, most)
-    difference = _difference(rows, place)
+    apart = _significant(_testable(table), place)
+    difference = apart.reindex(rows.index).fillna(0.0)
     value, other = attribute.values[-1], attribute.values[0] if place == 1 else "another value"
     names = [escape(name) for name in rows["object"]]
     figure = graph_objects().Figure()
@@ -351,7 +353,8 @@ def beside_chart(table: pd.DataFrame, attribute: Attribute, model: str, most: in
     for title, prefix, part, colour in (
         ("human captions", "human_", rows, GREY),
         (f"{model}: {other} more often than people", "", rows[difference < 0], ORANGE_MARK),
-        (f"{model}: {value} more often, or the same", "", rows[difference >= 0], BLUE_MARK),
+        (f"{model}: {value} more often", "", rows[difference > 0], BLUE_MARK),
+        (f"{model}: no significant difference", "", rows[difference == 0], GREY),
     ):
         hover, whose = [], "human captions" if prefix else model
         for row in part.to_dict("records"):

@@ -22,18 +22,8 @@ from capbias_core.measures.attribution import MEASURE, WINDOW
 from capbias_core.types import CONDITIONS
 from capbias_core.views.captions import CaptionScores
 from capbias_core.views.results import current_runs, runs_with
+from capbias_core.vision import masking
 from capbias_core.vision.grad_cam import Window, upsampled
-from capbias_core.vision.masking import (
-    HALF,
-    OF_OUTLINES,
-    PERSON,
-    MaskRule,
-    NothingToMask,
-    box_mask,
-    filled,
-    hidden_pixels,
-    outline_mask,
-)
 from capbias_core.whole_files import private_folder
 from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.limited import within_limits
@@ -71,7 +61,7 @@ def masked_folders(
 def objects_on(rows: pd.DataFrame, departures: Mapping[str, float]) -> list[str]:
     """The names of what is marked on a photograph but people: the largest departure first, then the largest in size."""
     sizes = ((rows["x2"] - rows["x1"]) * (rows["y2"] - rows["y1"])).groupby(rows["object"]).sum()
-    names = [name for name in sizes.index if name != PERSON]
+    names = [name for name in sizes.index if name != masking.PERSON]
     return sorted(names, key=lambda name: (-departures.get(name, 0.0), -sizes[name]))
 
 
@@ -80,12 +70,16 @@ def mask_of(rows: pd.DataFrame, height: int, width: int) -> np.ndarray:
     mask = np.zeros((height, width), dtype=bool)
     for row in rows.to_dict("records"):
         box = [row[side] for side in BOX]
-        mask |= outline_mask(row["outline"], height, width) if "outline" in row else box_mask(box, height, width)
+        mask |= (
+            masking.outline_mask(row["outline"], height, width)
+            if "outline" in row
+            else masking.box_mask(box, height, width)
+        )
     return mask
 
 
 def hidden_of(
-    rows: pd.DataFrame, size: tuple[int, int], chosen: str = "", fraction: float = HALF
+    rows: pd.DataFrame, size: tuple[int, int], chosen: str = "", fraction: float = masking.HALF
 ) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """What each condition hides of a photograph, (height, width) booleans, and why others hide nothing.
 
@@ -95,21 +89,21 @@ def hidden_of(
     hidden: dict[str, np.ndarray] = {}
     reasons: dict[str, str] = {}
     for condition in STRIP[1:]:
-        if condition in OF_OUTLINES and "outline" not in rows:
+        if condition in masking.OF_OUTLINES and "outline" not in rows:
             reasons[condition] = "its people have boxes, and no outlines" if len(rows) else "nothing is marked on it"
             continue
         try:
             only = condition == "object"  # a photograph that stays as it is would be no variant of it
-            rule = MaskRule(condition, fraction, departures={chosen: 1.0}, only_masked=only)
-            hidden[condition] = hidden_pixels(rows, size, rule)
-        except NothingToMask:
+            rule = masking.MaskRule(condition, fraction, departures={chosen: 1.0}, only_masked=only)
+            hidden[condition] = masking.hidden_pixels(rows, size, rule)
+        except masking.NothingToMask:
             reasons[condition] = "no such object is marked on it" if condition == "object" else "nobody is marked on it"
     return hidden, reasons
 
 
 def variants(pixels: np.ndarray, hidden: dict[str, np.ndarray], fill: str) -> dict[str, np.ndarray]:
     """The photograph under each condition, the original first."""
-    return {ORIGINAL: pixels} | {condition: filled(pixels, own, fill) for condition, own in hidden.items()}
+    return {ORIGINAL: pixels} | {condition: masking.filled(pixels, own, fill) for condition, own in hidden.items()}
 
 
 def image_captions(frame: pd.DataFrame, image: str) -> list[str]:
@@ -267,7 +261,7 @@ def layered(
     picture = reduced(pixels).astype(np.float32)
     size, scale = (picture.shape[1], picture.shape[0]), picture.shape[1] / pixels.shape[1]
     for name, mask in outlines:
-        inside, colour = _resized(mask, size), PEOPLE if name == PERSON else THINGS
+        inside, colour = _resized(mask, size), PEOPLE if name == masking.PERSON else THINGS
         picture[inside] = (1 - TINT) * picture[inside] + TINT * np.array(colour, dtype=np.float32)
     if hidden is not None:
         rows, columns = np.indices(picture.shape[:2])
@@ -284,7 +278,7 @@ def layered(
         draw.rectangle(inner, outline=colour, width=width)
 
     for row in boxes.to_dict("records") if boxes is not None else ():
-        corners, colour = [row[side] for side in BOX], PEOPLE if row["object"] == PERSON else THINGS
+        corners, colour = [row[side] for side in BOX], PEOPLE if row["object"] == masking.PERSON else THINGS
         rectangle(corners, colour, 2)
         sure = row.get("confidence", 1.0)
         text = row["object"] if sure >= 1 else f"{row['object']} {sure:.2f}"

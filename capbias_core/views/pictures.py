@@ -15,7 +15,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
-from html import unescape
+from html import escape, unescape
 from typing import Any
 
 import pandas as pd
@@ -42,9 +42,13 @@ def pictures_lack() -> str:
     return "" if found else "Pictures need Chrome or Chromium on the machine of the server, and there is none."
 
 
-def picture(figure: Any, format: str) -> bytes:
-    """A Plotly figure as SVG, PNG or PDF. Raises CapbiasError where none can be drawn."""
-    return pictures([figure], format)[0]
+def picture(figure: Any, format: str, caption: str = "") -> bytes:
+    """A Plotly figure with a caption below it as SVG, PNG or PDF. Raises CapbiasError where none can be drawn."""
+    own, below = figure.__class__(figure), 36
+    title = {"text": escape(caption), "x": 0.5, "xanchor": "center", "y": 0, "yref": "container", "yanchor": "bottom"}
+    own.update_layout(title=title | {"pad": {"b": 10}, "font": {"size": 14}})
+    own.update_layout(height=(own.layout.height or HEIGHT) + below, margin_b=(own.layout.margin.b or 0) + below)
+    return pictures([own], format)[0]
 
 
 def pictures(figures: Sequence[Any], format: str) -> list[bytes]:
@@ -134,7 +138,7 @@ def _trace(figure: Any, trace: Any) -> pd.DataFrame:
         ticks = zip(axes[axis].tickvals or (), map(_text, axes[axis].ticktext or ()), strict=False)
         named = dict(ticks)
         table[axis] = [named.get(value, value) for value in table[axis]]
-    return table.assign(**titles)
+    return table.assign(**titles).dropna(subset=list(values))
 
 
 def _text(value: Any) -> Any:

@@ -14,15 +14,7 @@ from capbias_core.measures.base import NEUTRAL
 from capbias_core.measures.image_judge import UNMASKED
 from capbias_core.measures.registry import METRICS, measure_of
 from capbias_core.types import ORIGIN_COLUMNS, T_TO_A, counted
-from capbias_core.views.results import (
-    current_runs,
-    known_results,
-    object_rows,
-    references_read,
-    runs_against,
-    runs_with,
-    tables_read,
-)
+from capbias_core.views import results
 from capbias_core.views.sentence import number
 from capbias_core.workspace.conditions import ORIGINAL, condition_of, suggested_condition
 from capbias_core.workspace.store import Item, Workspace
@@ -49,7 +41,10 @@ def printed_as(row: dict) -> tuple[str, str, str]:
     kind, _, value = metric.rpartition("_")
     if value in VALUES:
         score = condition or _distance(row["encoder"])
-        return _of_kind(kind, SCORES.get(score, score)), VALUES[value], ""
+        score = SCORES.get(score, score)
+        named = {"leakage": "naming_ratio", "ratio": f"{score}_to_neutral", "count": f"{score}_count"}
+        usual = score if score == "object_gender_cooccurrence" else f"{score}_ratio"
+        return named.get(kind, usual), VALUES[value], ""
     if condition.startswith("to_"):
         letter, _, thing = condition.removeprefix("to_").partition(" ")
         return "weighted_cooccurrence" if metric == "gender_score" else metric, VALUES[letter], thing
@@ -60,16 +55,6 @@ def printed_as(row: dict) -> tuple[str, str, str]:
 
 def _distance(encoder: str) -> str:
     return "word_object_distance" if encoder in OF_WORDS else "gender_object_distance"
-
-
-def _of_kind(kind: str, score: str) -> str:
-    if kind == "leakage":
-        return "naming_ratio"
-    if kind == "ratio":
-        return f"{score}_to_neutral"
-    if kind == "count":
-        return f"{score}_count"
-    return score if score == "object_gender_cooccurrence" else f"{score}_ratio"
 
 
 # Metrics that a paper calls otherwise: leakage of aligned human captions, METEOR between those and the originals, the
@@ -182,16 +167,6 @@ def printed_objects() -> frozenset[str]:
     return frozenset(as_measured(row)["object"] for row in rows if not no_counterpart(row)) - {""}
 
 
-def other_protocol(row: dict) -> bool:
-    """Whether the paper measured a printed row in another way than what has its name here.
-
-    DBAC's race has three values, light, dark and unsure.
-    """
-    if row["paper"] == GENDER_SCORE or (row["paper"], row["metric"]) in OTHER_PROTOCOL:
-        return True
-    return row["paper"] == "dbac" and row["attribute"] == "race"
-
-
 PAPERS = {
     "lic": "LIC (Hirota et al., 2022)",
     "repro": "Reproducibility study of LIC (Baratov et al., 2023)",
@@ -223,12 +198,12 @@ def measured_rows(
     says; runs that compare with none always count). Runs that merged masks are left out, since the papers mask word by
     word. Further columns: captioner and masked, who wrote the captions of a set and what was masked of its photographs.
     """
-    read = tables_read(workspace, collection) if labels is None else labels
-    human = references_read(workspace, collection) if references is None else references
-    found = runs_against(runs_with(current_runs(workspace, collection), read), human)
+    read = results.tables_read(workspace, collection) if labels is None else labels
+    human = results.references_read(workspace, collection) if references is None else references
+    found = results.runs_against(results.runs_with(results.current_runs(workspace, collection), read), human)
     runs = [run for run in found if not run.spec.merge_masks]
-    rows = known_results(workspace, [run.run_id for run in runs])
-    of_objects = [object_rows(workspace, run) for run in runs]
+    rows = results.known_results(workspace, [run.run_id for run in runs])
+    of_objects = [results.object_rows(workspace, run) for run in runs]
     of_objects = [own[own["object"].isin(printed_objects())] for own in of_objects if len(own)]
     rows = pd.concat([rows, *of_objects], ignore_index=True)
     best_first = sorted(runs, key=lambda run: -len(run.spec.seeds))
@@ -329,12 +304,17 @@ def _same_encoder(row: dict, own: dict) -> bool:
 def _holds(printed: dict, ours: dict, own: dict, scaled: dict) -> str:
     """Whether a measured interval holds a printed value, or why that is not decided. ours: the printed row, named as
     measured rows are. scaled: the measured numbers in the printed scale."""
+    other_protocol = (
+        printed["paper"] == GENDER_SCORE
+        or (printed["paper"], printed["metric"]) in OTHER_PROTOCOL
+        or (printed["paper"] == "dbac" and printed["attribute"] == "race")  # its race has a third value, unsure
+    )
     reasons = (
         ("another encoder", not _same_encoder(ours, own)),
         ("another protocol", _of_judge(own)),
         ("another alignment", _alignment(own) != _alignment(ours)),
         ("part of the images", bool(own["coverage"])),
-        ("another protocol", other_protocol(printed)),
+        ("another protocol", other_protocol),
         ("no interval", pd.isna(scaled["ci_low"])),
     )
     if reason := next((text for text, applies in reasons if applies), ""):
@@ -385,12 +365,6 @@ def beside_table(frame: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**columns).reset_index(drop=True)
 
 
-def cell_style(text: str) -> str:
-    """CSS of a cell of the column `HOLDS`: blue where the interval holds the value, grey where not; the text says so
-    too."""
-    return CELLS.get(text, "")
-
-
 def beside_sentence(frame: pd.DataFrame, name: str) -> tuple[str, str]:
     """Headline and support about one printed table beside measured values."""
     holds = frame["holds"]
@@ -402,9 +376,11 @@ def beside_sentence(frame: pd.DataFrame, name: str) -> tuple[str, str]:
             f"Within measured 95% intervals: {inside} of {counted(inside + outside, 'comparable published value')}."
         )
     elif beside:
-        headline = "Nothing here is decided: no measured value has the printed encoder, images and protocol."
+        headline = (
+            "No published value can be compared: none was measured here with the paper's encoder, images and protocol."
+        )
     elif (holds == NONE_HERE).all():
-        headline = "Nothing that is measured here is what this table prints."
+        headline = "Nothing that capbias measures is what this table prints."
     else:
         headline = "Nothing of this table has been measured in this collection."
     without = "".join(
@@ -413,9 +389,9 @@ def beside_sentence(frame: pd.DataFrame, name: str) -> tuple[str, str]:
         for (reason, attribute), rows in frame[holds == NONE_HERE].groupby(["reason", "attribute"], sort=False)
     )
     support = (
-        f"{name} prints {counted(printed, 'number')}; {counted(beside, 'measured value')} "
-        f"{'stands' if beside == 1 else 'stand'} beside them.{without} "
-        "Captioners are matched by name: whether your captions are those of the paper, only you know. Values from a "
-        "different encoder are shown but not compared."
+        f"{name} has {counted(printed, 'number')}; {counted(beside, 'measured value')} "
+        f"{'is' if beside == 1 else 'are'} shown next to them.{without} "
+        "Captioners are matched by name: check that your captions are those of the paper. Values from a different "
+        "encoder are shown but not compared."
     )
     return headline, support

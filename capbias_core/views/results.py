@@ -75,12 +75,6 @@ def object_rows(workspace: Workspace, run: RunRow) -> pd.DataFrame:
     return rows.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
 
 
-def earlier_runs(workspace: Workspace, collection: str) -> int:
-    """How many finished runs of a collection were made by an earlier version, whose numbers are not shown."""
-    runs = workspace.runs(collection)
-    return sum(1 for run in runs if run.status == "finished" and not is_current(run.spec))
-
-
 def attribute_of_run(run: RunRow) -> Attribute:
     """The protected attribute that a run measured."""
     return attribute_from(run.spec.attribute)

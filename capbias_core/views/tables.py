@@ -88,7 +88,7 @@ def value_parts(row: dict) -> tuple[str, str]:
     if row["scale"] == 1 and pd.isna(row["ci_low"]) and float(row["value"]).is_integer():
         return f"{row['value']:,.0f}".replace("-", "−"), ""  # a count, such as the size of a vocabulary
     digits = decimals(row["metric"], row["scale"])
-    value = number(row["value"], digits) + ("" if pd.isna(row["spread"]) else f" ±{number(row['spread'], digits)}")
+    value = limit(row["value"], digits) + ("" if pd.isna(row["spread"]) else f" ±{number(row['spread'], digits)}")
     if pd.isna(row["ci_low"]):
         return f"{value}{seeds_agree(row)}", ""
     return value, f"[{limit(row['ci_low'], digits)}, {limit(row['ci_high'], digits)}]"

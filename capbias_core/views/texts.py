@@ -16,19 +16,9 @@ from capbias_core.attributes import word_forms
 from capbias_core.attributes.labels import suggest_mapping
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import ModelFiles
+from capbias_core.measures import gender_score_common
 from capbias_core.measures.gender_score import COOCCURRENCE, COOCCURRENCE_COUNT
 from capbias_core.measures.gender_score import METRIC as GENDER_SCORE
-from capbias_core.measures.gender_score_common import (
-    CAPTION,
-    CONFIDENCE,
-    ObjectChoices,
-    TextJob,
-    gendered,
-    method,
-    object_rows,
-    set_rows,
-    text_model,
-)
 from capbias_core.measures.registry import MEASURES, METRICS, measure_of
 from capbias_core.prepare.tasks import content_words
 from capbias_core.prepare.text import WORD
@@ -79,9 +69,9 @@ def text_results(
     frame = pd.DataFrame({"image_id": [str(place) for place in range(len(texts))], "caption": list(texts)})
     if lead and WORD not in lead:
         raise CapbiasError(f"The lead {lead!r} has no {WORD}.", f"Write for example 'a {WORD} says:'.")
-    choices = ObjectChoices.read(options).with_(objects_from=CAPTION)
-    confidence = float(options.get("object_confidence", CONFIDENCE))
-    everything = gendered(frame, attribute, None, choices, confidence=confidence, keep_all=keep_all)
+    choices = gender_score_common.ObjectChoices.read(options).with_(objects_from=gender_score_common.CAPTION)
+    confidence = float(options.get("object_confidence", gender_score_common.CONFIDENCE))
+    everything = gender_score_common.gendered(frame, attribute, None, choices, confidence=confidence, keep_all=keep_all)
     if labels is not None:  # in place of the values that texts name
         place = {value: number for number, value in enumerate(attribute.values)}
         meant = suggest_mapping(attribute, set(labels))
@@ -97,19 +87,19 @@ def text_results(
     for measure, chosen in chosen_options.items():
 
         def model(kind: str, chosen=chosen) -> ModelFiles:
-            return text_model(kind, getattr(chosen, kind))
+            return gender_score_common.text_model(kind, getattr(chosen, kind))
 
         reader = MEASURES[measure].of_texts
         assert reader is not None  # as checked above
-        counted = reader(TextJob(data, attribute, chosen, model, progress, lead))
+        counted = reader(gender_score_common.TextJob(data, attribute, chosen, model, progress, lead))
         named = counted.data.named
         which = "texts that name one value" if (named == counted.data.value).all() and (named >= 0).all() else "texts"
-        text = method(counted.data, counted.further, which)
+        text = gender_score_common.method(counted.data, counted.further, which)
         text = text.replace("caption", "text").replace("over images", "over texts")
         columns = {"attribute": attribute.name, "model": name, "method": "; ".join([text, *counted.notes])}
         for sums in counted.sums:
-            rows += [row.row() for row in set_rows(sums, columns)]
-            tables.append(object_rows(sums, columns))
+            rows += [row.row() for row in gender_score_common.set_rows(sums, columns)]
+            tables.append(gender_score_common.object_rows(sums, columns))
     frame, by_object = pd.DataFrame(rows, columns=list(RESULT_COLUMNS)), pd.concat(tables, ignore_index=True)
     frame, by_object = (table[table["metric"].isin(metrics)] for table in (frame, by_object))
     note = (

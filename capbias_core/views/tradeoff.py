@@ -65,7 +65,7 @@ def tradeoff_chart(printed: pd.DataFrame, measured: pd.DataFrame, against: str):
     """
     figure, shown = graph_objects().Figure(), []
     for name, points, colour, mark in (
-        ("printed", printed, GREY, "diamond"),
+        ("published", printed, GREY, "diamond"),
         ("measured", measured, MEASURED, "circle"),
     ):
         points = points.dropna(subset=["LIC", against])
@@ -128,16 +128,16 @@ def tradeoff_note(printed: pd.DataFrame, measured: pd.DataFrame, against: str) -
             return f"no R² ({line.reason})"
         step, unit = STEPS[against]
         slope, low, high = (number(step * value, 2) for value in (line.slope, line.low, line.high))
-        way = ("LIC rises with it" if line.slope > 0 else "LIC falls with it") if line.shown else "no trend is shown"
+        way = ("LIC rises with it" if line.slope > 0 else "LIC falls with it") if line.shown else "no significant trend"
         return (
-            f"R² = {number(line.r_squared, 3)}, n = {counted(line.n, 'captioner')}; slope {slope} LIC per {unit} (95% "
-            f"{low} to {high}), p = {number(line.p, 3 if line.p < 0.1 else 2)}: {way}"
+            f"{way}: {slope} [{low}, {high}] LIC per {unit}, p = {number(line.p, 3 if line.p < 0.1 else 2)}, R² = "
+            f"{number(line.r_squared, 3)}, {counted(line.n, 'captioner')}"
         )
 
-    paper = f"the paper's figure says R² = {PRINTED_R_SQUARED[against]:.3f}"
-    text = f"Printed: {paper}; the paper plots these points but gives no numbers."
+    paper = f"The paper's figure gives R² = {PRINTED_R_SQUARED[against]:.3f}"
+    text = f"Published: {paper[0].lower()}{paper[1:]}, and no numbers of its points."
     if printed[against].notna().any():
-        text = f"Printed: {trend_text(printed)} from Table 1; {paper}."
+        text = f"Published (Table 1): {trend_text(printed)}. {paper}."
     if measured.empty:
         return f"{text} Measured: no LIC for gender in this collection."
     if measured[against].isna().all():

@@ -77,7 +77,7 @@ def word_chart(words: pd.DataFrame, attribute: Attribute, name: str, human: str,
         figure.add_bar(
             **common,
             x=rows["human_mean"],
-            name=f"{escape(human)} (human)",
+            name=escape(human if "human" in human else f"{human} (human)"),
             marker={"color": GREY, "pattern": {"shape": "/", "solidity": 0.35}},
             hovertext=[
                 f"{signed(row.human_mean, 3)} in {row.human_count:,} human captions" if row.human_count else "in none"
@@ -489,11 +489,6 @@ def first_shown(attention: Attention) -> tuple[int, int]:
     """Layer and head to begin with, from 1: those of the reproducibility paper, or the last where there are fewer."""
     layers, heads = attention.weights.shape[:2]
     return min(PAPERS_LAYER, layers), min(PAPERS_HEAD, heads)
-
-
-def attention_data(attention: Attention) -> dict[str, Any]:
-    """Everything, for JSON: the words, and attention as layers of heads of rows."""
-    return {"read_as": list(attention.words), "attention": attention.weights.tolist()}
 
 
 def weights_of(attention: Attention, layer: int, head: int) -> np.ndarray:

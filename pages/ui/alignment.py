@@ -10,17 +10,10 @@ import streamlit as st
 from capbias_core.load.published import published_results
 from capbias_core.runs.plan import Request, plan
 from capbias_core.spreadsheets import csv_text
-from capbias_core.views.alignment import (
-    COMPARED,
-    constant_sentence,
-    side_by_side,
-    sweep_chart,
-    sweep_of,
-    sweep_sentence,
-)
+from capbias_core.views.alignment import COMPARED, constant_sentence, side_by_side, sweep_chart, sweep_sentence
 from capbias_core.views.published import measured_rows
 from capbias_core.workspace.conditions import originals
-from capbias_core.workspace.store import Item
+from capbias_core.workspace.store import Item, bytes_frame
 from capbias_core.workspace.vectors import VECTORS
 from pages.ui import view
 from pages.ui.bar import LABELS, Bar, attribute_names, empty_state, lacking
@@ -115,7 +108,8 @@ def _measure(bar: Bar, request: Request) -> None:
 
 def _sweeps(bar: Bar, request: Request) -> None:
     runs = bar.workspace.runs_of([spec.run_id for spec in plan(bar.workspace, request)])
-    tables = {run.spec.model: sweep_of(bar.workspace, run) for run in runs.values() if run.status == "finished"}
+    finished = [run for run in runs.values() if run.status == "finished"]
+    tables = {run.spec.model: bytes_frame(bar.workspace.array(run.run_id, "sweep")) for run in finished}
     if not tables:
         note("The sweep is not measured yet for these choices.")
         return
@@ -132,7 +126,7 @@ def _sweeps(bar: Bar, request: Request) -> None:
         notes=f"{primary} with its 95% interval over images; dashed: the chosen delta; dotted: METEOR under constant "
         f"alignment.{others} Words are counted as often as they occur.",
     )
-    with st.expander("The numbers of the chart, x100"):
+    with st.expander("The numbers of the chart, ×100"):
         draw_table(tables[primary].round(2), alt=f"The sweep of {primary}")
         whole = pd.concat([table.assign(captioner=model) for model, table in tables.items()])
         st.download_button("CSV", csv_text(whole), f"{request.collection} alignment.csv", "text/csv", key="csv")
@@ -158,7 +152,7 @@ def _compare_alignments(bar: Bar, request: Request, table: Item) -> None:
         else:
             draw_table(both, alt=title)
     note(
-        "Value ± standard deviation over attacker seeds [95% interval], all x100. Printed "
+        "Value ± standard deviation over attacker seeds [95% interval], all ×100. Printed "
         "values, if any, are from Tables 7, 8, 16 and 17, for other images and attackers, so not directly comparable. "
         "A number is about captions and labels, never about a person."
     )

@@ -12,35 +12,15 @@ from capbias_core.attackers import attacker_entry
 from capbias_core.measures.registry import METRICS
 from capbias_core.prepare import tokenize
 from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.run import is_current
 from capbias_core.types import counted
-from capbias_core.views.answer import (
-    STYLE,
-    Line,
-    collection_rows,
-    cross_table,
-    interval_rows,
-    overview,
-    overview_rows,
-    word_rows,
-)
+from capbias_core.views import answer as answer_views
+from capbias_core.views import sentence
 from capbias_core.views.captions import caption_runs, scoring_attackers
 from capbias_core.views.charts import interval_chart
 from capbias_core.views.encoders import encoders_warning, sensitivity_alike
 from capbias_core.views.published import measured_rows
-from capbias_core.views.results import Comparison, current_runs, earlier_runs
-from capbias_core.views.sentence import (
-    BY_HUMAN,
-    answer,
-    best_text,
-    chance_warning,
-    first_to_answer,
-    intervals_over,
-    named_notes,
-    second_dots,
-    told_apart,
-    verdicts_text,
-    with_attacker,
-)
+from capbias_core.views.results import Comparison, current_runs
 from capbias_core.views.words import STYLE as COLOURS
 from capbias_core.workspace.conditions import left_out_as_masked, originals
 from capbias_core.workspace.ingest import DEMO, WARNINGS
@@ -70,7 +50,7 @@ HOW = (
 
 def answer_page() -> None:
     """Draw everything below the frame."""
-    st.html(STYLE)
+    st.html(answer_views.STYLE)
     bar = draw_bar()
     workspace, collection = bar.workspace, bar.collection
     if not collection:
@@ -89,12 +69,13 @@ def answer_page() -> None:
     elif active_runs(workspace, collection):
         box("Running.", "The answer appears here when the first of the runs above is done.")
     else:
-        earlier = earlier_runs(workspace, collection)
+        finished = (run for run in workspace.runs(collection) if run.status == "finished")
+        earlier = sum(not is_current(run.spec) for run in finished)
         hidden = f" {earlier:,} results of an earlier version are hidden; run them again." if earlier else ""
         nothing_scored(bar, f"Captions and labels are loaded, but nothing is scored.{hidden}")
     st.header("What is loaded")
     loaded = cached.of_collection(workspace, "", "collections", partial(_collections, bar))
-    st.html(collection_rows(loaded, collection))
+    st.html(answer_views.collection_rows(loaded, collection))
 
 
 def _chosen(bar: Bar, comparisons: list[Comparison]) -> tuple[Comparison, Item]:
@@ -129,12 +110,12 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     rows = cached.once(workspace, "rows", lambda: workspace.results(comparison.run_ids))
     of_metric = rows[rows["metric"] == metric].sort_values("value", ascending=False)
     trained = {item.name: item.details.get("trained_on_references") for item in sets}
-    names = list(first_to_answer(of_metric)["model"])
+    names = list(sentence.first_to_answer(of_metric)["model"])
     model = bar.captioner(names, names[0])
     entry = attacker_entry(comparison.attacker)
-    text = cached.once(workspace, "text", lambda: answer(rows, model, attribute, entry, trained.get(model)))
+    text = cached.once(workspace, "text", lambda: sentence.answer(rows, model, attribute, entry, trained.get(model)))
     answer_box(bar, text)
-    if crossed := cross_table(rows, model):
+    if crossed := answer_views.cross_table(rows, model):
         st.html(crossed)
     for item in sets:
         for warning in item.details.get(WARNINGS, ()) if item.name in names else ():
@@ -151,18 +132,22 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     if sensitivity and (warning := encoders_warning(sensitivity, metric)):
         note(warning)
     pairs = cached.ranking(bar.folder, comparison.run_ids, metric)
-    second = second_dots(rows, metric)
+    second = sentence.second_dots(rows, metric)
     left, right = st.container(key="stacks").columns([3, 2], gap="large")
     with left:
-        st.header(f"{with_attacker(metric, entry)} of each captioner")
+        st.header(f"{sentence.with_attacker(metric, entry)} of each captioner")
         chart = cached.once(
-            workspace, "intervals", lambda: interval_rows(of_metric, metric, attribute, pairs.letters, model, second)
+            workspace,
+            "intervals",
+            lambda: answer_views.interval_rows(of_metric, metric, attribute, pairs.letters, model, second),
         )
-        verdicts = verdicts_text(of_metric, trained)
+        verdicts = sentence.verdicts_text(of_metric, trained)
         marks = present.marks(bool(second), pairs.letters)
-        present.rows(chart, text.headline, f"{with_attacker(metric, entry)} of each captioner. {marks} {verdicts}")
+        present.rows(
+            chart, text.headline, f"{sentence.with_attacker(metric, entry)} of each captioner. {marks} {verdicts}"
+        )
         st.html(chart)
-        note(f"{verdicts} {metric}: {best_text(metric, len(attribute.values))}. {marks}")
+        note(f"{verdicts} {metric}: {sentence.best_text(metric, len(attribute.values))}. {marks}")
         scored = {run.spec.model for other in comparisons if other.attribute == attribute for run in other.runs}
         if others := sorted(scored - set(names)):
             note(f"{', '.join(others)}: not measured with these settings. Choose others under Measured with.")
@@ -180,18 +165,21 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     run = next(filter(None, of_captions), None)
     with right:
         guessed = rows[(rows["model"] == model) & (rows["metric"] == "SC")].iloc[0]
-        _words(bar, comparison, table, model, run, chance_warning(guessed, attribute))
+        _words(bar, comparison, table, model, run, sentence.chance_warning(guessed, attribute))
     if run:
         _try_a_caption(bar, run)
     _overview(bar, comparison, table, model, sensitivity)
-    _unmeasured(bar, {other.attribute.name for other in comparisons})
-    lines = named_notes([(run.spec.model, run.notes) for run in comparison.runs])
+    _other_attributes(bar, attribute.name, {other.attribute.name for other in comparisons})
+    lines = sentence.named_notes([(run.spec.model, run.notes) for run in comparison.runs])
     of_all = set.intersection(*(set(run.notes) for run in comparison.runs))
     caveats([attribute.note, masked_left_out(left_out_as_masked(sets)), *(line for line in lines if line in of_all)])
     with st.expander("How is this measured?"):
         note(HOW)
         note(f"{METRICS[metric].title}: {METRICS[metric].explanation} {METRICS[metric].source}.")
-        note(f"Lines are intervals, {intervals_over(of_metric)}. {BY_HUMAN if second else ''} {told_apart(pairs)}")
+        note(
+            f"Lines are intervals, {sentence.intervals_over(of_metric)}. {sentence.BY_HUMAN if second else ''} "
+            f"{sentence.told_apart(pairs)}"
+        )
         for line in lines:
             if line not in of_all:
                 note(line)
@@ -214,7 +202,7 @@ def _words(bar: Bar, comparison: Comparison, table: Item, model: str, run: RunRo
     link = view.query(
         collection=bar.collection, attribute=name, table=table.name, measured_with=run.spec.attacker, captioner=model
     )
-    st.html(word_rows(top, comparison.attribute, "Captions", link))
+    st.html(answer_views.word_rows(top, comparison.attribute, "Captions", link))
     note(f"From the captions of {model}, by {run.spec.attacker}. Click a word to read the captions with it.")
 
 
@@ -243,23 +231,27 @@ def _overview(bar: Bar, comparison: Comparison, table: Item, model: str, sensiti
     name = comparison.attribute.name
     human = next((item for item in bar.items("references") if item.hash == comparison.references), None)
 
-    def work() -> list[Line]:
+    def work() -> list[answer_views.Line]:
         rows = measured_rows(bar.workspace, bar.collection, {name: table}, {name: human} if human else None)
         of_model = rows[(rows["model"] == model) & (rows["attribute"] == name)]
-        return overview(of_model, comparison.attribute, comparison.attacker, sensitivity)
+        return answer_views.overview(of_model, comparison.attribute, comparison.attacker, sensitivity)
 
     st.header(f"More about {plain(model)}")
     against = {"references": human.name} if human else {}
     link = view.query(collection=bar.collection, attribute=name, table=table.name, captioner=model, **against)
-    st.html(overview_rows(cached.once(bar.workspace, "overview", work), link))
+    st.html(answer_views.overview_rows(cached.once(bar.workspace, "overview", work), link))
 
 
-def _unmeasured(bar: Bar, measured: set[str]) -> None:
-    """Attributes with labels but without a result: the cost of a first answer, and its button."""
-    names = [name for name in attribute_names(bar.items("attributes")) if name not in measured]
+def _other_attributes(bar: Bar, shown: str, measured: set[str]) -> None:
+    """Links to the answers for other attributes; of those without one the cost, and its button."""
+    names = [name for name in attribute_names(bar.items("attributes")) if name != shown]
     if not names:
         return
-    st.header("Attributes without scores")
+    st.header("Other attributes")
+    for name in filter(measured.__contains__, names):
+        view.link(st, "app.py", f"Answer for {plain(name)}", ":material/balance:", attribute=name)
+    if not (names := [name for name in names if name not in measured]):
+        return
     name = st.selectbox("Attribute", names, key="unmeasured") if len(names) > 1 else names[0]
     specs = first_runs(bar, name)
     note(f"The images also have labels for {name}.{'' if specs else ' See Scores.'}")
@@ -268,7 +260,7 @@ def _unmeasured(bar: Bar, measured: set[str]) -> None:
 
 
 def _collections(bar: Bar) -> pd.DataFrame:
-    """A row per collection: the data that an answer needs, by name, and how many captioners are scored."""
+    """A row per collection: the data that an answer needs, by name, and scored captioners by attribute."""
     workspace, rows = bar.workspace, []
     items = workspace.items()
     for name in workspace.collections():
@@ -277,15 +269,21 @@ def _collections(bar: Bar) -> pd.DataFrame:
             for kind in ("captions", "attributes", "references")
         )
         sets = originals(captions)
-        scored = {run.spec.model for run in current_runs(workspace, name, "lic")} & set(sets)
-        share = "all" if len(scored) == len(sets) else f"{len(scored)} of {len(sets)}"
+        scored: dict[str, set[str]] = {}
+        for run in current_runs(workspace, name, "lic"):
+            if run.spec.model in sets:
+                scored.setdefault(run.spec.attribute["name"], set()).add(run.spec.model)
+        shares = [
+            f"{attribute}: {'all' if len(models) == len(sets) else f'{len(models)} of {len(sets)}'}"
+            for attribute, models in scored.items()
+        ]
         rows.append(
             {
                 "collection": name,
                 "captions": ", ".join(item.name for item in captions) or "none",
                 "labels": ", ".join(attribute_names(tables)) or "none",
                 "human captions": ", ".join(item.name for item in references) or "none",
-                "scored": share if scored else "not yet",
+                "scored": "; ".join(shares) or "not yet",
             }
         )
     return pd.DataFrame(rows)

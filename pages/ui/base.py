@@ -17,6 +17,14 @@ from pages.ui import view
 
 # Marks of Markdown in a line: anywhere, not within a word, before a name, and only at the beginning of the line.
 MARKS = r"[\\`*\[\]<~$]|&(?=#?\w)|(?<![^\W_])_|_(?![^\W_])|:(?=\S)|^[#+>=-]|(?<=^\d)[.)](?= )|(?<=^\d\d)[.)](?= )"
+TERMS = {
+    "A→T": "Attribute to task: do the captions reveal more of the person's attribute than human captions do?",
+    "T→A": "Task to attribute: do the captions reveal more of the image's objects than human captions do?",
+    "variants of DBAC": "Formulas of the same metric: as the paper prints it, as its code computes it, by accuracy",
+    "with refits": "Counts the images, and also that an attacker trained on other images would guess differently",
+    "Holm": "A correction for testing many differences at once: fewer false alarms",
+    "logit": "The score behind the guess: 0 is undecided, the sign is the side, the size is how sure",
+}
 # Under a choice of captioners of which these are not chosen at first.
 MASKED_TOO = "Masked and shortened sets are listed too."
 
@@ -36,15 +44,23 @@ def show_error(error: CapbiasError) -> None:
     st.html(f'<div class="cb-error" role="alert">{"<br>".join(filter(None, lines))}</div>')
 
 
+def explained(text: str) -> str:
+    """Text as HTML, with a tooltip on the first use of each of TERMS."""
+    text = escape(text)
+    for term, meaning in TERMS.items():
+        text = text.replace(term, f'<abbr title="{meaning}">{term}</abbr>', 1)
+    return text
+
+
 def box(headline: str, *paragraphs: str) -> None:
     """The answer of a page, as text."""
-    below = "".join(f"<p>{escape(text)}</p>" for text in paragraphs if text)
-    st.html(f'<div class="cb-answer"><b>{escape(headline)}</b>{below}</div>')
+    below = "".join(f"<p>{explained(text)}</p>" for text in paragraphs if text)
+    st.html(f'<div class="cb-answer"><b>{explained(headline)}</b>{below}</div>')
 
 
 def note(text: str) -> None:
     """Small print, as text."""
-    st.html(f'<div class="cb-note">{escape(text)}</div>')
+    st.html(f'<div class="cb-note">{explained(text)}</div>')
 
 
 def caveats(lines: Iterable[str]) -> None:

@@ -13,27 +13,7 @@ from capbias_core.attackers import FROM_SCRATCH, attacker_entry
 from capbias_core.runs.plan import PER_CAPTION, plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import Attribute, counted
-from capbias_core.views.captions import (
-    BAR_WIDTH,
-    GIVES_AWAY,
-    OTHER,
-    OWN,
-    WRONG,
-    CaptionScores,
-    Filters,
-    caption_rows,
-    caption_runs,
-    column_values,
-    images_with,
-    lean,
-    plan_scores,
-    probability_table,
-    scoring_attackers,
-    select_rows,
-    signed_bar,
-    sort_orders,
-    written_captions,
-)
+from capbias_core.views import captions as caption_views
 from capbias_core.views.results import current_runs, first_request
 from capbias_core.views.sentence import signed
 from capbias_core.views.words import STYLE
@@ -53,8 +33,9 @@ NOBODY = "nobody"
 EVERYONE = "all"
 ATTACKER = "Word contributions are exact for ngram. For networks they are integrated gradients, an approximation."
 KINDS = (
-    f"A caption reveals the label if the attacker gives it a probability of {GIVES_AWAY:g} or more, and hides it if "
-    "that is chance or less. Wrong: the caption names one value only, and not the labelled one."
+    "A caption reveals the label if the attacker gives it a probability of "
+    f"{caption_views.GIVES_AWAY:g} or more, and hides it if that is chance or less. Wrong: the caption names "
+    "one value only, and not the labelled one."
 )
 
 
@@ -104,13 +85,13 @@ def scored_sets(bar: Bar) -> dict[str, RunRow]:
 
 def _runs(bar: Bar) -> dict[str, RunRow]:
     tables = bar.items("attributes")
-    attackers = scoring_attackers(bar.workspace, bar.collection)
+    attackers = caption_views.scoring_attackers(bar.workspace, bar.collection)
     scored = {
         (attribute, table.name, attacker): runs
         for attribute in attribute_names(tables)
         for table in tables_with(tables, attribute)
         for attacker in attackers
-        if (runs := caption_runs(bar.workspace, bar.collection, attribute, attacker, table))
+        if (runs := caption_views.caption_runs(bar.workspace, bar.collection, attribute, attacker, table))
     }
     names = list(dict.fromkeys(attribute for attribute, _, _ in scored))
     if not names:
@@ -152,23 +133,30 @@ def _offer_network(bar: Bar, shown: list[RunRow]) -> None:
     left, right = st.container(key="stacks_network").columns([1, 3], vertical_alignment="bottom")
     network = view.selectbox(left, label, options, key="network", help=ATTACKER)
     with right, errors():
-        planned = {spec.run_id: spec for spec in (plan_scores(one, network) for one in wanted)}
+        planned = {spec.run_id: spec for spec in (caption_views.plan_scores(one, network) for one in wanted)}
         start_button(bar, list(planned.values()), f"Score with {network}", "score_network")
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)
 def _rows(folder: str, run_id: str, other_id: str) -> pd.DataFrame:
-    return caption_rows(cached.scores(folder, run_id), cached.scores(folder, other_id) if other_id else None)
+    return caption_views.caption_rows(
+        cached.scores(folder, run_id), cached.scores(folder, other_id) if other_id else None
+    )
 
 
 def _filtered(bar: Bar, runs: dict[str, RunRow], name: str, against: str, attribute: Attribute) -> pd.DataFrame:
     side, spec = st.sidebar, runs[name].spec
-    order = view.selectbox(side, "Sort by", sort_orders(attribute, against != NOBODY), key="sort")
+    orders = [f"bias score, {value} first" for value in attribute.values]
+    orders = [*([caption_views.DIFFERENCE] if against != NOBODY else []), *orders, caption_views.IMAGE]
+    order = view.selectbox(side, "Sort by", orders, key="sort")
     kinds = {EVERYONE: EVERYONE}
     if against != NOBODY:
-        kinds |= {OWN: f"{name} reveals it, {against} does not", OTHER: f"{against} reveals it, {name} does not"}
+        kinds |= {
+            caption_views.OWN: f"{name} reveals it, {against} does not",
+            caption_views.OTHER: f"{against} reveals it, {name} does not",
+        }
     if attribute.names_values:
-        kinds[WRONG] = "wrong value named"
+        kinds[caption_views.WRONG] = "wrong value named"
     kind = view.selectbox(side, "Which captions", list(kinds), key="kind", format_func=kinds.get, help=KINDS)
     group = view.selectbox(side, "Labelled", [EVERYONE, *attribute.values], key="group")
     word = view.text(side, "With the word", key="word", help="A whole word, after masking.")
@@ -178,32 +166,44 @@ def _filtered(bar: Bar, runs: dict[str, RunRow], name: str, against: str, attrib
     columns = [column for column in bar.workspace.columns(labels) if column != "image_id"]
     column = view.selectbox(side, "Column of the labels", [EVERYONE, *columns], key="column")
     if column != EVERYONE:
-        work = partial(column_values, cached.captions(bar.folder, labels), column)
+        work = partial(caption_views.column_values, cached.captions(bar.folder, labels), column)
         values = cached.by_content(bar.workspace, "column values", (labels, column), work)
         value = view.selectbox(side, f"{plain(column)} is", values, key="value", missing="the value") or ""
     view.text(side, "Image shown", key="image")
     group, kind, column = ("" if chosen == EVERYONE else chosen for chosen in (group, kind, column))
-    filters = Filters(group, word, query, pattern, kind)
+    filters = caption_views.Filters(group, word, query, pattern, kind)
     other_id = runs[against].run_id if against in runs else ""
     return _selected(bar.folder, runs[name].run_id, other_id, order, filters, labels, column, value)
 
 
-@st.cache_resource(show_spinner=False, max_entries=16, hash_funcs={Filters: repr})
+@st.cache_resource(show_spinner=False, max_entries=16, hash_funcs={caption_views.Filters: repr})
 def _selected(
-    folder: str, run_id: str, other_id: str, order: str, filters: Filters, labels: str, column: str, value: str
+    folder: str,
+    run_id: str,
+    other_id: str,
+    order: str,
+    filters: caption_views.Filters,
+    labels: str,
+    column: str,
+    value: str,
 ) -> pd.DataFrame:
     """Which captions are listed. labels: the hash of a table; column, value: what its images have there; '' for all
     images, and for none if a column holds no value."""
     images = None
     if column:
-        images = images_with(cached.captions(folder, labels), column, value) if value else set()
+        images = caption_views.images_with(cached.captions(folder, labels), column, value) if value else set()
     scores = cached.scores(folder, run_id)
     written, rows = cached.captions(folder, scores.run.spec.captions), _rows(folder, run_id, other_id)
-    return select_rows(rows, written, scores.attribute, order, replace(filters, images=images))
+    return caption_views.select_rows(rows, written, scores.attribute, order, replace(filters, images=images))
 
 
 def _read(
-    bar: Bar, runs: dict[str, RunRow], name: str, against: str, scores: CaptionScores, listed: pd.DataFrame
+    bar: Bar,
+    runs: dict[str, RunRow],
+    name: str,
+    against: str,
+    scores: caption_views.CaptionScores,
+    listed: pd.DataFrame,
 ) -> None:
     """The table and, beside it, the image of the selected row; what else is known of that image below both."""
     human = human_names(bar)
@@ -235,7 +235,12 @@ def _read(
 
 
 def _table(
-    bar: Bar, runs: dict[str, RunRow], name: str, against: str, scores: CaptionScores, listed: pd.DataFrame
+    bar: Bar,
+    runs: dict[str, RunRow],
+    name: str,
+    against: str,
+    scores: caption_views.CaptionScores,
+    listed: pd.DataFrame,
 ) -> pd.DataFrame:
     """A page of the listed captions, which is returned."""
     pages, other = -(-len(listed) // PAGE), against if against in runs else ""
@@ -252,8 +257,8 @@ def _table(
     attribute, written = scores.attribute, cached.captions(bar.folder, scores.run.spec.captions)
     shown = pd.DataFrame(
         {
-            "caption": written_captions(page, written),
-            "toward": [signed_bar(value) for value in lean(page, attribute)],
+            "caption": caption_views.written_captions(page, written),
+            "toward": [caption_views.signed_bar(value) for value in caption_views.lean(page, attribute)],
             "guess": [f"{to} {score:.0%}" for score, to in zip(page["score"], page["predicted"], strict=True)],
             "difference": page["difference"].round(2),
             "labelled": page["labelled"],
@@ -287,7 +292,7 @@ def _table(
         on_select=pick,
         column_config={
             "caption": st.column_config.Column(width=CAPTION_WIDTH),
-            "toward": st.column_config.ImageColumn(width=BAR_WIDTH + 16, help=ends),
+            "toward": st.column_config.ImageColumn(width=caption_views.BAR_WIDTH + 16, help=ends),
             "difference": st.column_config.NumberColumn(
                 width=DIFFERENCE_WIDTH, help=f"Probability of the labelled value, {name} minus {against}."
             ),
@@ -295,7 +300,7 @@ def _table(
     )
     st.download_button(
         f"Captions and probabilities (CSV, {counted(len(listed), 'row')})",
-        lambda: csv_text(probability_table(rows.loc[listed.index], written, attribute, name, other)),
+        lambda: csv_text(caption_views.probability_table(rows.loc[listed.index], written, attribute, name, other)),
         f"{name}_captions.csv",
         "text/csv",
         key="captions_csv",

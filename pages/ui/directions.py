@@ -5,21 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from capbias_core.runs.plan import Request, plan
-from capbias_core.views.directions import (
-    MEASURES,
-    WAY,
-    basis,
-    directions,
-    directions_answer,
-    directions_table,
-    explained,
-    measured_otherwise,
-    measures_in,
-    of_tasks,
-    plane,
-    way_text,
-    ways_measured,
-)
+from capbias_core.views import directions as direction_views
 from capbias_core.views.known_answer import kept_answers, known_basis, known_sentence, known_table
 from capbias_core.views.published import measured_rows
 from capbias_core.views.sentence import intervals_over, named_notes, variants_warning
@@ -63,40 +49,44 @@ def _directions(bar: Bar, attributes: list[str]) -> None:
         workspace, "rows", lambda: measured_rows(workspace, bar.collection, {attribute: table}, references)
     )
     rows = rows[(rows["attribute"] == attribute) & rows["model"].isin(sets)]
-    if measures := measures_in(rows):
+    if measures := direction_views.measures_in(rows):
         name = view.selectbox(
             bar.place, "Metric", measures, key="measure", missing="the metric", any_case=True, follows=True
         )
-        points = directions(rows, name)
+        points = direction_views.directions(rows, name)
         # Captioners that were measured alike: one attacker, variant and number of seeds.
-        settings = {way_text(setting): setting for setting in ways_measured(points)}
-        choices = {title: {"attacker": setting[WAY.index("encoder")]} for title, setting in settings.items()}
+        settings = {direction_views.way_text(setting): setting for setting in direction_views.ways_measured(points)}
+        choices = {
+            title: {"attacker": setting[direction_views.WAY.index("encoder")]} for title, setting in settings.items()
+        }
         chosen = settings[bar.measured_with(choices, {title: title for title in settings})]
-        shown = points[(points[list(WAY)] == list(chosen)).all(axis=1)]
-        text = directions_answer(shown, rows, name, attribute)
+        shown = points[(points[list(direction_views.WAY)] == list(chosen)).all(axis=1)]
+        text = direction_views.directions_answer(shown, rows, name, attribute)
         answer_box(bar, text)
-        if otherwise := measured_otherwise(points, shown):
+        if otherwise := direction_views.measured_otherwise(points, shown):
             note(otherwise)
         if warning := variants_warning(rows):
             note(f"⚠ {warning}")
         draw_chart(
-            plane(shown, name),
+            direction_views.plane(shown, name),
             key="plane",
             alt=f"{name} in both directions",
             headline=text.headline,
             legend=f"{text.support} {text.details}",
         )
-        draw_table(directions_table(shown, rows, name), alt="Both directions of each captioner")
-        note(f"{basis(shown)} Value [{intervals_over(rows)}]. {BELOW_TABLE}")
+        draw_table(direction_views.directions_table(shown, rows, name), alt="Both directions of each captioner")
+        note(f"{direction_views.basis(shown)} Value [{intervals_over(rows)}]. {BELOW_TABLE}")
 
         def run_notes() -> list[str]:  # such as whose objects were read
-            metrics = [metric for metric, _ in MEASURES[name].values()]
+            metrics = [metric for metric, _ in direction_views.MEASURES[name].values()]
             same = rows["metric"].isin(metrics) & rows["model"].isin(shown["model"])
             ids = rows.loc[same & rows["encoder"].isin(shown["encoder"]), "run_id"].unique()
             return named_notes([(run.spec.model, run.notes) for run in workspace.runs_of(list(ids)).values()])
 
         notes = cached.once(workspace, "notes", run_notes)
-        label_caveats({attribute: table}, [of_tasks(ADVICE, name), explained(name), *notes])
+        label_caveats(
+            {attribute: table}, [direction_views.of_tasks(ADVICE, name), direction_views.explained(name), *notes]
+        )
     else:
         box("Nothing is measured in both directions yet.", WHAT.format(attribute=attribute))
     if human is None:
@@ -120,7 +110,7 @@ def _controlled_sets(bar: Bar) -> None:
     )
     rows = kept_answers(bar.workspace, compute=False)
     if rows is None:
-        if st.button("Measure the sets (half a minute)", key="known"):
+        if st.button("Measure the sets (half a minute, on this page)", key="known"):
             with st.spinner("Measuring"):
                 kept_answers(bar.workspace, compute=True)
             st.rerun()

@@ -12,7 +12,7 @@ import streamlit as st
 
 from capbias_core.spreadsheets import csv_text
 from capbias_core.views.pictures import FORMATS, figure_data, picture, pictures_lack
-from pages.ui import present
+from pages.ui import present, view
 from pages.ui.base import note
 
 # The grid fits a column to its first rows only, and cuts the others. Pixels of a letter at its size of type, of a
@@ -72,11 +72,14 @@ def chart_downloads(make: Callable[[], Any], key: str, alt: str, otherwise: str 
     box = st.popover("Download", icon=":material/download:", key=f"take_{key}", on_change="rerun")
     if not box.open:
         return
-    lack, name = pictures_lack(), _file_name(alt)
+    chosen = view.choices()
+    of = ", ".join(name for key in ("collection", "attribute") for name in chosen.get(key, ()))
+    title = f"{alt} ({of})" if of else alt
+    lack, name = pictures_lack(), _file_name(title)
     files: dict[str, tuple[str, Callable[[], Any], str]] = {}
     if not lack:
         files = {
-            ending: (ending.upper(), lambda ending=ending: picture(make(), ending), mime)
+            ending: (ending.upper(), lambda ending=ending: picture(make(), ending, title), mime)
             for ending, mime in FORMATS.items()
         }
     files["csv"] = "Data (CSV)", lambda: csv_text(figure_data(make())), "text/csv"

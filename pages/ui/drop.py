@@ -22,24 +22,11 @@ from capbias_core.prepare.split import SMALLEST_GROUP
 from capbias_core.types import CONDITIONS, Attribute, counted
 from capbias_core.views.conditions import TITLES
 from capbias_core.views.photographs import keep_uploaded, photograph_fault
-from capbias_core.workspace import custom_attributes
+from capbias_core.workspace import custom_attributes, ingest
 from capbias_core.workspace.conditions import suggested_condition
-from capbias_core.workspace.ingest import (
-    BY_PROMPT,
-    EACH,
-    SAMPLES,
-    SETS,
-    File,
-    Held,
-    Part,
-    held_by,
-    name_conflicts,
-    preview,
-    replaced_items,
-    store,
-)
-from capbias_core.workspace.labels import dropped_line, mapping_details
+from capbias_core.workspace.labels import dropped_line, labels_for, mapping_details
 from capbias_core.workspace.limited import all_taken, within_limits
+from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import checked_name
 from pages.ui.bar import Bar
 from pages.ui.base import errors, note, plain, show_error
@@ -55,7 +42,7 @@ KINDS = {
 }
 SECOND = {REFERENCES: "Human captions beside a model's", SEGMENTS: "Outlines beside objects"}
 TRAINED = {"yes": True, "no": False, "not known": None}
-SET_TITLES = {SAMPLES: "samples of one set", EACH: "a set each", BY_PROMPT: "a set per prompt"}
+SET_TITLES = {ingest.SAMPLES: "samples of one set", ingest.EACH: "a set each", ingest.BY_PROMPT: "a set per prompt"}
 DROP = "drop these images"
 NOT_MAPPED = "not a protected attribute"
 LONG_CHECK = 40  # letters that fit into a line of the column Check
@@ -70,10 +57,10 @@ def drop_zone(bar: Bar, paths: list[Path]) -> str:
     described: dict[str, dict[str, Any]] = st.session_state.setdefault(FILES, {})
     tables = [path for path in paths if path.suffix.lower() not in PICTURES]
 
-    def files() -> list[File]:
+    def files() -> list[ingest.File]:
         chosen = [(path, described.get(path_in_uploads(path), {})) for path in tables]
         return [
-            File(
+            ingest.File(
                 path,
                 choices.get("kind", ""),
                 columns={role: name for role in ("image_id", "caption") if (name := choices.get(role))},
@@ -83,13 +70,13 @@ def drop_zone(bar: Bar, paths: list[Path]) -> str:
         ]
 
     held = _held(bar)
-    parts = preview(files(), held, _read) if tables else []
+    parts = ingest.preview(files(), held, _read) if tables else []
     # A name and several captions per image together suggest human captions; the table shows it, and Save confirms it.
     suggested = {path_in_uploads(part.file.source): part.reading.suggests for part in parts if part.reading.suggests}
     if new := suggested.keys() - {path for path, choices in described.items() if "kind" in choices}:
         for path in new:
             described.setdefault(path, {})["kind"] = suggested[path]
-        parts = preview(files(), held, _read)
+        parts = ingest.preview(files(), held, _read)
     shown = parts
     if not bar.items(IMAGES) and not pictures:  # outlines need photographs
         shown = [part for part in parts if part.kind != SEGMENTS or not part.reading.second]
@@ -118,7 +105,7 @@ def drop_zone(bar: Bar, paths: list[Path]) -> str:
             replace(part, file=replace(part.file, trained=trained)) if part.kind == CAPTIONS else part for part in parts
         ]
         with save, st.spinner("Saving"):
-            names = [item.name for item in store(bar.workspace, bar.collection, parts)] if parts else []
+            names = [item.name for item in ingest.store(bar.workspace, bar.collection, parts)] if parts else []
         if pictures:
             item, refused = keep_uploaded(bar.workspace, checked_name(bar.collection), pictures, tried=pictures)
             names.append(
@@ -150,13 +137,13 @@ def _read(path: Path, *choices: Any) -> list[Reading]:
     return known[key]
 
 
-def _held(bar: Bar) -> Held:
+def _held(bar: Bar) -> ingest.Held:
     """What the collection holds, read again only if that changed."""
     items = bar.workspace.items(collection=bar.collection)
     key = "held", bar.collection, tuple((item.kind, item.hash) for item in items)
     known = st.session_state.setdefault(READ, {})
     if key not in known:
-        known[key] = held_by(bar.workspace, bar.collection)
+        known[key] = ingest.held_by(bar.workspace, bar.collection)
     return known[key]
 
 
@@ -175,7 +162,9 @@ def _photographs(paths: list[Path]) -> list[Path]:
 # The table of files
 
 
-def _table(parts: Sequence[Part], known: dict[str, Attribute], described: dict[str, dict[str, Any]]) -> list[Part]:
+def _table(
+    parts: Sequence[ingest.Part], known: dict[str, Attribute], described: dict[str, dict[str, Any]]
+) -> list[ingest.Part]:
     """One row per part: Save, type and name can be edited. The parts to save, as the user described them."""
     rows = [
         {
@@ -222,7 +211,7 @@ def _table(parts: Sequence[Part], known: dict[str, Attribute], described: dict[s
     return chosen
 
 
-def _check_text(part: Part, known: dict[str, Attribute]) -> str:
+def _check_text(part: ingest.Part, known: dict[str, Attribute]) -> str:
     """What to look at in a file, in a few words; '' if nothing."""
     if part.reading.error:
         return part.reading.error.message
@@ -244,12 +233,12 @@ def _guesses(frame: pd.DataFrame, known: dict[str, Attribute]) -> dict[str, Attr
 # What a file needs
 
 
-def _key(part: Part, what: str) -> str:
+def _key(part: ingest.Part, what: str) -> str:
     """The key of a control of a part; the same if the upload is written to disk again."""
     return f"{what}_{path_in_uploads(part.file.source)}{'_second' if part.reading.second else ''}"
 
 
-def _details(part: Part, known: dict[str, Attribute], described: dict[str, dict[str, Any]]) -> Part:
+def _details(part: ingest.Part, known: dict[str, Attribute], described: dict[str, dict[str, Any]]) -> ingest.Part:
     """The part with the choices of its expander: report, columns, sets, labels."""
     unclear = False
     if part.kind == LABELS and part.frame is not None:  # no column has labels that name two values of its attribute
@@ -277,7 +266,7 @@ def _details(part: Part, known: dict[str, Attribute], described: dict[str, dict[
     return replace(part, file=file)
 
 
-def _columns(part: Part, described: dict[str, dict[str, Any]]) -> None:
+def _columns(part: ingest.Part, described: dict[str, dict[str, Any]]) -> None:
     """Boxes for the columns of image IDs and captions, if the file has columns and cannot be read, or they were set."""
     choices, reading = described.setdefault(path_in_uploads(part.file.source), {}), part.reading
     needed = reading.error or choices.get("image_id") or reading.guess == LABELS
@@ -301,12 +290,12 @@ def _columns(part: Part, described: dict[str, dict[str, Any]]) -> None:
             st.rerun()
 
 
-def _written(part: Part) -> File:
+def _written(part: ingest.Part) -> ingest.File:
     """The file with what several captions of an image are, who wrote them and what was masked on the photographs."""
-    sets, (captioner, condition) = SAMPLES, suggested_condition(part.file.item_name)
+    sets, (captioner, condition) = ingest.SAMPLES, suggested_condition(part.file.item_name)
     if part.report and part.report.several:
         has_prompts = part.reading.table and part.reading.table.prompts
-        options = [option for option in SETS if option != BY_PROMPT or has_prompts]
+        options = [option for option in ingest.SETS if option != ingest.BY_PROMPT or has_prompts]
         sets = st.radio(
             "Several captions of an image are", options, format_func=SET_TITLES.__getitem__, key=_key(part, "sets")
         )
@@ -326,7 +315,7 @@ def _written(part: Part) -> File:
 
 
 def _mapping(
-    part: Part, frame: pd.DataFrame, known: dict[str, Attribute], described: dict[str, dict[str, Any]]
+    part: ingest.Part, frame: pd.DataFrame, known: dict[str, Attribute], described: dict[str, dict[str, Any]]
 ) -> list[dict]:
     """Which column is which protected attribute, and what each label in it becomes."""
     note("Choose what each label becomes. Images whose label is dropped are not used.")
@@ -394,7 +383,28 @@ def _labels(counts: pd.Series, attribute: Attribute, key: str) -> dict[str, str 
 # Saving
 
 
-def _ready(bar: Bar, parts: list[Part], save) -> tuple[bool, bool | None]:
+def _images_used(bar: Bar, parts: list[ingest.Part]) -> dict[str, dict[str, int]]:
+    """Attribute -> its values -> images with that label and with a caption, by the files or else the collection."""
+    captioned = frozenset().union(*(part.images for part in parts if part.kind == CAPTIONS))
+    captioned = captioned or _held(bar).images.get(CAPTIONS, frozenset())
+    mapped = [(part.frame, details) for part in parts if part.kind == LABELS for details in part.file.mapping]
+    if captioned and not mapped:
+        mapped = [
+            (bar.workspace.frame(item.hash), details)
+            for item in bar.items(LABELS)
+            for details in item.details["attributes"].values()
+        ]
+    used = {}
+    for frame, details in mapped if captioned else ():
+        attribute = attribute_from(details["attribute"])
+        labels = labels_for(frame, attribute, details["column"], details["mapping"]).values
+        counts = labels[labels.index.isin(captioned)].value_counts()
+        title = f"{attribute.name} (column {details['column']})" if attribute.name in used else attribute.name
+        used[title] = {value: int(counts.get(value, 0)) for value in attribute.values}
+    return used
+
+
+def _ready(bar: Bar, parts: list[ingest.Part], save) -> tuple[bool, bool | None]:
     """Whether the files can be saved as they are, with the reasons against; whether models saw the references."""
     ready = True
     if without := [part.file.title for part in parts if part.kind == LABELS and not part.file.mapping]:
@@ -403,19 +413,27 @@ def _ready(bar: Bar, parts: list[Part], save) -> tuple[bool, bool | None]:
     if unknown := [part.file.title for part in parts if part.known == 0]:
         save.warning(f"No image ID of {plain(', '.join(unknown))} matches the other files or the collection.")
         ready &= save.checkbox("Save them although no image ID matches", key=f"sure_{'_'.join(unknown)}")
-    if few := [part for part in parts if part.known and 2 * part.known < len(part.images)]:
-        shares = ", ".join(f"{part.file.title} {part.known:,} of {len(part.images):,}" for part in few)
-        save.info(f"Fewer than half of the images match: {plain(shares)}.")
-    if rare := [part for part in parts if part.kind == LABELS and part.known and part.known < 2 * SMALLEST_GROUP]:
-        counts = ", ".join(f"{part.file.title} {part.known}" for part in rare)
-        save.warning(
-            f"Few labelled images match: {plain(counts)}. Scoring needs {SMALLEST_GROUP} images of each value."
-        )
+    used = {} if unknown else _images_used(bar, parts)
+    texts = []
+    for title, counts in used.items():
+        values = ", ".join(f"{value} {count:,}" for value, count in counts.items())
+        texts.append(f"{title} {sum(counts.values()):,} ({values})")
+    text = f"Images with a label and a caption: {'; '.join(texts)}."
+    few = [part for part in parts if part.known and 2 * part.known < len(part.images)]
+    if any(count < SMALLEST_GROUP for counts in used.values() for count in counts.values()):
+        save.warning(plain(f"{text} Scoring needs {SMALLEST_GROUP} of each value."))
+    else:
+        if few:
+            shares = ", ".join(f"{part.file.title} {part.known:,} of {len(part.images):,}" for part in few)
+            save.info(f"Fewer than half of the images match: {plain(shares)}.")
+        if used:
+            with save:
+                note(text)
     with errors():
-        if twice := name_conflicts(parts):
+        if twice := ingest.name_conflicts(parts):
             save.warning(f"Several files are called {plain(', '.join(twice))}. Give each another name.")
             ready = False
-        if replaced := [item.name for item in replaced_items(bar.workspace, bar.collection, parts)]:
+        if replaced := [item.name for item in ingest.replaced_items(bar.workspace, bar.collection, parts)]:
             ready &= save.checkbox(
                 f"Replace {', '.join(replaced)} and delete its results (a new name keeps both)",
                 key=f"replace_{'_'.join(replaced)}",

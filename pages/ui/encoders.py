@@ -7,7 +7,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from capbias_core.aggregate.comparison import learned, unlearned_note
+from capbias_core.aggregate.comparison import learned, name_key, unlearned_note
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER
 from capbias_core.attackers.device import DEVICES
 from capbias_core.errors import CapbiasError
@@ -15,34 +15,10 @@ from capbias_core.load.published import published_results, read_human_scores
 from capbias_core.measures.options import MOST_SEEDS
 from capbias_core.measures.registry import METRICS
 from capbias_core.runs.plan import Request
-from capbias_core.views.charts import captioner_looks
+from capbias_core.types import counted
+from capbias_core.views import encoders as encoder_views
+from capbias_core.views.charts import COLOURS, captioner_looks
 from capbias_core.views.consistency import agreement, alignment, variation
-from capbias_core.views.encoders import (
-    LARGEST_BAR,
-    PRINTED,
-    alignment_table,
-    answering,
-    cv_chart,
-    cv_reasons,
-    cv_table,
-    devices_note,
-    encoders_answer,
-    encoders_table,
-    human_note,
-    judges_table,
-    like_named,
-    named,
-    plan_sweep,
-    printed_scores,
-    printed_variation,
-    rank_chart,
-    ranks_note,
-    rows_of,
-    scores_by_encoder,
-    seeds_note,
-    sensitivity_of,
-    series_of,
-)
 from capbias_core.views.published import measured_rows
 from capbias_core.views.sentence import intervals_over, measure
 from capbias_core.views.tables import to_csv
@@ -98,7 +74,7 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
     source = view.selectbox(
         bar.place,
         "Values",
-        [*([MEASURED] if once("any", lambda: series_of(measured)) else []), *PRINTED],
+        [*([MEASURED] if once("any", lambda: encoder_views.series_of(measured)) else []), *encoder_views.PRINTED],
         format_func=_title,
         key="values",
         follows=True,  # what was measured, as soon as there is any
@@ -108,13 +84,18 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
     overlay, rows = NONE, measured
     if here:
         papers = once(
-            "beside", lambda: [own for own in PRINTED if attribute in set(printed_scores(published, own)["attribute"])]
+            "beside",
+            lambda: [
+                own
+                for own in encoder_views.PRINTED
+                if attribute in set(encoder_views.printed_scores(published, own)["attribute"])
+            ],
         )
         overlay = view.selectbox(
             st.sidebar, "Overlay published values", [*papers, NONE], format_func=_title, key="beside"
         )
     else:
-        rows = once("printed", lambda: printed_scores(published, source))
+        rows = once("printed", lambda: encoder_views.printed_scores(published, source))
     looks = captioner_looks(rows["model"])
     encoders = list(dict.fromkeys(rows["encoder"]))
     chosen = view.multiselect(st.sidebar, "Encoders", encoders, default=encoders, key="encoders", missing="the encoder")
@@ -127,51 +108,63 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
     answers = once(
         "answers",
         lambda: {
-            named(series): sensitivity_of(workspace, rows_of(above_chance, series), values)
-            for series in answering(above_chance)
+            encoder_views.named(series): encoder_views.sensitivity_of(
+                workspace, encoder_views.rows_of(above_chance, series), values
+            )
+            for series in encoder_views.answering(above_chance)
         },
     )
-    text = encoders_answer(answers, "" if here else PRINTED[source].title)
+    text = encoder_views.encoders_answer(answers, "" if here else encoder_views.PRINTED[source].title)
     answer_box(bar, text)
-    options = once("series", lambda: series_of(rows))
+    options = once("series", lambda: encoder_views.series_of(rows))
     series = view.selectbox(
-        bar.place, "Metric", options, format_func=named, key="measure", missing="the metric", any_case=True
+        bar.place,
+        "Metric",
+        options,
+        format_func=encoder_views.named,
+        key="measure",
+        missing="the metric",
+        any_case=True,
     )
-    name = named(series)
-    shown = once("shown", lambda: rows_of(rows, series))
+    name = encoder_views.named(series)
+    shown = once("shown", lambda: encoder_views.rows_of(rows, series))
 
     def overlaid_rows() -> pd.DataFrame:  # printed values of the same metric, direction and captioners
         if overlay == NONE:
             return shown.iloc[:0]
-        printed = printed_scores(published, overlay)
+        printed = encoder_views.printed_scores(published, overlay)
         same = (printed["metric"] == series[0]) & (printed["direction"] == series[1])
-        return like_named(printed[same], list(shown["model"]))
+        return encoder_views.like_named(printed[same], list(shown["model"]))
 
     grey = once("grey", overlaid_rows)
-    compared = once("able", lambda: rows_of(above_chance, series))
-    sensitivity = once("said", lambda: sensitivity_of(workspace, compared, values))
+    compared = once("able", lambda: encoder_views.rows_of(above_chance, series))
+    sensitivity = once("said", lambda: encoder_views.sensitivity_of(workspace, compared, values))
     several = above_chance["encoder"].nunique() > 1
-    ranks = once("ranks", lambda: rank_chart(compared, sensitivity, looks, values)) if several else None
+    ranks = once("ranks", lambda: encoder_views.rank_chart(compared, sensitivity, looks, values)) if several else None
     charts = 1 + several + (ranks is not None)
 
     st.header(f"{name} by encoder and captioner")
     lines = f"Lines are intervals, {intervals_over(shown)}. " if (shown["paper"] == "measured").any() else ""
+    repeated = f" (colours repeat after {len(COLOURS)})" if len(looks) > len(COLOURS) else ""
     overlaid = "Grey: published values of captioners with the same name. " if len(grey) else ""
     draw_chart(
-        once("scores chart", lambda: scores_by_encoder(shown, grey, series, values, looks)),
+        once("scores chart", lambda: encoder_views.scores_by_encoder(shown, grey, series, values, looks)),
         key="scores",
         alt=f"{name} of each captioner by each encoder",
-        notes=f"Colour: captioner. Shape: encoder. {lines}{overlaid}{METRICS[series[0]].explanation}",
+        notes=f"Colour: captioner{repeated}. Shape: encoder. {lines}{overlaid}{METRICS[series[0]].explanation}",
         headline=text.headline,
         presented=(1, charts),
     )
-    draw_table(once("scores table", lambda: encoders_table(shown, sensitivity)), alt="Every captioner by every encoder")
+    draw_table(
+        once("scores table", lambda: encoder_views.encoders_table(shown, sensitivity)),
+        alt="Every captioner by every encoder",
+    )
     note(
         f"Value ± standard deviation over seeds [{intervals_over(shown)}]. "
-        + " ".join(filter(None, (seeds_note(shown), devices_note(shown))))
+        + " ".join(filter(None, (encoder_views.seeds_note(shown), encoder_views.devices_note(shown))))
     )
     if here and overlay != NONE and grey.empty:
-        note(f"No published {measure(*series[:2])} for these captioners ({PRINTED[overlay].title}).")
+        note(f"No published {measure(*series[:2])} for these captioners ({encoder_views.PRINTED[overlay].title}).")
     if unlearned := once("unlearned", lambda: unlearned_note(rows, {attribute: values})):
         note(f"{unlearned} They are shown, but not compared.")
     if several:
@@ -182,7 +175,10 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
                 "Ranks need two captioners scored by every encoder. Remove encoders on the left, or run a sweep below."
             )
         else:
-            alt, notes = f"Rank of each captioner by {name} for each encoder", ranks_note(compared, values)
+            alt, notes = (
+                f"Rank of each captioner by {name} for each encoder",
+                encoder_views.ranks_note(compared, values),
+            )
             draw_chart(ranks, key="ranks", alt=alt, notes=notes, headline=alt, presented=(charts, charts))
     _agreement_between_encoders(bar, compared)
     st.download_button(
@@ -197,7 +193,7 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
 
 
 def _title(source: str) -> str:
-    return source if source in (MEASURED, NONE) else f"printed, {PRINTED[source].title}"
+    return source if source in (MEASURED, NONE) else f"printed, {encoder_views.PRINTED[source].title}"
 
 
 def _variation_across_encoders(
@@ -207,40 +203,43 @@ def _variation_across_encoders(
     once, here = partial(cached.once, bar.workspace), source == MEASURED
 
     def work() -> pd.DataFrame:
-        parts = [variation(rows_of(rows, series)) for series in answering(rows)]
+        parts = [variation(encoder_views.rows_of(rows, series)) for series in encoder_views.answering(rows)]
         return pd.concat(parts, ignore_index=True) if parts else variation(rows.iloc[:0])
 
     computed = once("cvs", work)
     cvs = computed.dropna(subset="value")
     printed = pd.DataFrame(columns=["model", "measure", "direction", "value"])  # a paper's CVs of these captioners
     if (paper := overlay if here else source) != NONE:
-        printed = once("printed cvs", lambda: like_named(printed_variation(published, paper), list(rows["model"])))
+        printed = once(
+            "printed cvs",
+            lambda: encoder_views.like_named(encoder_views.printed_variation(published, paper), list(rows["model"])),
+        )
     grey = printed if here or len(printed) else cvs
     colour = cvs if here else cvs.iloc[:0]
     if len(grey) or len(colour):
-        figure = once("cv chart", lambda: cv_chart(colour, grey, looks))
+        figure = once("cv chart", lambda: encoder_views.cv_chart(colour, grey, looks))
         alt = "Coefficient of variation across encoders"
         draw_chart(figure, key="cvs", alt=alt, headline=alt, presented=(2, charts))
-    table = once("cv table", lambda: cv_table(cvs))
+    table = once("cv table", lambda: encoder_views.cv_table(cvs))
     if len(table):
         draw_table(table, alt="Coefficients of variation with their intervals and noise floors")
         note(
             "Noise floor: the CV of one encoder with other seeds and splits. The interval is for the CV without this "
             "noise; if it starts at 0, no difference between encoders is shown."
         )
-    for reason in cv_reasons(computed):
+    for reason in encoder_views.cv_reasons(computed):
         note(reason)
     origin = "" if here or len(printed) else " Computed from the scores in the paper, which prints no CVs."
     note(
-        f"CV: standard deviation over encoders / |mean|. A large CV can also mean that the score is near 0. Bars "
-        f"longer than {LARGEST_BAR:g} are cut; the numbers are exact.{origin}"
+        "CV: standard deviation over encoders / |mean|; the table has its interval. A large CV can also mean that the "
+        f"score is near 0. Bars longer than {encoder_views.LARGEST_BAR:g} are cut; the numbers are exact.{origin}"
     )
 
 
 def _agreement_between_encoders(bar: Bar, rows: pd.DataFrame) -> None:
     """Pairs of encoders, and people if their scores are given."""
     st.header("Agreement between encoders")
-    table = cached.once(bar.workspace, "judges", lambda: judges_table(agreement(rows)))
+    table = cached.once(bar.workspace, "judges", lambda: encoder_views.judges_table(agreement(rows)))
     if table.empty:
         note("Needs two encoders.")
     else:
@@ -253,8 +252,10 @@ def _agreement_between_encoders(bar: Bar, rows: pd.DataFrame) -> None:
     if upload is not None:
         with errors():
             human = within_limits(upload.name, read_human_scores, uploaded_path(bar.folder, upload))
-            note(human_note(human, rows))
-            draw_table(alignment_table(alignment(rows, human)), alt="Alignment with human scores")
+            here = {name_key(model): model for model in rows["model"]}
+            names = [here[name_key(model)] for model in human.index if name_key(model) in here]
+            note(f"Human scores of {counted(len(human), 'captioner')}; of those here: {', '.join(names) or 'none'}.")
+            draw_table(encoder_views.alignment_table(alignment(rows, human)), alt="Alignment with human scores")
 
 
 def _sweep(bar: Bar, table: Item, attribute: str, human: Item | None) -> None:
@@ -298,7 +299,7 @@ def _sweep(bar: Bar, table: Item, attribute: str, human: Item | None) -> None:
         note("Choose an encoder.")
         return
     try:
-        sweep = plan_sweep(bar.workspace, request, encoders)
+        sweep = encoder_views.plan_sweep(bar.workspace, request, encoders)
     except CapbiasError as error:
         show_error(error)
         return

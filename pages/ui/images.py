@@ -20,17 +20,7 @@ from capbias_core.runs.condition_runs import plan_conditions
 from capbias_core.runs.plan import Request, plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import CONDITIONS, counted
-from capbias_core.views.conditions import (
-    TITLES,
-    WHAT,
-    apart_from_measured,
-    condition_answer,
-    condition_chart,
-    condition_rows,
-    condition_table,
-    panel_names,
-    without_value,
-)
+from capbias_core.views import conditions as condition_views
 from capbias_core.views.photographs import keep_uploaded
 from capbias_core.views.published import printed_conditions
 from capbias_core.views.sentence import intervals_over
@@ -164,8 +154,8 @@ def _experiment(bar: Bar, masked: Masked) -> None:
     )
     name = attacker_entry(attacker).name
     inputs = {"chosen": masked.chosen, "table": masked.table}
-    rows = condition_rows(workspace, collection, captioner, attribute, name, references=human, **inputs)
-    text = condition_answer(rows, captioner, attribute, bool(active_runs(workspace, collection)))
+    rows = condition_views.condition_rows(workspace, collection, captioner, attribute, name, references=human, **inputs)
+    text = condition_views.condition_answer(rows, captioner, attribute, bool(active_runs(workspace, collection)))
     box(text.headline, text.support)
     names = human.name if human else ""
     runs = plan_conditions(workspace, collection, captioner, attribute, name, _seeds(bar), references=names, **inputs)
@@ -175,18 +165,18 @@ def _experiment(bar: Bar, masked: Masked) -> None:
     for line in taken_of_several(workspace, collection, captioner, masked.chosen):
         note(f"Of several sets of {captioner}, {line}. Choose another on the left.")
     _chart(rows, attribute, captioner)
-    if missing := without_value(workspace, runs, masked.sets, rows):
+    if missing := condition_views.without_value(workspace, runs, masked.sets, rows):
         note(" ".join(missing))
 
 
 def _chart(rows: pd.DataFrame, attribute: str, captioner: str) -> None:
     overlay = view.checkbox(st, "Overlay published values", default=True, key="printed", draw="toggle")
-    compared, alone = apart_from_measured(rows, printed_conditions(published_results(), attribute))
-    figure = condition_chart(rows, compared if overlay else compared.iloc[:0])
+    compared, alone = condition_views.apart_from_measured(rows, printed_conditions(published_results(), attribute))
+    figure = condition_views.condition_chart(rows, compared if overlay else compared.iloc[:0])
     if figure is None:
         note("Nothing is measured yet.")
     else:
-        conditions = "; ".join(f"{name}: {what}" for name, what in WHAT.items())
+        conditions = "; ".join(f"{name}: {what}" for name, what in condition_views.WHAT.items())
         title = f"Metrics of {captioner} against what was masked"
         draw_chart(
             figure,
@@ -198,15 +188,15 @@ def _chart(rows: pd.DataFrame, attribute: str, captioner: str) -> None:
             "(BiLSTM, Table 4) and DBAC (BLIP, LSTM, Table 4), other captioners or encoders, so not comparable. "
             f"Conditions: {conditions}.",
         )
-    if overlay and (printed := condition_chart(rows.iloc[:0], alone)) is not None:
-        names = ", ".join(panel_names(alone))
+    if overlay and (printed := condition_views.condition_chart(rows.iloc[:0], alone)) is not None:
+        names = ", ".join(condition_views.panel_names(alone))
         folded = st.expander(f"Published values only: {names}", key="printed_alone", on_change="rerun")
         if folded.open:
             with folded:
                 draw_chart(printed, key="alone", alt=f"Printed values of {names} against the condition")
     if figure is None or rows.empty:
         return
-    draw_table(condition_table(rows), alt="Each metric and condition")
+    draw_table(condition_views.condition_table(rows), alt="Each metric and condition")
     counts, part = rows.groupby("metric")["n"].max(), ""
     if {"LIC", "LIC_M"} <= set(counts.index) and counts["LIC"] < counts["LIC_M"]:
         part = " LIC_M is on all images, LIC on those that have human captions."
@@ -241,7 +231,7 @@ def _describe_sets(bar: Bar) -> None:
             key="described",
             column_config={
                 "condition": st.column_config.SelectboxColumn(
-                    options=list(CONDITIONS), required=True, format_func=lambda name: TITLES[str(name)]
+                    options=list(CONDITIONS), required=True, format_func=lambda name: condition_views.TITLES[str(name)]
                 )
             },
         )

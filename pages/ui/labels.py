@@ -10,15 +10,7 @@ import streamlit as st
 from capbias_core.prepare import with_rule
 from capbias_core.prepare.labels import LEAST, parts_of
 from capbias_core.types import PRECEDENCE, Attribute, Derivation
-from capbias_core.views.labels import (
-    OTHERS,
-    agreement_line,
-    compared,
-    counts_table,
-    differing_table,
-    keep_agreed,
-    tables_of,
-)
+from capbias_core.views import labels as label_views
 from capbias_core.workspace import custom_attributes
 from capbias_core.workspace.derived import as_derived, cross, keep_crossed, keep_derived
 from capbias_core.workspace.store import Item
@@ -104,7 +96,7 @@ def _derived(bar: Bar, references: Item, attribute: Attribute) -> None:
 
 def _compare(bar: Bar) -> None:
     """How far two tables of labels agree, where they differ, and a table of what both have; nothing if there is one."""
-    by_attribute = tables_of(bar.workspace, bar.collection)
+    by_attribute = label_views.tables_of(bar.workspace, bar.collection)
     if not by_attribute:
         return
     st.header("Compare two tables of labels")
@@ -114,18 +106,20 @@ def _compare(bar: Bar) -> None:
     first = view.selectbox(middle, "Table", tables, key="compared_table")
     second = view.selectbox(right, "with", [table for table in tables if table != first], key="compared_with")
     with errors():
-        work = partial(compared, bar.workspace, name, tables[first], tables[second])
+        work = partial(label_views.compared, bar.workspace, name, tables[first], tables[second])
         agreement = cached.once(bar.workspace, "agreement", work)
-        st.text(agreement_line(agreement, name, first, second))
-        note(OTHERS)
-        draw_table(counts_table(agreement, first), alt=f"Images by the label of {first} and of {second}")
+        st.text(label_views.agreement_line(agreement, name, first, second))
+        note(label_views.OTHERS)
+        draw_table(label_views.counts_table(agreement, first), alt=f"Images by the label of {first} and of {second}")
         box = st.expander(f"Where they differ ({len(agreement.differ):,} images)", key="differ", on_change="rerun")
         if box.open:
             human = bar.items("references")[-1:]
             captions = bar.workspace.frame(human[0].hash) if human else None
-            draw_table(differing_table(agreement, first, second, captions), box, alt="Images with two labels")
+            draw_table(
+                label_views.differing_table(agreement, first, second, captions), box, alt="Images with two labels"
+            )
         if st.button("Save the labels on which they agree", key="keep_agreed"):
-            item = keep_agreed(bar.workspace, name, [tables[first], tables[second]], f"{name} agreed")
+            item = label_views.keep_agreed(bar.workspace, name, [tables[first], tables[second]], f"{name} agreed")
             st.session_state[SAVED] = f"Saved {item.name}: {plain(name)} of {item.images:,} images."
             st.rerun()
 

@@ -22,22 +22,7 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import Attribute
 from capbias_core.views import objects
-from capbias_core.views.objects import (
-    BINS,
-    DISTANCE,
-    MOST,
-    SCORE,
-    beside_chart,
-    beside_note,
-    comparable,
-    counted_objects,
-    distribution_chart,
-    object_answer,
-    object_table,
-    percent,
-    score_chart,
-    short_names,
-)
+from capbias_core.views import objects as object_views
 from capbias_core.views.results import known_results
 from capbias_core.views.sentence import decimals, duration, signed
 from capbias_core.views.tables import value_text
@@ -58,8 +43,8 @@ NAMED = "labels of an attribute that captions name (such as gender)"
 READ = {"captions": "captions of a collection", "texts": "plain texts"}
 SOURCES = {"caption": "named in captions", "image": "annotated in images"}
 CHARTS = {"beside": "compared with people", "distribution": "distribution over objects"}
-METRICS_OF = {DISTANCE: ("god",), SCORE: ("gs", "estimation")}
-MEASURES_OF = {DISTANCE: ("object_distance",), SCORE: ("gender_score",)}
+METRICS_OF = {object_views.DISTANCE: ("god",), object_views.SCORE: ("gs", "estimation")}
+MEASURES_OF = {object_views.DISTANCE: ("object_distance",), object_views.SCORE: ("gender_score",)}
 # Of plain texts
 MOST_LETTERS = 500_000
 MOST_SCORED = 2_000  # texts whose Gender Score a page measures; the command takes more
@@ -95,7 +80,7 @@ def objects_tab(bar: Bar) -> None:
         ratios, table = _counted(bar.folder, spec, human)
         if absent := [word for word in spec.options.get("object_words", ()) if word not in set(table["object"])]:
             note(f"Not found in these captions: {', '.join(absent)}.")
-        text = object_answer(table, ratios.overall, ratios.n, spec.model, attribute)
+        text = object_views.object_answer(table, ratios.overall, ratios.n, spec.model, attribute)
         box(text.headline, text.support)
         _chart(bar, table, spec.model, attribute, text.headline)
         _table(bar, table, spec, attribute)
@@ -136,7 +121,7 @@ KEYS: dict[str | type, Callable[[Any], Any]] = {**cached.KEYS, RunSpec: lambda s
 @st.cache_resource(show_spinner="Counting", max_entries=64, hash_funcs=KEYS)
 def _counted(folder: str, spec: RunSpec, human: Item | None) -> tuple[objects.Ratios, pd.DataFrame]:
     """A row per object, beside the human captions if there are some."""
-    return counted_objects(Workspace(folder), spec, human)
+    return object_views.counted_objects(Workspace(folder), spec, human)
 
 
 @st.cache_resource(show_spinner=False, max_entries=16, hash_funcs=KEYS)
@@ -145,22 +130,25 @@ def _captions(folder: str, spec: RunSpec, name: str) -> pd.DataFrame:
 
 
 def _chart(bar: Bar, table: pd.DataFrame, model: str, attribute: Attribute, headline: str) -> None:
-    names = [name for name in CHARTS if name != "beside" or comparable(table)]
+    names = [name for name in CHARTS if name != "beside" or object_views.comparable(table)]
     chosen = view.selectbox(
         st, "Chart", names, format_func=CHARTS.get, key="chart", draw="segmented_control", required=True
     )
     if chosen == "beside":
-        most = PRESENTED if present.on() else MOST
-        work, notes = partial(beside_chart, table, attribute, model, most), beside_note(table, attribute)
+        most = PRESENTED if present.on() else object_views.MOST
+        work, notes = (
+            partial(object_views.beside_chart, table, attribute, model, most),
+            object_views.beside_note(table, attribute),
+        )
     else:
-        work, notes = partial(distribution_chart, table, attribute, model), BINS
+        work, notes = partial(object_views.distribution_chart, table, attribute, model), object_views.BINS
     figure = cached.once(bar.workspace, "chart", work)
     draw_chart(figure, key="objects_chart", alt=f"Objects, {CHARTS[chosen]}", notes=notes, headline=headline)
 
 
 def _table(bar: Bar, table: pd.DataFrame, spec: RunSpec, attribute: Attribute) -> None:
     """A row per object; the captions behind the selected one."""
-    shown = cached.once(bar.workspace, "table", lambda: object_table(table, attribute))
+    shown = cached.once(bar.workspace, "table", lambda: object_views.object_table(table, attribute))
     numbers = {
         name: st.column_config.NumberColumn(format="%.0f%%") for name in shown if name.startswith(("share", "humans"))
     }
@@ -211,9 +199,12 @@ def _gender_score(bar: Bar, request: Request, spec: RunSpec, attribute: Attribut
             shown = shown.rename(columns={"direction": "value of the attribute"})
             draw_table(shown, alt=f"{name} over the set", key=f"set_{run.run_id}")
             by_object = objects.scores_by_object(bar.workspace, run)
-            figure = score_chart(by_object, metric, (*attribute.values, "neutral"))
+            figure = object_views.score_chart(by_object, metric, (*attribute.values, "neutral"))
             draw_chart(figure, key=f"chart_{run.run_id}", alt=f"{name} by object")
-            table, digits = short_names(by_object, metric), decimals(metric, 1)
+            digits = decimals(metric, 1)
+            table = by_object.rename(
+                columns=lambda name, of=metric: name.removeprefix(of).strip("_ ").replace("_", " ")
+            )
             formats = {column: st.column_config.NumberColumn(format=f"%.{digits}f") for column in table.columns[1:]}
             draw_table(table, alt=f"{name} of each object", key=f"by_{run.run_id}", column_config=formats)
             note(f"{METRICS[metric].explanation} {' '.join(run.notes)}")
@@ -221,7 +212,7 @@ def _gender_score(bar: Bar, request: Request, spec: RunSpec, attribute: Attribut
         note(f"{reason}, so captions cannot be rewritten for each value.")
         return
     with st.form("gender_score", border=True):
-        what = st.radio("Measure", [DISTANCE, SCORE], horizontal=True, key="measure")
+        what = st.radio("Measure", [object_views.DISTANCE, object_views.SCORE], horizontal=True, key="measure")
         left, middle, right = st.columns(3)
         language = left.text_input(
             "Language model",
@@ -246,7 +237,7 @@ def _gender_score(bar: Bar, request: Request, spec: RunSpec, attribute: Attribut
     note(f"{spec.model} on two cores: {', '.join(costs)}. Models must be on this machine.")
     if pressed:
         models = {"sentence_encoder": encoder}
-        if what == SCORE:
+        if what == object_views.SCORE:
             models |= {"language_model": language, "masked_model": masked}
         options = request.options | {key: name.strip() for key, name in models.items() if name.strip()}
         with errors():
@@ -297,7 +288,7 @@ def _texts(bar: Bar) -> None:
     results = [_counted_texts(*request), *filter(None, [_text_score(request)])]
     by_object, rows = (pd.concat([getattr(result, part) for result in results]) for part in ("by_object", "rows"))
     shares = rows[rows["metric"] == COUNTED[0]]
-    overall = ", ".join(f"{row['direction']} {percent(row['value'])}" for row in shares.to_dict("records"))
+    overall = ", ".join(f"{row['direction']} {object_views.percent(row['value'])}" for row in shares.to_dict("records"))
     box(f"{name}: {overall} of the texts with a value and a word.", results[0].note)
     table = text_table(by_object, attribute)
     formats = {name: "%.0f%%" if name.startswith("share") else "%.3f" for name in table.select_dtypes("float")}

@@ -15,18 +15,9 @@ from capbias_core.attackers.what_if import Rescored, apply_edit, is_edit, parse_
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare import tokenize
 from capbias_core.types import Attention, Attribute, counted
+from capbias_core.views import words as word_views
 from capbias_core.views.captions import CaptionScores, closest, encoder_views, plan_encoder_view, toward, words_of_one
 from capbias_core.views.sentence import probabilities_text, signed
-from capbias_core.views.words import (
-    attention_chart,
-    class_token_chart,
-    class_token_weights,
-    coloured_words,
-    first_shown,
-    furthest,
-    legend,
-    logit_waterfall,
-)
 from capbias_core.workspace.photographs import picture_path
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
@@ -67,7 +58,7 @@ def caption_line(
     text = probabilities_text(attribute.values, shares)
     written = originals if len(originals) == len(tokens) else None
     who = f"<div><b>{escape(name)}</b> · {escape(text + extra)}</div>"
-    return who + coloured_words(tokens, values, ends, written, largest, alone, only)
+    return who + word_views.coloured_words(tokens, values, ends, written, largest, alone, only)
 
 
 @dataclass(frozen=True)
@@ -164,7 +155,7 @@ def side_by_side(bar: Bar, lines: list[Line], human: set[str]) -> None:
             _draw(first, largest, human, alone[0])
         with right:
             _draw(others[0], largest, human, alone[1], most_similar)
-    st.html(legend(attribute, beside=bool(others)))
+    st.html(word_views.legend(attribute, beside=bool(others)))
     note("Percentages: probability of each value, by classifiers that did not train on this image.")
 
 
@@ -183,7 +174,7 @@ def _attribution(scores: CaptionScores, row: int) -> None:
     method, delta = attacker_entry(scores.run.spec.attacker).attribution, scores.table.at[row, "delta"]
     gap = f"convergence delta {f'{delta:.3f}' if delta >= 0.0005 else 'under 0.001'}" if delta > 0 else ""
     if text := ", ".join(filter(None, (method, gap))):
-        st.markdown(f"Colours: {text}", help=DELTA if gap else None)
+        st.markdown(f"Word colours: {text}", help=DELTA if gap else None)
 
 
 def more_of_image(
@@ -221,14 +212,14 @@ def _adds_up(lines: list[Line], human: set[str]) -> None:
         pairs = zip(line.shown, line.tokens, strict=True)
         names = [f"{word} (masked)" if token == attribute.mask_token else word for word, token in pairs]
         parts.append((line, row, names, values, line.scores.intercept(row), ends))
-    largest = max(furthest(values, intercept) for _, _, _, values, intercept, _ in parts)
+    largest = max(word_views.furthest(values, intercept) for _, _, _, values, intercept, _ in parts)
     columns = box.container(key="stacks_adds_up").columns(len(lines), gap="medium")
     for column, (line, row, names, values, intercept, ends) in zip(columns, parts, strict=True):
         with column:
             who = _who(line, human)
             note(f"{who}: {line.written}")
             draw_chart(
-                logit_waterfall(names, values, intercept, ends, largest),
+                word_views.logit_waterfall(names, values, intercept, ends, largest),
                 key=f"adds_up_{line.name}",
                 alt=f"How the logit of the caption of {who} adds up",
             )
@@ -255,7 +246,7 @@ def _other_encoders(bar: Bar, line: Line, images: list[str]) -> None:
         attention: dict[str, Attention] = {}
         others = encoder_views(bar.workspace, bar.collection, run, image)
         if others:
-            st.html(legend(attribute))
+            st.html(word_views.legend(attribute))
         for name, other in others.items():
             encoder = cached.encoder_view(bar.folder, other.run_id)
             scores, table = encoder.scores, encoder.scores.table
@@ -298,15 +289,19 @@ def _attention(attention: dict[str, Attention]) -> None:
     for number, column in enumerate(columns[: len(names)]):
         pick, left, right = column.columns([2, 1, 1])
         name = pick.selectbox("Attention of", names, number, key=f"attention_of_{number}")
-        first, (layers, heads) = first_shown(attention[name]), attention[name].weights.shape[:2]
+        first, (layers, heads) = word_views.first_shown(attention[name]), attention[name].weights.shape[:2]
         key = f"{number}_{layers}_{heads}"
         layer = left.number_input(f"Layer of {layers}", 1, layers, first[0], key=f"layer_{key}")
         head = right.number_input(f"Head of {heads}", 1, heads, first[1], key=f"head_{key}") if kind == WORDS else 0
         chosen.append((name, int(layer), int(head)))
-    largest = max(float(class_token_weights(attention[name], layer)[1].max()) for name, layer, _ in chosen)
+    largest = max(float(word_views.class_token_weights(attention[name], layer)[1].max()) for name, layer, _ in chosen)
     for number, (column, (name, layer, head)) in enumerate(zip(columns, chosen, strict=False)):
         weights = attention[name]
-        figure = class_token_chart(weights, layer, largest) if kind == CLASS else attention_chart(weights, layer, head)
+        figure = (
+            word_views.class_token_chart(weights, layer, largest)
+            if kind == CLASS
+            else word_views.attention_chart(weights, layer, head)
+        )
         with column:
             draw_chart(figure, key=f"attention_{number}", alt=f"Attention of {name}, layer {layer}")
     if len(names) == 1:

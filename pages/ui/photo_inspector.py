@@ -16,30 +16,9 @@ from capbias_core.measures.photographs import departures_in
 from capbias_core.prepare import tokenize
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import BOX_COLUMNS, CONDITIONS
+from capbias_core.views import photographs as photo_views
 from capbias_core.views.captions import CaptionScores, caption_runs
 from capbias_core.views.conditions import WHAT
-from capbias_core.views.photographs import (
-    BOX,
-    STRIP,
-    KeptMaps,
-    attribution_runs,
-    heat_legend,
-    heat_over,
-    heat_text,
-    hidden_of,
-    image_captions,
-    kept_maps,
-    layered,
-    mask_of,
-    masked_folders,
-    objects_on,
-    photograph_text,
-    photographs_of,
-    reduced,
-    rescored,
-    thumbnail,
-    variants,
-)
 from capbias_core.views.words import STYLE, legend
 from capbias_core.vision.masking import FILLS, HALF, PERSON, foreground
 from capbias_core.workspace.conditions import ORIGINAL
@@ -73,7 +52,7 @@ KEPT, LIVE = "as captioned", "as chosen below"
 def photo_inspector(bar: Bar, sets: dict[str, Item], attribute: str, table: Item | None, seeds: int) -> None:
     """sets: those of one captioner by condition. attribute: whose words and scores are shown, '' for none; table: its
     labels. seeds: of LIC_M, where a set is scored here."""
-    files = photographs_of(bar.workspace, bar.collection)
+    files = photo_views.photographs_of(bar.workspace, bar.collection)
     if not files:
         note(
             f"“{bar.collection}” has no photographs. Upload some in the tab Prepare, or name their folder on Data "
@@ -103,10 +82,10 @@ def photo_inspector(bar: Bar, sets: dict[str, Item], attribute: str, table: Item
     with left:
         _layers(image, pixels, marks, behind, hidden.get(behind))
     with strip:
-        pictures = variants(pixels, hidden, fill)
+        pictures = photo_views.variants(pixels, hidden, fill)
         captioned = {}  # the photograph as it is in the stored folders of masked ones
-        for condition, item in masked_folders(bar.workspace, bar.collection, sets).items():
-            file = photographs_of(bar.workspace, bar.collection, item.name).get(image)
+        for condition, item in photo_views.masked_folders(bar.workspace, bar.collection, sets).items():
+            file = photo_views.photographs_of(bar.workspace, bar.collection, item.name).get(image)
             if file and file.is_file():
                 captioned[condition] = _pixels(str(file), _changed(file))
         if (
@@ -164,7 +143,7 @@ def _picker(bar: Bar, files: dict[str, Path], sets: dict[str, Item]) -> str:
 
 @st.cache_data(show_spinner=False, max_entries=512)
 def _small(path: str, changed: int) -> bytes:
-    return within_limits(Path(path).name, thumbnail, Path(path))
+    return within_limits(Path(path).name, photo_views.thumbnail, Path(path))
 
 
 @st.cache_data(show_spinner=False, max_entries=16)
@@ -193,12 +172,12 @@ def _settings(bar: Bar, attribute: str, table: Item | None, marks: pd.DataFrame,
     st.markdown("**What is masked, and how**")
     if marks.empty:
         note("Available if people or objects are marked on the photograph.")
-        return *hidden_of(marks, pixels.shape[:2]), "grey"
+        return *photo_views.hidden_of(marks, pixels.shape[:2]), "grey"
     departures = {}
     if table:
         read = [(item.hash, item.details) for kind in ("references", "attributes") for item in bar.items(kind)]
         departures = _departures(bar.folder, bar.collection, attribute, table.name, str(read))
-    things = objects_on(marks, departures)
+    things = photo_views.objects_on(marks, departures)
     titles = {name: name for name in things}
     if things and things[0] in departures:
         titles[things[0]] += f" (most associated with {attribute})"
@@ -221,7 +200,7 @@ def _settings(bar: Bar, attribute: str, table: Item | None, marks: pd.DataFrame,
     )
     fill = st.segmented_control("Filled with", list(FILLS), default="grey", key="fill", required=True)
     with errors():
-        return *hidden_of(marks, pixels.shape[:2], chosen or "", fraction), fill
+        return *photo_views.hidden_of(marks, pixels.shape[:2], chosen or "", fraction), fill
     return {}, {}, fill
 
 
@@ -235,25 +214,25 @@ def _layers(image: str, pixels: np.ndarray, marks: pd.DataFrame, behind: str, hi
     outlines, boxes = [], None
     if OUTLINES in chosen:
         outlines = [
-            (name, mask_of(marks[marks["object"] == name], *pixels.shape[:2]))
+            (name, photo_views.mask_of(marks[marks["object"] == name], *pixels.shape[:2]))
             for name in dict.fromkeys(marks["object"])
         ]
     if BOXES in chosen:  # small boxes are drawn over large ones
         sizes = (marks["x2"] - marks["x1"]) * (marks["y2"] - marks["y1"])
         boxes = marks.iloc[np.argsort(-sizes.to_numpy(dtype=float))]
-    corners = [person[side] for side in BOX] if person is not None and FOREGROUND in chosen else None
+    corners = [person[side] for side in photo_views.BOX] if person is not None and FOREGROUND in chosen else None
     drawn = [*chosen, *([f"what {behind} hides"] if behind != NOTHING else [])]
-    picture = layered(pixels, outlines, boxes, corners, hidden)
-    st.image(picture, width="stretch", alt=photograph_text(image, list(marks["object"]), drawn))
+    picture = photo_views.layered(pixels, outlines, boxes, corners, hidden)
+    st.image(picture, width="stretch", alt=photo_views.photograph_text(image, list(marks["object"]), drawn))
 
 
 # The strip
 
 
 @st.cache_resource(show_spinner=False, max_entries=8)
-def _maps(folder: str, run_id: str) -> KeptMaps:
+def _maps(folder: str, run_id: str) -> photo_views.KeptMaps:
     workspace = Workspace(folder)
-    return kept_maps(workspace, workspace.there(run_id))
+    return photo_views.kept_maps(workspace, workspace.there(run_id))
 
 
 def _strip(bar: Bar, image: str, pictures, reasons, marks, sets, attribute, table, seeds: int) -> None:
@@ -263,7 +242,7 @@ def _strip(bar: Bar, image: str, pictures, reasons, marks, sets, attribute, tabl
     """
     st.html(STYLE + ONE_ROW)
     judge = _judge(bar, sets, attribute, table, seeds)
-    runs = attribution_runs(bar.workspace, bar.collection, attribute, table) if table else {}
+    runs = photo_views.attribution_runs(bar.workspace, bar.collection, attribute, table) if table else {}
     maps = {  # of conditions with a map of this photograph
         condition: word_maps
         for condition, item in sets.items()
@@ -271,12 +250,12 @@ def _strip(bar: Bar, image: str, pictures, reasons, marks, sets, attribute, tabl
     }
     captions = {}  # the first caption under each condition, and how it is scored
     for condition, item in sets.items():
-        if written := image_captions(cached.captions(bar.folder, item.hash), image)[:1]:
-            captions[condition] = written[0], rescored(*judge, image, written)[0] if judge else None
+        if written := photo_views.image_captions(cached.captions(bar.folder, item.hash), image)[:1]:
+            captions[condition] = written[0], photo_views.rescored(*judge, image, written)[0] if judge else None
     largest = max((float(abs(scored.words).max(initial=0.0)) for _, scored in captions.values() if scored), default=0.0)
     if judge:
         st.html(legend(judge[0].attribute))
-    conditions = [name for name in CONDITIONS if name in STRIP or name in sets]
+    conditions = [name for name in CONDITIONS if name in photo_views.STRIP or name in sets]
     for key, shown in (("strip", captions), ("strip_bare", set(conditions) - set(captions))):
         with st.container(horizontal=True, key=key, gap="small"):
             for condition in [name for name in conditions if name in shown]:
@@ -284,7 +263,7 @@ def _strip(bar: Bar, image: str, pictures, reasons, marks, sets, attribute, tabl
                     st.html(f'<b>{condition}</b> <span class="cb-note">{WHAT[condition]}</span>')
                     picture = pictures.get(condition)
                     if picture is not None:
-                        st.image(reduced(picture, 2 * CELL), width="stretch", alt=f"{image}, {condition}")
+                        st.image(photo_views.reduced(picture, 2 * CELL), width="stretch", alt=f"{image}, {condition}")
                     else:
                         note(f"No image: {reasons.get(condition, 'imported captions, without the masked image')}.")
                     caption, scored = captions.get(condition, ("", None))
@@ -316,15 +295,15 @@ def _strip(bar: Bar, image: str, pictures, reasons, marks, sets, attribute, tabl
             "differ from what the captioner saw."
         )
     if maps:
-        st.html(heat_legend())
+        st.html(photo_views.heat_legend())
 
 
-def _word_maps(maps: KeptMaps, image: str, picture: np.ndarray, marks: pd.DataFrame) -> None:
-    person = mask_of(marks[marks["object"] == PERSON], *picture.shape[:2])
+def _word_maps(maps: photo_views.KeptMaps, image: str, picture: np.ndarray, marks: pd.DataFrame) -> None:
+    person = photo_views.mask_of(marks[marks["object"] == PERSON], *picture.shape[:2])
     for place in maps.of_image(image)[:MOST_MAPS]:
         row, heat = maps.table.iloc[place], maps.heat(place)
-        text = heat_text(row["word"], heat, row["attribution_score"], row["pointing_game"])
-        drawn = reduced(heat_over(picture, heat, maps.window(place), person), 2 * CELL)
+        text = photo_views.heat_text(row["word"], heat, row["attribution_score"], row["pointing_game"])
+        drawn = photo_views.reduced(photo_views.heat_over(picture, heat, maps.window(place), person), 2 * CELL)
         st.image(drawn, width="stretch", alt=text)
         note(text)
 

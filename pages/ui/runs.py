@@ -156,7 +156,9 @@ def answer_box(bar: Bar, answer: Answer) -> None:
 def progress(engine: Engine, collection: str | None = None) -> None:
     """How far the runs under way are and how long they still take; the page is drawn anew when any of them ends, so
     that results appear as they arrive."""
-    if active := active_runs(engine.workspace, collection):
+    active = active_runs(engine.workspace, collection)
+    view.results_arrive(bool(active))
+    if active:
         asked = min(run.created for run in active)
         _poll(engine, collection, expected(engine.workspace, [run.spec for run in active], before=asked))
 
@@ -181,14 +183,14 @@ def _poll(engine: Engine, collection: str | None, to_come: Expected) -> None:
 
 def runs_dialog(engine: Engine) -> None:
     """The button that opens the dialog, and the dialog if the address has it open."""
+
+    def close() -> None:
+        view.choose(OPEN, False)
+        view.choose("run", None)
+
     st.button("Runs", icon=":material/pending_actions:", key="open_runs", on_click=view.choose, args=(OPEN, True))
     if view.state(OPEN, False):
-        st.dialog("Runs", width="large", on_dismiss=_close)(_runs)(engine)
-
-
-def _close() -> None:
-    view.choose(OPEN, False)
-    view.choose("run", None)
+        st.dialog("Runs", width="large", on_dismiss=close)(_runs)(engine)
 
 
 @errors()

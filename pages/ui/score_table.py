@@ -13,55 +13,22 @@ import streamlit as st
 from capbias_core.aggregate.comparison import Sensitivity, unlearned_note
 from capbias_core.attackers import ATTACKERS, at_hand, attacker_entry
 from capbias_core.bundle.write import write_bundle
+from capbias_core.measures import registry
 from capbias_core.measures.base import Measure
 from capbias_core.measures.options import MOST_SEEDS, Option
 from capbias_core.measures.protocols import PROTOCOLS, protocol_metrics, protocol_settings
-from capbias_core.measures.registry import (
-    DEFAULT_GROUPS,
-    GROUPS,
-    MEASURES,
-    METRICS,
-    expand_metrics,
-    measure_of,
-    protocol_notes,
-)
 from capbias_core.prepare.align import DELTA
 from capbias_core.prepare.java import default_tokenizer
 from capbias_core.prepare.text import mean_words
 from capbias_core.runs.plan import PER_CAPTION, Request, left_out, plan, useful
 from capbias_core.types import left_out_lines
+from capbias_core.views import groups as group_views
+from capbias_core.views import sentence
 from capbias_core.views.charts import chart_series, interval_chart
 from capbias_core.views.encoders import encoder_note, encoders_warning, sensitivity_alike
-from capbias_core.views.groups import (
-    BEYOND,
-    BY_VALUE,
-    GAPS,
-    READING,
-    beyond_parts,
-    beyond_table,
-    by_captioner,
-    by_value,
-    by_value_table,
-    cells_left_out,
-    gap_table,
-    no_beyond,
-    of_gaps,
-    of_groups,
-)
 from capbias_core.views.latex import to_latex
 from capbias_core.views.lengths import LENGTHS, by_length, cuts_of, keep_cuts, lengths_chart, lengths_table
 from capbias_core.views.results import attribute_of_run, comparisons, known_results, with_inputs
-from capbias_core.views.sentence import (
-    BY_HUMAN,
-    best_text,
-    decimals,
-    headline,
-    intervals_over,
-    named_notes,
-    second_dots,
-    told_apart,
-    variants_warning,
-)
 from capbias_core.views.tables import first_columns, lettered, pair_table, scores_table, to_csv
 from capbias_core.workspace.conditions import CUT, left_out_as_masked, originals
 from capbias_core.workspace.ingest import WARNINGS
@@ -155,14 +122,16 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, st
     )
     photographs = bool(photograph_sets(workspace, bar.collection))
     groups = [
-        name for name, group in GROUPS.items() if photographs or not measure_of(group.metrics[0]).needs.photographs
+        name
+        for name, group in registry.GROUPS.items()
+        if photographs or not registry.measure_of(group.metrics[0]).needs.photographs
     ]
     metrics = view.multiselect(
         side,
         "Metrics",
         groups,
-        default=[name for name in protocol_metrics(protocol, DEFAULT_GROUPS) if name in groups],
-        format_func=lambda name: GROUPS[name].title,
+        default=[name for name in protocol_metrics(protocol, registry.DEFAULT_GROUPS) if name in groups],
+        format_func=lambda name: registry.GROUPS[name].title,
         key=f"metrics{suffix}",
         missing="the metric",
         any_case=True,
@@ -190,8 +159,8 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, st
             key="objects",
             format_func=lambda name: name or "the source that covers most images",
         )
-    measures = {measure_of(name) for group in metrics for name in GROUPS[group].metrics}
-    measures |= {MEASURES[PER_CAPTION]} if words else set()
+    measures = {registry.measure_of(name) for group in metrics for name in registry.GROUPS[group].metrics}
+    measures |= {registry.MEASURES[PER_CAPTION]} if words else set()
     of_protocol = {name: value for name, value in settings.items() if name not in OF_PAGE}
     chosen = _option_controls(bar, sorted(measures, key=lambda measure: measure.place), human is not None, settings)
     request = Request(
@@ -322,24 +291,26 @@ def _results(bar: Bar, request: Request, specs: list[RunSpec], protocol: str) ->
     if best:
         ids = tuple(run_id for run_id in best.run_ids if run_id in asked)
         metric, letters = best.metric, cached.ranking(bar.folder, ids, best.metric).letters
-        if text := once("headline", lambda: headline(workspace, bar.collection, rows[rows["run_id"].isin(ids)])):
+        if text := once(
+            "headline", lambda: sentence.headline(workspace, bar.collection, rows[rows["run_id"].isin(ids)])
+        ):
             answer_box(bar, text)
         sensitivity = once("sensitivity", lambda: sensitivity_alike(workspace, comparisons_here, best))
         if sensitivity and (warning := encoders_warning(sensitivity, best.metric)):
             note(warning)
-    groups = of_groups(rows)
-    shown = rows[~groups & ~of_gaps(rows)]
+    groups = group_views.of_groups(rows)
+    shown = rows[~groups & ~group_views.of_gaps(rows)]
     table = once("table", lambda: scores_table(lettered(shown, letters, ids, metric)))
     _table(shown, table, letters, metric, sensitivity)
-    for line in protocol_notes([(spec.measure, spec.options) for spec in specs], protocol):
+    for line in registry.protocol_notes([(spec.measure, spec.options) for spec in specs], protocol):
         note(line)
     _downloads(bar, request, lettered(rows, letters, ids, metric))
-    gaps = not GAPS.keys().isdisjoint(expand_metrics(request.metrics))
-    if gaps and len(by_group := gap_table(rows)):
+    gaps = not group_views.GAPS.keys().isdisjoint(registry.expand_metrics(request.metrics))
+    if gaps and len(by_group := group_views.gap_table(rows)):
         st.header("By group")
         draw_table(by_group, alt="Each metric by group, and the difference")
-        note(READING)
-    _chart(bar, rows[~groups & (gaps | ~of_gaps(rows))], once)
+        note(group_views.READING)
+    _chart(bar, rows[~groups & (gaps | ~group_views.of_gaps(rows))], once)
     _by_value(bar, rows)
     _lengths(bar, request)
     caveats(once("caveats", lambda: _caveats(bar, request, rows)))
@@ -359,10 +330,10 @@ def _caveats(bar: Bar, request: Request, rows: pd.DataFrame) -> list[str]:
             for warning in (item.details.get(WARNINGS, ()) if item.name in request.captions else ())
         ),
         *(attribute.note for attribute in attributes.values()),
-        variants_warning(rows),
+        sentence.variants_warning(rows),
         unlearned_note(rows, {name: len(attribute.values) for name, attribute in attributes.items()}),
         masked_left_out(masked, "Choose them under Captioners. "),
-        *named_notes([(run.spec.model, run.notes) for run in measured.values()]),
+        *sentence.named_notes([(run.spec.model, run.notes) for run in measured.values()]),
     ]
 
 
@@ -370,7 +341,7 @@ def _table(
     shown: pd.DataFrame, table: pd.DataFrame, letters: dict, metric: str, sensitivity: Sensitivity | None
 ) -> None:
     """Captioners by metric. letters: by this metric. sensitivity: to the encoder, if others were run."""
-    names = [name for name in table if name.partition(" ")[0] in METRICS]
+    names = [name for name in table if name.partition(" ")[0] in registry.METRICS]
     # LIC is LIC_M minus LIC_D on the images with references, so these are beside it, and those on all images if a
     # captioner has nothing else.
     first = [
@@ -393,10 +364,10 @@ def _table(
     )
     share = ""
     if len(letters) > 1:
-        share = f" Same letter: no significant difference in {metric} ({best_text(metric)}; a is lowest)."
+        share = f" Same letter: no significant difference in {metric} ({sentence.best_text(metric)}; a is lowest)."
     note(
-        f"Value ± standard deviation over attacker seeds [interval, {intervals_over(shown)}].{share} Select a row to "
-        "read that captioner's captions."
+        f"Value ± standard deviation over attacker seeds [interval, {sentence.intervals_over(shown)}].{share} Select a "
+        "row to read that captioner's captions."
         + (f" Hidden columns: {', '.join(hidden)} (choose them on the left)." if hidden else "")
     )
     if any(name.endswith(ON_FEWER) for name in names):
@@ -413,7 +384,7 @@ def _downloads(bar: Bar, request: Request, rows: pd.DataFrame) -> None:
     workspace, name, ids = bar.workspace, bar.collection, tuple(rows["run_id"].unique())
     runs = workspace.runs_of(list(ids)).values()
     in_full = cached.once(workspace, "read", lambda: with_inputs(workspace, name, rows, runs))
-    latex = partial(to_latex, rows, expand_metrics(request.metrics))
+    latex = partial(to_latex, rows, registry.expand_metrics(request.metrics))
     place = st.container(horizontal=True)
     place.download_button("CSV", partial(to_csv, in_full), f"{name}.csv", "text/csv", key="csv", on_click="ignore")
     place.download_button("LaTeX", latex, f"{name}.tex", "text/x-tex", key="tex", on_click="ignore")
@@ -452,19 +423,20 @@ def _chart(bar: Bar, rows: pd.DataFrame, once: Callable) -> None:
     metric, direction = shown.iloc[0]["metric"], shown.iloc[0]["direction"]
     attribute = bar.workspace.there(shown.iloc[0]["run_id"]).spec.attribute
     pairs = cached.ranking(bar.folder, tuple(shown["run_id"]), metric, direction)
-    second = second_dots(rows[rows["run_id"].isin(shown["run_id"])], metric)
+    second = sentence.second_dots(rows[rows["run_id"].isin(shown["run_id"])], metric)
     figure = once("chart", lambda: interval_chart(shown, metric, attribute_from(attribute), pairs.letters, second))
     draw_chart(
         figure,
         key="chart_figure",
         alt=f"{chosen} of each captioner",
-        notes=f"{METRICS[metric].explanation} {BY_HUMAN if second else ''} {told_apart(pairs)}",
+        notes=f"{registry.METRICS[metric].explanation} {sentence.BY_HUMAN if second else ''} "
+        f"{sentence.told_apart(pairs)}",
         headline=f"{chosen} of each captioner ({attribute['name']})",
         legend=present.marks(bool(second), pairs.letters),
     )
     if pairs.pairs:
         with st.expander(f"Pairwise comparisons of {chosen}"):
-            matrix = once("pairs", lambda: pair_table(pairs, decimals(metric, shown["scale"].iloc[0])))
+            matrix = once("pairs", lambda: pair_table(pairs, sentence.decimals(metric, shown["scale"].iloc[0])))
             draw_table(matrix, alt="Each captioner minus each other")
             note(
                 "Row minus column, p value after Holm's correction, and which is higher if the difference is "
@@ -480,22 +452,22 @@ def _by_value(bar: Bar, rows: pd.DataFrame) -> None:
     box = st.expander("Leakage by group", key="by_value", on_change="rerun")
     if not box.open:
         return
-    runs = by_captioner(bar.workspace.runs_of(ids).values())
+    runs = group_views.by_captioner(bar.workspace.runs_of(ids).values())
     with box:
         values, beyond = {}, {}  # LIC_M by labelled value, and what a crossed attribute has beyond its parts
         for model, run in runs.items():
-            work = partial(by_value, bar.workspace, run)
+            work = partial(group_views.by_value, bar.workspace, run)
             values[model] = cached.by_content(bar.workspace, "by value", run.run_id, work)
-            work = partial(beyond_parts, bar.workspace, run)
+            work = partial(group_views.beyond_parts, bar.workspace, run)
             beyond[model] = cached.by_content(bar.workspace, "beyond", run.run_id, work)
         crossed = {model: parts for model, parts in beyond.items() if parts is not None}
-        draw_table(by_value_table(values), alt="LIC_M by labelled value")
-        note(BY_VALUE)
+        draw_table(group_views.by_value_table(values), alt="LIC_M by labelled value")
+        note(group_views.BY_VALUE)
         if crossed:
-            draw_table(beyond_table(crossed), alt="The cell and both attributes, as an attacker names them")
-            note(BEYOND)
-        elif few := max(map(cells_left_out, runs.values()), default=0):
-            note(no_beyond(few))
+            draw_table(group_views.beyond_table(crossed), alt="The cell and both attributes, as an attacker names them")
+            note(group_views.BEYOND)
+        elif few := max(map(group_views.cells_left_out, runs.values()), default=0):
+            note(group_views.no_beyond(few))
 
 
 def _lengths(bar: Bar, request: Request) -> None:
@@ -536,7 +508,7 @@ def _lengths(bar: Bar, request: Request) -> None:
             rows = rows[rows["run_id"].isin(rows[rows["metric"] == "LIC"]["run_id"])]
         if rows.empty:
             return
-        neutral = METRICS[metric].neutral(len(specs[0].attribute["values"]))
+        neutral = registry.METRICS[metric].neutral(len(specs[0].attribute["values"]))
         figure = lengths_chart(rows[rows["metric"] == metric], metric, neutral)
         draw_chart(figure, key="lengths_chart", alt=f"{metric} against the length of captions", notes=LENGTHS)
         draw_table(lengths_table(rows), alt="Leakage of captions that are cut")

@@ -63,6 +63,8 @@ if (!window.oneStepAPage) {
     left = null
     push(state, title, url)
   }
+  // A choice may be written before this runs: the step without choices that is left is skipped.
+  addEventListener('popstate', () => location.search || history.back())
 }
 </script>"""
 
@@ -79,6 +81,8 @@ class _Memory:
     missing: dict[str, tuple[list[str], Any]] = field(default_factory=dict)  # in the link, not here; shown instead
     messages: set[str] = field(default_factory=set)  # shown by the run under way
     next: dict[str, Any] = field(default_factory=dict)  # to be chosen before the page is drawn again
+    arriving: bool = False  # results are: a default that follows them is no choice yet, and not in the address
+    unsettled: set[str] = field(default_factory=set)  # the keys of such defaults
 
 
 def _memory() -> _Memory:
@@ -120,12 +124,22 @@ def stop() -> NoReturn:
 def _write_pending() -> None:
     memory = _memory()
     pending, memory.pending = memory.pending or {}, None
+    for key in memory.unsettled:
+        st.query_params.pop(key, None)
+        memory.written.pop(key, None)
+        pending.pop(key, None)
+    memory.unsettled = set()
     if changed := {key: texts for key, texts in pending.items() if st.query_params.get_all(key) != texts}:
         st.query_params.update(changed)
     memory.written |= pending
     for key in memory.messages:
         st.session_state.pop(key, None)
     memory.messages = set()
+
+
+def results_arrive(arriving: bool) -> None:
+    """Whether they do, so that a reload keeps no default of a control that follows them."""
+    _memory().arriving = arriving
 
 
 def choices() -> dict[str, list[str]]:
@@ -414,7 +428,7 @@ def _control(
 
     # What this run shows: the address if it changed, else the session; then what another page chose; then the default.
     former = memory.defaults.get(key, [])
-    lags = follows and value in former[:-1]  # the browser has not heard of the newest default yet
+    lags = follows and value in former  # the browser has not heard of the newest default yet
     if lags or in_address == memory.written.get(key, []):
         unknown = []
         if follows and former and session.get(key) == former[-1]:
@@ -458,6 +472,8 @@ def _control(
         texts = ["" if chosen is None else str(int(chosen)) if isinstance(chosen, bool) else write(chosen)]
     if memory.pending is not None:
         memory.pending[key] = texts
+        if follows and memory.arriving and key in memory.defaults:
+            memory.unsettled.add(key)
     else:
         if in_address != texts:
             st.query_params[key] = texts

@@ -305,6 +305,8 @@ def test_rows_in_the_format_that_was_asked_for(score, format, read):
 # What does not fit together. Capitals stand for the lists above.
 BAD = {
     "missing file": "score SMALL --captions nowhere.csv",
+    "no attribute, and no file": "score nowhere.csv",
+    "no kind": "import nowhere.csv --kind zebra",
     "broken JSON": "score SMALL --captions broken.json",
     "wrong attribute": "score STRONG LABELS --attribute gendr",
     "wrong column": "score SMALL STRONG --attribute-column sex",
@@ -529,7 +531,7 @@ def test_import_reports_and_stores(ask, here):
     folder = here / "home"
     assert "nothing was stored" in ask("import", "strong.json", "--dry-run").out and not folder.exists()
     assert "empty" in ask("list").out and not folder.exists()
-    more = ["--kind", "attributes", "--name", "labels", "--map", "gender:Unsure=Male"]
+    more = ["--kind", "labels", "--name", "labels", "--map", "gender:Unsure=Male"]
     sentences.check("import: labels", ask("import", "attributes.csv", *more).out)
     sentences.check("import: captions", ask("import", "strong.json", "--trained-on-references", "no").out)
     items = items_of(here)
@@ -555,7 +557,7 @@ def test_a_folder_of_photographs_is_one(ask, here):
 @pytest.mark.long
 def test_an_attribute_under_another_column(ask, here):
     (here / "own.csv").write_text("image_id,a\n" + "".join(f"{n},{label_of(n)[:1]}\n" for n in range(1, IMAGES + 1)))
-    argv = ["import", str(here / "own.csv"), "--kind", "attributes"]
+    argv = ["import", str(here / "own.csv"), "--kind", "labels"]
     ask(*argv, "--attribute", "gender=a", "height", code=2)
     for more in (["--attribute", "gender=a"], []):  # F and M tell what the column holds
         assert "gender (column a): Female from F; Male from M" in ask(*argv, *more).out

@@ -203,7 +203,7 @@ def test_an_edit_goes_along_and_a_rewritten_caption_waits_with_its_image(opened)
 def test_an_attacker_can_be_chosen_or_asked_for(opened, workspace):
     page = opened(image="3", measured_with="rnn")
     assert page.selectbox(key="measured_with").options == ["ngram", "rnn"]
-    (colours,) = {text.value for text in page.markdown if text.value.startswith("Colours")}
+    (colours,) = {text.value for text in page.markdown if text.value.startswith("Word colours")}
     assert "0.013" in colours
     assert "score_network" not in {button.key for button in opened(image="3").button}, "one has scored these captions"
     page = opened(captioner="second", against="first")

@@ -120,6 +120,9 @@ def test_attributes_without_an_answer_have_a_button_on_the_answer(scored):
         request = first_request(scored, "c", attribute)
         assert request and (request.attribute, request.table) == (attribute or "gender", table)
     score(scored, captioners=("first",), table=name, attribute="sky", metrics=("lic",), seeds=3)
+    page = opened("Answer", attribute="gender")
+    links = [link.proto.query_string for link in page.get("page_link")]
+    assert [link for link in links if "attribute=sky" in link], "its answer is a click away"
     headings = {heading.value for heading in opened("Answer", attribute="sky").header}
     assert headings & {"Words that weigh most for sky", "Words that reveal sky"} == {"Words that weigh most for sky"}
 

@@ -126,6 +126,7 @@ def test_save_stores_what_the_table_says(dropped, table, workspace, names, chang
         assert set(table.rows["Images matched"]) == {"60 of 60"} and table.rows["Save"].all()
         asked = table.rows.index[table.rows["Check"].str.contains("Human captions?", regex=False)]
         assert list(asked) == ["several.csv", "human captions.csv"]
+        assert "gender 60 (Female 30, Male 30)" in html(page)
     if sets:
         page = run(page.radio[0].set_value(sets))
     page = run(save(page).click())

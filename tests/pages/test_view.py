@@ -138,6 +138,31 @@ def test_an_address_that_lags_behind_the_defaults_is_no_choice():
     assert page.selectbox(key="way").value == "a", "still nobody chose"
 
 
+def while_results_arrive() -> None:
+    import streamlit as st
+
+    from pages.ui import view
+
+    with view.written_at_once():
+        view.enter("One")
+        view.results_arrive(st.session_state.get("arriving", True))
+        view.selectbox(st, "way", st.session_state.get("options", "bc"), key="way", follows=True)
+
+
+def test_a_reload_while_results_arrive_keeps_what_was_chosen_and_no_default():
+    for chosen, way in (("", "a"), ("c", "c")):
+        page = AppTest.from_function(while_results_arrive).run()
+        if chosen:
+            page.selectbox(key="way").set_value(chosen).run()
+        reloaded = AppTest.from_function(while_results_arrive)
+        for key, value in address(page).items():
+            reloaded.query_params[key] = value
+        reloaded.run()
+        reloaded.session_state["options"], reloaded.session_state["arriving"] = "abc", False
+        assert reloaded.run().selectbox(key="way").value == way
+        assert address(reloaded) == {"way": way}
+
+
 def test_what_is_shared_goes_along_and_the_rest_does_not():
     page = opened()
     for key in ("captioner", "way"):

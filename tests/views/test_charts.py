@@ -196,10 +196,14 @@ def test_the_data_of_dots_say_whose_they_are():
 def test_a_picture_is_drawn(format, start):
     if lack := pictures.pictures_lack():
         pytest.skip(lack)
-    data = pictures.picture(interval_chart(rows(), "LIC", ATTRIBUTE, {}, {}), format)
+    data = pictures.picture(interval_chart(rows(), "LIC", ATTRIBUTE, {}, {}), format, "LIC (mine, gender)")
     assert data.startswith(start)
     if format == "svg":
-        assert b">sat<" in data and b"http://" not in data.replace(b"http://www.w3.org", b"")
+        assert (
+            b">sat<" in data
+            and b">LIC (mine, gender)<" in data
+            and b"http://" not in data.replace(b"http://www.w3.org", b"")
+        )
 
 
 def test_a_chart_as_svg_puts_points_where_their_values_are():
