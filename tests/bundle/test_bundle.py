@@ -235,6 +235,7 @@ def test_data_that_were_changed_are_refused(bundle, tmp_path):
         read_bundle(changed(bundle, tmp_path / "b.zip", name, lambda data: data[:100]), tmp_path / "b")
 
 
+@pytest.mark.long
 def test_reproducing_wants_an_empty_workspace(bundle, measured, tmp_path):
     with pytest.raises(CapbiasError, match="is not empty"):
         reproduce(measured[0], read_bundle(bundle, tmp_path / "bundle"), {}, run_here)

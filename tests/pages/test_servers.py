@@ -300,4 +300,6 @@ def test_only_people_who_signed_in_upload_and_a_server_opens_under_its_names_onl
         below = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) in (0, -signal.SIGTERM), "also with a page open"
-    assert not any(child.is_running() for child in below)
+    assert not psutil.wait_procs(below, 30)[1]
+    with pytest.raises(OSError), socket.create_connection((urlsplit(address).hostname, port)):
+        pass
