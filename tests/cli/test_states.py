@@ -7,7 +7,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from capbias_core.workspace.store import ACTIVE, Workspace
 from tests.browser import ROOT
 from tests.disks import small_disk
 from tests.plans import PLAN, write_files
+from tests.runs.test_engine import until
 
 IMAGES = 160
 
@@ -47,14 +47,6 @@ def start(files: Path, home: Path) -> subprocess.Popen:
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def until(condition, seconds: float = 60):
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
-    return found
 
 
 def under_way(home: Path) -> bool:
