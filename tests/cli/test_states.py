@@ -32,9 +32,10 @@ def files(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def undisturbed(files, tmp_path_factory) -> bytes:
     """The rows of the plan."""
-    home = tmp_path_factory.mktemp("undisturbed") / "home"
-    assert start(files, home).wait(120) == 0
-    return (home.parent / "rows.csv").read_bytes()
+    folder = tmp_path_factory.mktemp("undisturbed")
+    asked = ["--workspace", str(folder / "home"), "--output", str(folder / "rows.csv")]
+    assert cli.main(["run", str(files / "plan.toml"), *asked]) == 0
+    return (folder / "rows.csv").read_bytes()
 
 
 def start(files: Path, home: Path) -> subprocess.Popen:
