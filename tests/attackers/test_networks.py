@@ -310,7 +310,7 @@ def test_few_trained_ones_wait_at_a_time(threads):
         begun.append(number)
         return number
 
-    taken = in_threads([partial(training, number) for number in range(40)], CPU, silent)
+    taken = in_threads([partial(training, number) for number in range(40)], silent)
     assert [next(taken) for _ in range(3)] == [0, 1, 2] and len(begun) <= 3 + 2 * 2
     assert list(taken) == list(range(3, 40))
 
@@ -329,7 +329,7 @@ def test_what_breaks_ends_all_threads(threads, broken, error):
 
     threads(2)
     with pytest.raises(error):
-        list(in_threads([partial(training, place) for place in range(3)], CPU, tick))
+        list(in_threads([partial(training, place) for place in range(3)], tick))
     assert torch.get_num_threads() == threads_of_a_new_thread() == 2
 
 
@@ -339,7 +339,7 @@ def test_what_breaks_ends_all_threads(threads, broken, error):
 @pytest.fixture
 def trained(monkeypatch, tmp_path):
     """Trains with checkpoints after each epoch: the logits, None if it is broken off in an epoch, and the epochs."""
-    for name, value in (("SECONDS_BETWEEN", 0.0), ("SHARE_OF_TIME", 1e9), ("SECONDS_WORTH_SAVING", 0.0)):
+    for name, value in (("SECONDS_BETWEEN", 0.0), ("SHARE_OF_TIME", 1e9)):
         monkeypatch.setattr(checkpoints, name, value)
 
     def train(name: str, until: int = 0, folder=tmp_path):

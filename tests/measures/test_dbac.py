@@ -261,9 +261,6 @@ def test_batches_shrink_with_the_images_by_hand():
 class Reads:
     batch: int
 
-    def with_batch(self, batch):
-        return Reads(batch)
-
 
 # verbs
 

@@ -10,16 +10,7 @@ import pandas as pd
 import pytest
 
 from capbias_core import attackers, cli
-from capbias_core.aggregate.comparison import (
-    ABOVE,
-    BELOW,
-    OPEN,
-    Sensitivity,
-    ranks_by_encoder,
-    sensitivity,
-    sign,
-    swaps,
-)
+from capbias_core.aggregate.comparison import ABOVE, BELOW, OPEN, Sensitivity, ranks_by_encoder, sensitivity, sign
 from capbias_core.attackers import load_attacker, ngram
 from capbias_core.attackers.device import choose_device, trained_on
 from capbias_core.errors import CapbiasError
@@ -124,7 +115,7 @@ def test_signs_that_turn_are_told_from_signs_that_are_open(found):
 def test_only_sure_and_opposite_orders_are_a_change_of_places(found):
     assert found.swapped == (("opens", "turns"),)
     assert found.moved == ["turns", "opens"]
-    assert swaps(ORDERS[::2]) == ()
+    assert sensitivity(pd.DataFrame(columns=["value", "encoder"]), ORDERS[::2]).swapped == ()
 
 
 def test_ranks_are_among_captioners_that_every_encoder_scored():
