@@ -96,7 +96,7 @@ def loads_torch(process) -> bool:
 def test_collection_and_choices_stay_from_page_to_page(window, address):
     """By the sidebar; back; a reload; arrow keys; what a link names and is not here."""
     open_page(window, f"{address}/?collection=without+labels")
-    for title in ("Scores", "Published"):
+    for title in ("Scores", "Images"):
         by_sidebar(window, title)
         assert query_of(window)["collection"] == ["without labels"]
     back(window, "Scores")
