@@ -24,7 +24,11 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--host-resolver-rules=MAP *.test 127.0.0.1",
+    "--js-flags=--always-sparkplug",  # a page is not open for long enough to be worth more
 ]
+# Without a graphics card, each picture of an animation takes the processor's time.
+WINDOW = {"viewport": {"width": 1280, "height": 1000}, "reduced_motion": "reduce"}
 READY = "[data-testid=stApp][data-test-script-state=notRunning]"
 DRAWN = """() => new Promise(done => {
     const drawn = () => { seen.disconnect(); clearTimeout(last); done(); };
@@ -48,33 +52,23 @@ def free_port() -> int:
 
 @contextmanager
 def server(
-    home: Path, app: Path = ROOT / "app.py", port: int = 0, folder: Path | None = None, hosts: str = ""
+    home: Path, script: Path = ROOT / "app.py", port: int = 0, folder: Path | None = None
 ) -> Iterator[tuple[str, subprocess.Popen]]:
-    """A Streamlit server on a workspace folder: its address and process; the whole process group ends after it.
+    """A server on a workspace folder: its address and process; the whole process group ends after it.
 
-    port: a free one unless given. folder: where it starts, which may hold secrets. hosts: names besides this machine's
-    under which browsers may open it. Raises AssertionError at the end
-    where a page raised anything but a CapbiasError.
+    folder: where `capbias app` starts the server, which may hold secrets; without one `streamlit run` starts it. Raises
+    AssertionError at the end if a page raised anything but a CapbiasError.
     """
     port = port or free_port()
-    names = {"STREAMLIT_SERVER_ALLOWED_HOSTS": hosts} if hosts else {}
+    command = ["capbias_core", "app", "--port", str(port)]
+    if not folder:
+        command = ["streamlit", "run", str(script), "--server.headless", "true", "--server.port", str(port)]
+        command += ["--server.address", "127.0.0.1"]
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "streamlit",
-                "run",
-                str(app),
-                "--server.headless",
-                "true",
-                "--server.port",
-                str(port),
-                "--server.address",
-                "127.0.0.1",
-            ],
-            cwd=folder or app.parent,
-            env={**os.environ, "CAPBIAS_HOME": str(home), **names},
+            [sys.executable, "-m", *command],
+            cwd=folder or script.parent,
+            env={**os.environ, "PYTHONPATH": str(script.parent), "CAPBIAS_HOME": str(home)},
             start_new_session=True,
             stdout=subprocess.DEVNULL,
             stderr=log,
@@ -91,24 +85,8 @@ def server(
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
             log.seek(0)
-            said = log.read()
-            assert "Uncaught app execution" not in said, said[-5000:]
-
-
-@contextmanager
-def app(home: Path, folder: Path, address: str = "127.0.0.1") -> Iterator[tuple[int, subprocess.Popen]]:
-    """`capbias app` on a workspace, started in a folder that may hold secrets: its port and process."""
-    port = free_port()
-    command = [sys.executable, "-m", "capbias_core", "app", "--workspace", str(home), "--port", str(port)]
-    command += ["--address", address] if address != "127.0.0.1" else []
-    own = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(command, cwd=folder, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        wait_until_healthy(f"http://{address}:{port}")
-        yield port, process
-    finally:
-        process.terminate()
-        process.wait(30)
+            printed = log.read()
+            assert "Uncaught app execution" not in printed, printed[-5000:]
 
 
 def wait_until_healthy(address: str, seconds: float = 60) -> None:

@@ -1,6 +1,7 @@
 """What tests share: the real captions beside the project, skipped with a reason where they are absent; a browser."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -14,6 +15,15 @@ ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 MAIN = sys.modules["__main__"]
 os.environ.setdefault("CAPBIAS_DATA_ROOTS", os.sep)  # pages may name any file, but where a test is about that
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves out files whose tests are all deselected, as by `-m "not torch"`: to import torch alone takes seconds."""
+    if re.fullmatch(r"not \w+( and not \w+)*", config.option.markexpr) and collection_path.suffix == ".py":
+        marks = re.search(r"^pytestmark = .*", collection_path.read_text(encoding="utf-8"), re.MULTILINE)
+        unwanted = re.findall(r"not (\w+)", config.option.markexpr)
+        return bool(marks and set(unwanted) & set(re.findall(r"mark\.(\w+)", marks[0]))) or None
+    return None
 
 
 @pytest.fixture(scope="session")

@@ -10,11 +10,18 @@ import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+
+from capbias_core.api import run_here
+from capbias_core.runs.demo import demo_request
+from capbias_core.runs.plan import plan
+from capbias_core.workspace.ingest import DEMO, load_demo
+from capbias_core.workspace.store import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
@@ -23,23 +30,6 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # The first line of a block: the file that it is, or the file and the line above or below which it goes.
 TARGET = re.compile(r"# (?P<file>\S+\.(?:py|toml))(?:, (?P<where>above|below) `(?P<line>.+)`)?\n")
 SAVED = re.compile(r"save this as `(\S+)`:\n\n```text\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-
-# Before anything is added: what `demo` does, with less to measure.
-DEMO = """
-import os
-from capbias_core.runs.demo import demo_request
-from capbias_core.runs.engine import Engine
-from capbias_core.runs.plan import plan
-from capbias_core.workspace.ingest import DEMO, load_demo
-from dataclasses import replace
-
-engine = Engine(os.environ["CAPBIAS_HOME"])
-load_demo(engine.workspace)
-request = replace(demo_request(), metrics=("ratio", "error"), words=False)
-ended = engine.wait(engine.submit(plan(engine.workspace, request), DEMO))
-assert {run.status for run in ended} == {"finished"}
-engine.close()
-"""
 
 # All commands of the guide in one process; then an attacker against its contract, a reader, a page and a test.
 FOLLOWED = r"""
@@ -131,27 +121,29 @@ def done(tmp_path_factory) -> dict:
     """What the commands of the guide print, and what its code does, in a copy in which the demo was measured before."""
     folder, home = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("home")
     for name in COPIED:
-        ignored = shutil.ignore_patterns("__pycache__", "screenshots")
+        ignored = shutil.ignore_patterns("screenshots")
         source = ROOT / name
-        shutil.copytree(source, folder / name, ignore=ignored) if source.is_dir() else shutil.copy(source, folder)
-
-    def python(*given: str) -> None:
-        environment = os.environ | {"CAPBIAS_HOME": str(home), "PYTHONPATH": str(folder)}
-        ended = subprocess.run(
-            [sys.executable, "-c", *given], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
-        )
-        assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
-
+        shutil.copytree(source, folder / name, ignore=ignored) if source.is_dir() else shutil.copy2(source, folder)
     guide = sections()
     assert guide.pop("Before you start").commands == [["demo"]]
-    python(DEMO)
+    workspace = Workspace(home)  # measured before anything is added, with less to measure than by `demo`
+    load_demo(workspace)
+    run_here(workspace, plan(workspace, replace(demo_request(), metrics=("ratio", "error"), words=False)), DEMO)
     (test,) = guide.pop("When it works").code
     for name, section in guide.items():
         assert len({write(folder, block) for block in section.code}) == 1, f"{name} touches one file"
         for file, text in section.files.items():
             (folder / file).write_text(text, encoding="utf-8")
     commands = {name: section.commands for name, section in guide.items()}
-    python(FOLLOWED, json.dumps(commands), write(folder, test))
+    ended = subprocess.run(
+        [sys.executable, "-c", FOLLOWED, json.dumps(commands), write(folder, test)],
+        cwd=folder,
+        env=os.environ | {"CAPBIAS_HOME": str(home), "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
     return json.loads((folder / "done.json").read_text(encoding="utf-8"))
 
 

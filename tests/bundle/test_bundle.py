@@ -235,6 +235,7 @@ def test_data_that_were_changed_are_refused(bundle, tmp_path):
         read_bundle(changed(bundle, tmp_path / "b.zip", name, lambda data: data[:100]), tmp_path / "b")
 
 
+@pytest.mark.long
 def test_reproducing_wants_an_empty_workspace(bundle, measured, tmp_path):
     with pytest.raises(CapbiasError, match="is not empty"):
         reproduce(measured[0], read_bundle(bundle, tmp_path / "bundle"), {}, run_here)
@@ -284,7 +285,9 @@ def test_word_vectors_and_objects_go_along(measured, tmp_path, without_pictures)
     workspace.keep("objects", "things", objects, "small", "test")
     options = {"alignment": alignment_option(vectors, 0.5)}
     asked = ("lic", "ba", "cooccurrence")
-    specs = plan(workspace, Request("small", SMALL, "attributes", "gender", asked, "human", seeds=1, options=options))
+    specs = plan(
+        workspace, Request("small", SMALL[:1], "attributes", "gender", asked, "human", seeds=1, options=options)
+    )
     found = reproduced(workspace, specs, tmp_path)
     assert found.same == found.rows > 10 and found.reasons == ()
 

@@ -17,12 +17,11 @@ import pytest
 
 from capbias_core import cli
 from capbias_core.api import run_here
-from capbias_core.attributes import get_attribute
 from capbias_core.bundle.manifest import MANIFEST, ROWS, manifest_fault
 from capbias_core.bundle.write import write_bundle
 from capbias_core.runs.plan import Request, plan
-from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace, content_hash
+from tests.collections_ import keep
 
 Files = dict[str, bytes]
 CAPTIONS, LABELS = "data/captions-sat.parquet", "data/labels-labels.parquet"
@@ -32,14 +31,10 @@ CAPTIONS, LABELS = "data/captions-sat.parquet", "data/labels-labels.parquet"
 def good(tmp_path_factory) -> Files:
     """The files of a bundle with two numbers."""
     workspace = Workspace(tmp_path_factory.mktemp("made"))
-    images = [str(number) for number in range(60)]
-    gender = ["Female" if number % 2 else "Male" for number in range(60)]
-    captions = ["a woman with a dog" if value == "Female" else "a man on a horse" for value in gender]
-    mapping = mapping_details(get_attribute("gender"), "gender", {"Female": "Female", "Male": "Male"})
-    labels = pd.DataFrame({"image_id": images, "gender": gender})
-    workspace.keep("attributes", "labels", labels, "c", "test", {"attributes": {"gender": mapping}})
-    frame = pd.DataFrame({"image_id": images, "caption_index": 0, "caption": captions})
-    workspace.keep("captions", "sat", frame, "c", "test", {"trained_on_references": None})
+    who = [("Female", "a woman with a dog") if number % 2 else ("Male", "a man on a horse") for number in range(60)]
+    labels, captions = zip(*who, strict=True)
+    images = pd.DataFrame({"image_id": range(60)})
+    keep(workspace, labels=images.assign(gender=labels), captions={"sat": images.assign(caption=captions)})
     specs = plan(workspace, Request("c", ("sat",), "labels", "gender", ("ratio", "error")))
     run_here(workspace, specs, "c")
     with pytest.MonkeyPatch.context() as patch:  # no browser draws charts

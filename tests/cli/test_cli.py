@@ -467,23 +467,6 @@ def test_metrics_lists_and_explains_each_name_that_score_takes(capsys):
             assert METRICS[metric].explanation in text and METRICS[metric].source in text
 
 
-# score, on the real captions
-
-
-@pytest.mark.long
-def test_ratio_and_error_of_two_captioners_are_the_published_ones(coco_bias, ask, monkeypatch):
-    monkeypatch.chdir(coco_bias)
-    labels = ["--labels", "annotations/attributes.csv", "--attribute", "gender"]
-    files = ["--captions", "results/nic.json", "results/oscar.json"]
-    rows = ask("score", *files, *labels, "--metric", "ratio", "error").rows
-    value = rows.set_index(["model", "metric"])["value"].astype(float).round(2).to_dict()
-    published = {("nic", "ratio"): 2.47, ("nic", "error"): 14.25, ("oscar", "ratio"): 2.06, ("oscar", "error"): 1.43}
-    assert value == published and rows["n"].tolist() == [10780] * 4
-    row = ask("score", "--captions", "results/sat.json", *labels, "--metric", "LIC_M", "--seeds", "2").rows.iloc[0]
-    assert float(row["value"]) == pytest.approx(44.4, abs=2.5)
-    assert (row["encoder"], row["seeds"], row["n"]) == ("ngram", 2, 662)
-
-
 @pytest.mark.long
 def test_ctrl_c_leaves_the_rows_of_the_runs_that_had_finished(score, here, monkeypatch):
     """The second captioner's run is stopped by what Ctrl-C raises, once the first one's has finished."""

@@ -7,19 +7,17 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
-import urllib.request
 from contextlib import closing
 from pathlib import Path
 
-import psutil
 import pytest
 
 from capbias_core import cli
 from capbias_core.workspace.store import ACTIVE, Workspace
-from tests.browser import ROOT, free_port, wait_until_healthy
+from tests.browser import ROOT
 from tests.disks import small_disk
 from tests.plans import PLAN, write_files
+from tests.runs.test_engine import until
 
 IMAGES = 160
 
@@ -27,16 +25,17 @@ IMAGES = 160
 @pytest.fixture(scope="module")
 def files(tmp_path_factory) -> Path:
     """Captions of three captioners, labels and a plan; its runs take some seconds."""
-    plans = {"plan": PLAN.format(attacker="ngram", seeds=50)}
+    plans = {"plan": PLAN.format(attacker="ngram", seeds=20)}
     return write_files(tmp_path_factory.mktemp("files"), IMAGES, plans)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(files, tmp_path_factory) -> bytes:
     """The rows of the plan."""
-    home = tmp_path_factory.mktemp("undisturbed") / "home"
-    assert start(files, home).wait(120) == 0
-    return (home.parent / "rows.csv").read_bytes()
+    folder = tmp_path_factory.mktemp("undisturbed")
+    asked = ["--workspace", str(folder / "home"), "--output", str(folder / "rows.csv")]
+    assert cli.main(["run", str(files / "plan.toml"), *asked]) == 0
+    return (folder / "rows.csv").read_bytes()
 
 
 def start(files: Path, home: Path) -> subprocess.Popen:
@@ -49,14 +48,6 @@ def start(files: Path, home: Path) -> subprocess.Popen:
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def until(condition, seconds: float = 60):
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
-    return found
 
 
 def under_way(home: Path) -> bool:
@@ -136,22 +127,3 @@ def test_a_workspace_that_cannot_be_used_is_one_line_and_code_2(tmp_path, capsys
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ") and "CAPBIAS_HOME" in line
     assert (tmp_path / "capbias.sqlite").read_bytes() == before
-
-
-@pytest.mark.long
-def test_a_signal_ends_the_dashboard_and_all_processes_below_it(tmp_path):
-    pytest.importorskip("streamlit")
-    port = free_port()
-    command = [sys.executable, "-m", "capbias_core", "app", "--port", str(port), "--workspace", str(tmp_path)]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
-    server = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, **quiet)
-    try:
-        wait_until_healthy(f"http://127.0.0.1:{port}")
-        below = psutil.Process(server.pid).children(recursive=True)
-        server.send_signal(signal.SIGTERM)
-        assert server.wait(30) in (0, 1, -signal.SIGTERM)  # 1: Streamlit says "Aborted!"
-        assert not any(child.is_running() for child in below)
-        with pytest.raises(OSError):
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=2)
-    finally:
-        server.kill()

@@ -1,42 +1,27 @@
 """Labels of several rows per image, of annotators, and of tables with other columns; each value counted by hand."""
 
 from collections import Counter
-from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
 from capbias_core.attributes.labels import MIXED
 from capbias_core.errors import CapbiasError
 from capbias_core.load.labels import image_column, labels
-from capbias_core.load.parsed import RowErrors
 from capbias_core.load.read import parse
 from tests.conftest import SHARED
 
 FEMININE = "Predominantly Feminine"
 
 
-@dataclass
-class Parsed:
-    """A file as columns, of rows written as text: a header, then a line each."""
+@pytest.fixture
+def read(tmp_path):
+    """The table of labels in a CSV file with this text."""
 
-    text: str
-    path: Path = Path("labels.csv")
-    notes: tuple[str, ...] = ()
-    faults: RowErrors = field(default_factory=lambda: RowErrors("labels.csv", "line"))
+    def from_text(text: str, several: str = ""):
+        (tmp_path / "labels.csv").write_text(text)
+        return labels(parse(tmp_path / "labels.csv"), several=several)
 
-    @property
-    def columns(self) -> dict[str, list[str]]:
-        header, *rows = [line.split(",") for line in self.text.split("\n")]
-        return {name: [row[place] for row in rows] for place, name in enumerate(header)}
-
-    @property
-    def rows(self) -> int:
-        return self.text.count("\n")
-
-    @property
-    def numbers(self) -> list[int]:
-        return list(range(2, self.rows + 2))
+    return from_text
 
 
 PEOPLE = """\
@@ -90,8 +75,8 @@ W2,2,false,false,true"""
         (ANSWERS, "each", "Answer.gender W2", {ONE: "Male", TWO: "Male", THREE: "Can't tell"}),
     ],
 )
-def test_the_label_of_several_rows(text, several, column, expected):
-    table = labels(Parsed(text), several=several)
+def test_the_label_of_several_rows(read, text, several, column, expected):
+    table = read(text, several)
     short = {"M": "Predominantly Masculine", "U": "Unknown", "m": "masculine"}
     assert dict(zip(table.frame["image_id"], table.frame[column], strict=True)) == {
         image: short.get(label, label) for image, label in expected.items()
@@ -99,19 +84,19 @@ def test_the_label_of_several_rows(text, several, column, expected):
     assert table.problem_count == 0, "agreement and disagreement are no problems"
 
 
-def test_a_table_with_one_row_per_image_and_columns_that_are_no_labels():
+def test_a_table_with_one_row_per_image_and_columns_that_are_no_labels(read):
     people = [(image, copy) for image in range(60) for copy in (1, 2)]
     rows = [f"{i},{'Female' if i < 9 else 'Male'},job {(i + copy) % 30},{i}.{copy}" for i, copy in people]
-    table = labels(Parsed("\n".join(["image_id,sex,job,time", *rows])))
+    table = read("\n".join(["image_id,sex,job,time", *rows]))
     assert list(table.frame.columns) == ["image_id", "sex", "job"] and table.problem_count == 0
     assert Counter(table.frame["sex"]) == {"Female": 9, "Male": 51} and set(table.frame["job"]) == {MIXED}
-    assert list(labels(Parsed(ANSWERS)).frame.columns) == ["image_id", "Answer.gender", "Answer.skin"]
-    table = labels(Parsed("image_id,gender,annotator,objects\n1,Female,A,cat|dog\n2,,B,\n2,,B,\n000003,M,A,x"))
+    assert list(read(ANSWERS).frame.columns) == ["image_id", "Answer.gender", "Answer.skin"]
+    table = read("image_id,gender,annotator,objects\n1,Female,A,cat|dog\n2,,B,\n2,,B,\n000003,M,A,x")
     assert table.frame.values.tolist() == [["1", "Female", "A", "cat|dog"], ["2", "", "B", ""], ["3", "M", "A", "x"]]
     assert (table.rows, table.duplicates, table.notes) == (4, 1, ())
 
 
-def test_the_column_of_image_ids_and_files_without_one_or_a_usable_row():
+def test_the_column_of_image_ids_and_files_without_one_or_a_usable_row(read):
     names = {
         "Input.image_url": ["HITId", "Input.image_url", "Answer.image"],
         "IDX": ["IDX", "gender"],
@@ -121,10 +106,10 @@ def test_the_column_of_image_ids_and_files_without_one_or_a_usable_row():
     }
     assert {image_column(columns) for columns in names.values()} == set(names)
     with pytest.raises(CapbiasError) as refused:
-        labels(Parsed("who,gender\nx,Female"))
+        read("who,gender\nx,Female")
     assert "who, gender" in refused.value.message and refused.value.arguments == ("image_id_column",)
     with pytest.raises(CapbiasError) as empty:
-        labels(Parsed("image_id,gender\n,Female"))
+        read("image_id,gender\n,Female")
     assert "line 2" in empty.value.message
 
 

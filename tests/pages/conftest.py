@@ -8,6 +8,7 @@ import pytest
 
 from capbias_core.api import DEFAULT_METRICS
 from capbias_core.workspace.store import Workspace
+from tests.browser import WINDOW
 from tests.pages.synthetic import fill, score
 
 
@@ -27,13 +28,21 @@ def workspace(tmp_path, monkeypatch) -> Workspace:
     return Workspace(tmp_path / "home")
 
 
-@pytest.fixture
-def window(chrome):
-    """A fresh browser window; a request that leaves this machine fails the test."""
-    context = chrome.new_context(viewport={"width": 1280, "height": 1000})
-    outside: list[str] = []
+@pytest.fixture(scope="module")
+def context(chrome):
+    """What windows share, so that only the first one loads Streamlit's scripts; with the requests to other machines."""
+    made = chrome.new_context(**WINDOW)
+    made.outside = []
     near = ("http://127.0.0.1", "https://127.0.0.1", "data:", "blob:")
-    context.on("request", lambda request: None if request.url.startswith(near) else outside.append(request.url))
-    yield context.new_page()
-    context.close()
-    assert outside == []
+    made.on("request", lambda request: None if request.url.startswith(near) else made.outside.append(request.url))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def window(context):
+    """A new browser window; a request that leaves this machine fails the test."""
+    page = context.new_page()
+    yield page
+    page.close()
+    assert context.outside == []

@@ -20,6 +20,7 @@ from tests.app import chosen, html
 from tests.collections_ import keep
 from tests.pages.synthetic import score
 
+pytestmark = pytest.mark.long
 IMAGES = 120
 CUES, ROOMS = ("umbrella", "skateboard"), ("street", "field", "room")
 

@@ -6,7 +6,10 @@ import json
 import os
 import pickle
 import re
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -17,6 +20,7 @@ from capbias_core.workspace.store import Workspace
 from tests.app import TABS, VIEWS
 from tests.browser import choose, open_page, server, settled
 from tests.pages.synthetic import fill
+from tests.pages.test_servers import session, upload
 from tests.runs.test_engine import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
@@ -29,9 +33,16 @@ HOSTILE = (
 
 
 @pytest.fixture(scope="module")
-def address(home):
-    with server(home) as (found, _):
-        yield found
+def served(tmp_path_factory, home):
+    """A server, on a copy of the workspace: its address, its process and the workspace."""
+    folder = shutil.copytree(home, tmp_path_factory.mktemp("served") / "home")
+    with server(folder) as (address, process):
+        yield SimpleNamespace(address=address, process=process, workspace=Workspace(folder))
+
+
+@pytest.fixture
+def address(served) -> str:
+    return served.address
 
 
 def query_of(window) -> dict[str, list[str]]:
@@ -82,52 +93,10 @@ def loads_torch(process) -> bool:
     return "libtorch" in Path(f"/proc/{process.pid}/maps").read_text()
 
 
-def test_from_files_to_the_answer_and_its_words(window, tmp_path):
-    """Drop, Save, the link to the answer, a word, a caption. Captions with markup are only shown."""
-    who = ("a woman", "a man")
-    texts = {
-        "first.json": [f"{who[n % 2]} {HOSTILE} {('here', 'there')[n % 2]}" for n in range(60)],
-        "second.json": [f"{who[n % 2]} {HOSTILE}" for n in range(60)],
-        "human captions.json": [f"{who[n % 2]} stands {at}" for n in range(60) for at in ("up", "still")],
-    }
-    for name, captions in texts.items():
-        each = len(captions) // 60
-        rows = [{"image_id": number // each, "caption": text} for number, text in enumerate(captions)]
-        (tmp_path / name).write_text(json.dumps(rows))
-    labels = [f"{n},{('Female', 'Male')[n % 2]}" for n in range(60)]
-    (tmp_path / "labels.csv").write_text("\n".join(["image_id,gender", *labels]))
-    home = tmp_path / "home"
-    with server(home) as (address, process):
-        open_page(window, f"{address}/Data")
-        drop(window, *(tmp_path / name for name in (*texts, "labels.csv")))
-        assert_harmless(window)
-        window.get_by_role("button", name="Save", exact=True).click()
-        window.get_by_role("link", name=re.compile("see the answer", re.IGNORECASE)).click(timeout=60_000)
-        window.locator(".cb-rows a[href*='word=']").first.wait_for(timeout=120_000)
-        arrived(window, "Answer")
-        assert query_of(window)["collection"] == ["my captions"]
-        kinds = {item.name: item.kind for item in Workspace(home).items()}
-        captions = dict.fromkeys(("first", "second"), "captions")
-        assert kinds == {"labels": "attributes", "human captions": "references"} | captions
-        assert_harmless(window)
-        window.locator(".cb-rows a[href*='word=']").last.click()
-        arrived(window, "Captions")
-        (word,) = query_of(window)["word"]
-        expect(window.get_by_role("textbox", name="With the word")).to_have_value(word)
-        edit = window.get_by_role("textbox", name="Edit the caption")
-        open_page(window, f"{address}/Captions?collection=my+captions&captioner=second&image=1")
-        expect(edit).to_have_value(f"a man {HOSTILE}")
-        edit.fill(f"a dog {HOSTILE}")
-        edit.press("Enter")
-        window.get_by_text("against the original").wait_for()
-        assert_harmless(window)
-        assert not loads_torch(process)
-
-
-def test_collection_and_choices_stay_from_page_to_page(window, chrome, address):
-    """By the sidebar; back; a reload; arrow keys; a second browser; what a link names and is not here."""
+def test_collection_and_choices_stay_from_page_to_page(window, address):
+    """By the sidebar; back; a reload; arrow keys; what a link names and is not here."""
     open_page(window, f"{address}/?collection=without+labels")
-    for title in ("Scores", "Published"):
+    for title in ("Scores", "Images"):
         by_sidebar(window, title)
         assert query_of(window)["collection"] == ["without labels"]
     back(window, "Scores")
@@ -153,13 +122,6 @@ def test_collection_and_choices_stay_from_page_to_page(window, chrome, address):
         window.keyboard.press(key)
         (expect(heading).to_have_text if same else expect(heading).not_to_have_text)(first)
         settled(window)
-    link = window.url
-    other = chrome.new_context(viewport={"width": 1280, "height": 1000})
-    reader = other.new_page()
-    open_page(reader, link)
-    assert reader.get_by_text(re.compile(r"\d captions of second\.")).inner_text() == seen
-    assert query_of(reader) == query_of(window)
-    other.close()
     to_tab(window, "Objects")
     assert query_of(window)["captioner"] == ["second"] and "word" not in query_of(window)
     by_sidebar(window, "Scores")
@@ -173,6 +135,140 @@ def test_collection_and_choices_stay_from_page_to_page(window, chrome, address):
     for name in ("'nobody'", "'hair'"):
         window.get_by_text(name).wait_for()
     assert query_of(window)["sets"] == ["first"] and query_of(window)["attribute"] == ["gender"]
+
+
+# Of the words beside a chart's marks: their text, and how bright they and the page are (WCAG 2, relative luminance).
+CHART_WORDS = """() => {
+  const lum = colour => colour.match(/[\\d.]+/g).slice(0, 3).map(part => part / 255)
+    .map(part => part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, part, place) => sum + part * [0.2126, 0.7152, 0.0722][place], 0);
+  const page = lum(getComputedStyle(document.querySelector('.stApp')).backgroundColor);
+  return [...document.querySelectorAll(
+    '.js-plotly-plot :is(.xtick, .ytick, .g-xtitle, .g-ytitle, .annotation, .legend) text')]
+    .map(text => [text.textContent, lum(getComputedStyle(text).fill), page]);
+}"""
+BARRIERS = "rules => axe.run(document, {...rules, resultTypes: ['violations']}).then(found => found.violations)"
+COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
+
+
+def barriers(window, rules: dict) -> Iterator[str]:
+    """What breaks axe-core's rules, but for Streamlit's file uploader; words of charts that are hard to read."""
+    for rule in window.evaluate(BARRIERS, rules):
+        yield from (
+            f"{rule['id']}: {own['html'][:200]}" for own in rule["nodes"] if "stFileUploader" not in own["html"]
+        )
+    for text, *bright in window.evaluate(CHART_WORDS):
+        if (contrast := (max(bright) + 0.05) / (min(bright) + 0.05)) < 4.5:
+            yield f"{text!r} has a contrast of {contrast:.1f}"
+
+
+def test_no_page_or_tab_has_a_barrier_in_either_theme(window, address):
+    """By all of axe-core's rules in one theme; where colours are ours, by those of contrast in the other one, too."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found, charts, theme = [], set(), "light"
+    coloured = {"Answer", "Table", "Captions", "Words", "Objects", "One photograph", "Published"}  # beyond Streamlit's
+    open_page(window, f"{address}/Data?collection=scored")
+    window.evaluate(Axe().axe_script)  # once: the browser loads no other page
+    for view in (*VIEWS[1:], VIEWS[0]):
+        title = next((title for title, tabs in TABS.items() if view in tabs), view)
+        if view in (title, TABS.get(title, ("",))[0]):
+            by_sidebar(window, title)
+        else:
+            to_tab(window, view)
+        for rules in ({}, COLOURS):
+            found += [f"{view}, {theme}: {text}" for text in barriers(window, rules)]
+            charts |= {view} if window.locator(".js-plotly-plot").count() else set()
+            if rules or view not in charts | coloured:
+                break
+            theme = "dark" if theme == "light" else "light"  # the next view is read in this one first
+            window.emulate_media(color_scheme=theme)
+            settled(window)
+    assert {"Table", "Words", "Objects"} <= charts
+    assert not found, "\n".join(found)
+
+
+class Exploit:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.system, (f"touch {self.path}",)
+
+
+def test_uploads_that_are_refused_leave_nothing(window, served, tmp_path):
+    """Each has one error, Save is disabled, and the others are saved."""
+    workspace, ran = served.workspace, tmp_path / "ran"
+    home, before, data = workspace.folder, workspace.items(), sorted((workspace.folder / "data").iterdir())
+    (tmp_path / "evil.pkl").write_bytes(pickle.dumps([Exploit(ran)]))
+    (tmp_path / "columns.csv").write_text("colour,size\nred,2\nblue,3\n")
+    (tmp_path / "broken.json").write_text('[{"image_id": 1, "caption": "a man"}, {"image')
+    Image.new("RGB", (30, 20)).save(tmp_path / "1.png")
+    (tmp_path / "2.png").write_text("no picture")
+    (tmp_path / "first.csv").write_text("image_id,caption\n" + "".join(f"{n},a dog {n}\n" for n in range(60)))
+    error, save = window.locator(".cb-error"), window.get_by_role("button", name="Save", exact=True).first
+    for name in ("evil.pkl", "columns.csv"):
+        open_page(window, f"{served.address}/Data?into=refused")
+        drop(window, tmp_path / name)
+        expect(error).to_have_count(1)
+        assert "Traceback" not in error.inner_text()
+        expect(save).to_be_disabled()
+    assert workspace.items() == before and sorted((home / "data").iterdir()) == data and not ran.exists()
+    left = [path.name for path in (home / "uploads").rglob("*.*")]
+    assert left == ["columns.csv"], "its columns can still be chosen"
+    open_page(window, f"{served.address}/Data?into=refused")
+    drop(window, *(tmp_path / name for name in ("1.png", "2.png", "broken.json", "first.csv")))
+    expect(error.filter(has_text="2.png")).to_have_count(1)
+    expect(error.filter(has_text="broken.json")).to_have_count(1)
+    save.click()
+    until(lambda: len(workspace.items(collection="refused")) == 2)
+    assert {item.kind: item.rows for item in workspace.items(collection="refused")} == {"captions": 60, "images": 1}
+
+
+def test_a_server_without_sign_in_takes_uploads_of_open_sessions_only(served):
+    with session(served.address, path="Data") as (own, received):
+        assert b"without labels" in received, "the collections"
+        assert upload(served.address, own) == 204 and upload(served.address, "nobody") == 400
+
+
+def test_from_files_to_the_answer_and_its_words(window, served, tmp_path):
+    """Drop, Save, the link to the answer, a word, a caption. Captions with markup are only shown."""
+    who = ("a woman", "a man")
+    texts = {
+        "first.json": [f"{who[n % 2]} {HOSTILE} {('here', 'there')[n % 2]}" for n in range(60)],
+        "second.json": [f"{who[n % 2]} {HOSTILE}" for n in range(60)],
+        "human captions.json": [f"{who[n % 2]} stands {at}" for n in range(60) for at in ("up", "still")],
+    }
+    for name, captions in texts.items():
+        each = len(captions) // 60
+        rows = [{"image_id": number // each, "caption": text} for number, text in enumerate(captions)]
+        (tmp_path / name).write_text(json.dumps(rows))
+    labels = [f"{n},{('Female', 'Male')[n % 2]}" for n in range(60)]
+    (tmp_path / "labels.csv").write_text("\n".join(["image_id,gender", *labels]))
+    open_page(window, f"{served.address}/Data?into=mine")
+    drop(window, *(tmp_path / name for name in (*texts, "labels.csv")))
+    assert_harmless(window)
+    window.get_by_role("button", name="Save", exact=True).click()
+    window.get_by_role("link", name=re.compile("see the answer", re.IGNORECASE)).click(timeout=60_000)
+    window.locator(".cb-rows a[href*='word=']").first.wait_for(timeout=120_000)
+    arrived(window, "Answer")
+    assert query_of(window)["collection"] == ["mine"]
+    kinds = {item.name: item.kind for item in served.workspace.items(collection="mine")}
+    captions = dict.fromkeys(("first", "second"), "captions")
+    assert kinds == {"labels": "attributes", "human captions": "references"} | captions
+    assert_harmless(window)
+    window.locator(".cb-rows a[href*='word=']").last.click()
+    arrived(window, "Captions")
+    (word,) = query_of(window)["word"]
+    expect(window.get_by_role("textbox", name="With the word")).to_have_value(word)
+    edit = window.get_by_role("textbox", name="Edit the caption")
+    open_page(window, f"{served.address}/Captions?collection=mine&captioner=second&image=1")
+    expect(edit).to_have_value(f"a man {HOSTILE}")
+    edit.fill(f"a dog {HOSTILE}")
+    edit.press("Enter")
+    window.get_by_text("against the original").wait_for()
+    assert_harmless(window)
+    assert not loads_torch(served.process)
 
 
 @pytest.mark.slow
@@ -207,82 +303,3 @@ def test_a_run_is_followed_cancelled_and_resumed_in_the_runs_dialog(window, tmp_
         until(lambda: run().status == "running" and "epoch" in run().message, 120)
         dialog.get_by_role("button", name="Cancel").click()
         assert workspace.results().empty and not loads_torch(process)
-
-
-class Exploit:
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return os.system, (f"touch {self.path}",)
-
-
-def test_uploads_that_are_refused_leave_nothing(window, tmp_path):
-    """Each has one error, Save is disabled, and the others are saved."""
-    home, ran = tmp_path / "home", tmp_path / "ran"
-    (tmp_path / "evil.pkl").write_bytes(pickle.dumps([Exploit(ran)]))
-    (tmp_path / "columns.csv").write_text("colour,size\nred,2\nblue,3\n")
-    (tmp_path / "broken.json").write_text('[{"image_id": 1, "caption": "a man"}, {"image')
-    Image.new("RGB", (30, 20)).save(tmp_path / "1.png")
-    (tmp_path / "2.png").write_text("no picture")
-    (tmp_path / "first.csv").write_text("image_id,caption\n" + "".join(f"{n},a dog {n}\n" for n in range(60)))
-    error, save = window.locator(".cb-error"), window.get_by_role("button", name="Save", exact=True).first
-    with server(home) as (address, _):
-        for name in ("evil.pkl", "columns.csv"):
-            open_page(window, f"{address}/Data")
-            drop(window, tmp_path / name)
-            expect(error).to_have_count(1)
-            assert "Traceback" not in error.inner_text()
-            expect(save).to_be_disabled()
-        assert Workspace(home).items() == [] and list((home / "data").iterdir()) == [] and not ran.exists()
-        left = [path.name for path in (home / "uploads").rglob("*.*")]
-        assert left == ["columns.csv"], "its columns can still be chosen"
-        open_page(window, f"{address}/Data")
-        drop(window, *(tmp_path / name for name in ("1.png", "2.png", "broken.json", "first.csv")))
-        expect(error.filter(has_text="2.png")).to_have_count(1)
-        expect(error.filter(has_text="broken.json")).to_have_count(1)
-        save.click()
-        until(lambda: len(Workspace(home).items()) == 2)
-    assert {item.kind: item.rows for item in Workspace(home).items()} == {"captions": 60, "images": 1}
-
-
-# Of the words beside a chart's marks: their text, and how bright they and the page are (WCAG 2, relative luminance).
-CHART_WORDS = """() => {
-  const lum = colour => colour.match(/[\\d.]+/g).slice(0, 3).map(part => part / 255)
-    .map(part => part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, part, place) => sum + part * [0.2126, 0.7152, 0.0722][place], 0);
-  const page = lum(getComputedStyle(document.querySelector('.stApp')).backgroundColor);
-  return [...document.querySelectorAll(
-    '.js-plotly-plot :is(.xtick, .ytick, .g-xtitle, .g-ytitle, .annotation, .legend) text')]
-    .map(text => [text.textContent, lum(getComputedStyle(text).fill), page]);
-}"""
-COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
-
-
-def test_no_page_or_tab_has_a_barrier_in_either_theme(window, address):
-    """By axe-core's rules, except those that Streamlit's file uploader breaks; and by the contrast of the words of
-    charts, which axe-core does not see."""
-    from axe_playwright_python.sync_playwright import Axe
-
-    found, charts = [], set()
-    coloured = ("Answer", "Table", "Captions", "Words", "Objects", "One photograph", "Published")  # beyond Streamlit's
-    open_page(window, f"{address}/Data?collection=scored")
-    for view in (*VIEWS[1:], VIEWS[0]):
-        title = next((title for title, tabs in TABS.items() if view in tabs), view)
-        if view in (title, TABS.get(title, ("",))[0]):
-            by_sidebar(window, title)
-        else:
-            to_tab(window, view)
-        for theme, rules in (("light", None), ("dark", COLOURS)):
-            window.emulate_media(color_scheme=theme)
-            settled(window)
-            checked = theme == "light" or view in coloured
-            for rule in Axe().run(window, options=rules).response["violations"] if checked else ():
-                nodes = [node["html"] for node in rule["nodes"] if "stFileUploader" not in node["html"]]
-                found += [f"{view}, {theme}: {rule['id']}: {html[:200]}" for html in nodes]
-            for text, *bright in window.evaluate(CHART_WORDS):
-                contrast = (max(bright) + 0.05) / (min(bright) + 0.05)
-                found += [f"{view}, {theme}: {text!r} has a contrast of {contrast:.1f}"] if contrast < 4.5 else []
-                charts.add(view)
-    assert {"Table", "Words", "Objects"} <= charts
-    assert not found, "\n".join(found)

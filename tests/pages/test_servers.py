@@ -17,9 +17,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pandas as pd
+import psutil
 import pytest
 from joserfc import jwt
 from joserfc.jwk import RSAKey
@@ -32,7 +34,7 @@ from websockets.sync.client import connect
 from capbias_core.workspace import people
 from capbias_core.workspace.store import Workspace
 from tests.app import PAGES
-from tests.browser import FLAGS, ROOT, app, chromium, free_port, open_page, server, settled
+from tests.browser import ROOT, WINDOW, free_port, open_page, server, settled
 from tests.collections_ import keep
 from tests.pages.synthetic import fill, score
 from tests.runs.test_engine import until
@@ -112,14 +114,6 @@ server_metadata_url = "{provider}/.well-known/openid-configuration"
     )
 
 
-@contextmanager
-def with_sign_in(provider: str, home: Path, folder: Path, port: int, seen_as: str = "") -> Iterator[str]:
-    """The address of a server that asks people to sign in. seen_as: the address that people open, if it is another."""
-    write_secrets(provider, folder, seen_as or f"http://127.0.0.1:{port}")
-    with server(home, port=port, folder=folder, hosts=urlsplit(seen_as).hostname or "") as (address, _):
-        yield address
-
-
 def sign_in(window, name: str) -> None:
     window.get_by_role("button", name="Sign in").click()
     window.get_by_role("link", name=name).click()
@@ -127,51 +121,9 @@ def sign_in(window, name: str) -> None:
     settled(window)
 
 
-def test_each_person_has_a_workspace_and_all_share_some(chrome, provider, tmp_path):
-    home = tmp_path / "home"
-    fill(Workspace(home), "private")
-    with ExitStack() as stack:
-        address = stack.enter_context(with_sign_in(provider, home, tmp_path / "started", free_port()))
-
-        def visitor(path: str):
-            context = chrome.new_context(viewport={"width": 1280, "height": 1000})
-            stack.callback(context.close)
-            window = context.new_page()
-            open_page(window, f"{address}/{path}")
-            return window
-
-        ben = visitor("")
-        for path in PATHS:  # nobody is signed in
-            open_page(ben, f"{address}/{path}?collection=private&captioner=first")
-            expect(ben.get_by_role("button", name="Sign in")).to_be_visible()
-            assert ben.get_by_role("combobox").count() == 0
-            assert "private" not in ben.locator("body").inner_text()
-        assert not (home / "people").exists(), "nobody has a workspace"
-        anna = visitor("Data?tab=Files")
-        sign_in(anna, "anna"), sign_in(ben, "ben")
-        assert re.search(r"/Data\?.*workspace=anna%40lab.test", anna.url), "the link that was opened first"
-        folders = {folder.name for folder in (home / "people").iterdir()}
-        assert len(folders) == 2 and not folders & set(PEOPLE)
-        anna.get_by_label("Name of a new shared workspace").fill("the lab")
-        anna.get_by_role("button", name="Make it").click()
-        expect(anna.get_by_role("combobox", name="Workspace")).to_have_value("the lab (shared)")
-        with people.acting("another person"):
-            captions = pd.DataFrame({"image_id": [1], "caption": "a dog"})
-            keep(Workspace(home / "shared" / "the lab"), "other", captions=captions)
-        open_page(ben, f"{address}/Data?workspace=the+lab+(shared)&collection=other")
-        expect(ben.get_by_role("combobox", name="Workspace")).to_have_value("the lab (shared)")
-        ben.locator("[data-testid=stDataFrame] .dvn-scroller").first.click(position={"x": 15, "y": 52})
-        expect(ben.get_by_text(re.compile("only the owner", re.IGNORECASE))).to_be_visible()
-        assert ben.get_by_role("button", name="Delete").count() == 0
-        open_page(ben, f"{address}/Data?workspace=anna%40lab.test")
-        expect(ben.get_by_text("'anna@lab.test'")).to_be_visible()
-        ben.get_by_role("button", name="Sign out").click()
-        expect(ben.get_by_role("button", name="Sign in")).to_be_visible()
-
-
 @contextmanager
-def session(address: str, host: str = ""):
-    """The ID of a session of a client that is no browser, while it has the front page open."""
+def session(address: str, host: str = "", path: str = ""):
+    """A client that is no browser, while it has a page open: its session's ID, and the messages that drew the page."""
     place = urlsplit(address)
     raw, name = socket.create_connection((place.hostname, place.port)), host or place.netloc
     stream = connect(
@@ -179,16 +131,17 @@ def session(address: str, host: str = ""):
     )
     with stream as opened:
         message = BackMsg()
-        message.rerun_script.query_string = ""
+        message.rerun_script.page_name = path
         opened.send(message.SerializeToString())
-        session_id = ""
+        session_id, received = "", b""
         for data in opened:
             read = ForwardMsg()
             read.ParseFromString(data)
+            received += data
             session_id = read.new_session.initialize.session_id or session_id
             if read.HasField("script_finished"):
                 break
-        yield session_id
+        yield session_id, received
 
 
 def upload(address: str, session_id: str, method: str = "PUT", path: str = "_stcore/upload_file") -> int:
@@ -203,27 +156,6 @@ def upload(address: str, session_id: str, method: str = "PUT", path: str = "_stc
     headers |= {"Cookie": f"_streamlit_xsrf={token}"}
     connection.request(method, f"/{path}/{session_id}/{uuid.uuid4()}", body, headers)
     return connection.getresponse().status
-
-
-def test_only_people_who_signed_in_upload_and_a_server_opens_under_its_names_only(tmp_path):
-    """Also to a session that is open, and whatever the address of the upload looks like."""
-    write_secrets("http://127.0.0.1:9", tmp_path, f"https://{NAME}")
-    with app(tmp_path / "home", tmp_path) as (port, process):
-        address = f"http://127.0.0.1:{port}"
-        for host in (f"localhost:{port}", f"[::1]:{port}", NAME):
-            with session(address, host) as own:
-                assert own, host
-        for host in (f"evil.test:{port}", f"127.0.0.1.evil.test:{port}", f"localhost.evil.test:{port}"):
-            with pytest.raises(InvalidStatus), session(address, host):
-                pass
-        with session(address) as own:
-            for more in ({}, {"method": "DELETE"}, {"path": "/_stcore/upload_file"}):
-                assert upload(address, own, **more) == 403
-            assert upload(address, f"{own}/{own}") == upload(address, "nobody") == 403
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(30) in (0, -signal.SIGTERM), "a signal ends the server, also with a page open"
-    with server(tmp_path / "open") as (address, _), session(address) as own:
-        assert upload(address, own) == 204 and upload(address, "nobody") == 400
 
 
 @contextmanager
@@ -272,39 +204,102 @@ def request(port: int, method: str = "GET", name: str = NAME, length: int = 0) -
     return connection.getresponse()
 
 
-@pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed")
-def test_a_proxy_before_two_servers(chrome, provider, tmp_path):
-    """Its headers and limits forbid nothing that pages do, and a visitor stays with one server."""
-    home, folder, port = tmp_path / "home", tmp_path / "nginx", free_port()
-    start = f"https://{NAME}:{port}"
-    write_secrets(provider, folder, start)
-    lab = Workspace(home / "shared" / "the lab")
-    fill(lab)
-    score(lab, captioners=("first",), metrics=("ratio",))
+@pytest.fixture(scope="module")
+def deployed(provider, tmp_path_factory) -> Iterator[SimpleNamespace]:
+    """Two servers that ask people to sign in and share a folder, behind the proxy of deploy/ if nginx is installed."""
+    folder, port = tmp_path_factory.mktemp("deployed"), free_port()
+    address = f"https://{NAME}:{port}" if shutil.which("nginx") else f"http://127.0.0.1:{port}"
+    write_secrets(provider, folder, address)
+    fill(Workspace(folder / "home"), "private")
     with ExitStack() as stack:
-        ports = [stack.enter_context(app(home, folder))[0] for _ in range(2)]
-        stack.enter_context(nginx(folder, port, *ports))
-        answer = request(port)
-        rules = answer.headers["Content-Security-Policy"]
-        assert answer.status == 200 and "default-src 'self'" in rules and "frame-ancestors 'none'" in rules
-        assert "http" not in rules and answer.headers["Strict-Transport-Security"]
-        assert answer.headers["X-Content-Type-Options"] == "nosniff" and answer.headers["X-Frame-Options"] == "DENY"
-        assert request(port, "PUT", length=201 * 1024 * 1024).status == 413
-        with pytest.raises(ssl.SSLError):
-            request(port, name="elsewhere.test")
-        rules = f"--host-resolver-rules=MAP {NAME} 127.0.0.1"
-        running = chrome.browser_type.launch(executable_path=chromium(), args=[*FLAGS, rules])
-        context = running.new_context(ignore_https_errors=True)
-        window, lines = context.new_page(), []
-        window.on("console", lambda line: lines.append(line.text) if line.type == "error" else None)
-        open_page(window, f"{start}/")
-        sign_in(window, "anna")
-        for path in ("Data", "Scores", "Images"):  # with an uploader, a chart and a table, photographs
-            open_page(window, f"{start}/{path}?workspace=the+lab+(shared)&collection=c")
-            window.wait_for_timeout(300)  # charts and tables fetch their code
-            assert window.get_by_test_id("stException").count() == 0, path
-        (visitor,) = [cookie["value"] for cookie in context.cookies() if cookie["name"] == "capbias_visitor"]
-        running.close()
-    asked = [line.split(" ") for line in (folder / "asked").read_text().splitlines()]
-    assert len({server for server, who, _ in asked if who == visitor and server != "-"}) == 1
+        proxied = address.startswith("https")
+        ports = [free_port(), free_port()] if proxied else [port]
+        servers = [stack.enter_context(server(folder / "home", port=own, folder=folder)) for own in ports]
+        if proxied:
+            stack.enter_context(nginx(folder, port, *ports))
+        yield SimpleNamespace(address=address, port=port, folder=folder, home=folder / "home", servers=servers)
+
+
+def test_each_person_has_a_workspace_and_all_share_some(chrome, deployed):
+    """Behind the proxy, whose headers forbid nothing that pages do, and which keeps a visitor with one server."""
+    home, address, lines = deployed.home, deployed.address, []
+    for path in PATHS:  # nobody is signed in
+        with session(deployed.servers[0][0], path=path) as (_, received):
+            assert b"Sign in" in received and b"private" not in received, path
+    assert not (home / "people").exists(), "nobody has a workspace"
+    with ExitStack() as stack:
+
+        def visitor(path: str):
+            context = chrome.new_context(**WINDOW, ignore_https_errors=True)
+            stack.callback(context.close)
+            window = context.new_page()
+            window.on("console", lambda line: lines.append(line.text) if line.type == "error" else None)
+            open_page(window, f"{address}/{path}")
+            return window
+
+        anna, ben = visitor("Data?tab=Files"), visitor("")
+        assert ben.get_by_role("combobox").count() == 0
+        sign_in(anna, "anna"), sign_in(ben, "ben")
+        assert re.search(r"/Data\?.*workspace=anna%40lab.test", anna.url), "the link that was opened first"
+        folders = {folder.name for folder in (home / "people").iterdir()}
+        assert len(folders) == 2 and not folders & set(PEOPLE)
+        anna.get_by_label("Name of a new shared workspace").fill("the lab")
+        anna.get_by_role("button", name="Make it").click()
+        expect(anna.get_by_role("combobox", name="Workspace")).to_have_value("the lab (shared)")
+        lab = Workspace(home / "shared" / "the lab")
+        with people.acting("another person"):
+            keep(lab, "other", captions=pd.DataFrame({"image_id": [1], "caption": "a dog"}))
+        open_page(ben, f"{address}/Data?workspace=the+lab+(shared)&collection=other")  # with an uploader
+        expect(ben.get_by_role("combobox", name="Workspace")).to_have_value("the lab (shared)")
+        ben.locator("[data-testid=stDataFrame] .dvn-scroller").first.click(position={"x": 15, "y": 52})
+        expect(ben.get_by_text(re.compile("only the owner", re.IGNORECASE))).to_be_visible()
+        assert ben.get_by_role("button", name="Delete").count() == 0
+        fill(lab)
+        score(lab, captioners=("first",), metrics=("ratio",))
+        for path, drawn in (("Scores", ".js-plotly-plot"), ("Images", "h1")):  # a chart and a table; photographs
+            open_page(ben, f"{address}/{path}?workspace=the+lab+(shared)&collection=c")
+            ben.locator(drawn).first.wait_for()
+            assert ben.get_by_test_id("stException").count() == 0, path
+        open_page(ben, f"{address}/Data?workspace=anna%40lab.test")
+        expect(ben.get_by_text("'anna@lab.test'")).to_be_visible()
+        visitors = [own["value"] for own in ben.context.cookies() if own["name"] == "capbias_visitor"]
+        ben.get_by_role("button", name="Sign out").click()
+        expect(ben.get_by_role("button", name="Sign in")).to_be_visible()
     assert not [line for line in lines if "Content Security Policy" in line], lines
+    if address.startswith("https"):
+        asked = [line.split(" ") for line in (deployed.folder / "asked").read_text().splitlines()]
+        assert len({server for server, who, _ in asked if [who] == visitors and server != "-"}) == 1
+
+
+@pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed")
+def test_the_proxy_sends_headers_limits_uploads_and_knows_one_name(deployed):
+    answer = request(deployed.port)
+    rules = answer.headers["Content-Security-Policy"]
+    assert answer.status == 200 and "default-src 'self'" in rules and "frame-ancestors 'none'" in rules
+    assert "http" not in rules and answer.headers["Strict-Transport-Security"]
+    assert answer.headers["X-Content-Type-Options"] == "nosniff" and answer.headers["X-Frame-Options"] == "DENY"
+    assert request(deployed.port, "PUT", length=201 * 1024 * 1024).status == 413
+    with pytest.raises(ssl.SSLError):
+        request(deployed.port, name="elsewhere.test")
+
+
+def test_only_people_who_signed_in_upload_and_a_server_opens_under_its_names_only(deployed):
+    """Also to a session that is open, and whatever the address of the upload looks like. A signal ends the server."""
+    address, process = deployed.servers[-1]
+    port = urlsplit(address).port
+    for host in (f"localhost:{port}", f"[::1]:{port}", urlsplit(deployed.address).hostname):
+        with session(address, host) as (own, _):
+            assert own, host
+    for host in (f"evil.test:{port}", f"127.0.0.1.evil.test:{port}", f"localhost.evil.test:{port}"):
+        with pytest.raises(InvalidStatus), session(address, host):
+            pass
+    with session(address) as (own, _):
+        for more in ({}, {"method": "DELETE"}, {"path": "/_stcore/upload_file"}):
+            assert upload(address, own, **more) == 403
+        assert upload(address, f"{own}/{own}") == upload(address, "nobody") == 403
+        below = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) in (0, -signal.SIGTERM), "also with a page open"
+    assert not psutil.wait_procs(below, 30)[1]
+    with pytest.raises(OSError), socket.create_connection((urlsplit(address).hostname, port)):
+        pass

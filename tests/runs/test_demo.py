@@ -19,6 +19,7 @@ from capbias_core.views.captions import caption_scores
 from capbias_core.workspace.store import Workspace
 from scripts import demo, demo_scores
 
+pytestmark = pytest.mark.long
 COMMITTED = Path(__file__).resolve().parents[2] / "assets" / "demo"
 GENDER = get_attribute("gender")
 SIZES = {"Female": 560, "Male": 640}
@@ -55,7 +56,6 @@ def activity(caption: str) -> str:
     return noun
 
 
-@pytest.mark.long
 def test_committed_files_are_what_the_code_writes(tmp_path):
     from PIL import Image
 
@@ -86,7 +86,6 @@ def knowing_attacker(captions: list[tuple[str, str]]) -> float:
     return float(100 * score)
 
 
-@pytest.mark.long
 def test_truth_is_the_score_of_an_attacker_that_counted(made, sets):
     scores = {name: knowing_attacker(captions) for name, captions in sets.items()}
     for name, truth in made.truth.items():
@@ -101,7 +100,6 @@ def test_truth_worked_out_by_hand(made):
     assert made.truth["faithful"]["LIC_D"] == 45.875  # (56.25 + 49 + 42.25 + 36) / 4
 
 
-@pytest.mark.long
 def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatch):
     """The bundled runs are those that a request for them would make now; if not, run scripts/demo_scores.py."""
     workspace = Workspace(tmp_path)
@@ -146,12 +144,11 @@ def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatc
     assert add_finished(workspace) == []
 
 
-@pytest.mark.long
 def test_the_verdicts_are_the_truth():
     """`plain` says what people say in simpler words, and amplifies nothing."""
     files = {name: COMMITTED / "results" / f"{name}.json" for name in ("faithful", "plain", "mitigator", "amplifier")}
     labels, references = COMMITTED / "attributes.csv", COMMITTED / "references.json"
-    report = capbias.score(files, labels, "gender", references, metrics=["lic"], seeds=10)
+    report = capbias.score(files, labels, "gender", references, metrics=["lic"], seeds=7)
     truth = demo.generate(0).truth
     for metric in ("LIC_M", "LIC_D"):
         for row in report.table[report.table["metric"] == metric].to_dict("records"):

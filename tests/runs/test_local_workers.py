@@ -62,7 +62,7 @@ def test_a_slot_computes_here_or_in_a_process_with_its_environment(start):
 @pytest.mark.long
 def test_a_process_that_dies_loses_its_call_alone(start):
     workers = start({}, {})
-    other = workers.submit(time.sleep, 2)
+    other = workers.submit(time.sleep, 1)
     with pytest.raises(BrokenExecutor):
         workers.submit(signal.raise_signal, signal.SIGKILL).result(60)
     assert other.result(60) is None
@@ -76,7 +76,7 @@ def test_a_process_that_dies_loses_its_call_alone(start):
 def test_shutdown_waits_or_kills(start, monkeypatch):
     monkeypatch.setattr(local_workers, "STOP_SECONDS", 0.2)
     waiting, killing = start({}), start({})
-    slow = waiting.submit(time.sleep, 1)
+    slow = waiting.submit(time.sleep, 0.5)
     waiting.shutdown()
     assert slow.result(0) is None
     running, queued = killing.submit(time.sleep, 600), killing.submit(time.sleep, 600)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -73,6 +72,37 @@ def looked_at(yolo, coco_bias, tmp_path_factory) -> Workspace:
     return workspace
 
 
+def test_a_batch_goes_on_past_bad_pictures_quietly_and_alone(yolo, shipped, tmp_path, monkeypatch, capfd):
+    """Only our lines on stderr, no network, nothing in the home folder; ultralytics is imported here first."""
+    assert "ultralytics" not in sys.modules
+    home, folder = tmp_path / "home", tmp_path / "pictures"
+    home.mkdir()
+    folder.mkdir()
+    Image.new("RGB", (80, 60), (90, 90, 90)).save(folder / "nobody.png")
+    (folder / "text.jpg").write_text("no picture")
+
+    def refuse(*asked, **_more):
+        raise AssertionError(f"asked for the network: {asked}")
+
+    for name in [name for name in os.environ if name.startswith(("XDG_", "YOLO_", "MPL"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr("socket.socket.connect", refuse)
+    monkeypatch.setattr("socket.getaddrinfo", refuse)
+    files = (folder / "nobody.png", folder / "text.jpg", folder / "missing.jpg", shipped)
+    more = ("--class", "Person", "--output", tmp_path / "boxes.csv", "--weights", yolo, "--workspace", tmp_path / "w")
+    assert main(["images", "detect", *map(str, (*files, *more))]) == 0
+    printed = capfd.readouterr()
+    table = pd.read_csv(tmp_path / "boxes.csv")
+    assert list(table) == ["image", "class", "confidence", "x1", "y1", "x2", "y2"]
+    assert table["image"].value_counts().to_dict() == PEOPLE
+    lines = printed.err.strip().splitlines()
+    refused = [line.split(":")[1].strip() for line in lines if line.startswith("left out:")]
+    assert refused == ["text.jpg", "missing.jpg"] and len(lines) == 5
+    assert "boxes on 3 photographs by yolov8n_int8.tflite; 3 detected now, 0 before" in lines[2]
+    assert list(home.rglob("*")) == [] and printed.out == ""
+
+
 def test_boxes_are_those_that_ultralytics_finds_in_the_files(detector, yolo, shipped):
     """It reads the files itself, so colours and places are right: red and blue exchanged move confidence by 0.02. A
     batch gives what one photograph at a time gives, and the process stays as it was."""
@@ -100,39 +130,6 @@ class Evil:
 
     def __reduce__(self):
         return (open, (self.file, "w"))
-
-
-ALONE = """
-import socket, sys
-def refuse(*args, **kwargs):
-    raise AssertionError(f"asked for the network: {args}")
-socket.socket.connect = socket.getaddrinfo = refuse
-from capbias_core.cli import main
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-def test_a_batch_goes_on_past_bad_pictures_quietly_and_alone(yolo, shipped, tmp_path):
-    """In its own process: only our lines on stderr, no network, nothing in the home folder."""
-    home, folder = tmp_path / "home", tmp_path / "pictures"
-    home.mkdir()
-    folder.mkdir()
-    Image.new("RGB", (80, 60), (90, 90, 90)).save(folder / "nobody.png")
-    (folder / "text.jpg").write_text("no picture")
-    files = (folder / "nobody.png", folder / "text.jpg", folder / "missing.jpg", shipped)
-    more = ("--class", "Person", "--output", tmp_path / "boxes.csv", "--weights", yolo, "--workspace", tmp_path / "w")
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "YOLO_", "MPL"))}
-    command = [sys.executable, "-c", ALONE, "images", "detect", *map(str, (*files, *more))]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, env=own | {"HOME": str(home)})
-    assert done.returncode == 0, done.stderr
-    table = pd.read_csv(tmp_path / "boxes.csv")
-    assert list(table) == ["image", "class", "confidence", "x1", "y1", "x2", "y2"]
-    assert table["image"].value_counts().to_dict() == PEOPLE
-    lines = done.stderr.strip().splitlines()
-    refused = [line.split(":")[1].strip() for line in lines if line.startswith("left out:")]
-    assert refused == ["text.jpg", "missing.jpg"] and len(lines) == 5
-    assert "boxes on 3 photographs by yolov8n_int8.tflite; 3 detected now, 0 before" in lines[2]
-    assert list(home.rglob("*")) == [] and done.stdout == ""
 
 
 def test_what_people_annotated_goes_before_what_a_detector_found(tmp_path):

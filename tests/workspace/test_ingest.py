@@ -133,6 +133,7 @@ def test_nothing_is_stored_if_one_of_the_files_is_refused(files, workspace, name
     assert workspace.items() == [] and not list((workspace.folder / "data").glob("*"))
 
 
+@pytest.mark.long
 def test_an_item_that_a_run_reads_is_not_replaced_and_nothing_else_is_stored(files, workspace):
     first = ingest(workspace, "c", [File(files / "labels.csv"), File(files / "strong.json")])
     (spec,) = plan(workspace, Request("c", ("strong",), "labels", "gender", ("ratio",)))
@@ -146,6 +147,7 @@ def test_an_item_that_a_run_reads_is_not_replaced_and_nothing_else_is_stored(fil
     assert (REFERENCES, "captions") in stored(workspace)
 
 
+@pytest.mark.long
 def test_what_new_files_would_replace(files, workspace):
     (item,) = ingest(workspace, "c", [File(files / "strong.json", trained=True)])
     for name, expected in (("again/strong.json", []), ("other/strong.json", [item]), ("weak.csv", [])):
@@ -223,6 +225,7 @@ def test_what_positional_files_are_read_as(files, workspace, names):
     assert any("as references" in line for line in lines) == ("references" in resolved.captions)
 
 
+@pytest.mark.long
 def test_human_captions_beside_a_models_are_stored_only_if_their_images_have_none(files, formats, workspace):
     parts = preview([File(formats / LMMS_EVAL), File(formats / LMMS_EVAL, name="other")], read=read_file)
     assert [(part.kind, part.reading.second, part.wanted, len(part.frame)) for part in parts] == [

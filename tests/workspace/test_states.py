@@ -43,6 +43,7 @@ WRITE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("write", WRITE.values(), ids=WRITE)
 @pytest.mark.parametrize("state", ["full", "full, and open elsewhere", "read-only"])
 def test_what_is_stored_can_be_read_if_nothing_can_be_written(disk, state, write):

@@ -329,7 +329,8 @@ def test_a_run_on_another_host_died_if_its_heartbeat_is_old(workspace, monkeypat
 
 
 def test_which_processes_live(tmp_path, monkeypatch):
-    host, _, namespace, pid, start = this_process().split()
+    here = this_process()
+    host, _, namespace, pid, start = here.split()
     assert lives(this_process()) is True and lives(ended()) is False
     assert lives("") is None and lives(ELSEWHERE) is None
     assert lives(f"{host} {'0' * 36} {namespace} {pid} {start}") is False, "before this machine was restarted"
@@ -344,22 +345,13 @@ def test_which_processes_live(tmp_path, monkeypatch):
         os.waitid(os.P_PID, own.pid, os.WEXITED | os.WNOWAIT)
         assert lives(name) is False, "although its parent has not asked for its end"
     monkeypatch.setattr(catalogue, "PROC", tmp_path)  # as if /proc hid the processes of other accounts
-    assert lives(this_process()) is False
+    assert lives(here) is False
 
     def refuse(*_):
         raise PermissionError
 
     monkeypatch.setattr(os, "kill", refuse)
-    assert lives(this_process()) is None
-
-
-def test_finishing_is_one_transaction(workspace):
-    """Results are written before arrays; an array that cannot be written must take the results with it."""
-    workspace.enqueue(spec(), "c", "t")
-    workspace.claim("r1", "t")
-    with pytest.raises((sqlite3.Error, TypeError)):
-        workspace.finish("r1", "t", [result()], {"model": b"x", "broken": object()}, ["note"])
-    assert counts(workspace) == [0, 0] and workspace.run("r1").status == "running"
+    assert lives(here) is None
 
 
 # readers and writers at the same moment
