@@ -60,6 +60,7 @@ def small(name: str, **changes):
 
 
 def fitted(attacker, seed: int = 0, tick=silent):
+    """The corpus of 110 captions, and the attacker that learned them."""
     captions, labels = captions_of()
     corpus = attacker.corpus(captions)
     return corpus, attacker.fit(corpus, np.arange(110), labels, 2, seed, tick)
@@ -105,12 +106,8 @@ def test_vectors_are_the_last_states_of_pytorchs_packed_captions(unit, ways):
     torch.manual_seed(1)
     network = RecurrentAttacker(unit=unit, ways=ways, hidden=6, embedding=5).network(9, 1).eval()
     plain = {"lstm": nn.LSTM, "rnn": nn.RNN}[unit](5, 6, num_layers=2, batch_first=True, bidirectional=ways == 2)
-    state = {
-        name.replace("l0", f"l{depth}"): value
-        for depth, layer in enumerate(network.layers)
-        for name, value in layer.state_dict().items()
-    }
-    plain.load_state_dict(state)
+    states = [layer.state_dict().items() for layer in network.layers]
+    plain.load_state_dict({name.replace("l0", f"l{n}"): own for n, state in enumerate(states) for name, own in state})
     captions = Tokens(np.array([3, 4, 5, 6, 7, 8, 2, 3, 1, 1, 4, 5]), np.array([0, 4, 5, 8, 12]), [])
     ids = ids_of(captions, np.arange(4), "cpu")
     lengths = torch.from_numpy(captions.lengths)
@@ -127,10 +124,8 @@ def test_attention_is_that_of_the_layers_and_sums_to_one():
     with torch.no_grad():
         weights = network.attentions(ids)
         states = network.words(ids) + positions(network.words(ids))
-        attention = network.layers[0].self_attn
-        queries, keys, _ = nn.functional.linear(states[0], attention.in_proj_weight, attention.in_proj_bias).split(
-            10, 1
-        )
+        layer = network.layers[0].self_attn
+        queries, keys, _ = nn.functional.linear(states[0], layer.in_proj_weight, layer.in_proj_bias).split(10, 1)
     assert weights.shape == (1, 2, 5, 3, 3)
     torch.testing.assert_close(weights.sum(dim=-1), torch.ones(1, 2, 5, 3))
     expected = (queries[:, 4:6] @ keys[:, 4:6].T / 2**0.5).softmax(dim=1)  # head 2 of 5, of 2 numbers each
@@ -139,12 +134,9 @@ def test_attention_is_that_of_the_layers_and_sums_to_one():
     sines = positions(torch.zeros(1, 2, 4))
     assert sines[0].tolist() == [0, 1, 0, 1]
     assert sines[1].tolist() == pytest.approx([0.841471, 0.540302, 0.0099998, 0.99995], abs=1e-6)
-
-
-def test_attention_of_a_caption_has_its_words():
+    # Read with the words of the caption.
     attacker = small("transformer_5h", epochs=1)
-    _, model = fitted(attacker)
-    known, empty = model.attention(attacker.corpus(["k zebra b", ""]), [0, 1])
+    known, empty = fitted(attacker)[1].attention(attacker.corpus(["k zebra b", ""]), [0, 1])
     assert known.words == ("k", "<unk>", "b") and known.weights.shape == (2, 5, 3, 3)
     assert empty.words == ("",) and (empty.weights == 1).all()
 
@@ -156,9 +148,6 @@ def test_dropout_keeps_the_expectation_and_scoring_drops_nothing():
     assert torch.equal(dropout.eval()(torch.ones(2, 3)), torch.ones(2, 3))
 
 
-# attackers
-
-
 def test_settings_are_the_papers():
     lic = load_attacker("lstm_bi")
     assert (lic.embedding, lic.hidden, lic.layers, lic.dropout, lic.head) == (100, 256, 2, 0.5, ())
@@ -167,19 +156,15 @@ def test_settings_are_the_papers():
         dbac = load_attacker(name)
         assert (dbac.learning_rate, dbac.batch, dbac.epochs, dbac.patience) == (1e-3, 256, 50, 5)
         assert len(dbac.head) == 2 and not ATTACKERS[name].in_process
-    assert [(load_attacker(name).unit, load_attacker(name).ways) for name in SCRATCH[:4]] == [
-        ("lstm", 2),
-        ("lstm", 1),
-        ("rnn", 1),
-        ("rnn", 2),
-    ]
+    recurrent = [(load_attacker(name).unit, load_attacker(name).ways) for name in SCRATCH[:4]]
+    assert recurrent == [("lstm", 2), ("lstm", 1), ("rnn", 1), ("rnn", 2)]
     assert [load_attacker(name).heads for name in SCRATCH[4:]] == [1, 5]
 
 
 def test_one_seed_has_one_result_and_a_caption_alone_the_same_logits():
-    attacker, state = small("lstm_bi", dropout=0.5), torch.get_rng_state()
+    attacker, state = small("lstm_bi", dropout=0.5, epochs=2), torch.get_rng_state()
     corpus, model = fitted(attacker, 5)
-    assert torch.equal(state, torch.get_rng_state()), "a fit leaves the generator of the process as it was"
+    assert torch.equal(state, torch.get_rng_state()), "a fit leaves the generator of the process alone"
     torch.rand(17)
     logits = [own.logits(corpus, np.arange(110)) for own in (model, fitted(attacker, 5)[1], fitted(attacker, 6)[1])]
     assert np.array_equal(logits[0], logits[1]) and np.abs(logits[0] - logits[2]).max() > 1e-3
@@ -271,9 +256,10 @@ def test_the_epoch_with_the_lowest_loss_on_the_captions_set_aside_is_kept():
 
 
 @pytest.fixture
-def threads():
-    """Sets the number of threads for one test: on busy cores the others are slow with more than one."""
-    yield torch.set_num_threads
+def two_threads():
+    """For one test: on busy cores the others are slow with more than one."""
+    torch.set_num_threads(2)
+    yield
     torch.set_num_threads(1)
 
 
@@ -282,19 +268,22 @@ def threads_of_a_new_thread() -> int:
         return pool.submit(torch.get_num_threads).result()
 
 
-def test_threads_give_what_one_after_the_other_gives(threads):
+def test_threads_give_what_one_after_the_other_gives():
     captions, labels = captions_of()
-    attacker = small("lstm_bi", dropout=0.5)
+    attacker = small("rnn", dropout=0.5, epochs=2)
     corpus, reports, caller = attacker.corpus(captions), [], threading.get_ident()
     rows = [np.random.default_rng(seed).permutation(110)[: 90 - seed] for seed in range(3)]
     alone = [attacker.fit(corpus, own, labels[own], 2, seed, silent) for seed, own in enumerate(rows)]
-    threads(2)
 
     def tick(share: float, text: str) -> None:
         reports.append((share, threading.get_ident() == caller))
 
-    together = list(fit_many(attacker, corpus, rows, [labels[own] for own in rows], 2, range(3), tick))
-    assert torch.get_num_threads() == threads_of_a_new_thread() == 2
+    torch.set_num_threads(2)
+    try:
+        together = list(fit_many(attacker, corpus, rows, [labels[own] for own in rows], 2, range(3), tick))
+        assert torch.get_num_threads() == threads_of_a_new_thread() == 2
+    finally:
+        torch.set_num_threads(1)
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_allclose(one.logits(corpus, rows[0]), other.logits(corpus, rows[0]), atol=1e-5)
     shares = [share for share, _ in reports]
@@ -302,8 +291,8 @@ def test_threads_give_what_one_after_the_other_gives(threads):
     assert all(here for _, here in reports), "only the thread that asked reports"
 
 
-def test_few_trained_ones_wait_at_a_time(threads):
-    threads(2)
+@pytest.mark.usefixtures("two_threads")
+def test_few_trained_ones_wait_at_a_time():
     begun = []
 
     def training(number, tick):
@@ -315,8 +304,9 @@ def test_few_trained_ones_wait_at_a_time(threads):
     assert list(taken) == list(range(3, 40))
 
 
+@pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize(("broken", "error"), [(None, Cancelled), (1, ZeroDivisionError)])
-def test_what_breaks_ends_all_threads(threads, broken, error):
+def test_what_breaks_ends_all_threads(broken, error):
     def training(place, tick):
         if place == broken:
             raise ZeroDivisionError
@@ -327,7 +317,6 @@ def test_what_breaks_ends_all_threads(threads, broken, error):
         if broken is None:
             raise Cancelled
 
-    threads(2)
     with pytest.raises(error):
         list(in_threads([partial(training, place) for place in range(3)], CPU, tick))
     assert torch.get_num_threads() == threads_of_a_new_thread() == 2
@@ -359,10 +348,10 @@ def trained(monkeypatch, tmp_path):
 
                     pixels, captions, labels = planted(80, 0.9, "caption")
                     corpus = PairCorpus(pixels, np.arange(80), Tokens.read(captions))
-                    model = joint(epochs=6).fit(corpus, np.arange(60), labels[:60], 2, 0, tick)
+                    model = joint(epochs=4).fit(corpus, np.arange(60), labels[:60], 2, 0, tick)
                     return model.logits(corpus, np.arange(80)), sorted(set(epochs))
                 patience = 2 if name.startswith("transformer") else 0
-                corpus, model = fitted(small(name, dropout=0.5, epochs=6, patience=patience), tick=tick)
+                corpus, model = fitted(small(name, dropout=0.5, epochs=4, patience=patience), tick=tick)
                 return model.logits(corpus, np.arange(110)), sorted(set(epochs))
             except Cancelled:
                 return None, epochs
@@ -373,28 +362,29 @@ def trained(monkeypatch, tmp_path):
 @pytest.mark.parametrize("name", ["transformer_1h", "judge"])
 def test_a_stopped_training_resumes_and_ends_with_the_same_numbers(name, tmp_path, trained):
     undisturbed = trained(name, folder=tmp_path / "other")[0]
-    assert trained(name, until=4)[0] is None
+    assert trained(name, until=3)[0] is None
     logits, epochs = trained(name)
-    assert np.array_equal(logits, undisturbed) and epochs[0] == 4
+    assert np.array_equal(logits, undisturbed) and epochs[0] == 3
     logits, epochs = trained(name)  # from the end
     assert np.array_equal(logits, undisturbed) and epochs == [] and not list(tmp_path.glob("*.tmp"))
 
 
 def test_other_trainings_and_damaged_files_begin_anew(tmp_path, trained, monkeypatch):
-    trained("lstm", until=4)
+    trained("lstm", until=2)
     (file,) = tmp_path.iterdir()
-    assert trained("rnn")[1][0] == 1
+    assert trained("rnn", until=1)[1][0] == 1
     whole = file.read_bytes()
     for damaged in (b"", whole[:2000], b"cos\nsystem\n(S'false'\ntR."):
         file.write_bytes(damaged)
-        assert trained("lstm", until=4)[1][0] == 1
+        assert trained("lstm", until=1)[1][0] == 1
     file.write_bytes(whole)
+    assert trained("lstm", until=2)[1][0] == 2
     monkeypatch.setattr(checkpoints, "code_digest", lambda: "other")
-    assert trained("lstm")[1][0] == 1
+    assert trained("lstm", until=1)[1][0] == 1
 
 
 @pytest.mark.parametrize(("name", "value"), [("SHARE_OF_DISK", 1e-12), ("SECONDS_BETWEEN", 10.0)])
 def test_checkpoints_are_neither_large_nor_frequent(name, value, tmp_path, trained, monkeypatch):
     monkeypatch.setattr(checkpoints, name, value)
-    trained("rnn", until=4)
+    trained("rnn", until=2)
     assert not list(tmp_path.iterdir())
