@@ -3,13 +3,13 @@
 import pytest
 
 from capbias_core.attributes import FOLDER, get_attribute, known_attributes, plain_attribute
-from capbias_core.attributes.labels import suggest_mapping
 from capbias_core.errors import CapbiasError
 
 # Hirota et al., CVPR 2022, appendix B, as printed (singular forms).
 FEMININE = "woman female lady mother girl aunt wife actress princess waitress sister queen pregnant daughter she her hers herself"  # noqa: E501
 MASCULINE = "man male father gentleman boy uncle husband actor prince waiter son brother guy emperor dude cowboy he his him himself"  # noqa: E501
 IRREGULAR = {"woman": "women", "man": "men", "gentleman": "gentlemen", "lady": "ladies", "wife": "wives"}
+HUGE = "0x" + "f" * 5000
 NO_PLURAL = {"she", "her", "hers", "herself", "he", "his", "him", "himself", "pregnant"}
 
 
@@ -47,22 +47,15 @@ def test_gender_words_are_those_of_the_paper_with_plurals():
     assert gender.masked_words == with_plurals(FEMININE) | with_plurals(MASCULINE)
 
 
-@pytest.mark.parametrize(("k", "chance"), [(2, 25.0), (3, 100 / 9), (10, 1.0)])
-def test_chance_is_100_over_k_squared(k, chance):
-    assert plain_attribute("own", tuple(map(str, range(k)))).chance == pytest.approx(chance)
-
-
-def test_a_mapping_is_suggested_and_the_rest_is_dropped():
-    raw = ["Female", " male ", "WOMEN", "Both", "", "m"]
-    expected = {"Female": "Female", " male ": "Male", "WOMEN": "Female", "Both": None, "": None, "m": "Male"}
-    assert suggest_mapping(get_attribute("gender"), raw) == expected
-
-
 def test_an_attribute_of_ones_own_is_read(tmp_path):
+    for k, chance in ((2, 25.0), (3, 100 / 9), (10, 1.0)):
+        assert plain_attribute("own", tuple(map(str, range(k)))).chance == pytest.approx(chance)
     text = 'values = ["young", "old"]\nmask_token = "<age>"\n[words]\nyoung = ["Kid"]\nold = ["elderly"]\n'
     attribute = get_attribute(write(tmp_path, text))
     assert (attribute.name, attribute.values) == ("own", ("young", "old"))
     assert attribute.words == {"young": ("kid",), "old": ("elderly",)}
+    attribute = get_attribute(write(tmp_path, 'values = [0, 1]\n[words]\n0 = ["calm"]\n1 = ["angry"]\n'))
+    assert attribute.words == {"0": ("calm",), "1": ("angry",)}
 
 
 @pytest.mark.parametrize(
@@ -83,21 +76,15 @@ def test_an_attribute_of_ones_own_is_read(tmp_path):
         'values = ["a", "b"]\nmask_token = "mask"',  # cannot be told from a word
         'values = ["a", "b"]\n[aliases]\nc = ["x"]',
         'values = ["a", "b"]\n[aliases]\na = "x"',
-        *(
-            text.format("0x" + "f" * 5000)
-            for text in ("values = [{}, 1]", "name = {}", 'values = ["a", "b"]\nwords.a = {}')
-        ),
+        f"values = [{HUGE}, 1]",
+        f"name = {HUGE}",
+        f'values = ["a", "b"]\nwords.a = {HUGE}',
     ],
 )
 def test_a_wrong_file_is_refused_in_words(tmp_path, text):
     with pytest.raises(CapbiasError) as refused:
         get_attribute(write(tmp_path, text))
     assert "own.toml" in str(refused.value)
-
-
-def test_numbers_as_values_keep_their_words(tmp_path):
-    attribute = get_attribute(write(tmp_path, 'values = [0, 1]\n[words]\n0 = ["calm"]\n1 = ["angry"]\n'))
-    assert attribute.words == {"0": ("calm",), "1": ("angry",)}
 
 
 def test_an_unknown_name_lists_the_known_ones(tmp_path):

@@ -38,17 +38,9 @@ KEPT = pd.DataFrame({"caption": WRITTEN[::-1]})  # as scored, the other way roun
 
 def scores(second: list[float], labels: list[int], images: list[str]) -> CaptionScores:
     """Of two values: the probability of the second in each caption."""
-    table = pd.DataFrame(
-        {
-            "image_id": images,
-            "caption_index": 0,
-            "kept_at": range(len(images))[::-1],
-            "label": labels,
-            "masked": ["x"] * len(images),
-            "p0": [1 - share for share in second],
-            "p1": second,
-        }
-    )
+    columns = {"image_id": images, "caption_index": 0, "kept_at": range(len(images))[::-1], "label": labels}
+    columns |= {"masked": ["x"] * len(images), "p0": [1 - share for share in second], "p1": second}
+    table = pd.DataFrame(columns)
     table["predicted"] = (table["p1"] > 0.5).astype(int)
     table["confidence"] = table[["p0", "p1"]].max(axis=1)
     return CaptionScores(None, GENDER, table, None, None)  # pyright: ignore[reportArgumentType]
@@ -92,6 +84,7 @@ def test_a_word_is_whole_and_may_be_several(rows, kind):
 
 @pytest.mark.long
 def test_a_search_is_a_text_unless_it_is_an_expression(rows):
+    """An expression is read in a process that can be ended."""
     assert listed(rows, query="(x)") == ["5"] and listed(rows, query="RID") == ["3", "4"]
     assert listed(rows, query="(x)", pattern=True) == ["5"] and listed(rows, query="4") == ["4"]
     assert listed(rows, query=r"^a (man|girl)\b", pattern=True) == ["1", "3"]
@@ -100,9 +93,8 @@ def test_a_search_is_a_text_unless_it_is_an_expression(rows):
 
 
 def test_images_by_a_column_of_the_labels(rows):
-    table = pd.DataFrame(
-        {"image_id": ["1", "2", "3"], "skin": ["Dark", None, "Light"], "objects": ["cat|hot dog", "", "dog|cat"]}
-    )
+    columns = {"skin": ["Dark", None, "Light"], "objects": ["cat|hot dog", "", "dog|cat"]}
+    table = pd.DataFrame({"image_id": ["1", "2", "3"]} | columns)
     assert column_values(table, "skin") == ["Dark", "Light"]
     assert column_values(table, "objects") == ["cat", "dog", "hot dog"]
     assert images_with(table, "objects", "cat") == {"1", "3"} and images_with(table, "objects", "dog") == {"3"}
@@ -154,60 +146,38 @@ def test_accuracies_have_wilsons_intervals():
     )
 
 
-def alone(first: str, second: str) -> tuple[list[str], list[str]]:
-    one, other = first.split(), second.split()
-    return tuple(
-        [word for word, mark in zip(words, marks, strict=True) if mark]
-        for words, marks in zip((one, other), words_of_one(one, other), strict=True)
-    )
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [
+def test_words_that_the_other_does_not_have_at_that_place_and_the_closest_caption():
+    """difflib takes words that come in more than 1% of 200 and more for junk, unless told not to."""
+    long = "the dog " * 150
+    for first, second, expected in (
         ("a man with a dog", "a man with a dog", ([], [])),
         ("a man with a dog", "a man with a big dog", ([], ["big"])),
         ("a man holding a knife", "a woman holding a cake", (["man", "knife"], ["woman", "cake"])),
         ("a dog and a cat", "a cat and a dog", (["and", "a", "cat"], ["a", "cat", "and"])),  # longest run first
         ("a dog", "", (["a", "dog"], [])),
         ("", "", ([], [])),
-    ],
-)
-def test_words_that_the_other_does_not_have_at_that_place(first, second, expected):
-    assert alone(first, second) == expected
-
-
-def test_a_word_that_comes_often_is_aligned_too():
-    """difflib takes words that come in more than 1% of 200 and more for junk, unless told not to."""
-    long = "the dog " * 150
-    assert alone(long, long + "barks") == ([], ["barks"])
-
-
-def test_the_closest_caption_shares_most_words_in_order():
-    own = ["a", "man", "riding", "a", "wave"]
+        (long, long + "barks", ([], ["barks"])),
+    ):
+        sides = first.split(), second.split()
+        marked = zip(sides, words_of_one(*sides), strict=True)
+        alone = [[word for word, mark in zip(*side, strict=True) if mark] for side in marked]
+        assert alone == list(expected)
     others = ["two dogs run", "a wave and a man riding", "a man riding a big wave", "a man riding a small wave"]
-    assert closest(own, [other.split() for other in others]) == 2
+    assert closest(["a", "man", "riding", "a", "wave"], [other.split() for other in others]) == 2
 
 
-@pytest.mark.parametrize(
-    ("value", "left", "width", "colour"),
-    [
+def test_a_bar_goes_from_the_middle_to_its_side():
+    for value, left, width, colour in (
         (-1, 0, 32, ORANGE_MARK),
         (-0.5, 16, 16, ORANGE_MARK),
         (0, 32, 0, BLUE_MARK),
         (0.25, 32, 8, BLUE_MARK),
         (3, 32, 32, BLUE_MARK),
-    ],
-)
-def test_a_bar_goes_from_the_middle_to_its_side(value, left, width, colour):
-    uri = signed_bar(value)
-    assert re.fullmatch(r"data:image/svg\+xml,[\w%/:= .-]+", uri)
-    bar = ElementTree.fromstring(unquote(uri.partition(",")[2]))[0]
-    assert bar.attrib | {"x": float(bar.attrib["x"]), "width": float(bar.attrib["width"])} == bar.attrib | {
-        "x": left,
-        "width": width,
-        "fill": colour,
-    }
+    ):
+        uri = signed_bar(value)
+        assert re.fullmatch(r"data:image/svg\+xml,[\w%/:= .-]+", uri)
+        bar = ElementTree.fromstring(unquote(uri.partition(",")[2]))[0].attrib
+        assert (float(bar["x"]), float(bar["width"]), bar["fill"]) == (left, width, colour)
 
 
 def test_how_far_captions_lean():

@@ -44,24 +44,18 @@ from tests.collections_ import keep
 COLLECTION = "c"
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
+def test_captioner_and_condition_are_read_from_a_name():
+    for name, expected in (
         ("sat_masked_person", ("sat", "person")),
         ("sat_masked_both", ("sat", "both")),
         ("BLIP 2 (bounding box masked)", ("BLIP 2", "box")),
         ("partial_masked git", ("git", "part")),
         ("sat (segment masked)", ("sat", "segment")),
         ("nic-masked-object.v2", ("nic v2", "object")),
-        # No condition in the name: captions of the originals.
-        ("sat", ("sat", "original")),
-        ("unmasked_person", ("unmasked_person", "original")),
-        ("masked_bodyguard", ("masked_bodyguard", "original")),
-        ("personal captions", ("personal captions", "original")),
-    ],
-)
-def test_captioner_and_condition_are_read_from_a_name(name, expected):
-    assert suggested_condition(name) == expected
+    ):
+        assert suggested_condition(name) == expected
+    for name in ("sat", "unmasked_person", "masked_bodyguard", "personal captions"):  # of the originals
+        assert suggested_condition(name) == (name, "original")
 
 
 def leaking(n: int, share: float, seed: int) -> pd.DataFrame:
@@ -172,24 +166,22 @@ def test_what_has_no_value_is_named_with_the_reason(two_ways):
 # the papers' values, the chart and the table
 
 
-@pytest.mark.parametrize(
-    ("attribute", "model", "metric", "masked", "value"),
-    [
+def test_printed_values_stand_under_our_names_of_conditions():
+    """Table 4's "BA T→A" is BA→ of Wang & Russakovsky, not the undirected BA of Zhao et al."""
+    by_attribute = {name: printed_conditions(published_results(), name) for name in ("gender", "race")}
+    for attribute, model, metric, masked, value in (
         ("gender", "sat", "LIC_M", "person", 39.1),
         ("gender", "oscar", "LIC_M", "both", 39.0),
         ("gender", "blip", "DBAC", "box", 33.42),
-        # Table 4's "BA T→A" is BA→ of Wang & Russakovsky, not the undirected BA of Zhao et al.
         ("gender", "blip", "DBA_G", "segment", 0.83),
         ("race", "blip", "DBA_G", "box", 0.74),
         ("race", "blip", "attribution_score", "part", 74.92),
         ("race", "blip", "LIC", "original", 1.11),
-    ],
-)
-def test_printed_values_stand_under_our_names_of_conditions(attribute, model, metric, masked, value):
-    rows = printed_conditions(published_results(), attribute)
-    own = rows[(rows["model"] == model) & (rows["metric"] == metric) & (rows["masked"] == masked)]
-    assert own["value"].tolist() == [value]
-    assert "BA" not in set(rows["metric"]) and set(rows["masked"]) <= set(CONDITIONS)
+    ):
+        rows = by_attribute[attribute]
+        own = rows[(rows["model"] == model) & (rows["metric"] == metric) & (rows["masked"] == masked)]
+        assert own["value"].tolist() == [value]
+        assert "BA" not in set(rows["metric"]) and set(rows["masked"]) <= set(CONDITIONS)
 
 
 def rows_of(**values) -> pd.DataFrame:
@@ -222,19 +214,16 @@ def test_the_chart_has_a_panel_per_metric_with_measured_and_printed_values():
     assert nothing.empty and len(all_rows) == len(printed)
 
 
-@pytest.mark.parametrize(("half", "shown"), [(1.0, "0.5 [−0.5, 1.5]"), (0.004, "0.512 [0.508, 0.516]")])
-def test_a_metric_has_as_many_digits_as_its_intervals_need(half, shown):
+def test_the_table_of_conditions_has_both_differences_and_as_many_digits_as_intervals_need():
     """Of an interval from 0.508 to 0.516 one decimal would say 0.5 [0.5, 0.5]."""
-    rows = rows_of(original=(0.512, half)).assign(metric="DPA", direction="T->A")
-    assert condition_table(rows)["value"].tolist() == [shown]
-
-
-def test_the_table_of_conditions_has_both_differences():
-    changes = {"to_original": [float("nan"), -10.0], "to_original_low": [float("nan"), -11.0]}
-    rows = rows_of(original=(45, 1), both=(35, 1)).assign(**changes, to_original_high=[float("nan"), -9.0])
+    changes = {"to_original": [math.nan, -10.0], "to_original_low": [math.nan, -11.0]}
+    rows = rows_of(original=(45, 1), both=(35, 1)).assign(**changes, to_original_high=[math.nan, -9.0])
     table = condition_table(rows)
     assert table["minus original"].tolist() == ["", "−10.0 [−11.0, −9.0]"]
     assert table["minus neutral"].tolist() == ["20.0 [19.0, 21.0]", "10.0 [9.0, 11.0]"]
+    for half, shown in ((1.0, "0.5 [−0.5, 1.5]"), (0.004, "0.512 [0.508, 0.516]")):
+        rows = rows_of(original=(0.512, half)).assign(metric="DPA", direction="T->A")
+        assert condition_table(rows)["value"].tolist() == [shown]
 
 
 # sets of different images
@@ -245,14 +234,14 @@ def runs_of(*models: str) -> list:
     return [SimpleNamespace(run_id=f"run of {model}", spec=SimpleNamespace(model=model)) for model in models]
 
 
-@pytest.mark.parametrize("pair", [("m", "n", 3.0, 1.0, 4.0), ("n", "m", -3.0, -4.0, -1.0)])
-def test_a_change_is_masked_minus_original_whichever_stands_first_in_a_pair(tmp_path, monkeypatch, pair):
+def test_a_change_is_masked_minus_original_whichever_stands_first_in_a_pair(tmp_path, monkeypatch):
     """m is the original; of m - n = 3 [1, 4] the change of n is -3 [-4, -1], however the pair was compared."""
-    values = (44.0, 41.0) if pair[0] == "m" else (41.0, 44.0)
-    monkeypatch.setattr(conditions, "ranking", lambda *_: Ranking({}, (Pair(*pair, p=0.01, values=values),)))
     monkeypatch.setattr(conditions, "_on_shared", lambda _, first, second, masked: [first, second])
-    changes = conditions._changes(Workspace(tmp_path), runs_of("m", "n"), "LIC_M", "", "m")
-    assert changes == {"n": (-3.0, -4.0, -1.0, 44.0)}
+    for names, ends, values in (("mn", (3.0, 1.0, 4.0), (44.0, 41.0)), ("nm", (-3.0, -4.0, -1.0), (41.0, 44.0))):
+        pair = Pair(*names, *ends, p=0.01, values=values)
+        monkeypatch.setattr(conditions, "ranking", lambda *_, own=pair: Ranking({}, (own,)))
+        changes = conditions._changes(Workspace(tmp_path), runs_of("m", "n"), "LIC_M", "", "m")
+        assert changes == {"n": (-3.0, -4.0, -1.0, 44.0)}
 
 
 def right_of(right: list[int]) -> Estimate:
@@ -265,11 +254,8 @@ def test_a_set_that_lacks_images_does_not_change_another_set_s_difference(tmp_pa
     """Of 80 images the first 40 are guessed right on the originals, and 20 of the others. With the outline masked the
     first 40 still are, of the others none: 50 - 75 = -25 over all 80. The set `object` holds only the first 40, and 30
     are right: 75 - 100 = -25. Over those 40 alone the outline would have changed nothing."""
-    own = {
-        "m": right_of([1] * 60 + [0] * 20),
-        "segment": right_of([1] * 40 + [0] * 40),
-        "object": right_of([1] * 30 + [0] * 10),
-    }
+    own = {"m": right_of([1] * 60 + [0] * 20), "segment": right_of([1] * 40 + [0] * 40)}
+    own["object"] = right_of([1] * 30 + [0] * 10)
     monkeypatch.setattr(results, "estimates", lambda _, run: {("LIC_M", ""): own[run.spec.model]})
     monkeypatch.setattr(conditions, "_on_shared", lambda _, first, second, masked: [first, second])
     changes = conditions._changes(Workspace(tmp_path), runs_of(*own), "LIC_M", "", "m")
@@ -298,9 +284,7 @@ def test_a_set_of_fewer_images_is_compared_with_originals_that_trained_on_the_sa
     rows = rows.set_index("masked")
     (twin,) = [run for run in workspace.runs() if run.spec.shared_with]
     assert twin.spec.model == "m" and twin.run_id not in set(rows["run_id"])
-    assert {run.run_id for run in results.current_runs(workspace, COLLECTION)} == set(rows["run_id"]), (
-        "shown nowhere else"
-    )
+    assert {run.run_id for run in results.current_runs(workspace, COLLECTION)} == set(rows["run_id"])
     there, images = worth(workspace, twin.run_id)
     assert {int(image) for image in images} <= set(range(120))
     for condition in ("person", "both"):
@@ -328,11 +312,8 @@ def test_ba_from_t_to_a_is_dba_g(tmp_path):
     human += ["man" if image % 4 else "woman" for image in range(20)]
     labels = pd.DataFrame({"image_id": range(40), "gender": ["Female", "Male"] * 20})
     labels["objects"] = ["cat" if cat else "dog" for cat in cats]
-    said = {
-        "human": human,
-        "m": ["woman" if cat else "man" for cat in cats],
-        "m_masked_person": human[20:] + human[:20],
-    }
+    said = {"human": human, "m": ["woman" if cat else "man" for cat in cats]}
+    said["m_masked_person"] = human[20:] + human[:20]
     sets = {
         name: pd.DataFrame({"image_id": range(40), "caption": [f"a {who} outside" for who in people]})
         for name, people in said.items()

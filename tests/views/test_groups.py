@@ -15,6 +15,7 @@ from capbias_core.views.groups import beyond_parts, by_value, cells_left_out, ru
 from capbias_core.workspace.derived import cross, keep_crossed
 from capbias_core.workspace.store import Workspace
 from tests import sentences
+from tests.collections_ import keep
 
 SIZES = {"Female, a": 120, "Female, b": 110, "Male, a": 170, "Male, b": 40}
 
@@ -35,36 +36,15 @@ def test_names_and_words_of_a_crossed_attribute():
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory):
     """Captions that give the cell `Female, a` away and no other."""
-    folder, rng = tmp_path_factory.mktemp("crossed"), np.random.default_rng(1)
+    found, rng = Workspace(tmp_path_factory.mktemp("crossed")), np.random.default_rng(1)
     cells = [cell for cell, size in SIZES.items() for _ in range(size)]
-    ids = [str(number) for number in range(len(cells))]
-    labels = pd.DataFrame(
-        {"image_id": ids, "gender": [cell[:-3] for cell in cells], "group": [cell[-1] for cell in cells]}
-    ).assign(half=["left", "right"] * (len(cells) // 2))
-    said = [
-        "a woman on a pink sofa"
-        if cell == "Female, a"
-        else f"a man {rng.choice(['in', 'on'])} a {rng.choice(['car', 'road'])}"
-        for cell in cells
-    ]
-    captions = pd.DataFrame({"image_id": ids, "caption": said})
-    for name, frame in (("labels", labels), ("model", captions)):
-        frame.to_csv(folder / f"{name}.csv", index=False)
-    place = ["--collection", "c", "--workspace", str(folder / "home")]
-    asked = [
-        "import",
-        str(folder / "labels.csv"),
-        "--kind",
-        "attributes",
-        "--attribute",
-        "gender",
-        "group=group",
-        "half=half",
-        *place,
-    ]
-    assert cli.main(asked) == 0
-    assert cli.main(["import", str(folder / "model.csv"), "--kind", "captions", *place]) == 0
-    return Workspace(folder / "home")
+    labels = pd.DataFrame({"image_id": range(len(cells)), "half": ["left", "right"] * (len(cells) // 2)})
+    labels = labels.assign(gender=[cell[:-3] for cell in cells], group=[cell[-1] for cell in cells])
+    others = [f"a man {where} a {thing}" for where in ("in", "on") for thing in ("car", "road")]
+    said = ["a woman on a pink sofa" if cell == "Female, a" else rng.choice(others) for cell in cells]
+    captions = {"model": labels[["image_id"]].assign(caption=said)}
+    keep(found, labels=labels, captions=captions, attribute=("gender", "group=group", "half=half"))
+    return found
 
 
 @pytest.mark.long

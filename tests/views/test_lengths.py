@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -11,52 +10,28 @@ from capbias_core.prepare.text import SENTENCE, shortened
 from capbias_core.views.lengths import by_length, cuts_of
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 LONG = 'A man, 3.5 feet tall, says "no!" He runs. Fast'
 
 
-@pytest.mark.parametrize(
-    ("words", "text"), [(1, "A"), (2, "A man"), (SENTENCE, 'A man, 3.5 feet tall, says "no!"'), (500, LONG)]
-)
-def test_a_cut_by_hand(words, text):
-    assert shortened(LONG, words) == text
-
-
-def test_a_caption_without_an_end_is_one_sentence():
+def test_a_cut_by_hand():
+    for words, text in ((1, "A"), (2, "A man"), (SENTENCE, 'A man, 3.5 feet tall, says "no!"'), (500, LONG)):
+        assert shortened(LONG, words) == text
     assert shortened("a dog on a sofa", SENTENCE) == "a dog on a sofa" and shortened("", SENTENCE) == ""
     endless = "?" * 100_000 + "'" * 100_000 + "x"  # takes a minute where a search begins anew at each mark
     assert shortened(endless, SENTENCE) == endless
 
 
-@pytest.fixture
-def workspace(tmp_path):
-    """Every caption begins alike; its eighth word gives the label away."""
-    ids, labels = [str(n) for n in range(200)], np.array(["Female", "Male"])[np.arange(200) % 2]
-    said = [f"there is someone in a room. A {'pink' if label == 'Female' else 'blue'} chair" for label in labels]
-    pd.DataFrame({"image_id": ids, "gender": labels}).to_csv(tmp_path / "labels.csv", index=False)
-    pd.DataFrame({"image_id": ids, "caption": said}).to_csv(tmp_path / "model.csv", index=False)
-    place = ["--collection", "c", "--workspace", str(tmp_path / "home")]
-    assert cli.main(["import", str(tmp_path / "labels.csv"), "--kind", "attributes", *place]) == 0
-    assert cli.main(["import", str(tmp_path / "model.csv"), "--kind", "captions", *place]) == 0
-    return Workspace(tmp_path / "home")
-
-
 @pytest.mark.long
-def test_a_captioner_leaks_where_it_says_more(workspace, tmp_path, capsys):
-    asked = [
-        "score",
-        "--view",
-        "lengths",
-        "--collection",
-        "c",
-        "--captioner",
-        "model",
-        "--seeds",
-        "2",
-        "--workspace",
-        str(workspace.folder),
-    ]
-    assert cli.main([*asked, "--output", str(tmp_path / "out.csv")]) == 0
+def test_a_captioner_leaks_where_it_says_more(tmp_path, capsys):
+    """Captions begin alike; their eighth word gives the label away."""
+    workspace, labels = Workspace(tmp_path / "home"), ["Female", "Male"] * 100
+    said = [f"there is someone in a room. A {'pink' if label == 'Female' else 'blue'} chair" for label in labels]
+    table = pd.DataFrame({"image_id": range(200), "gender": labels})
+    keep(workspace, labels=table, captions={"model": table[["image_id"]].assign(caption=said)})
+    asked = ["score", "--view", "lengths", "--collection", "c", "--captioner", "model", "--seeds", "2", "--workspace"]
+    assert cli.main([*asked, str(workspace.folder), "--output", str(tmp_path / "out.csv")]) == 0
     assert "note: model: first 10 words, first 20 words, first 40 words cut no caption" in capsys.readouterr().err
     rows = pd.read_csv(tmp_path / "out.csv").query("metric == 'SC'")
     assert rows["cut"].tolist() == ["first 5 words", "first sentence", "all"], "20 words and 40 cut nothing"
