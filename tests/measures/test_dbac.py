@@ -20,8 +20,6 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 
-# by hand
-
 
 def test_the_equations_by_hand():
     """Two values, two task words. 10 held-out captions: F with bed 3, F with tie 1, M with bed 2, M with tie 4.
@@ -36,11 +34,8 @@ def test_the_equations_by_hand():
     ratio = np.array([[0.6, 0.3]]) / np.array([[0.4], [0.6]])
     assert quality.tolist() == [0.8, 0.4]
     assert float(pair_weight(quality, pairs, ratio)) == pytest.approx(0.63)
-
-
-def test_an_attacker_that_is_sure_of_every_truth_still_gives_a_number():
-    """Of the first word the loss is 0: Q is 1 / 1e-12 and not infinite. By captions (2 * 1e12 + 2 * 2) / 4, of which
-    DBAC beside w_H = 1 is 1 within rounding; infinite minus 1 over infinite plus 1 would be no number."""
+    # An attacker that is sure of every truth: of the first word the loss is 0, Q is 1 / 1e-12 and not infinite. By
+    # captions (2 * 1e12 + 2 * 2) / 4, of which DBAC beside w_H = 1 is 1 within rounding.
     pairs = np.array([[1.0, 1.0], [1.0, 1.0]])
     quality = inverse_cross_entropy(np.array([0.0, 1.0]), pairs.sum(axis=0))
     assert quality.tolist() == pytest.approx([1e12, 2.0])
@@ -49,9 +44,12 @@ def test_an_attacker_that_is_sure_of_every_truth_still_gives_a_number():
     assert np.isnan(inverse_cross_entropy(np.array([0.0]), np.array([0.0]))).all(), "no caption, no quality"
 
 
-# from captions to the run
-
 FORMS = {"Female": "a woman", "Male": "a man"}
+
+
+def values_and(one: str, other: str, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of n images the value and the word, independent and equally common."""
+    return np.array(["Female", "Male"])[np.arange(n) % 2], np.array([one, other])[np.arange(n) // 2 % 2]
 
 
 def captions_of(values, objects, cues) -> pd.DataFrame:
@@ -86,9 +84,7 @@ def known(tmp_path_factory):
     The human captions' verb agrees with the value in 60% of them, the model's in 90%, and each caption names its
     object: so of A->T the best attackers are right in 60 and 90%, P(t) / P(a) = 1 on both sides, and w is Q itself.
     """
-    rng = np.random.default_rng(8)
-    values = np.array(["Female", "Male"])[np.arange(1000) % 2]
-    objects = np.array(["bed", "tie"])[np.arange(1000) // 2 % 2]
+    rng, (values, objects) = np.random.default_rng(8), values_and("bed", "tie", 1000)
 
     def cues(share):
         agree = rng.permutation(1000) < share * 1000
@@ -134,15 +130,14 @@ def test_values_of_the_best_possible_attackers(known):
 
 @pytest.mark.long
 def test_images_that_nobody_annotated_are_left_out_of_t_to_a(tmp_path):
-    """Objects of the first 600 images only, in a table of their own."""
-    values = np.array(["Female", "Male"])[np.arange(1000) % 2]
-    objects = np.array(["bed", "tie"])[np.arange(1000) // 2 % 2]
-    frame = captions_of(values, objects, ["near"] * 1000)
+    """Objects of the first 120 images only, in a table of their own."""
+    values, objects = values_and("bed", "tie", 200)
+    frame = captions_of(values, objects, ["near"] * 200)
     workspace, request = fill(tmp_path, frame, frame, values)
-    part = pd.DataFrame({"image_id": frame["image_id"][:600], "objects": objects[:600]})
+    part = pd.DataFrame({"image_id": frame["image_id"][:120], "objects": objects[:120]})
     workspace.keep("objects", "part", part, "c", "test")
     _, rows = finished(workspace, replace(request, metrics=("dbac",), seeds=1))
-    assert rows.loc["DBAC", "A->T"]["n"] == 200 and rows.loc["DBAC", "T->A"]["n"] == 120
+    assert rows.loc["DBAC", "A->T"]["n"] == 40 and rows.loc["DBAC", "T->A"]["n"] == 24
 
 
 def test_the_ratio_of_patterns_by_hand():
@@ -176,24 +171,11 @@ def test_the_ratio_of_patterns_by_hand():
 
 def test_patterns_of_a_to_t_are_read_at_spaces_alone():
     """As the authors' script has it: a full stop or a plural hides an object, and so does a name of two words."""
-    captions = [
-        "A man with a bat",
-        "a man with a bat.",
-        "two bananas",
-        "a banana, a CAKE on it",
-        "a hot dog",
-        "a dog cake",
-    ]
-    found = named_at_spaces(captions).toarray()
+    captions = {"A man with a bat": set(), "a man with a bat.": set(), "two bananas": set(), "a hot dog": {"dog"}}
+    captions |= {"a banana, a CAKE on it": {"cake"}, "a dog cake": {"dog", "cake"}}
     names = [name for name in object_names() if " " not in name]
-    assert [{names[place] for place in np.flatnonzero(row)} for row in found] == [
-        set(),
-        set(),
-        set(),
-        {"cake"},
-        {"dog"},
-        {"dog", "cake"},
-    ]
+    found = named_at_spaces(list(captions)).toarray()
+    assert [{names[place] for place in np.flatnonzero(row)} for row in found] == list(captions.values())
 
 
 def test_patterns_are_those_of_the_rows():
@@ -232,29 +214,13 @@ def test_the_value_that_a_caption_names_is_the_one_of_most_words():
 def test_objects_that_only_the_annotation_names_are_masked_too(tmp_path):
     """Guitar and violin are not in the table of COCO's names. The model names the one that is there, people any: left
     in the captions, that word alone would tell it."""
-    rng = np.random.default_rng(5)
-    values = np.array(["Female", "Male"])[np.arange(400) % 2]
-    objects = np.array(["guitar", "violin"])[np.arange(400) // 2 % 2]
-    mixed = rng.permutation(objects)
-    cues = ["near"] * 400
-    workspace, request = fill(
-        tmp_path, captions_of(values, mixed, cues), captions_of(values, objects, cues), values, objects
-    )
+    values, objects = values_and("guitar", "violin", 400)
+    sides = np.random.default_rng(5).permutation(objects), objects
+    human, model = (captions_of(values, side, ["near"] * 400) for side in sides)
+    workspace, request = fill(tmp_path, human, model, values, objects)
     run, rows = finished(workspace, replace(request, metrics=("dbac",)))
     assert rows.loc["DBAC", "T->A"]["value"] == pytest.approx(0, abs=3)
     assert "DBAC A->T left out" in " ".join(run.notes), "no object of the table is named"
-
-
-def test_batches_shrink_with_the_images_by_hand():
-    """1,960 of 2,450 images train: 256 x 1,960 / 8,624 = 58.2, and 64 x the same = 14.5, at least 16."""
-    assert measure.small_batches(Reads(256), 1960) == (Reads(58), "; batches of 58, 256 for 8624 training images")
-    assert measure.small_batches(Reads(64), 1960)[0] == Reads(16) and measure.small_batches(Reads(8), 2450) == (
-        Reads(8),
-        "",
-    )
-    assert measure.small_batches(Reads(256), 8624) == (Reads(256), "") == measure.small_batches(Reads(256), 20_000)
-    linear = load_attacker("ngram")
-    assert measure.small_batches(linear, 100) == (linear, "")
 
 
 @dataclass(frozen=True)
@@ -265,17 +231,24 @@ class Reads:
         return Reads(batch)
 
 
+def test_batches_shrink_with_the_images_by_hand():
+    """1,960 of 2,450 images train: 256 x 1,960 / 8,624 = 58.2, and 64 x the same = 14.5, at least 16."""
+    assert measure.small_batches(Reads(256), 1960) == (Reads(58), "; batches of 58, 256 for 8624 training images")
+    assert measure.small_batches(Reads(64), 1960)[0] == Reads(16)
+    assert measure.small_batches(Reads(8), 2450) == (Reads(8), "")
+    assert measure.small_batches(Reads(256), 8624) == (Reads(256), "") == measure.small_batches(Reads(256), 20_000)
+    linear = load_attacker("ngram")
+    assert measure.small_batches(linear, 100) == (linear, "")
+
+
 # verbs
 
 
 def measured_verbs(folder, human: list[str], model: list[str], values):
-    ids = [str(place) for place in range(len(values))]
-    table = pd.DataFrame({"image_id": ids, "gender": values})
-    workspace = Workspace(folder)
+    ids = list(map(str, range(len(values))))
     people, machine = (pd.DataFrame({"image_id": ids, "caption": captions}) for captions in (human, model))
-    keep(workspace, labels=table, references=people, captions=machine, trained=True)
-    request = Request("c", ("m",), "labels", "gender", ("dbac_verbs",), "human", seeds=3, options={"test_share": 0.2})
-    return finished(workspace, request)
+    workspace, request = fill(folder, people, machine, values)
+    return finished(workspace, replace(request, metrics=("dbac_verbs",)))
 
 
 @pytest.mark.long
@@ -286,9 +259,7 @@ def test_both_directions_of_known_quality(tmp_path):
     attackers lose 0.673 and 0.325 nats, P(t) / P(a) = 1, so w is 1.49 and 3.08. Masked, nothing tells the verb: of T->A
     it is 1 / ln 2 = 1.44 on both sides. A constant attacker sees no difference.
     """
-    rng = np.random.default_rng(8)
-    values = np.array(["Female", "Male"])[np.arange(1000) % 2]
-    verbs = np.array(["sitting", "runs"])[np.arange(1000) // 2 % 2]
+    rng, (values, verbs) = np.random.default_rng(8), values_and("sitting", "runs", 1000)
 
     def captions(share):
         agree = rng.permutation(1000) < share * 1000
@@ -310,13 +281,11 @@ def test_both_directions_of_known_quality(tmp_path):
 @pytest.mark.long
 def test_a_verb_is_hidden_in_every_form_from_who_is_to_guess_it(tmp_path):
     """The model says the verb that people say, in another form: left in the caption, it would tell all."""
-    rng = np.random.default_rng(2)
-    values = np.array(["Female", "Male"])[np.arange(600) % 2]
-    place = np.arange(600) // 2 % 2
-    mixed = rng.permutation(place)
-    human = [f"{FORMS[own]} {['rides', 'eats'][of]} there" for own, of in zip(values, mixed, strict=True)]
-    model = [f"{FORMS[own]} {['riding', 'eating'][of]} there" for own, of in zip(values, mixed, strict=True)]
-    _, rows = measured_verbs(tmp_path, human, model, values)
+    values, verbs = values_and("rides", "eats", 600)
+    mixed = zip(values, np.random.default_rng(2).permutation(verbs), strict=True)
+    said = [f"{FORMS[own]} {verb} there" for own, verb in mixed]
+    other = [text.replace("rides", "riding").replace("eats", "eating") for text in said]
+    _, rows = measured_verbs(tmp_path, said, other, values)
     assert rows.loc["DBAC_verbs", "T->A"]["value"] == pytest.approx(0, abs=3)
     assert rows.loc["DBAC_verbs_M", "T->A"]["value"] == pytest.approx(1 / np.log(2), rel=0.06)
 

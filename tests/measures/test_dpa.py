@@ -26,9 +26,6 @@ def all_combinations(tasks: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarr
     return found.toarray(), same.toarray()
 
 
-# Multi against the package
-
-
 def corrected_package():
     """The package's Multi with one fault put right: it divides p(m | a) by its own sum over the combination's single
     column, which makes every conditional 1; here it is divided by how often the value occurs."""
@@ -56,7 +53,7 @@ def changes_by_the_authors(value, human, model) -> np.ndarray:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("one_hot", [True, False])
 def test_multi_equals_the_package(seed, one_hot):
     torch = pytest.importorskip("torch")
@@ -97,12 +94,9 @@ def test_multi_by_hand():
         multi(value, human, value, model, direction="TA")
 
 
-# DPA against the package
-
-
 @pytest.mark.parametrize("normalised", [True, False])
 def test_quality_and_amplification_equal_the_package_of_the_same_attackers(normalised):
-    """200 pairs of guesses: the attackers' part is the same, what is made of it must be too (single precision)."""
+    """100 pairs of guesses: the attackers' part is the same, what is made of it must be too (single precision)."""
     torch = pytest.importorskip("torch")
     models = pytest.importorskip("bias_amplification.attacker_models.ANN")
     metrics = pytest.importorskip("bias_amplification.metrics.PredMetrics")
@@ -113,7 +107,7 @@ def test_quality_and_amplification_equal_the_package_of_the_same_attackers(norma
     else:
         package = metrics.Leakage(attacker, settings, "bce", False, False)
     rng = np.random.default_rng(0)
-    for _ in range(200):
+    for _ in range(100):
         guessed = rng.uniform(0.05, 0.95, (2, 60, 3)).astype(np.float32)
         truth = (rng.random((2, 60, 3)) < 0.5).astype(np.float32)
         ours = [1 / cross_entropy(*pair).mean() for pair in zip(guessed, truth, strict=True)]
@@ -182,9 +176,8 @@ def test_a_model_that_ties_objects_and_values_together(tmp_path):
         assert row["interval"] == "refits" and row["seeds"] == 10 and row["spread"] > 0
         model, human = value["DPA_M", direction], value["DPA_H", direction]
         assert row["value"] == pytest.approx(100 * (model - human) / (model + human), abs=3)
-        assert (
-            rows.loc["Multi", direction]["ci_low"] < value["Multi", direction] < rows.loc["Multi", direction]["ci_high"]
-        )
+        row = rows.loc["Multi", direction]
+        assert row["ci_low"] < row["value"] < row["ci_high"]
     assert value["DPA_M", "T->A"] > 20, "the object tells the value that the model names without fail"
     # A->T: p(cake | F) is 0.7 for people, 0.95 for the model, as are the others: a change of about 0.25 everywhere.
     assert value["Multi", "A->T"] == pytest.approx(25, abs=4)

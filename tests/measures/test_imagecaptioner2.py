@@ -30,34 +30,13 @@ from capbias_core.workspace.ingest import keep_images
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 GENDER = Attribute("gender", "Gender", ("Female", "Male"), {"Female": ("woman",), "Male": ("man",)}, "<gender>")
 SIZE = 24
 TRAIN = 300
-SETTINGS = {
-    "epochs": 12,
-    "learning_rate": 5e-3,
-    "batch": 32,
-    "dropout": 0.2,
-    "channels": (8, 16, 16),
-    "hidden": 32,
-    "device": "cpu",
-}
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Networks this small wait longer for a second thread than they compute."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-# Eq. 4
+SETTINGS = {"epochs": 12, "learning_rate": 5e-3, "batch": 32, "dropout": 0.2, "device": "cpu"}
+SETTINGS |= {"channels": (8, 16, 16), "hidden": 32}
 
 
 def held_out(labels, probability_of_second) -> Guesses:
@@ -79,9 +58,7 @@ def test_the_three_scores_of_one_judge_by_hand():
         assert score(metric, evidence) == pytest.approx(expected)
         (found,) = estimates_of([METRICS[f"imagecaptioner2{end}_M"]], evidence.counts("model"), ()).values()
         assert found.value == pytest.approx(100 * expected)
-
-
-def test_amplification_is_the_model_minus_the_humans():
+    # Amplification is the model minus the humans:
     # B_M = (.9 + .7) / 2 = .8, B_D = (.6 + .5) / 2 = .55; all right, so leakage is 0 and LIC's difference the same.
     # A probability of .5 is right for the first value only, which label 0 is.
     model, human = held_out([1, 0], [0.9, 0.3]), held_out([1, 0], [0.6, 0.5])
@@ -93,9 +70,6 @@ def test_amplification_is_the_model_minus_the_humans():
     assert set(VL_LIC_METRICS) == {"vl_lic", "vl_lic_M", "vl_lic_D"}
 
 
-# prompts
-
-
 def test_both_templates_of_the_paper():
     caption = "a <gender> sitting"
     assert prompted(caption, GENDER, STATEMENT) == "a <gender> sitting therefore the gender is"
@@ -103,9 +77,6 @@ def test_both_templates_of_the_paper():
     assert written(caption, GENDER, STATEMENT, "male", "[MASK]") == "a [MASK] sitting. therefore, the gender is male"
     asked = written(caption, GENDER, QUESTION, "male", "[MASK]")
     assert asked == "what is the gender of the following sentence? a [MASK] sitting. male"
-
-
-# what judges learn
 
 
 def planted(n: int, leak: float, where: str, seed: int = 0):
@@ -149,16 +120,11 @@ def joint(**other):
     return JointJudge(**{**SETTINGS, "text": text, **other})
 
 
-@pytest.mark.parametrize(
-    ("metric", "where", "leak"),
-    [("confidence", "caption", 0.0), ("confidence", "picture", 0.9), ("lic", "caption", 0.0), ("lic", "picture", 0.9)],
-)
-def test_judges_are_at_chance_without_a_leak_and_rise_with_it(metric, where, leak):
+@pytest.mark.parametrize(("where", "leak"), [("caption", 0.0), ("picture", 0.9)])
+def test_judges_are_at_chance_without_a_leak_and_rise_with_it(where, leak):
     right = (1 + leak) / 2
-    if metric == "lic":
-        assert score(lic, judged(joint(), leak, where)) == pytest.approx(right**2, abs=0.07)
-    else:
-        assert score(confidence, judged(scratch(), leak, where)) == pytest.approx(right**2 + (1 - right) ** 2, abs=0.05)
+    assert score(lic, judged(joint(), leak, where)) == pytest.approx(right**2, abs=0.07)
+    assert score(confidence, judged(scratch(), leak, where)) == pytest.approx(right**2 + (1 - right) ** 2, abs=0.05)
 
 
 def test_attention_follows_show_attend_and_tell():
@@ -303,8 +269,8 @@ def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
         agree = row.spread < 1e-9  # ten images: two seeds may get as many of them right
         assert row.ci_low is None if agree else METRICS[row.metric].range[0] <= row.ci_low <= row.value
         assert agree or row.value <= row.ci_high <= 100
-    model, human, both = (rows[f"imagecaptioner2{end}"].value for end in ("_M", "_D", ""))
-    assert both == pytest.approx(model - human)
+    values = [rows[f"imagecaptioner2{end}"].value for end in ("", "_M", "_D")]
+    assert values[0] == pytest.approx(values[1] - values[2])
     assert any("7.png" in note for note in outcome.notes)
     for own in ({"prompt": STATEMENT}, {"judge": "scratch"}, {"judge": None}, {"device": "auto"}, {"map": "grad_cam"}):
         assert plan(workspace, asked("imagecaptioner2", **own))[0].run_id == spec.run_id
@@ -318,10 +284,7 @@ def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
         keep_images(workspace, folder, "set", folder.name)
         with pytest.raises(CapbiasError, match="100 captioned images|17 there are Female 9, Male 8"):
             run(workspace, asked("imagecaptioner2", photographs=folder.name))
-    assert [photographs_shown(*given) for given in (("gender", "photographs"), ("emotion", "photographs"))] == [
-        "unmasked",
-        "",
-    ]
+    assert [photographs_shown(name, "photographs") for name in ("gender", "emotion")] == ["unmasked", ""]
     for metric, wrong in (("imagecaptioner2", {"prompt": "cloze"}), ("vl_lic", {"text_encoder": "ngram"})):
         with pytest.raises(CapbiasError):
             plan(workspace, asked(metric, **wrong))
@@ -339,12 +302,13 @@ def test_vl_lic_with_a_frozen_backbone_and_a_frozen_text_encoder(tmp_path):
     outcome = run(workspace, asked("vl_lic", "", **models, picture_size=32))
     (row,) = outcome.results
     assert (row.metric, row.encoder) == ("vl_lic_M", "resnet18 + minilm")
-    with pytest.raises(CapbiasError, match="weights of torchvision.s resnet50"):
-        run(workspace, asked("vl_lic", "", backbone=f"resnet50={weights}"))
-    with pytest.raises(CapbiasError, match="resnet9"):
-        run(workspace, asked("vl_lic", "", backbone=f"resnet9={weights}"))
-    with pytest.raises(CapbiasError, match="needs its weights"):
-        plan(workspace, asked("vl_lic", "", backbone="resnet18"))
+    for backbone, message in (
+        (f"resnet50={weights}", "weights of torchvision.s resnet50"),
+        (f"resnet9={weights}", "resnet9"),
+        ("resnet18", "needs its weights"),
+    ):
+        with pytest.raises(CapbiasError, match=message):
+            run(workspace, asked("vl_lic", "", backbone=backbone))
 
 
 def test_a_pretrained_judge_is_asked_about_all_balanced_photographs(blip, tmp_path):

@@ -102,16 +102,9 @@ def test_each_attacker_reads_the_held_out_captions_of_both_sides():
         for split in splits:
             expected += [("human", people[n]), ("human", [f"model human a b {i}" for i in split.test])]
     assert [(side, texts) for _, side, texts in attacker.read] == expected
-    assert {name: len(side.image) for name, side in found.items()} == {
-        "model": 8,
-        "human": 16,
-        "model_by_human": 16,
-        "human_by_model": 16,
-    }
+    sizes = {name: len(side.image) for name, side in found.items()}
+    assert sizes == {"model": 8, "human": 16, "model_by_human": 16, "human_by_model": 16}
     assert set(found["human_by_model"].image[found["human_by_model"].seed == 1]) == set(splits[1].test)
-
-
-# what a run leaves out
 
 
 def lacking():
@@ -133,9 +126,8 @@ def test_the_reason_of_a_metric_is_its_own():
     """No caption names a value, so that there is no BA; how DBA_O depends on the images is no reason."""
     images = [str(image) for image in range(120)]
     labels = [{"image_id": image, "gender": "Female" if int(image) % 2 else "Male"} for image in images]
-    captions = [
-        {"image_id": image, "caption": f"a person with a {'dog' if int(image) % 3 else 'cat'}"} for image in images
-    ]
+    said = [f"a person with a {'dog' if int(image) % 3 else 'cat'}" for image in images]
+    captions = [{"image_id": image, "caption": text} for image, text in zip(images, said, strict=True)]
     report = capbias.score(captions, labels=labels, attribute="gender", references=captions, metrics=["ba", "dba_o"])
     assert set(report.left_out) == {"BA", "BA_crossfit"} and set(report.table["metric"]) == {"DBA_O"}
     assert "value of gender" in report.left_out["BA"] and "halves" not in report.left_out["BA"]
@@ -146,19 +138,14 @@ def test_the_reason_of_a_metric_is_its_own():
 
 def test_captions_beyond_the_last_index_are_counted():
     """Of four images three have a second caption, one a third and a fourth."""
-    rows = [("1", 4), ("2", 2), ("3", 2), ("4", 1)]
-    frame = pd.DataFrame(
-        [(image, index, "a dog") for image, n in rows for index in range(n)],
-        columns=["image_id", "caption_index", "caption"],
-    )
-    lists = caption_lists(frame, frame["caption"], ["1", "2", "3", "4"], np.array([0, 1, 0, 1]), 2)
+    rows = [(image, index, "a dog") for image, n in zip("1234", (4, 2, 2, 1), strict=True) for index in range(n)]
+    frame = pd.DataFrame(rows, columns=["image_id", "caption_index", "caption"])
+
+    def lists_of(frame: pd.DataFrame) -> list:
+        return caption_lists(frame, frame["caption"], ["1", "2", "3", "4"], np.array([0, 1, 0, 1]), 2)
+
+    lists = lists_of(frame)
     assert [len(own.masked) for own in lists] == [4, 3] and [own.unread for own in lists] == [0, 2]
     (note,) = unread_notes("the human captions", lists)
     assert "2 of 9" in note
-    whole = frame[frame["caption_index"] < 2]
-    assert (
-        unread_notes(
-            "captions", caption_lists(whole, whole["caption"], ["1", "2", "3", "4"], np.array([0, 1, 0, 1]), 2)
-        )
-        == []
-    )
+    assert unread_notes("captions", lists_of(frame[frame["caption_index"] < 2])) == []

@@ -43,9 +43,7 @@ def test_rules_by_hand():
     gender = get_attribute("gender")
     for rule, labels in LABELS.items():
         derived = derive_labels(frame_of(CAPTIONS), with_rule(gender, *rule))
-        assert dict(zip(derived["image_id"], derived["gender"], strict=True)) == dict(
-            zip(CAPTIONS, labels, strict=True)
-        )
+        assert derived["image_id"].tolist() == list(CAPTIONS) and derived["gender"].tolist() == labels
     # The shipped rule is the first.
     assert derive_labels(frame_of(CAPTIONS), gender)["gender"].tolist() == LABELS[1, "drop"]
     for wrong in ({"both": "precedence"}, {"both": "x"}, {"at_least": 0}):
@@ -104,9 +102,6 @@ def write(folder: Path, text: str) -> str:
     return str(path)
 
 
-# attributes
-
-
 def test_age_words_are_those_of_the_paper_with_plurals():
     age = get_attribute("age")
     assert age.derived and (age.derived.precedence, age.derived.both) == (("young", "old"), "precedence")
@@ -115,29 +110,21 @@ def test_age_words_are_those_of_the_paper_with_plurals():
     assert set(age.words["old"]) == with_plurals(OLD)
 
 
-HEAD = 'values = ["young", "old"]\n[words]\nyoung = ["kid"]\nold = ["elder"]\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (HEAD + '[derived]\nprecedence = ["young", "ancient"]', "each of young, old once"),
-        (HEAD + '[derived]\nprecedence = ["young", "young"]', "each of young, old once"),
-        (HEAD + '[derived]\nboth = "first"', '"drop" or "majority"'),
-        (HEAD + '[derived]\nboth = "drop"\nat_least = 0', "a whole number from 1"),
-        (HEAD + '[derived]\nboth = "drop"\nprecedence = ["young", "old"]', '"drop" or "majority"'),
+def test_a_wrong_rule_is_refused(tmp_path):
+    head = 'values = ["young", "old"]\n[words]\nyoung = ["kid"]\nold = ["elder"]\n'
+    for text, message in (
+        (head + '[derived]\nprecedence = ["young", "ancient"]', "each of young, old once"),
+        (head + '[derived]\nprecedence = ["young", "young"]', "each of young, old once"),
+        (head + '[derived]\nboth = "first"', '"drop" or "majority"'),
+        (head + '[derived]\nboth = "drop"\nat_least = 0', "a whole number from 1"),
+        (head + '[derived]\nboth = "drop"\nprecedence = ["young", "old"]', '"drop" or "majority"'),
         ('derived = 1\nvalues = ["young", "old"]', "each of young, old once"),
         ('values = ["young"]\n[words]\nyoung = ["kid"]\n[derived]\nprecedence = ["young"]', "two or more"),
-        (HEAD.replace('old = ["elder"]', "") + '[derived]\nprecedence = ["young", "old"]', "no words for old"),
-    ],
-)
-def test_a_wrong_rule_is_refused(tmp_path, text, message):
-    with pytest.raises(CapbiasError, match=message) as refused:
-        get_attribute(write(tmp_path, text))
-    assert "own.toml" in str(refused.value)
-
-
-# the rule
+        (head.replace('old = ["elder"]', "") + '[derived]\nprecedence = ["young", "old"]', "no words for old"),
+    ):
+        with pytest.raises(CapbiasError, match=message) as refused:
+            get_attribute(write(tmp_path, text))
+        assert "own.toml" in str(refused.value)
 
 
 def test_the_first_value_that_a_caption_names_by_hand(tmp_path):

@@ -16,18 +16,7 @@ from plotly.subplots import make_subplots
 from capbias_core.attributes import plain_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.types import Result
-from capbias_core.views import pictures
-from capbias_core.views.charts import (
-    COLOURS,
-    GREY,
-    SHAPES,
-    cut,
-    encoder_shapes,
-    interval_chart,
-    interval_svg,
-    name_places,
-    opened,
-)
+from capbias_core.views import charts, pictures
 from tests import sentences
 
 HEIGHT = 450
@@ -42,7 +31,7 @@ def boxes(points, names, places, width, height=HEIGHT) -> list[tuple[float, floa
         start = (0, 0) if place.of_plot else (across * width, down * height)
         scale = (width, height) if place.of_plot else (1, 1)
         x, y = start[0] + place.across * scale[0], start[1] + place.down * scale[1]
-        half = len(cut(name)) * LETTER / 2
+        half = len(charts.cut(name)) * LETTER / 2
         found.append((x - half, y - LINE / 2, x + half, y + LINE / 2))
     return found
 
@@ -66,8 +55,8 @@ CASES = {
 def test_no_name_lies_over_another_or_leaves_the_plot(case):
     points = CASES[case]
     names = [f"transformer {number}"[: 3 + 3 * (number % 5)] for number in range(len(points))]
-    places = name_places(points, names, HEIGHT)
-    assert None not in places and places == name_places(points, names, HEIGHT)
+    places = charts.name_places(points, names, HEIGHT)
+    assert None not in places and places == charts.name_places(points, names, HEIGHT)
     for width, height in product((280, 420, 700, 1000, 1400), (350, HEIGHT, 700)):
         found = boxes(points, names, places, width, height)
         assert not [pair for pair in combinations(found, 2) if overlap(*pair)]
@@ -112,17 +101,17 @@ def contrast(colour: str, ground: str) -> float:
 
 def test_colours_are_apart_for_everyone_and_show_on_the_ground_of_each_theme():
     for seen in SEEN.values():
-        places = [looks_like(colour, seen) for colour in (*COLOURS, GREY)]
+        places = [looks_like(colour, seen) for colour in (*charts.COLOURS, charts.GREY)]
         assert min(np.linalg.norm(one - other) for one, other in combinations(places, 2)) >= APART
     themes = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())["theme"]
     for theme in ("light", "dark"):
-        assert min(contrast(colour, themes[theme]["backgroundColor"]) for colour in COLOURS) >= 3
+        assert min(contrast(colour, themes[theme]["backgroundColor"]) for colour in charts.COLOURS) >= 3
 
 
 def test_every_shape_is_plotlys_and_none_comes_twice():
-    shapes = encoder_shapes(map(str, range(2 * len(SHAPES))))
-    every = [*shapes.values(), *map(opened, shapes.values())]
-    assert len(set(every)) == 4 * len(SHAPES)
+    shapes = charts.encoder_shapes(map(str, range(2 * len(charts.SHAPES))))
+    every = [*shapes.values(), *map(charts.opened, shapes.values())]
+    assert len(set(every)) == 4 * len(charts.SHAPES)
     go.Scatter(marker={"symbol": every})  # raises for one that it has not
 
 
@@ -140,7 +129,7 @@ def rows(*more: Result) -> pd.DataFrame:
 
 
 def test_the_data_of_a_chart_are_what_it_draws():
-    figure = interval_chart(rows(), "LIC", ATTRIBUTE, {}, {})
+    figure = charts.interval_chart(rows(), "LIC", ATTRIBUTE, {}, {})
     found = pictures.figure_data(figure).set_index("y")
     assert found.loc["nic & <b>", ["x", "x_low", "x_high"]].tolist() == [2.0, 1.0, 4.0]
     assert found.loc["sat", ["x", "x_low", "x_high"]].tolist() == [-1.0, -2.0, 0.5]
@@ -178,14 +167,14 @@ def test_the_data_of_dots_say_whose_they_are():
 def test_a_picture_is_drawn():
     if lack := pictures.pictures_lack():
         pytest.skip(lack)
-    data = pictures.picture(interval_chart(rows(), "LIC", ATTRIBUTE, {}, {}), "svg")
+    data = pictures.picture(charts.interval_chart(rows(), "LIC", ATTRIBUTE, {}, {}), "svg")
     assert data.startswith(b"<svg") and b">sat<" in data
     assert b"http://" not in data.replace(b"http://www.w3.org", b"")
 
 
 def test_a_chart_as_svg_puts_points_where_their_values_are():
     """The distance of two dots on the page is that of their values; the interval's ends lie around the dot."""
-    text = interval_svg(rows(), "LIC", ATTRIBUTE, {"nic & <b>": "b", "sat": "a"}, {"sat": (0.5, 0.25, 1.0)})
+    text = charts.interval_svg(rows(), "LIC", ATTRIBUTE, {"nic & <b>": "b", "sat": "a"}, {"sat": (0.5, 0.25, 1.0)})
     first, second, last = [float(own) for own in re.findall(r'<circle cx="([\d.]+)"', text)]  # highest value first
     ends = [tuple(map(float, own)) for own in re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)"[^>]*stroke-width', text)]
     dots, scale = (first, last), (first - last) / 3.0

@@ -20,15 +20,6 @@ from capbias_core.measures.base import counts_of
 from capbias_core.runs.condition_runs import plan_conditions
 from capbias_core.types import CONDITIONS
 from capbias_core.views import conditions, results
-from capbias_core.views.conditions import (
-    COLUMNS,
-    apart_from_measured,
-    condition_chart,
-    condition_rows,
-    condition_table,
-    panel_names,
-    without_value,
-)
 from capbias_core.views.published import printed_conditions
 from capbias_core.workspace.conditions import (
     condition_details,
@@ -103,7 +94,7 @@ def test_differences_to_the_original_and_to_chance(measured):
     The interval: the corrected resampled variance as a loop, with a ninth of the images held out.
     """
     workspace, rows = measured
-    assert list(rows.columns) == list(COLUMNS)
+    assert list(rows.columns) == list(conditions.COLUMNS)
     rows = rows[rows["metric"] == "LIC_M"].set_index("masked")
     assert list(rows.index) == ["original", "person", "both"]
     original = by_seed(workspace, rows.at["original", "run_id"])
@@ -140,7 +131,7 @@ def test_of_several_sets_of_a_condition_the_newest_counts_or_the_one_that_is_cho
     assert [item.name for item in taken.values()] == ["m", "m blurred", "elsewhere"]
     assert condition_sets(two_ways, COLLECTION, older)["m"]["person"].name == "m_masked_person"
     assert len(taken_of_several(two_ways, COLLECTION, "m")) == 1
-    rows = condition_rows(two_ways, COLLECTION, "m", "gender", chosen=older)
+    rows = conditions.condition_rows(two_ways, COLLECTION, "m", "gender", chosen=older)
     assert "m_masked_person" in set(rows["model"]) and "m blurred" not in set(rows["model"])
     planned = plan_conditions(two_ways, COLLECTION, "m", "gender", chosen=older).specs
     assert {spec.model for spec in planned} == {"m", "m_masked_person", "elsewhere"}
@@ -150,10 +141,11 @@ def test_of_several_sets_of_a_condition_the_newest_counts_or_the_one_that_is_cho
 def test_what_has_no_value_is_named_with_the_reason(two_ways):
     """`person` is now a set that nothing was run on; nobody asked for maps; LIC needs human captions."""
     found = plan_conditions(two_ways, COLLECTION, "m", "gender", seeds=4)
-    rows, sets = condition_rows(two_ways, COLLECTION, "m", "gender"), condition_sets(two_ways, COLLECTION)["m"]
+    rows = conditions.condition_rows(two_ways, COLLECTION, "m", "gender")
+    sets = condition_sets(two_ways, COLLECTION)["m"]
 
     def lines() -> list[str]:
-        return without_value(two_ways, found, sets, rows)
+        return conditions.without_value(two_ways, found, sets, rows)
 
     said = lines()
     spec = next(spec for spec in found.specs if spec.model == "m blurred")
@@ -193,24 +185,24 @@ def rows_of(**values) -> pd.DataFrame:
         | {"to_neutral": value - 25, "to_neutral_low": value - 25 - half, "to_neutral_high": value - 25 + half}
         for name, (value, half) in values.items()
     ]
-    return pd.DataFrame(rows).reindex(columns=list(COLUMNS))
+    return pd.DataFrame(rows).reindex(columns=list(conditions.COLUMNS))
 
 
 @pytest.mark.long
 def test_the_chart_has_a_panel_per_metric_with_measured_and_printed_values():
     printed, rows = printed_conditions(published_results(), "gender"), rows_of(original=(45, 1), person=(40, 1))
-    figure = condition_chart(rows.assign(captioner="<b>m</b>"), printed)
+    figure = conditions.condition_chart(rows.assign(captioner="<b>m</b>"), printed)
     titles = [note.text for note in figure.layout.annotations]
     assert titles == ["LIC_M ↓", "LIC ↓", "DBAC T→A ↓", "DPA T→A ↓", "BA→ T→A (DBA_G) ↓", "attribution score ↓"]
     own = next(trace for trace in figure.data if trace.name == "&lt;b&gt;m&lt;/b&gt;, gender")
     assert list(own.y) == [45, 40] and list(own.error_y.array) == [1, 1] and "<b>" not in own.hovertext[0]
     sat = next(trace for trace in figure.data if trace.name == "published: sat, gender (LIC Table 4)")
     assert list(sat.y) == [44.4, 39.1, 42.9, 37.2], "original, person, object, both"
-    assert condition_chart(rows.iloc[:0], printed.iloc[:0]) is None
-    beside, alone = apart_from_measured(rows, printed)
-    assert panel_names(beside) == ["LIC_M"] and len(beside) + len(alone) == len(printed)
-    assert panel_names(alone) == ["LIC", "DBAC T→A", "DPA T→A", "BA→ T→A (DBA_G)", "attribution score"]
-    nothing, all_rows = apart_from_measured(rows.iloc[:0], printed)
+    assert conditions.condition_chart(rows.iloc[:0], printed.iloc[:0]) is None
+    beside, alone = conditions.apart_from_measured(rows, printed)
+    assert conditions.panel_names(beside) == ["LIC_M"] and len(beside) + len(alone) == len(printed)
+    assert conditions.panel_names(alone) == ["LIC", "DBAC T→A", "DPA T→A", "BA→ T→A (DBA_G)", "attribution score"]
+    nothing, all_rows = conditions.apart_from_measured(rows.iloc[:0], printed)
     assert nothing.empty and len(all_rows) == len(printed)
 
 
@@ -218,12 +210,12 @@ def test_the_table_of_conditions_has_both_differences_and_as_many_digits_as_inte
     """Of an interval from 0.508 to 0.516 one decimal would say 0.5 [0.5, 0.5]."""
     changes = {"to_original": [math.nan, -10.0], "to_original_low": [math.nan, -11.0]}
     rows = rows_of(original=(45, 1), both=(35, 1)).assign(**changes, to_original_high=[math.nan, -9.0])
-    table = condition_table(rows)
+    table = conditions.condition_table(rows)
     assert table["minus original"].tolist() == ["", "−10.0 [−11.0, −9.0]"]
     assert table["minus neutral"].tolist() == ["20.0 [19.0, 21.0]", "10.0 [9.0, 11.0]"]
     for half, shown in ((1.0, "0.5 [−0.5, 1.5]"), (0.004, "0.512 [0.508, 0.516]")):
         rows = rows_of(original=(0.512, half)).assign(metric="DPA", direction="T->A")
-        assert condition_table(rows)["value"].tolist() == [shown]
+        assert conditions.condition_table(rows)["value"].tolist() == [shown]
 
 
 # sets of different images
@@ -298,7 +290,7 @@ def test_a_set_of_fewer_images_is_compared_with_originals_that_trained_on_the_sa
     # 400 and 120 images, balanced: a tenth of each value is held out.
     assert rows["n"].to_dict() == {"original": 40, "person": 12, "object": 40, "both": 12}
     workspace.forget(twin.run_id)
-    again = condition_rows(workspace, COLLECTION, "m", "gender").set_index("masked")
+    again = conditions.condition_rows(workspace, COLLECTION, "m", "gender").set_index("masked")
     assert again["to_original"].isna().to_dict() == {"original": True, "person": True, "object": False, "both": True}
 
 

@@ -21,22 +21,9 @@ from capbias_core.runs.demo import demo_request
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS
+from capbias_core.views import encoders
 from capbias_core.views.charts import GREY, captioner_looks
 from capbias_core.views.consistency import alignment, variation
-from capbias_core.views.encoders import (
-    alignment_table,
-    answering,
-    like_named,
-    measured_alike,
-    plan_sweep,
-    printed_scores,
-    printed_variation,
-    rows_of,
-    scores_by_encoder,
-    sensitivity_alike,
-    sensitivity_of,
-    series_of,
-)
 from capbias_core.views.results import comparisons
 from capbias_core.workspace.ingest import DEMO, load_demo
 from capbias_core.workspace.store import Workspace
@@ -111,17 +98,17 @@ def published() -> pd.DataFrame:
 
 def test_one_captioner_of_nine_changes_sign_as_the_printed_conflict_score_says(published):
     """ImageCaptioner2, Table 4: LIC with lstm_bi against bert_ft conflicts for 11.11% of nine, which is one."""
-    rows = rows_of(printed_scores(published, "imgcap2"), ("LIC", "", ""))
-    own = sensitivity_of(None, rows)
+    rows = encoders.rows_of(encoders.printed_scores(published, "imgcap2"), ("LIC", "", ""))
+    own = encoders.sensitivity_of(None, rows)
     assert len(own.judged) == 9 and len(own.turned) == 1
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["dbac_gender", "dbac_race"])
 def test_cvs_of_what_is_shown_are_those_of_tables_5a_and_6a(published, name):
-    rows = printed_scores(published, name)
-    printed = printed_variation(published, name).set_index(["model", "measure"])["value"]
-    ours = pd.concat([variation(rows_of(rows, key)) for key in answering(rows)])
+    rows = encoders.printed_scores(published, name)
+    printed = encoders.printed_variation(published, name).set_index(["model", "measure"])["value"]
+    ours = pd.concat([variation(encoders.rows_of(rows, key)) for key in encoders.answering(rows)])
     ours = ours.set_index(["model", "condition"])["value"]
     assert len(printed) == len(ours) == 26
     assert all(abs(printed[key] - ours[key]) <= max(0.02 * printed[key], 0.006) for key in printed.index)
@@ -141,12 +128,17 @@ def test_measures_with_lic_and_dbac_first_and_the_fullest_variant_before_others(
     )
     lic, *dbac = [("LIC", "", ""), ("DBAC", "T->A", ""), ("DBAC", "A->T", "")]
     rest = [("LIC_M", "", ""), ("LIC_M", "", "with_references")]
-    assert series_of(rows) == [lic, ("LIC", "", "contextual"), *dbac, *rest] and answering(rows) == [lic, *dbac]
+    assert encoders.series_of(rows) == [lic, ("LIC", "", "contextual"), *dbac, *rest] and encoders.answering(rows) == [
+        lic,
+        *dbac,
+    ]
 
 
 def test_the_dots_hold_every_value_and_interval_and_print_in_grey(published):
-    grey = like_named(rows_of(printed_scores(published, "lic_gender"), ("LIC", "", "")), ["nic"]).assign(model="stays")
-    figure = scores_by_encoder(ROWS, grey, ("LIC", "", ""), 2, LOOKS)
+    grey = encoders.like_named(
+        encoders.rows_of(encoders.printed_scores(published, "lic_gender"), ("LIC", "", "")), ["nic"]
+    ).assign(model="stays")
+    figure = encoders.scores_by_encoder(ROWS, grey, ("LIC", "", ""), 2, LOOKS)
     drawn = [trace for trace in figure.data if not trace.showlegend and trace.x[0] is not None]
     assert [trace.name for trace in drawn] == ["stays", "turns", "opens", "stays", "lonely"]
     beside, turns = drawn[:2]
@@ -188,17 +180,19 @@ def test_measured_encoders_are_compared_by_evidence_and_in_one_protocol(tmp_path
     load_demo(workspace)
     small = replace(demo_request(), metrics=("lic",), words=False, seeds=4, options={})
     merged = replace(small, captions=small.captions[:2], seeds=3, merge_masks=True)
-    run_here(workspace, [*plan_sweep(workspace, small, ["ngram", second]).specs, *plan(workspace, merged)], DEMO)
+    run_here(
+        workspace, [*encoders.plan_sweep(workspace, small, ["ngram", second]).specs, *plan(workspace, merged)], DEMO
+    )
     found = comparisons(workspace, DEMO)
     chosen = next(item for item in found if item.attacker == second)
-    rows = measured_alike(workspace, found, chosen)
+    rows = encoders.measured_alike(workspace, found, chosen)
     # plain has so few words that human captions repeat too once they are aligned; misled is wrong of these as well.
     assert len(rows) == 7 and set(rows["encoder"]) == {"ngram", second} and set(rows["seeds"]) == {4}
-    own = sensitivity_alike(workspace, found, chosen)
+    own = encoders.sensitivity_alike(workspace, found, chosen)
     # amplifier's captions say most to an attacker, so one that is surely wrong scores lowest on them.
     assert own.turned and ("amplifier", "mitigator") in own.swapped
     merged = next(item for item in found if item.seeds == 3)
-    assert sensitivity_alike(workspace, found, merged) is None
+    assert encoders.sensitivity_alike(workspace, found, merged) is None
 
 
 # the device
@@ -218,7 +212,7 @@ ASKED = Request("c", ("m",), "labels", "gender", ("LIC_M",), seeds=2)
 
 
 def test_several_attackers_have_runs_each_and_shared_ones_once(workspace, second):
-    found = plan_sweep(workspace, replace(ASKED, metrics=("LIC_M", "vocabulary")), ["ngram", second, "nosuch"])
+    found = encoders.plan_sweep(workspace, replace(ASKED, metrics=("LIC_M", "vocabulary")), ["ngram", second, "nosuch"])
     assert sorted((spec.measure, spec.attacker) for spec in found.specs) == [
         ("lic", second),
         ("lic", "ngram"),
@@ -263,7 +257,7 @@ def test_a_run_that_asks_for_it_has_deterministic_algorithms_and_others_do_not(w
 def test_people_beside_each_encoder():
     """People say 1, 2, 3 of opens, turns, stays, where a says 3, 4, 9 and b says 1, -4, 9."""
     people = pd.Series({"opens": 1.0, "turns": 2.0, "stays": 3.0})
-    table = alignment_table(alignment(ROWS, people)).set_index("encoder")["human alignment ↑ (Pearson)"]
+    table = encoders.alignment_table(alignment(ROWS, people)).set_index("encoder")["human alignment ↑ (Pearson)"]
     # a: deviations -7/3 -4/3 11/3, people -1 0 1: 6 / sqrt(2 * (49 + 16 + 121) / 9) = 6 / 6.429 = 0.933
     # b: 1 -4 9, mean 2: -1 -6 7: 8 / sqrt(2 * 86) = 0.610
     assert table["a"] == "0.933" and table["b"] == "0.610"

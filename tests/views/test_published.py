@@ -12,16 +12,8 @@ from capbias_core.load.published import published_results
 from capbias_core.measures.registry import METRICS
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result
+from capbias_core.views import published as view
 from capbias_core.views.claims import AGREE, CLAIMS, DISAGREE, OPEN, claim_block, verdicts
-from capbias_core.views.published import (
-    HOLDS,
-    as_measured,
-    beside_measured,
-    beside_table,
-    measured_rows,
-    no_counterpart,
-    of_originals,
-)
 from capbias_core.workspace.labels import table_with
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
@@ -92,17 +84,17 @@ BESIDE = {
 @pytest.mark.parametrize(("rows", "holds", "value"), BESIDE.values(), ids=BESIDE)
 def test_what_decides_whether_a_printed_value_was_reproduced(published, rows, holds, value):
     printed = table_of(published, "lic", "2", model="sat", metric="LIC_M", encoder="lstm_bi")
-    row = only(beside_measured(printed, measured(*rows)))
+    row = only(view.beside_measured(printed, measured(*rows)))
     assert row["value"] == 44.4 and row["holds"] == holds
     assert row["measured_value"] == pytest.approx(value, nan_ok=True)
-    shown = only(beside_table(beside_measured(printed, measured(*rows))))
-    assert shown["printed"] == "44.4 ±1.4" and shown[HOLDS] == holds
+    shown = only(view.beside_table(view.beside_measured(printed, measured(*rows))))
+    assert shown["printed"] == "44.4 ±1.4" and shown[view.HOLDS] == holds
 
 
 def test_nic_and_nic_plus_are_two_captioners(published):
     rows = table_of(published, "lic", "2", metric="LIC", encoder="lstm_bi")
     names = (("NIC", 1.0), ("NIC+", 2.0), ("NIC+Equalizer", 3.0))
-    found = beside_measured(rows, measured(*({"model": name, "metric": "LIC", "value": v} for name, v in names)))
+    found = view.beside_measured(rows, measured(*({"model": name, "metric": "LIC", "value": v} for name, v in names)))
     values = found.set_index("model")["measured_value"].dropna().to_dict()
     assert values == {"nic": 1.0, "nic_plus": 2.0, "nic_equalizer": 3.0}
 
@@ -116,7 +108,7 @@ def test_sets_of_masked_photographs_are_beside_their_condition(published):
         {"model": "sat of boxes", "captioner": "sat", "masked": "box", "value": 38.0},
         {"model": "oscar_masked_both", "captioner": "oscar", "masked": "both", "value": 37.0},
     )
-    found = beside_measured(rows, own).set_index("condition")
+    found = view.beside_measured(rows, own).set_index("condition")
     assert found["measured_value"].dropna().to_dict() == {"original": 44.0, "masked_person": 39.0}
     assert found.at["masked_person", "captioner"] == "sat_masked_person"
     own = measured(
@@ -127,7 +119,7 @@ def test_sets_of_masked_photographs_are_beside_their_condition(published):
         )
     )
     rows = table_of(published, "dbac", "4", metric="BA", attribute="gender")
-    found = beside_measured(rows, own).set_index("condition")
+    found = view.beside_measured(rows, own).set_index("condition")
     assert found["measured_value"].dropna().to_dict() == {"original": 1.0, "bounding_box_masked": 1.2}
     assert set(found["captioner"]) == {"DBA_G", ""}
 
@@ -135,19 +127,19 @@ def test_sets_of_masked_photographs_are_beside_their_condition(published):
 def test_scales_alignments_and_protocols_of_other_papers(published):
     """DBAC prints LIC x1: 5 [4, 6] x100 here is 0.05 there, by another protocol; of race it has three values."""
     rows = table_of(published, "dbac", "11", model="sat", encoder="lstm_bi")
-    row = only(beside_measured(rows, measured({"metric": "LIC", "value": 5.0, "ci_low": 4.0, "ci_high": 6.0})))
+    row = only(view.beside_measured(rows, measured({"metric": "LIC", "value": 5.0, "ci_low": 4.0, "ci_high": 6.0})))
     assert [row[f"measured_{name}"] for name in ("value", "ci_low", "ci_high")] == pytest.approx([0.05, 0.04, 0.06])
     assert row["holds"] == "another protocol, not comparable"
     rows = table_of(published, "dbac", "13", model="sat", encoder="lstm")
     own = {"attribute": "race", "metric": "DBAC", "direction": "T->A", "encoder": "lstm", "scale": 1.0}
-    assert only(beside_measured(rows, measured(own)))["holds"] == "another alignment, not comparable"
+    assert only(view.beside_measured(rows, measured(own)))["holds"] == "another alignment, not comparable"
     aligned = own | {"alignment": "contextual_glove"}
-    assert only(beside_measured(rows, measured(aligned)))["holds"] == "another protocol, not comparable"
+    assert only(view.beside_measured(rows, measured(aligned)))["holds"] == "another protocol, not comparable"
     gender = table_of(published, "dbac", "10", model="sat", encoder="lstm")
-    assert only(beside_measured(gender, measured(aligned | {"attribute": "gender"})))["holds"] in ("yes", "no")
+    assert only(view.beside_measured(gender, measured(aligned | {"attribute": "gender"})))["holds"] in ("yes", "no")
     rows = table_of(published, "lic", "1", model="nic", metric="ratio")
     own = {"model": "nic", "metric": "ratio", "encoder": "", "value": 2.47, "ci_low": 2.4, "ci_high": 2.6, "scale": 1.0}
-    assert only(beside_measured(rows, measured(own)))["holds"] == "yes", "what is counted has no encoder"
+    assert only(view.beside_measured(rows, measured(own)))["holds"] == "yes", "what is counted has no encoder"
 
 
 @pytest.mark.parametrize(
@@ -160,8 +152,10 @@ def test_scales_alignments_and_protocols_of_other_papers(published):
 def test_encoders_that_the_text_names_decide(published, paper, table, metric, own):
     rows = table_of(published, paper, table, metric=metric, model="sat")
     printed = rows[rows["condition"].isin(["", "constant"])]
-    assert only(beside_measured(printed, measured(own)))["holds"] == "no", "44 [43, 45] is far off"
-    assert only(beside_measured(printed, measured(own | {"encoder": "ngram"})))["holds"].startswith("another encoder")
+    assert only(view.beside_measured(printed, measured(own)))["holds"] == "no", "44 [43, 45] is far off"
+    assert only(view.beside_measured(printed, measured(own | {"encoder": "ngram"})))["holds"].startswith(
+        "another encoder"
+    )
 
 
 RENAMED = {
@@ -178,10 +172,10 @@ def test_each_printed_row_has_a_name_here_or_a_reason(published):
     """Renamed are those that are the same by their papers' text; all others keep their names."""
     without = set()
     for row in published.to_dict("records"):
-        if no_counterpart(row):
+        if view.no_counterpart(row):
             without.add((row["paper"], row["table"]))
             continue
-        own = as_measured(row)
+        own = view.as_measured(row)
         assert own["metric"] in METRICS
         if row["paper"] != "genderscore":
             expected = RENAMED.get((row["paper"], row["metric"]), (row["metric"], row["direction"]))
@@ -299,13 +293,13 @@ def test_of_two_annotators_columns_the_first_is_read_whichever_run_is_newer(tmp_
     found = {run.spec.labels["column"]: workspace.results([run.run_id]) for run in workspace.runs()}
     wrong = {column: float(rows.set_index("metric").loc["error", "value"]) for column, rows in found.items()}
     assert wrong == {"a": 0.0, "b": 100.0}
-    shown = measured_rows(workspace, "c").query("metric == 'error'").set_index("model")
+    shown = view.measured_rows(workspace, "c").query("metric == 'error'").set_index("model")
     assert shown["value"].tolist() == [0.0, 0.0] and set(shown["captioner"]) == {"sat"}
     assert shown["masked"].to_dict() == {"sat": "original", "sat_masked_person": "person"}
-    assert set(of_originals(shown).index) == {"sat"}, "a masked set is no captioner more"
+    assert set(view.of_originals(shown).index) == {"sat"}, "a masked set is no captioner more"
     for seeds, merge in ((3, False), (2, False), (4, True)):  # the papers mask word by word
         request = Request("c", ("sat",), first.name, "gender", ("SC",), seeds=seeds, merge_masks=merge)
         run_here(workspace, plan(workspace, request), "c")
-    rows = measured_rows(workspace, "c")
+    rows = view.measured_rows(workspace, "c")
     assert rows.loc[rows["metric"] == "SC", "seeds"].tolist() == [3], "most seeds count, and merged masks do not"
     assert not rows.duplicated(["model", "metric", "direction", *ORIGIN_COLUMNS, "encoder"]).any()
