@@ -1,7 +1,5 @@
 """How encoders, judges and people compare: the figures of papers from their printed rows, and cases by hand."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 
@@ -153,9 +151,6 @@ def test_human_scores_of_a_file_are_matched_by_name():
     assert math.isnan(few["value"]) and "at least 3 captioners" in few["method"]
     twice = alignment(frame, pd.Series({"Att2In": 1.0, "NIC": 2.0, "NIC+": 4.0, "nic plus": 5.0})).iloc[0]
     assert math.isnan(twice["value"]) and "same name" in twice["method"]
-
-
-# attackers that are no better than chance
 
 
 def accuracy_row(encoder: str, metric: str, low: float, model: str = "sat", interval: str = "refits") -> dict:

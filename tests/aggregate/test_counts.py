@@ -1,7 +1,5 @@
 """Counts: what is summed, joined, chosen and kept, on random tables."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,9 +16,8 @@ def made(seed: int, seeded: bool = True) -> Counts:
     images, label = tuple(f"i{place}" for place in range(12)), rng.integers(0, 3, 12)
     image, seeds = np.arange(12), None
     if seeded:
-        pairs = [(own, image) for own in (4, 7, 9) for image in rng.permutation(11)[:5]] + [
-            (EVERY_SEED, image) for image in range(6)
-        ]
+        pairs = [(own, image) for own in (4, 7, 9) for image in rng.permutation(11)[:5]]
+        pairs += [(EVERY_SEED, image) for image in range(6)]
         seeds, image = map(np.array, zip(*pairs, strict=True))
     n = len(image)
     columns = {
@@ -48,17 +45,12 @@ def same(one: Counts, other: Counts) -> bool:
     )
 
 
-@pytest.mark.parametrize("seeded", [True, False])
 @pytest.mark.parametrize("seed", range(5))
-def test_what_is_kept_comes_back(seed, seeded):
-    counts = made(seed, seeded)
-    assert same(Counts.load(counts.save()), counts)
-    assert not same(Counts.load(counts.save()), made(seed + 1, seeded))
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_groups_of_images_sum_to_the_whole(seed):
-    counts = made(seed)
+def test_what_is_kept_comes_back_and_groups_of_images_sum_to_the_whole(seed):
+    for seeded in (False, True):
+        counts = made(seed, seeded)
+        assert same(Counts.load(counts.save()), counts)
+        assert not same(Counts.load(counts.save()), made(seed + 1, seeded))
     parts = [counts.subset(counts.label == value) for value in range(3)]
     assert sum(len(part.images) for part in parts) == 12 and sum(len(part.image) for part in parts) == 21
     assert sum(dense(part).sum(axis=0) for part in parts) == pytest.approx(dense(counts).sum(axis=0))

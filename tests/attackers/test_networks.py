@@ -60,13 +60,9 @@ def small(name: str, **changes):
 
 
 def fitted(attacker, seed: int = 0, tick=silent):
-    """The corpus of 110 captions, and the attacker that learned them."""
     captions, labels = captions_of()
     corpus = attacker.corpus(captions)
     return corpus, attacker.fit(corpus, np.arange(110), labels, 2, seed, tick)
-
-
-# batches
 
 
 def test_captions_as_ids_by_hand_and_read_once_by_length_in_order():
@@ -83,9 +79,7 @@ def test_captions_as_ids_by_hand_and_read_once_by_length_in_order():
 
     assert read(encoder, coded, np.array([2, 0, 4, 2, 1]), "cpu").flatten().tolist() == [7, 4, 2, 7, 0]
     assert batches == [[[0], [2]], [[3, 1]], [[2, 3, 2]]]
-
-
-def test_an_epoch_reads_each_caption_once_in_full_batches():
+    # An epoch reads each caption once in full batches.
     lengths = np.repeat([4, 5, 6, 9], [150, 70, 64, 3])
     batches = batches_by_length(lengths, 64, np.random.default_rng(0))
     assert sorted(np.concatenate(batches)) == list(range(287))
@@ -97,11 +91,7 @@ def test_an_epoch_reads_each_caption_once_in_full_batches():
         assert [len(batch) for batch in cut(np.arange(n), 4)] == sizes, "no batch of one caption beside others"
 
 
-# the encoders
-
-
-@pytest.mark.parametrize("ways", [1, 2])
-@pytest.mark.parametrize("unit", ["lstm", "rnn"])
+@pytest.mark.parametrize(("unit", "ways"), [("lstm", 1), ("lstm", 2), ("rnn", 1), ("rnn", 2)])
 def test_vectors_are_the_last_states_of_pytorchs_packed_captions(unit, ways):
     torch.manual_seed(1)
     network = RecurrentAttacker(unit=unit, ways=ways, hidden=6, embedding=5).network(9, 1).eval()
@@ -139,13 +129,6 @@ def test_attention_is_that_of_the_layers_and_sums_to_one():
     known, empty = fitted(attacker)[1].attention(attacker.corpus(["k zebra b", ""]), [0, 1])
     assert known.words == ("k", "<unk>", "b") and known.weights.shape == (2, 5, 3, 3)
     assert empty.words == ("",) and (empty.weights == 1).all()
-
-
-def test_dropout_keeps_the_expectation_and_scoring_drops_nothing():
-    dropout = Dropout(0.25)
-    values = dropout(torch.ones(200, 500))
-    assert values.unique().tolist() == pytest.approx([0, 4 / 3]) and values.mean().item() == pytest.approx(1, abs=0.02)
-    assert torch.equal(dropout.eval()(torch.ones(2, 3)), torch.ones(2, 3))
 
 
 def test_settings_are_the_papers():
@@ -196,10 +179,7 @@ def test_a_head_of_many_rare_task_words_learns_them():
     assert ours > 0.8 * constant
 
 
-# the loop
-
-
-def test_losses_and_frequencies_by_hand():
+def test_losses_frequencies_and_dropout_by_hand():
     # Logit 0 is -ln 1/2 either way, logit ln 3 is p = 3/4 of the second value.
     two = caption_losses(torch.tensor([[0.0], [np.log(3)]]), torch.tensor([1, 0]))
     assert two.tolist() == pytest.approx([np.log(2), -np.log(1 / 4)])
@@ -211,6 +191,11 @@ def test_losses_and_frequencies_by_hand():
     head = mlp((4, 3, 2))
     start_at_frequencies(head, np.array([[1, 0], [1, 0], [0, 0]], dtype=bool))
     assert head[-1].bias.tolist() == pytest.approx([np.log(2.5 / 1.5), np.log(0.5 / 3.5)])
+    # Dropout keeps the expectation, and scoring drops nothing.
+    dropout = Dropout(0.25)
+    values = dropout(torch.ones(200, 500))
+    assert values.unique().tolist() == pytest.approx([0, 4 / 3]) and values.mean().item() == pytest.approx(1, abs=0.02)
+    assert torch.equal(dropout.eval()(torch.ones(2, 3)), torch.ones(2, 3))
 
 
 @pytest.mark.parametrize("optimizer", ["Adam", "AdamW"])
@@ -252,22 +237,17 @@ def test_the_epoch_with_the_lowest_loss_on_the_captions_set_aside_is_kept():
     assert network.weight.item() == pytest.approx(seen[best], abs=1e-6) and len(seen) == best + 1 + 3
 
 
-# threads
-
-
 @pytest.fixture
 def two_threads():
-    """For one test: on busy cores the others are slow with more than one."""
+    """For one test, which leaves as many: on busy cores the others are slow with more than one."""
     torch.set_num_threads(2)
     yield
+    with ThreadPoolExecutor(1) as pool:
+        assert torch.get_num_threads() == pool.submit(torch.get_num_threads).result() == 2
     torch.set_num_threads(1)
 
 
-def threads_of_a_new_thread() -> int:
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(torch.get_num_threads).result()
-
-
+@pytest.mark.usefixtures("two_threads")
 def test_threads_give_what_one_after_the_other_gives():
     captions, labels = captions_of()
     attacker = small("rnn", dropout=0.5, epochs=2)
@@ -278,12 +258,7 @@ def test_threads_give_what_one_after_the_other_gives():
     def tick(share: float, text: str) -> None:
         reports.append((share, threading.get_ident() == caller))
 
-    torch.set_num_threads(2)
-    try:
-        together = list(fit_many(attacker, corpus, rows, [labels[own] for own in rows], 2, range(3), tick))
-        assert torch.get_num_threads() == threads_of_a_new_thread() == 2
-    finally:
-        torch.set_num_threads(1)
+    together = list(fit_many(attacker, corpus, rows, [labels[own] for own in rows], 2, range(3), tick))
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_allclose(one.logits(corpus, rows[0]), other.logits(corpus, rows[0]), atol=1e-5)
     shares = [share for share, _ in reports]
@@ -319,10 +294,6 @@ def test_what_breaks_ends_all_threads(broken, error):
 
     with pytest.raises(error):
         list(in_threads([partial(training, place) for place in range(3)], CPU, tick))
-    assert torch.get_num_threads() == threads_of_a_new_thread() == 2
-
-
-# checkpoints
 
 
 @pytest.fixture
@@ -383,8 +354,9 @@ def test_other_trainings_and_damaged_files_begin_anew(tmp_path, trained, monkeyp
     assert trained("lstm", until=1)[1][0] == 1
 
 
-@pytest.mark.parametrize(("name", "value"), [("SHARE_OF_DISK", 1e-12), ("SECONDS_BETWEEN", 10.0)])
-def test_checkpoints_are_neither_large_nor_frequent(name, value, tmp_path, trained, monkeypatch):
-    monkeypatch.setattr(checkpoints, name, value)
-    trained("rnn", until=2)
-    assert not list(tmp_path.iterdir())
+def test_checkpoints_are_neither_large_nor_frequent(tmp_path, trained, monkeypatch):
+    for name, value in (("SHARE_OF_DISK", 1e-12), ("SECONDS_BETWEEN", 10.0)):
+        with monkeypatch.context() as patched:
+            patched.setattr(checkpoints, name, value)
+            trained("rnn", until=3)
+        assert not list(tmp_path.iterdir())

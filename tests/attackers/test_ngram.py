@@ -121,9 +121,6 @@ def test_entries_and_probabilities():
     assert probabilities(np.array([[1000.0], [-1000.0]])).tolist() == [[0.0, 1.0], [1.0, 0.0]]
 
 
-# the linear attacker
-
-
 def test_it_is_logistic_regression_on_binary_1_and_2_grams():
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.linear_model import LogisticRegression
@@ -203,9 +200,6 @@ def test_contributions_share_each_gram_among_its_words_and_places():
     # a: 1 over two places; dog: 10 over two; "a dog": 0.2 over two places of two words; "dog a": 4 over two words.
     assert shares[:, 0] == pytest.approx([0.5 + 0.05, 5 + 0.05 + 2, 0.5 + 0.05 + 2, 5 + 0.05])
     assert shares.sum() == pytest.approx(1 + 10 + 0.2 + 4) and empty.shape == (0, 1)
-
-
-# words, and edited captions
 
 
 def test_the_corpus_table_by_hand():

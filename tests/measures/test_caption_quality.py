@@ -1,7 +1,5 @@
 """Caption quality: by hand, against COCO's own evaluation code, by group, and on machines with and without Java."""
 
-from __future__ import annotations
-
 import os
 import stat
 import sys
@@ -150,9 +148,6 @@ def test_the_gap_by_hand_and_its_interval_of_resampled_images():
     assert low < found.value < high
     assert (low, high) == pytest.approx(np.percentile(100 * (means[1] - means[0]), [2.5, 97.5]), abs=1e-9)
     assert (high - low) == pytest.approx(2 * 1.96 * error, rel=0.1), "as wide as the textbook's"
-
-
-# runs
 
 
 def run_all(folder: Path, tokenizer: str) -> tuple[pd.DataFrame, list[str]]:

@@ -1,7 +1,5 @@
 """What every measure that the registry finds must keep: whoever adds one need not read the others."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict
@@ -128,9 +126,6 @@ def test_a_measure_says_what_it_is_and_its_choices_can_be_written_down_and_refus
                 measure.options.read({own.name: value})
 
 
-# what a measure does
-
-
 def asked(*metrics: str, references: str = "human") -> Request:
     return Request(DEMO, ("amplifier",), "labels", "gender", metrics, references=references, seeds=1)
 
@@ -161,12 +156,15 @@ def gender(workspace: Workspace, table: pd.DataFrame) -> str:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory) -> tuple[Workspace, pd.DataFrame]:
-    """500 labelled images of the demo, with a second attribute, which is a column of labels."""
+    """500 labelled images of the demo, two human captions of each, and a second attribute, a column of labels."""
     found = Workspace(tmp_path_factory.mktemp("skies"))
     load_demo(found)
     labels = found.item("attributes", "labels", DEMO)
     table = found.frame(labels.hash).head(500)
     found.keep("attributes", "labels", table, DEMO, "bundled", labels.details)
+    human = found.item("references", "human", DEMO)
+    fewer = found.frame(human.hash).query("caption_index < 2")
+    found.keep("references", "human", fewer, DEMO, "bundled", human.details)
     table = table.assign(sky=["blue", "grey"] * 250)
     keep_attributes(found, table, "sky", DEMO, "drawn", {"sky": resolve_attribute(table, "sky")})
     return found, table

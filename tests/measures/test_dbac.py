@@ -1,7 +1,5 @@
 """DBAC: both variants on sets worked out by hand, and from captions to the run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -239,9 +237,6 @@ def test_batches_shrink_with_the_images_by_hand():
     assert measure.small_batches(Reads(256), 8624) == (Reads(256), "") == measure.small_batches(Reads(256), 20_000)
     linear = load_attacker("ngram")
     assert measure.small_batches(linear, 100) == (linear, "")
-
-
-# verbs
 
 
 def measured_verbs(folder, human: list[str], model: list[str], values):

@@ -1,7 +1,5 @@
 """Multi, DPA and leakage of labels: against an independent package, by hand, and from captions to the run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -128,9 +126,6 @@ def test_human_labels_are_made_as_unlike_and_as_common():
     assert all(own[:6].sum() == 4 and own[6:].sum() == 1 for own in drawn)
     assert len({own.tobytes() for own in drawn}) > 20
     assert human.sum() == 6, "the labels given are left alone"
-
-
-# runs
 
 
 def generated(n: int = 400) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:

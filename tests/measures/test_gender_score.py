@@ -1,7 +1,5 @@
 """Gender Score and what belongs to it: by hand, with tiny models, from captions to the command line and the page."""
 
-from __future__ import annotations
-
 import io
 import math
 from dataclasses import replace
@@ -180,9 +178,6 @@ def test_objects_that_several_sources_name():
         one, two = data.confidence.toarray()
         assert {name: sure for name, sure in zip(data.objects, one, strict=True) if sure} == expected
         assert two.sum() == (0.9 if votes == 1 else 0) and data.unsure == 1
-
-
-# intervals of objects
 
 
 def intervals_of(sums, columns: int, **formulas) -> dict[str, tuple[np.ndarray, ...]]:
@@ -368,9 +363,6 @@ def test_probabilities_are_those_of_one_text_alone(tiny):
     assert model.word_probability(questions) == pytest.approx(expected, rel=1e-4)
 
 
-# from captions to the run
-
-
 def fill(folder: Path, images: int = 24) -> Workspace:
     """Men on skateboards, women with dogs; a quarter the other way round. Human captions half and half."""
     workspace, men = Workspace(folder), [n % 2 == 0 for n in range(images)]
@@ -545,9 +537,6 @@ def test_gender_score_of_plain_text(tiny, minilm):
     assert list(dict.fromkeys(found.rows["metric"])) == ["gender_score", "estimation_count"]
     assert set(found.by_object["object"]) == {"dog", "cake"}
     assert sum(value_of(found.rows, "estimation_count", value) for value in GENDER.values) == 3
-
-
-# beside what the paper printed
 
 
 def test_printed_rows_have_our_names_and_tables_of_the_paper_agree_with_themselves():

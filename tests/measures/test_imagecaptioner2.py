@@ -1,7 +1,5 @@
 """Judges that see photographs: their scores by hand, what they learn from planted leaks, runs, prompts, bad inputs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -220,9 +218,6 @@ def test_a_captioner_trained_further_learns_the_leak(blip, tmp_path):
     shares = probabilities(fitted.logits(captions, np.arange(40, 48)))
     assert shares[np.arange(8), labels[40:]].mean() > 0.8
     assert all(bool((now == then).all()) for now, then in zip(captioner.model.parameters(), before, strict=True))
-
-
-# runs
 
 
 def kept(folder: Path, n: int = 100, pictures: int | None = None) -> Workspace:

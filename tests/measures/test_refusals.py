@@ -1,7 +1,5 @@
 """Refusals by group against values worked out by hand, and what scores say of captions that are none."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

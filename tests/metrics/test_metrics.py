@@ -23,9 +23,6 @@ def module(name: str):
     return import_module(f"capbias_core.metrics.{name}")
 
 
-# the contract
-
-
 @pytest.mark.parametrize("name", METRICS)
 def test_every_row_says_what_it_is(name):
     row = METRICS[name]

@@ -1,7 +1,5 @@
 """The front page: who answers first, and rows of text and bars, of which nothing of a file is markup."""
 
-from __future__ import annotations
-
 import html
 import re
 from urllib.parse import parse_qs, urlsplit

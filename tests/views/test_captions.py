@@ -1,7 +1,5 @@
 """Captions to read: which are listed, drawn for a person, aligned word by word: worked out by hand."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import unquote
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """Charts: names that overlap nowhere, colours for everyone, and a chart as a file."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from itertools import combinations, product

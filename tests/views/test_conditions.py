@@ -1,7 +1,5 @@
 """Caption sets of masked photographs: whose and which, their differences, the papers' values, and the chart."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from pathlib import Path
@@ -155,9 +153,6 @@ def test_what_has_no_value_is_named_with_the_reason(two_ways):
     sentences.check("conditions without a value", "\n".join([*said, lines()[0]]))
 
 
-# the papers' values, the chart and the table
-
-
 def test_printed_values_stand_under_our_names_of_conditions():
     """Table 4's "BA T→A" is BA→ of Wang & Russakovsky, not the undirected BA of Zhao et al."""
     by_attribute = {name: printed_conditions(published_results(), name) for name in ("gender", "race")}
@@ -216,9 +211,6 @@ def test_the_table_of_conditions_has_both_differences_and_as_many_digits_as_inte
     for half, shown in ((1.0, "0.5 [−0.5, 1.5]"), (0.004, "0.512 [0.508, 0.516]")):
         rows = rows_of(original=(0.512, half)).assign(metric="DPA", direction="T->A")
         assert conditions.condition_table(rows)["value"].tolist() == [shown]
-
-
-# sets of different images
 
 
 def runs_of(*models: str) -> list:

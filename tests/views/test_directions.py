@@ -1,7 +1,5 @@
 """Both directions side by side: which are above 0, what that means, and the page."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from capbias_core.types import A_TO_T, RESULT_COLUMNS, T_TO_A
@@ -55,10 +53,7 @@ def test_images_to_add_by_the_intervals():
     }
     nothing = [*pair("m", (1, -1, 2), (1, None, None)), *pair("n", (1, -1, 2), (-2, -3, -1))]
     assert advice(pd.DataFrame(nothing)) == {"m": "unclear both ways", "n": "A→T unclear"}
-
-
-def test_a_direction_that_a_constant_attacker_has_too_is_unclear():
-    """What attackers add holds 0 for the first captioner, and is above it for the second."""
+    # A direction that a constant attacker has too is unclear: what attackers add holds 0 for the first captioner.
     added = [row("one", "DBAC_added", "A->T", 1, -1, 3), row("three", "DBAC_added", "A->T", 3, 1, 5)]
     found = advice(pd.DataFrame([*ROWS.to_dict("records"), *added]))
     assert found["one"] == "these objects, other value; A→T unclear"
@@ -66,18 +61,10 @@ def test_a_direction_that_a_constant_attacker_has_too_is_unclear():
 
 
 def test_only_what_was_measured_alike_stands_together():
-    mixed = pd.DataFrame(
-        [
-            row("m", "DBAC", "A->T", 1, 0.5, 2),
-            row("m", "DBAC", "T->A", 1, 0.5, 2, encoder="lstm"),
-            row("m", "DBAC", "T->A", 3, 2, 4, seeds=10),
-        ]
-    )
+    across, up = row("m", "DBAC", "A->T", 1, 0.5, 2), row("m", "DBAC", "T->A", 1, 0.5, 2, encoder="lstm")
+    mixed = pd.DataFrame([across, up, row("m", "DBAC", "T->A", 3, 2, 4, seeds=10)])
     assert directions(mixed, "DBAC").empty and measures_in(mixed) == []
-
-
-def test_captioners_all_of_whose_images_have_references_are_compared_with_others():
-    """DBAC is over the images with references, be they all of one captioner's or a part of another's."""
+    # DBAC is over the images with references, be they all of one captioner's or a part of another's.
     rows = [*pair("part", (1, 0.5, 2), (1, 0.5, 2)), *pair("whole", (1, 0.5, 2), (1, 0.5, 2), coverage="")]
     found = directions(pd.DataFrame(rows), "DBAC")
     assert list(found["model"]) == ["part", "whole"] and len(ways_measured(found)) == 1

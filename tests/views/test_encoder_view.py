@@ -1,7 +1,5 @@
 """How another encoder reads a caption: the run, what it keeps, the chart, the terminal, the page."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -129,9 +127,6 @@ def test_the_class_token_reads_for_the_caption_or_else_the_mean_of_its_words():
     assert list(chart.layout.yaxis.ticktext) == ["head 1"]
     with sentences.raises(CapbiasError):
         class_token_weights(HALVES, 3)
-
-
-# the terminal
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """What depends on the encoder: signs and orders by hand and as printed, the page, Scores, several attackers at once."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -151,9 +149,6 @@ def test_the_dots_hold_every_value_and_interval_and_print_in_grey(published):
     assert len({(trace.marker.color, trace.marker.symbol) for trace in named}) == 6
 
 
-# measured: another linear attacker stands for a second encoder
-
-
 class Misled(ngram.NgramAttacker):
     """Learns from captions that repeat one another by labels turned around; those of people repeat little. So it
     guesses from human captions as well as the other, and is surely wrong of captioners where the other is right."""
@@ -193,9 +188,6 @@ def test_measured_encoders_are_compared_by_evidence_and_in_one_protocol(tmp_path
     assert own.turned and ("amplifier", "mitigator") in own.swapped
     merged = next(item for item in found if item.seeds == 3)
     assert encoders.sensitivity_alike(workspace, found, merged) is None
-
-
-# the device
 
 
 @pytest.fixture

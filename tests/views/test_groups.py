@@ -1,7 +1,5 @@
 """Groups that cross: cells by hand, what is refused, and scores by labelled value beside an independent count."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

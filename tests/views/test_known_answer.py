@@ -1,7 +1,5 @@
 """The controlled sets C1 to C4: made as the paper says, and measured where their answer is known."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

@@ -1,7 +1,5 @@
 """Captions cut short: cuts by hand, sets that are kept, and a captioner that leaks in its later words alone."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

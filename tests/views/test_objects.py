@@ -1,7 +1,5 @@
 """Objects of images: read from COCO instances or a table, kept, and what runs read."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """One photograph under each condition: what is hidden, layers drawn over it, captions scored alike, uploads."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -31,25 +29,14 @@ def marked() -> pd.DataFrame:
 
 def test_what_each_condition_hides_by_hand(marked):
     hidden, reasons = photographs.hidden_of(marked, (10, 20), "ball")
-    assert reasons == {}
-    assert {name: int(own.sum()) for name, own in hidden.items()} == {
-        "part": 12,
-        "segment": 24,
-        "box": 24,
-        "object": 4,
-        "both": 28,
-    }
+    pixels = {"part": 12, "segment": 24, "box": 24, "object": 4, "both": 28}
+    assert reasons == {} and {name: int(own.sum()) for name, own in hidden.items()} == pixels
     assert hidden["part"][2:5, 2:6].all() and not hidden["part"][5:].any(), "the upper half"
     assert hidden["object"][5:7, 14:16].all()
-
-
-def test_the_object_that_departs_most_comes_first(marked):
+    # The object that departs most comes first.
     more = pd.concat([marked, pd.DataFrame([outline("bench", 0, 8, 20, 10)], columns=list(SEGMENT_COLUMNS))])
     assert photographs.objects_on(more, {}) == ["bench", "ball"], "the larger first where nothing is known"
     assert photographs.objects_on(more, {"ball": 0.3, "bench": 0.1}) == ["ball", "bench"]
-
-
-# layers
 
 
 def test_each_layer_is_drawn_where_it_belongs_and_the_photograph_stays(marked):
@@ -58,23 +45,16 @@ def test_each_layer_is_drawn_where_it_belongs_and_the_photograph_stays(marked):
     mask[40:60, 50:80] = True
     before = pixels.copy()
     assert (photographs.layered(pixels) == before).all()
-    assert (
-        photographs.layered(pixels, outlines=[("person", mask)])[45, 60]
-        == np.round(0.55 * 100 + 0.45 * np.array(photographs.PEOPLE))
-    ).all()
+    drawn = photographs.layered(pixels, outlines=[("person", mask)])[45, 60]
+    assert (drawn == np.round(0.55 * 100 + 0.45 * np.array(photographs.PEOPLE))).all()
     striped = photographs.layered(pixels, hidden=mask)
     assert (striped[~mask] == 100).all() and (striped[mask] != 100).any() and (striped[mask] == 100).any()
     rows = pd.DataFrame([("1", "cat", 0.81, 100, 30, 160, 90)], columns=list(BOX_COLUMNS))
     boxed = photographs.layered(pixels, boxes=rows)
-    assert (
-        (boxed[60, 101] == photographs.THINGS).all() and (boxed[60, 130] == 100).all() and (boxed[60, 100] == 0).all()
-    )
+    assert (boxed[60, 101] == photographs.THINGS).all() and (boxed[60, 130] == 100).all() and not boxed[60, 100].any()
     framed = photographs.layered(pixels, foreground=(10, 10, 60, 60))
     assert (framed[30, 12] == photographs.PEOPLE).all() and (framed[30, 40] == 100).all()
     assert (pixels == before).all()
-
-
-# captions
 
 
 @pytest.mark.long
@@ -99,9 +79,6 @@ def test_captions_of_every_condition_are_scored_by_the_attackers_that_did_not_se
     stranger = photographs.rescored(scores, attackers, "not an image", [own[0]])[0]
     mean = np.mean([attackers.score(own[0], scores.attribute, fold).logit for fold in range(len(attackers.weights))], 0)
     assert stranger.logit == pytest.approx(mean), "an image of no fold: the mean of all attackers"
-
-
-# photographs
 
 
 def picture(path, colour: int = 90):

@@ -1,7 +1,5 @@
 """Verdicts and notes in words: each of these rows reads as tests/sentences.txt says."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 
@@ -122,9 +120,6 @@ def test_pairs_of_captioners():
     sentences.check("pairs", sentence.told_apart(ranking))
 
 
-# masking
-
-
 def masked(metric: str = "LIC_M", n: int = 662, **values) -> pd.DataFrame:
     """Condition -> (value, half width of its interval)."""
     original, rows = values["original"][0], []
@@ -156,9 +151,6 @@ MASKED = {
 @pytest.mark.parametrize("name", MASKED)
 def test_what_masking_does(name):
     sentences.check(f"masking: {name}", told(condition_answer(MASKED[name], "m", "gender")))
-
-
-# directions
 
 
 def pair(model, across, up, metric="DBAC", **more) -> list[dict]:
@@ -195,9 +187,6 @@ def test_both_directions(name):
     table = directions_table(found, rows, metric)[["captioner", "images to add"]]
     text = [told(directions_answer(found, rows, metric, "gender")), basis(found), *map(": ".join, table.to_numpy())]
     sentences.check(f"directions: {name}", "\n".join(text))
-
-
-# encoders and published values
 
 
 def test_what_depends_on_the_encoder():

@@ -1,7 +1,5 @@
 """Tables of scores as text, CSV, JSON and LaTeX: cells, letters and columns by hand."""
 
-from __future__ import annotations
-
 import io
 import json
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Words and what they add: beside human captions, in colour, large, as a sum: worked out by hand."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -78,12 +76,9 @@ def test_captions_with_a_word_come_by_what_it_adds_there():
     assert captions_with(scores, "hat", 9) == (0, [])
 
 
-def test_a_caption_is_only_text():
+def test_what_a_word_adds_is_there_without_a_mouse_and_a_caption_is_only_text():
     html = view.coloured_words(["<b>x</b>"], np.ones(1), GENDER, alone=np.array([True]))
     assert "<b>" not in html and "&lt;b&gt;" in html
-
-
-def test_what_a_word_adds_is_there_without_a_mouse():
     html = view.coloured_words(["cake", "<gender>"], np.array([-0.4, 0.1]), GENDER, ["cake", "man"])
     assert 'tabindex="0"' in html and html.count("tabindex") == 1  # a stop per caption, not per word
     assert 'data-adds="(−0.40 Female)"' in html and 'data-adds="(masked, +0.10)"' in html
