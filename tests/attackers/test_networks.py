@@ -17,24 +17,8 @@ from torch.nn.utils.rnn import pack_padded_sequence  # noqa: E402
 from capbias_core.attackers import ATTACKERS, checkpoints, load_attacker  # noqa: E402
 from capbias_core.attackers.base import fit_many, task_probabilities  # noqa: E402
 from capbias_core.attackers.checkpoints import checkpoints_in  # noqa: E402
+from capbias_core.attackers.networks import training  # noqa: E402
 from capbias_core.attackers.networks.scratch import RecurrentAttacker, TransformerAttacker, positions  # noqa: E402
-from capbias_core.attackers.networks.training import (  # noqa: E402
-    PAD,
-    Dropout,
-    NetworkAttacker,
-    batches_by_length,
-    caption_losses,
-    cut,
-    ids_of,
-    in_threads,
-    initialised,
-    learn,
-    mlp,
-    read,
-    start_at_frequencies,
-    training_vocabulary,
-    with_ids,
-)
 from capbias_core.errors import Cancelled  # noqa: E402
 from capbias_core.prepare import Tokens  # noqa: E402
 from capbias_core.types import silent  # noqa: E402
@@ -66,29 +50,34 @@ def fitted(attacker, seed: int = 0, tick=silent):
 
 
 def test_captions_as_ids_by_hand_and_read_once_by_length_in_order():
-    vocabulary = training_vocabulary(Tokens.read(["b a", "<unk>"]))
+    vocabulary = training.training_vocabulary(Tokens.read(["b a", "<unk>"]))
     assert vocabulary == {"<unk>": 1, "a": 2, "b": 3}
-    coded = with_ids(Tokens.read(["b x", "", "a b a", "", "a"]), vocabulary)
+    coded = training.with_ids(Tokens.read(["b x", "", "a b a", "", "a"]), vocabulary)
     assert coded.lengths.tolist() == [2, 1, 3, 1, 1]
-    assert ids_of(coded, np.arange(4), "cpu").tolist() == [[3, 1, PAD], [PAD, PAD, PAD], [2, 3, 2], [PAD] * 3]
+    assert training.ids_of(coded, np.arange(4), "cpu").tolist() == [
+        [3, 1, training.PAD],
+        [training.PAD, training.PAD, training.PAD],
+        [2, 3, 2],
+        [training.PAD] * 3,
+    ]
     batches = []
 
     def encoder(ids):
         batches.append(ids.tolist())
         return ids.sum(dim=1, keepdim=True)
 
-    assert read(encoder, coded, np.array([2, 0, 4, 2, 1]), "cpu").flatten().tolist() == [7, 4, 2, 7, 0]
+    assert training.read(encoder, coded, np.array([2, 0, 4, 2, 1]), "cpu").flatten().tolist() == [7, 4, 2, 7, 0]
     assert batches == [[[0], [2]], [[3, 1]], [[2, 3, 2]]]
     # An epoch reads each caption once in full batches.
     lengths = np.repeat([4, 5, 6, 9], [150, 70, 64, 3])
-    batches = batches_by_length(lengths, 64, np.random.default_rng(0))
+    batches = training.batches_by_length(lengths, 64, np.random.default_rng(0))
     assert sorted(np.concatenate(batches)) == list(range(287))
     assert sorted(map(len, batches)) == [31, 64, 64, 64, 64]
     assert sum(len(set(lengths[batch])) == 1 for batch in batches) == 4
-    again = batches_by_length(lengths, 64, np.random.default_rng(1))
+    again = training.batches_by_length(lengths, 64, np.random.default_rng(1))
     assert any(not np.array_equal(one, other) for one, other in zip(batches, again, strict=True))
     for n, sizes in [(0, [0]), (1, [1]), (4, [4]), (5, [5]), (6, [4, 2]), (9, [4, 5])]:
-        assert [len(batch) for batch in cut(np.arange(n), 4)] == sizes, "no batch of one caption beside others"
+        assert [len(batch) for batch in training.cut(np.arange(n), 4)] == sizes, "no batch of one caption beside others"
 
 
 @pytest.mark.parametrize(("unit", "ways"), [("lstm", 1), ("lstm", 2), ("rnn", 1), ("rnn", 2)])
@@ -99,11 +88,13 @@ def test_vectors_are_the_last_states_of_pytorchs_packed_captions(unit, ways):
     states = [layer.state_dict().items() for layer in network.layers]
     plain.load_state_dict({name.replace("l0", f"l{n}"): own for n, state in enumerate(states) for name, own in state})
     captions = Tokens(np.array([3, 4, 5, 6, 7, 8, 2, 3, 1, 1, 4, 5]), np.array([0, 4, 5, 8, 12]), [])
-    ids = ids_of(captions, np.arange(4), "cpu")
+    ids = training.ids_of(captions, np.arange(4), "cpu")
     lengths = torch.from_numpy(captions.lengths)
     last = plain(pack_padded_sequence(network.words(ids), lengths, batch_first=True, enforce_sorted=False))[1]
     last = (last[0] if unit == "lstm" else last)[-ways:]
-    torch.testing.assert_close(read(network.vectors, captions, np.arange(4), "cpu"), torch.cat(list(last), dim=1))
+    torch.testing.assert_close(
+        training.read(network.vectors, captions, np.arange(4), "cpu"), torch.cat(list(last), dim=1)
+    )
 
 
 def test_attention_is_that_of_the_layers_and_sums_to_one():
@@ -160,7 +151,7 @@ def test_one_seed_has_one_result_and_a_caption_alone_the_same_logits():
     np.testing.assert_allclose(parts.baseline[0], model.logits(corpus, np.array([30]))[0], atol=1e-6)
     # Words that no training caption has are unknown, and padding learns nothing.
     one, other = model.logits(attacker.corpus(["zebra", "<unk>"]), np.arange(2))
-    assert "zebra" not in model.vocabulary and one == other and not model.network.words.weight[PAD].any()
+    assert "zebra" not in model.vocabulary and one == other and not model.network.words.weight[training.PAD].any()
     assert all(each.grad is None for each in model.network.parameters())
 
 
@@ -181,18 +172,18 @@ def test_a_head_of_many_rare_task_words_learns_them():
 
 def test_losses_frequencies_and_dropout_by_hand():
     # Logit 0 is -ln 1/2 either way, logit ln 3 is p = 3/4 of the second value.
-    two = caption_losses(torch.tensor([[0.0], [np.log(3)]]), torch.tensor([1, 0]))
+    two = training.caption_losses(torch.tensor([[0.0], [np.log(3)]]), torch.tensor([1, 0]))
     assert two.tolist() == pytest.approx([np.log(2), -np.log(1 / 4)])
-    three = caption_losses(torch.log(torch.tensor([[1.0, 2.0, 5.0]])), torch.tensor([2]))
+    three = training.caption_losses(torch.log(torch.tensor([[1.0, 2.0, 5.0]])), torch.tensor([2]))
     assert three.item() == pytest.approx(-np.log(5 / 8))
-    tasks = caption_losses(torch.tensor([[0.0, np.log(3)]]), torch.tensor([[True, True]]))
+    tasks = training.caption_losses(torch.tensor([[0.0, np.log(3)]]), torch.tensor([[True, True]]))
     assert tasks.item() == pytest.approx(np.log(2) - np.log(3 / 4))
     # Two of three captions have the first word, none the second: (2 + 1/2) / 4 and 1/2 / 4.
-    head = mlp((4, 3, 2))
-    start_at_frequencies(head, np.array([[1, 0], [1, 0], [0, 0]], dtype=bool))
+    head = training.mlp((4, 3, 2))
+    training.start_at_frequencies(head, np.array([[1, 0], [1, 0], [0, 0]], dtype=bool))
     assert head[-1].bias.tolist() == pytest.approx([np.log(2.5 / 1.5), np.log(0.5 / 3.5)])
     # Dropout keeps the expectation, and scoring drops nothing.
-    dropout = Dropout(0.25)
+    dropout = training.Dropout(0.25)
     values = dropout(torch.ones(200, 500))
     assert values.unique().tolist() == pytest.approx([0, 4 / 3]) and values.mean().item() == pytest.approx(1, abs=0.02)
     assert torch.equal(dropout.eval()(torch.ones(2, 3)), torch.ones(2, 3))
@@ -204,11 +195,15 @@ def test_it_is_a_plain_loop_of_pytorch(optimizer):
     rng = np.random.default_rng(5)
     vectors = torch.from_numpy(rng.normal(size=(240, 12)))
     labels = (vectors[:, 0].numpy() + 0.3 * rng.normal(size=240) > 0).astype(int)
-    ours, plain = (initialised(partial(mlp, (12, 16, 8, 1), 0.01, True), 9).double() for _ in range(2))
-    settings = NetworkAttacker(learning_rate=0.01, epochs=4, patience=0, optimizer=optimizer)
+    ours, plain = (
+        training.initialised(partial(training.mlp, (12, 16, 8, 1), 0.01, True), 9).double() for _ in range(2)
+    )
+    settings = training.NetworkAttacker(learning_rate=0.01, epochs=4, patience=0, optimizer=optimizer)
     order = np.random.default_rng(3).permutation(240).reshape(4, 60)
     split = np.arange(240), np.arange(0)
-    learn(ours, lambda rows: ours(vectors[rows]), labels, split, lambda rng: list(order), settings, 0, [], silent)
+    training.learn(
+        ours, lambda rows: ours(vectors[rows]), labels, split, lambda rng: list(order), settings, 0, [], silent
+    )
     step = getattr(torch.optim, optimizer)(plain.parameters(), lr=0.01)
     for _ in range(4):
         for batch in order:
@@ -230,9 +225,9 @@ def test_the_epoch_with_the_lowest_loss_on_the_captions_set_aside_is_kept():
             seen.append(network.weight.item())
         return torch.ones(len(rows), 1) @ network.weight.T
 
-    settings = NetworkAttacker(learning_rate=0.2, epochs=50, patience=3)
+    settings = training.NetworkAttacker(learning_rate=0.2, epochs=50, patience=3)
     split = np.array([0]), np.array([1, 2, 3])
-    learn(network, logits, labels, split, lambda rng: [np.array([0])], settings, 0, [], silent)
+    training.learn(network, logits, labels, split, lambda rng: [np.array([0])], settings, 0, [], silent)
     best = min(range(len(seen)), key=lambda place: abs(seen[place] - np.log(2)))
     assert network.weight.item() == pytest.approx(seen[best], abs=1e-6) and len(seen) == best + 1 + 3
 
@@ -270,11 +265,11 @@ def test_threads_give_what_one_after_the_other_gives():
 def test_few_trained_ones_wait_at_a_time():
     begun = []
 
-    def training(number, tick):
+    def train_one(number, tick):
         begun.append(number)
         return number
 
-    taken = in_threads([partial(training, number) for number in range(40)], CPU, silent)
+    taken = training.in_threads([partial(train_one, number) for number in range(40)], CPU, silent)
     assert [next(taken) for _ in range(3)] == [0, 1, 2] and len(begun) <= 3 + 2 * 2
     assert list(taken) == list(range(3, 40))
 
@@ -282,7 +277,7 @@ def test_few_trained_ones_wait_at_a_time():
 @pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize(("broken", "error"), [(None, Cancelled), (1, ZeroDivisionError)])
 def test_what_breaks_ends_all_threads(broken, error):
-    def training(place, tick):
+    def train_one(place, tick):
         if place == broken:
             raise ZeroDivisionError
         while True:
@@ -293,7 +288,7 @@ def test_what_breaks_ends_all_threads(broken, error):
             raise Cancelled
 
     with pytest.raises(error):
-        list(in_threads([partial(training, place) for place in range(3)], CPU, tick))
+        list(training.in_threads([partial(train_one, place) for place in range(3)], CPU, tick))
 
 
 @pytest.fixture

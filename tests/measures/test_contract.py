@@ -245,14 +245,6 @@ def test_a_version_makes_the_runs_of_its_measure_anew_and_no_others(demo, monkey
 SHARES = {"lic": 0.1, "dbac": 0.2, "dbac_verbs": 0.2, "dpa": 0.2, "imagecaptioner2": 0.2, "vl_lic": 0.2}
 
 
-@pytest.mark.parametrize(("measure", "share"), SHARES.items())
-def test_measures_split_as_their_paper_does(measure, share):
-    default = {field.name: field.default for field in fields(MEASURES[measure].options)}
-    assert default["test_share"] == share == PROTOCOLS[protocol_of(measure) or "dbac"].settings["test_share"], (
-        "the DBAC paper measures DPA"
-    )
-
-
 def test_a_protocol_fills_what_is_not_given():
     asked = ScoreRequest(protocol="dbac")
     assert (asked.metrics, asked.attackers, asked.seeds) == (("dbac",), ("lstm",), 10)
@@ -264,11 +256,12 @@ def test_a_protocol_fills_what_is_not_given():
     assert ScoreRequest(protocol="age").seeds == 3
     with pytest.raises(CapbiasError, match="DBAC|dbac"):
         ScoreRequest(protocol="dabc")
-
-
-def test_a_protocol_does_not_repeat_what_a_measure_does_anyway():
-    """An option that says the usual in words makes another run of the same numbers; and a captioner of transformers
-    is asked as it is, unless somebody names epochs."""
+    for measure, share in SHARES.items():
+        default = {field.name: field.default for field in fields(MEASURES[measure].options)}
+        protocol = PROTOCOLS[protocol_of(measure) or "dbac"]  # the DBAC paper measures DPA
+        assert default["test_share"] == share == protocol.settings["test_share"]
+    # An option that says the usual in words makes another run of the same numbers; and a captioner of transformers is
+    # asked as it is, unless somebody names epochs.
     options = MEASURES["imagecaptioner2"].options
     assert options.read(ScoreRequest(protocol="imagecaptioner2").choices).to_dict() == options().to_dict()
     assert deviations("imagecaptioner2", options.read({"judge_epochs": 3})) == ["judge epochs 3 (paper: 40)"]

