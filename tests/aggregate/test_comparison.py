@@ -56,7 +56,7 @@ def results(*rows, **columns) -> pd.DataFrame:
     return frame.reindex(columns=list(RESULT_COLUMNS))
 
 
-def test_cv_by_hand():
+def test_cv_and_judges_by_hand():
     assert coefficient_of_variation(np.array([2.0, 4.0, 6.0])) == 0.5, "std 2 (ddof 1) over mean 4"
     assert coefficient_of_variation(np.array([-2.0, -4.0, -6.0])) == 0.5, "over the size of the mean"
     assert math.isnan(coefficient_of_variation(np.array([3.0])))
@@ -64,9 +64,7 @@ def test_cv_by_hand():
     assert math.isnan(coefficient_of_variation(np.array([0.1, 0.2, -0.3]))), "a mean of 0 but for rounding"
     row = variation(table_of("dbac", "15b")).set_index("model").loc["nic_equalizer"]
     assert math.isnan(row["value"]) and row["method"] == "blank: the mean over encoders is 0" and row["n"] == 4
-
-
-def test_judges_by_hand():
+    # Two judges.
     assert conflict_score([1, -1, 2, 0], [1, 1, 2, -3]) == 25.0, "only the second; 0 is not above 0"
     assert pearson([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
     assert pearson([0, 1, 0, 1], [0, 0, 1, 1]) == pytest.approx(0)

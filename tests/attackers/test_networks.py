@@ -49,18 +49,8 @@ def fitted(attacker, seed: int = 0, tick=silent):
     return corpus, attacker.fit(corpus, np.arange(110), labels, 2, seed, tick)
 
 
-def test_captions_as_ids_by_hand_and_read_once_by_length_in_order():
-    vocabulary = training.training_vocabulary(Tokens.read(["b a", "<unk>"]))
-    assert vocabulary == {"<unk>": 1, "a": 2, "b": 3}
-    coded = training.with_ids(Tokens.read(["b x", "", "a b a", "", "a"]), vocabulary)
-    assert coded.lengths.tolist() == [2, 1, 3, 1, 1]
-    assert training.ids_of(coded, np.arange(4), "cpu").tolist() == [
-        [3, 1, training.PAD],
-        [training.PAD, training.PAD, training.PAD],
-        [2, 3, 2],
-        [training.PAD] * 3,
-    ]
-    batches = []
+def test_captions_are_read_once_by_length_and_an_epoch_has_full_batches():
+    coded, batches = training.with_ids(Tokens.read(["b x", "", "a b a", "", "a"]), {"<unk>": 1, "a": 2, "b": 3}), []
 
     def encoder(ids):
         batches.append(ids.tolist())
@@ -68,7 +58,6 @@ def test_captions_as_ids_by_hand_and_read_once_by_length_in_order():
 
     assert training.read(encoder, coded, np.array([2, 0, 4, 2, 1]), "cpu").flatten().tolist() == [7, 4, 2, 7, 0]
     assert batches == [[[0], [2]], [[3, 1]], [[2, 3, 2]]]
-    # An epoch reads each caption once in full batches.
     lengths = np.repeat([4, 5, 6, 9], [150, 70, 64, 3])
     batches = training.batches_by_length(lengths, 64, np.random.default_rng(0))
     assert sorted(np.concatenate(batches)) == list(range(287))

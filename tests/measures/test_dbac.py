@@ -176,16 +176,8 @@ def test_patterns_of_a_to_t_are_read_at_spaces_alone():
     assert [{names[place] for place in np.flatnonzero(row)} for row in found] == list(captions.values())
 
 
-def test_patterns_are_those_of_the_rows():
-    rng = np.random.default_rng(3)
-    tasks = (rng.random((400, 12)) < 0.2).astype(int)
-    found = measure.different_rows(csr_array(tasks)).toarray()
-    assert found.sum(axis=0).tolist() == [1] * 400 and len(found) == len(np.unique(tasks, axis=0))
-    assert all(len(np.unique(tasks[own > 0], axis=0)) == 1 for own in found)
-
-
 def test_the_value_that_a_caption_names_is_the_one_of_most_words():
-    """As the authors' script reads it; `their_rule` has its formula, with 1e-5 on both sides of the fraction."""
+    """As the authors' script reads it."""
     told = {
         "a woman with a cake": [True, False],
         "a man and his dog": [False, True],
@@ -199,13 +191,6 @@ def test_the_value_that_a_caption_names_is_the_one_of_most_words():
     assert measure.named_most(side).tolist() == list(told.values())
     race = CaptionSide(frame, list(frame["image_id"]), get_attribute("race"))
     assert measure.named_most(race).all(), "captions name no value: all of them are one group"
-
-    def their_rule(women: int, men: int) -> list[bool]:
-        return [(own + 1e-5) / (women + men + 1e-5) > 0.5 for own in (women, men)]
-
-    for women, men in ((1, 0), (0, 2), (1, 1), (2, 1), (0, 0), (3, 5)):
-        most = max(women, men)
-        assert their_rule(women, men) == [women == most, men == most]
 
 
 @pytest.mark.long

@@ -150,24 +150,18 @@ def test_lic_is_the_confidence_where_right():
     assert sentence_classification(*guesses) == pytest.approx(0.75)
 
 
-@pytest.mark.parametrize("k", [2, 3, 9])
-def test_captions_that_say_nothing_give_chance(k):
-    labels = np.arange(k * 7) % k
-    guesses = np.full((len(labels), k), 1 / k), labels
-    assert 100 * lic(*guesses) == pytest.approx(METRICS["LIC_M"].neutral(k)) == pytest.approx(100 / k**2)
-    assert 100 * sentence_classification(*guesses) == pytest.approx(METRICS["SC"].neutral(k))
-
-
-@pytest.mark.parametrize(("right", "expected"), [(0.6, 36.0), (0.7, 49.0), (0.8, 64.0), (0.9, 81.0)])
-def test_an_attacker_as_sure_as_it_is_right_scores_the_square(right, expected):
+def test_captions_that_say_nothing_give_chance_and_who_is_as_sure_as_right_the_square():
     """The controlled sets of the DBAC paper (Table 3): right in a share of q with confidence q gives q squared."""
-    n = 1000
-    wrong = np.arange(n) >= n * right
-    labels = np.arange(n) % 2
-    predicted = np.where(wrong, 1 - labels, labels)
-    shares = np.full((n, 2), 1 - right)
-    shares[np.arange(n), predicted] = right
-    assert 100 * lic(shares, labels) == pytest.approx(expected)
+    for k in (2, 3, 9):
+        labels = np.arange(k * 7) % k
+        guesses = np.full((len(labels), k), 1 / k), labels
+        assert 100 * lic(*guesses) == pytest.approx(100 / k**2) and METRICS["LIC_M"].neutral(k) == 100 / k**2
+        assert 100 * sentence_classification(*guesses) == pytest.approx(METRICS["SC"].neutral(k))
+    labels = np.arange(1000) % 2
+    for right, expected in ((0.6, 36.0), (0.7, 49.0), (0.8, 64.0), (0.9, 81.0)):
+        shares = np.full((1000, 2), 1 - right)
+        shares[np.arange(1000), np.where(np.arange(1000) >= 1000 * right, 1 - labels, labels)] = right
+        assert 100 * lic(shares, labels) == pytest.approx(expected)
 
 
 def test_ratio_and_error_by_hand():

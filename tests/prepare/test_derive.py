@@ -53,8 +53,10 @@ def test_rules_by_hand():
 
 @pytest.mark.long
 def test_real_captions_counted_by_a_regular_expression(coco_bias):
+    """And labels of age, by what METRICS says of them."""
     gender, path, at_least = get_attribute("gender"), coco_bias / "annotations" / "captions_subset.json", 2
-    found = derive_labels(captions(parse(path)).frame, with_rule(gender, at_least))
+    human = captions(parse(path), human=True).frame
+    found = derive_labels(human, with_rule(gender, at_least))
     named = {value: re.compile(rf"\b({'|'.join(words)})\b") for value, words in gender.words.items()}
     counts: dict[str, dict[str, int]] = {}
     for own in json.loads(path.read_text())["annotations"]:
@@ -64,6 +66,11 @@ def test_real_captions_counted_by_a_regular_expression(coco_bias):
     for image, label in zip(found["image_id"], found["gender"], strict=True):
         (high, value), (low, _) = sorted(((count, value) for value, count in counts[image].items()), reverse=True)
         assert label == (value if high >= at_least and not low else ""), counts[image]
+    table = read_labels(parse(coco_bias / "annotations" / "attributes.csv")).frame.set_index("image_id")
+    labels = derive_labels(human, get_attribute("age"))
+    assert labels["age"].value_counts().to_dict() == {"young": 1297, "old": 1759, "": 584}
+    people = labels[labels["image_id"].map(table["gender"]).isin(["Male", "Female"])]
+    assert people["age"].value_counts().to_dict() == {"young": 963, "old": 1303, "": 184}
 
 
 @pytest.mark.long
@@ -146,13 +153,3 @@ def test_the_first_value_that_a_caption_names_by_hand(tmp_path):
     own = get_attribute(write(tmp_path, text))
     frame = frame_of({"1": ["x y"], "2": ["x y", "z"], "3": ["y"], "4": ["w"]})
     assert derive_labels(frame, own)["own"].tolist() == ["a", "c", "b", ""]
-
-
-@pytest.mark.long
-def test_counts_on_the_real_captions(coco_bias):
-    human = captions(parse(coco_bias / "annotations" / "captions_subset.json"), human=True).frame
-    table = read_labels(parse(coco_bias / "annotations" / "attributes.csv")).frame.set_index("image_id")
-    labels = derive_labels(human, get_attribute("age"))
-    assert labels["age"].value_counts().to_dict() == {"young": 1297, "old": 1759, "": 584}
-    people = labels[labels["image_id"].map(table["gender"]).isin(["Male", "Female"])]
-    assert people["age"].value_counts().to_dict() == {"young": 963, "old": 1303, "": 184}

@@ -132,9 +132,7 @@ def test_the_data_of_a_chart_are_what_it_draws():
     assert found.loc["nic & <b>", ["x", "x_low", "x_high"]].tolist() == [2.0, 1.0, 4.0]
     assert found.loc["sat", ["x", "x_low", "x_high"]].tolist() == [-1.0, -2.0, 0.5]
     assert found["x_title"].iloc[0].startswith("LIC (ngram)")
-
-
-def test_the_data_of_panels_bars_and_heat_maps():
+    # Panels, bars and heat maps.
     figure = make_subplots(1, 2, subplot_titles=("one", "two &amp; more"))
     figure.add_bar(x=["a", "b"], y=[1, 2], name="first", error_y={"type": "data", "array": [0.5, 0.25]}, row=1, col=1)
     figure.add_scatter(x=[3], y=[4], name="second", row=1, col=2)
