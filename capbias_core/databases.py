@@ -58,10 +58,8 @@ def _connected(file: Path, how: str) -> sqlite3.Connection:
 
 
 def prepare(db: sqlite3.Connection, schema: str) -> None:
-    """Set the write-ahead log and make the tables of a file that may be new. Raises sqlite3.Error.
-
-    SQLite's timeout does not cover this lock: if two processes make the same file, the second fails at once.
-    """
+    """Set the write-ahead log and make the tables of a file that may be new. Raises sqlite3.Error. SQLite's timeout
+    does not cover this lock: if two processes make the same file, the second fails at once."""
     end = time.monotonic() + PATIENCE
     while True:
         try:
@@ -103,11 +101,8 @@ class ByteCache:
 
 @contextmanager
 def byte_cache(file: Path, content: str, lost: str, patience: float = PATIENCE) -> Iterator[ByteCache]:
-    """The cache in a file; file and folder are made if missing.
-
-    content: for messages. lost: what happens if the file is deleted. patience: seconds to wait for another process.
-    Raises CapbiasError if the file cannot be used.
-    """
+    """The cache in a file; file and folder are made if missing. content: for messages. lost: what happens if the file
+    is deleted. patience: seconds to wait for another process. Raises CapbiasError if the file cannot be used."""
     try:
         try:
             private_folder(file.parent)

@@ -109,10 +109,8 @@ class MissingExtra(CapbiasError):
 
 
 def need(what: str, *modules: str) -> None:
-    """Raises MissingExtra if a module of an extra is not installed. Imports nothing.
-
-    what: what needs them, as the subject of a sentence. modules: as they are imported, such as torch or PIL.
-    """
+    """Raises MissingExtra if a module of an extra is not installed. Imports nothing. what: what needs them, as the
+    subject of a sentence. modules: as they are imported, such as torch or PIL."""
     missing = [name for name in modules if not installed(name)]
     if missing:
         raise missing_extra(missing, what)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,3 +36,18 @@ def read_toml(text: str) -> dict[str, Any]:
         return tables
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def toml_value(value: Any) -> str:
+    """A value as TOML on one line; what is None is left out. JSON's escapes are TOML's."""
+    if isinstance(value, Mapping):
+        parts = [f"{toml_key(key)} = {toml_value(item)}" for key, item in value.items() if item is not None]
+        return f"{{ {', '.join(parts)} }}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(toml_value, value)) + "]"
+    return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
+
+
+def toml_key(name: str) -> str:
+    """A key, in quotes if it needs them."""
+    return name if name.isascii() and name.replace("_", "").replace("-", "").isalnum() else toml_value(name)

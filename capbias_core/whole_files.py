@@ -29,10 +29,8 @@ def private_file(path: Path) -> Path:
 
 @contextmanager
 def whole_file(path: Path, mode: int = PRIVATE) -> Iterator[Path]:
-    """Another path to write to, which takes the place of an earlier file at the end of the block.
-
-    Where the block raises, the earlier file stays as it was. mode: who can read and write the file.
-    """
+    """Another path to write to, which takes the place of an earlier file at the end of the block. Where the block
+    raises, the earlier file stays as it was. mode: who can read and write the file."""
     temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
         temporary.touch(mode=mode)

@@ -51,7 +51,6 @@ def coefficient_of_variation(values: np.ndarray) -> float:
 
 def interval_errors(values: np.ndarray, low: np.ndarray, high: np.ndarray, seeds: np.ndarray) -> np.ndarray:
     """The standard errors behind 95% intervals with refits, of which at most one end is a bound of the metric's range.
-
     All (E,); nan for fewer than two seeds."""
     seeds = np.asarray(seeds, dtype=float)
     freedom = np.where(seeds > 1, seeds - 1, math.nan)
@@ -167,17 +166,6 @@ def sign(value: float, low: float, high: float, neutral: float = 0.0) -> int:
     return ABOVE if low > neutral else BELOW if high < neutral else OPEN
 
 
-def signs_of(rows: pd.DataFrame, neutral: float = 0.0) -> dict[str, dict[str, int]]:
-    """Captioner -> encoder -> sign, in the order of the rows; one row a captioner and encoder. Of a single trained
-    attacker it is OPEN."""
-    signs: dict[str, dict[str, int]] = {}
-    for row in rows[np.isfinite(rows["value"])].to_dict("records"):
-        low, high = (np.nan if pd.isna(row[name]) else row[name] for name in ("ci_low", "ci_high"))
-        judged = OPEN if provisional(row) else sign(row["value"], low, high, neutral)
-        signs.setdefault(row["model"], {})[row["encoder"]] = judged
-    return signs
-
-
 def order_by_value(values: dict[str, float]) -> Order:
     """Who is higher by the values alone, for values that come without evidence.
 
@@ -195,23 +183,25 @@ def order_of(ranking: Ranking) -> Order:
     }
 
 
-def swaps(orders: Sequence[Order]) -> tuple[tuple[str, str], ...]:
-    """Pairs of captioners of which one order says that the first is higher and another that it is lower.
+def sensitivity(rows: pd.DataFrame, orders: Sequence[Order], neutral: float = 0.0) -> Sensitivity:
+    """What the encoders of these rows say of each captioner, one row a captioner and encoder. orders: one per encoder.
+    The sign of a single trained attacker is OPEN.
 
-    >>> swaps([{("a", "b"): 1}, {("b", "a"): 1}, {("a", "b"): 0}])
+    >>> sensitivity(pd.DataFrame(columns=["value", "encoder"]), [{("a", "b"): 1}, {("b", "a"): 1}]).swapped
     (('a', 'b'),)
     """
+    signs: dict[str, dict[str, int]] = {}
+    for row in rows[np.isfinite(rows["value"].astype(float))].to_dict("records"):
+        low, high = (np.nan if pd.isna(row[name]) else row[name] for name in ("ci_low", "ci_high"))
+        judged = OPEN if provisional(row) else sign(row["value"], low, high, neutral)
+        signs.setdefault(row["model"], {})[row["encoder"]] = judged
     orders_of: dict[tuple[str, str], set[int]] = {}
     for order in orders:
         for (first, second), higher in order.items():
             low, high = sorted((first, second))
             orders_of.setdefault((low, high), set()).add(higher if first == low else -higher)
-    return tuple(pair for pair, signs in orders_of.items() if {ABOVE, BELOW} <= signs)
-
-
-def sensitivity(rows: pd.DataFrame, orders: Sequence[Order], neutral: float = 0.0) -> Sensitivity:
-    """What the encoders of these rows say of each captioner. orders: one per encoder."""
-    return Sensitivity(tuple(dict.fromkeys(rows["encoder"])), signs_of(rows, neutral), swaps(orders))
+    swapped = tuple(pair for pair, said in orders_of.items() if {ABOVE, BELOW} <= said)
+    return Sensitivity(tuple(dict.fromkeys(rows["encoder"])), signs, swapped)
 
 
 def ranks_by_encoder(rows: pd.DataFrame, better: str = "lower", neutral: float = 0.0) -> pd.DataFrame:
@@ -254,10 +244,7 @@ def unlearned_note(rows: pd.DataFrame, values: Mapping[str, int]) -> str:
 @dataclass(frozen=True)
 class Trend:
     """A line y = intercept + slope * x through n captioners, with R^2; low, high: the slope's 95% interval; p: of no
-    slope, in [0, 1].
-
-    reason: why r_squared is nan, or ''.
-    """
+    slope, in [0, 1]. reason: why r_squared is nan, or ''."""
 
     n: int
     slope: float = math.nan

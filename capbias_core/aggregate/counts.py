@@ -23,11 +23,11 @@ EVERY_SEED = -1
 class Counts:
     """Named columns, a row for each image; with attackers a row for each image that a seed holds out.
 
-    images: ids. label: (n_images,) code of each image's value. columns: name -> (rows,) numbers, or (rows, W) of W
-    alike, dense or sparse. image: (rows,) index of each row's image. seed: (rows,) seed of each row, EVERY_SEED for one
-    that counts with every seed; None without seeds. training: images that each attacker was trained on, 0 if nothing
-    was trained. constants: named numbers of the whole, such as `METRIC unsure`: how far its shown value may be off
-    besides (measures/bias_amplification.py).
+    label: (n_images,) code of each image's value. columns: name -> (rows,) numbers, or (rows, W) of W alike, dense or
+    sparse. image: (rows,) index of each row's image. seed: (rows,) seed of each row, EVERY_SEED for one that counts
+    with every seed; None without seeds. training: images that each attacker was trained on, 0 if nothing was trained.
+    constants: named numbers of the whole, such as `METRIC unsure`: how far its shown value may be off besides
+    (measures/bias_amplification.py).
     """
 
     images: tuple[str, ...]
@@ -52,10 +52,8 @@ class Counts:
         columns: Mapping[str, np.ndarray],
         sort: bool = True,
     ) -> Counts:
-        """Numbers of n captions, (n,) or (n, W), summed by image, and how many `captions` there are.
-
-        image_id: of each caption. codes: image ids to labels. sort: images by id, else in the order of the captions.
-        """
+        """Numbers of n captions, (n,) or (n, W), summed by image, and how many `captions` there are. image_id: of each
+        caption. codes: image ids to labels. sort: images by id, else in the order of the captions."""
         image, images = pd.factorize(image_id, sort=sort)
         of_image = rows_by_image(image, len(images))
         sums = {name: of_image @ np.asarray(column, dtype=float) for name, column in columns.items()}
@@ -155,10 +153,8 @@ class Counts:
         return float(self.held_out.sum(axis=1).mean() / self.training)
 
     def by_seed(self, kept: np.ndarray) -> np.ndarray:
-        """(S, M) sums of each seed over the images that count, (S, n_images) booleans.
-
-        Rows of every seed count of each image but those that no seed keeps and some seed tests.
-        """
+        """(S, M) sums of each seed over the images that count, (S, n_images) booleans. Rows of every seed count of each
+        image but those that no seed keeps and some seed tests."""
         there = np.asarray(kept.any(axis=0) | ~self.held_out.any(axis=0))
         seeds, sums = np.asarray(self.seed), []
         for seed, tested in zip(self.seeds, kept, strict=True):

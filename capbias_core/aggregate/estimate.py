@@ -38,12 +38,11 @@ def provisional(row: Mapping[str, Any]) -> bool:
 class Estimate:
     """One metric of one caption set, image by image, so that captioners can be compared in pairs.
 
-    images: ids. sums: (n_images, M) columns of each image. seed_values: (S,) the shown value of each attacker seed,
-    empty for metrics without. of: summed columns (..., M) to unscaled values (...). refits: the counts by seed, None if
-    nothing was trained. level: whether it is of one side; a difference of two sides that were
-    trained on the same images is none. span: the least and the largest that the shown value can be. share: whether it
-    is a share, from none to all. unsure: how far the shown value may be off besides, which widens its interval over
-    images (measures/bias_amplification.py). no_interval: why there is none, or ''.
+    sums: (n_images, M) columns of each image. seed_values: (S,) the shown value of each attacker seed, empty for
+    metrics without. of: summed columns (..., M) to unscaled values (...). refits: the counts by seed, None if nothing
+    was trained. level: whether it is of one side; a difference of two sides that were trained on the same images is
+    none. unsure: how far the shown value may be off besides, which widens its interval over images
+    (measures/bias_amplification.py). no_interval: why there is none, or ''.
     """
 
     images: tuple[str, ...]
@@ -62,10 +61,8 @@ class Estimate:
     def read(
         cls, counts: Counts, of: Callable[..., np.ndarray], scale: float, span: Span = UNBOUNDED, **facts: Any
     ) -> Estimate:
-        """What a formula makes of all columns of some counts.
-
-        of: summed columns, (...) or (..., W) each, to (...). facts: further fields.
-        """
+        """What a formula makes of all columns of some counts. of: summed columns, (...) or (..., W) each, to (...).
+        facts: further fields."""
         counts, widths = counts.taking_part, counts.widths.values()
         if of is share_of and tuple(widths) == (0, 0):
             formula = quotient
@@ -85,19 +82,17 @@ class Estimate:
         return replace(self, images=tuple(self.images[index] for index in kept), sums=self.sums[kept])
 
     def across(self, group: np.ndarray, k: int, compare: Callable[[np.ndarray], np.ndarray]) -> Estimate:
-        """The estimate of compare, (..., K) values of groups to (...); images of all groups are drawn together.
-
-        group: (n_images,) codes from 0 to k - 1; of a metric without seeds.
-        """
+        """The estimate of compare, (..., K) values of groups to (...); images of all groups are drawn together. group:
+        (n_images,) codes from 0 to k - 1; of a metric without seeds."""
         columns = self.sums.shape[1]
         member = group[:, None] == np.arange(k)  # (n_images, K)
         sums = (member[:, :, None] * self.sums[:, None, :]).reshape(len(group), k * columns)
-
-        def of(summed: np.ndarray) -> np.ndarray:
-            return compare(self.of(summed.reshape(*summed.shape[:-1], k, columns)))
-
         top = self.span[1] - self.span[0]
-        return Estimate(self.images, sums, np.zeros(0), self.scale, of, span=(-top, top))
+        return Estimate(
+            *(self.images, sums, np.zeros(0), self.scale),
+            of=lambda summed: compare(self.of(summed.reshape(*summed.shape[:-1], k, columns))),
+            span=(-top, top),
+        )
 
     def shown(self, sums: np.ndarray) -> np.ndarray:
         """(..., M) summed columns to (...) values as shown."""
@@ -174,7 +169,6 @@ class Estimate:
     def _score_interval(
         self, value: float, error: float, first: float, last: float
     ) -> tuple[float, float] | tuple[None, None]:
-        """Wilson's interval of a shown value as a share of the way from first to last."""
         if not np.isfinite(value):
             return None, None
         width = last - first

@@ -56,9 +56,9 @@ class Ranking:
     """letters: name -> letters, lowest value first; captioners that share a letter do not differ significantly.
     Captioners that are compared with each other, and not with these, have capital letters; one that is compared with
     none has none. pairs: the comparisons, on the images of both; two that cannot be compared are not among them.
-    values: name -> value on all images of the captioner. method: how pairs were tested. provisional: whether the test
-    takes single trained attackers as given, which carries no claim. Without any pair there are no letters, values or
-    method."""
+    values: name -> value on all images of the captioner. provisional: whether the test takes single trained attackers
+    as given, which carries no claim.
+    """
 
     letters: dict[str, str]
     pairs: tuple[Pair, ...]
@@ -112,9 +112,7 @@ def rank(estimates: dict[str, Estimate]) -> Ranking:
 
 def _comparable(captioners: list[Estimate]) -> Iterator[tuple[list[int], list[tuple[int, int]]]]:
     """Captioners by their places, with the pairs of them to compare on the images that these captioners share.
-
-    Captioners with the same images are worked on together.
-    """
+    Captioners with the same images are worked on together."""
     alike: dict[tuple[str, ...], list[int]] = {}
     for index, item in enumerate(captioners):
         alike.setdefault(item.images, []).append(index)
@@ -184,7 +182,6 @@ def _by_bootstrap(captioners: list[Estimate]):
 
 
 def _shared_places(captioners: list[Estimate]) -> list[list[int]]:
-    """For each captioner the indices of the images that all have."""
     shared = sorted(set.intersection(*(set(item.images) for item in captioners)))
     positions = [{image: index for index, image in enumerate(item.images)} for item in captioners]
     return [[position[image] for image in shared] for position in positions]
@@ -207,9 +204,7 @@ def _p_value(value: float, draws: np.ndarray, images: int) -> float:
 
 def _letters(names: list[str], pairs: Sequence[Pair]) -> dict[str, str]:
     """Letters by name. Names that are linked by comparisons have letters of their own; the most of them the small ones.
-
-    Two of these that are not compared with each other are not shown to differ, so they may share a letter.
-    """
+    Two of these that are not compared with each other are not shown to differ, so they may share a letter."""
     index_of = {name: index for index, name in enumerate(names)}
     linked = coo_array(
         (np.ones(len(pairs)), ([index_of[pair.first] for pair in pairs], [index_of[pair.second] for pair in pairs])),

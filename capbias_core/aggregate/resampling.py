@@ -67,10 +67,7 @@ def sums_of_drawn(
 
 
 def different_rows(columns: np.ndarray | csr_array) -> tuple[np.ndarray | csr_array, np.ndarray]:
-    """The different rows, and how many images have each.
-
-    Sparse rows are compared by a random sum of their entries.
-    """
+    """The different rows, and how many images have each. Sparse rows are compared by a random sum of their entries."""
     if not issparse(columns):
         return np.unique(columns, axis=0, return_counts=True)
     columns = csr_array(columns).sorted_indices()  # equal rows are then summed in one order
@@ -132,10 +129,8 @@ def agree(values: np.ndarray) -> bool:
 def refit_interval(
     values: np.ndarray, test_over_train: float, times: int = OF_DIFFERENCE, span: Span = UNBOUNDED
 ) -> Span | tuple[None, None]:
-    """The 95% interval of the mean of one value per seed, as far as span goes. values: (J,).
-
-    Nothing if a value is not finite, or if all are equal: their spread is then not known.
-    """
+    """The 95% interval of the mean of one value per seed, as far as span goes. values: (J,). Nothing if a value is not
+    finite, or if all are equal: their spread is then not known."""
     if not np.isfinite(values).all() or agree(values):
         return None, None
     half = stdtrit(len(values) - 1, (1 + LEVEL) / 2) * standard_error(values, test_over_train, times)

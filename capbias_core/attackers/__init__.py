@@ -11,26 +11,10 @@ from collections import Counter
 from dataclasses import replace
 from importlib import import_module
 
-from capbias_core.attackers.base import Attacker, AttackerEntry, Seconds, Setup
+from capbias_core.attackers.base import Attacker, AttackerEntry, Setup
 from capbias_core.attackers.neural import frozen_entry
 from capbias_core.errors import CapbiasError, nearest, need, taken_twice
 from capbias_core.language.files import ModelFiles, find_model
-
-__all__ = [
-    "ATTACKERS",
-    "DEFAULT_ATTACKER",
-    "FROM_SCRATCH",
-    "PRETRAINED",
-    "Attacker",
-    "AttackerEntry",
-    "Seconds",
-    "Setup",
-    "at_hand",
-    "attacker_entry",
-    "encoder_files",
-    "load_attacker",
-    "need_packages",
-]
 
 
 def _found() -> dict[str, AttackerEntry]:
@@ -78,20 +62,13 @@ def encoder_files(entry: AttackerEntry) -> ModelFiles:
         raise CapbiasError(message, f"{near}{known} {error.hint}", *error.arguments) from None
 
 
-def need_packages(entry: AttackerEntry) -> None:
-    """Raises MissingExtra if what an attacker trains with is not installed. Imports nothing."""
-    need(f"The attacker {entry.name}", *entry.packages)
-
-
 def load_attacker(
     name: str, device: str = "auto", model: ModelFiles | None = None, cache: str | None = None
 ) -> Attacker[str]:
     """The attacker itself; for the ones with torch this imports torch. device: where those train (see device.py).
-
-    model: files of the pretrained encoder, where they are known. cache: a folder for its embeddings, None for none.
-    """
+    model: files of the pretrained encoder, where they are known. cache: a folder for its embeddings, None for none."""
     entry = attacker_entry(name)
-    need_packages(entry)
+    need(f"The attacker {entry.name}", *entry.packages)
     files = model or encoder_files(entry) if entry.model else None
     return entry.make(Setup(device, files, cache))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -28,38 +28,28 @@ class Seconds(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """What an attacker is made with.
-
-    device: where it trains (see device.py). model: files of a pretrained encoder, None for an encoder from scratch.
-    cache: a folder for its embeddings, None for none.
-    """
+    """What an attacker is made with. device: where it trains (see device.py). model: files of a pretrained encoder,
+    None for an encoder from scratch. cache: a folder for its embeddings, None for none."""
 
     device: str = "auto"
     model: ModelFiles | None = None
     cache: str | None = None
-
-    @property
-    def files(self) -> ModelFiles:
-        """The files of the pretrained encoder; `load_attacker` looks them up for an entry that names a model."""
-        assert self.model is not None
-        return self.model
 
 
 @dataclass(frozen=True)
 class AttackerEntry:
     """What is known about an attacker without making it.
 
-    make: the attacker of a Setup; it imports what the attacker needs. seconds: how long it takes. in_process: light
-    enough for the web server's process (no PyTorch). folds: of the cross-fitting that scores every caption. model: the
-    pretrained encoder, a folder or a name as in language/files.py; '' for an encoder from scratch. rescores: its fitted
-    attackers are linear in n-grams (`weights`, `intercept`; the corpus has `ngrams`) and are kept with the scores of
-    captions, so that an edited caption is scored at once. attends: fitted ones have `attention`. from_scratch: a
-    network that learns its own word vectors, which vl_lic can join to photographs. packages: what it imports of an
-    extra, by the names in errors.EXTRAS. place: where it stands, smaller first. attribution: the method behind
-    `contributions`, as pages name it. preview: stands in for the papers' encoders until one of them has been run.
-    lic_paper: an encoder of the paper that defines LIC, whose answer precedes that of any other. seeds: how many LIC
-    trains, unless another number is asked for; more are better where they cost seconds. version: raised when a
-    change of the code changes its numbers; added to that of each measure.
+    make: the attacker of a Setup; it imports what the attacker needs. in_process: light enough for the web server's
+    process (no PyTorch). folds: of the cross-fitting that scores every caption. model: the pretrained encoder, a folder
+    or a name as in language/files.py; '' for an encoder from scratch. rescores: its fitted attackers are linear in
+    n-grams (`weights`, `intercept`; the corpus has `ngrams`) and are kept with the scores of captions, so that an
+    edited caption is scored at once. attends: fitted ones have `attention`. from_scratch: a network that learns its own
+    word vectors, which vl_lic can join to photographs. packages: what it imports of an extra, by the names in
+    errors.EXTRAS. attribution: the method behind `contributions`, as pages name it. preview: stands in for the papers'
+    encoders until one of them has been run. lic_paper: an encoder of the paper that defines LIC, whose answer precedes
+    that of any other. seeds: how many LIC trains, unless another number is asked for; more are better where they cost
+    seconds. version: raised when a change of the code changes its numbers; added to that of each measure.
     """
 
     name: str
@@ -87,10 +77,8 @@ class AttackerEntry:
 
 
 class Corpus:
-    """Masked captions, each distinct one once: seeds, folds and captioners repeat most of them.
-
-    distinct: D captions. place: (n,) the place of each of the n captions among them.
-    """
+    """Masked captions, each distinct one once: seeds, folds and captioners repeat most of them. distinct: D captions.
+    place: (n,) the place of each of the n captions among them."""
 
     def __init__(self, captions: Sequence[str]):
         self.distinct, self.place = Tokens.read(captions).distinct()
@@ -118,29 +106,10 @@ class Attacker(Protocol[Text]):
         L for task words; `contributions(corpus, rows)`, what each word adds to them; and, if its entry says
         `attends`, `attention(corpus, rows)`. labels: (len(rows),) integers in [0, n_values), or (len(rows), L)
         booleans, which of L task words are there.
+
+        An attacker may have besides: `cut(captions)`, notes where its encoder does not read captions to their end;
+        `batch`, on how many captions at a time it trains; and `fit_many` (below).
         """
-
-
-# What an attacker may have besides.
-
-
-@runtime_checkable
-class CutsCaptions(Protocol):
-    """Its encoder reads only so many tokens of a caption."""
-
-    def cut(self, captions: Sequence[str], /) -> list[str]:
-        """A note where captions are longer than that."""
-        ...
-
-
-@runtime_checkable
-class ReadsBatches(Protocol):
-    """It trains on so many captions at a time."""
-
-    @property
-    def batch(self) -> int: ...
-
-    def with_batch(self, batch: int, /) -> Self: ...
 
 
 def fit_many(
@@ -152,10 +121,8 @@ def fit_many(
     seeds: Sequence[int],
     tick: Progress,
 ) -> Iterator:
-    """What `fit` returns for each seed with its rows and labels, in order, trained when it is asked for.
-
-    An attacker may have a `fit_many` (without the first argument) that trains several side by side.
-    """
+    """What `fit` returns for each seed with its rows and labels, in order, trained when it is asked for. An attacker
+    may have a `fit_many` (without the first argument) that trains several side by side."""
     if together := getattr(attacker, "fit_many", None):
         yield from together(corpus, rows, labels, n_values, seeds, tick)
         return

@@ -40,11 +40,8 @@ def checkpoints_in(folder: Path) -> Iterator[None]:
 
 
 class Checkpoint:
-    """The file of one training. state: what it held, or None.
-
-    The first weights, what is learned from and the code name the file, so no other training resumes from it. Outside of
-    `checkpoints_in` nothing is saved.
-    """
+    """The file of one training. state: what it held, or None. The first weights, what is learned from and the code name
+    the file, so no other training resumes from it. Outside of `checkpoints_in` nothing is saved."""
 
     def __init__(self, network: Any, reads: Iterable[np.ndarray]):
         import torch
@@ -80,7 +77,6 @@ class Checkpoint:
 
 
 def _size(state: Any) -> int:
-    """Bytes of all tensors in a state."""
     if isinstance(state, dict | list):
         return sum(map(_size, state.values() if isinstance(state, dict) else state))
     return getattr(state, "nbytes", 0)

@@ -47,8 +47,7 @@ def fit_columns(
     features: (n, V) sparse. total: (n, S) or (n, 1), how often each row counts; positive: (n, S), how often with the
     label true, of each column more than never and less than always. used: (V, S) booleans, the features that a
     regression has; None for all. alike: nearly the same rows and labels in each, so all start from the regression of
-    their mean. Each column minimises the same as scikit-learn's LogisticRegression(C=inverse_penalty). tick: called at
-    each step; what it raises ends the fit.
+    their mean. Each column minimises the same as scikit-learn's LogisticRegression(C=inverse_penalty).
     """
     problem = _Problem(features, 1 / inverse_penalty, tick)
     start = np.zeros((problem.width, positive.shape[1]))

@@ -42,7 +42,8 @@ def _pretrained(setup: Setup, head: str = "DBAC", normalised: bool = False) -> A
 
     kind = pretrained.FineTunedAttacker if head == "BERT_FT" else pretrained.FrozenAttacker
     settings: dict[str, Any] = {} if head == "DBAC" else getattr(pretrained, head)
-    files = {"path": setup.files.path, "digest": setup.files.digest, "cache": setup.cache}
+    assert setup.model is not None  # an entry that names a model gets its files
+    files = {"path": setup.model.path, "digest": setup.model.digest, "cache": setup.cache}
     return kind(device=setup.device, **files, **settings, **(pretrained.NORMALISED if normalised else {}))
 
 

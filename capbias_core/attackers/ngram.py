@@ -47,10 +47,8 @@ class NgramCorpus(Corpus):
 
 @dataclass(frozen=True)
 class LinearModel:
-    """A fitted linear attacker on its own, without a corpus: n-gram -> weights (C,), and the intercept (C,).
-
-    This is what is stored, and what scores an edited caption at once.
-    """
+    """A fitted linear attacker on its own, without a corpus: n-gram -> weights (C,), and the intercept (C,). This is
+    what is stored, and what scores an edited caption at once."""
 
     weights: np.ndarray  # (V, C)
     intercept: np.ndarray  # (C,)
@@ -128,10 +126,29 @@ class NgramAttacker:
         used = features.T @ total >= self.smallest_count
         kept = np.flatnonzero(used.any(axis=1))
         features, used = features[:, kept], used[kept]
-        if np.ndim(labels[0]) > 1:
-            fits = [self._tasks(features, _sums(places[0], labels[0], len(rows)), total, tick)]
+        if np.ndim(labels[0]) > 1:  # L task words, some at a time
+            positive, size = _sums(places[0], labels[0], len(rows)), total.sum()
+            often = positive.sum(axis=0)
+            # Nothing can be learned of a word that no caption has, or all; its share is smoothed.
+            weights = np.zeros((len(kept), len(often)))
+            intercepts = np.log((often + 0.5) / (size + 0.5 - often))
+            both = np.flatnonzero((often > 0) & (often < size))
+            for start in range(0, len(both), TOGETHER):
+                part = both[start : start + TOGETHER]
+                weights[:, part], intercepts[part] = fit_columns(
+                    features, positive[:, part], total, self.inverse_penalty, tick=tick
+                )
+            fits = [(weights, intercepts)]
         elif n_values > 2:
-            fits = [self._values(features, *case) for case in zip(used.T, places, labels, strict=True)]
+            from sklearn.linear_model import LogisticRegression
+
+            fits = []
+            for terms, place, answers in zip(used.T, places, labels, strict=True):
+                model = LogisticRegression(C=self.inverse_penalty, solver="newton-cg", tol=TOLERANCE, max_iter=1000)
+                model.fit(features[place][:, terms], answers)
+                weights = np.zeros((len(kept), len(model.classes_)))
+                weights[terms] = model.coef_.T
+                fits.append((weights, model.intercept_.astype(float)))
         else:
             positive = np.column_stack([_sums(*case, len(rows)) for case in zip(places, labels, strict=True)])
             weights, intercepts = fit_columns(features, positive, total, self.inverse_penalty, used, True, tick)
@@ -142,29 +159,6 @@ class NgramAttacker:
             weights[kept] = of_kept
             models.append(LinearModel(weights, intercept))
         return models
-
-    def _values(self, features, used: np.ndarray, place: np.ndarray, labels: np.ndarray) -> tuple:
-        """Weights (V, K) and intercepts (K,) for one label of three or more values."""
-        from sklearn.linear_model import LogisticRegression
-
-        weights = np.zeros((features.shape[1], len(np.unique(labels))))
-        model = LogisticRegression(C=self.inverse_penalty, solver="newton-cg", tol=TOLERANCE, max_iter=1000)
-        model.fit(features[place][:, used], labels)
-        weights[used] = model.coef_.T
-        return weights, model.intercept_.astype(float)
-
-    def _tasks(self, features, positive: np.ndarray, total: np.ndarray, tick: Callable) -> tuple:
-        """Weights (V, L) and intercepts (L,) for L task words, some at a time."""
-        often, size = positive.sum(axis=0), total.sum()
-        # Nothing can be learned of a word that no caption has, or all; its share is smoothed.
-        weights, intercepts = np.zeros((features.shape[1], len(often))), np.log((often + 0.5) / (size + 0.5 - often))
-        both = np.flatnonzero((often > 0) & (often < size))
-        for start in range(0, len(both), TOGETHER):
-            part = both[start : start + TOGETHER]
-            weights[:, part], intercepts[part] = fit_columns(
-                features, positive[:, part], total, self.inverse_penalty, tick=tick
-            )
-        return weights, intercepts
 
 
 def _sums(place: np.ndarray, labels: np.ndarray, rows: int) -> np.ndarray:

@@ -27,10 +27,8 @@ def read_attribute(path: Path) -> Attribute:
 
 
 def parse_attribute(text: str, source: str) -> Attribute:
-    """An attribute from the text of a TOML file. source: what the text is called in errors.
-
-    Raises CapbiasError, with the line if the text is no TOML.
-    """
+    """An attribute from the text of a TOML file. source: what the text is called in errors. Raises CapbiasError, with
+    the line if the text is no TOML."""
     try:
         data = read_toml(text)
     except ValueError as error:
@@ -47,8 +45,6 @@ def unreadable(source: str, error: object) -> CapbiasError:
 
 
 def _checked(data: dict, source: str) -> Attribute:
-    """The attribute in the tables of a TOML file. Raises CapbiasError for anything that is missing or wrong."""
-
     def wrong(key: str, reason: str, hint: str = "") -> CapbiasError:
         return CapbiasError(f"{source} has {key} = {data.get(key)!r}, which {reason}.", hint)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from capbias_core.attributes import KEYS, unreadable
-from capbias_core.toml import read_toml
+from capbias_core.toml import read_toml, toml_value
 from capbias_core.types import Attribute
 
 # In the order in which a file has them; tables come last.
@@ -29,10 +28,8 @@ class Fields:
 
 
 def fields_of(text: str, source: str) -> Fields:
-    """The fields of a TOML text, as far as it has them; whether they are an attribute `parse_attribute` says.
-
-    Raises CapbiasError where it is no TOML.
-    """
+    """The fields of a TOML text, as far as it has them; whether they are an attribute `parse_attribute` says. Raises
+    CapbiasError where it is no TOML."""
     try:
         data = read_toml(text)
     except ValueError as error:
@@ -96,19 +93,12 @@ def with_fields(text: str, fields: Fields) -> str:
             result["derived"] = rule | ({"precedence": order} if order else {})
         else:
             del result["derived"]
-    lines = [f"{key} = {_value(result[key])}" for key in PLAIN if key in result]
+    lines = [f"{key} = {toml_value(result[key])}" for key in PLAIN if key in result]
     for table in TABLES:
         if table in result:
-            lines += ["", f"[{table}]", *(f"{_quoted(key)} = {_value(part)}" for key, part in result[table].items())]
+            lines += [
+                "",
+                f"[{table}]",
+                *(f"{toml_value(key)} = {toml_value(part)}" for key, part in result[table].items()),
+            ]
     return "\n".join(lines) + "\n"
-
-
-def _value(value: object) -> str:
-    if isinstance(value, int):
-        return str(value)
-    return f"[{', '.join(map(_value, value))}]" if isinstance(value, list) else _quoted(str(value))
-
-
-def _quoted(text: str) -> str:
-    """A text in quotes: JSON's escapes are TOML's."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -131,21 +131,11 @@ def _table(frame: pd.DataFrame, kind: str = "wide") -> str:
 # the charts that pages draw of results, made of the rows of a bundle
 
 
-class PageChart(NamedTuple):
-    """A chart of a page. figure: of Plotly. note: what is to be known of it."""
-
-    title: str
-    figure: Any
-    note: str
-
-
 def page_charts(
     workspace: Workspace, collection: str, rows: pd.DataFrame, runs: Sequence[RunRow]
-) -> Iterator[PageChart]:
-    """The charts of directions, encoders, masking and objects that these results can show, in the order of the pages.
-
-    rows: results of these finished runs of a collection, in RESULT_COLUMNS. Raises CapbiasError without Plotly.
-    """
+) -> Iterator[tuple[str, Any, str]]:
+    """The charts of directions, encoders, masking and objects that these results can show, in the order of the pages:
+    title, figure of Plotly, and what is to be known of it. Raises CapbiasError without Plotly."""
     attributes = {attribute.name: attribute for attribute in map(attribute_of_run, runs)}
     references = {run.spec.references for run in runs}
     for run in runs:
@@ -153,15 +143,15 @@ def page_charts(
         if run.spec.measure in SCORED:
             title, metric = SCORED[run.spec.measure]
             figure = score_chart(scores_by_object(workspace, run), metric, (*attribute.values, "neutral"))
-            yield PageChart(f"{title} by object, {model}", figure, METRICS[metric].explanation)
+            yield (f"{title} by object, {model}", figure, METRICS[metric].explanation)
         if run.spec.measure == "object_cooccurrence":
             human = references_read(workspace, collection).get(attribute.name)
             human = human if human and human.hash in references else None
             table = counted_objects(workspace, run.spec, human)[1]
             if human:
                 figure = beside_chart(table, attribute, model)
-                yield PageChart(f"Objects of {model} beside the human captions", figure, beside_note(table, attribute))
-            yield PageChart(f"Distribution over objects, {model}", distribution_chart(table, attribute, model), BINS)
+                yield (f"Objects of {model} beside the human captions", figure, beside_note(table, attribute))
+            yield (f"Distribution over objects, {model}", distribution_chart(table, attribute, model), BINS)
     captioners = rows[rows["model"].isin(originals(workspace.items("captions", collection)))]
     for name, attribute in attributes.items():
         compared = captioners[captioners["attribute"] == name]
@@ -169,14 +159,14 @@ def page_charts(
             for (encoder, variant, seeds), group in directions(compared, pair).groupby(list(WAY), sort=False):
                 parts = (name, encoder, variant.replace("_", " "), counted(seeds, "seed") if seeds else "")
                 title = f"{pair} in both directions ({', '.join(filter(None, parts))})"
-                yield PageChart(title, plane(group, pair), f"{basis(group)} {explained(pair)}")
+                yield (title, plane(group, pair), f"{basis(group)} {explained(pair)}")
         looks = captioner_looks(compared["model"])
         for key in series_of(compared):
             series = rows_of(compared, key)
             if series["encoder"].nunique() > 1:
                 figure = scores_by_encoder(series, series.iloc[:0], key, len(attribute.values), looks)
                 note = f"Lines are intervals, {intervals_over(series)}. {METRICS[key[0]].explanation}"
-                yield PageChart(f"{named(key)} by encoder and captioner ({name})", figure, note)
+                yield (f"{named(key)} by encoder and captioner ({name})", figure, note)
         of_attribute = rows[rows["attribute"] == name]
         attackers, among = [own for own in dict.fromkeys(of_attribute["encoder"]) if own], set(of_attribute["run_id"])
         for captioner, sets in all_sets(workspace, collection).items():
@@ -185,4 +175,4 @@ def page_charts(
                 if by_condition["masked"].nunique() > 1:
                     title = f"{captioner} against what was masked ({name}, {attacker})"
                     note = "Dots are measured values with 95% intervals; dashed: chance for LIC_M, 0 for the others."
-                    yield PageChart(title, condition_chart(by_condition, by_condition.iloc[:0]), note)
+                    yield (title, condition_chart(by_condition, by_condition.iloc[:0]), note)

@@ -71,10 +71,8 @@ class Reproduction:
 
 
 def read_bundle(path: Path, folder: Path) -> Bundle:
-    """A bundle, checked as a whole. folder: an empty one for its files.
-
-    It is read in a process with limits. Raises CapbiasError for a file that is no bundle, or was changed.
-    """
+    """A bundle, checked as a whole. folder: an empty one for its files. It is read in a process with limits. Raises
+    CapbiasError for a file that is no bundle, or was changed."""
     return within_limits(path.name, _read_bundle, path, folder)
 
 
@@ -170,7 +168,6 @@ def find_data(bundle: Bundle, paths: Iterable[Path], tell: Tell) -> dict[str, pd
 
 
 def _derived(item: dict[str, Any], bundle: Bundle, found: dict[str, pd.DataFrame]) -> pd.DataFrame | None:
-    """Labels derived again from human captions; None if these are missing."""
     made = item["details"][DERIVED]
     human = (other for other in bundle.items if other["kind"] == "references")
     content = next((other["content"] for other in human if other["hash"] == made["references"]), "")
@@ -188,11 +185,8 @@ def reproduce(
     compute: Compute,
     tolerance: float = TOLERANCE,
 ) -> Reproduction:
-    """Run the plan of a bundle in an empty workspace, and compare the numbers.
-
-    frames: tables that the bundle leaves out, by content. compute: runs what is planned. tolerance: the allowed
-    difference of a number. Raises CapbiasError for missing data.
-    """
+    """Run the plan of a bundle in an empty workspace, and compare the numbers. frames: tables that the bundle leaves
+    out, by content. Raises CapbiasError for missing data."""
     if workspace.items() or workspace.runs():
         raise CapbiasError(f"The workspace {workspace.folder} is not empty.", "Name another folder.")
     collection, frames = bundle.manifest["collection"], bundle.frames | frames

@@ -61,11 +61,8 @@ SECTIONS = {kind: section for section, kind in KINDS.items()}
 def write_bundle(
     workspace: Workspace, collection: str, run_ids: Sequence[str], data: bool = True, metrics: Sequence[str] = ()
 ) -> bytes:
-    """The bundle of finished runs of a collection, as a zip.
-
-    data: with the inputs themselves; else with their content hashes alone. metrics: only these (default: all). Raises
-    CapbiasError if these runs gave no number.
-    """
+    """The bundle of finished runs of a collection, as a zip. data: with the inputs themselves; else with their content
+    hashes alone. metrics: only these (default: all). Raises CapbiasError if these runs gave no number."""
     runs = [run for run in workspace.runs_of(list(run_ids)).values() if run.status == "finished"]
     rows = with_inputs(workspace, collection, workspace.results([run.run_id for run in runs]), runs)
     rows = rows[rows["metric"].isin(list(metrics or METRICS))].reset_index(drop=True)
@@ -126,8 +123,8 @@ def write_bundle(
     charts = _charts(workspace, rows)
     if not pictures_lack():  # the charts of pages
         drawn = list(page_charts(workspace, collection, rows, runs))
-        pictured = zip(drawn, pictures([chart.figure for chart in drawn], "svg"), strict=True)
-        charts += [Chart(chart.title, part_svg(svg, chart.title), chart.note) for chart, svg in pictured]
+        pictured = zip(drawn, pictures([figure for _, figure, _ in drawn], "svg"), strict=True)
+        charts += [Chart(title, part_svg(svg, title), note) for (title, _, note), svg in pictured]
     rows = with_letters(workspace, rows, found, [run.run_id for run in runs])
     parts = _report(workspace, collection, rows, runs, found, charts, manifest, written, unplanned)
     files["rows.csv"] = to_csv(rows)
@@ -141,7 +138,6 @@ def write_bundle(
 
 
 def _slug(name: str) -> str:
-    """A name that may be the name of a file."""
     return re.sub(r"[^\w.-]+", "_", name.replace("→", "to")).strip("._") or "file"
 
 
@@ -200,7 +196,6 @@ def versions(networks: bool) -> dict[str, str]:
 
 
 def _charts(workspace: Workspace, rows: pd.DataFrame) -> list[Chart]:
-    """The intervals of each metric."""
     charts = []
     for name, series in chart_series(rows).items():
         metric, direction = series.iloc[0]["metric"], series.iloc[0]["direction"]
@@ -224,7 +219,6 @@ def _report(
     written: str,
     unplanned: Sequence[str],
 ) -> ReportParts:
-    """The report. rows: with letters."""
     ids = {run.run_id for run in runs}
     best: dict[str, Comparison] = {}  # of each attribute
     for own in found:

@@ -27,10 +27,8 @@ MASK = re.compile(r"<\w+>")
 
 
 class TextEncoder:
-    """A model of sentence-transformers or of transformers, from a folder. Raises CapbiasError if it is none.
-
-    pooling: OWN or FIRST. No prompt is put before texts; a text longer than the model reads is cut.
-    """
+    """A model of sentence-transformers or of transformers, from a folder. Raises CapbiasError if it is none. pooling:
+    OWN or FIRST. No prompt is put before texts; a text longer than the model reads is cut."""
 
     def __init__(self, path: str, pooling: str = OWN, device: str = "cpu"):
         self.device = torch.device(device)
@@ -67,10 +65,8 @@ class TextEncoder:
         return self.model.get_embedding_dimension() or 0
 
     def read(self, caption: str) -> str:
-        """The text that this encoder reads for a masked caption, as many words joined by a space.
-
-        A `<gender>` of BERT is `[MASK]`, and `<unk>` is `[UNK]`.
-        """
+        """The text that this encoder reads for a masked caption, as many words joined by a space. A `<gender>` of BERT
+        is `[MASK]`, and `<unk>` is `[UNK]`."""
 
         def word(text: str) -> str:
             if text == UNKNOWN_TOKEN:
@@ -116,11 +112,8 @@ class TextEncoder:
 
     @torch.no_grad()
     def attention(self, text: str) -> Attention:
-        """The attention between the words of a text and its special tokens, in every layer and head.
-
-        The weight to a word is the sum over its tokens, the weight from it the mean over them, so each row still sums
-        to 1.
-        """
+        """The attention between the words of a text and its special tokens, in every layer and head. The weight to a
+        word is the sum over its tokens, the weight from it the mean over them, so each row still sums to 1."""
         ids, words, network = self.ids([text])[0], self.words_of(text), self.transformer
         tokens, before = torch.from_numpy(ids[None]).to(self.device), network.config._attn_implementation
         network.set_attn_implementation("eager")  # only the plain implementation gives the weights

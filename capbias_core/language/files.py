@@ -37,12 +37,8 @@ class ModelFiles:
 
 
 def find_model(name: str, what: str) -> ModelFiles:
-    """The files of a model that is named by a folder, as `minilm`, or as on the Hugging Face hub.
-
-    A hub name is looked for in the cache that `hf download` fills; nothing is fetched. what: as in `a language model`,
-    for the message. Raises CapbiasError if it is not on this machine, and MissingExtra if nothing is installed to read
-    it.
-    """
+    """The files of a model that is named by a folder, as `minilm`, or as on the Hugging Face hub. A hub name is looked
+    for in the cache that `hf download` fills; nothing is fetched. what: as in `a language model`, for the message."""
     need(f"{what[:1].upper()}{what[1:]}", "torch", "transformers", "sentence_transformers")
     given, kind = Path(name).expanduser(), what.removeprefix("a ")
     if nameable(given) and given.is_dir():
@@ -122,10 +118,8 @@ def loading(what: str, path: str) -> Iterator[None]:
 
 
 def cut_note(tokenizer, texts: Sequence[str], longest: int, reader: str) -> list[str]:
-    """A note if texts have more tokens than are read, none if all are read whole.
-
-    longest: tokens that are read, without those that the tokenizer puts around a text. reader: as in `the encoder`.
-    """
+    """A note if texts have more tokens than are read, none if all are read whole. longest: tokens that are read,
+    without those that the tokenizer puts around a text. reader: as in `the encoder`."""
     distinct = Counter(text for text in texts if len(text.encode()) > longest)  # no token is under a byte
     if not distinct:
         return []
@@ -147,9 +141,8 @@ def cached_vectors(
 
     file: SQLite, of one model, named by the digest of the model's files; made if missing, its folder too. A text is
     identified by its hash, and embedded once, whichever run, seed, captioner or process asks for it: one process embeds
-    at a time, another that wants the same texts waits. About 1.6 kB per text for MiniLM (384 numbers). embed: texts to
-    (n, d). tick: called with a short text before each step of embedding, which it may stop by raising. Raises
-    CapbiasError if the file cannot be used.
+    at a time, another that wants the same texts waits. tick: called with a short text before each step of embedding,
+    which it may stop by raising.
     """
     if not len(texts):
         return embed(texts)

@@ -41,9 +41,8 @@ class CausalModel:
     def mean_token_probability(self, texts: Sequence[str], tick: ShareDone = lambda share: None) -> np.ndarray:
         """(n,) mean over the tokens of each text of their probability given those before; in [0, 1].
 
-        If the tokenizer has a token for the beginning of a text, the first token is read after it; else the first
-        has no probability and does not count. nan for a text of which no token counts. tick: called with the share
-        done, a batch at a time.
+        If the tokenizer has a token for the beginning of a text, the first token is read after it; else the first has
+        no probability and does not count. nan for a text of which no token counts.
         """
         begin = self.tokenizer.bos_token_id
         ids = [
@@ -88,10 +87,8 @@ class MaskedModel:
     def word_probability(
         self, contexts: Sequence[tuple[str, str, str]], tick: ShareDone = lambda share: None
     ) -> np.ndarray:
-        """(n,) probability of each word in its context; contexts: (text before, word, text after).
-
-        A word of several pieces has as many masks, and the geometric mean of its pieces' probabilities.
-        """
+        """(n,) probability of each word in its context; contexts: (text before, word, text after). A word of several
+        pieces has as many masks, and the geometric mean of its pieces' probabilities."""
         pieces = [
             self.tokenizer(f" {word}" if before.endswith(" ") else word, add_special_tokens=False)["input_ids"]
             for before, word, _ in contexts

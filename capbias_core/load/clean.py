@@ -34,7 +34,6 @@ def _pattern(text: str, flags: re.RegexFlag = re.IGNORECASE) -> re.Pattern[str]:
 
 
 def _words(text: str) -> dict[str, None]:
-    """The words of a list as a set in order."""
     return dict.fromkeys(text.split())
 
 
@@ -251,7 +250,6 @@ def _latin_words(text: str) -> str:
 
 
 def _decoded(text: str) -> str:
-    """UTF-8 that was read as Windows-1252, read again."""
     if not _MOJIBAKE.search(text):
         return text
     try:
@@ -313,7 +311,6 @@ def _unwrapped(text: str) -> str:
 
 
 def _parsed(text: str) -> Any:
-    """JSON, or a list or dict as Python writes it; None if it is neither."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -180,10 +180,8 @@ def unpacked(path: Path, folder: Path) -> list[Path]:
 
 
 def unpacked_tree(path: Path, folder: Path) -> dict[str, Path]:
-    """The files of a .zip by their names in it, written into an empty folder under these names.
-
-    Raises CapbiasError as `unpacked` does, and for a name that leads out of the folder.
-    """
+    """The files of a .zip by their names in it, written into an empty folder under these names. Raises CapbiasError as
+    `unpacked` does, and for a name that leads out of the folder."""
     path, folder = Path(path), Path(folder)
     with _into(path, folder):
         return {file.relative_to(folder).as_posix(): file for file in _from_zip(path, folder, named=True)}
@@ -211,7 +209,6 @@ def _into(path: Path, folder: Path) -> Iterator[None]:
 
 
 def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """The files in a .zip that are not hidden."""
     return [
         member
         for member in archive.infolist()

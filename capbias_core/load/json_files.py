@@ -195,7 +195,6 @@ def _find(value: Any, file: str, depth: int = 0) -> Rows | None:
 
 
 def _text_column(texts: list) -> str:
-    """The name for a column of unnamed texts."""
     return "label" if few_values(texts) or not any(isinstance(text, str) for text in texts) else "caption"
 
 
@@ -300,7 +299,6 @@ def _by_image(value: dict, file: str) -> Rows | None:
 
 
 def _by_label(value: dict, file: str) -> Rows | None:
-    """Labels as keys, each with a list of images."""
     lists = all(isinstance(images, list) and _are_images(images) for images in value.values())
     if not lists or len(value) < 2 or _are_images(list(value)):
         return None
@@ -329,7 +327,6 @@ def _karpathy(value: dict, file: str) -> Rows | None:
 
 
 def _coco(value: dict, file: str) -> Rows | None:
-    """COCO captions, instances and panoptic annotations."""
     records = value.get("annotations")
     if not isinstance(records, list) or not any(isinstance(record, dict) for record in records):
         return None

@@ -196,7 +196,6 @@ def _most_frequent(given: Sequence[str]) -> str:
 
 
 def _sense(label: str) -> str:
-    """The same for labels that mean the same."""
     return meaning(label) or label.casefold()
 
 

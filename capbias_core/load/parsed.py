@@ -61,9 +61,9 @@ class Parsed:
     """The content of a file before its kind is known.
 
     format: a key such as `coco_results`; title: its name for people. columns: raw values, one per row, in file order.
-    numbers: line or record number of each row. rows: rows in the file, faulty ones included. notes: sentences on where
-    columns come from. kind: only if the format fixes it. by_rows: images are known only by their row number.
-    image_names: image ID -> file name. sizes: image ID -> (height, width) or (0, 0), if the file lists images.
+    rows: rows in the file, faulty ones included. kind: only if the format fixes it. by_rows: images are known only by
+    their row number. image_names: image ID -> file name. sizes: image ID -> (height, width) or (0, 0), if the file
+    lists images.
     """
 
     path: Path
@@ -134,8 +134,8 @@ class Reader:
     """One format. read.py discovers each module of this package that has `READERS`.
 
     recognises: whether a file is of this format, by its content; the ending settles only what the content leaves open.
-    parse: its content; raises CapbiasError for a broken file. order: readers are asked in this order, 0.5 to 11 for
-    those of capbias; CSV is last. By default a reader follows the binary formats and precedes other text.
+    order: readers are asked in this order, 0.5 to 11 for those of capbias; CSV is last. By default a reader follows the
+    binary formats and precedes other text.
     """
 
     name: str
@@ -148,10 +148,8 @@ class Reader:
 def of_records(
     path: Path, name: str, title: str, records: Sequence, numbers: Sequence[int] = (), **more: Any
 ) -> Parsed:
-    """The content of a list of dicts; other entries are faults, and absent keys give None.
-
-    numbers: the line of each record, by default they are counted. more: further fields of Parsed.
-    """
+    """The content of a list of dicts; other entries are faults, and absent keys give None. numbers: the line of each
+    record, by default they are counted. more: further fields of Parsed."""
     faults = more.pop("faults", None) or RowErrors(path.name, "line" if numbers else "record")
     numbers = numbers or range(1, len(records) + 1)
     total = len(records) + faults.count

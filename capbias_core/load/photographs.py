@@ -35,10 +35,8 @@ def picture_files(folder: Path) -> list[Path]:
 
 
 def find_pictures(folder: Path) -> pd.DataFrame:
-    """Photographs in a folder by image ID (from the file's name): image_id, file. Raises CapbiasError without any.
-
-    Of several files of one image the first by name is taken; `picture_files` has all.
-    """
+    """Photographs in a folder by image ID (from the file's name): image_id, file. Raises CapbiasError without any. Of
+    several files of one image the first by name is taken; `picture_files` has all."""
     folder = Path(folder).expanduser()
     files = [path.name for path in picture_files(folder)]
     if not files:

@@ -29,8 +29,8 @@ def read_results(path: Path) -> pd.DataFrame:
     """A results table, one row a number, in RESULT_COLUMNS.
 
     value / scale is the quantity in its own unit. Numbers are floats (missing if the cell is empty), seeds and n
-    integers (0 if empty), everything else text ('' if empty). Columns after `scale` may be absent from the file, others
-    are left out. Raises CapbiasError for a file without rows or columns, or with a value that is no number.
+    integers (0 if empty), everything else text ('' if empty). Raises CapbiasError for a file without rows or columns,
+    or with a value that is no number.
     """
     cells, lines = _cells(path, PUBLISHED_COLUMNS)
     frame = cells.reindex(columns=list(RESULT_COLUMNS), fill_value="")
@@ -42,9 +42,7 @@ def read_results(path: Path) -> pd.DataFrame:
 
 def read_human_scores(path: Path) -> pd.Series:
     """Human scores of captioners, from a table with the columns model and value, one row a captioner: model -> value.
-
-    Raises CapbiasError for anything else, and for a captioner that occurs twice.
-    """
+    Raises CapbiasError for anything else, and for a captioner that occurs twice."""
     cells, lines = _cells(path, ("model", "value"))
     scores = _numbers(cells["value"], lines, path, "value").set_axis(cells["model"]).dropna()
     if scores.empty:

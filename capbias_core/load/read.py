@@ -131,7 +131,6 @@ def _content(path: Path) -> Parsed:
 
 
 def _reader_of(path: Path) -> Reader:
-    """The first reader that recognises a file. Raises CapbiasError without one."""
     head = Head(path, b"" if path.is_dir() else read_head(path))
     for reader in readers().values():
         if reader.recognises(head):
@@ -155,10 +154,8 @@ def unknown_format(path: Path) -> CapbiasError | None:
 
 
 def parse_table(table: Any, name: str) -> Parsed:
-    """The content of a DataFrame, a list of dicts, or a dict in any shape of JSON files. name: for messages.
-
-    Raises CapbiasError for anything else.
-    """
+    """The content of a DataFrame, a list of dicts, or a dict in any shape of JSON files. name: for messages. Raises
+    CapbiasError for anything else."""
     if isinstance(table, pd.DataFrame):
         frame = table.reset_index() if table.index.name else table
         names = checked_names(name, tuple(map(str, frame.columns)))
@@ -193,13 +190,13 @@ def _plain(value: Any) -> Any:
 class Reading:
     """One thing that a file holds, read as a kind.
 
-    kind: as asked for or guessed. title: the format. guess: the likely kind. certain: whether the format or an
-    unmistakable column says so, never the file's name or the number of captions per image. hint: other signs of human
-    captions, shown and never acted upon. suggests: the kind that a page preselects for the user to confirm. columns:
-    names to choose from. table: None if the file cannot be read as this kind; `error` says why. second: human captions
-    beside a model's, or outlines beside objects. by_rows: images are known only by their row. image_names: image ID ->
-    file name, if the file lists both. human_column: of human captions beside those of a model. near: two image IDs,
-    here and in another file, that may mean the same image.
+    kind: as asked for or guessed. certain: whether the format or an unmistakable column says so, never the file's name
+    or the number of captions per image. hint: other signs of human captions, shown and never acted upon. suggests: the
+    kind that a page preselects for the user to confirm. columns: names to choose from. table: None if the file cannot
+    be read as this kind; `error` says why. second: human captions beside a model's, or outlines beside objects.
+    by_rows: images are known only by their row. image_names: image ID -> file name, if the file lists both.
+    human_column: of human captions beside those of a model. near: two image IDs, here and in another file, that may
+    mean the same image.
     """
 
     kind: str
@@ -274,11 +271,8 @@ def readings(
     several: str = "",
     wanted: Collection[str] | None = None,
 ) -> list[Reading]:
-    """What a file or table holds, read as a kind, by default the likely one.
-
-    columns: names for "image_id" and "caption", ignored if the file lacks them. several: the rule for several label
-    rows per image. wanted: read only the outlines of these images.
-    """
+    """What a file or table holds, read as a kind, by default the likely one. columns: names for "image_id" and
+    "caption", ignored if the file lacks them. wanted: read only the outlines of these images."""
     columns = {role: name for role, name in (columns or {}).items() if name in parsed.columns}
     guess = guess_kind(parsed, columns)
 
@@ -317,11 +311,8 @@ def text_lines(text: str) -> list[str]:
 def read_texts(
     path: Path, column: str | None = None, label_column: str | None = None
 ) -> tuple[list[str], list[str] | None]:
-    """The texts of a file that are not empty, and their labels, or None without a column of labels.
-
-    A .txt file has one text per line; in any other table the column is `column`, or the one that usually holds text.
-    Raises CapbiasError for a file without a usable text or without the column.
-    """
+    """The texts of a file that are not empty, and their labels, or None without a column of labels. A .txt file has one
+    text per line; in any other table the column is `column`, or the one that usually holds text."""
     values = None
     if path.suffix.lower() == ".txt" and not column and not label_column:
         texts = text_lines(whole_text(path))

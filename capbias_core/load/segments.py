@@ -23,9 +23,7 @@ CORNERS = 3
 
 def read_outline(given: object, height: int = 0, width: int = 0) -> tuple[Any, str]:
     """An outline and its JSON text, from COCO's `segmentation` as files have it: also as text, and a mask in a list.
-
-    height, width: of its image, for a mask without a size. Raises ValueError with the fault.
-    """
+    height, width: of its image, for a mask without a size. Raises ValueError with the fault."""
     if given is None:
         raise ValueError("there is no outline (segmentation)")
     outline: Any = _from_text(given) if isinstance(given, str) else given

@@ -31,7 +31,6 @@ def refined(parsed: Parsed) -> Parsed:
 
 
 def _dicts(column: Sequence | None) -> list[dict]:
-    """The dicts among the first values of a column."""
     return [value for value in (column or [])[:SAMPLE] if isinstance(value, dict)]
 
 
@@ -151,7 +150,6 @@ def _text_of(content: Any) -> str:
 
 
 def _reason(value: Any) -> str:
-    """Why a request failed, in the service's words."""
     if isinstance(value, str):
         return value
     if not isinstance(value, dict):
@@ -162,7 +160,6 @@ def _reason(value: Any) -> str:
 
 
 def _image_in(value: Any) -> str | None:
-    """The first path or address of an image in nested dicts and lists."""
     if isinstance(value, dict):
         for name in ("image", "image_url", "url", "fileUri", "file_uri", "image_path", "path"):
             address = value.get(name)

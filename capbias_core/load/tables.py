@@ -96,9 +96,8 @@ def _table(
 def captions(parsed: Parsed, columns: Mapping[str, str] = {}, human: bool = False) -> Table:
     """The captions of a file: image_id, caption_index, caption.
 
-    columns: names for "image_id" and "caption", if they are not the usual ones. human: take the human captions, also
-    from a column beside those of a model, and keep repeats, since people may write the same; exact repeats of a model
-    are left out. Raises CapbiasError if no caption is usable.
+    human: take the human captions, also from a column beside those of a model, and keep repeats, since people may write
+    the same; exact repeats of a model are left out.
     """
     if human and (beside := column_beside(parsed.columns, USUAL_REFERENCES)):
         columns = {"caption": beside, **columns}
@@ -188,10 +187,9 @@ def caption_fault(caption: object) -> str:
 def with_images(table: Table, human: pd.DataFrame, known: pd.DataFrame, file: str) -> Table:
     """Captions by row as captions by image: a row is the image with the same human captions.
 
-    table: captions by row. human: their human captions by row. known: human captions with image IDs. A row is the image
-    that has most of its human captions, and more than half of them, ignoring case and outer space; a tie gives no
-    image, unless one is the row itself. If each row is itself, nothing changes. A row without an image is left out and
-    counted. Raises CapbiasError if no row has one.
+    human: their human captions by row. known: human captions with image IDs. A row is the image that has most of its
+    human captions, and more than half of them, ignoring case and outer space; a tie gives no image, unless one is the
+    row itself. A row without an image is left out and counted. Raises CapbiasError if no row has one.
     """
     with_text = defaultdict(set)  # text -> image IDs
     for text, image in zip(known["caption"].str.strip().str.casefold(), known["image_id"], strict=True):
@@ -233,11 +231,8 @@ def with_images(table: Table, human: pd.DataFrame, known: pd.DataFrame, file: st
 
 
 def objects(parsed: Parsed, columns: Mapping[str, str] = {}) -> Table:
-    """The objects of images (image_id, objects): of COCO instances, of boxes, or of a column such as `cat|dog`.
-
-    An image has an object once; images that COCO lists without an object are kept. columns: a name for "image_id".
-    Raises CapbiasError for a file without objects.
-    """
+    """The objects of images (image_id, objects): of COCO instances, of boxes, or of a column such as `cat|dog`. An
+    image has an object once; images that COCO lists without an object are kept."""
     of_coco = parsed.format == "coco_instances"
     if is_boxes(parsed) and not of_coco:
         table = boxes(parsed, relative=True)
@@ -264,7 +259,6 @@ def objects(parsed: Parsed, columns: Mapping[str, str] = {}) -> Table:
 
 
 def _category(category: object, name: str | None) -> str:
-    """The name of an annotation's category. ValueError for one that the file does not list."""
     if name:
         return kept_name(name)
     shown = category if isinstance(category, int | str) else described(category)
@@ -380,10 +374,8 @@ def object_texts(boxes: pd.DataFrame, images: Sequence[str]) -> pd.DataFrame:
 
 
 def regions(parsed: Parsed) -> Table:
-    """The regions of photographs whose features a captioner reads: image_id, x1, y1, x2, y2, line (of the file).
-
-    Raises CapbiasError for a table of other columns, or one without a usable row.
-    """
+    """The regions of photographs whose features a captioner reads: image_id, x1, y1, x2, y2, line (of the file). Raises
+    CapbiasError for a table of other columns, or one without a usable row."""
     sides = {side: BOX_NAMES[side] for side in SIDES}
     names = _columns_of(parsed, {}, sides, "Write one row per region, in pixels, x2 and y2 exclusive.")
 
@@ -399,11 +391,8 @@ def regions(parsed: Parsed) -> Table:
 
 
 def segments(parsed: Parsed, wanted: Collection[str] | None = None) -> Table:
-    """The outlines in a COCO instances file (SEGMENT_COLUMNS), of all images or of those wanted.
-
-    Annotations without an outline, or with one that is broken or of another size than the image, are counted as
-    problems. Raises CapbiasError for another file, or one without a usable outline.
-    """
+    """The outlines in a COCO instances file (SEGMENT_COLUMNS), of all images or of those wanted. Annotations without an
+    outline, or with one that is broken or of another size than the image, are counted as problems."""
     if parsed.format != "coco_instances" or "segmentation" not in parsed.columns:
         raise CapbiasError(
             f"{parsed.file} ({parsed.title}) holds no outlines.",

@@ -97,7 +97,6 @@ def _is_table(head: Head) -> bool:
 
 
 def _parse_delimited(path: Path) -> Parsed:
-    """A table with a header. Rows with another number of fields are faults."""
     start = head_text(path, read_head(path)).lstrip()
     delimiter, names = _header(start)
     if not names:
@@ -267,10 +266,8 @@ def _start(file: Path) -> bytes:
 
 
 def _read_columns(path: Path, file: Path) -> tuple[dict[str, list], int, list[str]]:
-    """The values of each column of a Parquet or Arrow file, its number of rows, and the columns left out.
-
-    Of pictures the path is read. Columns of bytes and the index of pandas are left out. path: for messages.
-    """
+    """The values of each column of a Parquet or Arrow file, its number of rows, and the columns left out. Of pictures
+    the path is read. Columns of bytes and the index of pandas are left out. path: for messages."""
     import pyarrow
     import pyarrow.parquet
     from pyarrow import types
@@ -345,7 +342,6 @@ def _parse_arrow(path: Path) -> Parsed:
 
 
 def _arrow_files(path: Path) -> list[tuple[str, Path]]:
-    """Split and path of all files, in the order in which a data set lists them."""
     if not path.is_dir():
         return [("", path)]
 

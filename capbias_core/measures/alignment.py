@@ -7,7 +7,6 @@ words that become `<unk>`, and METEOR between captions before and after, under c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -74,11 +73,6 @@ METRICS = by_name(
 )
 
 
-@dataclass(frozen=True)
-class AlignmentOptions(Aligned):
-    """Choices of vocabulary alignment."""
-
-
 def count(job: Job) -> Outcome:
     """The human captions of the captioner's images, aligned at each delta to the words of all its captions."""
     option = job.options.alignment
@@ -89,7 +83,7 @@ def count(job: Job) -> Outcome:
     human = of_same_images(job.references(), job.frame)
     known = frozenset(job.masked(job.tokens(job.frame)).words)
     masked = job.masked(job.reference_tokens(human))
-    near = neighbours_of(job.workspace, option, masked.words, known)
+    near = neighbours_of(job.workspace.frame(option["item"]), option, masked.words, known)
     deltas = {*DELTAS, option["delta"]}
     by_delta = sweep(human["image_id"], job.codes, masked, known, near, deltas, job.progress)
     method, rows, numbers = f"{len(known):,} words of the model's captions known", [], {}
@@ -124,10 +118,7 @@ def sweep(
 ) -> dict[float | None, Counts]:
     """What alignment does to masked human captions at each delta, in order, and under constant alignment (None): words,
     those outside the captioner's vocabulary, substituted ones, those that became <unk>, and METEOR if there is Java.
-
-    image_id: of each caption. codes: image ids to labels. known: the captioner's words. METEOR is asked for each
-    different pair of captions once.
-    """
+    known: the captioner's words. METEOR is asked for each different pair of captions once."""
     alignments = {None: Alignment(known)} | {delta: Alignment(known, near.within(delta)) for delta in sorted(deltas)}
     aligned = {delta: alignment.captions(masked) for delta, alignment in alignments.items()}
     likeness, by_delta = {}, {}
@@ -151,10 +142,8 @@ def sweep(
 
 def sweep_table(by_delta: Mapping[float | None, Counts], numbers: Mapping | None = None) -> pd.DataFrame:
     """One row per delta: the share of contextual substitutions, of <unk>, and METEOR, each with its 95% interval (_low,
-    _high), METEOR and <unk> under constant alignment beside (_constant), captions and images. x100.
-
-    by_delta: counts of `sweep`. numbers: value and ends of the interval by delta and metric, if they are known already.
-    """
+    _high), METEOR and <unk> under constant alignment beside (_constant), captions and images. x100. numbers: value and
+    ends of the interval by delta and metric, if they are known already."""
     numbers = numbers or {
         delta: {
             name: (estimate.value, *estimate.interval())
@@ -186,7 +175,7 @@ MEASURE = Measure(
     place=14,
     metrics=tuple(METRICS.values()),
     groups=(Group("alignment", "vocabulary alignment", tuple(METRICS)),),
-    options=AlignmentOptions,
+    options=Aligned,
     needs=Needs(references="required", vectors=True),
     version=2,
     seconds=40.0,

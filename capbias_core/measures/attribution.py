@@ -8,8 +8,9 @@ a map, of the value that the image is labelled with. The maps are kept with the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,12 +38,12 @@ from capbias_core.metrics.attribution import attribution_even, attribution_pixel
 from capbias_core.prepare.split import random_order
 from capbias_core.prepare.text import tokens_with_spans
 from capbias_core.types import Attribute
-from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS, seen_by, upsampled, word_maps
+from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS, upsampled, word_maps
 from capbias_core.vision.presets import PRESETS
-from capbias_core.workspace.models import captioner_option, model_path
+from capbias_core.workspace.models import captioner_option, resolve_model
 from capbias_core.workspace.photographs import ORIGINALS, People, writer_of
-from capbias_core.workspace.spec import ModelReference, frozen
-from capbias_core.workspace.store import Item, Workspace, frame_bytes, images_in
+from capbias_core.workspace.spec import ModelReference
+from capbias_core.workspace.store import frame_bytes, images_in
 
 ORDER = 0  # seed of the order in which images are taken, if not all of them are
 WINDOW = ("left", "top", "right", "bottom")
@@ -140,29 +141,18 @@ class AttributionOptions(OnDevice, Photographed, PeopleMarked):
     )
 
 
-def freeze(
-    workspace: Workspace, collection: str, options: AttributionOptions, attribute: Attribute
-) -> AttributionOptions:
-    """The captioner, if one is named, by its content."""
-    return options.with_(captioner=captioner_option(workspace, options.captioner)) if options.captioner else options
-
-
-def for_set(workspace: Workspace, options: AttributionOptions, item: Item) -> AttributionOptions:
-    """The captioner that wrote a set, if none is named."""
-    return options if options.captioner else options.with_(captioner=writer_of(item, "--captioner"))
-
-
 def count(job: Job) -> Outcome:
     """Maps at the words that name a value, and how much of each lies outside people."""
     options, attribute = job.options, job.attribute
     photographs, people = job.photographs(), People(job.workspace, options.people)
     captions, left_out = captions_to_read(job, photographs, people.rows)
-    captioner, rows, maps = None, [], []
+    captioner: Any = None
+    rows, maps = [], []
     if len(captions):
-        from capbias_core.vision.captioners import load_captioner
+        from capbias_core.vision.captioners import Captioner
 
         job.progress(0.0, "loading the captioner")
-        captioner = load_captioner(model_path(job.workspace, options.captioner), options.device)
+        captioner = Captioner(resolve_model(job.workspace, options.captioner).path, options.device)
     for done, caption in enumerate(captions.to_dict("records")):
         job.progress(done / len(captions), f"maps of caption {done:,} of {len(captions):,}")
         try:
@@ -176,7 +166,8 @@ def count(job: Job) -> Outcome:
         words = [word for word, _, _ in caption["named"]]
         heats = word_maps(captioner, pixels, caption["caption"], words, options.map)
         left_out[NOTHING] += not heats.any()
-        window = seen_by(captioner, *pixels.shape[:2])
+        left, top, right, bottom = map(round, captioner.seen(*pixels.shape[:2]))
+        window = left, top, right, bottom
         height, width = person.shape
         for (place, word, value), heat in zip(caption["named"], heats, strict=True):
             over = upsampled(heat, height, width, window)
@@ -206,14 +197,20 @@ def count(job: Job) -> Outcome:
     if most := options.max_images:
         notes.append(f"At most {most:,} images with such captions, in a random order that is the same for every set.")
     notes.append(f"The captioner worked {captioner.numbers}.")
-    writer, marks, shown = frozen(options.captioner), frozen(options.people), options.photographs["name"]
+    writer, marks, shown = options.captioner, options.people, options.photographs["name"]
     words = "words that name a value" if attribute.names_values else "words for a person, by the image's label"
     method = (
         f"{MAPS[options.map][1]} of {writer['name']} {writer['digest'][:8]} at {words}; people by "
         f"{marks['kind']} ({marks['name']}); photographs {shown}"
     )
     columns = {"method": method, "encoder": writer["name"], "photographs": "" if shown == ORIGINALS else shown}
-    counts = counts_of_maps(table, job.codes, attribute.values)
+    # Of all maps, and of those at words for each value, the direction. An image counts as often as it has maps.
+    groups = {"": used} | {value: used[used["value"] == code] for code, value in enumerate(attribute.values)}
+    counts = {
+        direction: Counts.of_captions(rows["image_id"], job.codes, {name: rows[name] for name in NAMES}, sort=False)
+        for direction, rows in groups.items()
+        if len(rows)
+    }
     values = np.concatenate([heat.ravel() for heat in maps]).astype(np.float16)
     arrays = {"table": frame_bytes(table), "maps": npz(values=values)}  # values one after the other
     return Outcome(counts, columns, notes, arrays=arrays)
@@ -268,22 +265,6 @@ def named_words(caption: str, attribute: Attribute, label: int) -> list[tuple[in
     return list(dict.fromkeys(named))
 
 
-def counts_of_maps(
-    table: pd.DataFrame, codes: Callable[[Sequence[str]], np.ndarray], values: Sequence[str]
-) -> dict[str, Counts]:
-    """The scores of all maps, and of those at words for each value (the direction) that has some, by image.
-
-    codes: image ids to labels. An image counts as often as it has maps, and is drawn as one.
-    """
-    table = table[table[NAMES[0]].notna()]
-    groups = {"": table} | {value: table[table["value"] == code] for code, value in enumerate(values)}
-    return {
-        direction: Counts.of_captions(rows["image_id"], codes, {name: rows[name] for name in NAMES}, sort=False)
-        for direction, rows in groups.items()
-        if len(rows)
-    }
-
-
 MEASURE = Measure(
     name="attribution",
     title="what words rest on in photographs",
@@ -295,8 +276,13 @@ MEASURE = Measure(
     version=2,
     seconds=30_000.0,
     count=count,
-    freeze=freeze,
-    for_set=for_set,
+    # The captioner that is named, by its content, else the one that wrote each set.
+    freeze=lambda workspace, collection, options, attribute: options.with_(
+        captioner=captioner_option(workspace, options.captioner) if options.captioner else options.captioner
+    ),
+    for_set=lambda workspace, options, item: options.with_(
+        captioner=options.captioner or writer_of(item, "--captioner")
+    ),
     in_process=False,
     packages=("torch", "transformers", "PIL"),
 )

@@ -41,10 +41,9 @@ WORDS = Literal["", "any", "every"]
 class Needs:
     """What a measure reads, or one of its metrics reads besides.
 
-    captions, labels: of a caption set and its images. references: human captions of the same images. objects: those on
-    the images. photographs: of the images. people: where people are on them. vectors: word vectors for alignment.
-    words: 'any': captions must be able to name a value; 'every': each value. values: exactly so many, 0 for any number.
-    model: the name of an option that must name a model.
+    references: human captions of the same images. people: where people are on them. words: 'any': captions must be able
+    to name a value; 'every': each value. values: exactly so many, 0 for any number. model: the name of an option that
+    must name a model.
     """
 
     captions: bool = True
@@ -83,6 +82,10 @@ def zero(k: int) -> float:
 LOWER_SHARE = (100, no_neutral, "lower", (0, 100))
 HIGHER_SHARE = (100, no_neutral, "higher", (0, 100))
 DIFFERENCE = (100, zero, "lower", (-100, 100))
+MISTAKES = (100, zero, "lower", (0, 100))
+QUOTIENT = (1, lambda k: 1.0, "neutral", WITHOUT_LIMIT)  # of what would be equal without bias
+WEIGHT = (1, no_neutral, "lower", WITHOUT_LIMIT)
+RICHNESS = (1, no_neutral, "higher", WITHOUT_LIMIT)
 
 
 @dataclass(frozen=True)
@@ -233,15 +236,15 @@ class Measure:
     """What is computed together from the same inputs: all that is known about it, in the module that defines it.
 
     name: by which its runs are stored. title: what its runs give, in a few words. count: a Job to its evidence, from
-    which `run` makes the rows. metrics: its rows. groups: what a user asks for. options: what a user may choose. needs:
-    what it reads. version: raised when a change of the code changes its numbers, so that its earlier runs are repeated.
-    seconds: roughly, on two free cores, for 15,000 captions or images and one seed, without the attacker. explains:
-    whether the attacker explains each caption. freeze: options that name files or stored items to those that name their
-    content. for_set: options of a request to those of one caption set. makes: the kind of item that a run makes in
-    place of numbers. per_object: whether its runs leave `objects`, rows of each object (see gender_score_common.py).
-    of_texts: of a measure that needs neither images nor human captions, a TextJob to a Counted (in that module too).
-    in_process: light enough for the web server's process (whether an attacker is, its entry says). packages: modules of
-    extras that its metrics need, whatever the attacker. place: its position among the measures, smaller first.
+    which `run` makes the rows. version: raised when a change of the code changes its numbers, so that its earlier runs
+    are repeated. seconds: roughly, on two free cores, for 15,000 captions or images and one seed, without the attacker.
+    explains: whether the attacker explains each caption. freeze: options that name files or stored items to those that
+    name their content. for_set: options of a request to those of one caption set. makes: the kind of item that a run
+    makes in place of numbers. per_object: whether its runs leave `objects`, rows of each object (see
+    gender_score_common.py). of_texts: of a measure that needs neither images nor human captions, a TextJob to a Counted
+    (in that module too). in_process: light enough for the web server's process (whether an attacker is, its entry
+    says). packages: modules of extras that its metrics need, whatever the attacker. place: its position among the
+    measures, smaller first.
     """
 
     name: str
@@ -307,11 +310,8 @@ Columns = Mapping[str, Any] | Callable[[str, str], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Job:
-    """A run with its inputs.
-
-    options: of the measure. frame: the captions of labelled images, image_id, caption_index and caption, its index that
-    of the stored set. labels: value of the attribute by image id. Of a run that makes an item both are empty.
-    """
+    """A run with its inputs. frame: the captions of labelled images, image_id, caption_index and caption, its index
+    that of the stored set. labels: value of the attribute by image id. Of a run that makes an item both are empty."""
 
     workspace: Workspace
     spec: RunSpec
@@ -360,10 +360,9 @@ class Job:
     ) -> Result:
         """A row of the results table.
 
-        n: captions or images that the value rests on. interval: where it is known already. columns: others of the row,
-        such as `group`. A metric that rests on human captions carries their alignment. The method ends with the
-        protocol that the measure follows and each deviation from it. Raises ValueError for a value beyond the metric's
-        range.
+        n: captions or images that the value rests on. A metric that rests on human captions carries their alignment.
+        The method ends with the protocol that the measure follows and each deviation from it. Raises ValueError for a
+        value beyond the metric's range.
         """
         aligned = isinstance(self.options, Aligned) and self.spec.references and metric.side != "model"
         alignment = alignment_name(self.options.alignment) if aligned else ""
@@ -383,10 +382,8 @@ class Job:
         )
 
     def rows(self, metrics: Iterable[Metric], counts: Counts, columns: Columns, direction: str = "") -> list[Result]:
-        """A row for each metric whose columns were counted; beside its gap also one for each group.
-
-        columns: as of an Outcome.
-        """
+        """A row for each metric whose columns were counted; beside its gap also one for each group. columns: as of an
+        Outcome."""
         values, rows = self.attribute.values, []
         counts, known = counts.taking_part, by_name(*metrics)
         estimates = estimates_of(known.values(), counts, values, direction)
@@ -416,8 +413,8 @@ class Outcome:
 
     counts: the evidence, or that of each direction, which `counts_of` reads again. columns: of the rows made of them,
     `method` (what they rest on) and, if it is not the captions counted, `n` among them; or a function of a metric's
-    name and a direction that gives them. notes: for the reader. lacking: why metrics have no value, by metric. arrays:
-    further files of the run, by name. results: its rows, if they are no function of the counts alone.
+    name and a direction that gives them. lacking: why metrics have no value, by metric. arrays: further files of the
+    run, by name. results: its rows, if they are no function of the counts alone.
     """
 
     counts: Counts | Mapping[str, Counts] = field(default_factory=dict)

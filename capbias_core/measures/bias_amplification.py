@@ -15,6 +15,7 @@ from capbias_core.attributes import need_words
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import (
     DIFFERENCE,
+    MISTAKES,
     NOTHING_MORE,
     Group,
     Job,
@@ -132,10 +133,7 @@ MULTI = (
     Metric(
         "Multi",
         "Multi, change of combinations of objects",
-        100,
-        zero,
-        "lower",
-        (0, 100),
+        *MISTAKES,
         "Zhao et al., ICML 2023 (Multi->), Eq. 3-4",
         "Mean size of the change from the human captions, over values and objects or pairs of objects. It does not "
         "tell more bias from less, and chance alone keeps it above 0.",
@@ -173,10 +171,8 @@ def count(job: Job) -> Outcome:
 def counts_of_sides(
     sides: Sequence[CaptionSide], objects: pd.Series | None
 ) -> tuple[Counts, list[str], dict[str, str]]:
-    """What each metric that the inputs allow reads, notes, and why others have no value.
-
-    sides: the human captions and the model's. objects: text such as `cat|dog` by image id, or None.
-    """
+    """What each metric that the inputs allow reads, notes, and why others have no value. sides: the human captions and
+    the model's. objects: text such as `cat|dog` by image id, or None."""
     side, ways = sides[0], {}
     if side.attribute.names_values:
         ways["BA"] = lambda: _ba(sides)
@@ -334,19 +330,16 @@ def count_multi(job: Job) -> Outcome:
         direction: Counts.by_image(sides[0].images, sides[0].y, {"human": human, "model": model})
         for direction, (human, model) in tables.items()
     }
-
-    def columns(name: str, direction: str) -> dict[str, Any]:
-        method = "objects and pairs of objects; captions of the images that both sides have"
-        return {"method": method, "n": int(counts[direction].columns["model"][:, 0].sum())}
-
-    return Outcome(counts, columns, [*notes, *left_out_lines(reasons)])
+    method = "objects and pairs of objects; captions of the images that both sides have"
+    columns = {
+        direction: {"method": method, "n": int(one.columns["model"][:, 0].sum())} for direction, one in counts.items()
+    }
+    return Outcome(counts, lambda _, direction: columns[direction], [*notes, *left_out_lines(reasons)])
 
 
 def combinations(sides: Sequence[csr_array], human: CaptionSide | int) -> tuple[list[csr_array], str]:
-    """(n, M) 0 or 1 of each side for the objects and pairs of objects in enough human captions, and a note.
-
-    sides: (n, L) 0 or 1 of each, people first. human: what decides how many captions are enough, or that number.
-    """
+    """(n, M) 0 or 1 of each side for the objects and pairs of objects in enough human captions, and a note. sides: (n,
+    L) 0 or 1 of each, people first. human: what decides how many captions are enough, or that number."""
     least = human if isinstance(human, int) else max(FEWEST, least_captions(human))
     counts = (sides[0].T @ sides[0]).toarray()
     single = np.flatnonzero(counts.diagonal() >= least)

@@ -33,8 +33,7 @@ from capbias_core.metrics.caption_quality import (
 )
 from capbias_core.metrics.share import share
 from capbias_core.prepare.java import NO_JAVA, PTB, TOKENIZERS, default_tokenizer, has_java, quality_tokens
-from capbias_core.types import Attribute, Progress
-from capbias_core.workspace.store import Workspace
+from capbias_core.types import Progress
 
 _LIC = "Hirota et al., CVPR 2022"
 FIXED = "; document frequencies of the references of all these images, the same in every draw"
@@ -106,13 +105,6 @@ class QualityOptions(Options):
     )
 
 
-def freeze(
-    workspace: Workspace, collection: str, options: QualityOptions, attribute: Attribute | None
-) -> QualityOptions:
-    """With the tokenizer of this machine if none is named."""
-    return options.with_(tokenizer=options.tokenizer or default_tokenizer())
-
-
 def count(job: Job) -> Outcome:
     """The captions of labelled images that have references, each against the references of its image."""
     tokenizer = job.options.tokenizer or PTB
@@ -133,10 +125,8 @@ def count(job: Job) -> Outcome:
 
 
 def scored(frame: pd.DataFrame, human: pd.DataFrame, tokenizer: str, progress: Progress) -> dict[str, np.ndarray]:
-    """Score captions: (n,) scores, or (n, M) counts, by metric; without Java METEOR is left out.
-
-    frame, human: image_id and caption; every image of frame has references.
-    """
+    """Score captions: (n,) scores, or (n, M) counts, by metric; without Java METEOR is left out. frame, human: image_id
+    and caption; every image of frame has references."""
     progress(0.0, "tokens")
     image, images = pd.factorize(frame["image_id"], sort=True)
     human = of_images(human, images)
@@ -171,7 +161,9 @@ MEASURE = Measure(
     version=2,
     seconds=40.0,
     count=count,
-    freeze=freeze,
+    freeze=lambda workspace, collection, options, attribute: options.with_(
+        tokenizer=options.tokenizer or default_tokenizer()
+    ),
     in_process=False,
     packages=("pycocoevalcap",),
 )

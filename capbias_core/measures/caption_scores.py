@@ -113,10 +113,7 @@ def scored_rows(
     fitted, corpus, captions: CaptionList, test: np.ndarray, y: np.ndarray
 ) -> tuple[pd.DataFrame, list[np.ndarray]]:
     """Scores of the captions of images held out: where they stand, logits, their baseline and the gap that attribution
-    leaves; and what each of their words adds.
-
-    test: indices of the images; y: the values of all of them.
-    """
+    leaves; and what each of their words adds. test: indices of the images; y: the values of all of them."""
     rows = captions.rows(test)
     logits = fitted.logits(corpus, rows)
     contributions = fitted.contributions(corpus, rows)

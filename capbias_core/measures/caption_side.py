@@ -32,12 +32,8 @@ LEAST_SHARE = 0.01
 
 
 class CaptionSide:
-    """The captions of one side on some images, usually those that both sides have.
-
-    images: ids. frame: the captions of these images. image: (n,) index of each caption's image. k: how many values the
-    attribute has. labels: value by image id, None if no label is read. tokens: of rows of the frame, where they are
-    kept.
-    """
+    """The captions of one side on some images, usually those that both sides have. image: (n,) index of each caption's
+    image. labels: value by image id, None if no label is read."""
 
     def __init__(
         self,
@@ -158,14 +154,16 @@ def comparing(human: str, model: str, formula: Callable[..., np.ndarray], direct
     """Fields of a metric that compares the tables of both sides. human, model: names of their columns. formula: both
     tables, both of all images and, if it is directed, the direction to a value."""
 
-    def of(human: np.ndarray, model: np.ndarray, k: int, **fixed) -> np.ndarray:
-        return formula(Table.of(human, k), Table.of(model, k), **fixed)
-
     def fix(counts: Counts, k: int, direction: str) -> dict[str, Any]:
         whole = tuple(Table.of(sums, k) for sums in counts.totals)
         return {"k": k, "whole": whole} | ({"direction": direction} if directed else {})
 
-    return {"reads": (human, model), "of": of, "fix": fix, "interval": "free"}
+    return {
+        "reads": (human, model),
+        "of": lambda human, model, k, **fixed: formula(Table.of(human, k), Table.of(model, k), **fixed),
+        "fix": fix,
+        "interval": "free",
+    }
 
 
 def annotated(images: list[str], objects: pd.Series) -> np.ndarray:
@@ -199,9 +197,7 @@ def categories_of(
     images: list[str], objects: pd.Series, names: dict[str, tuple[tuple[str, ...], ...]]
 ) -> tuple[csr_array, list[str]]:
     """Which of some categories each of n images shows, (n, L) booleans, and names of objects that are none of them.
-
-    images: ids, all of them in objects. names: category -> the phrases that name it, as `object_names` gives them.
-    """
+    images: ids, all of them in objects. names: category -> the phrases that name it, as `object_names` gives them."""
     lists = objects.loc[images].fillna("").str.split("|").to_numpy()
     column_of = {phrase: column for column, phrases in enumerate(names.values()) for phrase in phrases}
     known = {text: column_of.get(tuple(tokenize(re.sub(SURE, "", text)))) for text in set(chain.from_iterable(lists))}

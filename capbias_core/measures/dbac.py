@@ -6,9 +6,9 @@ The metrics are read from sums over held-out captions, image by image, so that o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, hstack
 from capbias_core.aggregate import Counts
 from capbias_core.aggregate.counts import EVERY_SEED
 from capbias_core.attackers import attacker_entry
-from capbias_core.attackers.base import Attacker, ReadsBatches, probabilities, task_probabilities
+from capbias_core.attackers.base import Attacker, probabilities, task_probabilities
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import (
@@ -113,7 +113,6 @@ def _weights(name: str, title: str, variant: str) -> Iterator[Metric]:
 
 
 def _beside_constant(name: str, title: str, variant: str) -> Iterator[Metric]:
-    """The variant of an attacker that reads nothing, and what reading adds."""
     source = "capbias 2026, docs/statistics.md"
 
     def constant(model, human) -> np.ndarray:
@@ -275,7 +274,6 @@ def on_images(side: CaptionSide, named: csr_array) -> csr_array:
 
 
 def _count_both(job: Job, title: str, words: Objects | Verbs) -> Outcome:
-    """Both directions, if the inputs allow them, on the images that both sides have."""
     sides, options, attacker = both_sides(job), job.options, attacker_of(job)
     images = sides[0].images
     known = words.known(images)
@@ -304,17 +302,14 @@ def _count_both(job: Job, title: str, words: Objects | Verbs) -> Outcome:
 
 def small_batches(attacker: Attacker, training: int) -> tuple[Attacker, str]:
     """An attacker for so many training images, whose epochs have as many steps as those of the full protocol; and its
-    method.
-
-    Batches shrink with the training images, to 16 at the least. Attackers that read no batches stay as they are.
-    """
-    if not isinstance(attacker, ReadsBatches):
-        return attacker, ""
-    full = attacker.batch
+    method. Batches shrink with the training images, to 16 at the least."""
+    full = getattr(attacker, "batch", 0) if is_dataclass(attacker) else 0
     batch = max(min(full, SMALLEST_BATCH), min(full, round(full * training / FULL_TRAINING)))
     if batch == full:
         return attacker, ""
-    return attacker.with_batch(batch), f"; batches of {batch}, {full} for {FULL_TRAINING} training images"
+    return replace(
+        cast(Any, attacker), batch=batch
+    ), f"; batches of {batch}, {full} for {FULL_TRAINING} training images"
 
 
 def named_most(side: CaptionSide) -> np.ndarray:
@@ -382,10 +377,8 @@ def _count(
 
 
 def _right(truth: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Losses and right guesses of n captions, (n, 1) or (n, L), and the probability of the whole truth (n,).
-
-    truth: (n,) codes of values, or (n, L) booleans, which task words are there.
-    """
+    """Losses and right guesses of n captions, (n, 1) or (n, L), and the probability of the whole truth (n,). truth:
+    (n,) codes of values, or (n, L) booleans, which task words are there."""
     if truth.ndim == 1:
         shares = probabilities(logits)
         chance = np.clip(shares[np.arange(len(truth)), truth], SMALLEST, 1)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,18 +15,7 @@ import pandas as pd
 from capbias_core.aggregate import Counts
 from capbias_core.attributes import need_words
 from capbias_core.errors import NotMeasurable
-from capbias_core.measures.base import (
-    DIFFERENCE,
-    WITHOUT_LIMIT,
-    Group,
-    Job,
-    Measure,
-    Metric,
-    Needs,
-    Outcome,
-    no_neutral,
-    run_available,
-)
+from capbias_core.measures.base import DIFFERENCE, WEIGHT, Group, Job, Measure, Metric, Needs, Outcome, run_available
 from capbias_core.measures.caption_side import (
     LEAST_SHARE,
     CaptionSide,
@@ -66,10 +54,7 @@ METRICS = (
     Metric(
         "DPA_M",
         "DPA's quality on the model's captions",
-        1,
-        no_neutral,
-        "lower",
-        WITHOUT_LIMIT,
+        *WEIGHT,
         _TOKAS,
         "1 / cross-entropy of the guesses from the model's captions.",
         side="model",
@@ -79,10 +64,7 @@ METRICS = (
     Metric(
         "DPA_H",
         "DPA's quality on the human captions",
-        1,
-        no_neutral,
-        "lower",
-        WITHOUT_LIMIT,
+        *WEIGHT,
         _TOKAS,
         "The same on the human captions, made as unlike the labels as the model's are.",
         side="human",
@@ -104,12 +86,11 @@ def count(job: Job) -> Outcome:
         {name: partial(_losses, job, sides, guess, part) for part, (name, guess) in enumerate(directions.items())},
         "DPA ",
     )
-
-    def columns(metric: str, direction: str) -> dict[str, Any]:
-        images = len(counts[direction].image) // len(counts[direction].seeds)
-        return {"method": "logistic regression on labels; Q = 1 / cross-entropy; std over seeds", "n": images}
-
-    return Outcome(counts, columns, [*notes, *left_out_lines(reasons)])
+    method = "logistic regression on labels; Q = 1 / cross-entropy; std over seeds"
+    columns = {
+        direction: {"method": method, "n": len(one.image) // len(one.seeds)} for direction, one in counts.items()
+    }
+    return Outcome(counts, lambda _, direction: columns[direction], [*notes, *left_out_lines(reasons)])
 
 
 def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess], part: int) -> tuple[Counts, str]:
@@ -145,9 +126,7 @@ def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess],
 
 def guess_labels(train: np.ndarray, truth: np.ndarray, test: np.ndarray) -> np.ndarray:
     """Probabilities (m, L) of labels for test (m, M), by logistic regressions on train (n, M) and truth (n, L), 0 or 1.
-
-    L2 penalty with C = 1. A label that is always or never there in training gets its smoothed share.
-    """
+    L2 penalty with C = 1. A label that is always or never there in training gets its smoothed share."""
     from sklearn.linear_model import LogisticRegression
 
     shares = np.empty((len(test), truth.shape[1]))
@@ -161,7 +140,6 @@ def guess_labels(train: np.ndarray, truth: np.ndarray, test: np.ndarray) -> np.n
 
 
 def _objects_named(job: Job, sides: Sequence[CaptionSide], drawn: list[np.ndarray]) -> Guess:
-    """A->T: all images take part."""
     model, human = (side.objects[places].toarray().astype(float) for side, places in zip(sides, drawn, strict=True))
     often = np.minimum(model.mean(axis=0), human.mean(axis=0)) >= LEAST_SHARE
     if not often.any():

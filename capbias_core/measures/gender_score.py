@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.sparse import csr_array
 
 from capbias_core.attributes import word_forms
 from capbias_core.errors import CapbiasError
+from capbias_core.load.files import file_digest
 from capbias_core.load.vectors import read_vectors
 from capbias_core.measures.base import NOTHING_MORE, Job, Measure, Needs, Outcome, group_of
 from capbias_core.measures.gender_score_common import (
@@ -40,7 +42,7 @@ from capbias_core.measures.gender_score_common import (
 from capbias_core.measures.options import option
 from capbias_core.metrics.gender_score import chosen, gender_score, object_distance
 from capbias_core.types import Attribute, Progress, Vectors
-from capbias_core.workspace.models import file_path, model_option, vectors_option
+from capbias_core.workspace.models import model_option, resolve_model, vectors_option
 from capbias_core.workspace.objects import OBJECTS, objects_in
 from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Workspace
@@ -103,31 +105,19 @@ SCORE_METRICS = (
 )
 
 
+# Column -> what its metrics are called, by which model a variant scores highest, and what they read besides.
+ESTIMATES = {
+    "estimation": ("Gender estimation", "the Gender Score", NOTHING_MORE),
+    "language_model": ("estimation by the language model alone", "the language model, without objects", NOTHING_MORE),
+    "masked_model": ("estimation by a masked language model", "a masked language model", Needs(model="masked_model")),
+}
 ESTIMATION_METRICS = tuple(
     metric
-    for column, title, by, needs in (
-        ("estimation", "Gender estimation", "the Gender Score", NOTHING_MORE),
-        (
-            "language_model",
-            "estimation by the language model alone",
-            "the language model, without objects",
-            NOTHING_MORE,
-        ),
-        (
-            "masked_model",
-            "estimation by a masked language model",
-            "a masked language model",
-            Needs(model="masked_model"),
-        ),
-    )
+    for column, (title, by, needs) in ESTIMATES.items()
     for metric in estimator_metrics(
-        f"{column}_ratio",
-        f"{column}_count",
-        title,
+        *(f"{column}_ratio", f"{column}_count", title),
         f"Captions whose variant with the value scores highest by {by}",
-        f"{PAPER}, Tables 5 and 6",
-        column,
-        needs,
+        *(f"{PAPER}, Tables 5 and 6", column, needs),
     )
 )
 METRICS = (*SCORE_METRICS, *ESTIMATION_METRICS)  # of the measure gender_score
@@ -213,16 +203,6 @@ def freeze(
     return options.with_(**models, object_sources=tuple(sources), forms=frozen_forms(attribute))
 
 
-@dataclass(frozen=True)
-class Models:
-    """What scores texts. encode: texts to (n, d) vectors; likelihood: texts to (n,) P(g); masked: (before, word, after)
-    to (n,) probabilities of the words, or None. Each also takes a function that is called with the share done."""
-
-    encode: Callable
-    likelihood: Callable
-    masked: Callable | None = None
-
-
 def count_scores(job: Job) -> Outcome:
     """The scores over the set and by object."""
     options = job.options
@@ -241,9 +221,9 @@ def score_texts(job: TextJob) -> Counted:
     files = {kind: job.model(kind) for kind in options.kinds}
     sentences, language = SentenceEncoder(files["sentence_encoder"].path), CausalModel(files["language_model"].path)
     masked = MaskedModel(files["masked_model"].path).word_probability if "masked_model" in files else None
-    models = Models(sentences.encode, language.mean_token_probability, masked)
     names = {kind: model.name for kind, model in files.items()}
-    sums = scored(data, texts, models, job.attribute, job.progress, least, names)
+    models = sentences.encode, language.mean_token_probability, masked
+    sums = scored(data, texts, *models, job.attribute, job.progress, least, names)
     kept = sums[METRIC].n  # captions with an object that is similar enough
     notes = [*cut_notes(sentences.cut, texts), *cut_notes(language.cut, texts)]
     notes += [
@@ -263,27 +243,46 @@ def score_texts(job: TextJob) -> Counted:
 def scored(
     data: Gendered,
     texts: Texts,
-    models: Models,
+    encode: Callable,
+    language: Callable,
+    masked: Callable | None,
     attribute: Attribute,
     progress: Progress,
     least: float | None = None,
     names: dict[str, str] | None = None,
 ) -> dict[str, Sums]:
-    """The sums of everything that the models give, by column. least: cosine of objects that count. names: of the
-    models, by kind."""
+    """The sums of everything that the models give, by column.
+
+    encode: texts to (n, d) vectors. language: texts to (n,) P(g). masked: (before, word, after) to (n,) probabilities
+    of the words, None for none. Each also takes a function that is called with the share done. least: cosine of objects
+    that count. names: of the models, by kind. Raises CapbiasError if no object is similar enough.
+    """
     k = len(attribute.values)
-    cosines = similarities(data, texts, models.encode, lambda share: progress(ENCODE * share, "sentence encoder"))
+    cosines = similarities(data, texts, encode, lambda share: progress(ENCODE * share, "sentence encoder"))
     if least is not None:
-        data, texts, cosines = _similar(data, texts, cosines, least)
+        caption, column, confidence = data.pairs
+        # Of the caption as written; named is -1, the neutral version, if it names no value.
+        kept = cosines[np.arange(len(caption)), data.named[caption]] >= least
+        if not kept.any():
+            raise CapbiasError(
+                f"No object has a cosine of {least:g} or more with its caption.",
+                "Lower the least similarity.",
+                "least_similarity",
+            )
+        left = csr_array((confidence[kept], (caption[kept], column[kept])), shape=data.confidence.shape)
+        having = np.diff(left.indptr) > 0
+        versions = tuple(texts.variants[row] for row in np.flatnonzero(having))
+        texts = replace(texts, variants=versions, code=texts.code[having])
+        data, cosines = replace(data, confidence=left).having(having), cosines[kept]
     caption, _, confidence = data.pairs
-    likelihood = models.likelihood(
-        texts.distinct, lambda share: progress(ENCODE + (READ - ENCODE) * share, "language model")
-    )[texts.code]  # (n, K + 1)
+    likelihood = language(texts.distinct, lambda share: progress(ENCODE + (READ - ENCODE) * share, "language model"))[
+        texts.code
+    ]  # (n, K + 1)
     scores = gender_score(likelihood[caption], cosines, confidence[:, None])  # (p, K + 1)
     n, objects = len(data.captions), np.bincount(caption)
     mean = np.column_stack([np.bincount(caption, scores[:, value], n) / objects for value in range(k)])
     suggested = {"estimation": mean, "language_model": likelihood[:, :k]}
-    if models.masked:
+    if masked:
         # The word of each value at the first place that names the value, all else in neutral words.
         asked = [
             (version.places[-1][0], version.places[value][1], version.places[-1][2])
@@ -291,7 +290,7 @@ def scored(
             for value in range(k)
         ]
         row = {question: number for number, question in enumerate(dict.fromkeys(asked))}
-        answers = models.masked(list(row), lambda share: progress(READ, "masked language model"))
+        answers = masked(list(row), lambda share: progress(READ, "masked language model"))
         suggested["masked_model"] = answers[[row[question] for question in asked]].reshape(n, k)
 
     def encoder(column: str) -> str:
@@ -308,25 +307,6 @@ def scored(
     return sums
 
 
-def _similar(data: Gendered, texts: Texts, cosines: np.ndarray, least: float) -> tuple[Gendered, Texts, np.ndarray]:
-    """Without the objects whose cosine with their caption as written is lower, and without captions that then have no
-    object."""
-    caption, column, confidence = data.pairs
-    kept = cosines[np.arange(len(caption)), data.named[caption]] >= least  # -1, no value named: the neutral version
-    if not kept.any():
-        raise CapbiasError(
-            f"No object has a cosine of {least:g} or more with its caption.",
-            "Lower the least similarity.",
-            "least_similarity",
-        )
-    left = csr_array((confidence[kept], (caption[kept], column[kept])), shape=data.confidence.shape)
-    having = np.diff(left.indptr) > 0
-    rows = np.flatnonzero(having)
-    versions = tuple(texts.variants[row] for row in rows)
-    texts = replace(texts, variants=versions, code=texts.code[rows])
-    return replace(data, confidence=left).having(having), texts, cosines[kept]
-
-
 def count_cooccurrence(job: TextJob) -> Counted:
     """Captions by the value that they name, over the set and beside each object."""
     weight = np.ones(job.data.confidence.nnz)
@@ -337,12 +317,6 @@ def count_cooccurrence(job: TextJob) -> Counted:
 def cooccurrence(job: Job) -> tuple[list[Sums], dict[str, str], tuple[str, ...]]:
     """See `count_images`; no text is copied."""
     return count_images(replace(job, frame=job.frame.assign(caption=0)), count_cooccurrence, CAPTION)
-
-
-def freeze_encoder(workspace: Workspace, collection: str, options: EncoderChoices, attribute: Attribute) -> Any:
-    """The options with the encoder by its content, and the words that replace each other."""
-    encoder = model_option(workspace, "sentence_encoder", options.sentence_encoder)
-    return options.with_(sentence_encoder=encoder, forms=frozen_forms(attribute))
 
 
 def count_distance(job: TextJob) -> Counted:
@@ -358,15 +332,11 @@ def count_distance(job: TextJob) -> Counted:
     return Counted([sums], data, how, cut_notes(encoder.cut, texts))
 
 
-def freeze_vectors(workspace: Workspace, collection: str, options: WordDistanceOptions, attribute: Attribute) -> Any:
-    """The options with the vectors by their content, and the words of the values."""
-    return options.with_(word_vectors=vectors_option(workspace, options.word_vectors), forms=frozen_forms(attribute))
-
-
 def count_word_distance(job: Job) -> Outcome:
     """The cosine of each value's word and each object's, for each object of each caption."""
     option = job.options.word_vectors
-    words, file = (job.options.forms or word_forms(job.attribute))[0], file_path(job.workspace, option)
+    words = (job.options.forms or word_forms(job.attribute))[0]
+    file = Path(resolve_model(job.workspace, option, file_digest).path)
 
     def count(job: TextJob) -> Counted:
         data = job.data
@@ -421,7 +391,10 @@ MEASURES = (
         version=2,
         seconds=100.0,
         count=lambda job: outcome(*count_images(job, count_distance)),
-        freeze=freeze_encoder,
+        freeze=lambda workspace, collection, options, attribute: options.with_(
+            sentence_encoder=model_option(workspace, "sentence_encoder", options.sentence_encoder),
+            forms=frozen_forms(attribute),
+        ),
         per_object=True,
         of_texts=count_distance,
         in_process=False,
@@ -437,7 +410,9 @@ MEASURES = (
         version=2,
         seconds=30.0,
         count=count_word_distance,
-        freeze=freeze_vectors,
+        freeze=lambda workspace, collection, options, attribute: options.with_(
+            word_vectors=vectors_option(workspace, options.word_vectors), forms=frozen_forms(attribute)
+        ),
         per_object=True,
         in_process=False,
     ),

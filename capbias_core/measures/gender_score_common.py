@@ -37,7 +37,7 @@ from capbias_core.prepare.tasks import named_objects, object_names, phrases
 from capbias_core.prepare.text import FORMS_METHOD, Variants, led_variants, variants
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, Result, ShareDone
-from capbias_core.workspace.models import KINDS, model_path
+from capbias_core.workspace.models import KINDS, resolve_model
 from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import frame_bytes
 
@@ -217,8 +217,7 @@ def gendered(
     objects: text such as `cat|dog` or, from a detector, `cat:0.93|dog:0.41`, by image id. usual: where objects are from
     if `choices` does not say; the caption if there are no objects of images. confidence: in objects without a
     detector's. keep_all: also captions that name no or several values. others: objects of the images from further
-    sources. votes: how many sources must name an object. tokens: of rows of the frame, if they are known. Raises
-    CapbiasError for an attribute without words.
+    sources. votes: how many sources must name an object.
     """
     need_words(attribute)
     source = choices.objects_from or (usual if objects is not None else CAPTION)
@@ -360,11 +359,8 @@ def similarities(
 
 @dataclass(frozen=True)
 class Sums:
-    """What was counted over the set and beside each object.
-
-    metrics: that read it. values: of the attribute. counts: one column, (n_images, W). by_object: (n_images, L * W),
-    the same beside each of L objects. n: captions; n_by_object: (L,). encoder: as rows name the models.
-    """
+    """What was counted over the set and beside each object. counts: one column, (n_images, W). by_object: (n_images, L
+    * W), the same beside each of L objects. n: captions; n_by_object: (L,)."""
 
     metrics: tuple[Metric, ...]
     values: tuple[str, ...]
@@ -453,10 +449,8 @@ def set_rows(sums: Sums, columns: Mapping[str, str]) -> list[Result]:
 
 
 def object_rows(sums: Sums, columns: Mapping[str, str]) -> pd.DataFrame:
-    """A row for each metric, direction and object that a caption has, in RESULT_COLUMNS.
-
-    There is no interval for an object of fewer than 10 captions, for which a bootstrap says too little of chance.
-    """
+    """A row for each metric, direction and object that a caption has, in RESULT_COLUMNS. There is no interval for an
+    object of fewer than 10 captions, for which a bootstrap says too little of chance."""
     formulas = {metric.name: (metric.of, metric.interval == "share") for metric in sums.metrics}
     rows = []
     for name, (value, low, high) in column_intervals(sums.by_object, len(sums.objects), formulas).items():
@@ -503,8 +497,8 @@ def note(data: Gendered, naming_one: int) -> str:
 class TextJob:
     """Captions of images, or plain texts, for a measure of values and objects (`Measure.of_texts`).
 
-    data: texts with the value that counts and their objects. options: of the measure. model: a kind of model to its
-    files. lead: what stands before a text that names no value, '' if such texts do not count.
+    data: texts with the value that counts and their objects. lead: what stands before a text that names no value, '' if
+    such texts do not count.
     """
 
     data: Gendered
@@ -538,11 +532,15 @@ def count_images(
     named = gendered(job.frame, job.attribute, job.objects(), job.options, usual, tokens=job.tokens, **sources)
     data = named.with_objects()
 
-    def model(kind: str) -> ModelFiles:
-        reference = getattr(job.options, kind)
-        return ModelFiles(reference["name"], model_path(job.workspace, reference), reference["digest"])
-
-    sums, _, further, notes = count(TextJob(data, job.attribute, job.options, model, job.progress))
+    sums, _, further, notes = count(
+        TextJob(
+            data,
+            job.attribute,
+            job.options,
+            lambda kind: resolve_model(job.workspace, getattr(job.options, kind)),
+            job.progress,
+        )
+    )
     text = "; ".join(filter(None, [method(data, further), protocol_text(job.spec.measure, job.options)]))
     columns = {"attribute": job.attribute.name, "model": job.spec.model, "coverage": job.spec.coverage, "method": text}
     return sums, columns, (note(data, len(named.captions)), *notes)

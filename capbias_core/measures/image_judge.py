@@ -14,7 +14,7 @@ from capbias_core.aggregate import Counts
 from capbias_core.attackers import ATTACKERS, FROM_SCRATCH, PRETRAINED, attacker_entry, load_attacker
 from capbias_core.attackers.device import choose_device, device_of, trained_on
 from capbias_core.errors import CapbiasError, MissingExtra
-from capbias_core.language.files import ModelFiles
+from capbias_core.load.files import file_digest
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name
 from capbias_core.measures.options import Photographed, Split80, Trained, option
@@ -30,20 +30,19 @@ from capbias_core.measures.training import (
 )
 from capbias_core.prepare import balanced_split
 from capbias_core.prepare.split import SPLIT, child_seed, random_order
-from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attribute, Split
 from capbias_core.vision.presets import PRESETS, PROMPTS, STATEMENT, prompted
 from capbias_core.workspace.models import (
     captioner_option,
     embeddings_folder,
     encoder_option,
-    file_option,
-    file_path,
-    model_path,
+    named_file,
+    register_model,
+    resolve_model,
 )
 from capbias_core.workspace.photographs import ORIGINALS, writer_of
 from capbias_core.workspace.spec import WITH_REFERENCES, ModelReference
-from capbias_core.workspace.store import Item, Workspace, images_in
+from capbias_core.workspace.store import Workspace, images_in
 
 _PAPER = "Abdelrahman et al., AAAI 2024"
 LEAST_TO_TRAIN = 40  # images of every value: fewer leave less than 8 to test on
@@ -78,9 +77,8 @@ class JudgeTraining(Split80, Trained, Photographed):
 
 
 def three_metrics(name: str, title: str, source: str, column: str, what: str) -> tuple[Metric, ...]:
-    """Amplification, and the scores of both sides whose difference it is.
-
-    column: of `Guesses.counts`. what: the first sentence on each."""
+    """Amplification, and the scores of both sides whose difference it is. column: of `Guesses.counts`. what: the first
+    sentence on each."""
     explanation = (
         f"{what} Of the model's captions minus of the human ones: above 0, the photograph and the model's caption tell "
         "more of the labelled value than the photograph and a human caption do."
@@ -95,11 +93,8 @@ def three_metrics(name: str, title: str, source: str, column: str, what: str) ->
 
 @dataclass(frozen=True)
 class JudgeInputs:
-    """The inputs of a run. files: photograph of each image, in the order of images. y: (n_images,) codes of labels.
-
-    model, human: captions by caption index. sight: what a judge that is trained sees of the images, as
-    `small_pictures` gives it. notes: what was left out.
-    """
+    """The inputs of a run. files: photograph of each image, in the order of images. sight: what a judge that is trained
+    sees of the images, as `small_pictures` gives it."""
 
     images: tuple[str, ...]
     files: tuple[Path, ...]
@@ -156,11 +151,8 @@ def small_pictures(
     look: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> tuple[np.ndarray, dict[str, str]]:
     """Every photograph as a square of `size` pixels a side, its sides stretched: (n, 3, size, size) uint8, by image id,
-    without broken ones; and why those are left out, by image.
-
-    tick: called with the share done and a short text. look: makes (n, d) vectors of some pictures, so that only those
-    are kept; None keeps the pixels.
-    """
+    without broken ones; and why those are left out, by image. look: makes (n, d) vectors of some pictures, so that only
+    those are kept; None keeps the pixels."""
 
     def small(image: str) -> np.ndarray | CapbiasError:
         try:
@@ -191,10 +183,7 @@ def small_pictures(
 
 def _splits(job: Job, images: Sequence[str], trained: bool) -> list[Split]:
     """One split per seed, balanced: the judge sets an eighth of the training images aside; without training all are
-    tested, as many of every value.
-
-    Raises CapbiasError for too few images.
-    """
+    tested, as many of every value. Raises CapbiasError for too few images."""
     y, k, images = job.codes(list(images)), len(job.attribute.values), list(images)
     counts = np.bincount(y, minlength=k)
     if trained and counts.min() < LEAST_TO_TRAIN:
@@ -218,18 +207,21 @@ def _splits(job: Job, images: Sequence[str], trained: bool) -> list[Split]:
 
 
 def judged(job: Job, inputs: JudgeInputs, judge: Any, method: str, trained: bool = True, **columns: str) -> Outcome:
-    """A judge for each seed and caption index on the model's captions and, if there are any, the human ones.
-
-    judge: an attacker. columns: of the rows, encoder among them."""
+    """A judge for each seed and caption index on the model's captions and, if there are any, the human ones. judge: an
+    attacker. columns: of the rows, encoder among them."""
     splits = _splits(job, inputs.images, trained)
     sides = {MODEL: (inputs.model, "the model's captions"), HUMAN: (inputs.human, "the human captions")}
     fits = len(splits) * sum(len(lists) for lists, _ in sides.values())
 
-    def progress(share: float, text: str) -> None:
-        job.progress(LOOK + JUDGE * share, text)
-
-    k = len(job.attribute.values)
-    trainer = AttackerTrainer(judge, k, inputs.y, inputs.images, progress, fits, sees_images=True)
+    trainer = AttackerTrainer(
+        judge,
+        len(job.attribute.values),
+        inputs.y,
+        inputs.images,
+        lambda share, text: job.progress(LOOK + JUDGE * share, text),
+        fits,
+        sees_images=True,
+    )
     parts = [trainer.held_out(lists, splits, what).counts(side) for side, (lists, what) in sides.items() if lists]
     counts = Counts.merge(parts)
     train, test, name = len(splits[0].train), len(splits[0].test), job.options.photographs["name"]
@@ -325,11 +317,6 @@ def freeze_judge(
     return options.with_(judge=judge if judge in (SCRATCH, SELF) else captioner_option(workspace, judge))
 
 
-def for_set(workspace: Workspace, options: ImageCaptioner2Options, item: Item) -> ImageCaptioner2Options:
-    """The captioner that wrote a set as its judge, if that is asked for."""
-    return options.with_(judge=writer_of(item, "--judge"), own_judge=True) if options.judge == SELF else options
-
-
 def count_asked(job: Job) -> Outcome:
     """A judge for each seed and caption index on the model's captions and, if there are any, on the human ones."""
     options = job.options
@@ -337,11 +324,12 @@ def count_asked(job: Job) -> Outcome:
     if options.judge == SCRATCH:
         from capbias_core.vision.judges import ScratchJudge
 
-        def ask(tokens: Tokens) -> list[str]:
-            return [prompted(caption, job.attribute, options.prompt) for caption in job.masked(tokens)]
-
-        size = options.picture_size or PICTURE_SIZE
-        inputs, epochs = judge_inputs(job, ask, size), options.judge_epochs or ScratchJudge.epochs
+        size, epochs = options.picture_size or PICTURE_SIZE, options.judge_epochs or ScratchJudge.epochs
+        inputs = judge_inputs(
+            job,
+            lambda tokens: [prompted(caption, job.attribute, options.prompt) for caption in job.masked(tokens)],
+            size,
+        )
         judge = ScratchJudge(epochs=epochs, device=options.device, sight=inputs.sight)
         method = f"Show, Attend and Tell from scratch, {epochs} epochs, pictures of {size} x {size}; prompt "
         method += f"{options.prompt}{trained_on(judge, options.deterministic)}"
@@ -351,7 +339,7 @@ def count_asked(job: Job) -> Outcome:
     from capbias_core.vision.judges import AskedJudge
 
     inputs, epochs = judge_inputs(job, job.masked), options.judge_epochs or 0
-    captioner = Captioner(model_path(job.workspace, options.judge), options.device)
+    captioner = Captioner(resolve_model(job.workspace, options.judge).path, options.device)
     judge = AskedJudge(captioner, inputs.files, job.attribute, options.prompt, epochs)
     how = f"trained further for {epochs} epochs" if epochs else "asked as it is"
     name = f"{options.judge['name']} {options.judge['digest'][:8]}"
@@ -423,7 +411,7 @@ def freeze_encoders(workspace: Workspace, collection: str, options: VLLICOptions
                 f"The backbone {backbone!r} needs its weights, as NAME=FILE, such as resnet50=resnet50.pth.",
                 "Download them with torchvision, on another computer if this one has no network, and give the file.",
             )
-        backbone = file_option(workspace, name, Path(file))
+        backbone = register_model(workspace, named_file(name, Path(file)))
     return options.with_(text_encoder=text, text_attacker=attacker, backbone=backbone or None)
 
 
@@ -434,14 +422,17 @@ def count_joint(job: Job) -> Outcome:
     options = job.options
     model, text, device = options.backbone, options.text_encoder, options.device
     size = options.picture_size or (BACKBONE_SIZE if model else PICTURE_SIZE)
-    look = backbone(model["name"], file_path(job.workspace, model), choose_device(device)) if model else None
+    look = None
+    if model:
+        weights = Path(resolve_model(job.workspace, model, file_digest).path)
+        look = backbone(model["name"], weights, choose_device(device))
     inputs = judge_inputs(job, job.masked, size, look)
     judge = JointJudge(epochs=options.judge_epochs or JointJudge.epochs, device=device, sight=inputs.sight)
     frozen, reads = ["backbone"] if model else [], text
 
     def embed(captions: Sequence[str]) -> np.ndarray:
         """(n, d) vectors by the frozen text encoder, stored with those of attackers."""
-        files = ModelFiles(text["name"], model_path(job.workspace, text), text["digest"])
+        files = resolve_model(job.workspace, text)
         name = options.text_attacker or files.path
         attacker = load_attacker(name, device, files, embeddings_folder(job.workspace))
         corpus: Any = attacker.corpus(list(captions))
@@ -471,7 +462,9 @@ MEASURES = (
         count=count_asked,
         version=4,
         freeze=freeze_judge,
-        for_set=for_set,
+        for_set=lambda workspace, options, item: (  # the captioner that wrote a set, if that is asked for
+            options.with_(judge=writer_of(item, "--judge"), own_judge=True) if options.judge == SELF else options
+        ),
         in_process=False,
         packages=("torch", "PIL"),
     ),

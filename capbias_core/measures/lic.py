@@ -218,11 +218,8 @@ def _remarks(
     value: float,
     low: float | None,
 ) -> Iterator[str]:
-    """Remarks on captions that LIC does not measure well.
-
-    lists: of the model and, with references, of people. value, low: LIC or, without references, LIC_M, and the lower
-    end of its interval.
-    """
+    """Remarks on captions that LIC does not measure well. lists: of the model and, with references, of people. value,
+    low: LIC or, without references, LIC_M, and the lower end of its interval."""
     attribute, k, shares, lengths = job.attribute, len(job.attribute.values), [], []
     for whose, side in zip(("caption", "human caption"), lists, strict=False):
         label = np.concatenate([y[captions.images] for captions in side])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -9,7 +11,8 @@ from capbias_core.aggregate import Counts
 from capbias_core.attributes import need_words
 from capbias_core.measures.base import (
     LOWER_SHARE,
-    WITHOUT_LIMIT,
+    MISTAKES,
+    QUOTIENT,
     Group,
     Job,
     Measure,
@@ -18,7 +21,6 @@ from capbias_core.measures.base import (
     Outcome,
     group_of,
     with_gaps,
-    zero,
 )
 from capbias_core.measures.caption_side import both_sides, names_in, of_no_value
 from capbias_core.measures.gender_score_common import FEWEST, PAPER
@@ -32,10 +34,7 @@ METRICS = (
     Metric(
         "ratio",
         "ratio of captions naming each value",
-        1,
-        lambda k: 1.0,
-        "neutral",
-        WITHOUT_LIMIT,
+        *QUOTIENT,
         _SOURCE,
         "Captions that name only the second value (men, for gender) for each that names only the first. The labelled "
         "images need not be balanced.",
@@ -46,10 +45,7 @@ METRICS = (
     Metric(
         "error",
         "error, wrong value named",
-        100,
-        zero,
-        "lower",
-        (0, 100),
+        *MISTAKES,
         _SOURCE,
         "Captions whose only named value is not the labelled one, of all captions.",
         needs=Needs(words="any"),
@@ -60,10 +56,7 @@ BY_GROUP = with_gaps(
     Metric(
         "misnamed",
         "wrong value named, by group",
-        100,
-        zero,
-        "lower",
-        (0, 100),
+        *MISTAKES,
         _BURNS,
         "Captions whose only named value is not the labelled one, of all captions: error, by group.",
         reads=("misnamed", "captions"),
@@ -82,10 +75,7 @@ BY_GROUP = with_gaps(
 RATIO_TO_HUMAN = Metric(
     "naming_ratio",
     "captions naming a value, over the human ones",
-    1,
-    lambda k: 1.0,
-    "neutral",
-    WITHOUT_LIMIT,
+    *QUOTIENT,
     f"{PAPER}, Table 3",
     "Captions that name the value, for each human caption of the same images that does. The paper calls it leakage; "
     "here leakage is an attacker's accuracy.",
@@ -97,39 +87,34 @@ RATIO_TO_HUMAN = Metric(
 
 def ratio_error(job: Job) -> Outcome:
     """Ratio and error of the captions of labelled images."""
-    counts, lacking, notes = naming_counts(job, sort=False), {}, []
-    if counts.size("unnamed") == counts.size():
-        reason = f"no caption names a value of {job.attribute.name}."
-        lacking = {metric.name: reason for metric in METRICS if metric.reads[0] in counts.columns}
-        counts = counts.reading(("unnamed", "captions"))
-    else:
-        notes.append(f"Labels: {job.sizes(counts).removesuffix(' captions')}.")
-        if "first" in counts.columns and not counts.size("first"):
-            notes.append(f"No caption names only {job.attribute.values[0]}, so ratio is not defined.")
+    counts, lacking = naming_counts(job, METRICS, sort=False)
+    notes = [] if lacking else [f"Labels: {job.sizes(counts).removesuffix(' captions')}."]
+    if not lacking and "first" in counts.columns and not counts.size("first"):
+        notes.append(f"No caption names only {job.attribute.values[0]}, so ratio is not defined.")
     return Outcome(counts, {"method": "captions by the values that their words name"}, notes, lacking)
 
 
 def named_values(job: Job) -> Outcome:
     """Captions that name a wrong value, or none, by group."""
-    counts, lacking = naming_counts(job), {}
-    if counts.size("unnamed") == counts.size():
-        reason = f"no caption names a value of {job.attribute.name}."
-        counts, lacking = counts.reading(("unnamed", "captions")), {"misnamed": reason, "misnamed_gap": reason}
+    counts, lacking = naming_counts(job, BY_GROUP)
     notes = [f"Named values: {job.sizes(counts)}."]
     return Outcome(counts, {"method": "values that the words of captions name"}, notes, lacking)
 
 
-def naming_counts(job: Job, sort: bool = True) -> Counts:
-    """Captions that name a wrong value, or none; of two values also those that name only the first or the second.
-
-    Raises NotMeasurable if no value has words.
-    """
+def naming_counts(job: Job, metrics: Sequence[Metric], sort: bool = True) -> tuple[Counts, dict[str, str]]:
+    """Captions that name a wrong value, or none; of two values also those that name only the first or the second. And
+    why metrics have no value, if no caption names one. Raises NotMeasurable if no value has words."""
     need_words(job.attribute)
     names = names_in(job.tokens(job.frame), job.attribute)
     columns = {"misnamed": wrong_names(names, job.codes(job.frame["image_id"])), "unnamed": ~names.any(axis=1)}
     if names.shape[1] == 2:
         columns["first"], columns["second"] = named_alone(names).T
-    return Counts.of_captions(job.frame["image_id"], job.codes, columns, sort)
+    counts = Counts.of_captions(job.frame["image_id"], job.codes, columns, sort)
+    if counts.size("unnamed") < counts.size():
+        return counts, {}
+    reason = f"no caption names a value of {job.attribute.name}."
+    lost = [metric.name for metric in metrics if metric.reads[0] in counts.columns.keys() - {"unnamed"}]
+    return counts.reading(("unnamed", "captions")), dict.fromkeys(lost, reason)
 
 
 def naming_ratio(job: Job) -> Outcome:

@@ -27,8 +27,7 @@ class Option:
     help: one line, lower case, without a full stop. flag: in a terminal, '' for a choice that only the plan makes.
     above, below: bounds that are not allowed themselves; at_least, at_most: bounds that are. choices: what there is, or
     a function that says so. suggested: what a page offers beside any other. metavar: what stands for the value in help.
-    several: takes a list. advanced: not among the first controls of a page. kept: stands in a run's key even if it is
-    the default.
+    advanced: not among the first controls of a page. kept: stands in a run's key even if it is the default.
     """
 
     help: str
@@ -78,10 +77,8 @@ class Options:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
-        """The choices among those given that are this measure's; others are another measure's.
-
-        Raises CapbiasError for a value that is not allowed.
-        """
+        """The choices among those given that are this measure's; others are another measure's. Raises CapbiasError for
+        a value that is not allowed."""
         known = cls.about()
         return cls(**{name: checked(name, value, known[name]) for name, value in given.items() if name in known})
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, MissingExtra
+from capbias_core.load.files import file_digest
 from capbias_core.load.parsed import BOXES, listed
 from capbias_core.load.photographs import read_photograph
 from capbias_core.load.report import PHOTOGRAPHS
@@ -24,16 +25,15 @@ from capbias_core.types import CONDITIONS, Attribute, counted
 from capbias_core.vision.masking import FILLS, FOREGROUND, HALF, OF_OBJECTS, OF_OUTLINES, WHOSE, MaskRule
 from capbias_core.vision.presets import BATCH, BEAMS, LENGTH, PRESETS
 from capbias_core.workspace.conditions import ORIGINAL, condition_details
-from capbias_core.workspace.labels import attribute_of, labels_for, table_with, tables_with
+from capbias_core.workspace.labels import attribute_of, labels_of, table_with, tables_with
 from capbias_core.workspace.masked_photographs import Masking, masked_folder
-from capbias_core.workspace.models import captioner_option, model_path
+from capbias_core.workspace.models import captioner_option, resolve_model
 from capbias_core.workspace.objects import (
     CONFIDENCE,
     boxes_of,
     forget_objects_of,
     keep_boxes,
     keep_objects_of,
-    weights_of,
     weights_option,
 )
 from capbias_core.workspace.photographs import MADE_BY, resolve_person_regions
@@ -73,13 +73,6 @@ class CaptionOptions(ArtifactOptions, OnDevice):
     )
 
 
-def freeze_caption(
-    workspace: Workspace, collection: str, options: CaptionOptions, attribute: Attribute | None
-) -> CaptionOptions:
-    """The captioner by its content. Raises CapbiasError if none is named, or it is not on this machine."""
-    return options.with_(captioner=captioner_option(workspace, options.captioner))
-
-
 def caption(job: Job) -> Outcome:
     """Caption the photographs and keep the set. Raises CapbiasError if none can be read or captioned."""
     from capbias_core.vision.captioners import Captioner
@@ -87,7 +80,7 @@ def caption(job: Job) -> Outcome:
     options = job.options
     files = job.photographs()
     job.progress(0.0, "loading the captioner")
-    captioner = Captioner(model_path(job.workspace, options.captioner), options.device)
+    captioner = Captioner(resolve_model(job.workspace, options.captioner).path, options.device)
     captions, refused, batch = {}, {}, {}
     for number, (image, file) in enumerate(files.items(), 1):
         try:
@@ -140,7 +133,9 @@ CAPTION = Measure(
     needs=Needs(captions=False, labels=False, photographs=True),
     seconds=40_000.0,
     count=caption,
-    freeze=freeze_caption,
+    freeze=lambda workspace, collection, options, attribute: options.with_(
+        captioner=captioner_option(workspace, options.captioner)
+    ),
     makes="captions",
     in_process=False,
 )
@@ -168,17 +163,10 @@ class DetectOptions(ArtifactOptions):
     )
 
 
-def freeze_detect(
-    workspace: Workspace, collection: str, options: DetectOptions, attribute: Attribute | None
-) -> DetectOptions:
-    """The detector by its content. Raises CapbiasError if it cannot be had."""
-    return options.with_(weights=weights_option(workspace, options.weights))
-
-
 def detect(job: Job) -> Outcome:
     """Detect on photographs that are not known yet, and keep the boxes of all. Raises if none can be read."""
     options = job.options
-    weights = weights_of(job.workspace, options.weights)
+    weights = resolve_model(job.workspace, options.weights, file_digest)
     boxes = boxes_of(job.workspace, job.photographs(), weights, options.confidence, job.progress)
     if not boxes.read:
         raise next(iter(boxes.refused.values()))
@@ -208,7 +196,9 @@ DETECT = Measure(
     needs=Needs(captions=False, labels=False, photographs=True),
     seconds=3_000.0,
     count=detect,
-    freeze=freeze_detect,
+    freeze=lambda workspace, collection, options, attribute: options.with_(
+        weights=weights_option(workspace, options.weights)
+    ),
     makes=BOXES,
     in_process=False,
 )
@@ -387,10 +377,7 @@ def departures_in(
     workspace: Workspace, collection: str, attribute: str, references: str = "", table: Item | None = None
 ) -> dict[str, float]:
     """The departures by the human captions of a collection, for an attribute of one of its tables of labels.
-
-    references: their name, '' for the only ones. table: the labels (default: `table_with`). Raises CapbiasError where
-    there are none, or several.
-    """
+    references: their name, '' for the only ones."""
     tables = [table] if table else tables_with(workspace.items("attributes", collection), attribute)
     human = [item.name for item in workspace.items("references", collection)]
     name = references or (human[0] if len(human) == 1 else "")
@@ -401,8 +388,8 @@ def departures_in(
             "Name one set of human captions, load them or labels with import, or name the objects to mask.",
         )
     chosen, where = attribute_of(table_with(tables, attribute), attribute)
-    labels = labels_for(workspace.frame(where["table"]), chosen, where["column"], where["mapping"]).values
-    return departures(workspace.frame(workspace.item("references", name, collection).hash), chosen, labels)
+    human_captions = workspace.frame(workspace.item("references", name, collection).hash)
+    return departures(human_captions, chosen, labels_of(workspace, chosen, where))
 
 
 MEASURES = (DETECT, MASK, CAPTION)

@@ -24,12 +24,8 @@ CONTEXTUAL = f"contextual (GloVe, {DELTA:g})"
 
 @dataclass(frozen=True)
 class Protocol:
-    """What a paper fixes.
-
-    title: the paper. measures: names of the measures that follow it. metrics: what is measured if nothing is named.
-    settings: option -> value; `alignment` is 'constant' or 'contextual'. fixed: what the code of these measures always
-    does. where: sections of the paper.
-    """
+    """What a paper fixes. metrics: what is measured if nothing is named. settings: option -> value; `alignment` is
+    'constant' or 'contextual'. fixed: what the code of these measures always does. where: sections of the paper."""
 
     title: str
     measures: tuple[str, ...]

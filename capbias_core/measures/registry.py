@@ -148,11 +148,8 @@ def variants_of(rows: pd.DataFrame) -> pd.Series:
 
 
 def protocol_notes(runs: Iterable[tuple[str, Mapping[str, Any]]], protocol: str = "") -> list[str]:
-    """How runs differ from their protocol, a line for each measure.
-
-    runs: names of measures with the options of a run. protocol: the one that was chosen, named for each measure that
-    follows it; '' for each measure's own; 'custom' for no line.
-    """
+    """How runs differ from their protocol, a line for each measure. protocol: the one that was chosen, named for each
+    measure that follows it; '' for each measure's own; 'custom' for no line."""
     lines: dict[str, None] = {}
     for name, options in runs:
         measure, followed = MEASURES[name], protocol or protocol_of(name)

@@ -12,8 +12,7 @@ import pandas as pd
 
 from capbias_core.aggregate import Counts
 from capbias_core.attackers import load_attacker
-from capbias_core.attackers.base import Attacker, CutsCaptions, fit_many, probabilities
-from capbias_core.language.files import ModelFiles
+from capbias_core.attackers.base import Attacker, fit_many, probabilities
 from capbias_core.measures.base import DIFFERENCE, NOTHING_MORE, Job, Metric, Needs
 from capbias_core.metrics.lic import label_probabilities, lic_scores, right_predictions
 from capbias_core.metrics.share import difference
@@ -21,7 +20,7 @@ from capbias_core.prepare.align import Aligner, constant
 from capbias_core.prepare.split import FIT, child_seed, random_order
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress, Split, counted
-from capbias_core.workspace.models import embeddings_folder, model_path
+from capbias_core.workspace.models import embeddings_folder, resolve_model
 
 # Whose captions are read, by attackers trained on the same side or, in the last two, on the other side.
 MODEL, HUMAN, MODEL_BY_HUMAN, HUMAN_BY_MODEL = "model", "human", "model_by_human", "human_by_model"
@@ -95,8 +94,8 @@ def amplification(
 class CaptionList:
     """One caption index of one set on the labelled images.
 
-    row_of_image: (n_images,) the row of each image in masked, -1 for none. masked: what an attacker reads. kept_at:
-    (n,) where each caption stands in the stored set. unread: of the last list, how many captions are in no list.
+    row_of_image: (n_images,) the row of each image in masked, -1 for none. kept_at: (n,) where each caption stands in
+    the stored set. unread: of the last list, how many captions are in no list.
     """
 
     row_of_image: np.ndarray
@@ -159,9 +158,8 @@ def unread_notes(what: str, lists: Sequence[CaptionList]) -> list[str]:
 
 def attacker_of(job: Job) -> Attacker[str]:
     """The attacker of a run, on the device of its options. Raises CapbiasError if its encoder is missing."""
-    options, model = job.options, None
-    if option := options.encoder:
-        model = ModelFiles(option["name"], model_path(job.workspace, option), option["digest"])
+    options = job.options
+    model = resolve_model(job.workspace, options.encoder) if options.encoder else None
     return load_attacker(options.attacker, options.device, model, embeddings_folder(job.workspace))
 
 
@@ -184,8 +182,8 @@ class AttackerTrainer:
     """Trains the attackers of one run and reports how many are done. notes: for the reader of the run.
 
     y: (n_images,) codes of the values to guess, k of them; or (n_images, L) booleans, which of L task words are there
-    (k is then not read). fits: how many attackers the run trains. balanced: read equally many captions of every value.
-    align: see workspace.vectors.aligner. sees_images: the attacker is given each caption with the index of its image.
+    (k is then not read). balanced: read equally many captions of every value. sees_images: the attacker is given each
+    caption with the index of its image.
     """
 
     def __init__(
@@ -209,9 +207,9 @@ class AttackerTrainer:
     def note_unread(self, what: str, lists: Sequence[CaptionList]) -> None:
         """Notes on captions that the attacker does not read, or not to their end."""
         self.notes += unread_notes(what, lists)
-        if isinstance(self.attacker, CutsCaptions):
+        if cut := getattr(self.attacker, "cut", None):
             captions = [caption for read in lists for caption in read.masked]
-            self.notes += [f"{what[:1].upper()}{what[1:]}: {note}" for note in self.attacker.cut(captions)]
+            self.notes += [f"{what[:1].upper()}{what[1:]}: {note}" for note in cut(captions)]
 
     def fit(self, corpus, cases: Sequence[Case], what: str) -> Iterator:
         """The trained attacker of each case, in order; several train side by side if their kind can."""
@@ -246,9 +244,7 @@ class AttackerTrainer:
 
     def logits(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> Iterator[tuple]:
         """One attacker for each caption index and split: (index, split, images held out, their logits (n, C)).
-
-        align_to: the model's captions, to whose training vocabulary the words are aligned before training.
-        """
+        align_to: the model's captions, to whose training vocabulary the words are aligned before training."""
         self.note_unread(what, lists)
         texts, cases = self._cases(lists, splits, align_to)
         captions: Any = Tokens.join(texts)
@@ -290,7 +286,6 @@ class AttackerTrainer:
         return {name: self._guesses(guessed) for name, guessed in parts.items()}
 
     def _guesses(self, parts: Iterable[tuple[Split, np.ndarray, np.ndarray]]) -> Guesses:
-        """Guesses from parts: a split, images held out in it, their logits (n, C)."""
         splits, images, logits = zip(*parts, strict=True)
         seed = np.repeat([split.seed for split in splits], [len(test) for test in images])
         image, scores = np.concatenate(images), np.concatenate([*map(probabilities, logits)])

@@ -16,6 +16,7 @@ from capbias_core.measures.base import (
     HIGHER_SHARE,
     LOTUS,
     LOWER_SHARE,
+    RICHNESS,
     WITHOUT_LIMIT,
     Group,
     Job,
@@ -64,10 +65,7 @@ DESCRIPTION = with_gaps(
     Metric(
         "vocabulary_10",
         "vocabulary of ten, different words in ten captions",
-        1,
-        no_neutral,
-        "higher",
-        WITHOUT_LIMIT,
+        *RICHNESS,
         "Hurlbert, Ecology 1971",
         "Different words in ten captions, on average over all draws of ten. Unlike the vocabulary of the whole "
         "set it does not grow with the number of captions, so groups of different sizes can be compared.",
@@ -105,10 +103,7 @@ DESCRIPTION = with_gaps(
 VOCABULARY = Metric(
     "vocabulary",
     "vocabulary, different words",
-    1,
-    no_neutral,
-    "higher",
-    WITHOUT_LIMIT,
+    *RICHNESS,
     "Hirota et al., CVPR 2022, Figure 3",
     "Different words among the captions of the labelled images. It grows with the number of captions.",
     side="model",
@@ -233,10 +228,8 @@ def valences() -> dict[str, float]:
 
 
 def vocabulary(job: Job) -> Outcome:
-    """Words of the captions of labelled images.
-
-    The count of a whole set is no function of sums over images: it has no estimate, so captioners are not ranked by it.
-    """
+    """Words of the captions of labelled images. The count of a whole set is no function of sums over images: it has no
+    estimate, so captioners are not ranked by it."""
     result = Result(
         attribute=job.attribute.name,
         model=job.spec.model,
@@ -279,9 +272,7 @@ def shared_words(
     tokens: Tokens, human_tokens: Tokens, image_id: pd.Series, human_image_id: pd.Series, left_out: Collection[str] = ()
 ) -> dict[str, np.ndarray]:
     """Nouns and verbs that the human captions of a caption's image have, and those that it has too: (n,) each.
-
-    image_id, human_image_id: of each caption. left_out: words that do not count.
-    """
+    image_id, human_image_id: of each caption. left_out: words that do not count."""
     n, both = len(tokens), Tokens.join([tokens, human_tokens])
     known, words = lemmas(both.words), both.matrix()
     names, lemma = np.unique([base for base, _ in known], return_inverse=True)

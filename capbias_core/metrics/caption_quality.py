@@ -53,11 +53,8 @@ Report = Callable[[float], None] | None  # called with the share done now and th
 
 
 def bleu4(references: References, candidates: Sequence[str]) -> float:
-    """BLEU-4 of a set, 0 to 1.
-
-    references: for each caption one or more; candidates: (n,). Both as tokens joined by spaces, as `quality_tokens` of
-    prepare/java.py gives them.
-    """
+    """BLEU-4 of a set, 0 to 1. references: for each caption one or more; candidates: (n,). Both as tokens joined by
+    spaces, as `quality_tokens` of prepare/java.py gives them."""
     references_of(references, candidates)
     return float(bleu_of(bleu_counts(references, candidates).sum(axis=0)))
 
@@ -69,10 +66,8 @@ def cider(references: References, candidates: Sequence[str]) -> float:
 
 
 def meteor(references: References, candidates: Sequence[str]) -> float:
-    """METEOR (English) of a set, 0 to 1. references, candidates: as in `bleu4`.
-
-    Raises CapbiasError without Java, or where its program fails.
-    """
+    """METEOR (English) of a set, 0 to 1. references, candidates: as in `bleu4`. Raises CapbiasError without Java, or
+    where its program fails."""
     references_of(references, candidates)
     return float(meteor_of(meteor_counts(references, candidates).sum(axis=0)))
 
@@ -84,7 +79,6 @@ def rouge_l(references: References, candidates: Sequence[str]) -> float:
 
 
 def _reported(items: Iterable, n: int, report: Report) -> Iterator[tuple[int, Any]]:
-    """The items, each with its index."""
     for index, item in enumerate(items):
         if report and index % BLOCK == 0:
             report(index / n)
@@ -93,9 +87,7 @@ def _reported(items: Iterable, n: int, report: Report) -> Iterator[tuple[int, An
 
 def bleu_counts(references: References, candidates: Sequence[str], report: Report = None) -> np.ndarray:
     """Counts of each caption, (n, 9): matched n-grams (1 to 4), n-grams (1 to 4), length of the nearest reference.
-
-    references, candidates: as in `bleu4`.
-    """
+    references, candidates: as in `bleu4`."""
     need("BLEU-4", PACKAGE)
     from pycocoevalcap.bleu.bleu_scorer import cook_refs, cook_test
 
@@ -127,10 +119,8 @@ def rouge_scores(references: References, candidates: Sequence[str], report: Repo
 
 
 def cider_scores(references: References, candidates: Sequence[str], report: Report = None) -> np.ndarray:
-    """CIDEr of each caption, (n,) in [0, 10]; each caption's references count as one document.
-
-    references, candidates: as in `bleu4`.
-    """
+    """CIDEr of each caption, (n,) in [0, 10]; each caption's references count as one document. references, candidates:
+    as in `bleu4`."""
     need("CIDEr", PACKAGE)
     from pycocoevalcap.cider.cider_scorer import CiderScorer
 

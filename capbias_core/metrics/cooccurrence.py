@@ -169,7 +169,6 @@ def multi_variance(
 
 
 def _tables(human_values, human_objects, model_values, model_objects) -> Both:
-    """(n, K) and (n, L) booleans of the captions of both sides as counts of captions."""
     human, model = (
         Table(np.array(len(values)), values.sum(axis=0), tasks.sum(axis=0), values.T.astype(int) @ tasks)
         for values, tasks in sides(human_values, human_objects, model_values, model_objects)
@@ -232,10 +231,8 @@ def preferred(side: Table) -> np.ndarray:
 
 
 def goes_together(side: Table) -> np.ndarray:
-    """(..., K, L) booleans: value and word occur together more often than by chance.
-
-    p(a, l) > p(a) p(l), times n twice: whole numbers, so that independent pairs do not depend on rounding.
-    """
+    """(..., K, L) booleans: value and word occur together more often than by chance. p(a, l) > p(a) p(l), times n
+    twice: whole numbers, so that independent pairs do not depend on rounding."""
     return side.pair * side.n[..., None, None] > side.value[..., :, None] * side.task[..., None, :]
 
 

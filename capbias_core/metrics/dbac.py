@@ -72,11 +72,8 @@ def inverse_cross_entropy(losses: ArrayLike, captions: ArrayLike) -> np.ndarray:
 
 
 def pair_weight(quality: ArrayLike, pairs: ArrayLike, ratio: ArrayLike) -> np.ndarray:
-    """w by the equations.
-
-    quality: (..., L) of each task word. pairs: (..., K, L) held-out captions by value and task word. ratio: (K, L),
-    P(t) / P(a) or its inverse. Returns (...); nan if no caption has a task word.
-    """
+    """w by the equations. quality: (..., L) of each task word. pairs: (..., K, L) held-out captions by value and task
+    word. ratio: (K, L), P(t) / P(a) or its inverse. Returns (...); nan if no caption has a task word."""
     quality, pairs, ratio = np.asarray(quality), np.asarray(pairs), np.asarray(ratio)
     weights = np.nan_to_num(quality[..., None, :] * ratio) * pairs
     return share(weights.sum(axis=(-2, -1)), pairs.sum(axis=(-2, -1)))

@@ -28,10 +28,8 @@ SMALLEST = 1e-12
 
 
 def predictability(model: Any, human: Any, normalised: bool = True) -> Any:
-    """Qualities of both sides, 0 or more, to DPA (normalised), or leakage; numbers, or arrays of one shape.
-
-    DPA is nan where both are 0: nothing can be guessed from either side.
-    """
+    """Qualities of both sides, 0 or more, to DPA (normalised), or leakage; numbers, or arrays of one shape. DPA is nan
+    where both are 0: nothing can be guessed from either side."""
     alike(("model", numbers("model", model, 0)), ("human", numbers("human", human, 0)))
     value = amplification(model, human, normalised)
     return value if np.ndim(value) else float(value)

@@ -64,9 +64,7 @@ def constant(words: Collection[str], known: frozenset[str]) -> Alignment:
 @dataclass(frozen=True)
 class Neighbours:
     """For each word outside a vocabulary, the word in it whose vector is nearest, and the cosine distance in [0, 2].
-
-    Words without a vector are left out.
-    """
+    Words without a vector are left out."""
 
     nearest: dict[str, str]
     distance: dict[str, float]

@@ -38,10 +38,8 @@ def has_java() -> bool:
 
 @contextmanager
 def java(arguments: Sequence[str], seconds: float = SECONDS) -> Iterator[Ask]:
-    """A running Java program that answers lines with lines; it ends with the block.
-
-    Raises CapbiasError where there is no Java, and from `ask` where the program ends early or is silent for `seconds`.
-    """
+    """A running Java program that answers lines with lines; it ends with the block. Raises CapbiasError where there is
+    no Java, and from `ask` where the program ends early or is silent for `seconds`."""
     program = shutil.which("java")
     if program is None:
         raise CapbiasError(
@@ -99,10 +97,8 @@ def default_tokenizer() -> str:
 
 
 def quality_tokens(captions: Sequence[str], tokenizer: str) -> list[str]:
-    """The tokens of each caption, joined by spaces; one an entry, '' where a caption has none.
-
-    Raises CapbiasError for an unknown tokenizer, and for `ptb` where there is no Java.
-    """
+    """The tokens of each caption, joined by spaces; one an entry, '' where a caption has none. Raises CapbiasError for
+    an unknown tokenizer, and for `ptb` where there is no Java."""
     if tokenizer not in TOKENIZERS:
         raise unknown_name("tokenizer", tokenizer, TOKENIZERS)
     if tokenizer == PLAIN:

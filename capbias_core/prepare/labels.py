@@ -94,11 +94,8 @@ def cross_labels(one: pd.Series, other: pd.Series) -> pd.Series:
 
 
 def crossed(first: Attribute, second: Attribute, counts: dict[str, int]) -> Attribute:
-    """The crossed attribute, with the cells that have at least LEAST images.
-
-    Words of both are masked. They name a value of one attribute and no cell, so that metrics that read which value a
-    caption names do not apply. counts: images by cell. Raises CapbiasError where fewer than two cells are left.
-    """
+    """The crossed attribute, with the cells that have at least LEAST images. Words of both are masked. They name a
+    value of one attribute and no cell, so that metrics that read which value a caption names do not apply."""
     every = cells(first, second)
     values = tuple(cell for cell in every if counts.get(cell, 0) >= LEAST)
     if len(values) < 2:

@@ -70,11 +70,7 @@ def balanced_split(
 
 
 def balanced_folds(labels: np.ndarray, n_values: int, seed: int, folds: int) -> list[Split]:
-    """Cross-fitting: every image is held out exactly once, and each fold's training images are balanced.
-
-    The test positions of the folds partition all images; the training positions of a fold are a balanced draw
-    from the images outside it.
-    """
+    """Cross-fitting: every image is held out exactly once, and each fold's training images are balanced."""
     _groups(labels, n_values, np.arange(len(labels)))  # refuses groups that are too small
     rng = np.random.default_rng(child_seed(seed, FOLDS))
     fold_of = np.empty(len(labels), dtype=int)
@@ -101,11 +97,8 @@ def split_around(labels: np.ndarray, n_values: int, seed: int, chosen: np.ndarra
 def image_split(
     labels: np.ndarray, n_values: int, seed: int, test_share: float = TEST_SHARE, ids: Sequence[str] | None = None
 ) -> Split:
-    """All images, not balanced, into train and test. With a test share of 0.2, of 10,780: 8,624 and 2,156 (DBAC
-    section 5).
-
-    Arguments as of `balanced_split`; the images keep the order in which that one takes them.
-    """
+    """All images, not balanced, into train and test. With a test share of 0.2, of 10,780: 8,624 and 2,156 (DBAC section
+    5). Arguments as of `balanced_split`; the images keep the order in which that one takes them."""
     ids = list(map(str, range(len(labels)))) if ids is None else ids
     order = random_order(ids, child_seed(seed, SPLIT))
     _groups(labels, n_values, order)  # refuses groups that are too small

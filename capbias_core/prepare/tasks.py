@@ -25,11 +25,8 @@ OBJECT_TOKEN, VERB_TOKEN = "<object>", "<verb>"
 
 
 def content_words(tokens: Tokens, left_out: Collection[str] = ()) -> list[str]:
-    """Nouns, verbs, adjectives and adverbs among the 1,000 tokens that most captions have, commonest first.
-
-    left_out: words that name the attribute. The part of speech is that of the word alone (HanTa's English model):
-    the likeliest tag decides. LIC, appendix A.2.
-    """
+    """Nouns, verbs, adjectives and adverbs among the 1,000 tokens that most captions have, commonest first. The part of
+    speech is that of the word alone (HanTa's English model): the likeliest tag decides. LIC, appendix A.2."""
     counts = np.bincount(tokens.matrix().indices, minlength=len(tokens.words))
     common = [tokens.words[code] for code in np.argsort(-counts, kind="stable")[:COMMON_WORDS]]
     return [word for word in common if word.isalpha() and word not in left_out and _tag(word).startswith(CONTENT)]
@@ -85,10 +82,8 @@ def mask_verbs(captions: Iterable[str], left_out: Collection[str] = ()) -> list[
 
 
 def named_verbs(captions: Sequence[str], left_out: Collection[str] = ()) -> tuple[list[str], csr_array]:
-    """The verbs of captions in alphabetical order, and (n, L): how often the caption has each, 0 or 1.
-
-    captions: tokens joined by spaces. left_out: words that do not count.
-    """
+    """The verbs of captions in alphabetical order, and (n, L): how often the caption has each, 0 or 1. captions: tokens
+    joined by spaces. left_out: words that do not count."""
     rows, named = [], []
     for row, caption in enumerate(captions):
         pairs = zip(caption.split(), verbs_in(caption), strict=True)
@@ -100,7 +95,6 @@ def named_verbs(captions: Sequence[str], left_out: Collection[str] = ()) -> tupl
 
 
 def _tag(word: str) -> str:
-    """The likeliest part of speech of a word alone, or ''."""
     tags = _tagger().tag_word(word)
     return tags[0][0] if tags else ""
 
@@ -129,7 +123,6 @@ def phrases(names: Iterable[str]) -> dict[str, tuple[tuple[str, ...], ...]]:
 
 
 def _forms(phrase: list[str]) -> list[tuple[str, ...]]:
-    """A phrase and its plural by rule."""
     *first, last = phrase
     plural = last + "s"
     if last.endswith(("s", "x", "ch", "sh")):
@@ -148,19 +141,14 @@ def named_objects(tokens: Tokens, names: dict[str, tuple[tuple[str, ...], ...]])
 
 def named_at_spaces(captions: Collection[str]) -> csr_array:
     """(n, L) 0 or 1: a word of the caption is the name of a COCO object of one word, as the authors of DBAC read it.
-
-    Captions are split at spaces alone, so `bat.` is not `bat`, and neither plurals nor names of two words count.
-    """
+    Captions are split at spaces alone, so `bat.` is not `bat`, and neither plurals nor names of two words count."""
     single = [name for name in object_names() if " " not in name]
     return Tokens.of((caption.lower() for caption in captions), str.split).with_any([[name] for name in single])
 
 
 def object_mentions(tokens: Tokens, names: dict[str, tuple[tuple[str, ...], ...]]) -> csr_array:
-    """(n, len(names)): how often the caption names the object.
-
-    A word counts for the longest phrase that it is in. Names of one object side by side, such as `laptop computer`,
-    count once.
-    """
+    """(n, len(names)): how often the caption names the object. A word counts for the longest phrase that it is in.
+    Names of one object side by side, such as `laptop computer`, count once."""
     codes, caption, vocabulary = tokens.codes, tokens.caption, tokens.vocabulary
     owner = np.full(len(codes), -1, dtype=np.min_scalar_type(-1 - len(names)))  # of each token the object that it names
     alone = np.full(len(vocabulary), -1, dtype=owner.dtype)
@@ -208,9 +196,7 @@ def mask_objects(captions: Iterable[str], names: dict[str, tuple[tuple[str, ...]
 
 def pair_counts(image: np.ndarray, n_images: int, values: csr_array, tasks: csr_array) -> csr_array:
     """Counts of captions by image, as a `Table` of metrics/cooccurrence.py has them: (n_images, 1 + K + L + K * L).
-
-    image: (n,) position of each caption's image; values: (n, K), tasks: (n, L) booleans.
-    """
+    image: (n,) position of each caption's image; values: (n, K), tasks: (n, L) booleans."""
     n = len(image)
     ones = csr_array(np.ones((n, 1), dtype=np.int32))
     pairs = [tasks.multiply(values[:, [column]]) for column in range(values.shape[1])]

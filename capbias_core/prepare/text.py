@@ -54,10 +54,8 @@ def _plain(token: str) -> str:
 
 
 def matching(texts: pa.Array, expression: str) -> np.ndarray:
-    """Which texts an expression of RE2 matches, whatever their case.
-
-    It takes as long as the texts times the expression, whose repeats count. Raises CapbiasError if it is none.
-    """
+    """Which texts an expression of RE2 matches, whatever their case. It takes as long as the texts times the
+    expression, whose repeats count. Raises CapbiasError if it is none."""
     try:
         return pc.match_substring_regex(texts, expression, ignore_case=True).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid as error:

@@ -23,11 +23,8 @@ NO_TERM = "<>"
 
 @dataclass(frozen=True, eq=False)
 class Tokens(Sequence[str]):
-    """Captions as codes; as a sequence their texts, tokens joined by one space.
-
-    codes: (T,) the tokens of all captions, one caption after another. start: (n + 1,) where each caption begins in
-    codes. words: (V,) the token of each code, in the order in which captions first have them.
-    """
+    """Captions as codes; as a sequence their texts, tokens joined by one space. codes: (T,) the tokens of all captions,
+    one caption after another. start: (n + 1,) where each caption begins in codes."""
 
     codes: np.ndarray
     start: np.ndarray

@@ -31,7 +31,7 @@ def plan_artifact(workspace: Workspace, collection: str, measure: str, options: 
 
     options: with the name of the item, and the name of a folder as photographs (None or '' for the originals). If the
     item was deleted since, or another run made another one of that name (see RUN), the run is forgotten, so that it can
-    start again. Raises CapbiasError for a choice or a name that is not allowed, or no photographs.
+    start again.
     """
     maker = MEASURES[measure]
     options = maker.freeze(workspace, collection, maker.options.read(vars(options)), None)
@@ -47,9 +47,8 @@ def plan_artifact(workspace: Workspace, collection: str, measure: str, options: 
 def plan_captioning(workspace: Workspace, collection: str, options: CaptionOptions) -> RunSpec:
     """The run that captions photographs of a collection; masked ones give the set their condition.
 
-    options.captioner: a preset, a folder, or a name in the local cache. photographs: as in `plan_artifact`. name: of
-    the set, '' for that of the captioner and the folder; an earlier set of a run of that name is replaced. Raises
-    CapbiasError if the captioner or the photographs are missing, or captions of that name were loaded.
+    options.captioner: a preset, a folder, or a name in the local cache. name: of the set, '' for that of the captioner
+    and the folder; an earlier set of a run of that name is replaced.
     """
     captioner = captioner_option(workspace, options.captioner)
     photographs = frozen_photographs(workspace, collection, options.photographs)
@@ -63,9 +62,7 @@ def plan_captioning(workspace: Workspace, collection: str, options: CaptionOptio
 def plan_masking(workspace: Workspace, collection: str, options: MaskOptions) -> RunSpec:
     """The run that makes a folder of masked photographs of a collection.
 
-    options name items: photographs (a folder, None for the originals), people (outlines or boxes, None for the only
-    ones, outlines first), labelled (boxes of the labelled people). name: of the folder, '' for `photographs (segment
-    masked)`. Raises CapbiasError for options that exclude each other.
+    name: of the folder, '' for `photographs (segment masked)`.
 
     Without only_masked, photographs that show none of the objects stay as they are under object, and have only the
     person hidden under both, as in LIC's Table 4 (10,780 captions under every condition; 62% of those under object are
@@ -78,7 +75,6 @@ def plan_masking(workspace: Workspace, collection: str, options: MaskOptions) ->
 
 
 def _check_free(workspace: Workspace, kind: str, name: str, collection: str) -> None:
-    """Raises CapbiasError if the user loaded an item of this name, which a run must not replace."""
     taken = {item.name: item for item in workspace.items(kind, collection) if RUN not in item.details}
     if name in taken:
         what = "Captions loaded from" if kind == "captions" else "The photographs in"

@@ -17,7 +17,7 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.conditions import ORIGINAL, sets_of
-from capbias_core.workspace.labels import attribute_of, labels_for, table_with
+from capbias_core.workspace.labels import attribute_of, labels_of, table_with
 from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Item, Workspace, human_sets, images_in
@@ -49,10 +49,7 @@ def plan_conditions(
     table: Item | None = None,
 ) -> Plan:
     """The runs of a captioner's set of each condition: LIC_M, and with human captions LIC, DBAC, DPA and DBA.
-
-    references: their name, '' for those of most images. chosen: as in `condition_sets`. table: the labels (default:
-    `table_with`). Raises CapbiasError if nothing is masked or labelled.
-    """
+    references: their name, '' for those of most images."""
     sets = sets_of(workspace, collection, captioner, chosen)
     if len(sets) < 2:
         raise CapbiasError(
@@ -99,28 +96,21 @@ def masked_sets(sets: dict[str, Item]) -> list[str]:
 
 
 def on_shared_images(workspace: Workspace, spec: RunSpec, other: str, others: Iterable[str] = ()) -> RunSpec:
-    """The run on the images that another set has too; the run itself if that is all images, or nothing is trained.
-
-    other: content hash of a caption set. others: hashes of further sets. Of those with the same images as `other`
-    always the same one is named, so that one run serves them all.
-    """
+    """The run on the images that another set has too; the run itself if that is all images, or nothing is trained. Of
+    those with the same images as `other` always the same one is named, so that one run serves them all."""
 
     def has_more() -> bool:
         """Whether the set of the run has labelled images that the other one lacks."""
-        where = spec.labels
-        table = workspace.frame(where["table"])
-        labels = labels_for(table, attribute_from(spec.attribute), where["column"], where["mapping"]).values
+        labels = labels_of(workspace, attribute_from(spec.attribute), spec.labels)
         more = images_in(workspace.frame(spec.captions)) - images_in(workspace.frame(other))
         return not more.isdisjoint(labels.index)
 
     def images(captions: str) -> str:
         """A digest of the image IDs of a set."""
-
-        def digest() -> str:
-            ids = sorted(images_in(workspace.frame(captions)))
-            return hashlib.sha256(json.dumps(ids).encode()).hexdigest()
-
-        return workspace.derived(f"images of {captions}", digest)
+        return workspace.derived(
+            f"images of {captions}",
+            lambda: hashlib.sha256(json.dumps(sorted(images_in(workspace.frame(captions)))).encode()).hexdigest(),
+        )
 
     key = f"more in {spec.captions} than {other} {json.dumps(spec.labels, sort_keys=True)}"
     if not MEASURES[spec.measure].seeded or not workspace.derived(key, has_more):

@@ -49,10 +49,8 @@ class Engine:
         self._closing = False
 
     def submit(self, specs: Sequence[RunSpec], collection: str) -> list[str]:
-        """Start the runs that are neither finished nor under way; returns their ids.
-
-        Raises CapbiasError if one of them needs a Dask cluster that does not answer.
-        """
+        """Start the runs that are neither finished nor under way; returns their ids. Raises CapbiasError if one of them
+        needs a Dask cluster that does not answer."""
         known = self.workspace.runs_of([spec.run_id for spec in specs])
         add_later_metrics(self.workspace, known.values())
         todo = [spec for spec in specs if spec.run_id not in known or known[spec.run_id].status != "finished"]
@@ -85,10 +83,8 @@ class Engine:
         return started
 
     def cancel(self, run_id: str) -> bool:
-        """Stop a run: a queued one at once, a running one at its next report (a second or two).
-
-        Raises WorkspaceError for a run of another process if that cannot be noted, CapbiasError for another person's.
-        """
+        """Stop a run: a queued one at once, a running one at its next report (a second or two). Raises WorkspaceError
+        for a run of another process if that cannot be noted, CapbiasError for another person's."""
         if run := self.workspace.run(run_id):
             check_own(run.owner, self.workspace.folder, "the run")
         token, future = self._runs.get(run_id, ("", None))
@@ -131,10 +127,8 @@ class Engine:
             time.sleep(every)
 
     def close(self) -> None:
-        """Cancel what this engine started and has not finished, and end all workers of this process.
-
-        If an end cannot be written by then, others see that the process of the run is gone.
-        """
+        """Cancel what this engine started and has not finished, and end all workers of this process. If an end cannot
+        be written by then, others see that the process of the run is gone."""
         for run_id, (_, future) in reversed(list(self._runs.items())):  # those that wait first, so that none starts
             if not future.done():
                 with suppress(CapbiasError):

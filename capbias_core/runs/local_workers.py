@@ -40,9 +40,9 @@ T = TypeVar("T")
 class LocalWorkers(Executor):
     """Computes calls in the order of submission, each in the next free slot. `slots`: how many are used.
 
-    A slot is a daemon thread. Without an environment it computes in this process, else in a process that it starts for
-    its first call. That process ends when it is idle for long, and with this process. If it dies, the call that it was
-    computing raises BrokenExecutor.
+    A slot without an environment computes in this process, others each in a process that the first call starts. That
+    process ends when it is idle for long, and with this process. If it dies, the call that it was computing raises
+    BrokenExecutor.
     """
 
     def __init__(self, environments: Sequence[Environment | None], slots: int | None = None):

@@ -8,16 +8,16 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, partial
 from typing import NamedTuple
 
-from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry, need_packages
+from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.attributes import lacking_words
-from capbias_core.errors import CapbiasError, flag_name, installed, missing_extra, unknown_name
+from capbias_core.errors import CapbiasError, flag_name, installed, missing_extra, need, unknown_name
 from capbias_core.measures.base import Measure, Metric
 from capbias_core.measures.options import Attacked, OnDevice, Options, PeopleMarked, Photographed
 from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics, measure_of, needs_references
 from capbias_core.runs.run import needs_workers
 from capbias_core.types import Attribute
-from capbias_core.workspace.labels import attribute_of, labels_for
+from capbias_core.workspace.labels import attribute_of, labels_of
 from capbias_core.workspace.models import encoder_option
 from capbias_core.workspace.objects import OBJECTS, chosen_objects
 from capbias_core.workspace.photographs import MADE_BY, frozen_photographs, made_from, masked_so, resolve_person_regions
@@ -29,12 +29,8 @@ PER_CAPTION = "caption_scores"  # the measure that gives scores and words of eac
 
 @dataclass(frozen=True)
 class Request:
-    """What a user asks for, by name.
-
-    references: a name, '' for none. metrics: groups or names. seeds: None for the default of each measure. words: also
-    scores and words of each caption. objects: a name in `object_sources`, '' for the source with most labelled images.
-    options: further choices by the name of the field in a measure's Options.
-    """
+    """What a user asks for, by name. seeds: None for the default of each measure. words: also scores and words of each
+    caption. objects: a name in `object_sources`, '' for the source with most labelled images."""
 
     collection: str
     captions: tuple[str, ...]
@@ -56,7 +52,7 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     With references for all labelled images one run of a measure that scores both sides gives LIC_M, LIC_D and LIC. With
     references for a part of them there are two: LIC_M on all images, and everything on the images with references. Sets
     without any image of the references get what needs none. A run whose device is left open is the one that finished on
-    a named device, if there is one. Raises CapbiasError for choices that no measure has, or that are not allowed.
+    a named device, if there is one.
     """
     if not request.captions:
         raise CapbiasError("No captions are chosen.", "Choose one captioner or more.")
@@ -139,7 +135,7 @@ def _options(workspace: Workspace, request: Request, measure: Measure, attribute
     options = measure.options.read(choices)
     if isinstance(options, Attacked):
         entry = attacker_entry(options.attacker)
-        need_packages(entry)
+        need(f"The attacker {entry.name}", *entry.packages)
         if entry.model:
             options = options.with_(attacker=entry.name, encoder=encoder_option(workspace, entry))
     if measure.needs.people and isinstance(options, PeopleMarked):
@@ -151,15 +147,12 @@ def _options(workspace: Workspace, request: Request, measure: Measure, attribute
 def _coverages(
     workspace: Workspace, items: list[Item], references: Item, where: dict, attribute: Attribute
 ) -> dict[str, str]:
-    """For each set whether all of its labelled images have references, or a part; sets without any are left out.
-
-    Raises CapbiasError if no set has any.
-    """
+    """For each set whether all of its labelled images have references, or a part; sets without any are left out. Raises
+    CapbiasError if no set has any."""
 
     @cache
     def labelled() -> set[str]:
-        frame = workspace.frame(where["table"])
-        return set(labels_for(frame, attribute, where["column"], where["mapping"]).values.index)
+        return set(labels_of(workspace, attribute, where).index)
 
     @cache
     def referred() -> set[str]:
@@ -196,9 +189,7 @@ class Lack(NamedTuple):
 
 def useful(specs: Sequence[RunSpec], request: Request) -> tuple[list[RunSpec], dict[Lack, list[str]]]:
     """The runs that give some metric of the request, and why others cannot be measured: reason -> names of metrics.
-
-    Raises CapbiasError if there are no such runs.
-    """
+    Raises CapbiasError if there are no such runs."""
     kept: set[str] = set()
     reasons: dict[Lack, list[str]] = {}
     for name in expand_metrics(request.metrics):

@@ -16,7 +16,6 @@ Files are named relative to the plan. Without files a plan names what its collec
 
 from __future__ import annotations
 
-import json
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +28,7 @@ from capbias_core.load.places import checked_path
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings
 from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, expand_metrics, measure_of
 from capbias_core.runs.plan import Request
-from capbias_core.toml import read_toml, start_of
+from capbias_core.toml import read_toml, start_of, toml_key, toml_value
 from capbias_core.types import Attribute
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, File, Part, held_by, preview, store
 from capbias_core.workspace.inputs import Tell, warn
@@ -61,11 +60,8 @@ ONLY = "*"  # in place of the name of the human captions: the only ones, none if
 
 @dataclass(frozen=True)
 class LabelColumn:
-    """Where the labels of an attribute are.
-
-    file: its TOML, '' for a known attribute or a column. labels: the table, '' for the only one. column: '' to detect
-    it. mapping: raw label to value, others are dropped; None to suggest one.
-    """
+    """Where the labels of an attribute are. file: its TOML, '' for a known attribute or a column. labels: the table, ''
+    for the only one. column: '' to detect it. mapping: raw label to value, others are dropped; None to suggest one."""
 
     file: str = ""
     labels: str = ""
@@ -137,7 +133,6 @@ def _typed(value: Any, kind: type, where: str) -> Any:
 
 
 def _checked(given: Any, known: Mapping[str, type], where: str) -> dict[str, Any]:
-    """A table whose keys are known and of their type."""
     for key in _typed(given, dict, where):
         if key not in known:
             raise unknown_name(f"{where} with the key", key, known)
@@ -181,15 +176,20 @@ def _request(collection: str, given: Any, where: str) -> Request:
 
 def plan_text(plan: PlanFile) -> str:
     """A plan as TOML, which `parse_plan` reads back as the same."""
-    lines = ["# What was measured. Edit it and run it: capbias run plan.toml", f"collection = {_toml(plan.collection)}"]
+    lines = [
+        "# What was measured. Edit it and run it: capbias run plan.toml",
+        f"collection = {toml_value(plan.collection)}",
+    ]
     for section, files in plan.files.items():
         lines += ["", f"[{section}]"] if files else []
         for name, file in files.items():
             known = section == "captions" and name in plan.trained
-            lines.append(f"{_key(name)} = {_toml({'file': file, TRAINED: plan.trained[name]} if known else file)}")
+            lines.append(
+                f"{toml_key(name)} = {toml_value({'file': file, TRAINED: plan.trained[name]} if known else file)}"
+            )
     for name, entry in plan.attributes.items():
-        lines += ["", f"[attributes.{_key(name)}]"]
-        lines += [f"{key} = {_toml(value)}" for key, value in vars(entry).items() if value]
+        lines += ["", f"[attributes.{toml_key(name)}]"]
+        lines += [f"{key} = {toml_value(value)}" for key, value in vars(entry).items() if value]
     for request in plan.requests:
         left, groups = dict.fromkeys(expand_metrics(request.metrics)), []  # groups where all of their metrics are asked
         for name, group in GROUPS.items():
@@ -206,42 +206,29 @@ def plan_text(plan: PlanFile) -> str:
         trains = any("attacker" in measure_of(name).options.about() for name in expand_metrics(request.metrics))
         for name in ("objects", *(["attacker"] if trains else []), "seeds", "merge_masks", "options"):
             given |= {name: value} if (value := getattr(request, name)) else {}
-        lines += ["", "[[measure]]", *(f"{key} = {_toml(value)}" for key, value in given.items())]
+        lines += ["", "[[measure]]", *(f"{key} = {toml_value(value)}" for key, value in given.items())]
     return "\n".join(lines) + "\n"
-
-
-def _toml(value: Any) -> str:
-    """A value as TOML on one line; what is None is left out."""
-    if isinstance(value, Mapping):
-        parts = [f"{_key(key)} = {_toml(item)}" for key, item in value.items() if item is not None]
-        return f"{{ {', '.join(parts)} }}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _key(name: str) -> str:
-    plain = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
-    return name if plain else _toml(name)
 
 
 def attribute_text(attribute: Attribute) -> str:
     """An attribute as a TOML file, which `read_attribute` reads back as the same, without how labels are derived."""
     aliases = {value: [item for item, to in attribute.aliases.items() if to == value] for value in attribute.values}
     head = {name: getattr(attribute, name) for name in ("name", "title", "values", "mask_token", "columns", "note")}
-    lines = [f"{name} = {_toml(value)}" for name, value in head.items()]
+    lines = [f"{name} = {toml_value(value)}" for name, value in head.items()]
     for title, table in (("words", attribute.words), ("aliases", aliases)):
-        lines += ["", f"[{title}]", *(f"{_key(value)} = {_toml(item)}" for value, item in table.items() if item)]
+        lines += [
+            "",
+            f"[{title}]",
+            *(f"{toml_key(value)} = {toml_value(item)}" for value, item in table.items() if item),
+        ]
     return "\n".join(lines) + "\n"
 
 
 def requests_of(
     workspace: Workspace, collection: str, specs: Sequence[RunSpec], metrics: Iterable[str]
 ) -> list[Request]:
-    """The requests that runs of a collection answer, one for all runs of the same inputs and options.
-
-    metrics: the names that count.
-    """
+    """The requests that runs of a collection answer, one for all runs of the same inputs and options. metrics: the
+    names that count."""
     wanted, requests = set(metrics), []
     items = {(item.kind, item.hash): item for item in workspace.items(collection=collection)}
     for spec in specs:
@@ -284,9 +271,7 @@ def requests_of(
 
 def keep_plan(workspace: Workspace, plan: PlanFile, folder: Path, tell: Tell) -> list[Request]:
     """Store the files of a plan in its collection, and return its requests with the names that items have there.
-
-    folder: that of the plan. Raises CapbiasError for what cannot be read, and for names that the collection lacks.
-    """
+    folder: that of the plan. Raises CapbiasError for what cannot be read, and for names that the collection lacks."""
     files = [
         File(
             folder / checked_path(file).expanduser(),
@@ -322,7 +307,6 @@ def keep_plan(workspace: Workspace, plan: PlanFile, folder: Path, tell: Tell) ->
 
 
 def _with_labels(plan: PlanFile, folder: Path, part: Part, tell: Tell) -> Part:
-    """A table of labels with the attributes that a plan asks of it."""
     name, frame, mapping = part.file.item_name, part.frame, []
     assert frame is not None
     asked = {request.attribute for request in plan.requests if request.table in ("", name)}

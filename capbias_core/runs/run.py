@@ -21,7 +21,7 @@ from capbias_core.measures.base import Job, Outcome, counts_of, estimates_of, of
 from capbias_core.measures.registry import MEASURES, METRICS
 from capbias_core.types import Attribute, Progress, silent
 from capbias_core.workspace.catalogue import Unavailable, WorkspaceError
-from capbias_core.workspace.labels import labels_for
+from capbias_core.workspace.labels import labels_of
 from capbias_core.workspace.people import acting
 from capbias_core.workspace.spec import WITH_REFERENCES, RunSpec, attribute_from
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace, images_in
@@ -33,10 +33,8 @@ RESUMABLE = ("died", "cancelled")  # end states whose checkpoints stay, so that 
 
 
 def execute(folder: str, run_id: str, token: str) -> None:
-    """Compute one queued run of the workspace at `folder`, and note how it ends: finished, failed or cancelled.
-
-    Raises WorkspaceError if the end cannot be written.
-    """
+    """Compute one queued run of the workspace at `folder`, and note how it ends: finished, failed or cancelled. Raises
+    WorkspaceError if the end cannot be written."""
     workspace = Workspace(folder, make=False)
     if not workspace.claim(run_id, token):
         return
@@ -127,8 +125,7 @@ def bare_job(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
 def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
     """The job of a run with its inputs. Raises CapbiasError if no image of its captions has a label."""
     attribute = attribute_from(spec.attribute)
-    table = workspace.frame(spec.labels["table"])
-    labels = labels_for(table, attribute, spec.labels["column"], spec.labels["mapping"]).values
+    labels = labels_of(workspace, attribute, spec.labels)
     if spec.shared_with:
         labels = labels[labels.index.isin(workspace.frame(spec.shared_with)["image_id"])]
     frame = of_images(workspace.frame(spec.captions), labels.index)
@@ -160,10 +157,8 @@ def needs_workers(spec: RunSpec) -> bool:
 
 
 def add_later_metrics(workspace: Workspace, runs: Iterable[RunRow]) -> None:
-    """Add the metrics that a measure got after these runs had finished, from their counts.
-
-    Runs of an earlier version stay as they are.
-    """
+    """Add the metrics that a measure got after these runs had finished, from their counts. Runs of an earlier version
+    stay as they are."""
     for run in runs:
         if run.status != "finished" or not is_current(run.spec):
             continue

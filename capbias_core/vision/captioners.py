@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from capbias_core.attackers.device import AUTO, choose_device
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import loading
-from capbias_core.vision.presets import BATCH, BEAMS, DESCRIBE, LENGTH, LINE, PRESETS, WHAT, Preset, find_captioner
+from capbias_core.vision.presets import BATCH, BEAMS, DESCRIBE, LENGTH, LINE, PRESETS, WHAT, Preset
 
 # Where image encoders of transformers keep their blocks.
 STACKS = ("layers", "layer", "blocks", "stages")
@@ -32,11 +32,8 @@ SHORT_OF_MEMORY = ("out of memory", "can't allocate memory")
 
 @dataclass(frozen=True)
 class TokenScores:
-    """A given caption as a captioner reads it, T tokens.
-
-    ids, texts: of each token. words: the index of its word in the caption (split at spaces).
-    log_probabilities: (T,) of each token given the photograph and the tokens before it; with gradients.
-    """
+    """A given caption as a captioner reads it, T tokens. words: the index of its word in the caption (split at spaces).
+    log_probabilities: (T,) of each token given the photograph and the tokens before it; with gradients."""
 
     ids: list[int]
     texts: list[str]
@@ -44,20 +41,9 @@ class TokenScores:
     log_probabilities: Tensor
 
 
-def load_captioner(name: str, device: str = AUTO) -> Captioner:
-    """A captioner: a name in PRESETS, a folder, or a name in the local cache of Hugging Face. device: of DEVICES.
-
-    Raises CapbiasError where it is not on this machine (with the way to get it), or is no captioner.
-    """
-    return Captioner(find_captioner(name).path, device)
-
-
 class Captioner:
-    """A captioner of a folder. Raises CapbiasError where it is none.
-
-    Numbers are 32-bit on a CPU, and as the weights were saved on a GPU. Photographs are (height, width, 3) uint8 RGB,
-    of any sizes.
-    """
+    """A captioner of a folder. Raises CapbiasError where it is none. Numbers are 32-bit on a CPU, and as the weights
+    were saved on a GPU. Photographs are (height, width, 3) uint8 RGB, of any sizes."""
 
     def __init__(self, path: str, device: str = AUTO):
         self.path, self.device = path, choose_device(device)
@@ -107,8 +93,8 @@ class Captioner:
     ) -> list[str]:
         """A caption for each photograph, spaces made single; '' where it says nothing.
 
-        beams: searched at once (1 is greedy). length: tokens at most. batch: photographs at once, half as many each
-        time that memory is short. Raises CapbiasError where one photograph alone does not fit.
+        beams: searched at once (1 is greedy). batch: photographs at once, half as many each time that memory is short.
+        Raises CapbiasError where one photograph alone does not fit.
         """
         captions: list[str] = []
         while len(captions) < len(pixels):
@@ -160,11 +146,8 @@ class Captioner:
         }
 
     def token_scores(self, pixels: np.ndarray, caption: str) -> TokenScores:
-        """How likely the captioner finds each token of a given caption of one photograph (teacher forcing).
-
-        Special tokens are not among them. Gradients flow where they are switched on. Raises CapbiasError for a
-        caption without a token.
-        """
+        """How likely the captioner finds each token of a given caption of one photograph (teacher forcing). Special
+        tokens are not among them. Gradients flow where they are switched on."""
         text = " ".join(caption.split())
         read = self.tokenizer(
             text, add_special_tokens=self._has_decoder(), return_offsets_mapping=True, return_special_tokens_mask=True
@@ -205,10 +188,8 @@ class Captioner:
 
     @property
     def vision_layer(self) -> nn.Module:
-        """The module whose output holds the last map of the picture that the captioner uses; `grid` reads it.
-
-        Raises CapbiasError if its image encoder is built in a way that is not known.
-        """
+        """The module whose output holds the last map of the picture that the captioner uses; `grid` reads it. Raises
+        CapbiasError if its image encoder is built in a way that is not known."""
         if self.preset.last:
             return attrgetter(self.preset.last)(self.model)
         config, encoder = self.model.config, self._encoder()
@@ -236,10 +217,8 @@ class Captioner:
         return encoder
 
     def grid(self, output: Tensor | tuple) -> Tensor:
-        """(N, C, h, w) the map in what `vision_layer` gives: the patches in their places, class tokens left out.
-
-        The map covers `seen` of the photograph. Raises CapbiasError where the output holds no map.
-        """
+        """(N, C, h, w) the map in what `vision_layer` gives: the patches in their places, class tokens left out. The
+        map covers `seen` of the photograph. Raises CapbiasError where the output holds no map."""
         output = output if isinstance(output, Tensor) else output[0]
         if output.ndim == 4:
             return output
@@ -257,10 +236,8 @@ class Captioner:
         return patches.transpose(1, 2).unflatten(2, (side, side))
 
     def seen(self, height: int, width: int) -> tuple[float, float, float, float]:
-        """x1, y1, x2, y2 of the part of a photograph of this size that the captioner sees, in pixels.
-
-        Processors that cut the middle out of a picture do not see all of it.
-        """
+        """x1, y1, x2, y2 of the part of a photograph of this size that the captioner sees, in pixels. Processors that
+        cut the middle out of a picture do not see all of it."""
         cut = self.images.crop_size if getattr(self.images, "do_center_crop", False) else None
         size = self.images.size
         if not cut or not getattr(size, "shortest_edge", None):

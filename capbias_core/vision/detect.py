@@ -16,13 +16,13 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, need
+from capbias_core.language.files import ModelFiles
 from capbias_core.load.files import file_digest
 from capbias_core.load.places import nameable, named
 from capbias_core.load.tables import kept_name
@@ -39,15 +39,6 @@ PATIENCE = 900.0  # seconds for a download
 # hides which is decided from the surest down, so the rest is as if it had been asked for alone.
 FLOOR = 0.05
 _starting = threading.Lock()
-
-
-@dataclass(frozen=True)
-class Weights:
-    """name: the file's. path: where it is. digest: of its content, wherever it is."""
-
-    name: str
-    path: str
-    digest: str
 
 
 def to_download(name: str, folder: Path) -> bool:
@@ -88,12 +79,9 @@ def keep_weights(folder: Path, path: Path) -> Path:
     return target
 
 
-def find_weights(name: str, folder: Path) -> Weights:
-    """The weights in a file (.pt, .onnx, .tflite), or those that ultralytics knows by this name.
-
-    A name is looked for in `folder`, and else downloaded there by ultralytics, once. Raises CapbiasError if there is
-    no such file, it cannot be read, or it cannot be downloaded.
-    """
+def find_weights(name: str, folder: Path) -> ModelFiles:
+    """The weights in a file (.pt, .onnx, .tflite), or those that ultralytics knows by this name. A name is looked for
+    in `folder`, and else downloaded there by ultralytics, once."""
     need("Detecting objects", "torch", "PIL", "ultralytics")
     path = Path(name).expanduser()
     if not NAME.fullmatch(name) or (nameable(path) and path.exists()):
@@ -125,12 +113,7 @@ def find_weights(name: str, folder: Path) -> Weights:
             f"Weights are in a file that ends in {', '.join(NEEDS)}, unlike {path.name!r}.",
             "Export the detector in one of these formats, or name one such as yolov8n.",
         )
-    return Weights(path.name, str(path.resolve()), file_digest(path))
-
-
-def check_packages(path: Path) -> None:
-    """Raises MissingExtra if a package that such weights need is not installed."""
-    need(path.name, *NEEDS[path.suffix.lower()])
+    return ModelFiles(path.name, str(path.resolve()), file_digest(path))
 
 
 # boxes
@@ -138,14 +121,12 @@ def check_packages(path: Path) -> None:
 
 class Detector:
     """A YOLO detector in a file of weights (.pt, .onnx, .tflite), on the GPU where there is one and the format allows.
-
-    Raises CapbiasError for a file that no detector can be made of, or whose package is not installed.
-    """
+    Raises CapbiasError for a file that no detector can be made of, or whose package is not installed."""
 
     def __init__(self, weights: str | Path):
         path = Path(weights)
-        check_packages(path)
         kind = path.suffix.lower()
+        need(path.name, *NEEDS[kind])
         # OpenCV reads ONNX: ONNX Runtime keeps a number of the machine in the home folder.
         self._how = {} if kind == ".pt" else {"device": "cpu", "dnn": kind == ".onnx"}
         with _loading(path):
@@ -159,11 +140,8 @@ class Detector:
         self.classes = tuple(map(kept_name, self._model.names.values()))
 
     def boxes(self, pixels: Sequence[np.ndarray]) -> list[pd.DataFrame]:
-        """What each photograph shows, the surest first: object, confidence (0.05 to 1), x1, y1, x2, y2.
-
-        pixels: (H, W, 3) uint8 RGB each, of any size. Boxes are in their pixels. A batch gives what its photographs
-        give one by one: each is laid on a square of the same size.
-        """
+        """What each photograph shows, the surest first: object, confidence (0.05 to 1), x1, y1, x2, y2. A batch gives
+        what its photographs give one by one: each is laid on a square of the same size."""
         frames = []
         for result in self._results(pixels) if len(pixels) else ():
             boxes = result.boxes.cpu()
@@ -182,10 +160,8 @@ class Detector:
 
 
 def ultralytics(offline: bool = True):
-    """The package, imported in a way that leaves nothing behind.
-
-    offline: that it is not to find out whether there is a network; decided by whoever asks first in a process.
-    """
+    """The package, imported in a way that leaves nothing behind. offline: that it is not to find out whether there is a
+    network; decided by whoever asks first in a process."""
     need("Detecting objects", "torch", "PIL", "ultralytics")
     with _starting, _unchanged(), tempfile.TemporaryDirectory(prefix="capbias-") as settings:
         os.environ |= {

@@ -39,11 +39,8 @@ def normalised(heat: np.ndarray) -> np.ndarray:
 
 
 def upsampled(heat: np.ndarray, height: int, width: int, window: Window | None = None) -> np.ndarray:
-    """A (h, w) map over a photograph: (height, width) float32, between the middles of the map's cells linear.
-
-    window: the part of the photograph that the network reads, where it is cut before; outside it the map is 0. A part
-    beyond the photograph's edges is dropped.
-    """
+    """A (h, w) map over a photograph: (height, width) float32, between the middles of the map's cells linear. window:
+    the part of the photograph that the network reads, where it is cut before; outside it the map is 0."""
     from PIL import Image
 
     left, top, right, bottom = window or (0, 0, width, height)
@@ -54,12 +51,11 @@ def upsampled(heat: np.ndarray, height: int, width: int, window: Window | None =
 
 
 def score_maps(layer, scores: Callable, grid: Callable, way: str = HIRES_CAM) -> np.ndarray:
-    """The normalised map of each score, (S, h, w) float32; the network runs once. way: a name in MAPS.
+    """The normalised map of each score, (S, h, w) float32; the network runs once.
 
-    layer: a torch module. scores: called without arguments, runs the network on one photograph and gives a (S,) tensor
-    (or a scalar, for S = 1) with its graph. grid: turns the output of the layer, (1, ...), into (1, C, h, w); applied
-    to the gradients too, so it may choose and order values but not change them. Raises ValueError where the layer does
-    not run exactly once.
+    scores: called without arguments, runs the network on one photograph and gives a (S,) tensor (or a scalar, for S =
+    1) with its graph. grid: turns the output of the layer, (1, ...), into (1, C, h, w); applied to the gradients too,
+    so it may choose and order values but not change them.
     """
     import torch
 
@@ -93,8 +89,8 @@ def _array(grid) -> np.ndarray:
 def word_maps(captioner, pixels: np.ndarray, caption: str, words: Sequence[int], way: str = HIRES_CAM) -> np.ndarray:
     """The map of each of these words of a caption, (S, h, w) float32 in [0, 1]; it covers what the captioner sees.
 
-    captioner: a Captioner of vision/captioners.py. words: their places in the caption, split at white space. The score
-    of a word is the sum of the log-probabilities of its subwords. way: a name in MAPS.
+    words: their places in the caption, split at white space. The score of a word is the sum of the log-probabilities of
+    its subwords.
     """
     import torch
 
@@ -104,9 +100,3 @@ def word_maps(captioner, pixels: np.ndarray, caption: str, words: Sequence[int],
         return torch.stack([read.log_probabilities[of_word == word].sum() for word in words])
 
     return score_maps(captioner.vision_layer, scores, captioner.grid, way)
-
-
-def seen_by(captioner, height: int, width: int) -> Window:
-    """The part of a photograph of this size that a captioner reads, in whole pixels."""
-    left, top, right, bottom = captioner.seen(height, width)
-    return round(left), round(top), round(right), round(bottom)

@@ -76,8 +76,8 @@ MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 class PairCorpus:
     """Captions with the pictures of their images.
 
-    sight: (n_images, 3, h, w) bytes, or (n_images, d) vectors of a frozen backbone. image: (n,) index of each caption's
-    image. captions: n masked ones, with prompt. vectors: (n, d) of a frozen text encoder, None if words are read.
+    sight: (n_images, 3, h, w) bytes, or (n_images, d) vectors of a frozen backbone. captions: n masked ones, with
+    prompt. vectors: (n, d) of a frozen text encoder, None if words are read.
     """
 
     sight: np.ndarray
@@ -333,10 +333,7 @@ class JointJudge(PairReader):
 
 def backbone(name: str, weights: Path, device: torch.device) -> Callable[[np.ndarray], np.ndarray]:
     """(n, 3, size, size) bytes to (n, d) float32: the vectors of a torchvision classifier before its last layer.
-
-    name: of the model in torchvision, such as resnet50. weights: the file of its state_dict; nothing is fetched.
-    Raises CapbiasError for a name that torchvision does not have, or weights of another model.
-    """
+    weights: the file of its state_dict; nothing is fetched."""
     from torchvision import models
 
     known = models.list_models(models)
@@ -373,7 +370,8 @@ class AskedJudge:
     likely it finds each answer next, normalised over the answers (an answer of several tokens by their product). As it
     is, it has nothing to learn from; with `epochs` its weights are trained further by cross-entropy on the answer, Adam
     1e-5 as LIC trains BERT further, and the epoch with the lowest loss on an eighth of the captions, set aside, is
-    kept. files: the photograph of each image. Captions are given with the index of their image."""
+    kept.
+    """
 
     captioner: Captioner
     files: Sequence[Path]

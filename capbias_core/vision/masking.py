@@ -45,10 +45,10 @@ OVER_THE_EDGE = 0.05
 class MaskRule:
     """What is hidden of a photograph.
 
-    condition: as above. fraction: of the outline, for part. whose: the person in the foreground, or everybody (crowds
-    too). departures: of the objects that may be hidden; of those on a photograph the one that departs most.
-    only_masked: leave out photographs without such an object. Otherwise `object` hides nothing of them, and `both` the
-    person: LIC's masked sets hold all 10,780 images, so that its Table 4 compares LIC_M over the same images.
+    condition: as above. whose: the person in the foreground, or everybody (crowds too). departures: of the objects that
+    may be hidden; of those on a photograph the one that departs most. only_masked: leave out photographs without such
+    an object. Otherwise `object` hides nothing of them, and `both` the person: LIC's masked sets hold all 10,780
+    images, so that its Table 4 compares LIC_M over the same images.
     """
 
     condition: str
@@ -136,10 +136,8 @@ def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], rule: MaskRule, lab
 
 
 def outline_mask(outline: str, height: int, width: int) -> np.ndarray:
-    """(height, width) booleans: the pixels within an outline, COCO's `segmentation` as JSON text.
-
-    As COCO's own code draws it. Raises CapbiasError for an outline that is broken, or of another size.
-    """
+    """(height, width) booleans: the pixels within an outline, COCO's `segmentation` as JSON text. As COCO's own code
+    draws it. Raises CapbiasError for an outline that is broken, or of another size."""
     try:
         parsed = json.loads(outline)
     except (ValueError, RecursionError):
@@ -204,7 +202,12 @@ def foreground(rows: pd.DataFrame, labelled=None) -> pd.Series | None:
     boxes = people[CORNERS].to_numpy(dtype=float)
     score = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
     if labelled is not None:
-        score = iou(boxes, np.array([labelled])).ravel()
+        of_label = np.asarray(labelled, dtype=float)  # intersection over union of each box and that of the label
+        low, high = np.maximum(boxes[:, :2], of_label[:2]), np.minimum(boxes[:, 2:], of_label[2:])
+        shared = np.prod(np.clip(high - low, 0, None), axis=1)
+        areas, area = (np.clip(side[..., 2:] - side[..., :2], 0, None).prod(axis=-1) for side in (boxes, of_label))
+        union = areas + area - shared
+        score = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
     elif "outline" in people:
         for number, row in enumerate(people[["outline", "height", "width"]].itertuples(index=False)):
             if row.height > 0:
@@ -212,27 +215,12 @@ def foreground(rows: pd.DataFrame, labelled=None) -> pd.Series | None:
     return people.iloc[int(np.argmax(score))] if score.max() > 0 else None
 
 
-def iou(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """(n, m) intersection over union of (n, 4) and (m, 4) boxes x1, y1, x2, y2, in [0, 1]; 0 where both are empty.
-
-    >>> iou(np.array([[0, 0, 2, 2]]), np.array([[1, 0, 3, 2], [0, 0, 2, 2], [5, 5, 6, 6]])).round(3).tolist()
-    [[0.333, 1.0, 0.0]]
-    """
-    boxes, others = np.asarray(boxes, float).reshape(-1, 4), np.asarray(others, float).reshape(-1, 4)
-    low = np.maximum(boxes[:, None, :2], others[None, :, :2])
-    high = np.minimum(boxes[:, None, 2:], others[None, :, 2:])
-    shared = np.prod(np.clip(high - low, 0, None), axis=2)
-    areas, other_areas = (np.prod(np.clip(side[:, 2:] - side[:, :2], 0, None), axis=1) for side in (boxes, others))
-    union = areas[:, None] + other_areas[None] - shared
-    return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
-
-
 def filled(pixels: np.ndarray, hidden: np.ndarray, how: str = "grey") -> np.ndarray:
     """A copy of a photograph, (H, W, 3) uint8, with the pixels of (H, W) booleans filled; the others as they were.
 
     how: grey (128, 128, 128); mean (of each channel over the whole photograph, rounded); blur (a Gaussian whose
     deviation is a twentieth of the longer side: colours and rough shapes stay); noise (each value uniform in 0..255,
-    the same for the same photograph). Raises CapbiasError for another way, or a mask of another size.
+    the same for the same photograph).
     """
     if how not in FILLS:
         raise unknown_name("fill", how, FILLS)
@@ -277,10 +265,9 @@ def regions_to_drop(regions: pd.DataFrame, rows: pd.DataFrame, rule: MaskRule, l
     """(n,) booleans: the regions of one photograph that a captioner must not read: of which the boxes around what is
     hidden cover more than half.
 
-    regions: x1, y1, x2, y2. rows: the photograph's outlines or boxes. labelled: as in `hidden_pixels`. Under part and
-    segment too the person's box counts. Appendix A.3 of LIC removes regions whose box "overlaps with the ground truth
-    bounding [box] by more than 50 percent", not saying of what: here of the region's own area, so that a small region
-    within a large person goes too.
+    Under part and segment too the person's box counts. Appendix A.3 of LIC removes regions whose box "overlaps with the
+    ground truth bounding [box] by more than 50 percent", not saying of what: here of the region's own area, so that a
+    small region within a large person goes too.
     """
     name = rule.object_on(rows)
     boxes = [row[CORNERS] for row in rule.people_on(rows, labelled)]

@@ -24,10 +24,10 @@ LINE = "\n"
 class Preset:
     """A row of the table.
 
-    hub: its name on the Hugging Face hub. kind: the `model_type` of its configuration. prompt: the text that it is
-    given with a picture, None for none. until: what ends the caption in its answer, '' where all of it is the caption.
-    encoder: where its image encoder is within the model, where transformers cannot tell. last: the module after it
-    whose output goes on, where a norm follows it (see `Captioner.vision_layer`).
+    kind: the `model_type` of its configuration. prompt: the text that it is given with a picture, None for none. until:
+    what ends the caption in its answer, '' where all of it is the caption. encoder: where its image encoder is within
+    the model, where transformers cannot tell. last: the module after it whose output goes on, where a norm follows it
+    (see `Captioner.vision_layer`).
     """
 
     name: str
@@ -55,10 +55,8 @@ PRESETS = {
 
 
 def find_captioner(name: str) -> ModelFiles:
-    """The files of a captioner: a name in PRESETS, a folder, or a name in the local cache of Hugging Face.
-
-    Nothing is fetched: raises CapbiasError that says how to get the weights where they are not on this machine.
-    """
+    """The files of a captioner: a name in PRESETS, a folder, or a name in the local cache of Hugging Face. Nothing is
+    fetched: raises CapbiasError that says how to get the weights where they are not on this machine."""
     if name not in PRESETS:
         return find_model(name, WHAT)
     return replace(find_model(PRESETS[name].hub, WHAT), name=name)

@@ -51,10 +51,8 @@ class Unavailable(WorkspaceError):
 
 
 def open_catalogue(file: Path) -> None:
-    """Make a catalogue that does not exist, and check the version of an existing one, which is only read.
-
-    Raises CapbiasError for a file of another version or program, sqlite3.Error and OSError if it cannot be used.
-    """
+    """Make a catalogue that does not exist, and check the version of an existing one, which is only read. Raises
+    CapbiasError for a file of another version or program, sqlite3.Error and OSError if it cannot be used."""
     if file.exists():
         with to_read(file) as db:
             db.execute("BEGIN")  # one state of the file, while another process makes its tables
@@ -109,13 +107,8 @@ PROC = Path("/proc")
 
 def this_process() -> str:
     """A unique name of this process: host, boot, pid namespace, pid, start. '' outside Linux."""
-    return _process_name(os.getpid())
-
-
-@cache
-def _process_name(pid: int) -> str:
-    machine, start = _machine(), _start(pid)
-    return f"{machine} {pid} {start}" if machine and start else ""
+    machine, start = _machine(), _start(os.getpid())
+    return f"{machine} {os.getpid()} {start}" if machine and start else ""
 
 
 @cache

@@ -91,11 +91,8 @@ def all_sets(workspace: Workspace, collection: str) -> dict[str, dict[str, list[
 
 
 def condition_sets(workspace: Workspace, collection: str, chosen: Sequence[str] = ()) -> dict[str, dict[str, Item]]:
-    """One set of each captioner and condition, in the order of `all_sets`.
-
-    chosen: names of sets to use if a captioner has several of one condition, by default the newest. Raises CapbiasError
-    for an unknown name, and for two of one captioner and condition.
-    """
+    """One set of each captioner and condition, in the order of `all_sets`. chosen: names of sets to use if a captioner
+    has several of one condition, by default the newest."""
     by_captioner = all_sets(workspace, collection)
     groups = [[item.name for item in items] for sets in by_captioner.values() for items in sets.values()]
     known = [name for group in groups for name in group]

@@ -40,10 +40,7 @@ def check(text: str) -> Attribute:
 
 def keep(workspace: Workspace, text: str) -> Attribute:
     """The attribute in a text, stored under its name in place of an earlier one. Tables keep the words that they were
-    mapped with until they are mapped again, and finished runs the words that they used.
-
-    Raises CapbiasError if the text is not an attribute, or somebody else owns the earlier one.
-    """
+    mapped with until they are mapped again, and finished runs the words that they used."""
     attribute = check(text)
     folder = attribute_folder(workspace)
     same = (file.path for file in attribute_files(folder) if file.name.lower() == attribute.name.lower())

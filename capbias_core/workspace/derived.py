@@ -18,11 +18,8 @@ from capbias_core.workspace.store import LONGEST_NAME, Item, Workspace
 
 @dataclass(frozen=True)
 class Derived:
-    """Labels derived from human captions, before they are stored.
-
-    frame: image_id and a column named after the attribute, '' if no caption names a value. counts: value -> images, in
-    the order of the values. neither: images without a label, which are left out.
-    """
+    """Labels derived from human captions, before they are stored. frame: image_id and a column named after the
+    attribute, '' if no caption names a value. neither: images without a label, which are left out."""
 
     attribute: Attribute
     references: Item
@@ -108,11 +105,8 @@ def outdated(workspace: Workspace, item: Item) -> bool:
 
 @dataclass(frozen=True)
 class Crossing:
-    """Labels of two attributes combined, before they are stored.
-
-    name: of the combined attribute. frame: image_id and the cell, under that name. counts: images of each cell, also of
-    empty ones. source: whose labels they are. refused: cells with fewer than LEAST images, which are left out.
-    """
+    """Labels of two attributes combined, before they are stored. frame: image_id and the cell, under that name. counts:
+    images of each cell, also of empty ones. refused: cells with fewer than LEAST images, which are left out."""
 
     sides: tuple[Attribute, Attribute]
     name: str

@@ -29,13 +29,20 @@ from capbias_core.workspace.conditions import condition_details
 from capbias_core.workspace.labels import keep_attributes, resolve_attributes
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.photographs import keep_images
-from capbias_core.workspace.store import Item, Workspace, checked_name, content_hash, images_in, suggested_name
+from capbias_core.workspace.store import (
+    LONGEST_NAME,
+    Item,
+    Workspace,
+    checked_name,
+    content_hash,
+    images_in,
+    suggested_name,
+)
 from capbias_core.workspace.tokens import keep_tokens
 from capbias_core.workspace.vectors import look_up_new_words
 
 DEMO = "demo"
 DEFAULT_COLLECTION = "my captions"
-LONGEST_NAME = 80
 WARNINGS = "warnings"  # the key in an item's details for sentences on captions with text that is not a caption
 SETS = SAMPLES, EACH, BY_PROMPT = "samples", "each", "prompt"
 LARGE_FILE = 20_000_000  # bytes; of a larger file of outlines only those of images in the collection are kept
@@ -55,10 +62,10 @@ class File:
     """A file, table or list that a user brings, with their choices.
 
     source: a path, or a table, list or dict of Python. kind: what it holds, '' to detect it. name: of the item, '' for
-    the file's name. columns: names for "image_id" and "caption". sets: what several captions of an image are, one of
-    SETS. several: the rule for several label rows of an image, '' for the usual one. trained: whether the model was
-    trained on the references, None if unknown. captioner, condition: who wrote the captions and what was masked on the
-    photographs, '' for what the name suggests. mapping: details of each mapped column (`mapping_details`).
+    the file's name. sets: what several captions of an image are, one of SETS. several: the rule for several label rows
+    of an image, '' for the usual one. trained: whether the model was trained on the references, None if unknown.
+    captioner, condition: who wrote the captions and what was masked on the photographs, '' for what the name suggests.
+    mapping: details of each mapped column (`mapping_details`).
     """
 
     source: Any
@@ -93,11 +100,8 @@ class Held:
 
 @dataclass(frozen=True)
 class Part:
-    """One table of a file. A file may have human captions besides a model's.
-
-    report: None if it cannot be read. wanted: whether it is stored by default. known: how many of its images other
-    parts or the collection have, None if there is nothing to compare with.
-    """
+    """One table of a file. A file may have human captions besides a model's. wanted: whether it is stored by default.
+    known: how many of its images other parts or the collection have, None if there is nothing to compare with."""
 
     file: File
     reading: Reading
@@ -128,9 +132,7 @@ class Part:
 
 def ingest(workspace: Workspace, collection: str, files: Sequence[File]) -> list[Item]:
     """The items of files, stored in a collection. Labels without a mapping get the attributes that are recognised.
-
-    Raises CapbiasError, and stores nothing, if a file cannot be read.
-    """
+    Raises CapbiasError, and stores nothing, if a file cannot be read."""
     parts = preview(files, held_by(workspace, collection))
     for part in parts:
         if part.reading.error:
@@ -160,11 +162,8 @@ Read = Callable[..., list[Reading]]
 
 
 def expand(given: Sequence[str | os.PathLike], folder: Path, tell: Callable[[str], None]) -> list[Path]:
-    """Paths with the files of archives in their place, unpacked into an empty folder.
-
-    A file of an archive in no known format, such as a readme, is left out, and `tell` gets a line about it. Raises
-    CapbiasError for an archive with nothing else in it.
-    """
+    """Paths with the files of archives in their place, unpacked into an empty folder. A file of an archive in no known
+    format, such as a readme, is left out, and `tell` gets a line about it."""
     result: list[Path] = []
     for number, path in enumerate(map(checked_path, given)):
         inside = within_limits(path.name, unpacked, path, folder / str(number))
@@ -181,10 +180,8 @@ def expand(given: Sequence[str | os.PathLike], folder: Path, tell: Callable[[str
 
 
 def preview(files: Sequence[File], held: Held | None = None, read: Read | None = None) -> list[Part]:
-    """What files hold, compared with each other and with a collection. Nothing is stored.
-
-    read: reads a path, by default in a process with limits. Raises CapbiasError for a column that no file has.
-    """
+    """What files hold, compared with each other and with a collection. Nothing is stored. read: reads a path, by
+    default in a process with limits. Raises CapbiasError for a column that no file has."""
     held = held or Held()
     parts = [Part(file, reading) for file in files for reading in _read(file, held, read)]
     for role, column in {pair for file in files for pair in file.columns.items()}:
@@ -217,7 +214,6 @@ def preview(files: Sequence[File], held: Held | None = None, read: Read | None =
 
 
 def _read(file: File, held: Held, read: Read | None) -> list[Reading]:
-    """What one file holds. If it cannot be read, a reading with the error."""
     try:
         if not isinstance(file.source, Path):
             return readings(parse_table(file.source, file.title), file.kind, file.columns, file.several)
@@ -292,7 +288,7 @@ def with_mapping(
     """A table of labels with the mapping of its columns; any other part as it is.
 
     asked: attributes as NAME or NAME=COLUMN, by default those that are recognised. overrides: attribute -> {raw label:
-    value, or None to drop it}. folder: of users' attributes. Raises CapbiasError if a column cannot be mapped.
+    value, or None to drop it}.
     """
     if part.kind != LABELS or part.frame is None or part.file.mapping:
         return part

@@ -18,6 +18,7 @@ import pandas as pd
 from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.attributes.labels import columns_by_labels
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load.files import file_digest
 from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import find_pictures
 from capbias_core.load.places import checked_path
@@ -37,6 +38,7 @@ from capbias_core.workspace.labels import (
     table_with,
     tables_with,
 )
+from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.objects import (
     CONFIDENCE,
     WEIGHTS,
@@ -44,7 +46,6 @@ from capbias_core.workspace.objects import (
     boxes_of,
     keep_boxes,
     keep_objects_of,
-    weights_of,
     weights_option,
 )
 from capbias_core.workspace.photographs import keep_images
@@ -70,9 +71,8 @@ class Inputs:
     attribute: a known one, a TOML file or a column of the labels. files: with their kinds, '' to detect one. names:
     kind -> names, instead of files; captions () for all. attribute_column: that of the labels, '' to detect it. values:
     the labels of a column to compare, () for all. overrides: attribute -> {raw label: value, or None to drop it}.
-    photographs: a folder. people: outlines in a COCO instances file, or a table of boxes. weights: of a detector that
-    finds objects on the photographs. vectors, delta: of contextual alignment. own_attributes: a folder of the user's
-    TOML files.
+    people: outlines in a COCO instances file, or a table of boxes. weights: of a detector that finds objects on the
+    photographs. own_attributes: a folder of the user's TOML files.
     """
 
     attribute: str
@@ -148,10 +148,8 @@ def temporary_workspace() -> Iterator[Workspace]:
 def resolve(
     workspace: Workspace, collection: str, given: Inputs, tell: Tell, progress: Progress = silent
 ) -> ResolvedInputs:
-    """The items to measure: files are stored, names are looked up. tell: receives each line for the user.
-
-    Raises CapbiasError for anything that cannot be read or does not belong together.
-    """
+    """The items to measure: files are stored, names are looked up. tell: receives each line for the user. Raises
+    CapbiasError for anything that cannot be read or does not belong together."""
     if given.alignment not in ALIGNMENTS:
         raise unknown_name("alignment", given.alignment, ALIGNMENTS)
     if given.delta is not None:
@@ -278,7 +276,6 @@ def _by_name(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -
 
 
 def _one(parts: Sequence[Part], kind: str) -> Part | None:
-    """The only part of a kind; None if there is none. Raises CapbiasError for several."""
     among = [part for part in parts if part.kind == kind and not part.reading.second]
     named = [part for part in among if part.file.kind] or among
     if len(named) > 1:
@@ -429,7 +426,7 @@ def looked_at(
     progress: Progress = silent,
 ) -> Detections:
     """The boxes of photographs. option: what `weights_option` gave. Raises CapbiasError if none can be read."""
-    boxes = boxes_of(workspace, files, weights_of(workspace, option), confidence, progress)
+    boxes = boxes_of(workspace, files, resolve_model(workspace, option, file_digest), confidence, progress)
     for name, error in boxes.refused.items():
         tell(f"left out: {name}: {error}")
     if not boxes.read:

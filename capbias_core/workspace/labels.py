@@ -51,10 +51,8 @@ def keep_attributes(
 
 
 def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
-    """The attribute called `name` in an attribute table, and where its labels are (for RunSpec.labels).
-
-    The mapping kept with the table is used. Raises CapbiasError where the table has no such attribute.
-    """
+    """The attribute called `name` in an attribute table, and where its labels are (for RunSpec.labels). The mapping
+    kept with the table is used. Raises CapbiasError where the table has no such attribute."""
     mapped = table.details.get("attributes", {})
     if name not in mapped:
         raise CapbiasError(
@@ -71,8 +69,7 @@ def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
 
 def table_with(tables: Iterable[Item], attribute: str) -> Item:
     """The newest table of labels (given oldest first) that has an attribute, if possible one that was not derived from
-    captions. Of tables with one content, by several annotators, it is the first. Raises CapbiasError if none has it.
-    """
+    captions. Of tables with one content, by several annotators, it is the first. Raises CapbiasError if none has it."""
     tables = list(tables)
     matching = tables_with(tables, attribute)
     if not matching:
@@ -120,9 +117,8 @@ def resolve_attribute(
 ) -> dict:
     """An attribute of a table and its mapping, as stored with the table (`mapping_details`).
 
-    name: an attribute (shipped or in the folder), a TOML file, or a column. column: of its labels, '' to detect it.
-    values: the labels to compare, if the attribute is a column. overrides: attribute -> {raw label: value or None}, in
-    place of what is suggested. folder: of attributes that users defined.
+    name: an attribute (shipped or in the folder), a TOML file, or a column. values: the labels to compare, if the
+    attribute is a column. overrides: attribute -> {raw label: value or None}, in place of what is suggested.
 
     Raises CapbiasError if no column holds its labels. If one should by its name and no label in it is understood, the
     message lists the labels, and the hint says how to map them.
@@ -173,10 +169,7 @@ def resolve_attributes(
 ) -> list[dict]:
     """The mappings of several attributes of a table, each `NAME` or `NAME=COLUMN`, by default those that its columns
     hold. Several columns of one attribute are labels by several annotators. Columns in which no label is understood are
-    left out beside others (see `unread_columns`).
-
-    Raises CapbiasError if there is none, or if overrides name another attribute.
-    """
+    left out beside others (see `unread_columns`)."""
     pairs = [item.partition("=")[::2] for item in asked]
     if not asked:
         known, labels = known_attributes(folder), column_labels(frame)
@@ -243,10 +236,8 @@ def holds(frame: pd.DataFrame, attribute: Attribute) -> bool:
 def mapping_details(
     attribute: Attribute, column: str, mapping: dict[str, str | None], counts: Mapping[str, int] | None = None
 ) -> dict:
-    """What is stored with a table of labels for one mapped attribute.
-
-    counts: raw label -> images, for the message of the CapbiasError if the mapping leaves out a value.
-    """
+    """What is stored with a table of labels for one mapped attribute. counts: raw label -> images, for the message of
+    the CapbiasError if the mapping leaves out a value."""
     if len(attribute.values) < 2:
         raise CapbiasError(
             f"The column {column} has {counted(len(attribute.values), 'different label')}.",
@@ -321,6 +312,11 @@ def labels_in(workspace: Workspace, table: Item, name: str) -> Labels:
     """The labels that a stored table has of an attribute. Raises CapbiasError if it has none."""
     attribute, where = attribute_of(table, name)
     return labels_for(workspace.frame(table.hash), attribute, where["column"], where["mapping"])
+
+
+def labels_of(workspace: Workspace, attribute: Attribute, where: Mapping) -> pd.Series:
+    """image_id -> value of an attribute, as a run reads it. where: RunSpec.labels."""
+    return labels_for(workspace.frame(where["table"]), attribute, where["column"], where["mapping"]).values
 
 
 def labels_for(frame: pd.DataFrame, attribute: Attribute, column: str, mapping: dict) -> Labels:

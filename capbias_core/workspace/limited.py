@@ -44,7 +44,7 @@ _limited = False  # whether this process is a child with limits
 
 
 def within_limits(name: str, read: Callable[Given, Answer], *given: Given.args, **more: Given.kwargs) -> Answer:
-    """What `read` returns, from a child process with limits. name: of the file, for errors.
+    """What `read` returns, from a child process with limits.
 
     read: a function of a module. It may return plain values, lists, tuples, dicts, sets, paths, bytes, arrays, frames,
     and dataclasses of capbias with these. Raises CapbiasError if `read` raises anything, if the child takes more than

@@ -70,7 +70,7 @@ def masked_folder(
 
     files: the originals by image ID; content: a digest of their contents. Photographs that cannot be read, differ in
     size from their outlines, or show nothing to hide (see `MaskRule`) are left out. progress may stop the work by
-    raising; then nothing is left. Raises CapbiasError if nothing can be masked.
+    raising; then nothing is left.
     """
     home = workspace.folder / "pictures"
     used = masking.rule.used() | {"fill": masking.fill, "people": masking.people}

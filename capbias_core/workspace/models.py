@@ -8,7 +8,7 @@ from pathlib import Path
 
 from capbias_core.attackers import AttackerEntry, encoder_files
 from capbias_core.errors import CapbiasError
-from capbias_core.language.files import find_model, model_digest
+from capbias_core.language.files import ModelFiles, find_model, model_digest
 from capbias_core.load.files import file_digest
 from capbias_core.load.places import named
 from capbias_core.vision.presets import PRESETS, find_captioner
@@ -29,37 +29,21 @@ KINDS = {
 
 
 def model_option(workspace: Workspace, kind: str, name: str | ModelReference | None) -> ModelReference:
-    """The reference of a run to a model.
-
-    name: a folder, `minilm`, a name in the local cache of Hugging Face, None for that of the papers, or a reference,
-    which is returned. Raises CapbiasError if it is not on this machine.
-    """
-    if isinstance(name, dict):
-        return name
+    """The reference of a run to a model. name: a folder, `minilm`, a name in the local cache of Hugging Face, or None
+    for that of the papers. See `reference`."""
     what, usual = KINDS[kind]
-    files = find_model(name or usual, what)
-    return register_model(workspace, files.name, files.path, files.digest)
-
-
-def model_path(workspace: Workspace, option: ModelReference) -> str:
-    """The folder of a run's model. Raises CapbiasError if its files are missing or have changed."""
-    return resolve_model(workspace, option, lambda path: model_digest(Path(path)))
+    return reference(workspace, name or usual, lambda name: find_model(name, what))
 
 
 def captioner_option(workspace: Workspace, name: str | ModelReference | None) -> ModelReference:
-    """As `model_option`, for a captioner: a name in PRESETS, a folder, or a name in the local cache."""
-    if isinstance(name, dict):
-        return name
-    if not name:
-        raise CapbiasError("No captioner is named.", f"Give a folder, or one of {', '.join(PRESETS)}.", "captioner")
-    files = find_captioner(name)
-    return register_model(workspace, files.name, files.path, files.digest)
+    """The reference to a captioner: a name in PRESETS, a folder, or a name in the local cache. See `reference`."""
+    lacking = "No captioner is named.", f"Give a folder, or one of {', '.join(PRESETS)}.", "captioner"
+    return reference(workspace, name, find_captioner, *lacking)
 
 
 def encoder_option(workspace: Workspace, entry: AttackerEntry) -> ModelReference:
-    """As `model_option`, for the pretrained encoder of an attacker."""
-    files = encoder_files(entry)
-    return register_model(workspace, files.name, files.path, files.digest)
+    """The reference to the pretrained encoder of an attacker. Raises CapbiasError if it is not on this machine."""
+    return register_model(workspace, encoder_files(entry))
 
 
 def encoded_by(encoder: ModelReference | None) -> str:
@@ -73,46 +57,55 @@ def embeddings_folder(workspace: Workspace) -> str:
 
 
 def vectors_option(workspace: Workspace, file: str | ModelReference | None) -> ModelReference:
-    """As `model_option`, for a file of word vectors."""
-    if isinstance(file, dict):
-        return file
-    if not file:
-        raise CapbiasError("No word vectors are named.", "Give a file (GloVe, word2vec or fastText).", "word_vectors")
-    path = Path(file)
-    lower = path.stem.lower().replace("-", "_")
-    name = next((known for known in ("gn_glove", *KNOWN) if known in lower), lower)
-    return file_option(workspace, name, path)
+    """The reference to a file of word vectors. See `reference`."""
+
+    def find(file: str) -> ModelFiles:
+        lower = Path(file).stem.lower().replace("-", "_")
+        name = next((known for known in ("gn_glove", *KNOWN) if known in lower), lower)
+        return named_file(name, Path(file))
+
+    lacking = "No word vectors are named.", "Give a file (GloVe, word2vec or fastText).", "word_vectors"
+    return reference(workspace, file, find, *lacking)
 
 
-def file_option(workspace: Workspace, name: str, path: Path) -> ModelReference:
-    """As `model_option`, for a file, such as weights."""
+def named_file(name: str, path: Path) -> ModelFiles:
+    """A file, such as weights, under a name. Raises CapbiasError if it may not be named here, or cannot be read."""
     path = named(path).resolve()
-    return register_model(workspace, name, str(path), file_digest(path))
+    return ModelFiles(name, str(path), file_digest(path))
 
 
-def file_path(workspace: Workspace, option: ModelReference) -> Path:
-    """The file of `file_option`. Raises CapbiasError if it is missing or has changed."""
-    return Path(resolve_model(workspace, option, lambda path: file_digest(Path(path))))
+def reference(
+    workspace: Workspace, given: str | ModelReference | None, find: Callable[[str], ModelFiles], *lacking: str
+) -> ModelReference:
+    """The reference of a run to the files that `find` gives for a name or path; a reference is returned as it is.
+    Raises CapbiasError, with `lacking` if nothing is named."""
+    if isinstance(given, dict):
+        return given
+    if not given:
+        raise CapbiasError(*lacking)
+    return register_model(workspace, find(given))
 
 
-def register_model(workspace: Workspace, name: str, path: str, digest: str) -> ModelReference:
+def register_model(workspace: Workspace, files: ModelFiles) -> ModelReference:
     """The reference of a run to files on this machine, whose path the workspace stores."""
-    note = workspace.folder / FOLDER / digest[:DIGITS]
-    if not note.is_file() or note.read_text(encoding="utf-8") != path:
+    note = workspace.folder / FOLDER / files.digest[:DIGITS]
+    if not note.is_file() or note.read_text(encoding="utf-8") != files.path:
         with workspace.translate_errors():
             private_folder(note.parent)
-            write_whole(note, path.encode())
-    return {"name": name, "digest": digest[:DIGITS]}
+            write_whole(note, files.path.encode())
+    return {"name": files.name, "digest": files.digest[:DIGITS]}
 
 
-def resolve_model(workspace: Workspace, option: ModelReference, digest: Callable[[str], str]) -> str:
-    """The path of files of a run. Raises CapbiasError if they are missing, or `digest` of the path has changed."""
+def resolve_model(
+    workspace: Workspace, option: ModelReference, digest: Callable[[Path], str] = model_digest
+) -> ModelFiles:
+    """The files of a run's model. Raises CapbiasError if they are missing, or `digest` of the path has changed."""
     note = workspace.folder / FOLDER / option["digest"]
     known = HASH.fullmatch(option["digest"]) and note.is_file()
     path = note.read_text(encoding="utf-8") if known else ""
-    if not path or not Path(path).exists() or digest(path)[:DIGITS] != option["digest"]:
+    if not path or not Path(path).exists() or digest(Path(path))[:DIGITS] != option["digest"]:
         raise CapbiasError(
             f"The files of {option['name']!r} are no longer in {path or 'a known place'}, or have changed.",
             "Put them back, or start the run again and name their path.",
         )
-    return path
+    return ModelFiles(option["name"], path, option["digest"])

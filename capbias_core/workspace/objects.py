@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, MissingExtra
-from capbias_core.load.files import file_digest
+from capbias_core.language.files import ModelFiles
 from capbias_core.load.parsed import BOXES, OBJECTS
 from capbias_core.load.photographs import read_photograph
 from capbias_core.load.tables import object_texts
 from capbias_core.types import BOX_COLUMNS, Progress, silent
-from capbias_core.vision.detect import Weights, find_weights
-from capbias_core.workspace.models import register_model, resolve_model
+from capbias_core.vision.detect import find_weights
+from capbias_core.workspace.models import reference
 from capbias_core.workspace.photographs import file_digests, workspace_cache
 from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Item, Workspace, images_in
@@ -67,9 +67,7 @@ def reads_its_column(workspace: Workspace, collection: str, table: Item) -> bool
 
 def chosen_objects(workspace: Workspace, collection: str, table: Item, asked: str = "") -> str:
     """The content hash of the named source of objects, by default of the one with most labelled images; '' without any.
-
-    Raises CapbiasError for an unknown name, and for several files if none is named.
-    """
+    Raises CapbiasError for an unknown name, and for several files if none is named."""
     if asked:
         sources = object_sources(workspace, collection, table)
         return sources[asked] if asked in sources else workspace.item(OBJECTS, asked, collection).hash
@@ -93,20 +91,10 @@ def weights_option(
     """The reference of a run to a detector: the name of its weights and the digest of the file.
 
     name: a file, a name that ultralytics knows, which is downloaded into `folder` (by default the workspace's
-    `weights`), or a reference, which is returned. Raises CapbiasError if none is named or available.
+    `weights`), or a reference, which is returned.
     """
-    if isinstance(name, dict):
-        return name
-    if not name:
-        raise CapbiasError("No detector is named.", "Name a file of weights, or one that ultralytics knows.", "weights")
-    weights = find_weights(name, folder or workspace.folder / WEIGHTS)
-    return register_model(workspace, weights.name, weights.path, weights.digest)
-
-
-def weights_of(workspace: Workspace, option: ModelReference) -> Weights:
-    """The weights of a run. Raises CapbiasError if they are missing or have changed."""
-    path = resolve_model(workspace, option, lambda path: file_digest(Path(path)))
-    return Weights(option["name"], path, option["digest"])
+    lacking = "No detector is named.", "Name a file of weights, or one that ultralytics knows.", "weights"
+    return reference(workspace, name, lambda name: find_weights(name, folder or workspace.folder / WEIGHTS), *lacking)
 
 
 @dataclass(frozen=True)
@@ -123,14 +111,14 @@ class Detections:
 def boxes_of(
     workspace: Workspace,
     files: Mapping[str, Path],
-    weights: Weights,
+    weights: ModelFiles,
     confidence: float = CONFIDENCE,
     progress: Progress = silent,
 ) -> Detections:
     """The boxes of photographs by image, from the workspace's cache and from the detector.
 
     A photograph that cannot be read is left out, with the reason. progress is called before each step, which it may
-    stop by raising; earlier steps stay in the cache. Raises CapbiasError for weights that cannot be loaded.
+    stop by raising; earlier steps stay in the cache.
     """
     digests = dict(zip(files, file_digests(workspace, list(files.values())), strict=True))
     keys = {image: f"boxes {digest} {weights.digest} {VERSION}" for image, digest in digests.items()}
@@ -192,10 +180,8 @@ def keep_boxes(
 
 
 def keep_objects_of(workspace: Workspace, boxes: Item) -> Item:
-    """The stored item of the objects that boxes show, under the name of the boxes.
-
-    Objects that people annotated are never replaced. Raises CapbiasError if no photograph shows anything.
-    """
+    """The stored item of the objects that boxes show, under the name of the boxes. Objects that people annotated are
+    never replaced. Raises CapbiasError if no photograph shows anything."""
     frame = workspace.frame(boxes.hash)
     frame = object_texts(frame, [*dict.fromkeys(frame["image_id"]), *boxes.details[BARE]])  # images without a box too
     if not (frame["objects"] != "").any():

@@ -16,6 +16,7 @@ import pandas as pd
 
 from capbias_core.databases import ByteCache, byte_cache
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.language.files import ModelFiles
 from capbias_core.load.files import file_digest
 from capbias_core.load.parsed import BOXES, SEGMENTS
 from capbias_core.load.photographs import find_pictures, picture_files
@@ -73,10 +74,8 @@ def photograph_sets(workspace: Workspace, collection: str) -> list[Item]:
 def frozen_photographs(
     workspace: Workspace, collection: str, name: str | PhotographsReference | None = ""
 ) -> PhotographsReference:
-    """The reference of a run to photographs of a collection.
-
-    name: of a folder, '' for the originals, or a reference, which is returned. Raises CapbiasError if there are none.
-    """
+    """The reference of a run to photographs of a collection. name: of a folder, '' for the originals, or a reference,
+    which is returned. Raises CapbiasError if there are none."""
     if isinstance(name, dict):
         return name
     if not photograph_sets(workspace, collection):
@@ -87,15 +86,13 @@ def frozen_photographs(
         )
     item = workspace.item(PHOTOGRAPHS, name or ORIGINALS, collection)
     folder = item.details["folder"]
-    reference = register_model(workspace, item.name, folder, _contents(workspace, Path(folder), item.hash))
+    reference = register_model(workspace, ModelFiles(item.name, folder, _contents(workspace, Path(folder), item.hash)))
     return PhotographsReference(**reference, item=item.hash)
 
 
 def masked_so(workspace: Workspace, collection: str, condition: str | None) -> str:
-    """The name of the folder of photographs masked under a condition, '' for the originals if nothing is masked.
-
-    Raises CapbiasError if the collection has no such folder, or several.
-    """
+    """The name of the folder of photographs masked under a condition, '' for the originals if nothing is masked. Raises
+    CapbiasError if the collection has no such folder, or several."""
     if condition in (None, CONDITIONS[0]):
         return ""
     names = [item.name for item in photograph_sets(workspace, collection) if item.details.get("condition") == condition]
@@ -110,10 +107,8 @@ def masked_so(workspace: Workspace, collection: str, condition: str | None) -> s
 
 
 def made_from(workspace: Workspace, collection: str, option: PhotographsReference) -> str:
-    """The name of the folder with the photographs that captions were made from.
-
-    option: of the run that made them. Raises CapbiasError if the collection no longer has these photographs.
-    """
+    """The name of the folder with the photographs that captions were made from. option: of the run that made them.
+    Raises CapbiasError if the collection no longer has these photographs."""
     alike = [item.name for item in photograph_sets(workspace, collection) if item.hash == option["item"]]
     for name in sorted(alike, key=lambda name: name != option["name"]):
         if frozen_photographs(workspace, collection, name)["digest"] == option["digest"]:
@@ -137,7 +132,7 @@ def writer_of(captions: Item, flag: str) -> ModelReference:
 
 def photograph_files(workspace: Workspace, option: PhotographsReference) -> dict[str, Path]:
     """The file of each image of a run. Raises CapbiasError if they are missing or have changed."""
-    folder = resolve_model(workspace, option, lambda path: _contents(workspace, Path(path), option["item"]))
+    folder = resolve_model(workspace, option, lambda path: _contents(workspace, path, option["item"])).path
     return _files(Path(folder), workspace.frame(option["item"]))
 
 
@@ -171,7 +166,6 @@ def file_digests(workspace: Workspace, files: Sequence[Path]) -> list[str]:
 
 
 def _contents(workspace: Workspace, folder: Path, index: str) -> str:
-    """A digest of the contents of the listed files."""
     files = _files(folder, workspace.frame(index))
     digests = dict(zip(files, file_digests(workspace, list(files.values())), strict=True))
     text = "".join(f"{image}\x1f{digest}\x1e" for image, digest in sorted(digests.items()))
@@ -193,11 +187,8 @@ def people_sources(workspace: Workspace, collection: str) -> list[Item]:
 def resolve_person_regions(
     workspace: Workspace, collection: str, name: str | PeopleReference | None = ""
 ) -> PeopleReference:
-    """The reference of a run to outlines or boxes of a collection.
-
-    name: '' for the only ones (outlines before boxes), or a reference, which is returned. Raises CapbiasError if there
-    are none, or several and none is named.
-    """
+    """The reference of a run to outlines or boxes of a collection. name: '' for the only ones (outlines before boxes),
+    or a reference, which is returned. Raises CapbiasError if there are none, or several and none is named."""
     if isinstance(name, dict):
         return name
     sources = people_sources(workspace, collection)
@@ -230,10 +221,8 @@ class People:
         self.rows = dict(list(people_of(frame).groupby("image_id")))
 
     def mask(self, image: str, height: int, width: int) -> np.ndarray:
-        """(height, width) booleans, true on the people of a photograph of `rows`. Crowds count as people.
-
-        Raises CapbiasError for outlines of a photograph of another size.
-        """
+        """(height, width) booleans, true on the people of a photograph of `rows`. Crowds count as people. Raises
+        CapbiasError for outlines of a photograph of another size."""
 
         def part(row: dict) -> np.ndarray:
             if not self.outlines:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TypedDict, TypeVar
+from typing import TypedDict
 
 from capbias_core.types import Attribute
 
@@ -46,25 +46,13 @@ class PhotographsReference(ItemReference):
     digest: str
 
 
-Named = TypeVar("Named", ModelReference, ItemReference, PeopleReference, PhotographsReference)
-
-
-def frozen(option: Named | str | None) -> Named:
-    """The reference by which a plan has replaced a name."""
-    if option is None or isinstance(option, str):
-        raise TypeError(f"{option!r} is not a reference")
-    return option
-
-
 @dataclass(frozen=True)
 class RunSpec:
     """One run. Its ID is a hash of all fields, so that a run with the same inputs is never computed twice.
 
-    measure, version: a name in MEASURES, and the version of its numbers. model: the name of the caption set. captions,
-    references: content hashes. labels: {'table': hash, 'column': name, 'mapping': {raw label: value or None}}.
-    attribute: the Attribute as a dict. objects: {'table': hash, 'column': name} of the objects of each image, {} for
-    none. coverage: ALL_IMAGES or WITH_REFERENCES. shared_with: content hash of a caption set on whose images alone this
-    one is read, '' for all (see runs/condition_runs.py). options: what differs from the defaults of the measure's
+    labels: {'table': hash, 'column': name, 'mapping': {raw label: value or None}}. objects: {'table': hash, 'column':
+    name} of the objects of each image, {} for none. shared_with: content hash of a caption set on whose images alone
+    this one is read, '' for all (see runs/condition_runs.py). options: what differs from the defaults of the measure's
     Options, as JSON.
     """
 

@@ -53,9 +53,7 @@ FORBIDDEN = frozenset("<>&\"'`|\\/*[]$")  # in names
 @dataclass(frozen=True)
 class Item:
     """Stored captions, references, attributes, objects, vectors, images (a list of photographs), boxes or segments.
-
-    details: by kind. owner: who stored it, if people sign in.
-    """
+    details: by kind. owner: who stored it, if people sign in."""
 
     collection: str
     kind: str
@@ -72,11 +70,8 @@ class Item:
 
 @dataclass(frozen=True)
 class RunRow:
-    """A run in the catalogue. status: one of STATUSES.
-
-    notes: for the reader, with a line for each reason in `lacking`, which says by metric why it has no value. metrics:
-    names of all metrics of the measure when the run finished. owner: who asked for it, if people sign in.
-    """
+    """A run in the catalogue. status: one of STATUSES. notes: for the reader, with a line for each reason in `lacking`,
+    which says by metric why it has no value. owner: who asked for it, if people sign in."""
 
     run_id: str
     collection: str
@@ -213,7 +208,6 @@ class Workspace:
             answers.pop(self.database, None)
 
     def _all(self, query: str, *values) -> list[sqlite3.Row]:
-        """The rows of a query."""
         answers = getattr(_READING, "answers", None)
         known = {} if answers is None else answers.setdefault(self.database, {})
         questions = [(query, *values)]
@@ -287,10 +281,8 @@ class Workspace:
                 self._unused_runs(earlier)
 
     def sidecar_path(self, digest: str, suffix: str) -> Path:
-        """A file stored under a content hash; all of them go with the last item of that content.
-
-        Raises CapbiasError for anything but a hash, which could name a file anywhere.
-        """
+        """A file stored under a content hash; all of them go with the last item of that content. Raises CapbiasError
+        for anything but a hash, which could name a file anywhere."""
         if not HASH.fullmatch(digest):
             raise CapbiasError(f"{digest[:100]!r} is not a content hash.", "The workspace or bundle was changed.")
         return self.folder / "data" / f"{digest}.{suffix}"
@@ -370,10 +362,7 @@ class Workspace:
 
     def delete(self, item: Item) -> int:
         """Delete an item, and with the last item of its content the file, runs and results; returns how many runs.
-
-        Photographs are deleted with the last item of their folder if they are in the workspace. Raises CapbiasError
-        while a run reads the item, if it was deleted already, and if somebody else owns it.
-        """
+        Photographs are deleted with the last item of their folder if they are in the workspace."""
         check_own(item.owner, self.folder, item.name)
         with self._writing() as db:  # from here on nobody else queues a run or stores the same content
             runs = self._delete_item(db, item)
@@ -480,11 +469,8 @@ class Workspace:
         metrics: Sequence[str] = (),
         lacking: Mapping[str, str] | None = None,
     ) -> bool:
-        """Write a run's results, arrays and end in one transaction; False if it was cancelled meanwhile.
-
-        metrics: the names of all metrics of its measure. lacking: why some of them have no value, by metric. A run that
-        was queued and not claimed was computed elsewhere, and teaches nothing about durations.
-        """
+        """Write a run's results, arrays and end in one transaction; False if it was cancelled meanwhile. A run that was
+        queued and not claimed was computed elsewhere, and teaches nothing about durations."""
         query = (
             "UPDATE runs SET status='finished', progress=1, message='finished', notes=?, metrics=?, finished=?"
             " WHERE run_id=? AND token=? AND status IN ('queued', 'running')"
@@ -578,10 +564,8 @@ class Workspace:
     def past_durations(
         self, measure: str, attacker: str, most: int, before: float | None = None
     ) -> list[tuple[RunSpec, float]]:
-        """Specs of the newest finished runs of a measure by an attacker, and the seconds that each took.
-
-        before: only runs that finished before this time (seconds since 1970).
-        """
+        """Specs of the newest finished runs of a measure by an attacker, and the seconds that each took. before: only
+        runs that finished before this time (seconds since 1970)."""
         query = (
             "SELECT spec, finished - started AS seconds FROM runs WHERE status='finished' AND finished >= started AND"
             " json_extract(spec, '$.measure')=? AND coalesce(json_extract(spec, '$.options.attacker'), '')=?"

@@ -30,10 +30,8 @@ KNOWN = ("glove", "fasttext", "word2vec")
 
 @dataclass(frozen=True)
 class OfferedVectors:
-    """A vector file in which the words of a collection's captions were looked up. Nothing is stored yet.
-
-    frame: word, and vector (its numbers as little-endian 32-bit floats; empty if the file has none).
-    """
+    """A vector file in which the words of a collection's captions were looked up. Nothing is stored yet. frame: word,
+    and vector (its numbers as little-endian 32-bit floats; empty if the file has none)."""
 
     path: Path
     hash: str
@@ -136,23 +134,13 @@ def aligner(workspace: Workspace, option: AlignmentReference | None) -> Aligner:
     if not option:
         return constant
     frame = workspace.frame(option["item"])
-
-    def contextual(words: Collection[str], known: frozenset[str]) -> Alignment:
-        return Alignment(known, _neighbours(frame, option, words, known).within(option["delta"]))
-
-    return contextual
+    return lambda words, known: Alignment(known, neighbours_of(frame, option, words, known).within(option["delta"]))
 
 
 def neighbours_of(
-    workspace: Workspace, option: AlignmentReference, words: Collection[str], known: frozenset[str]
-) -> Neighbours:
-    """For each word the nearest known word by a run's option `alignment`, at any distance. Raises as `aligner`."""
-    return _neighbours(workspace.frame(option["item"]), option, words, known)
-
-
-def _neighbours(
     frame: pd.DataFrame, option: AlignmentReference, words: Collection[str], known: frozenset[str]
 ) -> Neighbours:
+    """For each word the nearest known word in stored vectors, at any distance. Raises as `aligner`."""
     new = sorted(word for word in {*words, *known} - set(frame["word"]) if not word.startswith("<"))
     if new:
         raise CapbiasError(

@@ -17,7 +17,7 @@ from capbias_core.aggregate.comparison import (
     label_agreement,
     learned,
     pearson,
-    signs_of,
+    sensitivity,
     unlearned_note,
 )
 from capbias_core.load.published import published_results
@@ -184,8 +184,8 @@ def test_an_accuracy_whose_interval_contains_chance_was_not_learnt():
 
 def test_the_sign_of_a_single_attacker_is_open():
     rows = pd.DataFrame([accuracy_row("rnn", "LIC", 3.0), accuracy_row("lstm", "LIC", 3.0, interval="images")])
-    assert signs_of(rows) == {"sat": {"rnn": 1, "lstm": OPEN}}
-    assert signs_of(rows.assign(training=0)) == {"sat": {"rnn": 1, "lstm": 1}}
+    assert sensitivity(rows, ()).signs == {"sat": {"rnn": 1, "lstm": OPEN}}
+    assert sensitivity(rows.assign(training=0), ()).signs == {"sat": {"rnn": 1, "lstm": 1}}
 
 
 # labels of several people

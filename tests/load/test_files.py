@@ -23,7 +23,7 @@ from capbias_core.load.read import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES,
 from capbias_core.load.tables import captions
 from capbias_core.load.vectors import read_vectors
 from capbias_core.vision.detect import find_weights
-from capbias_core.workspace.models import file_option, model_option, model_path
+from capbias_core.workspace.models import model_option, named_file, resolve_model
 from capbias_core.workspace.store import Workspace
 from tests.load.test_formats import arrow
 
@@ -291,8 +291,8 @@ def test_models_and_weights_are_named_in_the_same_way(folders, tmp_path):
         with pytest.raises(CapbiasError, match=f"on this machine.*in one that {places.ROOTS} lists"):
             find_model(str(folder), "a model")
     with pytest.raises(CapbiasError, match="by visitors of this server"):
-        file_option(workspace, "weights", secret / "weights.pt")
-    assert model_path(workspace, known) == str(secret)
+        named_file("weights", secret / "weights.pt")
+    assert resolve_model(workspace, known).path == str(secret)
 
 
 @pytest.mark.skipif(not find_spec("ultralytics"), reason="ultralytics is not installed")  # importing it changes PIL

@@ -210,9 +210,6 @@ def test_objects_that_only_the_annotation_names_are_masked_too(tmp_path):
 class Reads:
     batch: int
 
-    def with_batch(self, batch):
-        return Reads(batch)
-
 
 def test_batches_shrink_with_the_images_by_hand():
     """1,960 of 2,450 images train: 256 x 1,960 / 8,624 = 58.2, and 64 x the same = 14.5, at least 16."""

@@ -20,7 +20,7 @@ from capbias_core.language.files import MINILM_PACKAGE, find_model
 from capbias_core.load.published import published_results
 from capbias_core.load.read import read_texts
 from capbias_core.measures.caption_side import objects_of
-from capbias_core.measures.gender_score import Models, cosines_of, count_cooccurrence, scored
+from capbias_core.measures.gender_score import cosines_of, count_cooccurrence, scored
 from capbias_core.measures.gender_score_common import (
     IMAGE,
     ObjectChoices,
@@ -250,7 +250,7 @@ def masked(questions, tick):
 
 def scores_of(rows, objects=None, masked=None, **more) -> dict[str, Sums]:
     data = gendered(frame_of(rows), GENDER, objects, USUAL, IMAGE).with_objects()
-    return scored(data, texts_of(data, GENDER, FORMS), Models(encode, likelihood, masked), GENDER, silent, **more)
+    return scored(data, texts_of(data, GENDER, FORMS), encode, likelihood, masked, GENDER, silent, **more)
 
 
 def test_scores_over_the_set_by_hand():

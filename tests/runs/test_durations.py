@@ -7,7 +7,8 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from capbias_core.attackers import ATTACKERS, Seconds
+from capbias_core.attackers import ATTACKERS
+from capbias_core.attackers.base import Seconds
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs import engine
 from capbias_core.runs.engine import expected

@@ -12,7 +12,7 @@ from capbias_core.errors import CapbiasError
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from capbias_core.vision.captioners import Captioner, load_captioner  # noqa: E402
+from capbias_core.vision.captioners import Captioner  # noqa: E402
 from tests.captioners import TINY  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
@@ -28,7 +28,7 @@ def folders(tmp_path_factory) -> dict:
 
 @pytest.fixture(scope="module")
 def captioners(folders) -> dict[str, Captioner]:
-    return {name: load_captioner(str(folder), "cpu") for name, folder in folders.items()}
+    return {name: Captioner(str(folder), "cpu") for name, folder in folders.items()}
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def test_a_grid_puts_patches_in_their_places(captioners):
 
 
 def test_a_batch_that_does_not_fit_is_halved(folders, pixels, monkeypatch):
-    captioner, sizes = load_captioner(str(folders["vit-gpt2"]), "cpu"), []
+    captioner, sizes = Captioner(str(folders["vit-gpt2"]), "cpu"), []
     want = captioner.captions(pixels, 1, 4, batch=1)
     generate = captioner._generated
 
@@ -175,6 +175,6 @@ def test_weights_that_are_missing_are_not_made_up(folders, tmp_path):
         save_file(
             {key: own for key, own in weights.items() if lost not in key}, copy / "model.safetensors", {"format": "pt"}
         )
-    load_captioner(str(tmp_path / "vit-gpt2"), "cpu")
+    Captioner(str(tmp_path / "vit-gpt2"), "cpu")
     with pytest.raises(CapbiasError, match="it lacks 1 of its weights, such as .*transform.dense.weight"):
-        load_captioner(str(tmp_path / "blip"), "cpu")
+        Captioner(str(tmp_path / "blip"), "cpu")

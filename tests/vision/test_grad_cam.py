@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
+from capbias_core.language.files import ModelFiles
 from capbias_core.measures import attribution
 from capbias_core.metrics.attribution import attribution_even, attribution_pixels, attribution_score, pointing_game
 from capbias_core.runs.engine import TORCH_START_SECONDS, expected
@@ -21,8 +22,8 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import estimates, run_one
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, silent
 from capbias_core.views.photographs import RAMP, attribution_runs, heat_over, kept_maps
-from capbias_core.vision.captioners import load_captioner
-from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS, normalised, seen_by, upsampled, word_maps
+from capbias_core.vision.captioners import Captioner
+from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS, normalised, upsampled, word_maps
 from capbias_core.workspace.ingest import keep_images
 from capbias_core.workspace.photographs import frozen_photographs
 from capbias_core.workspace.store import Workspace
@@ -92,7 +93,7 @@ def test_maps_are_those_of_captum():
 @pytest.mark.parametrize(("save", "way"), [(save_blip, GRAD_CAM), (save_git, HIRES_CAM)])
 def test_maps_of_transformers_leave_the_class_token_out(save, way, tmp_path):
     """The same from the tokens (1, 17, C) of the layer: the first is of no place, the others are 4 rows of 4."""
-    captioner = load_captioner(str(save(tmp_path)), "cpu")
+    captioner = Captioner(str(save(tmp_path)), "cpu")
     pixels = np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8)
     caption, kept = "a man riding a surfboard", []
     found = word_maps(captioner, pixels, caption, [1, 4], way)
@@ -112,8 +113,8 @@ def test_maps_of_transformers_leave_the_class_token_out(save, way, tmp_path):
 
 def test_a_map_covers_what_the_captioner_sees(tmp_path):
     """GIT's processor cuts the middle square out of 60 x 40: columns 10 to 50. Outside it the map is 0."""
-    captioner = load_captioner(str(save_git(tmp_path)), "cpu")
-    assert seen_by(captioner, 40, 60) == (10, 0, 50, 40)
+    captioner = Captioner(str(save_git(tmp_path)), "cpu")
+    assert captioner.seen(40, 60) == (10, 0, 50, 40)
     heat = np.random.default_rng(0).random((7, 5)).astype(np.float32)
     theirs = functional.interpolate(torch.tensor(heat)[None, None], (48, 60), mode="bilinear", align_corners=False)
     assert upsampled(heat, 48, 60) == pytest.approx(theirs[0, 0].numpy(), abs=1e-6)
@@ -172,8 +173,8 @@ def workspace(tmp_path, monkeypatch):
     keep(found, labels=table[["image_id", "gender"]], captions={"planted": table[["image_id", "caption"]]})
     keep_images(found, folder, "c")
     keep_outlines(found, "people", {image: at for image, (_, at, _) in PEOPLE.items() if image != "5"})  # 5: nobody
-    monkeypatch.setattr("capbias_core.vision.captioners.load_captioner", lambda *given: trained())
-    monkeypatch.setattr(attribution, "model_path", lambda workspace, option: "planted")
+    monkeypatch.setattr("capbias_core.vision.captioners.Captioner", lambda *given: trained())
+    monkeypatch.setattr(attribution, "resolve_model", lambda workspace, option: ModelFiles("planted", "planted", ""))
     monkeypatch.setattr(attribution, "captioner_option", lambda workspace, name: {"name": name, "digest": "0" * 16})
     return found
 

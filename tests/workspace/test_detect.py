@@ -15,6 +15,7 @@ from PIL import Image
 
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
+from capbias_core.load.files import file_digest
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.photographs import DetectOptions
 from capbias_core.runs.artifact_runs import plan_artifact
@@ -22,10 +23,11 @@ from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, silent
-from capbias_core.vision.detect import check_packages, find_weights, to_download
+from capbias_core.vision.detect import find_weights, to_download
 from capbias_core.vision.masking import PERSON
 from capbias_core.workspace.inputs import Inputs, _detect_objects
-from capbias_core.workspace.objects import BOXES, boxes_of, keep_objects_of, weights_of, weights_option
+from capbias_core.workspace.models import resolve_model
+from capbias_core.workspace.objects import BOXES, boxes_of, keep_objects_of, weights_option
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
@@ -182,7 +184,7 @@ def test_files_that_are_no_detector_run_no_code_and_weights_that_are_missing(tmp
     assert not to_download("yolov8n", tmp_path)
     monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
     with pytest.raises(CapbiasError, match="ai-edge-litert"):
-        check_packages(Path("a.tflite"))
+        Detector("a.tflite")
 
 
 def test_boxes_belong_to_the_content_of_photograph_and_weights(looked_at, yolo, coco_bias, tmp_path, monkeypatch):
@@ -197,7 +199,7 @@ def test_boxes_belong_to_the_content_of_photograph_and_weights(looked_at, yolo, 
     images = {path.stem.lstrip("0") for path in (coco_bias / "images").glob("*.jpg")}
     assert item.details["weights"] == yolo.name and item.details["photographs"] == "photographs"
     assert set(item.details["bare"]) == images - set(kept["image_id"]) and list(kept) == list(BOX_COLUMNS)
-    weights = weights_of(looked_at, weights_option(looked_at, str(yolo)))
+    weights = resolve_model(looked_at, weights_option(looked_at, str(yolo)), file_digest)
     original, copy = coco_bias / "images" / "000000192699.jpg", tmp_path / "copy.jpg"
     copy.write_bytes(original.read_bytes())
     boxes = boxes_of(looked_at, {"a": copy}, weights)

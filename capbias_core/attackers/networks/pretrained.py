@@ -57,11 +57,8 @@ SHORT = 124  # characters of a caption that each encoder here reads whole: none 
 
 @dataclass(frozen=True)
 class PretrainedAttacker(NetworkAttacker):
-    """What frozen and fine-tuned encoders share.
-
-    path: the folder of the encoder. digest: of its content, which names its cache. cache: the folder of embeddings,
-    None for none. pooling: OWN or FIRST. hidden, leak, norm: of the head; see `mlp`.
-    """
+    """What frozen and fine-tuned encoders share. digest: of its content, which names its cache. pooling: OWN or
+    FIRST."""
 
     path: str = ""
     digest: str = ""
@@ -76,7 +73,7 @@ class PretrainedAttacker(NetworkAttacker):
         return text_encoder(self.path, self.pooling, str(choose_device(self.device)))
 
     def cut(self, captions: Sequence[str]) -> list[str]:
-        """See CutsCaptions; the encoder is loaded only if there are long captions."""
+        """A note if captions are cut; the encoder is loaded only if there are long ones."""
         if all(len(caption) <= SHORT for caption in captions):
             return []
         encoder = self.encoder()
@@ -148,13 +145,17 @@ class FrozenAttacker(PretrainedAttacker):
         head = self.untrained_head(vectors.shape[1], labels, n_values, seed)
         start_at_frequencies(head, labels[kept])
 
-        def logits(rows: np.ndarray) -> Tensor:
-            return head(vectors[torch.from_numpy(rows)])
-
-        def batches(rng: np.random.Generator) -> list[np.ndarray]:
-            return cut(rng.permutation(len(kept)), self.batch)
-
-        learn(head, logits, labels, (kept, aside), batches, self, seed, [vectors.cpu().numpy()], tick)
+        learn(
+            head,
+            lambda rows: head(vectors[torch.from_numpy(rows)]),
+            labels,
+            (kept, aside),
+            lambda rng: cut(rng.permutation(len(kept)), self.batch),
+            self,
+            seed,
+            [vectors.cpu().numpy()],
+            tick,
+        )
         return FittedFrozen(self.encoder, head, self.integration_steps)
 
     def fit_many(self, corpus: EmbeddedCorpus, rows, labels, n_values: int, seeds, tick: Progress) -> Iterator:

@@ -141,10 +141,8 @@ class FittedScratch(Attributed):
         return logits_of(self.network, with_ids(captions, self.vocabulary))[copies]
 
     def attribute(self, captions: Tokens) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-        """See Attributed. The baseline is a caption of the same length whose embeddings are all zero.
-
-        On COCO captions 20 points give each word's value by the LSTM of LIC to 1e-6 of what 200 give.
-        """
+        """See Attributed. The baseline is a caption of the same length whose embeddings are all zero. On COCO captions
+        20 points give each word's value by the LSTM of LIC to 1e-6 of what 200 give."""
         need("Attributing words", "captum")
         from captum.attr import IntegratedGradients
 

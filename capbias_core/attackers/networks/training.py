@@ -21,11 +21,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from threading import Event, Lock
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -60,10 +60,8 @@ def training_vocabulary(captions: Tokens) -> dict[str, int]:
 
 
 def with_ids(captions: Tokens, vocabulary: Mapping[str, int]) -> Tokens:
-    """The captions with a network's ids as codes, and no words.
-
-    An empty caption is one PAD token: the baseline itself, so it has a logit and no contributions.
-    """
+    """The captions with a network's ids as codes, and no words. An empty caption is one PAD token: the baseline itself,
+    so it has a logit and no contributions."""
     ids = np.array([vocabulary.get(word, UNKNOWN) for word in captions.words], dtype=np.int64)
     codes = np.insert(ids[captions.codes], captions.start[:-1][captions.lengths == 0], PAD)
     return Tokens(codes, np.concatenate([[0], np.cumsum(np.maximum(captions.lengths, 1))]), [])
@@ -87,10 +85,8 @@ def read(encoder: Callable[[Tensor], Tensor], captions: Tokens, rows: np.ndarray
 
 
 def batches_by_length(lengths: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """One epoch: each caption once, in shuffled batches of one length; the remainders fill mixed batches.
-
-    All batches but one hold `size` captions, so no caption weighs more for having a rare length.
-    """
+    """One epoch: each caption once, in shuffled batches of one length; the remainders fill mixed batches. All batches
+    but one hold `size` captions, so no caption weighs more for having a rare length."""
     whole, rest = [], []
     for length in np.unique(lengths):
         rows = rng.permutation(np.flatnonzero(lengths == length))
@@ -111,10 +107,8 @@ def cut(rows: np.ndarray, size: int) -> list[np.ndarray]:
 
 
 class Dropout(nn.Module):
-    """Inverted dropout whose generator `learn` sets, so that seeds in threads do not share random numbers.
-
-    One random byte per value (the share is rounded to 1/256): cheaper than a random float.
-    """
+    """Inverted dropout whose generator `learn` sets, so that seeds in threads do not share random numbers. One random
+    byte per value (the share is rounded to 1/256): cheaper than a random float."""
 
     def __init__(self, share: float):
         super().__init__()
@@ -128,10 +122,8 @@ class Dropout(nn.Module):
 
 
 def mlp(sizes: Sequence[int], leak: float = 0.0, norm: bool = False, dropout: float = 0.0) -> nn.Sequential:
-    """A head: dropout, then linear layers with ReLU between them. sizes: input, hidden layers (if any), logits.
-
-    leak: slope of the ReLU below 0. norm: batch normalisation before each ReLU.
-    """
+    """A head: dropout, then linear layers with ReLU between them. sizes: input, hidden layers (if any), logits. leak:
+    slope of the ReLU below 0. norm: batch normalisation before each ReLU."""
     layers: list[nn.Module] = [Dropout(dropout)]
     for before, after in pairwise(sizes):
         layers += [nn.Linear(before, after), *([nn.BatchNorm1d(after)] if norm else []), nn.LeakyReLU(leak)]
@@ -199,9 +191,8 @@ def learn(
 ) -> None:
     """Train a network in place; afterwards it has the weights of the best epoch and is in evaluation mode.
 
-    logits: positions of captions to (B, C), with gradients. split: positions to train on and to set aside. batches:
-    those of an epoch, as places in split[0]. settings: an attacker's. reads: what is learned from, which names the
-    checkpoint.
+    logits: positions of captions to (B, C), with gradients. batches: those of an epoch, as places in split[0]. reads:
+    what is learned from, which names the checkpoint.
     """
     kept, aside = split
     device = next(network.parameters()).device
@@ -276,12 +267,17 @@ def learn_captions(
     """`learn` for a network that reads captions with its ids. copies: (n,) the index of each of n captions in them."""
     device = next(network.parameters()).device
 
-    def logits(rows: np.ndarray) -> Tensor:
-        return network.head(read(network.vectors, captions, copies[rows], device))
-
-    batches = partial(batches_by_length, captions.lengths[copies[split[0]]], settings.batch)
-    reads = [captions.codes, captions.start, copies]
-    learn(network, logits, labels, split, batches, settings, seed, reads, tick)
+    learn(
+        network,
+        lambda rows: network.head(read(network.vectors, captions, copies[rows], device)),
+        labels,
+        split,
+        partial(batches_by_length, captions.lengths[copies[split[0]]], settings.batch),
+        settings,
+        seed,
+        [captions.codes, captions.start, copies],
+        tick,
+    )
 
 
 def logits_of(network: Any, captions: Tokens) -> np.ndarray:
@@ -296,9 +292,7 @@ def logits_of(network: Any, captions: Tokens) -> np.ndarray:
 
 def in_threads(trainings: Sequence[Callable[[Progress], Any]], device: torch.device, tick: Progress) -> Iterator:
     """What each training returns, in order. On a CPU as many train at a time as PyTorch has threads, one thread each.
-
-    Few finished ones wait to be taken, so memory holds a few networks, however many train.
-    """
+    Few finished ones wait to be taken, so memory holds a few networks, however many train."""
     threads = torch.get_num_threads() if device.type == "cpu" else 1
     shares, texts, stop = [0.0] * len(trainings), [""] * len(trainings), Event()
 
@@ -347,11 +341,8 @@ def in_threads(trainings: Sequence[Callable[[Progress], Any]], device: torch.dev
 
 @dataclass(frozen=True)
 class NetworkAttacker:
-    """What attackers with networks share; the defaults are DBAC's.
-
-    patience: epochs without a lower loss on the captions set aside after which training stops; 0 sets none aside.
-    optimizer: of torch.optim. device: see device.py.
-    """
+    """What attackers with networks share; the defaults are DBAC's. patience: epochs without a lower loss on the
+    captions set aside after which training stops; 0 sets none aside."""
 
     learning_rate: float = 1e-3
     batch: int = 256
@@ -361,9 +352,6 @@ class NetworkAttacker:
     integration_steps: int = 20
     device: str = AUTO
     process_random: ClassVar[bool] = False  # whether training draws from the generator of the process
-
-    def with_batch(self, batch: int) -> Self:
-        return replace(self, batch=batch)
 
     def fit(self, corpus, rows, labels, n_values: int, seed: int, tick: Progress) -> Any:
         """A trained attacker."""
@@ -384,11 +372,7 @@ class Attributed:
         raise NotImplementedError
 
     def contributions(self, corpus: Corpus, rows: np.ndarray) -> Contributions:
-        """Integrated gradients (Sundararajan et al. 2017) of each logit over word embeddings, summed for each word.
-
-        The integral is a sum over `integration_steps` points (Gauss-Legendre), so words and baseline add up to the
-        logit only within `delta`.
-        """
+        """Integrated gradients (Sundararajan et al. 2017) of each logit over word embeddings, summed for each word."""
         captions, copies = corpus.at(rows)
         words, baseline, logits = self.attribute(captions)
         sums = np.array([values.sum(axis=0) for values in words]).reshape(logits.shape)

@@ -81,10 +81,8 @@ def values_among(labels: Iterable[str]) -> tuple[str, ...]:
 
 
 def suggest_mapping(attribute: Attribute, raw_labels: Iterable) -> dict[str, str | None]:
-    """Raw label -> value of the attribute, or None (dropped) if no value, alias or spelling fits.
-
-    raw_labels: all different labels of a column, since numbers are only read as a whole scale.
-    """
+    """Raw label -> value of the attribute, or None (dropped) if no value, alias or spelling fits. raw_labels: all
+    different labels of a column, since numbers are only read as a whole scale."""
     labels = list(raw_labels)
     exact = {value.lower(): value for value in attribute.values} | attribute.aliases
     by_meaning: dict[str, list[str]] = {}
@@ -93,21 +91,18 @@ def suggest_mapping(attribute: Attribute, raw_labels: Iterable) -> dict[str, str
     # Two values of one meaning, such as woman and girl, differ in what the other spellings do not say.
     single = {name: values[0] for name, values in by_meaning.items() if name and len(values) == 1} | {"unknown": None}
     # Numbers are read if they are a scale.
-    numbers, steps = {number for label in labels if (number := _number(label))}, {}
+    whole = {label: NUMBER.fullmatch(str(label).strip()) for label in labels}
+    number_of = {label: str(int(match[1])) for label, match in whole.items() if match and len(match[1]) < 4}
+    numbers, steps = set(number_of.values()), {}
     for scale in spellings()["scales"]:
         meanings = {step: name for name, listed in scale.items() for step in listed}
         if numbers <= meanings.keys() and numbers >= {scale["light"][0], scale["dark"][-1]}:
             steps = steps or meanings
     return {
-        label: exact.get(str(label).strip().lower()) or single.get(steps.get(_number(label)) or meaning(label) or "")
+        label: exact.get(str(label).strip().lower())
+        or single.get(steps.get(number_of.get(label)) or meaning(label) or "")
         for label in labels
     }
-
-
-def _number(label: object) -> str:
-    """A whole number as text, '' for any other label."""
-    match = NUMBER.fullmatch(str(label).strip())
-    return str(int(match[1])) if match and len(match[1]) < 4 else ""
 
 
 # columns
@@ -153,7 +148,11 @@ def named_columns(attribute: Attribute, columns: Iterable[str]) -> list[str]:
     exact = [column for name in names for column in columns if _joined(column) == name]
     values = {_joined(value) for value in attribute.values}
     others = [column for column in columns if not _about_other(attribute, column)]
-    with_word = [column for column in others if _words_for(attribute) & {*_name_words(column), _joined(column)}]
+    with_word = [
+        column
+        for column in others
+        if _words_for(attribute) & {*map(str.lower, NAME_WORDS.findall(column)), _joined(column)}
+    ]
     after_value = [column for column in others if values & {_joined(column), _joined(column).removeprefix("is")}]
     return list(dict.fromkeys([*exact, *with_word, *after_value]))
 
@@ -165,7 +164,7 @@ def _words_for(attribute: Attribute) -> set[str]:
 
 def _about_other(attribute: Attribute, column: str) -> bool:
     """Whether a name with a word for the attribute is about something else, such as the gender of an annotator."""
-    words, listed = set(_name_words(column)), spellings()["columns"]
+    words, listed = set(map(str.lower, NAME_WORDS.findall(column))), spellings()["columns"]
     numbers, labellers, ours = (
         set(listed["numbers_about_labels"]),
         set(listed["people_who_label"]),
@@ -217,10 +216,6 @@ def annotator_column(names: Iterable[str]) -> str | None:
 def has_people(names: Iterable[str]) -> bool:
     """Whether the rows of a table are people or boxes, by the names of its columns."""
     return bool({_joined(name) for name in names} & set(spellings()["columns"]["people"]))
-
-
-def _name_words(column: str) -> list[str]:
-    return [word.lower() for word in NAME_WORDS.findall(column)]
 
 
 def _joined(name: str) -> str:
