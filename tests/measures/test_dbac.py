@@ -1,6 +1,6 @@
 """DBAC: both variants on sets worked out by hand, and from captions to the run."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -50,23 +50,22 @@ def values_and(one: str, other: str, n: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array(["Female", "Male"])[np.arange(n) % 2], np.array([one, other])[np.arange(n) // 2 % 2]
 
 
-def captions_of(values, objects, cues) -> pd.DataFrame:
-    text = [f"{FORMS[value]} {cue} a {thing}" for value, thing, cue in zip(values, objects, cues, strict=True)]
-    ids = [str(place) for place in range(len(text))]
-    return pd.DataFrame({"image_id": ids, "caption_index": 0, "caption": text})
+def captions_of(form: str, values, words, cues=None) -> pd.DataFrame:
+    """Captions of the form, with who, word and cue of each image."""
+    each = zip(values, words, values if cues is None else cues, strict=True)
+    texts = [form.format(who=FORMS[value], word=word, cue=cue) for value, word, cue in each]
+    return pd.DataFrame({"image_id": map(str, range(len(texts))), "caption_index": 0, "caption": texts})
 
 
-def fill(folder, human: pd.DataFrame, model: pd.DataFrame, values, objects=None) -> tuple[Workspace, Request]:
+def finished(folder, human, model, values, *metrics: str, objects=None, known=None):
+    """The run and its rows by metric and direction. objects: a column of the labels; known: a table of objects."""
     table = pd.DataFrame({"image_id": human["image_id"], "gender": values})
-    if objects is not None:
-        table["objects"] = objects
+    table = table if objects is None else table.assign(objects=objects)
     workspace = Workspace(folder)
     keep(workspace, labels=table, references=human, captions=model, trained=True)
-    names = ("dbac", "dbac_equations", "dbac_accuracy")
-    return workspace, Request("c", ("m",), "labels", "gender", names, "human", seeds=3, options={"test_share": 0.2})
-
-
-def finished(workspace: Workspace, request: Request):
+    if known is not None:
+        workspace.keep("objects", "part", known, "c", "test")
+    request = Request("c", ("m",), "labels", "gender", metrics, "human", seeds=3, options={"test_share": 0.2})
     (spec,) = plan(workspace, request)
     assert workspace.enqueue(spec, "c", "t")
     execute(str(workspace.folder), spec.run_id, "t")
@@ -75,49 +74,56 @@ def finished(workspace: Workspace, request: Request):
     return run, workspace.results([spec.run_id]).set_index(["metric", "direction"])
 
 
-@pytest.fixture(scope="module")
-def known(tmp_path_factory):
-    """1,000 images, values and the objects bed and tie independent and equally common.
-
-    The human captions' verb agrees with the value in 60% of them, the model's in 90%, and each caption names its
-    object: so of A->T the best attackers are right in 60 and 90%, P(t) / P(a) = 1 on both sides, and w is Q itself.
-    """
-    rng, (values, objects) = np.random.default_rng(8), values_and("bed", "tie", 1000)
-
-    def cues(share):
-        agree = rng.permutation(1000) < share * 1000
-        return np.where((values == "Female") == agree, "sits by", "lies by")
-
-    human, model = captions_of(values, objects, cues(0.6)), captions_of(values, objects, cues(0.9))
-    workspace, request = fill(tmp_path_factory.mktemp("known"), human, model, values, objects)
-    return workspace, *finished(workspace, request)
-
-
 # Of A->T the best attackers are right in 60 and 90%; their losses are the entropies of these, 0.673 and 0.325 nats.
 # The authors' code has the mean probability of the truth, 0.6 * 0.6 + 0.4 * 0.4 = 0.52 and 0.82. Of T->A masked
-# captions say nothing of the object: 1 / ln 2 on both sides, and two words, each there or not with probability 1/2,
-# give 1/4. Values and objects are as common on both sides: a constant attacker sees no difference.
-KNOWN = [
-    ("DBAC_accuracy_H", "A->T", 0.6, 0.05),
-    ("DBAC_accuracy_M", "A->T", 0.9, 0.03),
-    ("DBAC_accuracy", "A->T", 100 * (0.9 - 0.6) / (0.9 + 0.6), 4),
-    ("DBAC_equations_H", "A->T", 1 / 0.673, 0.08),
-    ("DBAC_equations_M", "A->T", 1 / 0.325, 0.37),
-    ("DBAC_H", "A->T", 0.52, 0.03),
-    ("DBAC_M", "A->T", 0.82, 0.04),
-    ("DBAC_constant", "A->T", 0, 0.5),
-    ("DBAC_equations_M", "T->A", 1 / np.log(2), 0.09),
-    ("DBAC_equations_H", "T->A", 1 / np.log(2), 0.09),
-    ("DBAC_equations", "T->A", 0, 2),
-    ("DBAC_H", "T->A", 0.25, 0.02),
-]
+# captions say nothing of the word: 1 / ln 2 on both sides, and two words, each there or not with probability 1/2,
+# give 1/4. Values and words are as common on both sides: a constant attacker sees no difference.
+KNOWN = {
+    "dbac dbac_equations dbac_accuracy": ("{who} {cue} a {word}", "sits by|lies by", "bed|tie", [
+        ("DBAC_accuracy_H", "A->T", 0.6, 0.05),
+        ("DBAC_accuracy_M", "A->T", 0.9, 0.03),
+        ("DBAC_accuracy", "A->T", 100 * (0.9 - 0.6) / (0.9 + 0.6), 4),
+        ("DBAC_equations_H", "A->T", 1 / 0.673, 0.08),
+        ("DBAC_equations_M", "A->T", 1 / 0.325, 0.37),
+        ("DBAC_H", "A->T", 0.52, 0.03),
+        ("DBAC_M", "A->T", 0.82, 0.04),
+        ("DBAC_constant", "A->T", 0, 0.5),
+        ("DBAC_equations_M", "T->A", 1 / np.log(2), 0.09),
+        ("DBAC_equations_H", "T->A", 1 / np.log(2), 0.09),
+        ("DBAC_equations", "T->A", 0, 2),
+        ("DBAC_H", "T->A", 0.25, 0.02),
+    ]),
+    "dbac_verbs": ("{who} {word} near a {cue}", "bed|tie", "sitting|runs", [
+        ("DBAC_verbs_H", "A->T", 1 / 0.673, 0.08),
+        ("DBAC_verbs_M", "A->T", 1 / 0.325, 0.37),
+        ("DBAC_verbs_H", "T->A", 1 / np.log(2), 0.09),
+        ("DBAC_verbs_M", "T->A", 1 / np.log(2), 0.09),
+        ("DBAC_verbs_constant", "A->T", 0, 0.5),
+        ("DBAC_verbs_constant", "T->A", 0, 0.5),
+    ]),
+}  # fmt: skip
 
 
 @pytest.mark.long
-def test_values_of_the_best_possible_attackers(known):
-    _, _, rows = known
-    for metric, direction, expected, tolerance in KNOWN:
-        assert rows.loc[metric, direction]["value"] == pytest.approx(expected, abs=tolerance), (metric, direction)
+@pytest.mark.parametrize("metrics", KNOWN)
+def test_values_of_the_best_possible_attackers(metrics, tmp_path):
+    """1,000 images, values and words independent and equally common. The human captions' cue agrees with the value in
+    60% of them, the model's in 90%, and each caption names its word: P(t) / P(a) = 1 on both sides, and w is Q."""
+    form, cues, words, expected = KNOWN[metrics]
+    (values, tasks), rng = values_and(*words.split("|"), 1000), np.random.default_rng(8)
+
+    def captions(share):
+        agree = rng.permutation(1000) < share * 1000
+        return captions_of(form, values, tasks, np.where((values == "Female") == agree, *cues.split("|")))
+
+    verbs, human, model = metrics == "dbac_verbs", captions(0.6), captions(0.9)
+    run, rows = finished(tmp_path, human, model, values, *metrics.split(), objects=None if verbs else tasks)
+    for metric, direction, value, tolerance in expected:
+        assert rows.loc[metric, direction]["value"] == pytest.approx(value, abs=tolerance), (metric, direction)
+    if verbs:
+        assert rows.loc["DBAC_verbs", "A->T"]["ci_low"] > 0
+        assert "2 verbs that the human captions" in " ".join(run.notes)
+        return
     row = rows.loc["DBAC_accuracy", "A->T"]
     assert 0 < row["ci_low"] < 20 < row["ci_high"]
     assert row["n"] == 200 and row["seeds"] == 3 and row["encoder"] == "ngram"
@@ -130,11 +136,9 @@ def test_values_of_the_best_possible_attackers(known):
 def test_images_that_nobody_annotated_are_left_out_of_t_to_a(tmp_path):
     """Objects of the first 120 images only, in a table of their own."""
     values, objects = values_and("bed", "tie", 200)
-    frame = captions_of(values, objects, ["near"] * 200)
-    workspace, request = fill(tmp_path, frame, frame, values)
+    frame = captions_of("{who} near a {word}", values, objects)
     part = pd.DataFrame({"image_id": frame["image_id"][:120], "objects": objects[:120]})
-    workspace.keep("objects", "part", part, "c", "test")
-    _, rows = finished(workspace, replace(request, metrics=("dbac",), seeds=1))
+    _, rows = finished(tmp_path, frame, frame, values, "dbac", known=part)
     assert rows.loc["DBAC", "A->T"]["n"] == 40 and rows.loc["DBAC", "T->A"]["n"] == 24
 
 
@@ -199,9 +203,8 @@ def test_objects_that_only_the_annotation_names_are_masked_too(tmp_path):
     in the captions, that word alone would tell it."""
     values, objects = values_and("guitar", "violin", 400)
     sides = np.random.default_rng(5).permutation(objects), objects
-    human, model = (captions_of(values, side, ["near"] * 400) for side in sides)
-    workspace, request = fill(tmp_path, human, model, values, objects)
-    run, rows = finished(workspace, replace(request, metrics=("dbac",)))
+    human, model = (captions_of("{who} near a {word}", values, side) for side in sides)
+    run, rows = finished(tmp_path, human, model, values, "dbac", objects=objects)
     assert rows.loc["DBAC", "T->A"]["value"] == pytest.approx(0, abs=3)
     assert "DBAC A->T left out" in " ".join(run.notes), "no object of the table is named"
 
@@ -221,48 +224,13 @@ def test_batches_shrink_with_the_images_by_hand():
     assert measure.small_batches(linear, 100) == (linear, "")
 
 
-def measured_verbs(folder, human: list[str], model: list[str], values):
-    ids = list(map(str, range(len(values))))
-    people, machine = (pd.DataFrame({"image_id": ids, "caption": captions}) for captions in (human, model))
-    workspace, request = fill(folder, people, machine, values)
-    return finished(workspace, replace(request, metrics=("dbac_verbs",)))
-
-
-@pytest.mark.long
-def test_both_directions_of_known_quality(tmp_path):
-    """1,000 images; values and the verbs sit and run are independent and equally common.
-
-    The thing named agrees with the value in 60% of the human captions and in 90% of the model's: of A->T the best
-    attackers lose 0.673 and 0.325 nats, P(t) / P(a) = 1, so w is 1.49 and 3.08. Masked, nothing tells the verb: of T->A
-    it is 1 / ln 2 = 1.44 on both sides. A constant attacker sees no difference.
-    """
-    rng, (values, verbs) = np.random.default_rng(8), values_and("sitting", "runs", 1000)
-
-    def captions(share):
-        agree = rng.permutation(1000) < share * 1000
-        things = np.where((values == "Female") == agree, "bed", "tie")
-        return [f"{FORMS[own]} {verb} near a {thing}" for own, verb, thing in zip(values, verbs, things, strict=True)]
-
-    run, rows = measured_verbs(tmp_path, captions(0.6), captions(0.9), values)
-    value = rows["value"]
-    assert value["DBAC_verbs_H", "A->T"] == pytest.approx(1 / 0.673, rel=0.05)
-    assert value["DBAC_verbs_M", "A->T"] == pytest.approx(1 / 0.325, rel=0.12)
-    for side in "MH":
-        assert value[f"DBAC_verbs_{side}", "T->A"] == pytest.approx(1 / np.log(2), rel=0.06)
-    for way in ("A->T", "T->A"):
-        assert value["DBAC_verbs_constant", way] == pytest.approx(0, abs=0.5)
-    assert rows.loc["DBAC_verbs", "A->T"]["ci_low"] > 0
-    assert run and "2 verbs that the human captions" in " ".join(run.notes)
-
-
 @pytest.mark.long
 def test_a_verb_is_hidden_in_every_form_from_who_is_to_guess_it(tmp_path):
     """The model says the verb that people say, in another form: left in the caption, it would tell all."""
     values, verbs = values_and("rides", "eats", 600)
-    mixed = zip(values, np.random.default_rng(2).permutation(verbs), strict=True)
-    said = [f"{FORMS[own]} {verb} there" for own, verb in mixed]
-    other = [text.replace("rides", "riding").replace("eats", "eating") for text in said]
-    _, rows = measured_verbs(tmp_path, said, other, values)
+    human = captions_of("{who} {word} there", values, np.random.default_rng(2).permutation(verbs))
+    model = human.assign(caption=human["caption"].str.replace("rides", "riding").str.replace("eats", "eating"))
+    _, rows = finished(tmp_path, human, model, values, "dbac_verbs")
     assert rows.loc["DBAC_verbs", "T->A"]["value"] == pytest.approx(0, abs=3)
     assert rows.loc["DBAC_verbs_M", "T->A"]["value"] == pytest.approx(1 / np.log(2), rel=0.06)
 
