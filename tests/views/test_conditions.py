@@ -29,6 +29,7 @@ from capbias_core.workspace.conditions import (
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 from tests.collections_ import keep
+from tests.views.rows import masked
 
 COLLECTION = "c"
 
@@ -156,7 +157,7 @@ def test_what_has_no_value_is_named_with_the_reason(two_ways):
 def test_printed_values_stand_under_our_names_of_conditions():
     """Table 4's "BA T→A" is BA→ of Wang & Russakovsky, not the undirected BA of Zhao et al."""
     by_attribute = {name: printed_conditions(published_results(), name) for name in ("gender", "race")}
-    for attribute, model, metric, masked, value in (
+    for attribute, model, metric, condition, value in (
         ("gender", "sat", "LIC_M", "person", 39.1),
         ("gender", "oscar", "LIC_M", "both", 39.0),
         ("gender", "blip", "DBAC", "box", 33.42),
@@ -166,26 +167,14 @@ def test_printed_values_stand_under_our_names_of_conditions():
         ("race", "blip", "LIC", "original", 1.11),
     ):
         rows = by_attribute[attribute]
-        own = rows[(rows["model"] == model) & (rows["metric"] == metric) & (rows["masked"] == masked)]
+        own = rows[(rows["model"] == model) & (rows["metric"] == metric) & (rows["masked"] == condition)]
         assert own["value"].tolist() == [value]
         assert "BA" not in set(rows["metric"]) and set(rows["masked"]) <= set(CONDITIONS)
 
 
-def rows_of(**values) -> pd.DataFrame:
-    """Rows of LIC_M: condition -> (value, half width of its interval)."""
-    usual = {"captioner": "m", "attribute": "gender", "model": "m", "metric": "LIC_M", "direction": ""}
-    usual |= {"encoder": "ngram", "paper": "measured", "interval": "refits", "seeds": 10, "n": 662}
-    rows = [
-        {**usual, "masked": name, "value": value, "ci_low": value - half, "ci_high": value + half}
-        | {"to_neutral": value - 25, "to_neutral_low": value - 25 - half, "to_neutral_high": value - 25 + half}
-        for name, (value, half) in values.items()
-    ]
-    return pd.DataFrame(rows).reindex(columns=list(conditions.COLUMNS))
-
-
 @pytest.mark.long
 def test_the_chart_has_a_panel_per_metric_with_measured_and_printed_values():
-    printed, rows = printed_conditions(published_results(), "gender"), rows_of(original=(45, 1), person=(40, 1))
+    printed, rows = printed_conditions(published_results(), "gender"), masked(original=(45, 1), person=(40, 1))
     figure = conditions.condition_chart(rows.assign(captioner="<b>m</b>"), printed)
     titles = [note.text for note in figure.layout.annotations]
     assert titles == ["LIC_M ↓", "LIC ↓", "DBAC T→A ↓", "DPA T→A ↓", "BA→ T→A (DBA_G) ↓", "attribution score ↓"]
@@ -203,13 +192,11 @@ def test_the_chart_has_a_panel_per_metric_with_measured_and_printed_values():
 
 def test_the_table_of_conditions_has_both_differences_and_as_many_digits_as_intervals_need():
     """Of an interval from 0.508 to 0.516 one decimal would say 0.5 [0.5, 0.5]."""
-    changes = {"to_original": [math.nan, -10.0], "to_original_low": [math.nan, -11.0]}
-    rows = rows_of(original=(45, 1), both=(35, 1)).assign(**changes, to_original_high=[math.nan, -9.0])
-    table = conditions.condition_table(rows)
+    table = conditions.condition_table(masked(original=(45, 1), both=(35, 1)))
     assert table["minus original"].tolist() == ["", "−10.0 [−11.0, −9.0]"]
     assert table["minus neutral"].tolist() == ["20.0 [19.0, 21.0]", "10.0 [9.0, 11.0]"]
     for half, shown in ((1.0, "0.5 [−0.5, 1.5]"), (0.004, "0.512 [0.508, 0.516]")):
-        rows = rows_of(original=(0.512, half)).assign(metric="DPA", direction="T->A")
+        rows = masked("DPA", original=(0.512, half)).assign(direction="T->A")
         assert conditions.condition_table(rows)["value"].tolist() == [shown]
 
 

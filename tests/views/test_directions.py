@@ -11,17 +11,7 @@ from capbias_core.views.directions import (
     plane,
     ways_measured,
 )
-
-
-def row(model, metric, direction, value, low, high, **more) -> dict:
-    usual = {"paper": "measured", "attribute": "gender", "encoder": "ngram", "coverage": "with_references"}
-    usual |= {"spread": None, "scale": 100.0, "run_id": "r", "seeds": 5, "n": 490, "ci_low": low, "ci_high": high}
-    usual |= dict.fromkeys(("table", "condition", "spread_kind", "method"), "")
-    return usual | {"model": model, "metric": metric, "direction": direction, "value": value} | more
-
-
-def pair(model, across, up, metric="DBAC", **more) -> list[dict]:
-    return [row(model, metric, way, *values, **more) for way, values in (("A->T", across), ("T->A", up))]
+from tests.views.rows import pair, row
 
 
 def test_a_direction_without_an_interval_clear_of_0_is_unclear():
@@ -29,13 +19,13 @@ def test_a_direction_without_an_interval_clear_of_0_is_unclear():
     rows = pd.DataFrame([*pair("m", (1, -1, 2), (1, None, None)), *pair("n", (1, -1, 2), (-2, -3, -1))])
     table = directions_table(directions(rows, "DBAC"), rows, "DBAC").set_index("captioner")
     assert table["images to add"].to_dict() == {"m": "unclear both ways", "n": "A→T unclear"}
-    lonely = pd.DataFrame([row("lonely", "DBAC", "A->T", 1, 0, 2), row("lonely", "LIC", "", 5.0, 4.0, 6.0)])
+    lonely = pd.DataFrame([row("DBAC", 1, 0, 2, direction=A_TO_T), row("LIC", 5, 4, 6)])
     assert directions(lonely, "DBAC").empty
 
 
 def test_only_what_was_measured_alike_stands_together():
-    across, up = row("m", "DBAC", "A->T", 1, 0.5, 2), row("m", "DBAC", "T->A", 1, 0.5, 2, encoder="lstm")
-    mixed = pd.DataFrame([across, up, row("m", "DBAC", "T->A", 3, 2, 4, seeds=10)])
+    ways = ({"direction": A_TO_T}, {"direction": T_TO_A, "encoder": "lstm"}, {"direction": T_TO_A, "seeds": 5})
+    mixed = pd.DataFrame([row("DBAC", 1, 0.5, 2, **own) for own in ways])
     assert directions(mixed, "DBAC").empty and measures_in(mixed) == []
     # DBAC is over the images with references, be they all of one captioner's or a part of another's.
     rows = [*pair("part", (1, 0.5, 2), (1, 0.5, 2)), *pair("whole", (1, 0.5, 2), (1, 0.5, 2), coverage="")]
@@ -45,13 +35,11 @@ def test_only_what_was_measured_alike_stands_together():
 
 def test_dba_is_a_pair_of_two_metrics():
     """The cross-fitted ones, whose intervals can be read."""
-    rows = [
-        row("m", "DBA_O_crossfit", "", 1, 0.5, 2, encoder=""),
-        row("m", "DBA_G_crossfit", "", -1, -2, -0.5, encoder=""),
-    ]
-    found = directions(pd.DataFrame(rows), "DBA").iloc[0]
-    assert (found["A->T"], found["T->A"]) == (1, -1)
-    (shown,) = directions_table(directions(pd.DataFrame(rows), "DBA"), pd.DataFrame(rows), "DBA")["DBA A→T"]
+    rows = [row(f"DBA_{own}_crossfit", *ends, encoder="") for own, *ends in (("O", 1, 0.5, 2), ("G", -1, -2, -0.5))]
+    rows = pd.DataFrame(rows)
+    found = directions(rows, "DBA")
+    assert found[["A->T", "T->A"]].to_numpy().tolist() == [[1, -1]]
+    (shown,) = directions_table(found, rows, "DBA")["DBA A→T"]
     assert shown == "1.00 [0.50, 2.00]", "as many decimals as DBA_O has"
 
 

@@ -18,7 +18,6 @@ from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.demo import demo_request
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
-from capbias_core.types import RESULT_COLUMNS
 from capbias_core.views import encoders
 from capbias_core.views.charts import GREY, captioner_looks
 from capbias_core.views.consistency import alignment, variation
@@ -26,19 +25,13 @@ from capbias_core.views.results import comparisons
 from capbias_core.workspace.ingest import DEMO, load_demo
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
+from tests.views.rows import frame, row
 
 NAN = float("nan")
 
 
-def row(model, encoder, value, low=NAN, high=NAN, **more) -> dict:
-    usual = {"paper": "measured", "attribute": "gender", "metric": "LIC", "scale": 100.0, "seeds": 5, "n": 100}
-    names = ("table", "direction", "condition", "coverage", "alignment", "spread_kind", "run_id", "method")
-    usual |= dict.fromkeys(names, "") | {"spread": None, "ci_low": low, "ci_high": high}
-    return usual | {"model": model, "encoder": encoder, "value": value} | more
-
-
-def frame(*rows: dict) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=list(RESULT_COLUMNS))
+def said(model: str, encoder: str, value: float, *ends: float, metric: str = "LIC", **more) -> dict:
+    return row(metric, value, *ends, model=model, encoder=encoder, **more)
 
 
 # Three encoders about four captioners: `turns` is above 0 with one and below with another, `opens` is above with one
@@ -49,7 +42,7 @@ SAID = {
     "stays": ((9, 8, 10), (9, 7, 11), (5, 4, 6)),
     "lonely": ((9, 8, 10),),
 }
-ROWS = frame(*(row(name, by, *own) for name, said in SAID.items() for by, own in zip("abc", said, strict=False)))
+ROWS = frame(*(said(name, by, *own) for name, each in SAID.items() for by, own in zip("abc", each, strict=False)))
 LOOKS = captioner_looks(ROWS["model"])
 # a is sure that turns > opens, b is sure of the contrary; c cannot tell. All are sure that stays is highest.
 ORDERS = [
@@ -114,15 +107,15 @@ def test_cvs_of_what_is_shown_are_those_of_tables_5a_and_6a(published, name):
 
 def test_measures_with_lic_and_dbac_first_and_the_fullest_variant_before_others():
     rows = frame(
-        row("m", "a", 1, metric="LIC_M"),
-        row("m", "a", 1, metric="LIC_M", coverage="with_references"),
-        row("m", "a", 1, alignment="contextual"),
-        row("m", "a", 1),
-        row("k", "a", 1, coverage="with_references"),
-        row("m", "a", 1, metric="DBAC", direction="A->T"),
-        row("m", "", 1, metric="ratio"),
-        row("m", "a", 1, metric="printed elsewhere"),
-        row("m", "a", 1, metric="DBAC", direction="T->A"),
+        said("m", "a", 1, metric="LIC_M"),
+        said("m", "a", 1, metric="LIC_M", coverage="with_references"),
+        said("m", "a", 1, alignment="contextual"),
+        said("m", "a", 1),
+        said("k", "a", 1, coverage="with_references"),
+        said("m", "a", 1, metric="DBAC", direction="A->T"),
+        said("m", "", 1, metric="ratio"),
+        said("m", "a", 1, metric="printed elsewhere"),
+        said("m", "a", 1, metric="DBAC", direction="T->A"),
     )
     lic, *dbac = [("LIC", "", ""), ("DBAC", "T->A", ""), ("DBAC", "A->T", "")]
     rest = [("LIC_M", "", ""), ("LIC_M", "", "with_references")]
