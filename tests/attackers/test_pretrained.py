@@ -30,26 +30,13 @@ transformers = pytest.importorskip("transformers")
 from capbias_core.attackers.checkpoints import checkpoints_in  # noqa: E402
 from capbias_core.attackers.networks.pretrained import BERT_FT, FineTunedAttacker  # noqa: E402
 from capbias_core.language.encoder import FIRST, TextEncoder, word_attributions  # noqa: E402
+from tests.attackers.test_ngram import CUES, FILLERS, planted  # noqa: E402
 from tests.collections_ import keep  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 GENDER = get_attribute("gender")
-WORDS = ["a", "the", "is", "riding", "holding", "on", "street", "with", "red", "dog", "ball", "near"]
-CUES = ["kitchen", "surfboard"]
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "kitchen", "surf", "##board", "."]
-
-
-def planted(n: int, seed: int = 0) -> tuple[list[str], np.ndarray]:
-    """Captions of 4 to 8 words, one of which names the value."""
-    rng = np.random.default_rng(seed)
-    labels = np.arange(n) % 2
-    captions = []
-    for label in labels:
-        words = list(rng.choice([*WORDS, "<gender>"], rng.integers(3, 8)))
-        words.insert(rng.integers(len(words) + 1), CUES[label])
-        captions.append(" ".join(words))
-    return captions, labels
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *FILLERS, *CUES, "riding", "surf", "##board", "."]
 
 
 @pytest.fixture(scope="module")
@@ -158,13 +145,13 @@ def test_each_text_is_embedded_once_also_by_two_at_a_time(tmp_path):
 
 
 def accuracy(fitted, attacker) -> float:
-    unseen, answers = planted(60, seed=1)
+    unseen, answers = planted(2, 60, seed=1)
     logits = fitted.logits(attacker.corpus(unseen), np.arange(60))
     return (probabilities(logits).argmax(axis=1) == answers).mean()
 
 
 def test_minilm_finds_a_planted_cue_and_reads_each_caption_once(minilm, tmp_path, monkeypatch):
-    captions, labels = planted(200)
+    captions, labels = planted(2, 200)
     captions, labels, rows = captions + captions[:50], np.append(labels, labels[:50]), np.arange(250)
     read, plain = [], TextEncoder.embed
     monkeypatch.setattr(TextEncoder, "embed", lambda self, texts: read.extend(texts) or plain(self, texts))
@@ -182,7 +169,7 @@ def test_minilm_finds_a_planted_cue_and_reads_each_caption_once(minilm, tmp_path
 @pytest.mark.long
 def test_the_class_tokens_head_finds_a_planted_cue(minilm):
     """On MiniLM, a small BERT: the class token of one with random weights says little."""
-    captions, labels = planted(240)
+    captions, labels = planted(2, 240)
     attacker = replace(load_attacker("bert_pre_bn", "cpu", encoder_files(ATTACKERS[minilm])), learning_rate=0.01)
     assert accuracy(attacker.fit(attacker.corpus(captions), np.arange(240), labels, 2, 0, silent), attacker) > 0.9
 
@@ -191,11 +178,11 @@ def test_a_fine_tuned_bert_finds_a_planted_cue_also_from_its_checkpoint(bert, tm
     """With the same numbers whatever the process drew before; its generator is as it was afterwards."""
     monkeypatch.setattr("capbias_core.attackers.checkpoints.SECONDS_BETWEEN", 0.0)
     monkeypatch.setattr("capbias_core.attackers.checkpoints.SHARE_OF_TIME", 1e9)
-    captions, labels = planted(161)
+    captions, labels = planted(2, 161)
     settings = BERT_FT | {"learning_rate": 0.003, "epochs": 4, "batch": 16}
     attacker = FineTunedAttacker(**settings, path=str(bert), device="cpu")
     corpus, rows, epochs, state = attacker.corpus(captions), np.arange(161), [], torch.get_rng_state()
-    undisturbed = attacker.fit(corpus, rows, labels, 2, 5, silent)
+    undisturbed = attacker.fit(corpus, rows, labels, 2, 2, silent)
     assert torch.equal(state, torch.get_rng_state()) and accuracy(undisturbed, attacker) > 0.95
     assert undisturbed.logits(corpus, rows[:0]).shape == (0, 1)
     parts = undisturbed.contributions(corpus, rows[:20])
@@ -211,9 +198,9 @@ def test_a_fine_tuned_bert_finds_a_planted_cue_also_from_its_checkpoint(bert, tm
 
     with checkpoints_in(tmp_path):
         with pytest.raises(Cancelled):
-            attacker.fit(corpus, rows, labels, 2, 5, tick)
+            attacker.fit(corpus, rows, labels, 2, 2, tick)
         epochs[:] = [""]
-        resumed = attacker.fit(corpus, rows, labels, 2, 5, tick)
+        resumed = attacker.fit(corpus, rows, labels, 2, 2, tick)
     assert np.array_equal(resumed.logits(corpus, rows), undisturbed.logits(corpus, rows)) and epochs[1] == "epoch 3"
 
 
@@ -233,7 +220,7 @@ def fill(folder: Path, n: int = 40) -> Workspace:
     """A collection `c`: captions of `m`, the first half labelled Female, the others Male."""
     workspace = Workspace(folder)
     ids = [str(place) for place in range(n)]
-    captions, _ = planted(n)
+    captions, _ = planted(2, n)
     table = pd.DataFrame({"image_id": ids, "gender": ["Female", "Male"] * (n // 2)})
     keep(workspace, labels=table, captions=pd.DataFrame({"image_id": ids, "caption": captions}))
     return workspace
