@@ -55,32 +55,30 @@ def test_cells_are_counted_and_small_ones_left_out(workspace):
 
 
 @pytest.fixture
-def guessed(monkeypatch) -> list:
-    """What the attackers of a run guessed, caption by caption."""
-    found, held_out = [], AttackerTrainer.held_out
-
-    def noted(self, *given):
-        found.append(held_out(self, *given))
-        return found[-1]
-
+def scored(workspace, monkeypatch):
+    """Scores gender crossed with another attribute: the run, its flags, the attackers' guesses, and which are right."""
+    guessed, held_out = [], AttackerTrainer.held_out
+    noted = lambda self, *given: guessed.append(held_out(self, *given)) or guessed[-1]  # noqa: E731
     monkeypatch.setattr(AttackerTrainer, "held_out", noted)
-    return found
+
+    def score(second: str):
+        name = keep_crossed(workspace, "c", cross(workspace, "c", "gender", second)).name
+        place = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", name]
+        assert cli.main(["score", *place, "--metric", "lic", "--seeds", "3"]) == 0
+        (run,), (own,) = runs_by_value(workspace, "c", name, "ngram").values(), guessed
+        return run, place, own, own.probabilities.argmax(axis=1) == own.label
+
+    return score
 
 
 @pytest.mark.long
-def test_scores_by_value_and_beyond_both_attributes(workspace, capsys, guessed):
-    keep_crossed(workspace, "c", cross(workspace, "c", "gender", "group"))
-    place = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", "gender x group"]
-    assert cli.main(["score", *place, "--metric", "lic", "--seeds", "3"]) == 0
+def test_scores_by_value_and_beyond_both_attributes(workspace, capsys, scored):
+    run, place, own, right = scored("group")
     assert "chance for LIC_M and LIC_D is 11.11." in capsys.readouterr().err
-    (run,) = runs_by_value(workspace, "c", "gender x group", "ngram").values()
-    (own,) = guessed
-    guesses, labels = own.probabilities, own.label
-    right = guesses.argmax(axis=1) == labels
     found = by_value(workspace, run)
     for label, value in enumerate(run.spec.attribute["values"]):
-        of_value = labels == label
-        assert found[value].value == pytest.approx(100 * (guesses.max(axis=1) * right)[of_value].mean())
+        sure = (own.probabilities.max(axis=1) * right)[own.label == label]
+        assert found[value].value == pytest.approx(100 * sure.mean())
     assert found["Female, a"].value > found["Male, a"].value + 20
     capsys.readouterr()
     assert cli.main(["score", "--view", "by-value", *place]) == 0
@@ -93,14 +91,9 @@ def test_scores_by_value_and_beyond_both_attributes(workspace, capsys, guessed):
 
 
 @pytest.mark.long
-def test_what_is_beyond_both_attributes(workspace, capsys, guessed):
-    keep_crossed(workspace, "c", cross(workspace, "c", "gender", "half"))
-    place = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", "gender x half"]
-    assert cli.main(["score", *place, "--metric", "lic", "--seeds", "3"]) == 0
-    (run,) = runs_by_value(workspace, "c", "gender x half", "ngram").values()
-    (own,) = guessed
+def test_what_is_beyond_both_attributes(workspace, scored):
+    run, _, own, right = scored("half")
     guesses, labels = own.probabilities, own.label
-    right = guesses.argmax(axis=1) == labels
     beyond = beyond_parts(workspace, run)
     assert beyond is not None and dict(beyond.parts).keys() == {"gender", "half"} and cells_left_out(run) == 0
     # In the order Female left, Female right, Male left, Male right.
