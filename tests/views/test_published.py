@@ -9,12 +9,13 @@ from capbias_core.api import run_here
 from capbias_core.load.published import published_results
 from capbias_core.measures.registry import METRICS
 from capbias_core.runs.plan import Request, plan
-from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result
+from capbias_core.types import ORIGIN_COLUMNS
 from capbias_core.views import published as view
 from capbias_core.views.claims import AGREE, CLAIMS, DISAGREE, OPEN, claim_block, verdicts
 from capbias_core.workspace.labels import table_with
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
+from tests.views.rows import frame, row
 
 NAMES = ("nic", "sat", "fc", "att2in", "updn", "transformer", "oscar", "nic_plus", "nic_equalizer")
 
@@ -29,16 +30,13 @@ def measured(*rows: dict) -> pd.DataFrame:
 
     captioner, masked: of a row, if its set was named so.
     """
-    usual = {
-        **{"attribute": "gender", "model": "sat", "metric": "LIC_M", "value": 44.0, "encoder": "lstm_bi"},
-        **{"scale": 100.0, "ci_low": 43.0, "ci_high": 45.0, "spread": 0.8, "seeds": 3, "n": 662},
-        **{"interval": "refits", "run_id": "r"},
-    }
-    names = ("captioner", "masked")
-    plain = [{key: value for key, value in row.items() if key not in names} for row in rows]
-    frame = pd.DataFrame([Result(**(usual | row)).row() for row in plain], columns=list(RESULT_COLUMNS))
-    frame = frame.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
-    return frame.assign(**{key: [row[key] for row in rows] for key in names}) if "masked" in rows[0] else frame
+    usual = {"metric": "LIC_M", "value": 44.0, "low": 43.0, "high": 45.0}
+    usual |= {"model": "sat", "encoder": "lstm_bi", "seeds": 3}
+    own = pd.DataFrame(rows).reindex(columns=["captioner", "masked"])
+    plain = [{key: value for key, value in given.items() if key not in own} for given in rows]
+    found = frame(*(row(**(usual | given)) for given in plain))
+    found = found.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
+    return found.join(own) if "masked" in rows[0] else found
 
 
 NOTHING = measured({}).iloc[:0]
@@ -161,15 +159,15 @@ RENAMED = {
 def test_each_printed_row_has_a_name_here_or_a_reason(published):
     """Renamed are those that are the same by their papers' text; all others keep their names."""
     without = set()
-    for row in published.to_dict("records"):
-        if view.no_counterpart(row):
-            without.add((row["paper"], row["table"]))
+    for printed in published.to_dict("records"):
+        if view.no_counterpart(printed):
+            without.add((printed["paper"], printed["table"]))
             continue
-        own = view.as_measured(row)
+        own = view.as_measured(printed)
         assert own["metric"] in METRICS
-        if row["paper"] != "genderscore":
-            expected = RENAMED.get((row["paper"], row["metric"]), (row["metric"], row["direction"]))
-            if (row["paper"], row["table"], row["metric"]) == ("imgcap2", "2", "LIC"):
+        if printed["paper"] != "genderscore":
+            expected = RENAMED.get((printed["paper"], printed["metric"]), (printed["metric"], printed["direction"]))
+            if (printed["paper"], printed["table"], printed["metric"]) == ("imgcap2", "2", "LIC"):
                 expected = ("imagecaptioner2_lic", "")
             assert (own["metric"], own["direction"]) == expected
     tables = {"repro": "1", "imgcap2": "5 6", "genderscore": "1 7 9", "dbac": "3 4 5a 5b 6a 6b 7 8a 8b 16 17a 17b"}
