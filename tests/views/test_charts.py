@@ -6,16 +6,15 @@ from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 import pytest
 from plotly.subplots import make_subplots
 
 from capbias_core.attributes import plain_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.types import Result
 from capbias_core.views import charts, pictures
 from tests import sentences
+from tests.views.rows import frame, row
 
 HEIGHT = 450
 # Of the type that charts have at 13 pixels: no wider a letter, no higher a line.
@@ -116,18 +115,14 @@ def test_every_shape_is_plotlys_and_none_comes_twice():
 ATTRIBUTE = plain_attribute("group", ("A", "B"))
 
 
-def rows(*more: Result) -> pd.DataFrame:
-    like = {"encoder": "ngram", "scale": 100, "seeds": 2, "n": 9, "interval": "refits"}
-    own = [
-        Result("group", "nic & <b>", "LIC", 2.0, ci_low=1.0, ci_high=4.0, **like),
-        Result("group", "sat", "LIC", -1.0, ci_low=-2.0, ci_high=0.5, **like),
-        *more,
-    ]
-    return pd.DataFrame([result.row() for result in own])
+ROWS = frame(
+    row("LIC", 2.0, 1.0, 4.0, model="nic & <b>", attribute="group"),
+    row("LIC", -1.0, -2.0, 0.5, model="sat", attribute="group"),
+)
 
 
 def test_the_data_of_a_chart_are_what_it_draws():
-    figure = charts.interval_chart(rows(), "LIC", ATTRIBUTE, {}, {})
+    figure = charts.interval_chart(ROWS, "LIC", ATTRIBUTE, {}, {})
     found = pictures.figure_data(figure).set_index("y")
     assert found.loc["nic & <b>", ["x", "x_low", "x_high"]].tolist() == [2.0, 1.0, 4.0]
     assert found.loc["sat", ["x", "x_low", "x_high"]].tolist() == [-1.0, -2.0, 0.5]
@@ -163,14 +158,14 @@ def test_the_data_of_dots_say_whose_they_are():
 def test_a_picture_is_drawn():
     if lack := pictures.pictures_lack():
         pytest.skip(lack)
-    data = pictures.picture(charts.interval_chart(rows(), "LIC", ATTRIBUTE, {}, {}), "svg")
+    data = pictures.picture(charts.interval_chart(ROWS, "LIC", ATTRIBUTE, {}, {}), "svg")
     assert data.startswith(b"<svg") and b">sat<" in data
     assert b"http://" not in data.replace(b"http://www.w3.org", b"")
 
 
 def test_a_chart_as_svg_puts_points_where_their_values_are():
     """The distance of two dots on the page is that of their values; the interval's ends lie around the dot."""
-    text = charts.interval_svg(rows(), "LIC", ATTRIBUTE, {"nic & <b>": "b", "sat": "a"}, {"sat": (0.5, 0.25, 1.0)})
+    text = charts.interval_svg(ROWS, "LIC", ATTRIBUTE, {"nic & <b>": "b", "sat": "a"}, {"sat": (0.5, 0.25, 1.0)})
     first, second, last = [float(own) for own in re.findall(r'<circle cx="([\d.]+)"', text)]  # highest value first
     ends = [tuple(map(float, own)) for own in re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)"[^>]*stroke-width', text)]
     dots, scale = (first, last), (first - last) / 3.0
