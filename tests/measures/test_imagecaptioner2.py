@@ -34,8 +34,6 @@ from tests.collections_ import keep
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from transformers import BlipForConditionalGeneration, BlipProcessor  # noqa: E402
-
 from capbias_core.attackers.networks.scratch import RecurrentAttacker  # noqa: E402
 from capbias_core.vision.captioners import Captioner  # noqa: E402
 from capbias_core.vision.judges import AskedJudge, JointJudge, JudgeNetwork, PairCorpus, ScratchJudge  # noqa: E402
@@ -182,6 +180,8 @@ def photographs(folder: Path, n: int, size: int = 32) -> list[Path]:
 
 def test_a_captioner_is_asked_for_each_answer(blip, tmp_path):
     """P(A) is the softmax over the two answers' logits after the prompt, from one forward pass of transformers."""
+    from transformers import BlipForConditionalGeneration, BlipProcessor
+
     files = photographs(tmp_path, 2)
     judge = AskedJudge(Captioner(str(blip), "cpu"), files, WORDED, STATEMENT)
     corpus = judge.corpus([(0, "a <gender> riding"), (1, "a <gender> riding")])
