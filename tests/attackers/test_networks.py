@@ -237,7 +237,9 @@ def test_threads_give_what_one_after_the_other_gives():
     attacker = small("rnn", dropout=0.5, epochs=2)
     corpus, reports, caller = attacker.corpus(captions), [], threading.get_ident()
     rows = [np.random.default_rng(seed).permutation(110)[: 90 - seed] for seed in range(3)]
+    torch.set_num_threads(1)
     alone = [attacker.fit(corpus, own, labels[own], 2, seed, silent) for seed, own in enumerate(rows)]
+    torch.set_num_threads(2)
 
     def tick(share: float, text: str) -> None:
         reports.append((share, threading.get_ident() == caller))
