@@ -24,7 +24,6 @@ from capbias_core.whole_files import private_folder, whole_file
 SECONDS_BETWEEN = 10.0
 SHARE_OF_TIME = 0.05  # spent on writing, at most
 SHARE_OF_DISK = 0.05  # of the free space, for one file at most: results need room, too
-SECONDS_WORTH_SAVING = 1.0  # of a training that has ended
 
 _folder: ContextVar[Path | None] = ContextVar("checkpoints", default=None)
 
@@ -61,11 +60,14 @@ class Checkpoint:
         self.since = time.monotonic()
 
     def save(self, state: dict[str, Any], ended: bool = False) -> None:
-        """Write the state unless that happened a moment ago; a full disk leaves the training without a checkpoint."""
+        """Write the state unless that happened a moment ago; a full disk leaves the training without a checkpoint.
+
+        ended: the state is small, and replaces an earlier one at once.
+        """
         import torch
 
         began = time.monotonic()
-        if not self.folder or began - self.since <= (SECONDS_WORTH_SAVING if ended else self.between):
+        if not self.folder or (began - self.since <= self.between and not (ended and self.file.exists())):
             return
         with suppress(OSError, RuntimeError):
             private_folder(self.folder)

@@ -27,7 +27,6 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 SCRATCH = ("lstm_bi", "lstm", "rnn", "rnn_bi", "transformer_1h", "transformer_5h")
 SMALL = {"hidden": 12, "embedding": 20, "epochs": 3, "learning_rate": 0.005, "batch": 16, "device": "cpu"}
-CPU = torch.device("cpu")
 
 
 def captions_of(n: int = 110) -> tuple[list[str], np.ndarray]:
@@ -260,7 +259,7 @@ def test_few_trained_ones_wait_at_a_time():
         begun.append(number)
         return number
 
-    taken = training.in_threads([partial(train_one, number) for number in range(40)], CPU, silent)
+    taken = training.in_threads([partial(train_one, number) for number in range(40)], silent)
     assert [next(taken) for _ in range(3)] == [0, 1, 2] and len(begun) <= 3 + 2 * 2
     assert list(taken) == list(range(3, 40))
 
@@ -279,13 +278,13 @@ def test_what_breaks_ends_all_threads(broken, error):
             raise Cancelled
 
     with pytest.raises(error):
-        list(training.in_threads([partial(train_one, place) for place in range(3)], CPU, tick))
+        list(training.in_threads([partial(train_one, place) for place in range(3)], tick))
 
 
 @pytest.fixture
 def trained(monkeypatch, tmp_path):
     """Trains with checkpoints after each epoch: the logits, None if it is broken off in an epoch, and the epochs."""
-    for name, value in (("SECONDS_BETWEEN", 0.0), ("SHARE_OF_TIME", 1e9), ("SECONDS_WORTH_SAVING", 0.0)):
+    for name, value in (("SECONDS_BETWEEN", 0.0), ("SHARE_OF_TIME", 1e9)):
         monkeypatch.setattr(checkpoints, name, value)
 
     def train(name: str, until: int = 0, folder=tmp_path):

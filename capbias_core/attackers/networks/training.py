@@ -1,8 +1,8 @@
 """One training loop for all networks: batches, epochs, early stopping, checkpoints, progress, seeds side by side.
 
-An attacker here is an encoder (captions to vectors, trained or frozen) and a head (a vector to logits). On a CPU each
-seed trains in a thread with one thread of PyTorch: threads that share a small matrix product wait for each other, seeds
-do not. On CUDA seeds train one after the other. `benchmarks/lstm_against_loop.py` measures both against a plain loop.
+An attacker here is an encoder (captions to vectors, trained or frozen) and a head (a vector to logits). Each seed
+trains in a thread with one thread of PyTorch: threads that share a small matrix product wait for each other, seeds do
+not. One seed does not keep a GPU busy either. `benchmarks/lstm_against_loop.py` measures both against a plain loop.
 
 A network reads each distinct caption of a batch once, with the others of its length, so nothing is padded. A training
 batch holds captions of one length; the remainders of all lengths fill mixed batches. Each epoch has as many steps as in
@@ -34,7 +34,7 @@ from torch.nn import functional
 
 from capbias_core.attackers.base import Corpus
 from capbias_core.attackers.checkpoints import Checkpoint
-from capbias_core.attackers.device import AUTO, choose_device
+from capbias_core.attackers.device import AUTO
 from capbias_core.errors import Cancelled
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.prepare.tokens import Tokens
@@ -290,10 +290,10 @@ def logits_of(network: Any, captions: Tokens) -> np.ndarray:
     return logits
 
 
-def in_threads(trainings: Sequence[Callable[[Progress], Any]], device: torch.device, tick: Progress) -> Iterator:
-    """What each training returns, in order. On a CPU as many train at a time as PyTorch has threads, one thread each.
+def in_threads(trainings: Sequence[Callable[[Progress], Any]], tick: Progress) -> Iterator:
+    """What each training returns, in order. As many train at a time as PyTorch has threads, one thread each.
     Few finished ones wait to be taken, so memory holds a few networks, however many train."""
-    threads = torch.get_num_threads() if device.type == "cpu" else 1
+    threads = torch.get_num_threads()
     shares, texts, stop = [0.0] * len(trainings), [""] * len(trainings), Event()
 
     def work(number: int) -> Any:
@@ -361,7 +361,7 @@ class NetworkAttacker:
         """An attacker per seed; see `base.fit_many`."""
         cases = zip(rows, labels, seeds, strict=True)
         trainings = [partial(self.fit, corpus, chosen, answers, n_values, seed) for chosen, answers, seed in cases]
-        yield from in_threads(trainings, choose_device(self.device), tick)
+        yield from in_threads(trainings, tick)
 
 
 class Attributed:
