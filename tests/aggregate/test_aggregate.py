@@ -1,14 +1,17 @@
-"""Values, spread, intervals over images and with refits, pairs: against hand-worked cases and a plain loop."""
+"""Counts, values, spread, intervals over images and with refits, pairs: by hand and against plain loops."""
 
 import random
 from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.sparse import csr_array, issparse
 from scipy.stats import binomtest
 
 from capbias_core.aggregate import REFITS, Counts, Estimate, rank
+from capbias_core.aggregate.counts import EVERY_SEED
 from capbias_core.aggregate.estimate import intervals, quotient
 from capbias_core.aggregate.ranking import BY_SEED, LEAST_SHARED, compact_letters, holm
 from capbias_core.aggregate.resampling import refit_interval, refit_p, resampled_sums
@@ -48,9 +51,6 @@ def width(found: Estimate) -> float:
     return high - low
 
 
-# value and spread
-
-
 def test_value_and_spread_over_seeds_by_hand():
     # Seed 4: (0.8 + 0) / 2 = 40; seed 9: (0.6 + 1.0) / 2 = 80. Mean 60, standard deviation (ddof 1) 28.284.
     held = evidence([0.8, 0.0, 0.6, 1.0], seed=[4, 4, 9, 9], image=[0, 1, 1, 2])
@@ -59,9 +59,6 @@ def test_value_and_spread_over_seeds_by_hand():
     assert found.value == pytest.approx(60)
     assert found.spread == pytest.approx(28.284271)
     assert found.sums.tolist() == pytest.approx(np.array([[0.8, 1], [0.6, 2], [1.0, 1]]))
-
-
-# bootstrap
 
 
 def plain_bootstrap(rows_of_image: list[list[tuple[float, float]]], draws: int, seed: int) -> tuple[float, float]:
@@ -87,7 +84,7 @@ def test_the_interval_is_that_of_a_plain_loop():
     assert found.interval() == (pytest.approx(low, abs=1), pytest.approx(high, abs=1))
 
 
-def test_drawing_patterns_is_drawing_images():
+def test_drawing_patterns_is_drawing_images(monkeypatch):
     rng = np.random.default_rng(6)
     few = np.column_stack([rng.random(600) < 0.3, rng.random(600) < 0.6]).astype(float)
     unique = np.column_stack([few, np.arange(600)])  # a third column makes every row its own pattern
@@ -96,20 +93,13 @@ def test_drawing_patterns_is_drawing_images():
     for sums in (fast, slow):
         assert sums.mean(axis=0) == pytest.approx(few.sum(axis=0), abs=1)
         assert np.cov(sums.T) == pytest.approx(600 * np.cov(few.T, ddof=0), rel=0.12, abs=8)
-
-
-@pytest.mark.parametrize("copies", [1, 20])
-def test_draws_do_not_depend_on_the_size_of_a_chunk(monkeypatch, copies):
-    columns = np.repeat(np.random.default_rng(0).random((50 // copies, 2)), copies, axis=0)
-    whole = resampled_sums(columns, 7, 40)
-    monkeypatch.setattr("capbias_core.aggregate.resampling.CHUNK", 150)
-    assert resampled_sums(columns, 7, 40) == pytest.approx(whole) and np.all(whole.std(axis=0) > 0)
-
-
-def test_no_interval_where_a_draw_is_not_defined():
-    columns = {"second": np.array([0.0] + [1] * 9), "first": np.array([1.0] + [0] * 9)}
-    found = Estimate.read(Counts.by_image("abcdefghij", np.zeros(10, int), columns), share, 1)
-    assert found.value == 9 and found.interval() == (None, None)
+    # Draws do not depend on the size of a chunk.
+    for copies in (1, 20):
+        columns = np.repeat(rng.random((50 // copies, 2)), copies, axis=0)
+        whole = resampled_sums(columns, 7, 40)
+        with monkeypatch.context() as patched:
+            patched.setattr("capbias_core.aggregate.resampling.CHUNK", 150)
+            assert resampled_sums(columns, 7, 40) == pytest.approx(whole) and np.all(whole.std(axis=0) > 0)
 
 
 def share_of(numerators, denominators) -> Estimate:
@@ -145,9 +135,9 @@ def test_an_interval_without_width_is_none():
     gap = share_of(np.zeros(50), np.ones(50)).across(np.arange(50) % 2, 2, lambda own: own[..., 1] - own[..., 0])
     assert gap.value == 0 and gap.interval() == (None, None)
     assert share_of(np.zeros(3), np.zeros(3)).interval() == (None, None), "no caption counts"
-
-
-# differences
+    columns = {"second": np.array([0.0] + [1] * 9), "first": np.array([1.0] + [0] * 9)}
+    found = Estimate.read(Counts.by_image("abcdefghij", np.zeros(10, int), columns), share, 1)
+    assert found.value == 9 and found.interval() == (None, None), "in a draw it may not be defined"
 
 
 def test_a_difference_is_paired_on_images_and_seeds_by_hand():
@@ -162,21 +152,15 @@ def test_a_difference_is_paired_on_images_and_seeds_by_hand():
     assert found.sums[1] == pytest.approx([1.6, 2, 1.6, 4])
 
 
-# ranking
-
-
-@pytest.mark.parametrize(
-    ("raw", "corrected"),
-    [
-        # Holm 1979 by hand: 0.005 x 4, 0.01 x 3, 0.03 x 2, and 0.04 x 1 raised to the one before it.
+def test_holm():
+    """Holm 1979 by hand: 0.005 x 4, 0.01 x 3, 0.03 x 2, and 0.04 x 1 raised to the one before it."""
+    for raw, corrected in (
         ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]),
         ([0.5, 0.6], [1.0, 1.0]),
         ([0.02], [0.02]),
         ([0.0, 1.0, 0.0], [0.0, 1.0, 0.0]),
-    ],
-)
-def test_holm(raw, corrected):
-    assert holm(np.array(raw)) == pytest.approx(corrected)
+    ):
+        assert holm(np.array(raw)) == pytest.approx(corrected)
 
 
 def exactly(right: int, seed: int, n: int = 400) -> Estimate:
@@ -193,32 +177,28 @@ def test_a_captioner_between_two_ties_with_both():
 
 
 def test_differences_are_paired_on_the_images_that_all_have():
+    """And one that is the same on every image has no interval: 90 and 60 on all 40 images, so no draw differs, and p
+    is the sign test's, 2 * 0.5^40."""
     scores = confidences(70, 0.6, seed=8)
     a = lic_of(evidence(scores[:50], image=range(50), n_images=70))
     b = lic_of(evidence(np.roll(scores, 3)[20:], image=range(20, 70), n_images=70))
     (pair,) = rank({"a": a, "b": b}).pairs
     assert pair.difference == pytest.approx(100 * (scores[20:50] - np.roll(scores, 3)[20:50]).mean())
-
-
-@pytest.mark.parametrize(
-    ("shared", "compared"), [(0, False), (1, False), (LEAST_SHARED - 1, False), (LEAST_SHARED, True)]
-)
-def test_captioners_that_share_few_images_are_not_compared(shared, compared):
-    """One shared image said that 90 and 60 differ with p = 0: there was one difference, so no draw differed."""
-    a = lic_of(evidence([0.9] * 40, image=range(40), n_images=100))
-    b = lic_of(evidence([0.6] * 40, image=range(40 - shared, 80 - shared), n_images=100))
-    found = rank({"a": a, "b": b})
-    assert len(found.pairs) == compared
-    assert found.letters == ({"a": "b", "b": "a"} if compared else {"a": "", "b": ""})
-    assert compared or f"share fewer than {LEAST_SHARED} images" in told_apart(found)
-    assert rank({"a": a}).letters == {"a": ""} and rank({}).letters == {}
-
-
-def test_a_difference_that_is_the_same_on_every_image_has_no_interval():
-    """90 and 60 on all 40 images: no draw differs, so there is no interval, and p is the sign test's, 2 * 0.5^40."""
     (pair,) = rank({"a": lic_of(evidence([0.9] * 40)), "b": lic_of(evidence([0.6] * 40))}).pairs
     assert pair.difference == pytest.approx(30) and (pair.ci_low, pair.ci_high) == (None, None)
     assert pair.p == pytest.approx(2 * 0.5**40)
+
+
+def test_captioners_that_share_few_images_are_not_compared():
+    """One shared image said that 90 and 60 differ with p = 0: there was one difference, so no draw differed."""
+    a = lic_of(evidence([0.9] * 40, image=range(40), n_images=100))
+    for shared in (0, 1, LEAST_SHARED - 1, LEAST_SHARED):
+        b = lic_of(evidence([0.6] * 40, image=range(40 - shared, 80 - shared), n_images=100))
+        found, compared = rank({"a": a, "b": b}), shared == LEAST_SHARED
+        assert len(found.pairs) == compared
+        assert found.letters == ({"a": "b", "b": "a"} if compared else {"a": "", "b": ""})
+        assert compared or f"share fewer than {LEAST_SHARED} images" in told_apart(found)
+    assert rank({"a": a}).letters == {"a": ""} and rank({}).letters == {}
 
 
 def test_few_images_that_differ_tell_nobody_apart():
@@ -260,18 +240,13 @@ def test_an_undefined_value_is_never_told_apart():
     assert found.letters == {"never": "a", "mixed": "a"} and found.pairs[0].p == 1
 
 
-# refits: the corrected resampled variance
-
-# 2, 4 and 9: mean 5, variance (9 + 1 + 16) / 2 = 13. With a tenth of the images held out the test is a ninth of the
-# training: standard error sqrt(13 * (1/3 + 1/9)) = 2.40370. t(0.975, 2) = 4.30265 (a table of Student's t).
-VALUES = np.array([2.0, 4.0, 9.0])
-HALF = 4.30265 * 2.40370
-
-
-def test_the_half_width_and_p_by_hand():
-    assert refit_interval(VALUES, 1 / 9) == (pytest.approx(5 - HALF, abs=1e-3), pytest.approx(5 + HALF, abs=1e-3))
-    # t = 5 / 2.40370 = 2.0801 with 2 degrees of freedom: p = 1 - t / sqrt(t^2 + 2) = 0.17301.
-    assert refit_p(VALUES, 1 / 9) == pytest.approx(0.17301, abs=1e-4) and refit_p(VALUES - 5, 1 / 9) == 1
+def test_the_corrected_resampled_variance_by_hand():
+    """2, 4 and 9: mean 5, variance (9 + 1 + 16) / 2 = 13. With a tenth of the images held out the test is a ninth of
+    the training: standard error sqrt(13 * (1/3 + 1/9)) = 2.40370. t(0.975, 2) = 4.30265 (a table of Student's t).
+    t = 5 / 2.40370 = 2.0801 with 2 degrees of freedom: p = 1 - t / sqrt(t^2 + 2) = 0.17301."""
+    values, half = np.array([2.0, 4.0, 9.0]), 4.30265 * 2.40370
+    assert refit_interval(values, 1 / 9) == (pytest.approx(5 - half, abs=1e-3), pytest.approx(5 + half, abs=1e-3))
+    assert refit_p(values, 1 / 9) == pytest.approx(0.17301, abs=1e-4) and refit_p(values - 5, 1 / 9) == 1
 
 
 def test_a_level_and_a_difference_by_hand():
@@ -314,13 +289,9 @@ def test_seeds_that_agree_say_nothing_of_their_spread():
     }  # fmt: skip
     assert refit_interval(np.ones(3), 1 / 9) == (None, None)
     assert refit_p(np.zeros(3), 1 / 9) == refit_p(np.ones(3), 1 / 9) == 1
-    (pair,) = rank(
-        {name: seeded([[score] * 3, [score] * 3], [[0, 1, 2], [1, 2, 3]]) for name, score in (("a", 0.9), ("b", 0.6))}
-    ).pairs
+    high, low = (seeded([[score] * 3, [score] * 3], [[0, 1, 2], [1, 2, 3]]) for score in (0.9, 0.6))
+    (pair,) = rank({"a": high, "b": low}).pairs
     assert pair.ci_low is None and not pair.apart
-
-
-# pairs
 
 
 COPIES = 10  # of each image below: captioners need 30 shared images
@@ -331,11 +302,7 @@ def seeded(scores_by_seed: list[list[float]], images: list[list[int]], n_images:
     seed = [number for number, places in enumerate(images) for _ in range(COPIES * len(places))]
     image = [COPIES * place + copy for places in images for place in places for copy in range(COPIES)]
     scores = [score for by_image in scores_by_seed for score in by_image for _ in range(COPIES)]
-    return lic_of(
-        replace(
-            evidence(scores, seed, image, training=80), images=tuple(f"i{place}" for place in range(COPIES * n_images))
-        )
-    )
+    return lic_of(evidence(scores, seed, image, n_images * COPIES, training=80))
 
 
 HELD_OUT = [[0, 1], [1, 2], [2, 3]]
@@ -351,10 +318,8 @@ def test_a_pair_is_compared_within_each_seed_by_hand():
     found = rank({"high": high, "low": low})
     (pair,) = found.pairs
     assert pair.difference == pytest.approx(20) and pair.p == pytest.approx(0.12012, abs=1e-4)
-    assert (pair.ci_low, pair.ci_high) == (
-        pytest.approx(20 - 4.30265 * 7.63763, abs=1e-3),
-        pytest.approx(20 + 4.30265 * 7.63763, abs=1e-3),
-    )
+    half = 4.30265 * 7.63763
+    assert (pair.ci_low, pair.ci_high) == pytest.approx((20 - half, 20 + half), abs=1e-3)
     assert not pair.apart and found.letters == {"high": "a", "low": "a"}
     assert found.method == BY_SEED and not found.provisional
 
@@ -396,9 +361,8 @@ def test_a_captioner_of_few_images_leaves_the_other_pairs_as_they_are():
         assert bool(shared) == (pairs == every), "who is not compared shares no letter"
 
 
-@pytest.mark.parametrize(
-    ("apart", "letters"),
-    [
+def test_letters_by_hand_and_names_share_a_letter_unless_they_are_apart():
+    for apart, letters in (
         ([], ["a", "a", "a", "a"]),
         # From {wxyz}: w-y gives {xyz} {wxz}; w-z gives {xyz} {xz} {wx}, of which {xz} is absorbed; x-z gives
         # {yz} {xy} {wx}.
@@ -406,14 +370,9 @@ def test_a_captioner_of_few_images_leaves_the_other_pairs_as_they_are():
         # A pair in the middle alone: {wyz} and {wxz}.
         (["xy"], ["ab", "a", "b", "ab"]),
         (["wx", "wy", "wz", "xy", "xz", "yz"], ["a", "b", "c", "d"]),
-    ],
-)
-def test_letters_by_hand(apart, letters):
-    found = compact_letters(list("wxyz"), [tuple(pair) for pair in apart])
-    assert list(found.values()) == letters
-
-
-def test_names_share_a_letter_unless_they_are_apart():
+    ):
+        found = compact_letters(list("wxyz"), [tuple(pair) for pair in apart])
+        assert list(found.values()) == letters
     rng = np.random.default_rng(0)
     names = [f"c{number}" for number in range(8)]
     for _ in range(50):
@@ -421,3 +380,99 @@ def test_names_share_a_letter_unless_they_are_apart():
         found = compact_letters(names, apart)
         for pair in combinations(names, 2):
             assert (not set(found[pair[0]]) & set(found[pair[1]])) == (pair in apart)
+
+
+def made(seed: int, seeded: bool = True) -> Counts:
+    """Counts of 12 images in random order: of three seeds that each test some, with rows of all seeds, or of none."""
+    rng = np.random.default_rng(seed)
+    images, label = tuple(f"i{place}" for place in range(12)), rng.integers(0, 3, 12)
+    image, seeds = np.arange(12), None
+    if seeded:
+        pairs = [(own, image) for own in (4, 7, 9) for image in rng.permutation(11)[:5]]
+        pairs += [(EVERY_SEED, image) for image in range(6)]
+        seeds, image = map(np.array, zip(*pairs, strict=True))
+    n = len(image)
+    columns = {
+        "one": rng.random(n),
+        "block": rng.integers(0, 4, (n, 3)).astype(float),
+        "sparse": csr_array(rng.random((n, 4)) * (rng.random((n, 4)) < 0.3)),
+    }
+    return Counts(images, label, columns, image, seeds, 30 if seeded else 0, {"metric": 0.5})
+
+
+def dense(counts: Counts) -> np.ndarray:
+    return counts.table.toarray() if issparse(counts.table) else counts.table
+
+
+def same(one: Counts, other: Counts) -> bool:
+    return (
+        (one.images, one.training, one.constants, one.widths)
+        == (other.images, other.training, other.constants, other.widths)
+        and one.label.tolist() == other.label.tolist()
+        and one.image.tolist() == other.image.tolist()
+        and (one.seed is None) == (other.seed is None)
+        and (one.seed is None or one.seed.tolist() == other.seed.tolist())
+        and np.array_equal(dense(one), dense(other))
+        and one.table.dtype == other.table.dtype
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_kept_comes_back_and_groups_of_images_sum_to_the_whole(seed):
+    for seeded in (False, True):
+        counts = made(seed, seeded)
+        assert same(Counts.load(counts.save()), counts)
+        assert not same(Counts.load(counts.save()), made(seed + 1, seeded))
+    parts = [counts.subset(counts.label == value) for value in range(3)]
+    assert sum(len(part.images) for part in parts) == 12 and sum(len(part.image) for part in parts) == 21
+    assert sum(dense(part).sum(axis=0) for part in parts) == pytest.approx(dense(counts).sum(axis=0))
+    ids = dict(zip(counts.images, counts.sums.toarray(), strict=True))
+    for part in parts:
+        for image, own in zip(part.images, part.sums.toarray(), strict=True):
+            assert own == pytest.approx(ids[image])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sums_by_image_and_by_seed_are_those_of_a_plain_loop(seed):
+    counts, table = made(seed), dense(made(seed))
+    kept = np.random.default_rng(seed).random((3, 12)) < 0.6
+    for chosen in (counts.held_out, kept):
+        anywhere = {i for i in range(12) if chosen[:, i].any() or not counts.held_out[:, i].any()}
+        for place, own in enumerate((4, 7, 9)):
+            rows = [
+                row
+                for row, (image, when) in enumerate(zip(counts.image, counts.seed, strict=True))
+                if (when == own and chosen[place, image]) or (when == EVERY_SEED and image in anywhere)
+            ]
+            assert counts.by_seed(chosen)[place] == pytest.approx(table[rows].sum(axis=0))
+    by_image = [table[counts.image == image].sum(axis=0) for image in range(12)]
+    assert counts.sums.toarray() == pytest.approx(np.array(by_image))
+    assert counts.seeds == (4, 7, 9) and counts.held_out.sum() == 15
+    assert not counts.taking_part.images.count("i11") and len(counts.taking_part.image) == len(counts.image)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_merged_counts_have_the_columns_of_both(seed):
+    one, other = made(seed), made(seed + 10)
+    columns = {f"other {name}": column for name, column in other.columns.items()}
+    renamed = Counts(one.images, one.label, columns, one.image, one.seed)
+    both = Counts.merge([one, renamed])
+    assert list(both.columns) == [*one.columns, *renamed.columns]
+    for part in (one, renamed):
+        names = tuple(part.columns)
+        assert both.reading(names).by_seed(part.held_out) == pytest.approx(part.by_seed(part.held_out))
+        assert both.reading(names).sums.toarray() == pytest.approx(part.sums.toarray())
+    with pytest.raises(ValueError, match="same images"):
+        Counts.merge([one, renamed.subset(np.arange(12) < 6)])
+
+
+def test_captions_are_summed_by_image():
+    image_id, codes = pd.Series(["b", "a", "b"]), {"a": 1, "b": 0}
+    columns = {"words": np.array([3, 4, 5]), "long": np.array([[True, False], [False, True], [True, True]])}
+    for sort, images in ((True, ("a", "b")), (False, ("b", "a"))):
+        found = Counts.of_captions(image_id, lambda ids: np.array([codes[own] for own in ids]), columns, sort)
+        assert found.images == images and found.label.tolist() == [codes[own] for own in images]
+        by_image = dict(zip(images, found.table.tolist(), strict=True))
+        assert by_image == {"a": [1, 4, 0, 1], "b": [2, 8, 2, 1]}
+        assert found.size() == 3 and [own.tolist() for own in found.totals] == [3, 12, [2, 2]]
+        assert Estimate.read(found.reading(("words", "captions")), share, 1).value == 4

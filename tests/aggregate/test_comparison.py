@@ -1,8 +1,7 @@
 """How encoders, judges and people compare: the figures of papers from their printed rows, and cases by hand."""
 
-from __future__ import annotations
-
 import math
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -25,72 +24,28 @@ from capbias_core.load.published import published_results
 from capbias_core.types import RESULT_COLUMNS
 from capbias_core.views.consistency import agreement, alignment, consistency, variation
 from capbias_core.workspace.store import Workspace
-
-# DBAC's tables of CVs, and the tables of scores that they follow from: (LIC, DBAC).
-CV_TABLES = {"5a": ("11", "10"), "5b": ("12b", "12a"), "6a": ("14", "13"), "6b": ("15b", "15a")}
+from tests.collections_ import keep
 
 
-@pytest.fixture(scope="module")
-def published() -> pd.DataFrame:
-    return published_results()
-
-
-def table_of(published: pd.DataFrame, paper: str, name: str) -> pd.DataFrame:
+def table_of(paper: str, name: str) -> pd.DataFrame:
+    published = published_results()
     return published[(published["paper"] == paper) & (published["table"] == name)]
 
 
-def cv_pairs(published: pd.DataFrame, name: str) -> list[tuple[str, str, float, float]]:
-    """Captioner, metric, printed CV, CV from the printed scores."""
-    found = []
-    for metric, source in zip(("LIC", "DBAC"), CV_TABLES[name], strict=True):
-        printed = table_of(published, "dbac", name).query(f"metric == 'CV_{metric}'").set_index("model")["value"]
-        ours = variation(table_of(published, "dbac", source)).set_index("model")["value"]
-        assert len(printed) == len(ours) == 13
-        found += [(model, metric, printed[model], ours[model]) for model in printed.index]
-    return found
-
-
-def near(printed: float, ours: float) -> bool:
-    return abs(printed - ours) <= max(0.1, 0.02 * abs(printed))
-
-
-# gold
-
-
-@pytest.mark.parametrize("name", ["5a", "6a"])
-def test_every_cv_of_encoders_from_scratch_follows_from_the_scores(published, name):
-    pairs = cv_pairs(published, name)
-    assert len(pairs) == 26
-    assert [pair for pair in pairs if not near(*pair[2:])] == []
-
-
-def test_a_mean_of_zero_leaves_the_cv_blank_with_the_reason(published):
-    row = variation(table_of(published, "dbac", "15b")).set_index("model").loc["nic_equalizer"]
-    assert math.isnan(row["value"]) and row["method"] == "blank: the mean over encoders is 0" and row["n"] == 4
-
-
-@pytest.mark.parametrize(
-    ("metric", "judges", "conflict", "ranking"),
-    [("LIC", "lstm_bi, bert_ft", 11.11, 0.926), ("imagecaptioner2", "sat, grit", 0.0, 0.961)],
-)
-def test_two_judges_as_in_imagecaptioner2_table_4(published, metric, judges, conflict, ranking):
-    rows = agreement(table_of(published, "imgcap2", "4"))
-    rows = rows[rows["condition"] == metric].set_index("metric")
-    assert set(rows["encoder"]) == {judges} and set(rows["n"]) == {9}
-    assert rows.loc["conflict_score", "value"] == pytest.approx(conflict, abs=0.005)
-    assert rows.loc["conflict_score", "scale"] == 100 and rows.loc["ranking_consistency", "scale"] == 1
-    assert rows.loc["ranking_consistency", "value"] == pytest.approx(ranking, abs=0.0005)
-
-
-@pytest.mark.parametrize(("metric", "expected"), [("LIC", 0.547), ("imagecaptioner2", 0.801)])
-def test_human_alignment_as_in_imagecaptioner2_table_5(published, metric, expected):
-    rows = alignment(table_of(published, "imgcap2", "5")).set_index("condition")
-    row = rows.loc[f"{metric}; anonymous_bench"]
-    assert (row["metric"], row["n"]) == ("human_alignment", 9)
-    assert row["value"] == pytest.approx(expected, abs=0.0005)
-
-
-# by hand
+def test_judges_as_in_imagecaptioner2_tables_4_and_5():
+    rows, people = agreement(table_of("imgcap2", "4")), alignment(table_of("imgcap2", "5")).set_index("condition")
+    for metric, judges, conflict, ranking, human in (
+        ("LIC", "lstm_bi, bert_ft", 11.11, 0.926, 0.547),
+        ("imagecaptioner2", "sat, grit", 0.0, 0.961, 0.801),
+    ):
+        own = rows[rows["condition"] == metric].set_index("metric")
+        assert set(own["encoder"]) == {judges} and set(own["n"]) == {9}
+        assert own.loc["conflict_score", "value"] == pytest.approx(conflict, abs=0.005)
+        assert own.loc["ranking_consistency", "value"] == pytest.approx(ranking, abs=0.0005)
+        assert own.loc[["conflict_score", "ranking_consistency"], "scale"].tolist() == [100, 1]
+        row = people.loc[f"{metric}; anonymous_bench"]
+        assert (row["metric"], row["n"]) == ("human_alignment", 9)
+        assert row["value"] == pytest.approx(human, abs=0.0005)
 
 
 def results(*rows, **columns) -> pd.DataFrame:
@@ -101,15 +56,15 @@ def results(*rows, **columns) -> pd.DataFrame:
     return frame.reindex(columns=list(RESULT_COLUMNS))
 
 
-def test_cv_by_hand():
+def test_cv_and_judges_by_hand():
     assert coefficient_of_variation(np.array([2.0, 4.0, 6.0])) == 0.5, "std 2 (ddof 1) over mean 4"
     assert coefficient_of_variation(np.array([-2.0, -4.0, -6.0])) == 0.5, "over the size of the mean"
     assert math.isnan(coefficient_of_variation(np.array([3.0])))
     assert math.isnan(coefficient_of_variation(np.array([-1.0, 1.0])))
     assert math.isnan(coefficient_of_variation(np.array([0.1, 0.2, -0.3]))), "a mean of 0 but for rounding"
-
-
-def test_judges_by_hand():
+    row = variation(table_of("dbac", "15b")).set_index("model").loc["nic_equalizer"]
+    assert math.isnan(row["value"]) and row["method"] == "blank: the mean over encoders is 0" and row["n"] == 4
+    # Two judges.
     assert conflict_score([1, -1, 2, 0], [1, 1, 2, -3]) == 25.0, "only the second; 0 is not above 0"
     assert pearson([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
     assert pearson([0, 1, 0, 1], [0, 0, 1, 1]) == pytest.approx(0)
@@ -118,19 +73,11 @@ def test_judges_by_hand():
 
 def test_a_conflict_of_intervals_needs_one_above_0_and_one_below():
     """Three captioners change sign from x to y: of a both intervals are clear, of b one contains 0, of c one is 0."""
-    ends = {
-        ("a", "x"): (1.0, 3.0),
-        ("a", "y"): (-3.0, -1.0),
-        ("b", "x"): (1.0, 3.0),
-        ("b", "y"): (-3.0, 1.0),
-        ("c", "x"): (0.0, 3.0),
-        ("c", "y"): (-3.0, -1.0),
-        ("d", "x"): (1.0, 3.0),
-        ("d", "y"): (1.0, 3.0),
-    }
-    frame = results(*((model, by, sum(own) / 2) for (model, by), own in ends.items()))
-    with_ends = frame.assign(ci_low=[own[0] for own in ends.values()], ci_high=[own[1] for own in ends.values()])
-    rows = agreement(with_ends).set_index("metric")
+    above, below = (1.0, 3.0), (-3.0, -1.0)
+    ends = [above, below, above, (-3.0, 1.0), (0.0, 3.0), below, above, above]
+    frame = results(*((*own, sum(pair) / 2) for own, pair in zip(product("abcd", "xy"), ends, strict=True)))
+    low, high = zip(*ends, strict=True)
+    rows = agreement(frame.assign(ci_low=low, ci_high=high)).set_index("metric")
     assert rows.loc["conflict_score", "value"] == 75.0 and rows.loc["clear_conflict_score", "value"] == 25.0
     assert "clear_conflict_score" not in set(agreement(frame)["metric"]), "nothing to say without intervals"
 
@@ -188,15 +135,7 @@ def test_two_values_of_one_encoder_are_not_mixed():
 
 
 def test_judges_are_compared_on_the_captioners_that_both_have():
-    frame = results(
-        ("a", "x", 1.0),
-        ("b", "x", 2.0),
-        ("c", "x", 3.0),
-        ("d", "x", 9.0),
-        ("c", "y", 6.0),
-        ("b", "y", 4.0),
-        ("a", "y", -2.0),
-    )
+    frame = results(*zip("abcdcba", "xxxxyyy", [1.0, 2.0, 3.0, 9.0, 6.0, 4.0, -2.0], strict=True))
     conflict, ranking = agreement(frame).to_dict("records")
     assert (conflict["n"], conflict["value"]) == (3, pytest.approx(100 / 3))
     assert ranking["value"] == pytest.approx(pearson([1, 2, 3], [-2, 4, 6]))
@@ -212,29 +151,17 @@ def test_human_scores_of_a_file_are_matched_by_name():
     assert math.isnan(twice["value"]) and "same name" in twice["method"]
 
 
-# attackers that are no better than chance
-
-
 def accuracy_row(encoder: str, metric: str, low: float, model: str = "sat", interval: str = "refits") -> dict:
     known = {"attribute": "gender", "model": model, "encoder": encoder, "metric": metric, "scale": 100.0}
     return known | {"value": low + 5, "ci_low": low, "ci_high": low + 10, "interval": interval, "training": 100}
 
 
 def test_an_accuracy_whose_interval_contains_chance_was_not_learnt():
-    rows = pd.DataFrame(
-        [
-            accuracy_row("rnn", "SC", 49.0),
-            accuracy_row("rnn", "LIC", 3.0),
-            accuracy_row("rnn", "DBAC", 3.0),
-            accuracy_row("rnn", "LIC", 3.0, model="nic"),
-            accuracy_row("lstm", "SC", 60.0),
-            accuracy_row("lstm", "SC_D", 50.0),
-            accuracy_row("lstm", "LIC", 3.0),
-            accuracy_row("ngram", "SC", 40.0),
-            accuracy_row("ngram", "SC_D", 51.0),
-            accuracy_row("one", "SC", 40.0, interval="images"),
-        ]
-    )
+    """`nic` has no accuracy, `one` a single attacker."""
+    given = [("rnn", "SC", 49.0), ("rnn", "LIC", 3.0), ("rnn", "DBAC", 3.0), ("rnn", "LIC", 3.0, "nic")]
+    given += [("lstm", "SC", 60.0), ("lstm", "SC_D", 50.0), ("lstm", "LIC", 3.0)]
+    given += [("ngram", "SC", 40.0), ("ngram", "SC_D", 51.0), ("one", "SC", 40.0, "sat", "images")]
+    rows = pd.DataFrame([accuracy_row(*own) for own in given])
     assert learned(rows, {"gender": 2}).tolist() == [False, False, False, True, False, False, False, True, True, True]
     assert unlearned_note(rows, {"gender": 2}) == (
         "No better than chance (95% interval of its accuracy): lstm (sat), rnn (sat)."
@@ -246,11 +173,9 @@ def test_an_accuracy_whose_interval_contains_chance_was_not_learnt():
     assert learned(rows, {"gender": 3}).all(), "chance of three values is a third"
     assert learned(rows, {"race": 2}).all() and unlearned_note(rows, {}) == ""
 
-
-def test_an_accuracy_below_chance_was_not_learnt():
-    """Guessing wrong more often than by chance is no knowledge of the captions; `only` has no interval."""
+    # Guessing wrong more often than by chance is no knowledge of the captions either; `only` has no interval.
     rows = pd.DataFrame(
-        [accuracy_row("rnn", "SC", 30.0), accuracy_row("lstm", "SC", 51.0), accuracy_row("only", "SC", 40.0)]
+        [accuracy_row(name, "SC", low) for name, low in (("rnn", 30.0), ("lstm", 51.0), ("only", 40.0))]
     )
     rows.loc[2, ["ci_low", "ci_high", "interval"]] = [float("nan"), float("nan"), ""]
     assert learned(rows, {"gender": 2}).tolist() == [False, True, False]
@@ -260,8 +185,7 @@ def test_an_accuracy_below_chance_was_not_learnt():
 def test_the_sign_of_a_single_attacker_is_open():
     rows = pd.DataFrame([accuracy_row("rnn", "LIC", 3.0), accuracy_row("lstm", "LIC", 3.0, interval="images")])
     assert sensitivity(rows, ()).signs == {"sat": {"rnn": 1, "lstm": OPEN}}
-    untrained = rows.assign(training=0)
-    assert sensitivity(untrained, ()).signs == {"sat": {"rnn": 1, "lstm": 1}}
+    assert sensitivity(rows.assign(training=0), ()).signs == {"sat": {"rnn": 1, "lstm": 1}}
 
 
 # labels of several people
@@ -291,29 +215,17 @@ def test_kappa_and_interval_are_those_of_others():
     assert eight.interval == pytest.approx((0.490, 0.943), abs=5e-4)
 
 
-@pytest.fixture
-def place(tmp_path):
-    path = tmp_path / "labels.csv"
-    first = ["F" if n % 2 else "M" for n in range(10)]
-    second = ["F" if n < 4 else own for n, own in enumerate(first)]
-    pd.DataFrame({"image_id": range(10), "first": first, "second": second}).to_csv(path, index=False)
-    asked = ["import", str(path), "--kind", "attributes", "--collection", "c", "--workspace", str(tmp_path / "home")]
-    assert cli.main([*asked, "--attribute", "gender=first", "gender=second"]) == 0
-    return tmp_path / "home"
-
-
 @pytest.mark.long
-def test_columns_of_several_annotators_are_a_table_each(place, capsys):
-    tables = {
-        item.name: item.details["attributes"]["gender"]["column"] for item in Workspace(place).items("attributes")
-    }
-    assert tables == {"labels first": "first", "labels second": "second"}
-    asked = ["labels", "compare", "--collection", "c", "--workspace", str(place)]
-    capsys.readouterr()
+def test_tables_of_two_annotators_are_compared_and_where_they_agree_kept(tmp_path, capsys):
+    workspace, first = Workspace(tmp_path), ["F" if n % 2 else "M" for n in range(10)]
+    second = ["F" if n < 4 else own for n, own in enumerate(first)]
+    table = pd.DataFrame({"image_id": range(10), "first": first, "second": second})
+    keep(workspace, labels=table, attribute=("gender=first", "gender=second"))
+    asked = ["labels", "compare", "--collection", "c", "--workspace", str(tmp_path)]
     assert cli.main([*asked, "--keep", "agreed"]) == 0
     printed = capsys.readouterr().out
     assert "give the same label to 8 of 10 images that both label, 80.0% [49.0, 94.3]" in printed
-    agreed = Workspace(place).item("attributes", "agreed", "c")
+    agreed = workspace.item("attributes", "agreed", "c")
     assert agreed.images == 8 and agreed.source == "where labels first and labels second agree"
     assert cli.main(asked) == 2, "three tables now: which two is not guessed"
     assert "not 3. Name two of: labels first" in capsys.readouterr().err

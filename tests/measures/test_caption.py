@@ -1,7 +1,5 @@
 """Captions of photographs from a tiny captioner to a kept set, and a metric on it; in the terminal and as a run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from capbias_core.runs.artifact_runs import apart, coco_results, plan_captioning
 from capbias_core.runs.engine import needs_workers
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
+from capbias_core.types import silent
 from capbias_core.workspace.conditions import condition_of
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.store import Workspace
@@ -63,7 +62,7 @@ def captioning(workspace: Workspace, captioner: str, photographs: str = "", name
     return plan_captioning(workspace, "mine", options)
 
 
-def done(workspace: Workspace, spec, progress=lambda share, text: None):
+def done(workspace: Workspace, spec, progress=silent):
     return run_one(workspace, spec, progress)
 
 
@@ -170,28 +169,21 @@ def test_masked_photographs_give_a_set_of_that_condition(workspace, blip, tmp_pa
         judged(workspace, "of grey")
 
 
-@pytest.mark.parametrize("stop", [0.5, 1.0])
-def test_a_run_that_stops_keeps_nothing(workspace, blip, stop):
-    def progress(share, text):
-        if share >= stop:
-            raise Cancelled
+def test_a_run_that_stops_or_can_read_no_photograph_keeps_nothing(workspace, blip, tmp_path):
+    for stop in (0.5, 1.0):
 
-    with pytest.raises(Cancelled):
-        done(workspace, captioning(workspace, str(blip), **SETTINGS), progress)
-    assert workspace.items("captions", "mine") == []
+        def progress(share, text, stop=stop):
+            if share >= stop:
+                raise Cancelled
 
-
-def test_photographs_none_of_which_can_be_read(blip, tmp_path):
-    workspace, place = Workspace(tmp_path / "home"), tmp_path / "broken"
-    place.mkdir()
-    (place / "1.jpg").write_text("no picture")
-    keep_images(workspace, place, "mine")
+        with pytest.raises(Cancelled):
+            done(workspace, captioning(workspace, str(blip), **SETTINGS), progress)
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "1.jpg").write_text("no picture")
+    keep_images(workspace, tmp_path / "broken", "mine", "broken")
     with pytest.raises(CapbiasError, match="None of 1 photograph got a caption; 1 cannot be read"):
-        done(workspace, captioning(workspace, str(blip)))
+        done(workspace, captioning(workspace, str(blip), "broken"))
     assert workspace.items("captions", "mine") == []
-
-
-# in the terminal
 
 
 def test_a_collections_photographs_are_captioned_and_listed(workspace, blip, capsys, monkeypatch):
@@ -208,26 +200,23 @@ def test_a_collections_photographs_are_captioned_and_listed(workspace, blip, cap
     assert [item.name for item in workspace.items("captions", "mine")] == ["again"]
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        [],
-        ["{folder}", "--collection", "mine"],
-        ["{folder}", "--condition", "box"],
-        ["--collection", "mine", "--condition", "box"],
-        ["--collection", "mine", "--photographs", "a", "--condition", "box"],
-        ["{folder}/nowhere.jpg"],
-        ["{folder}", "{folder}/../twice/1.jpg"],
-    ],
-)
-def test_wrong_use_makes_no_captions(workspace, blip, folder, given, monkeypatch):
+def test_wrong_use_makes_no_captions(workspace, blip, folder, monkeypatch):
     """Photographs and a collection, or neither; a condition that no folder has; two files of one image."""
     monkeypatch.setenv("CAPBIAS_HOME", str(workspace.folder))
     (folder.parent / "twice").mkdir(exist_ok=True)
     (folder.parent / "twice" / "1.jpg").touch()
-    words = [word.format(folder=folder) for word in given]
-    assert main(["images", "caption", *words, "--captioner", str(blip)]) == 2
-    assert workspace.items("captions", "mine") == []
+    for given in (
+        "",
+        "{folder} --collection mine",
+        "{folder} --condition box",
+        "--collection mine --condition box",
+        "--collection mine --photographs a --condition box",
+        "{folder}/nowhere.jpg",
+        "{folder} {folder}/../twice/1.jpg",
+    ):
+        words = given.format(folder=folder).split()
+        assert main(["images", "caption", *words, "--captioner", str(blip)]) == 2, given
+        assert workspace.items("captions", "mine") == []
 
 
 def test_results_keep_what_is_no_number():

@@ -1,7 +1,5 @@
 """Caption quality: by hand, against COCO's own evaluation code, by group, and on machines with and without Java."""
 
-from __future__ import annotations
-
 import os
 import stat
 import sys
@@ -20,14 +18,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import estimates_of
 from capbias_core.measures.caption_quality import PERFORMANCE, SCORERS, scored
 from capbias_core.metrics import bleu4, cider, meteor, performance_gap, rouge_l, vocabulary
-from capbias_core.metrics.caption_quality import (
-    bleu_counts,
-    bleu_of,
-    cider_scores,
-    meteor_counts,
-    meteor_of,
-    rouge_scores,
-)
+from capbias_core.metrics.caption_quality import bleu_counts, bleu_of, cider_scores, meteor_of, rouge_scores
 from capbias_core.metrics.share import gap
 from capbias_core.prepare import java as java_room
 from capbias_core.prepare.java import PLAIN, PTB, default_tokenizer, has_java, quality_tokens
@@ -42,36 +33,24 @@ GENDER = get_attribute("gender")
 QUALITY = ["bleu4", "cider", "meteor", "rouge_l"]
 needs_java = pytest.mark.skipif(not has_java(), reason="METEOR and the PTB tokenizer need Java")
 
-# image -> label, human captions, caption of the model
-IMAGES = {
-    "1": ("Female", ["a woman rides a horse on the beach", "a lady riding a brown horse"], "a woman riding a horse"),
-    "2": (
-        "Female",
-        ["a woman holds an umbrella in the rain", "woman under a red umbrella"],
-        "a woman with an umbrella",
-    ),
-    "3": ("Female", ["a girl eats a slice of pizza", "the girl is eating pizza at a table"], "a man eating pizza"),
-    "4": ("Male", ["a man plays tennis on a court", "a tennis player hits the ball"], "a man plays tennis on a court"),
-    "5": ("Male", ["a man in a suit and tie", "a man wearing a black suit"], "a man in a suit and a tie"),
-    "6": ("Male", ["two men stand near a truck", "men beside a large truck"], "a dog"),
-    "7": ("Male", ["a boy throws a baseball", "the boy is pitching a ball"], "a baseball player throws a ball"),
-}
-LABELS, REFERENCES, CANDIDATES = (list(column) for column in zip(*IMAGES.values(), strict=True))
+# Label, human captions, caption of the model.
+ROWS = [
+    ("Female", ["a woman rides a horse on the beach", "a lady riding a brown horse"], "a woman riding a horse"),
+    ("Female", ["a woman holds an umbrella in the rain", "woman under a red umbrella"], "a woman with an umbrella"),
+    ("Female", ["a girl eats a slice of pizza", "the girl is eating pizza at a table"], "a man eating pizza"),
+    ("Male", ["a man plays tennis on a court", "a tennis player hits the ball"], "a man plays tennis on a court"),
+    ("Male", ["a man in a suit and tie", "a man wearing a black suit"], "a man in a suit and a tie"),
+    ("Male", ["two men stand near a truck", "men beside a large truck"], "a dog"),
+    ("Male", ["a boy throws a baseball", "the boy is pitching a ball"], "a baseball player throws a ball"),
+]
+IMAGES = [str(number) for number in range(1, 8)]
+LABELS, REFERENCES, CANDIDATES = (list(column) for column in zip(*ROWS, strict=True))
 # METEOR of the set and of each caption, by pycocoevalcap.
 COCOS_METEOR = (
     0.32791107511141143,
     [0.363166923119682, 0.25560918369087654, 0.20709581270044664, 1.0]
     + [0.5268980818175566, 0.03433476394849786, 0.3029152791078141],
 )
-
-
-@pytest.fixture(scope="module")
-def meteor_table() -> np.ndarray:
-    """METEOR's counts of the captions above; Java's start takes most of this file's time."""
-    return meteor_counts(REFERENCES, CANDIDATES)
-
-
-# by hand
 
 
 def test_bleu_by_hand():
@@ -115,9 +94,6 @@ def test_cider_by_hand():
     assert cider_scores([["a b"], ["c d"]], ["a b a b", "x"])[0] == pytest.approx(longer)
 
 
-# against COCO's own code
-
-
 def test_each_metric_equals_cocos():
     """And the bootstrap's sums of BLEU are those of the drawn captions."""
     from pycocoevalcap.bleu.bleu import Bleu
@@ -142,23 +118,10 @@ def test_each_metric_equals_cocos():
 
 @pytest.mark.long
 @needs_java
-def test_meteor_and_ptb_tokens_equal_cocos(meteor_table):
-    of_set, each = COCOS_METEOR
-    assert meteor_of(meteor_table) == pytest.approx(each, abs=1e-12)
-    assert float(meteor_of(meteor_table.sum(axis=0))) == pytest.approx(of_set, abs=1e-12)
-    assert of_set != pytest.approx(np.mean(each), abs=0.005), "METEOR of a set is not the mean of its captions"
-    texts = [
-        "A woman's dog, running!",
-        "Café (really) don't cannot...",
-        "two\nlines\u2028here",
-        "",
-        "O'Hare at 5 o'clock",
-    ]
+def test_ptb_tokens_equal_cocos():
+    texts = ["A woman's dog, running!", "Café (really) don't cannot...", "two\nlines\u2028here", ""]
     expected = ["a woman 's dog running", "café -lrb- really -rrb- do n't can not", "two lines here", ""]
-    assert quality_tokens(texts, PTB) == [*expected, "o'hare at 5 o'clock"]
-
-
-# groups
+    assert quality_tokens([*texts, "O'Hare at 5 o'clock"], PTB) == [*expected, "o'hare at 5 o'clock"]
 
 
 def test_the_gap_by_hand_and_its_interval_of_resampled_images():
@@ -187,9 +150,6 @@ def test_the_gap_by_hand_and_its_interval_of_resampled_images():
     assert (high - low) == pytest.approx(2 * 1.96 * error, rel=0.1), "as wide as the textbook's"
 
 
-# runs
-
-
 def run_all(folder: Path, tokenizer: str) -> tuple[pd.DataFrame, list[str]]:
     """The results of all runs as one table, and the notes."""
     workspace = Workspace(folder)
@@ -207,16 +167,22 @@ def run_all(folder: Path, tokenizer: str) -> tuple[pd.DataFrame, list[str]]:
 
 @pytest.mark.long
 @needs_java
-def test_a_run_gives_values_groups_and_gaps(tmp_path, meteor_table, monkeypatch):
-    asked = []
+def test_a_run_gives_values_groups_and_gaps(tmp_path, monkeypatch):
+    """METEOR of the set and of each caption are COCO's; Java's start takes most of this file's time."""
+    tables, (meteor_counts, share) = {}, SCORERS["meteor"]
 
-    def known(references, candidates, report):
-        asked.append(candidates)
-        return meteor_table
+    def noted(references, candidates, report):
+        tables[tuple(candidates)] = meteor_counts(references, candidates, report)
+        return tables[tuple(candidates)]
 
-    monkeypatch.setitem(SCORERS, "meteor", (known, 0.5))
+    monkeypatch.setitem(SCORERS, "meteor", (noted, share))
     rows, notes = run_all(tmp_path, PTB)
-    assert asked == [CANDIDATES], "PTB tokens of plain words are those words, in the order of the images"
+    ((candidates, table),) = tables.items()
+    assert list(candidates) == CANDIDATES, "PTB tokens of plain words are those words, in the order of the images"
+    of_set, each = COCOS_METEOR
+    assert meteor_of(table) == pytest.approx(each, abs=1e-12)
+    assert float(meteor_of(table.sum(axis=0))) == pytest.approx(of_set, abs=1e-12)
+    assert of_set != pytest.approx(np.mean(each), abs=0.005), "METEOR of a set is not the mean of its captions"
     whole = rows[(rows["coverage"] == "with_references") & (rows["group"] == "")].set_index("metric")
     assert set(whole.index) == {*QUALITY, *(f"{name}_gap" for name in QUALITY)}
     assert whole.loc["meteor", "value"] == pytest.approx(100 * COCOS_METEOR[0])
@@ -277,9 +243,6 @@ open('{tmp_path}/ended', 'w').close()
     assert not (tmp_path / "ended").exists(), "killed, not asked to end"
 
 
-# LIC against quality and vocabulary
-
-
 def test_a_trend_by_hand_and_against_scipy():
     """x 1 2 3, y 1 3 2: covariance 1, variances 2 and 2: r = 1/2. x 0 1 2 3, y 0 2 1 3: slope 0.8, residuals -0.3, 0.9,
     -0.9, 0.3: error sqrt(1.8 / 2 / 5) = 0.424264; t(0.975, 2) = 4.30265; t = 1.88562, p = 1 - t / sqrt(t^2 + 2)."""
@@ -298,17 +261,10 @@ def test_a_trend_by_hand_and_against_scipy():
 
 
 def test_measured_points_come_from_one_encoder_and_all_images():
-    cases = [
-        ("nic", "LIC", "", "ngram", 4.0),
-        ("nic", "LIC", "", "lstm_bi", 3.0),
-        ("sat", "LIC", "", "ngram", 5.0),
-        ("fc", "LIC", "", "ngram", 6.5),
-        ("nic", "bleu4", "Female", "", 99.0),
-        ("nic", "bleu4", "", "", 22.0),
-        ("sat", "bleu4", "", "", 33.0),
-        ("fc", "bleu4", "", "", 35.0),
-        ("only_quality", "bleu4", "", "", 10.0),
-    ]
+    lic, bleu = {"nic": 4.0, "sat": 5.0, "fc": 6.5}, {"nic": 22.0, "sat": 33.0, "fc": 35.0}
+    cases = [(model, "LIC", "", "ngram", value) for model, value in lic.items()]
+    cases += [("nic", "LIC", "", "lstm_bi", 3.0), ("nic", "bleu4", "Female", "", 99.0)]
+    cases += [(model, "bleu4", "", "", value) for model, value in (bleu | {"only_quality": 10.0}).items()]
     rows = [
         Result("gender", model, metric, value, encoder, scale=100.0, group=group, run_id=f"{model} {metric} {encoder}")
         for model, metric, group, encoder, value in cases
@@ -316,5 +272,5 @@ def test_measured_points_come_from_one_encoder_and_all_images():
     frame = pd.DataFrame([row.row() for row in rows], columns=list(RESULT_COLUMNS))
     frame = frame.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
     points = measured_points(frame).set_index("model")
-    assert set(points["encoder"]) == {"ngram"} and points["LIC"].to_dict() == {"nic": 4.0, "sat": 5.0, "fc": 6.5}
-    assert points["bleu4"].to_dict() == {"nic": 22.0, "sat": 33.0, "fc": 35.0}
+    assert set(points["encoder"]) == {"ngram"}
+    assert points["LIC"].to_dict() == lic and points["bleu4"].to_dict() == bleu

@@ -1,8 +1,6 @@
 """DBAC: both variants on sets worked out by hand, and from captions to the run."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -20,8 +18,6 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 
-# by hand
-
 
 def test_the_equations_by_hand():
     """Two values, two task words. 10 held-out captions: F with bed 3, F with tie 1, M with bed 2, M with tie 4.
@@ -36,11 +32,8 @@ def test_the_equations_by_hand():
     ratio = np.array([[0.6, 0.3]]) / np.array([[0.4], [0.6]])
     assert quality.tolist() == [0.8, 0.4]
     assert float(pair_weight(quality, pairs, ratio)) == pytest.approx(0.63)
-
-
-def test_an_attacker_that_is_sure_of_every_truth_still_gives_a_number():
-    """Of the first word the loss is 0: Q is 1 / 1e-12 and not infinite. By captions (2 * 1e12 + 2 * 2) / 4, of which
-    DBAC beside w_H = 1 is 1 within rounding; infinite minus 1 over infinite plus 1 would be no number."""
+    # An attacker that is sure of every truth: of the first word the loss is 0, Q is 1 / 1e-12 and not infinite. By
+    # captions (2 * 1e12 + 2 * 2) / 4, of which DBAC beside w_H = 1 is 1 within rounding.
     pairs = np.array([[1.0, 1.0], [1.0, 1.0]])
     quality = inverse_cross_entropy(np.array([0.0, 1.0]), pairs.sum(axis=0))
     assert quality.tolist() == pytest.approx([1e12, 2.0])
@@ -49,28 +42,30 @@ def test_an_attacker_that_is_sure_of_every_truth_still_gives_a_number():
     assert np.isnan(inverse_cross_entropy(np.array([0.0]), np.array([0.0]))).all(), "no caption, no quality"
 
 
-# from captions to the run
-
 FORMS = {"Female": "a woman", "Male": "a man"}
 
 
-def captions_of(values, objects, cues) -> pd.DataFrame:
-    text = [f"{FORMS[value]} {cue} a {thing}" for value, thing, cue in zip(values, objects, cues, strict=True)]
-    ids = [str(place) for place in range(len(text))]
-    return pd.DataFrame({"image_id": ids, "caption_index": 0, "caption": text})
+def values_and(one: str, other: str, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of n images the value and the word, independent and equally common."""
+    return np.array(["Female", "Male"])[np.arange(n) % 2], np.array([one, other])[np.arange(n) // 2 % 2]
 
 
-def fill(folder, human: pd.DataFrame, model: pd.DataFrame, values, objects=None) -> tuple[Workspace, Request]:
+def captions_of(form: str, values, words, cues=None) -> pd.DataFrame:
+    """Captions of the form, with who, word and cue of each image."""
+    each = zip(values, words, values if cues is None else cues, strict=True)
+    texts = [form.format(who=FORMS[value], word=word, cue=cue) for value, word, cue in each]
+    return pd.DataFrame({"image_id": map(str, range(len(texts))), "caption_index": 0, "caption": texts})
+
+
+def finished(folder, human, model, values, *metrics: str, objects=None, known=None):
+    """The run and its rows by metric and direction. objects: a column of the labels; known: a table of objects."""
     table = pd.DataFrame({"image_id": human["image_id"], "gender": values})
-    if objects is not None:
-        table["objects"] = objects
+    table = table if objects is None else table.assign(objects=objects)
     workspace = Workspace(folder)
     keep(workspace, labels=table, references=human, captions=model, trained=True)
-    names = ("dbac", "dbac_equations", "dbac_accuracy")
-    return workspace, Request("c", ("m",), "labels", "gender", names, "human", seeds=3, options={"test_share": 0.2})
-
-
-def finished(workspace: Workspace, request: Request):
+    if known is not None:
+        workspace.keep("objects", "part", known, "c", "test")
+    request = Request("c", ("m",), "labels", "gender", metrics, "human", seeds=3, options={"test_share": 0.2})
     (spec,) = plan(workspace, request)
     assert workspace.enqueue(spec, "c", "t")
     execute(str(workspace.folder), spec.run_id, "t")
@@ -79,51 +74,56 @@ def finished(workspace: Workspace, request: Request):
     return run, workspace.results([spec.run_id]).set_index(["metric", "direction"])
 
 
-@pytest.fixture(scope="module")
-def known(tmp_path_factory):
-    """1,000 images, values and the objects bed and tie independent and equally common.
-
-    The human captions' verb agrees with the value in 60% of them, the model's in 90%, and each caption names its
-    object: so of A->T the best attackers are right in 60 and 90%, P(t) / P(a) = 1 on both sides, and w is Q itself.
-    """
-    rng = np.random.default_rng(8)
-    values = np.array(["Female", "Male"])[np.arange(1000) % 2]
-    objects = np.array(["bed", "tie"])[np.arange(1000) // 2 % 2]
-
-    def cues(share):
-        agree = rng.permutation(1000) < share * 1000
-        return np.where((values == "Female") == agree, "sits by", "lies by")
-
-    human, model = captions_of(values, objects, cues(0.6)), captions_of(values, objects, cues(0.9))
-    workspace, request = fill(tmp_path_factory.mktemp("known"), human, model, values, objects)
-    return workspace, *finished(workspace, request)
-
-
 # Of A->T the best attackers are right in 60 and 90%; their losses are the entropies of these, 0.673 and 0.325 nats.
 # The authors' code has the mean probability of the truth, 0.6 * 0.6 + 0.4 * 0.4 = 0.52 and 0.82. Of T->A masked
-# captions say nothing of the object: 1 / ln 2 on both sides, and two words, each there or not with probability 1/2,
-# give 1/4. Values and objects are as common on both sides: a constant attacker sees no difference.
-KNOWN = [
-    ("DBAC_accuracy_H", "A->T", 0.6, 0.05),
-    ("DBAC_accuracy_M", "A->T", 0.9, 0.03),
-    ("DBAC_accuracy", "A->T", 100 * (0.9 - 0.6) / (0.9 + 0.6), 4),
-    ("DBAC_equations_H", "A->T", 1 / 0.673, 0.08),
-    ("DBAC_equations_M", "A->T", 1 / 0.325, 0.37),
-    ("DBAC_H", "A->T", 0.52, 0.03),
-    ("DBAC_M", "A->T", 0.82, 0.04),
-    ("DBAC_constant", "A->T", 0, 0.5),
-    ("DBAC_equations_M", "T->A", 1 / np.log(2), 0.09),
-    ("DBAC_equations_H", "T->A", 1 / np.log(2), 0.09),
-    ("DBAC_equations", "T->A", 0, 2),
-    ("DBAC_H", "T->A", 0.25, 0.02),
-]
+# captions say nothing of the word: 1 / ln 2 on both sides, and two words, each there or not with probability 1/2,
+# give 1/4. Values and words are as common on both sides: a constant attacker sees no difference.
+KNOWN = {
+    "dbac dbac_equations dbac_accuracy": ("{who} {cue} a {word}", "sits by|lies by", "bed|tie", [
+        ("DBAC_accuracy_H", "A->T", 0.6, 0.05),
+        ("DBAC_accuracy_M", "A->T", 0.9, 0.03),
+        ("DBAC_accuracy", "A->T", 100 * (0.9 - 0.6) / (0.9 + 0.6), 4),
+        ("DBAC_equations_H", "A->T", 1 / 0.673, 0.08),
+        ("DBAC_equations_M", "A->T", 1 / 0.325, 0.37),
+        ("DBAC_H", "A->T", 0.52, 0.03),
+        ("DBAC_M", "A->T", 0.82, 0.04),
+        ("DBAC_constant", "A->T", 0, 0.5),
+        ("DBAC_equations_M", "T->A", 1 / np.log(2), 0.09),
+        ("DBAC_equations_H", "T->A", 1 / np.log(2), 0.09),
+        ("DBAC_equations", "T->A", 0, 2),
+        ("DBAC_H", "T->A", 0.25, 0.02),
+    ]),
+    "dbac_verbs": ("{who} {word} near a {cue}", "bed|tie", "sitting|runs", [
+        ("DBAC_verbs_H", "A->T", 1 / 0.673, 0.08),
+        ("DBAC_verbs_M", "A->T", 1 / 0.325, 0.37),
+        ("DBAC_verbs_H", "T->A", 1 / np.log(2), 0.09),
+        ("DBAC_verbs_M", "T->A", 1 / np.log(2), 0.09),
+        ("DBAC_verbs_constant", "A->T", 0, 0.5),
+        ("DBAC_verbs_constant", "T->A", 0, 0.5),
+    ]),
+}  # fmt: skip
 
 
 @pytest.mark.long
-def test_values_of_the_best_possible_attackers(known):
-    _, _, rows = known
-    for metric, direction, expected, tolerance in KNOWN:
-        assert rows.loc[metric, direction]["value"] == pytest.approx(expected, abs=tolerance), (metric, direction)
+@pytest.mark.parametrize("metrics", KNOWN)
+def test_values_of_the_best_possible_attackers(metrics, tmp_path):
+    """1,000 images, values and words independent and equally common. The human captions' cue agrees with the value in
+    60% of them, the model's in 90%, and each caption names its word: P(t) / P(a) = 1 on both sides, and w is Q."""
+    form, cues, words, expected = KNOWN[metrics]
+    (values, tasks), rng = values_and(*words.split("|"), 1000), np.random.default_rng(8)
+
+    def captions(share):
+        agree = rng.permutation(1000) < share * 1000
+        return captions_of(form, values, tasks, np.where((values == "Female") == agree, *cues.split("|")))
+
+    verbs, human, model = metrics == "dbac_verbs", captions(0.6), captions(0.9)
+    run, rows = finished(tmp_path, human, model, values, *metrics.split(), objects=None if verbs else tasks)
+    for metric, direction, value, tolerance in expected:
+        assert rows.loc[metric, direction]["value"] == pytest.approx(value, abs=tolerance), (metric, direction)
+    if verbs:
+        assert rows.loc["DBAC_verbs", "A->T"]["ci_low"] > 0
+        assert "2 verbs that the human captions" in " ".join(run.notes)
+        return
     row = rows.loc["DBAC_accuracy", "A->T"]
     assert 0 < row["ci_low"] < 20 < row["ci_high"]
     assert row["n"] == 200 and row["seeds"] == 3 and row["encoder"] == "ngram"
@@ -134,15 +134,12 @@ def test_values_of_the_best_possible_attackers(known):
 
 @pytest.mark.long
 def test_images_that_nobody_annotated_are_left_out_of_t_to_a(tmp_path):
-    """Objects of the first 600 images only, in a table of their own."""
-    values = np.array(["Female", "Male"])[np.arange(1000) % 2]
-    objects = np.array(["bed", "tie"])[np.arange(1000) // 2 % 2]
-    frame = captions_of(values, objects, ["near"] * 1000)
-    workspace, request = fill(tmp_path, frame, frame, values)
-    part = pd.DataFrame({"image_id": frame["image_id"][:600], "objects": objects[:600]})
-    workspace.keep("objects", "part", part, "c", "test")
-    _, rows = finished(workspace, replace(request, metrics=("dbac",), seeds=1))
-    assert rows.loc["DBAC", "A->T"]["n"] == 200 and rows.loc["DBAC", "T->A"]["n"] == 120
+    """Objects of the first 120 images only, in a table of their own."""
+    values, objects = values_and("bed", "tie", 200)
+    frame = captions_of("{who} near a {word}", values, objects)
+    part = pd.DataFrame({"image_id": frame["image_id"][:120], "objects": objects[:120]})
+    _, rows = finished(tmp_path, frame, frame, values, "dbac", known=part)
+    assert rows.loc["DBAC", "A->T"]["n"] == 40 and rows.loc["DBAC", "T->A"]["n"] == 24
 
 
 def test_the_ratio_of_patterns_by_hand():
@@ -176,36 +173,22 @@ def test_the_ratio_of_patterns_by_hand():
 
 def test_patterns_of_a_to_t_are_read_at_spaces_alone():
     """As the authors' script has it: a full stop or a plural hides an object, and so does a name of two words."""
-    captions = [
-        "A man with a bat",
-        "a man with a bat.",
-        "two bananas",
-        "a banana, a CAKE on it",
-        "a hot dog",
-        "a dog cake",
-    ]
-    found = named_at_spaces(captions).toarray()
+    captions = {"A man with a bat": set(), "a man with a bat.": set(), "two bananas": set(), "a hot dog": {"dog"}}
+    captions |= {"a banana, a CAKE on it": {"cake"}, "a dog cake": {"dog", "cake"}}
     names = [name for name in object_names() if " " not in name]
-    assert [{names[place] for place in np.flatnonzero(row)} for row in found] == [
-        set(),
-        set(),
-        set(),
-        {"cake"},
-        {"dog"},
-        {"dog", "cake"},
-    ]
+    found = named_at_spaces(list(captions)).toarray()
+    assert [{names[place] for place in np.flatnonzero(row)} for row in found] == list(captions.values())
 
 
 def test_patterns_are_those_of_the_rows():
-    rng = np.random.default_rng(3)
-    tasks = (rng.random((400, 12)) < 0.2).astype(int)
+    tasks = (np.random.default_rng(3).random((400, 12)) < 0.2).astype(int)
     found = measure.different_rows(csr_array(tasks)).toarray()
     assert found.sum(axis=0).tolist() == [1] * 400 and len(found) == len(np.unique(tasks, axis=0))
     assert all(len(np.unique(tasks[own > 0], axis=0)) == 1 for own in found)
 
 
 def test_the_value_that_a_caption_names_is_the_one_of_most_words():
-    """As the authors' script reads it; `their_rule` has its formula, with 1e-5 on both sides of the fraction."""
+    """As the authors' script reads it."""
     told = {
         "a woman with a cake": [True, False],
         "a man and his dog": [False, True],
@@ -220,41 +203,17 @@ def test_the_value_that_a_caption_names_is_the_one_of_most_words():
     race = CaptionSide(frame, list(frame["image_id"]), get_attribute("race"))
     assert measure.named_most(race).all(), "captions name no value: all of them are one group"
 
-    def their_rule(women: int, men: int) -> list[bool]:
-        return [(own + 1e-5) / (women + men + 1e-5) > 0.5 for own in (women, men)]
-
-    for women, men in ((1, 0), (0, 2), (1, 1), (2, 1), (0, 0), (3, 5)):
-        most = max(women, men)
-        assert their_rule(women, men) == [women == most, men == most]
-
 
 @pytest.mark.long
 def test_objects_that_only_the_annotation_names_are_masked_too(tmp_path):
     """Guitar and violin are not in the table of COCO's names. The model names the one that is there, people any: left
     in the captions, that word alone would tell it."""
-    rng = np.random.default_rng(5)
-    values = np.array(["Female", "Male"])[np.arange(400) % 2]
-    objects = np.array(["guitar", "violin"])[np.arange(400) // 2 % 2]
-    mixed = rng.permutation(objects)
-    cues = ["near"] * 400
-    workspace, request = fill(
-        tmp_path, captions_of(values, mixed, cues), captions_of(values, objects, cues), values, objects
-    )
-    run, rows = finished(workspace, replace(request, metrics=("dbac",)))
+    values, objects = values_and("guitar", "violin", 400)
+    sides = np.random.default_rng(5).permutation(objects), objects
+    human, model = (captions_of("{who} near a {word}", values, side) for side in sides)
+    run, rows = finished(tmp_path, human, model, values, "dbac", objects=objects)
     assert rows.loc["DBAC", "T->A"]["value"] == pytest.approx(0, abs=3)
     assert "DBAC A->T left out" in " ".join(run.notes), "no object of the table is named"
-
-
-def test_batches_shrink_with_the_images_by_hand():
-    """1,960 of 2,450 images train: 256 x 1,960 / 8,624 = 58.2, and 64 x the same = 14.5, at least 16."""
-    assert measure.small_batches(Reads(256), 1960) == (Reads(58), "; batches of 58, 256 for 8624 training images")
-    assert measure.small_batches(Reads(64), 1960)[0] == Reads(16) and measure.small_batches(Reads(8), 2450) == (
-        Reads(8),
-        "",
-    )
-    assert measure.small_batches(Reads(256), 8624) == (Reads(256), "") == measure.small_batches(Reads(256), 20_000)
-    linear = load_attacker("ngram")
-    assert measure.small_batches(linear, 100) == (linear, "")
 
 
 @dataclass(frozen=True)
@@ -262,58 +221,23 @@ class Reads:
     batch: int
 
 
-# verbs
-
-
-def measured_verbs(folder, human: list[str], model: list[str], values):
-    ids = [str(place) for place in range(len(values))]
-    table = pd.DataFrame({"image_id": ids, "gender": values})
-    workspace = Workspace(folder)
-    people, machine = (pd.DataFrame({"image_id": ids, "caption": captions}) for captions in (human, model))
-    keep(workspace, labels=table, references=people, captions=machine, trained=True)
-    request = Request("c", ("m",), "labels", "gender", ("dbac_verbs",), "human", seeds=3, options={"test_share": 0.2})
-    return finished(workspace, request)
-
-
-@pytest.mark.long
-def test_both_directions_of_known_quality(tmp_path):
-    """1,000 images; values and the verbs sit and run are independent and equally common.
-
-    The thing named agrees with the value in 60% of the human captions and in 90% of the model's: of A->T the best
-    attackers lose 0.673 and 0.325 nats, P(t) / P(a) = 1, so w is 1.49 and 3.08. Masked, nothing tells the verb: of T->A
-    it is 1 / ln 2 = 1.44 on both sides. A constant attacker sees no difference.
-    """
-    rng = np.random.default_rng(8)
-    values = np.array(["Female", "Male"])[np.arange(1000) % 2]
-    verbs = np.array(["sitting", "runs"])[np.arange(1000) // 2 % 2]
-
-    def captions(share):
-        agree = rng.permutation(1000) < share * 1000
-        things = np.where((values == "Female") == agree, "bed", "tie")
-        return [f"{FORMS[own]} {verb} near a {thing}" for own, verb, thing in zip(values, verbs, things, strict=True)]
-
-    run, rows = measured_verbs(tmp_path, captions(0.6), captions(0.9), values)
-    value = rows["value"]
-    assert value["DBAC_verbs_H", "A->T"] == pytest.approx(1 / 0.673, rel=0.05)
-    assert value["DBAC_verbs_M", "A->T"] == pytest.approx(1 / 0.325, rel=0.12)
-    for side in "MH":
-        assert value[f"DBAC_verbs_{side}", "T->A"] == pytest.approx(1 / np.log(2), rel=0.06)
-    for way in ("A->T", "T->A"):
-        assert value["DBAC_verbs_constant", way] == pytest.approx(0, abs=0.5)
-    assert rows.loc["DBAC_verbs", "A->T"]["ci_low"] > 0
-    assert run and "2 verbs that the human captions" in " ".join(run.notes)
+def test_batches_shrink_with_the_images_by_hand():
+    """1,960 of 2,450 images train: 256 x 1,960 / 8,624 = 58.2, and 64 x the same = 14.5, at least 16."""
+    assert measure.small_batches(Reads(256), 1960) == (Reads(58), "; batches of 58, 256 for 8624 training images")
+    assert measure.small_batches(Reads(64), 1960)[0] == Reads(16)
+    assert measure.small_batches(Reads(8), 2450) == (Reads(8), "")
+    assert measure.small_batches(Reads(256), 8624) == (Reads(256), "") == measure.small_batches(Reads(256), 20_000)
+    linear = load_attacker("ngram")
+    assert measure.small_batches(linear, 100) == (linear, "")
 
 
 @pytest.mark.long
 def test_a_verb_is_hidden_in_every_form_from_who_is_to_guess_it(tmp_path):
     """The model says the verb that people say, in another form: left in the caption, it would tell all."""
-    rng = np.random.default_rng(2)
-    values = np.array(["Female", "Male"])[np.arange(600) % 2]
-    place = np.arange(600) // 2 % 2
-    mixed = rng.permutation(place)
-    human = [f"{FORMS[own]} {['rides', 'eats'][of]} there" for own, of in zip(values, mixed, strict=True)]
-    model = [f"{FORMS[own]} {['riding', 'eating'][of]} there" for own, of in zip(values, mixed, strict=True)]
-    _, rows = measured_verbs(tmp_path, human, model, values)
+    values, verbs = values_and("rides", "eats", 600)
+    human = captions_of("{who} {word} there", values, np.random.default_rng(2).permutation(verbs))
+    model = human.assign(caption=human["caption"].str.replace("rides", "riding").str.replace("eats", "eating"))
+    _, rows = finished(tmp_path, human, model, values, "dbac_verbs")
     assert rows.loc["DBAC_verbs", "T->A"]["value"] == pytest.approx(0, abs=3)
     assert rows.loc["DBAC_verbs_M", "T->A"]["value"] == pytest.approx(1 / np.log(2), rel=0.06)
 

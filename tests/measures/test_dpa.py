@@ -1,7 +1,5 @@
 """Multi, DPA and leakage of labels: against an independent package, by hand, and from captions to the run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -24,9 +22,6 @@ def all_combinations(tasks: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarr
     """Single tasks and pairs that occur in `tasks`, on both sides, by the function under test."""
     (found, same), _ = combinations([csr_array(side.astype(np.int32)) for side in (tasks, predicted)], 1)
     return found.toarray(), same.toarray()
-
-
-# Multi against the package
 
 
 def corrected_package():
@@ -56,7 +51,7 @@ def changes_by_the_authors(value, human, model) -> np.ndarray:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("one_hot", [True, False])
 def test_multi_equals_the_package(seed, one_hot):
     torch = pytest.importorskip("torch")
@@ -97,12 +92,9 @@ def test_multi_by_hand():
         multi(value, human, value, model, direction="TA")
 
 
-# DPA against the package
-
-
 @pytest.mark.parametrize("normalised", [True, False])
 def test_quality_and_amplification_equal_the_package_of_the_same_attackers(normalised):
-    """200 pairs of guesses: the attackers' part is the same, what is made of it must be too (single precision)."""
+    """100 pairs of guesses: the attackers' part is the same, what is made of it must be too (single precision)."""
     torch = pytest.importorskip("torch")
     models = pytest.importorskip("bias_amplification.attacker_models.ANN")
     metrics = pytest.importorskip("bias_amplification.metrics.PredMetrics")
@@ -113,7 +105,7 @@ def test_quality_and_amplification_equal_the_package_of_the_same_attackers(norma
     else:
         package = metrics.Leakage(attacker, settings, "bce", False, False)
     rng = np.random.default_rng(0)
-    for _ in range(200):
+    for _ in range(100):
         guessed = rng.uniform(0.05, 0.95, (2, 60, 3)).astype(np.float32)
         truth = (rng.random((2, 60, 3)) < 0.5).astype(np.float32)
         ours = [1 / cross_entropy(*pair).mean() for pair in zip(guessed, truth, strict=True)]
@@ -134,9 +126,6 @@ def test_human_labels_are_made_as_unlike_and_as_common():
     assert all(own[:6].sum() == 4 and own[6:].sum() == 1 for own in drawn)
     assert len({own.tobytes() for own in drawn}) > 20
     assert human.sum() == 6, "the labels given are left alone"
-
-
-# runs
 
 
 def generated(n: int = 400) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
@@ -182,9 +171,8 @@ def test_a_model_that_ties_objects_and_values_together(tmp_path):
         assert row["interval"] == "refits" and row["seeds"] == 10 and row["spread"] > 0
         model, human = value["DPA_M", direction], value["DPA_H", direction]
         assert row["value"] == pytest.approx(100 * (model - human) / (model + human), abs=3)
-        assert (
-            rows.loc["Multi", direction]["ci_low"] < value["Multi", direction] < rows.loc["Multi", direction]["ci_high"]
-        )
+        row = rows.loc["Multi", direction]
+        assert row["ci_low"] < row["value"] < row["ci_high"]
     assert value["DPA_M", "T->A"] > 20, "the object tells the value that the model names without fail"
     # A->T: p(cake | F) is 0.7 for people, 0.95 for the model, as are the others: a change of about 0.25 everywhere.
     assert value["Multi", "A->T"] == pytest.approx(25, abs=4)

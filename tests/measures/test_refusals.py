@@ -1,7 +1,5 @@
 """Refusals by group against values worked out by hand, and what scores say of captions that are none."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 
@@ -60,12 +58,9 @@ def test_captions_that_name_nobody_have_no_error_and_the_reason():
     assert "No caption names a value of gender, so nothing was masked." in notes
 
 
-@pytest.mark.parametrize(("texts", "expected"), [(["a man"] * 3, float("nan")), (["a man", "a man", "a woman"], 2)])
-def test_a_ratio_to_no_caption_is_not_defined(texts, expected):
-    labels = [{"image_id": image, "gender": "Male" if image else "Female"} for image in range(3)]
-    rows = [{"image_id": image, "caption": text} for image, text in enumerate(texts)]
-    report = api.score({"model": rows}, labels, "gender", metrics=["ratio"])
-    assert float(report["ratio"]) == pytest.approx(expected, nan_ok=True)
+def test_a_ratio_to_no_caption_is_not_defined():
+    for texts, expected in ((["a man"] * 3, float("nan")), (["a man", "a man", "a woman"], 2)):
+        assert float(scored(texts, "ratio")["ratio"]) == pytest.approx(expected, nan_ok=True)
 
 
 # A caption as other programs leave it.

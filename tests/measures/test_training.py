@@ -1,5 +1,6 @@
 """The trainer of a measure: which captions each attacker trains on and reads; and what a run leaves out."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,44 +19,41 @@ def caption_list(texts: list[str]) -> trainer.CaptionList:
     return trainer.CaptionList(np.arange(40), Tokens.read(texts), np.arange(40))
 
 
-class Remembering:
-    """An attacker that learns nothing and notes what it was asked to fit together."""
+IMAGES = tuple(map(str, range(40)))
+
+
+class Noting:
+    """An attacker that learns nothing, and notes what it was asked to fit and to read."""
 
     def __init__(self):
-        self.asked = []
+        self.fitted: list[list[list[str]]] = []  # together, each, its captions
+        self.read: list[tuple[str, list[str]]] = []
 
     def corpus(self, captions):
         return list(captions)
 
     def fit_many(self, corpus, rows, labels, n_values, seeds, tick):
-        self.asked.append([[corpus[row] for row in own] for own in rows])
+        self.fitted.append([[corpus[row] for row in own] for own in rows])
         tick(1.0, "")
-        return [self] * len(rows)
+        return [SimpleNamespace(logits=partial(self.logits, own[0].split()[0])) for own in self.fitted[-1]]
 
-    def logits(self, corpus, rows):
+    def logits(self, side, corpus, rows):
+        self.read.append((side, [corpus[row] for row in rows]))
         last = [corpus[row].split()[-1] for row in rows]
-        return np.array([[float(word) if word.isdigit() else np.nan] for word in last])
-
-
-def crew_of(seeds: int) -> tuple[trainer.AttackerTrainer, Remembering, list]:
-    attacker, reports = Remembering(), []
-    images = tuple(f"i{place}" for place in range(40))
-    own = trainer.AttackerTrainer(
-        attacker, 2, np.arange(40) % 2, images, lambda *report: reports.append(report), 2 * seeds
-    )
-    return own, attacker, reports
+        return np.array([[float(word) if word.isdigit() else -1.0] for word in last])
 
 
 @pytest.mark.parametrize("aligned", [False, True])
 def test_a_run_fits_every_index_and_split_at_once_on_its_own_captions(aligned):
-    own, attacker, reports = crew_of(3)
+    attacker, reports = Noting(), []
+    own = trainer.AttackerTrainer(attacker, 2, np.arange(40) % 2, IMAGES, lambda *report: reports.append(report), 6)
     # The caption of image 7 at index 1 is "word1 7": what a fit is given and what it is scored on can be read off it.
     lists = [caption_list([f"word{index} {image}" for image in range(40)]) for index in (0, 1)]
     splits = [balanced_split(np.arange(40) % 2, 2, seed) for seed in range(3)]
     found = list(own.logits(lists, splits, "captions", lists[:1] if aligned else None))
     assert [(index, split.seed) for index, split, _, _ in found] == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
-    (asked,) = attacker.asked
-    for texts, (index, split, test, logits) in zip(asked, found, strict=True):
+    (together,) = attacker.fitted
+    for texts, (index, split, test, logits) in zip(together, found, strict=True):
         # Aligned to index 0, which never says word1.
         word = "<unk>" if aligned and index else f"word{index}"
         seen = {str(image) for image in split.train}
@@ -66,29 +64,10 @@ def test_a_run_fits_every_index_and_split_at_once_on_its_own_captions(aligned):
     assert reports == [(1.0, "captions, attackers 1 to 6 of 6")]
 
 
-class Reading:
-    """An attacker that notes what it was trained on, and each time what it reads then."""
-
-    def __init__(self):
-        self.read: list[tuple[int, str, list[str]]] = []
-
-    def corpus(self, captions):
-        return list(captions)
-
-    def fit(self, corpus, rows, labels, n_values, seed, tick):
-        side = corpus[rows[0]].split()[0]
-
-        def logits(texts, places):
-            self.read.append((seed, side, [texts[place] for place in places]))
-            return np.zeros((len(places), 1))
-
-        return SimpleNamespace(logits=logits)
-
-
 def test_each_attacker_reads_the_held_out_captions_of_both_sides():
     """People write `human`, a list and the image; the model its name and the image. Unknown words differ by split."""
-    attacker, images = Reading(), range(40)
-    own = trainer.AttackerTrainer(attacker, 2, np.arange(40) % 2, tuple(map(str, images)), lambda *report: None, 6)
+    attacker, images = Noting(), range(40)
+    own = trainer.AttackerTrainer(attacker, 2, np.arange(40) % 2, IMAGES, lambda *report: None, 6)
     lists = [caption_list([f"human {n} {i}" for i in images]) for n in "ab"]
     model = [caption_list([f"model human a b {i}" for i in images])]
     splits = [balanced_split(np.arange(40) % 2, 2, seed) for seed in range(2)]
@@ -101,17 +80,10 @@ def test_each_attacker_reads_the_held_out_captions_of_both_sides():
     for n in "ab":
         for split in splits:
             expected += [("human", people[n]), ("human", [f"model human a b {i}" for i in split.test])]
-    assert [(side, texts) for _, side, texts in attacker.read] == expected
-    assert {name: len(side.image) for name, side in found.items()} == {
-        "model": 8,
-        "human": 16,
-        "model_by_human": 16,
-        "human_by_model": 16,
-    }
+    assert attacker.read == expected
+    sizes = {name: len(side.image) for name, side in found.items()}
+    assert sizes == {"model": 8, "human": 16, "model_by_human": 16, "human_by_model": 16}
     assert set(found["human_by_model"].image[found["human_by_model"].seed == 1]) == set(splits[1].test)
-
-
-# what a run leaves out
 
 
 def lacking():
@@ -133,9 +105,8 @@ def test_the_reason_of_a_metric_is_its_own():
     """No caption names a value, so that there is no BA; how DBA_O depends on the images is no reason."""
     images = [str(image) for image in range(120)]
     labels = [{"image_id": image, "gender": "Female" if int(image) % 2 else "Male"} for image in images]
-    captions = [
-        {"image_id": image, "caption": f"a person with a {'dog' if int(image) % 3 else 'cat'}"} for image in images
-    ]
+    said = [f"a person with a {'dog' if int(image) % 3 else 'cat'}" for image in images]
+    captions = [{"image_id": image, "caption": text} for image, text in zip(images, said, strict=True)]
     report = capbias.score(captions, labels=labels, attribute="gender", references=captions, metrics=["ba", "dba_o"])
     assert set(report.left_out) == {"BA", "BA_crossfit"} and set(report.table["metric"]) == {"DBA_O"}
     assert "value of gender" in report.left_out["BA"] and "halves" not in report.left_out["BA"]
@@ -146,19 +117,14 @@ def test_the_reason_of_a_metric_is_its_own():
 
 def test_captions_beyond_the_last_index_are_counted():
     """Of four images three have a second caption, one a third and a fourth."""
-    rows = [("1", 4), ("2", 2), ("3", 2), ("4", 1)]
-    frame = pd.DataFrame(
-        [(image, index, "a dog") for image, n in rows for index in range(n)],
-        columns=["image_id", "caption_index", "caption"],
-    )
-    lists = caption_lists(frame, frame["caption"], ["1", "2", "3", "4"], np.array([0, 1, 0, 1]), 2)
+    rows = [(image, index, "a dog") for image, n in zip("1234", (4, 2, 2, 1), strict=True) for index in range(n)]
+    frame = pd.DataFrame(rows, columns=["image_id", "caption_index", "caption"])
+
+    def lists_of(frame: pd.DataFrame) -> list:
+        return caption_lists(frame, frame["caption"], ["1", "2", "3", "4"], np.array([0, 1, 0, 1]), 2)
+
+    lists = lists_of(frame)
     assert [len(own.masked) for own in lists] == [4, 3] and [own.unread for own in lists] == [0, 2]
     (note,) = unread_notes("the human captions", lists)
     assert "2 of 9" in note
-    whole = frame[frame["caption_index"] < 2]
-    assert (
-        unread_notes(
-            "captions", caption_lists(whole, whole["caption"], ["1", "2", "3", "4"], np.array([0, 1, 0, 1]), 2)
-        )
-        == []
-    )
+    assert unread_notes("captions", lists_of(frame[frame["caption_index"] < 2])) == []

@@ -23,9 +23,6 @@ def module(name: str):
     return import_module(f"capbias_core.metrics.{name}")
 
 
-# the contract
-
-
 @pytest.mark.parametrize("name", METRICS)
 def test_every_row_says_what_it_is(name):
     row = METRICS[name]
@@ -44,9 +41,7 @@ def test_help_gives_formula_range_direction_source_and_example(name):
     flat = " ".join(text.split())
     assert "Range [" in flat
     assert "ower is better" in flat or "igher is better" in flat or "neutral point" in flat
-    assert any(venue in flat for venue in ("AAAI", "CVPR", "ICCV", "ECCV", "ICML", "ACL", "EMNLP", "NeurIPS")), (
-        "a source"
-    )
+    assert re.search("AAAI|CVPR|ICCV|ECCV|ICML|ACL|EMNLP|NeurIPS", flat), "a source"
     # METEOR is a Java program.
     assert re.search(rf">>> .*\b{name}\(", text) or name == "meteor"
 
@@ -55,28 +50,24 @@ TWO = [[0.2, 0.8], [0.6, 0.4]]
 NAMES, TASKS = [[1, 0], [0, 1], [1, 0]], [[1], [0], [1]]
 TEXTS, REFERENCES = ["a b", "c d"], [["a b", "a"], ["c d"]]
 MAP, PERSON = [[0.2, 0.9]], [[True, False]]
+MAPS = [
+    f"attribution.{name}" for name in ("attribution_even", "attribution_pixels", "attribution_score", "pointing_game")
+]
+SIDES = NAMES, TASKS, NAMES, TASKS
+NAMED = ([[2, 1]], [[1, 0]]), [([[0.5, 1.9]], [[0, 1]]), ([[-1, 1]], [[0, 1]]), ([[1, 1]], [[2, 1]])]
+QUALITY = (REFERENCES, TEXTS), [(TEXTS, TEXTS), (REFERENCES, "a b"), ([[], ["a"]], TEXTS)]
 # Each function with arguments that can be meant, and others that cannot.
 ARGUMENTS: dict[str, tuple[tuple, list[tuple]]] = {
-    "attribution.attribution_even": ((MAP, PERSON), [([[-1, 2]], PERSON), (MAP, [[2, 0]])]),
-    "attribution.attribution_pixels": ((MAP, PERSON), [([[-1, 2]], PERSON), (MAP, [[2, 0]])]),
-    "attribution.attribution_score": ((MAP, PERSON), [([[-1, 2]], PERSON), (MAP, [[2, 0]])]),
-    "attribution.pointing_game": ((MAP, PERSON), [([[-1, 2]], PERSON), (MAP, [[2, 0]])]),
+    **dict.fromkeys(MAPS, ((MAP, PERSON), [([[-1, 2]], PERSON), (MAP, [[2, 0]])])),
     "bias_amplification": (([[3], [1]], [[4], [0]]), [([[-3], [1]], [[4], [0]]), ([[0.5], [1]], [[4], [0]])]),
     "bias_ratio": (([1, 3],), [(3,)]),
-    "bleu4": ((REFERENCES, TEXTS), [(TEXTS, TEXTS), (REFERENCES, "a b"), ([[], ["a"]], TEXTS)]),
-    "cider": ((REFERENCES, TEXTS), [(TEXTS, TEXTS), (REFERENCES, "a b"), ([[], ["a"]], TEXTS)]),
-    "meteor": ((REFERENCES, TEXTS), [(TEXTS, TEXTS), (REFERENCES, "a b"), ([[], ["a"]], TEXTS)]),
-    "rouge_l": ((REFERENCES, TEXTS), [(TEXTS, TEXTS), (REFERENCES, "a b"), ([[], ["a"]], TEXTS)]),
-    "chair_i": (([[2, 1]], [[1, 0]]), [([[0.5, 1.9]], [[0, 1]]), ([[-1, 1]], [[0, 1]]), ([[1, 1]], [[2, 1]])]),
-    "chair_s": (([[2, 1]], [[1, 0]]), [([[0.5, 1.9]], [[0, 1]]), ([[-1, 1]], [[0, 1]]), ([[1, 1]], [[2, 1]])]),
-    "object_recall": (([[2, 1]], [[1, 0]]), [([[0.5, 1.9]], [[0, 1]]), ([[-1, 1]], [[0, 1]]), ([[1, 1]], [[2, 1]])]),
+    **dict.fromkeys(("bleu4", "cider", "meteor", "rouge_l"), QUALITY),
+    **dict.fromkeys(("chair_i", "chair_s", "object_recall"), NAMED),
     "confidence": ((TWO, [1, 1]), [(TWO, [2, 1]), (TWO, [-1, 0]), ([[2, 8.0]], [1])]),
     "contextual_share": (([1, 1], [0, 2]), [([-1, 1], [0, 2]), ([0.5, 1], [0, 2])]),
     "unknown_share": (([0, 2], [4, 6]), [([5, 2], [2, 6]), ([-1, 2], [4, 6])]),
-    "dba_g": ((NAMES, TASKS, NAMES, TASKS), [([[2, 0]] * 3, TASKS, NAMES, TASKS)]),
-    "dba_o": ((NAMES, TASKS, NAMES, TASKS), [([[2, 0]] * 3, TASKS, NAMES, TASKS)]),
-    "multi": ((NAMES, TASKS, NAMES, TASKS), [([[2, 0]] * 3, TASKS, NAMES, TASKS), (NAMES, TASKS, NAMES, TASKS, "TA")]),
-    "multi_variance": ((NAMES, TASKS, NAMES, TASKS), [([[2, 0]] * 3, TASKS, NAMES, TASKS)]),
+    **dict.fromkeys(("dba_g", "dba_o", "multi_variance"), (SIDES, [([[2, 0]] * 3, *SIDES[1:])])),
+    "multi": (SIDES, [([[2, 0]] * 3, *SIDES[1:]), (*SIDES, "TA")]),
     "dbac": ((0.9, 0.6), [(-1, 0.5), (0.5, -1), ([0.1, 0.2], [0.1])]),
     "error": ((NAMES, [0, 0, 0]), [([[2, 0]], [0]), (NAMES, [2, 0, 0]), (NAMES, [0.5, 0, 0])]),
     "estimation": (([[0.2, 0.1]],), [([0.2, 0.1],)]),
@@ -99,15 +90,8 @@ ARGUMENTS: dict[str, tuple[tuple, list[tuple]]] = {
     "vocabulary_10": ((TEXTS * 5,), [("a man in a park",), ([1, 2],)]),
 }
 WITHOUT_TEXTS = {"vocabulary", "vocabulary_10"}  # no caption has no word
-UNPAIRED = WITHOUT_TEXTS | {
-    "bias_ratio",
-    "object_distance",
-    "estimation",
-    "lic.lic_of_naming",
-    "naming_share",
-    "performance_gap",
-    "ratio",
-}
+UNPAIRED = WITHOUT_TEXTS | {"bias_ratio", "object_distance", "estimation", "lic.lic_of_naming"}
+UNPAIRED |= {"naming_share", "performance_gap", "ratio"}
 
 
 def function_of(name: str):
@@ -151,9 +135,6 @@ def test_arguments_that_cannot_be_meant_give_no_number(name):
             assert refused(name, (*meant[:place], longer, *meant[place + 1 :])), "of another length than the others"
 
 
-# LIC and SC
-
-
 def test_lic_of_naming_is_that_of_an_attacker_that_counts_who_is_named():
     """Of ten captions each: 9 of A name a value, 4 of B, so 9 of the 13 that do and 1 of the 7 that do not are A's."""
     named, label = np.repeat([1, 0, 1, 0], [9, 1, 4, 6]), np.repeat([0, 1], 10)
@@ -169,63 +150,36 @@ def test_lic_is_the_confidence_where_right():
     assert sentence_classification(*guesses) == pytest.approx(0.75)
 
 
-@pytest.mark.parametrize("k", [2, 3, 9])
-def test_captions_that_say_nothing_give_chance(k):
-    labels = np.arange(k * 7) % k
-    guesses = np.full((len(labels), k), 1 / k), labels
-    assert 100 * lic(*guesses) == pytest.approx(METRICS["LIC_M"].neutral(k))
-    assert 100 * lic(*guesses) == pytest.approx(100 / k**2)
-    assert 100 * sentence_classification(*guesses) == pytest.approx(METRICS["SC"].neutral(k))
-
-
-@pytest.mark.parametrize(("right", "expected"), [(0.6, 36.0), (0.7, 49.0), (0.8, 64.0), (0.9, 81.0)])
-def test_an_attacker_as_sure_as_it_is_right_scores_the_square(right, expected):
+def test_captions_that_say_nothing_give_chance_and_who_is_as_sure_as_right_the_square():
     """The controlled sets of the DBAC paper (Table 3): right in a share of q with confidence q gives q squared."""
-    n = 1000
-    wrong = np.arange(n) >= n * right
-    labels = np.arange(n) % 2
-    predicted = np.where(wrong, 1 - labels, labels)
-    shares = np.full((n, 2), 1 - right)
-    shares[np.arange(n), predicted] = right
-    assert 100 * lic(shares, labels) == pytest.approx(expected)
-
-
-# ratio and error
-
-CAPTIONS = [  # label, names the first value, names the second
-    (0, True, False),
-    (0, False, True),
-    (0, True, True),
-    (0, False, False),
-    (1, False, True),
-    (1, False, True),
-    (1, True, False),
-]
+    for k in (2, 3, 9):
+        labels = np.arange(k * 7) % k
+        guesses = np.full((len(labels), k), 1 / k), labels
+        assert 100 * lic(*guesses) == pytest.approx(100 / k**2) and METRICS["LIC_M"].neutral(k) == 100 / k**2
+        assert 100 * sentence_classification(*guesses) == pytest.approx(METRICS["SC"].neutral(k))
+    labels = np.arange(1000) % 2
+    for right, expected in ((0.6, 36.0), (0.7, 49.0), (0.8, 64.0), (0.9, 81.0)):
+        shares = np.full((1000, 2), 1 - right)
+        shares[np.arange(1000), np.where(np.arange(1000) >= 1000 * right, 1 - labels, labels)] = right
+        assert 100 * lic(shares, labels) == pytest.approx(expected)
 
 
 def test_ratio_and_error_by_hand():
-    labels, names = [row[0] for row in CAPTIONS], [row[1:] for row in CAPTIONS]
+    """Of the first four captions, labelled 0, one names the other value alone; of the other three one does."""
+    names = [(True, False), (False, True), (True, True), (False, False), (False, True), (False, True), (True, False)]
     assert ratio(names) == pytest.approx(3 / 2)
-    assert error(names, labels) == pytest.approx(2 / 7)
+    assert error(names, [0] * 4 + [1] * 3) == pytest.approx(2 / 7)
 
 
-# names
-
-
-LIC = ("LIC", "LIC_by_H", "LIC_by_M", "LIC_M", "LIC_D", "LIC_HM", "LIC_MH")
-
-
-@pytest.mark.parametrize(
-    ("asked", "metrics"),
-    [
-        (["lic"], LIC),
+def test_case_changes_nothing_in_a_name():
+    first, *others = ("LIC", "LIC_by_H", "LIC_by_M", "LIC_M", "LIC_D", "LIC_HM", "LIC_MH")
+    for asked, expected in (
+        (["lic"], (first, *others)),
         (["lic_m"], ("LIC_M",)),
-        (["LIC_M", "lic"], ("LIC_M", "LIC", "LIC_by_H", "LIC_by_M", "LIC_D", "LIC_HM", "LIC_MH")),
+        (["LIC_M", "lic"], ("LIC_M", first, *(name for name in others if name != "LIC_M"))),
         (["SC", "Leakage", "error", "SC"], ("SC", "SC_D", "leakage", "error")),
         (["dba"], ("DBA_G", "DBA_G_crossfit", "DBA_O", "DBA_O_crossfit")),
         (["Multi"], ("Multi", "Multi_variance")),
         (["meteor_ALIGNED"], ("METEOR_aligned",)),
-    ],
-)
-def test_case_changes_nothing_in_a_name(asked, metrics):
-    assert expand_metrics(asked) == metrics
+    ):
+        assert expand_metrics(asked) == expected

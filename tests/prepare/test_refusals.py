@@ -1,7 +1,5 @@
 """Which captions are refusals: wordings of several models, and captions that only sound like one."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -22,23 +22,17 @@ def counts(y: np.ndarray, positions: np.ndarray) -> list[int]:
     return np.bincount(y[positions]).tolist()
 
 
-@pytest.mark.parametrize(("images", "sizes"), [(GENDER_COUNTS, GENDER_SIZES), (RACE_COUNTS, RACE_SIZES)])
-def test_split_sizes_are_those_of_the_paper(images, sizes):
-    split = balanced_split(labels(*images), 2, seed=0)
-    assert (len(split.train), len(split.test)) == sizes
-
-
-@pytest.mark.parametrize("images", [(40, 90), (30, 30, 200), (10, 10)])
-def test_train_and_test_are_balanced_and_share_no_image(images):
-    y, k = labels(*images), len(images)
-    split = balanced_split(y, k, seed=3, test_share=0.2)
-    test = round(min(images) * 0.2)
-    assert counts(y, split.test) == [test] * k
-    assert counts(y, split.train) == [min(images) - test] * k
-    assert len(np.union1d(split.train, split.test)) == k * min(images)
-
-
-def test_chosen_images_are_tested_and_never_trained_on_and_training_is_balanced():
+def test_sizes_are_those_of_the_paper_and_train_and_test_are_balanced_and_share_no_image():
+    for images, sizes in ((GENDER_COUNTS, GENDER_SIZES), (RACE_COUNTS, RACE_SIZES)):
+        split = balanced_split(labels(*images), 2, seed=0)
+        assert (len(split.train), len(split.test)) == sizes
+    for images in ((40, 90), (30, 30, 200), (10, 10)):
+        y, k = labels(*images), len(images)
+        split = balanced_split(y, k, seed=3, test_share=0.2)
+        test = round(min(images) * 0.2)
+        assert counts(y, split.test) == [test] * k and counts(y, split.train) == [min(images) - test] * k
+        assert len(np.union1d(split.train, split.test)) == k * min(images)
+    # Chosen images are tested and never trained on, and training is balanced.
     y = np.repeat([0, 1], [30, 20])
     split = split_around(y, 2, 0, np.array([0, 1, 49]))
     assert split.test.tolist() == [0, 1, 49] and not set(split.train) & set(split.test)

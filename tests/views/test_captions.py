@@ -1,7 +1,5 @@
 """Captions to read: which are listed, drawn for a person, aligned word by word: worked out by hand."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -11,24 +9,7 @@ import pytest
 
 from capbias_core.attributes import get_attribute
 from capbias_core.types import Attribute
-from capbias_core.views.captions import (
-    IMAGE,
-    OTHER,
-    OWN,
-    CaptionScores,
-    Filters,
-    caption_rows,
-    closest,
-    column_values,
-    draw_captions,
-    images_with,
-    lean,
-    probability_table,
-    score_guesses,
-    select_rows,
-    signed_bar,
-    words_of_one,
-)
+from capbias_core.views import captions
 from capbias_core.views.charts import BLUE_MARK, ORANGE_MARK
 
 GENDER = get_attribute("gender")
@@ -36,22 +17,14 @@ WRITTEN = ["a man in a tie", "a woman and a man", "a girl rides", "Two People ri
 KEPT = pd.DataFrame({"caption": WRITTEN[::-1]})  # as scored, the other way round
 
 
-def scores(second: list[float], labels: list[int], images: list[str]) -> CaptionScores:
+def scores(second: list[float], labels: list[int], images: list[str]) -> captions.CaptionScores:
     """Of two values: the probability of the second in each caption."""
-    table = pd.DataFrame(
-        {
-            "image_id": images,
-            "caption_index": 0,
-            "kept_at": range(len(images))[::-1],
-            "label": labels,
-            "masked": ["x"] * len(images),
-            "p0": [1 - share for share in second],
-            "p1": second,
-        }
-    )
+    columns = {"image_id": images, "caption_index": 0, "kept_at": range(len(images))[::-1], "label": labels}
+    columns |= {"masked": ["x"] * len(images), "p0": [1 - share for share in second], "p1": second}
+    table = pd.DataFrame(columns)
     table["predicted"] = (table["p1"] > 0.5).astype(int)
     table["confidence"] = table[["p0", "p1"]].max(axis=1)
-    return CaptionScores(None, GENDER, table, None, None)  # pyright: ignore[reportArgumentType]
+    return captions.CaptionScores(None, GENDER, table, None, None)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.fixture
@@ -59,27 +32,27 @@ def rows() -> pd.DataFrame:
     """Labelled Female, Male, Male, Male, Female. Of the other set image 3 has two captions and image 5 none."""
     own = scores([0.2, 0.9, 0.7, 0.5, 0.1], [0, 1, 1, 1, 0], ["1", "2", "3", "4", "5"])
     other = scores([0.8, 0.6, 0.3, 0.7, 0.8], [0, 1, 1, 1, 1], ["1", "2", "3", "3", "4"])
-    return caption_rows(own, other)
+    return captions.caption_rows(own, other)
 
 
 def listed(rows: pd.DataFrame, **filters) -> list[str]:
-    return list(select_rows(rows, KEPT, GENDER, IMAGE, Filters(**filters))["image_id"])
+    return list(captions.select_rows(rows, KEPT, GENDER, captions.IMAGE, captions.Filters(**filters))["image_id"])
 
 
 def test_a_file_has_the_probabilities_of_both_sets(rows):
     """Image 3 has two captions in the other set, 0.3 and 0.7; image 5 has none."""
-    table = probability_table(rows, KEPT, GENDER, "sat", "human")
+    table = captions.probability_table(rows, KEPT, GENDER, "sat", "human")
     assert table["caption"].tolist() == WRITTEN and table["guess"].tolist()[:2] == ["Female", "Male"]
     assert table["P(Female), sat"].tolist() == pytest.approx([0.8, 0.1, 0.3, 0.5, 0.9])
     assert table["P(Male), human"].tolist() == pytest.approx([0.8, 0.6, 0.5, 0.8, float("nan")], nan_ok=True)
-    assert not list(probability_table(rows, KEPT, GENDER, "sat").filter(like="human"))
+    assert not list(captions.probability_table(rows, KEPT, GENDER, "sat").filter(like="human"))
 
 
 def test_one_gives_the_label_away_and_the_other_does_not(rows):
     assert rows["share"].tolist() == pytest.approx([0.8, 0.9, 0.7, 0.5, 0.9])
     assert rows["other"].tolist()[:4] == pytest.approx([0.2, 0.6, 0.5, 0.8])
-    assert listed(rows, kind=OWN) == ["1", "3"]  # the other is above chance in image 2, and absent in image 5
-    assert listed(rows, kind=OTHER) == ["4"]
+    assert listed(rows, kind=captions.OWN) == ["1", "3"]  # the other is above chance in image 2, and absent in image 5
+    assert listed(rows, kind=captions.OTHER) == ["4"]
 
 
 @pytest.mark.parametrize("kind", [object, "string[python]", "string[pyarrow]", "str"])
@@ -92,6 +65,7 @@ def test_a_word_is_whole_and_may_be_several(rows, kind):
 
 @pytest.mark.long
 def test_a_search_is_a_text_unless_it_is_an_expression(rows):
+    """An expression is read in a process that can be ended."""
     assert listed(rows, query="(x)") == ["5"] and listed(rows, query="RID") == ["3", "4"]
     assert listed(rows, query="(x)", pattern=True) == ["5"] and listed(rows, query="4") == ["4"]
     assert listed(rows, query=r"^a (man|girl)\b", pattern=True) == ["1", "3"]
@@ -100,19 +74,20 @@ def test_a_search_is_a_text_unless_it_is_an_expression(rows):
 
 
 def test_images_by_a_column_of_the_labels(rows):
-    table = pd.DataFrame(
-        {"image_id": ["1", "2", "3"], "skin": ["Dark", None, "Light"], "objects": ["cat|hot dog", "", "dog|cat"]}
-    )
-    assert column_values(table, "skin") == ["Dark", "Light"]
-    assert column_values(table, "objects") == ["cat", "dog", "hot dog"]
-    assert images_with(table, "objects", "cat") == {"1", "3"} and images_with(table, "objects", "dog") == {"3"}
+    columns = {"skin": ["Dark", None, "Light"], "objects": ["cat|hot dog", "", "dog|cat"]}
+    table = pd.DataFrame({"image_id": ["1", "2", "3"]} | columns)
+    assert captions.column_values(table, "skin") == ["Dark", "Light"]
+    assert captions.column_values(table, "objects") == ["cat", "dog", "hot dog"]
+    assert captions.images_with(table, "objects", "cat") == {"1", "3"} and captions.images_with(
+        table, "objects", "dog"
+    ) == {"3"}
     assert listed(rows, images={"3", "9"}) == ["3"] and listed(rows, images=set()) == []
 
 
 THREE = Attribute("hair", "Hair", ("red", "dark", "fair"), mask_token="<hair>")
 
 
-def drawn_from(attribute: Attribute, counts: tuple[int, ...]) -> CaptionScores:
+def drawn_from(attribute: Attribute, counts: tuple[int, ...]) -> captions.CaptionScores:
     """Two captions of each image, and for each value one image more whose captions have two words beside the mask."""
     mask, rows = attribute.mask_token, []
     for label, count in enumerate(counts):
@@ -121,7 +96,7 @@ def drawn_from(attribute: Attribute, counts: tuple[int, ...]) -> CaptionScores:
             rows += [(f"{label}-{image}", index, label, text, image % 2) for index in (0, 1)]
     columns = ["image_id", "caption_index", "label", "masked", "predicted"]
     table = pd.DataFrame(rows, columns=columns).sample(frac=1, random_state=0)
-    return CaptionScores(None, attribute, table, None, None)  # pyright: ignore[reportArgumentType]
+    return captions.CaptionScores(None, attribute, table, None, None)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +110,7 @@ def drawn_from(attribute: Attribute, counts: tuple[int, ...]) -> CaptionScores:
 )
 def test_draws_are_balanced_have_one_caption_per_image_and_share_none(attribute, counts, sizes):
     own = drawn_from(attribute, counts)
-    draws = [draw_captions(own, "sat", draw) for draw in (1, 2, 3)]
+    draws = [captions.draw_captions(own, "sat", draw) for draw in (1, 2, 3)]
     assert [len(drawn) for drawn in draws] == sizes
     for drawn in draws:
         assert drawn["label"].value_counts().nunique() <= 1
@@ -145,7 +120,7 @@ def test_draws_are_balanced_have_one_caption_per_image_and_share_none(attribute,
 
 def test_accuracies_have_wilsons_intervals():
     drawn = pd.DataFrame({"label": [0, 1] * 5, "predicted": [0] * 10})
-    row = score_guesses(drawn, [0, 1] * 4 + [1, 0])
+    row = captions.score_guesses(drawn, [0, 1] * 4 + [1, 0])
     # Wilson's interval of 8 in 10, as Newcombe (1998) prints it: 0.490 to 0.943; of 5 in 10: 0.237 to 0.763.
     assert row == pytest.approx(
         {"n": 10, "value": 80, "ci_low": 49.0, "ci_high": 94.3}
@@ -154,64 +129,42 @@ def test_accuracies_have_wilsons_intervals():
     )
 
 
-def alone(first: str, second: str) -> tuple[list[str], list[str]]:
-    one, other = first.split(), second.split()
-    return tuple(
-        [word for word, mark in zip(words, marks, strict=True) if mark]
-        for words, marks in zip((one, other), words_of_one(one, other), strict=True)
-    )
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [
+def test_words_that_the_other_does_not_have_at_that_place_and_the_closest_caption():
+    """difflib takes words that come in more than 1% of 200 and more for junk, unless told not to."""
+    long = "the dog " * 150
+    for first, second, expected in (
         ("a man with a dog", "a man with a dog", ([], [])),
         ("a man with a dog", "a man with a big dog", ([], ["big"])),
         ("a man holding a knife", "a woman holding a cake", (["man", "knife"], ["woman", "cake"])),
         ("a dog and a cat", "a cat and a dog", (["and", "a", "cat"], ["a", "cat", "and"])),  # longest run first
         ("a dog", "", (["a", "dog"], [])),
         ("", "", ([], [])),
-    ],
-)
-def test_words_that_the_other_does_not_have_at_that_place(first, second, expected):
-    assert alone(first, second) == expected
-
-
-def test_a_word_that_comes_often_is_aligned_too():
-    """difflib takes words that come in more than 1% of 200 and more for junk, unless told not to."""
-    long = "the dog " * 150
-    assert alone(long, long + "barks") == ([], ["barks"])
-
-
-def test_the_closest_caption_shares_most_words_in_order():
-    own = ["a", "man", "riding", "a", "wave"]
+        (long, long + "barks", ([], ["barks"])),
+    ):
+        sides = first.split(), second.split()
+        marked = zip(sides, captions.words_of_one(*sides), strict=True)
+        alone = [[word for word, mark in zip(*side, strict=True) if mark] for side in marked]
+        assert alone == list(expected)
     others = ["two dogs run", "a wave and a man riding", "a man riding a big wave", "a man riding a small wave"]
-    assert closest(own, [other.split() for other in others]) == 2
+    assert captions.closest(["a", "man", "riding", "a", "wave"], [other.split() for other in others]) == 2
 
 
-@pytest.mark.parametrize(
-    ("value", "left", "width", "colour"),
-    [
+def test_a_bar_goes_from_the_middle_to_its_side():
+    for value, left, width, colour in (
         (-1, 0, 32, ORANGE_MARK),
         (-0.5, 16, 16, ORANGE_MARK),
         (0, 32, 0, BLUE_MARK),
         (0.25, 32, 8, BLUE_MARK),
         (3, 32, 32, BLUE_MARK),
-    ],
-)
-def test_a_bar_goes_from_the_middle_to_its_side(value, left, width, colour):
-    uri = signed_bar(value)
-    assert re.fullmatch(r"data:image/svg\+xml,[\w%/:= .-]+", uri)
-    bar = ElementTree.fromstring(unquote(uri.partition(",")[2]))[0]
-    assert bar.attrib | {"x": float(bar.attrib["x"]), "width": float(bar.attrib["width"])} == bar.attrib | {
-        "x": left,
-        "width": width,
-        "fill": colour,
-    }
+    ):
+        uri = captions.signed_bar(value)
+        assert re.fullmatch(r"data:image/svg\+xml,[\w%/:= .-]+", uri)
+        bar = ElementTree.fromstring(unquote(uri.partition(",")[2]))[0].attrib
+        assert (float(bar["x"]), float(bar["width"]), bar["fill"]) == (left, width, colour)
 
 
 def test_how_far_captions_lean():
     two = pd.DataFrame({"p0": [0.9, 0.5, 0.2], "p1": [0.1, 0.5, 0.8]})
-    assert lean(two, get_attribute("gender")).tolist() == pytest.approx([-0.8, 0.0, 0.6])
+    assert captions.lean(two, get_attribute("gender")).tolist() == pytest.approx([-0.8, 0.0, 0.6])
     nine = get_attribute("emotion")
-    assert lean(pd.DataFrame({"score": [1 / 9, 5 / 9, 1.0]}), nine).tolist() == pytest.approx([0.0, 0.5, 1.0])
+    assert captions.lean(pd.DataFrame({"score": [1 / 9, 5 / 9, 1.0]}), nine).tolist() == pytest.approx([0.0, 0.5, 1.0])

@@ -1,35 +1,20 @@
 """Charts: names that overlap nowhere, colours for everyone, and a chart as a file."""
 
-from __future__ import annotations
-
-import itertools
 import re
 import tomllib
 from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 import pytest
 from plotly.subplots import make_subplots
 
 from capbias_core.attributes import plain_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.types import Result
-from capbias_core.views import pictures
-from capbias_core.views.charts import (
-    COLOURS,
-    GREY,
-    SHAPES,
-    cut,
-    encoder_shapes,
-    interval_chart,
-    interval_svg,
-    name_places,
-    opened,
-)
+from capbias_core.views import charts, pictures
 from tests import sentences
+from tests.views.rows import frame, row
 
 HEIGHT = 450
 # Of the type that charts have at 13 pixels: no wider a letter, no higher a line.
@@ -43,7 +28,7 @@ def boxes(points, names, places, width, height=HEIGHT) -> list[tuple[float, floa
         start = (0, 0) if place.of_plot else (across * width, down * height)
         scale = (width, height) if place.of_plot else (1, 1)
         x, y = start[0] + place.across * scale[0], start[1] + place.down * scale[1]
-        half = len(cut(name)) * LETTER / 2
+        half = len(charts.cut(name)) * LETTER / 2
         found.append((x - half, y - LINE / 2, x + half, y + LINE / 2))
     return found
 
@@ -53,14 +38,10 @@ def overlap(one, other) -> bool:
     return left < right and max(one[1], other[1]) < min(one[3], other[3])
 
 
-def close_together(n: int) -> np.ndarray:
-    return np.random.default_rng(3).normal([0.55, 0.45], 0.015, (n, 2))
-
-
 CASES = {
     "apart": np.array([[0.2, 0.2], [0.8, 0.8], [0.2, 0.8]]),
     "one point": np.full((10, 2), 0.5),
-    "close together": close_together(10),
+    "close together": np.random.default_rng(3).normal([0.55, 0.45], 0.015, (10, 2)),
     "a line across": np.stack([np.linspace(0.05, 0.95, 12), np.full(12, 0.5)], axis=1),
     "fourteen": np.random.default_rng(7).normal(0.5, 0.15, (14, 2)),
     "in the corners": np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
@@ -71,8 +52,8 @@ CASES = {
 def test_no_name_lies_over_another_or_leaves_the_plot(case):
     points = CASES[case]
     names = [f"transformer {number}"[: 3 + 3 * (number % 5)] for number in range(len(points))]
-    places = name_places(points, names, HEIGHT)
-    assert None not in places and places == name_places(points, names, HEIGHT)
+    places = charts.name_places(points, names, HEIGHT)
+    assert None not in places and places == charts.name_places(points, names, HEIGHT)
     for width, height in product((280, 420, 700, 1000, 1400), (350, HEIGHT, 700)):
         found = boxes(points, names, places, width, height)
         assert not [pair for pair in combinations(found, 2) if overlap(*pair)]
@@ -91,20 +72,11 @@ SEEN = {
     "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
 }
 # Ottosson 2020: linear sRGB to OKLab, in which distances are about as large as they look.
-TO_CONES = np.array(
-    [
-        [0.4122214708, 0.5363325363, 0.0514459929],
-        [0.2119034982, 0.6806995451, 0.1073969566],
-        [0.0883024619, 0.2817188376, 0.6299787005],
-    ]
-)
-TO_LAB = np.array(
-    [
-        [0.2104542553, 0.7936177850, -0.0040720468],
-        [1.9779984951, -2.4285922050, 0.4505937099],
-        [0.0259040371, 0.7827717662, -0.8086757660],
-    ]
-)
+TO_CONES = """0.4122214708 0.5363325363 0.0514459929 0.2119034982 0.6806995451 0.1073969566 0.0883024619 0.2817188376
+    0.6299787005"""
+TO_LAB = """0.2104542553 0.7936177850 -0.0040720468 1.9779984951 -2.4285922050 0.4505937099 0.0259040371 0.7827717662
+    -0.8086757660"""
+TO_CONES, TO_LAB = (np.array(text.split(), dtype=float).reshape(3, 3) for text in (TO_CONES, TO_LAB))
 APART = 0.08
 
 
@@ -124,47 +96,38 @@ def contrast(colour: str, ground: str) -> float:
     return light[1] / light[0]
 
 
-@pytest.mark.parametrize("seen", SEEN.values(), ids=SEEN)
-def test_colours_are_apart_for_everyone(seen):
-    places = [looks_like(colour, seen) for colour in (*COLOURS, GREY)]
-    assert min(np.linalg.norm(one - other) for one, other in itertools.combinations(places, 2)) >= APART
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_colours_show_on_the_ground_of_each_theme(theme):
-    ground = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())["theme"][theme]["backgroundColor"]
-    assert min(contrast(colour, ground) for colour in COLOURS) >= 3
+def test_colours_are_apart_for_everyone_and_show_on_the_ground_of_each_theme():
+    for seen in SEEN.values():
+        places = [looks_like(colour, seen) for colour in (*charts.COLOURS, charts.GREY)]
+        assert min(np.linalg.norm(one - other) for one, other in combinations(places, 2)) >= APART
+    themes = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())["theme"]
+    for theme in ("light", "dark"):
+        assert min(contrast(colour, themes[theme]["backgroundColor"]) for colour in charts.COLOURS) >= 3
 
 
 def test_every_shape_is_plotlys_and_none_comes_twice():
-    shapes = encoder_shapes(map(str, range(2 * len(SHAPES))))
-    every = [*shapes.values(), *map(opened, shapes.values())]
-    assert len(set(every)) == 4 * len(SHAPES)
+    shapes = charts.encoder_shapes(map(str, range(2 * len(charts.SHAPES))))
+    every = [*shapes.values(), *map(charts.opened, shapes.values())]
+    assert len(set(every)) == 4 * len(charts.SHAPES)
     go.Scatter(marker={"symbol": every})  # raises for one that it has not
 
 
 ATTRIBUTE = plain_attribute("group", ("A", "B"))
 
 
-def rows(*more: Result) -> pd.DataFrame:
-    like = {"encoder": "ngram", "scale": 100, "seeds": 2, "n": 9, "interval": "refits"}
-    own = [
-        Result("group", "nic & <b>", "LIC", 2.0, ci_low=1.0, ci_high=4.0, **like),
-        Result("group", "sat", "LIC", -1.0, ci_low=-2.0, ci_high=0.5, **like),
-        *more,
-    ]
-    return pd.DataFrame([result.row() for result in own])
+ROWS = frame(
+    row("LIC", 2.0, 1.0, 4.0, model="nic & <b>", attribute="group"),
+    row("LIC", -1.0, -2.0, 0.5, model="sat", attribute="group"),
+)
 
 
 def test_the_data_of_a_chart_are_what_it_draws():
-    figure = interval_chart(rows(), "LIC", ATTRIBUTE, {}, {})
+    figure = charts.interval_chart(ROWS, "LIC", ATTRIBUTE, {}, {})
     found = pictures.figure_data(figure).set_index("y")
     assert found.loc["nic & <b>", ["x", "x_low", "x_high"]].tolist() == [2.0, 1.0, 4.0]
     assert found.loc["sat", ["x", "x_low", "x_high"]].tolist() == [-1.0, -2.0, 0.5]
     assert found["x_title"].iloc[0].startswith("LIC (ngram)")
-
-
-def test_the_data_of_panels_bars_and_heat_maps():
+    # Panels, bars and heat maps.
     figure = make_subplots(1, 2, subplot_titles=("one", "two &amp; more"))
     figure.add_bar(x=["a", "b"], y=[1, 2], name="first", error_y={"type": "data", "array": [0.5, 0.25]}, row=1, col=1)
     figure.add_scatter(x=[3], y=[4], name="second", row=1, col=2)
@@ -192,23 +155,17 @@ def test_the_data_of_dots_say_whose_they_are():
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("format", "start"), [("svg", b"<svg")])
-def test_a_picture_is_drawn(format, start):
+def test_a_picture_is_drawn():
     if lack := pictures.pictures_lack():
         pytest.skip(lack)
-    data = pictures.picture(interval_chart(rows(), "LIC", ATTRIBUTE, {}, {}), format, "LIC (mine, gender)")
-    assert data.startswith(start)
-    if format == "svg":
-        assert (
-            b">sat<" in data
-            and b">LIC (mine, gender)<" in data
-            and b"http://" not in data.replace(b"http://www.w3.org", b"")
-        )
+    data = pictures.picture(charts.interval_chart(ROWS, "LIC", ATTRIBUTE, {}, {}), "svg", "LIC (mine, gender)")
+    assert data.startswith(b"<svg") and b">sat<" in data and b">LIC (mine, gender)<" in data
+    assert b"http://" not in data.replace(b"http://www.w3.org", b"")
 
 
 def test_a_chart_as_svg_puts_points_where_their_values_are():
     """The distance of two dots on the page is that of their values; the interval's ends lie around the dot."""
-    text = interval_svg(rows(), "LIC", ATTRIBUTE, {"nic & <b>": "b", "sat": "a"}, {"sat": (0.5, 0.25, 1.0)})
+    text = charts.interval_svg(ROWS, "LIC", ATTRIBUTE, {"nic & <b>": "b", "sat": "a"}, {"sat": (0.5, 0.25, 1.0)})
     first, second, last = [float(own) for own in re.findall(r'<circle cx="([\d.]+)"', text)]  # highest value first
     ends = [tuple(map(float, own)) for own in re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)"[^>]*stroke-width', text)]
     dots, scale = (first, last), (first - last) / 3.0
@@ -227,7 +184,7 @@ def test_a_browser_that_never_answers_is_ended(tmp_path, monkeypatch):
     silent.write_text("#!/bin/sh\nexec sleep 30\n")
     silent.chmod(0o755)
     monkeypatch.setenv("BROWSER_PATH", str(silent))
-    monkeypatch.setattr(pictures, "SECONDS", 2)
-    monkeypatch.setattr(pictures, "TRIES", 1)
+    for name, value in (("SECONDS", 1), ("EACH", 0), ("TRIES", 1)):
+        monkeypatch.setattr(pictures, name, value)
     with sentences.raises(CapbiasError):
         pictures.picture(go.Figure(), "svg")

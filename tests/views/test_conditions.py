@@ -1,6 +1,4 @@
-"""Caption sets of masked photographs: whose and which, their differences, the papers' values, and the chart."""
-
-from __future__ import annotations
+"""Caption sets of masked photographs and captions cut short: their differences, the papers' values, and the chart."""
 
 import math
 import statistics
@@ -17,51 +15,40 @@ from capbias_core.aggregate.estimate import quotient
 from capbias_core.cli import main
 from capbias_core.load.published import published_results
 from capbias_core.measures.base import counts_of
+from capbias_core.prepare.text import SENTENCE, shortened
 from capbias_core.runs.condition_runs import plan_conditions
 from capbias_core.types import CONDITIONS
 from capbias_core.views import conditions, results
-from capbias_core.views.conditions import (
-    COLUMNS,
-    apart_from_measured,
-    condition_chart,
-    condition_rows,
-    condition_table,
-    panel_names,
-    without_value,
-)
+from capbias_core.views.lengths import by_length, cuts_of
 from capbias_core.views.published import printed_conditions
 from capbias_core.workspace.conditions import (
     condition_details,
     condition_sets,
     describe,
+    originals,
     suggested_condition,
     taken_of_several,
 )
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 from tests.collections_ import keep
+from tests.views.rows import masked
 
 COLLECTION = "c"
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
+def test_captioner_and_condition_are_read_from_a_name():
+    for name, expected in (
         ("sat_masked_person", ("sat", "person")),
         ("sat_masked_both", ("sat", "both")),
         ("BLIP 2 (bounding box masked)", ("BLIP 2", "box")),
         ("partial_masked git", ("git", "part")),
         ("sat (segment masked)", ("sat", "segment")),
         ("nic-masked-object.v2", ("nic v2", "object")),
-        # No condition in the name: captions of the originals.
-        ("sat", ("sat", "original")),
-        ("unmasked_person", ("unmasked_person", "original")),
-        ("masked_bodyguard", ("masked_bodyguard", "original")),
-        ("personal captions", ("personal captions", "original")),
-    ],
-)
-def test_captioner_and_condition_are_read_from_a_name(name, expected):
-    assert suggested_condition(name) == expected
+    ):
+        assert suggested_condition(name) == expected
+    for name in ("sat", "unmasked_person", "masked_bodyguard", "personal captions"):  # of the originals
+        assert suggested_condition(name) == (name, "original")
 
 
 def leaking(n: int, share: float, seed: int) -> pd.DataFrame:
@@ -109,7 +96,7 @@ def test_differences_to_the_original_and_to_chance(measured):
     The interval: the corrected resampled variance as a loop, with a ninth of the images held out.
     """
     workspace, rows = measured
-    assert list(rows.columns) == list(COLUMNS)
+    assert list(rows.columns) == list(conditions.COLUMNS)
     rows = rows[rows["metric"] == "LIC_M"].set_index("masked")
     assert list(rows.index) == ["original", "person", "both"]
     original = by_seed(workspace, rows.at["original", "run_id"])
@@ -146,7 +133,7 @@ def test_of_several_sets_of_a_condition_the_newest_counts_or_the_one_that_is_cho
     assert [item.name for item in taken.values()] == ["m", "m blurred", "elsewhere"]
     assert condition_sets(two_ways, COLLECTION, older)["m"]["person"].name == "m_masked_person"
     assert len(taken_of_several(two_ways, COLLECTION, "m")) == 1
-    rows = condition_rows(two_ways, COLLECTION, "m", "gender", chosen=older)
+    rows = conditions.condition_rows(two_ways, COLLECTION, "m", "gender", chosen=older)
     assert "m_masked_person" in set(rows["model"]) and "m blurred" not in set(rows["model"])
     planned = plan_conditions(two_ways, COLLECTION, "m", "gender", chosen=older).specs
     assert {spec.model for spec in planned} == {"m", "m_masked_person", "elsewhere"}
@@ -156,10 +143,11 @@ def test_of_several_sets_of_a_condition_the_newest_counts_or_the_one_that_is_cho
 def test_what_has_no_value_is_named_with_the_reason(two_ways):
     """`person` is now a set that nothing was run on; nobody asked for maps; LIC needs human captions."""
     found = plan_conditions(two_ways, COLLECTION, "m", "gender", seeds=4)
-    rows, sets = condition_rows(two_ways, COLLECTION, "m", "gender"), condition_sets(two_ways, COLLECTION)["m"]
+    rows = conditions.condition_rows(two_ways, COLLECTION, "m", "gender")
+    sets = condition_sets(two_ways, COLLECTION)["m"]
 
     def lines() -> list[str]:
-        return without_value(two_ways, found, sets, rows)
+        return conditions.without_value(two_ways, found, sets, rows)
 
     said = lines()
     spec = next(spec for spec in found.specs if spec.model == "m blurred")
@@ -169,45 +157,28 @@ def test_what_has_no_value_is_named_with_the_reason(two_ways):
     sentences.check("conditions without a value", "\n".join([*said, lines()[0]]))
 
 
-# the papers' values, the chart and the table
-
-
-@pytest.mark.parametrize(
-    ("attribute", "model", "metric", "masked", "value"),
-    [
+def test_printed_values_stand_under_our_names_of_conditions():
+    """Table 4's "BA T→A" is BA→ of Wang & Russakovsky, not the undirected BA of Zhao et al."""
+    by_attribute = {name: printed_conditions(published_results(), name) for name in ("gender", "race")}
+    for attribute, model, metric, condition, value in (
         ("gender", "sat", "LIC_M", "person", 39.1),
         ("gender", "oscar", "LIC_M", "both", 39.0),
         ("gender", "blip", "DBAC", "box", 33.42),
-        # Table 4's "BA T→A" is BA→ of Wang & Russakovsky, not the undirected BA of Zhao et al.
         ("gender", "blip", "DBA_G", "segment", 0.83),
         ("race", "blip", "DBA_G", "box", 0.74),
         ("race", "blip", "attribution_score", "part", 74.92),
         ("race", "blip", "LIC", "original", 1.11),
-    ],
-)
-def test_printed_values_stand_under_our_names_of_conditions(attribute, model, metric, masked, value):
-    rows = printed_conditions(published_results(), attribute)
-    own = rows[(rows["model"] == model) & (rows["metric"] == metric) & (rows["masked"] == masked)]
-    assert own["value"].tolist() == [value]
-    assert "BA" not in set(rows["metric"]) and set(rows["masked"]) <= set(CONDITIONS)
-
-
-def rows_of(**values) -> pd.DataFrame:
-    """Rows of LIC_M: condition -> (value, half width of its interval)."""
-    usual = {"captioner": "m", "attribute": "gender", "model": "m", "metric": "LIC_M", "direction": ""}
-    usual |= {"encoder": "ngram", "paper": "measured", "interval": "refits", "seeds": 10, "n": 662}
-    rows = [
-        {**usual, "masked": name, "value": value, "ci_low": value - half, "ci_high": value + half}
-        | {"to_neutral": value - 25, "to_neutral_low": value - 25 - half, "to_neutral_high": value - 25 + half}
-        for name, (value, half) in values.items()
-    ]
-    return pd.DataFrame(rows).reindex(columns=list(COLUMNS))
+    ):
+        rows = by_attribute[attribute]
+        own = rows[(rows["model"] == model) & (rows["metric"] == metric) & (rows["masked"] == condition)]
+        assert own["value"].tolist() == [value]
+        assert "BA" not in set(rows["metric"]) and set(rows["masked"]) <= set(CONDITIONS)
 
 
 @pytest.mark.long
 def test_the_chart_has_a_panel_per_metric_with_measured_and_printed_values():
-    printed, rows = printed_conditions(published_results(), "gender"), rows_of(original=(45, 1), person=(40, 1))
-    figure = condition_chart(rows.assign(captioner="<b>m</b>"), printed)
+    printed, rows = printed_conditions(published_results(), "gender"), masked(original=(45, 1), person=(40, 1))
+    figure = conditions.condition_chart(rows.assign(captioner="<b>m</b>"), printed)
     titles = [note.text for note in figure.layout.annotations]
     assert titles == ["LIC_M ↓", "LIC ↓", "DBAC T→A ↓", "DPA T→A ↓", "BA→ T→A (DBA_G) ↓", "attribution score ↓"]
     own = next(trace for trace in figure.data if trace.name == "&lt;b&gt;m&lt;/b&gt;, gender")
@@ -216,30 +187,22 @@ def test_the_chart_has_a_panel_per_metric_with_measured_and_printed_values():
     assert pd.isna(gap), "no line over conditions that were not measured"
     sat = next(trace for trace in figure.data if trace.name == "published: sat, gender (LIC Table 4)")
     assert [y for y in sat.y if pd.notna(y)] == [44.4, 39.1, 42.9, 37.2], "original, person, object, both"
-    assert condition_chart(rows.iloc[:0], printed.iloc[:0]) is None
-    beside, alone = apart_from_measured(rows, printed)
-    assert panel_names(beside) == ["LIC_M"] and len(beside) + len(alone) == len(printed)
-    assert panel_names(alone) == ["LIC", "DBAC T→A", "DPA T→A", "BA→ T→A (DBA_G)", "attribution score"]
-    nothing, all_rows = apart_from_measured(rows.iloc[:0], printed)
+    assert conditions.condition_chart(rows.iloc[:0], printed.iloc[:0]) is None
+    beside, alone = conditions.apart_from_measured(rows, printed)
+    assert conditions.panel_names(beside) == ["LIC_M"] and len(beside) + len(alone) == len(printed)
+    assert conditions.panel_names(alone) == ["LIC", "DBAC T→A", "DPA T→A", "BA→ T→A (DBA_G)", "attribution score"]
+    nothing, all_rows = conditions.apart_from_measured(rows.iloc[:0], printed)
     assert nothing.empty and len(all_rows) == len(printed)
 
 
-@pytest.mark.parametrize(("half", "shown"), [(1.0, "0.5 [−0.5, 1.5]"), (0.004, "0.512 [0.508, 0.516]")])
-def test_a_metric_has_as_many_digits_as_its_intervals_need(half, shown):
+def test_the_table_of_conditions_has_both_differences_and_as_many_digits_as_intervals_need():
     """Of an interval from 0.508 to 0.516 one decimal would say 0.5 [0.5, 0.5]."""
-    rows = rows_of(original=(0.512, half)).assign(metric="DPA", direction="T->A")
-    assert condition_table(rows)["value"].tolist() == [shown]
-
-
-def test_the_table_of_conditions_has_both_differences():
-    changes = {"to_original": [float("nan"), -10.0], "to_original_low": [float("nan"), -11.0]}
-    rows = rows_of(original=(45, 1), both=(35, 1)).assign(**changes, to_original_high=[float("nan"), -9.0])
-    table = condition_table(rows)
+    table = conditions.condition_table(masked(original=(45, 1), both=(35, 1)))
     assert table["minus original"].tolist() == ["", "−10.0 [−11.0, −9.0]"]
     assert table["minus neutral"].tolist() == ["20.0 [19.0, 21.0]", "10.0 [9.0, 11.0]"]
-
-
-# sets of different images
+    for half, shown in ((1.0, "0.5 [−0.5, 1.5]"), (0.004, "0.512 [0.508, 0.516]")):
+        rows = masked("DPA", original=(0.512, half)).assign(direction="T->A")
+        assert conditions.condition_table(rows)["value"].tolist() == [shown]
 
 
 def runs_of(*models: str) -> list:
@@ -247,14 +210,14 @@ def runs_of(*models: str) -> list:
     return [SimpleNamespace(run_id=f"run of {model}", spec=SimpleNamespace(model=model)) for model in models]
 
 
-@pytest.mark.parametrize("pair", [("m", "n", 3.0, 1.0, 4.0), ("n", "m", -3.0, -4.0, -1.0)])
-def test_a_change_is_masked_minus_original_whichever_stands_first_in_a_pair(tmp_path, monkeypatch, pair):
+def test_a_change_is_masked_minus_original_whichever_stands_first_in_a_pair(tmp_path, monkeypatch):
     """m is the original; of m - n = 3 [1, 4] the change of n is -3 [-4, -1], however the pair was compared."""
-    values = (44.0, 41.0) if pair[0] == "m" else (41.0, 44.0)
-    monkeypatch.setattr(conditions, "ranking", lambda *_: Ranking({}, (Pair(*pair, p=0.01, values=values),)))
     monkeypatch.setattr(conditions, "_on_shared", lambda _, first, second, masked: [first, second])
-    changes = conditions._changes(Workspace(tmp_path), runs_of("m", "n"), "LIC_M", "", "m")
-    assert changes == {"n": (-3.0, -4.0, -1.0, 44.0)}
+    for names, ends, values in (("mn", (3.0, 1.0, 4.0), (44.0, 41.0)), ("nm", (-3.0, -4.0, -1.0), (41.0, 44.0))):
+        pair = Pair(*names, *ends, p=0.01, values=values)
+        monkeypatch.setattr(conditions, "ranking", lambda *_, own=pair: Ranking({}, (own,)))
+        changes = conditions._changes(Workspace(tmp_path), runs_of("m", "n"), "LIC_M", "", "m")
+        assert changes == {"n": (-3.0, -4.0, -1.0, 44.0)}
 
 
 def right_of(right: list[int]) -> Estimate:
@@ -267,11 +230,8 @@ def test_a_set_that_lacks_images_does_not_change_another_set_s_difference(tmp_pa
     """Of 80 images the first 40 are guessed right on the originals, and 20 of the others. With the outline masked the
     first 40 still are, of the others none: 50 - 75 = -25 over all 80. The set `object` holds only the first 40, and 30
     are right: 75 - 100 = -25. Over those 40 alone the outline would have changed nothing."""
-    own = {
-        "m": right_of([1] * 60 + [0] * 20),
-        "segment": right_of([1] * 40 + [0] * 40),
-        "object": right_of([1] * 30 + [0] * 10),
-    }
+    own = {"m": right_of([1] * 60 + [0] * 20), "segment": right_of([1] * 40 + [0] * 40)}
+    own["object"] = right_of([1] * 30 + [0] * 10)
     monkeypatch.setattr(results, "estimates", lambda _, run: {("LIC_M", ""): own[run.spec.model]})
     monkeypatch.setattr(conditions, "_on_shared", lambda _, first, second, masked: [first, second])
     changes = conditions._changes(Workspace(tmp_path), runs_of(*own), "LIC_M", "", "m")
@@ -300,9 +260,7 @@ def test_a_set_of_fewer_images_is_compared_with_originals_that_trained_on_the_sa
     rows = rows.set_index("masked")
     (twin,) = [run for run in workspace.runs() if run.spec.shared_with]
     assert twin.spec.model == "m" and twin.run_id not in set(rows["run_id"])
-    assert {run.run_id for run in results.current_runs(workspace, COLLECTION)} == set(rows["run_id"]), (
-        "shown nowhere else"
-    )
+    assert {run.run_id for run in results.current_runs(workspace, COLLECTION)} == set(rows["run_id"])
     there, images = worth(workspace, twin.run_id)
     assert {int(image) for image in images} <= set(range(120))
     for condition in ("person", "both"):
@@ -316,7 +274,7 @@ def test_a_set_of_fewer_images_is_compared_with_originals_that_trained_on_the_sa
     # 400 and 120 images, balanced: a tenth of each value is held out.
     assert rows["n"].to_dict() == {"original": 40, "person": 12, "object": 40, "both": 12}
     workspace.forget(twin.run_id)
-    again = condition_rows(workspace, COLLECTION, "m", "gender").set_index("masked")
+    again = conditions.condition_rows(workspace, COLLECTION, "m", "gender").set_index("masked")
     assert again["to_original"].isna().to_dict() == {"original": True, "person": True, "object": False, "both": True}
 
 
@@ -330,11 +288,8 @@ def test_ba_from_t_to_a_is_dba_g(tmp_path):
     human += ["man" if image % 4 else "woman" for image in range(20)]
     labels = pd.DataFrame({"image_id": range(40), "gender": ["Female", "Male"] * 20})
     labels["objects"] = ["cat" if cat else "dog" for cat in cats]
-    said = {
-        "human": human,
-        "m": ["woman" if cat else "man" for cat in cats],
-        "m_masked_person": human[20:] + human[:20],
-    }
+    said = {"human": human, "m": ["woman" if cat else "man" for cat in cats]}
+    said["m_masked_person"] = human[20:] + human[:20]
     sets = {
         name: pd.DataFrame({"image_id": range(40), "caption": [f"a {who} outside" for who in people]})
         for name, people in said.items()
@@ -343,3 +298,34 @@ def test_ba_from_t_to_a_is_dba_g(tmp_path):
     _, rows = compared(tmp_path, sets, "--metric", "dba", labels=labels, references=references)
     assert rows[["metric", "masked"]].to_numpy().tolist() == [["DBA_G", "original"], ["DBA_G", "person"]]
     assert rows["value"].tolist() == pytest.approx([25.0, -50.0]) and rows["to_original"][1] == pytest.approx(-75.0)
+
+
+LONG = 'A man, 3.5 feet tall, says "no!" He runs. Fast'
+
+
+def test_a_cut_by_hand():
+    for words, text in ((1, "A"), (2, "A man"), (SENTENCE, 'A man, 3.5 feet tall, says "no!"'), (500, LONG)):
+        assert shortened(LONG, words) == text
+    assert shortened("a dog on a sofa", SENTENCE) == "a dog on a sofa" and shortened("", SENTENCE) == ""
+    endless = "?" * 100_000 + "'" * 100_000 + "x"  # takes a minute where a search begins anew at each mark
+    assert shortened(endless, SENTENCE) == endless
+
+
+@pytest.mark.long
+def test_a_captioner_leaks_where_it_says_more(tmp_path, capsys):
+    """Captions begin alike; their eighth word gives the label away."""
+    workspace, labels = Workspace(tmp_path / "home"), ["Female", "Male"] * 100
+    said = [f"there is someone in a room. A {'pink' if label == 'Female' else 'blue'} chair" for label in labels]
+    table = pd.DataFrame({"image_id": range(200), "gender": labels})
+    keep(workspace, labels=table, captions={"model": table[["image_id"]].assign(caption=said)})
+    asked = ["score", "--view", "lengths", "--collection", "c", "--captioner", "model", "--seeds", "2", "--workspace"]
+    assert main([*asked, str(workspace.folder), "--output", str(tmp_path / "out.csv")]) == 0
+    assert "note: model: first 10 words, first 20 words, first 40 words cut no caption" in capsys.readouterr().err
+    rows = pd.read_csv(tmp_path / "out.csv").query("metric == 'SC'")
+    assert rows["cut"].tolist() == ["first 5 words", "first sentence", "all"], "20 words and 40 cut nothing"
+    assert rows["words"].tolist() == [5, 6, 9]
+    assert rows["value"].tolist() == [50, 50, 100]
+    items = workspace.items("captions", "c")
+    assert originals(items) == ["model"], "cuts are compared when one asks for them"
+    assert [item.name for item in cuts_of(workspace, "c")["model"]][-1] == "model"
+    assert len(by_length(workspace, "c", workspace.results())) >= 3

@@ -1,10 +1,8 @@
 """Both directions side by side: which are above 0, what that means, and the page."""
 
-from __future__ import annotations
-
 import pandas as pd
 
-from capbias_core.types import A_TO_T, RESULT_COLUMNS, T_TO_A
+from capbias_core.types import A_TO_T, T_TO_A
 from capbias_core.views.directions import (
     directions,
     directions_table,
@@ -13,71 +11,23 @@ from capbias_core.views.directions import (
     plane,
     ways_measured,
 )
+from tests.views.rows import pair, row
 
 
-def row(model, metric, direction, value, low, high, **more) -> dict:
-    usual = {"paper": "measured", "attribute": "gender", "encoder": "ngram", "coverage": "with_references"}
-    usual |= {"spread": None, "scale": 100.0, "run_id": "r", "seeds": 5, "n": 490, "ci_low": low, "ci_high": high}
-    usual |= dict.fromkeys(("table", "condition", "spread_kind", "method"), "")
-    return usual | {"model": model, "metric": metric, "direction": direction, "value": value} | more
-
-
-def pair(model, across, up, metric="DBAC", **more) -> list[dict]:
-    return [row(model, metric, way, *values, **more) for way, values in (("A->T", across), ("T->A", up))]
-
-
-ROWS = pd.DataFrame(
-    [
-        *pair("one", (10, 5, 15), (20, 15, 25)),
-        *pair("two", (-10, -15, -5), (20, 15, 25)),
-        *pair("three", (10, 5, 15), (-20, -25, -15)),
-        *pair("four", (-10, -15, -5), (-20, -25, -15)),
-        *pair("five", (1, -5, 7), (20, 15, 25)),
-        row("one", "LIC", "", 5.0, 4.0, 6.0),
-        row("one", "LIC", "", 9.0, 8.0, 9.5, encoder="lstm_bi", seeds=10),
-        row("lonely", "DBAC", "A->T", 1, 0, 2),
-    ],
-    columns=list(RESULT_COLUMNS),
-)
-
-
-def advice(rows: pd.DataFrame) -> dict[str, str]:
-    return directions_table(directions(rows, "DBAC"), rows, "DBAC").set_index("captioner")["images to add"].to_dict()
-
-
-def test_images_to_add_by_the_intervals():
-    assert advice(ROWS) == {
-        "one": "both kinds",
-        "two": "these objects, other value",
-        "three": "this value, without these objects",
-        "four": "none by this metric",
-        "five": "these objects, other value; A→T unclear",
-    }
-    nothing = [*pair("m", (1, -1, 2), (1, None, None)), *pair("n", (1, -1, 2), (-2, -3, -1))]
-    assert advice(pd.DataFrame(nothing)) == {"m": "unclear both ways", "n": "A→T unclear"}
-
-
-def test_a_direction_that_a_constant_attacker_has_too_is_unclear():
-    """What attackers add holds 0 for the first captioner, and is above it for the second."""
-    added = [row("one", "DBAC_added", "A->T", 1, -1, 3), row("three", "DBAC_added", "A->T", 3, 1, 5)]
-    found = advice(pd.DataFrame([*ROWS.to_dict("records"), *added]))
-    assert found["one"] == "these objects, other value; A→T unclear"
-    assert found["three"] == "this value, without these objects"
+def test_a_direction_without_an_interval_clear_of_0_is_unclear():
+    """What is clear is in test_sentences.py."""
+    rows = pd.DataFrame([*pair("m", (1, -1, 2), (1, None, None)), *pair("n", (1, -1, 2), (-2, -3, -1))])
+    table = directions_table(directions(rows, "DBAC"), rows, "DBAC").set_index("captioner")
+    assert table["images to add"].to_dict() == {"m": "unclear both ways", "n": "A→T unclear"}
+    lonely = pd.DataFrame([row("DBAC", 1, 0, 2, direction=A_TO_T), row("LIC", 5, 4, 6)])
+    assert directions(lonely, "DBAC").empty
 
 
 def test_only_what_was_measured_alike_stands_together():
-    mixed = pd.DataFrame(
-        [
-            row("m", "DBAC", "A->T", 1, 0.5, 2),
-            row("m", "DBAC", "T->A", 1, 0.5, 2, encoder="lstm"),
-            row("m", "DBAC", "T->A", 3, 2, 4, seeds=10),
-        ]
-    )
+    ways = ({"direction": A_TO_T}, {"direction": T_TO_A, "encoder": "lstm"}, {"direction": T_TO_A, "seeds": 5})
+    mixed = pd.DataFrame([row("DBAC", 1, 0.5, 2, **own) for own in ways])
     assert directions(mixed, "DBAC").empty and measures_in(mixed) == []
-
-
-def test_captioners_all_of_whose_images_have_references_are_compared_with_others():
-    """DBAC is over the images with references, be they all of one captioner's or a part of another's."""
+    # DBAC is over the images with references, be they all of one captioner's or a part of another's.
     rows = [*pair("part", (1, 0.5, 2), (1, 0.5, 2)), *pair("whole", (1, 0.5, 2), (1, 0.5, 2), coverage="")]
     found = directions(pd.DataFrame(rows), "DBAC")
     assert list(found["model"]) == ["part", "whole"] and len(ways_measured(found)) == 1
@@ -85,13 +35,11 @@ def test_captioners_all_of_whose_images_have_references_are_compared_with_others
 
 def test_dba_is_a_pair_of_two_metrics():
     """The cross-fitted ones, whose intervals can be read."""
-    rows = [
-        row("m", "DBA_O_crossfit", "", 1, 0.5, 2, encoder=""),
-        row("m", "DBA_G_crossfit", "", -1, -2, -0.5, encoder=""),
-    ]
-    found = directions(pd.DataFrame(rows), "DBA").iloc[0]
-    assert (found["A->T"], found["T->A"]) == (1, -1)
-    (shown,) = directions_table(directions(pd.DataFrame(rows), "DBA"), pd.DataFrame(rows), "DBA")["DBA A→T"]
+    rows = [row(f"DBA_{own}_crossfit", *ends, encoder="") for own, *ends in (("O", 1, 0.5, 2), ("G", -1, -2, -0.5))]
+    rows = pd.DataFrame(rows)
+    found = directions(rows, "DBA")
+    assert found[["A->T", "T->A"]].to_numpy().tolist() == [[1, -1]]
+    (shown,) = directions_table(found, rows, "DBA")["DBA A→T"]
     assert shown == "1.00 [0.50, 2.00]", "as many decimals as DBA_O has"
 
 

@@ -1,14 +1,11 @@
 """How another encoder reads a caption: the run, what it keeps, the chart, the terminal, the page."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from capbias_core import cli
 from capbias_core.attackers import ATTACKERS, load_attacker
@@ -28,7 +25,6 @@ from tests import sentences
 from tests.collections_ import keep
 
 pytestmark = pytest.mark.torch
-CUE = {"Female": "umbrella", "Male": "skateboard"}
 ASKED = ["3", "10", "11"]
 
 
@@ -38,10 +34,8 @@ def workspace(tmp_path_factory) -> Workspace:
     found = Workspace(tmp_path_factory.mktemp("reading"))
     labels = pd.DataFrame({"image_id": [str(place) for place in range(140)], "gender": ["Female", "Male"] * 70})
     rng = np.random.default_rng(1)
-    written = [
-        f"a {'woman' if value == 'Female' else 'man'} with a {CUE[value]} on a {rng.choice(['street', 'field'])}"
-        for value in labels["gender"]
-    ]
+    who = {"Female": "woman with an umbrella", "Male": "man with a skateboard"}
+    written = [f"a {who[value]} on a {rng.choice(['street', 'field'])}" for value in labels["gender"]]
     keep(found, labels=labels, captions={"cued": labels[["image_id"]].assign(caption=written)})
     done(found, scored_spec(found))
     return found
@@ -60,16 +54,13 @@ def done(workspace: Workspace, spec: RunSpec):
 
 
 @pytest.fixture(scope="module")
-def small():
-    """A Transformer that learns the cue in a second, on one thread, which is quicker for so small a one."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+def small(one_thread):
+    """A Transformer that learns the cue in a second."""
     with pytest.MonkeyPatch.context() as patch:
-        changes = {"epochs": 16, "batch": 16, "embedding": 20, "hidden": 16, "heads": 5}
+        changes = {"epochs": 12, "batch": 16, "embedding": 20, "hidden": 16, "heads": 5}
         make = lambda setup: TransformerAttacker(**changes)  # noqa: E731
         patch.setitem(ATTACKERS, "transformer_5h", replace(ATTACKERS["transformer_5h"], make=make))
         yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -129,9 +120,6 @@ def test_the_class_token_reads_for_the_caption_or_else_the_mean_of_its_words():
     assert list(chart.layout.yaxis.ticktext) == ["head 1"]
     with sentences.raises(CapbiasError):
         class_token_weights(HALVES, 3)
-
-
-# the terminal
 
 
 @pytest.fixture

@@ -1,16 +1,14 @@
 """What depends on the encoder: signs and orders by hand and as printed, the page, Scores, several attackers at once."""
 
-from __future__ import annotations
-
-import io
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from capbias_core import attackers, cli
-from capbias_core.aggregate.comparison import ABOVE, BELOW, OPEN, Sensitivity, ranks_by_encoder, sensitivity, sign
+from capbias_core import attackers
+from capbias_core.aggregate.comparison import ABOVE, BELOW, OPEN, ranks_by_encoder, sensitivity, sign
+from capbias_core.api import run_here
 from capbias_core.attackers import load_attacker, ngram
 from capbias_core.attackers.device import choose_device, trained_on
 from capbias_core.errors import CapbiasError
@@ -18,59 +16,33 @@ from capbias_core.load.published import published_results
 from capbias_core.measures.base import Job, Outcome
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.demo import demo_request
-from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
-from capbias_core.types import RESULT_COLUMNS
+from capbias_core.views import encoders
 from capbias_core.views.charts import GREY, captioner_looks
 from capbias_core.views.consistency import alignment, variation
-from capbias_core.views.encoders import (
-    alignment_table,
-    answering,
-    like_named,
-    measured_alike,
-    plan_sweep,
-    printed_scores,
-    printed_variation,
-    rows_of,
-    scores_by_encoder,
-    sensitivity_alike,
-    sensitivity_of,
-    series_of,
-)
 from capbias_core.views.results import comparisons
 from capbias_core.workspace.ingest import DEMO, load_demo
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
+from tests.views.rows import frame, row
 
 NAN = float("nan")
 
 
-def row(model, encoder, value, low=NAN, high=NAN, **more) -> dict:
-    usual = {"paper": "measured", "attribute": "gender", "metric": "LIC", "scale": 100.0, "seeds": 5, "n": 100}
-    names = ("table", "direction", "condition", "coverage", "alignment", "spread_kind", "run_id", "method")
-    usual |= dict.fromkeys(names, "") | {"spread": None, "ci_low": low, "ci_high": high}
-    return usual | {"model": model, "encoder": encoder, "value": value} | more
-
-
-def frame(*rows: dict) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=list(RESULT_COLUMNS))
+def said(model: str, encoder: str, value: float, *ends: float, metric: str = "LIC", **more) -> dict:
+    return row(metric, value, *ends, model=model, encoder=encoder, **more)
 
 
 # Three encoders about four captioners: `turns` is above 0 with one and below with another, `opens` is above with one
 # and cannot be told with two, `stays` is above with all, `lonely` has one encoder only.
-ROWS = frame(
-    row("turns", "a", 4, 2, 6),
-    row("turns", "b", -4, -6, -2),
-    row("turns", "c", 1, -1, 3),
-    row("opens", "a", 3, 1, 5),
-    row("opens", "b", 1, -1, 3),
-    row("opens", "c", 0, -2, 2),
-    row("stays", "a", 9, 8, 10),
-    row("stays", "b", 9, 7, 11),
-    row("stays", "c", 5, 4, 6),
-    row("lonely", "a", 9, 8, 10),
-)
+SAID = {
+    "turns": ((4, 2, 6), (-4, -6, -2), (1, -1, 3)),
+    "opens": ((3, 1, 5), (1, -1, 3), (0, -2, 2)),
+    "stays": ((9, 8, 10), (9, 7, 11), (5, 4, 6)),
+    "lonely": ((9, 8, 10),),
+}
+ROWS = frame(*(said(name, by, *own) for name, each in SAID.items() for by, own in zip("abc", each, strict=False)))
 LOOKS = captioner_looks(ROWS["model"])
 # a is sure that turns > opens, b is sure of the contrary; c cannot tell. All are sure that stays is highest.
 ORDERS = [
@@ -80,17 +52,9 @@ ORDERS = [
 ]
 
 
-@pytest.fixture
-def found() -> Sensitivity:
-    return sensitivity(ROWS, ORDERS)
-
-
-# pure functions
-
-
-@pytest.mark.parametrize(
-    ("value", "low", "high", "neutral", "expected"),
-    [
+def test_signs_and_orders_by_hand():
+    """A sign is that of an interval clear of the neutral point; only sure and opposite orders are a change."""
+    for value, low, high, neutral, expected in (
         (2, 1, 3, 0, ABOVE),
         (2, -1, 5, 0, OPEN),
         (-2, -3, -1, 0, BELOW),
@@ -100,34 +64,22 @@ def found() -> Sensitivity:
         (-2, NAN, NAN, 0, BELOW),
         (0, NAN, NAN, 0, OPEN),
         (2, 0, 4, 0, OPEN),
-    ],
-)
-def test_a_sign_is_that_of_an_interval_clear_of_the_neutral_point(value, low, high, neutral, expected):
-    assert sign(value, low, high, neutral) == expected
-
-
-def test_signs_that_turn_are_told_from_signs_that_are_open(found):
-    assert found.encoders == ("a", "b", "c")
-    assert found.judged == ["turns", "opens", "stays"]
+    ):
+        assert sign(value, low, high, neutral) == expected
+    found = sensitivity(ROWS, ORDERS)
+    assert found.encoders == ("a", "b", "c") and found.judged == ["turns", "opens", "stays"]
     assert (found.turned, found.unsure) == (["turns"], ["opens"])
-
-
-def test_only_sure_and_opposite_orders_are_a_change_of_places(found):
-    assert found.swapped == (("opens", "turns"),)
-    assert found.moved == ["turns", "opens"]
+    assert found.swapped == (("opens", "turns"),) and found.moved == ["turns", "opens"]
     assert sensitivity(pd.DataFrame(columns=["value", "encoder"]), ORDERS[::2]).swapped == ()
 
 
-def test_ranks_are_among_captioners_that_every_encoder_scored():
+def test_ranks_are_among_captioners_that_every_encoder_scored_and_the_best_has_1():
     ranks = ranks_by_encoder(ROWS)
-    assert ranks.to_dict("index") == {
-        "turns": {"a": 2, "b": 1, "c": 2},
-        "opens": {"a": 1, "b": 2, "c": 1},
-        "stays": {"a": 3, "b": 3, "c": 3},
-    }
-
-
-# what papers printed
+    assert ranks.T.to_dict("list") == {"turns": [2, 1, 2], "opens": [1, 2, 1], "stays": [3, 3, 3]}
+    rows = pd.DataFrame({"model": ["low", "middle", "high"], "encoder": "a", "value": [0.8, 1.1, 1.4]})
+    for better, expected in (("lower", [1, 2, 3]), ("higher", [3, 2, 1]), ("neutral", [2, 1, 3])):
+        found = ranks_by_encoder(rows, better, 1.0)["a"]
+        assert found[["low", "middle", "high"]].tolist() == expected
 
 
 @pytest.fixture(scope="module")
@@ -137,24 +89,17 @@ def published() -> pd.DataFrame:
 
 def test_one_captioner_of_nine_changes_sign_as_the_printed_conflict_score_says(published):
     """ImageCaptioner2, Table 4: LIC with lstm_bi against bert_ft conflicts for 11.11% of nine, which is one."""
-    rows = rows_of(printed_scores(published, "imgcap2"), ("LIC", "", ""))
-    own = sensitivity_of(None, rows)
+    rows = encoders.rows_of(encoders.printed_scores(published, "imgcap2"), ("LIC", "", ""))
+    own = encoders.sensitivity_of(None, rows)
     assert len(own.judged) == 9 and len(own.turned) == 1
-
-
-@pytest.mark.parametrize(("better", "ranks"), [("lower", [1, 2, 3]), ("higher", [3, 2, 1]), ("neutral", [2, 1, 3])])
-def test_rank_1_is_the_best_by_the_metric(better, ranks):
-    rows = pd.DataFrame({"model": ["low", "middle", "high"], "encoder": "a", "value": [0.8, 1.1, 1.4]})
-    found = ranks_by_encoder(rows, better, 1.0)["a"]
-    assert found[["low", "middle", "high"]].tolist() == ranks
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["dbac_gender", "dbac_race"])
 def test_cvs_of_what_is_shown_are_those_of_tables_5a_and_6a(published, name):
-    rows = printed_scores(published, name)
-    printed = printed_variation(published, name).set_index(["model", "measure"])["value"]
-    ours = pd.concat([variation(rows_of(rows, key)) for key in answering(rows)])
+    rows = encoders.printed_scores(published, name)
+    printed = encoders.printed_variation(published, name).set_index(["model", "measure"])["value"]
+    ours = pd.concat([variation(encoders.rows_of(rows, key)) for key in encoders.answering(rows)])
     ours = ours.set_index(["model", "condition"])["value"]
     assert len(printed) == len(ours) == 26
     assert all(abs(printed[key] - ours[key]) <= max(0.02 * printed[key], 0.006) for key in printed.index)
@@ -162,33 +107,29 @@ def test_cvs_of_what_is_shown_are_those_of_tables_5a_and_6a(published, name):
 
 def test_measures_with_lic_and_dbac_first_and_the_fullest_variant_before_others():
     rows = frame(
-        row("m", "a", 1, metric="LIC_M"),
-        row("m", "a", 1, metric="LIC_M", coverage="with_references"),
-        row("m", "a", 1, alignment="contextual"),
-        row("m", "a", 1),
-        row("k", "a", 1, coverage="with_references"),
-        row("m", "a", 1, metric="DBAC", direction="A->T"),
-        row("m", "", 1, metric="ratio"),
-        row("m", "a", 1, metric="printed elsewhere"),
-        row("m", "a", 1, metric="DBAC", direction="T->A"),
+        said("m", "a", 1, metric="LIC_M"),
+        said("m", "a", 1, metric="LIC_M", coverage="with_references"),
+        said("m", "a", 1, alignment="contextual"),
+        said("m", "a", 1),
+        said("k", "a", 1, coverage="with_references"),
+        said("m", "a", 1, metric="DBAC", direction="A->T"),
+        said("m", "", 1, metric="ratio"),
+        said("m", "a", 1, metric="printed elsewhere"),
+        said("m", "a", 1, metric="DBAC", direction="T->A"),
     )
-    assert series_of(rows) == [
-        ("LIC", "", ""),
-        ("LIC", "", "contextual"),
-        ("DBAC", "T->A", ""),
-        ("DBAC", "A->T", ""),
-        ("LIC_M", "", ""),
-        ("LIC_M", "", "with_references"),
+    lic, *dbac = [("LIC", "", ""), ("DBAC", "T->A", ""), ("DBAC", "A->T", "")]
+    rest = [("LIC_M", "", ""), ("LIC_M", "", "with_references")]
+    assert encoders.series_of(rows) == [lic, ("LIC", "", "contextual"), *dbac, *rest] and encoders.answering(rows) == [
+        lic,
+        *dbac,
     ]
-    assert answering(rows) == [("LIC", "", ""), ("DBAC", "T->A", ""), ("DBAC", "A->T", "")]
-
-
-# words and figures
 
 
 def test_the_dots_hold_every_value_and_interval_and_print_in_grey(published):
-    grey = like_named(rows_of(printed_scores(published, "lic_gender"), ("LIC", "", "")), ["nic"]).assign(model="stays")
-    figure = scores_by_encoder(ROWS, grey, ("LIC", "", ""), 2, LOOKS)
+    grey = encoders.like_named(
+        encoders.rows_of(encoders.printed_scores(published, "lic_gender"), ("LIC", "", "")), ["nic"]
+    ).assign(model="stays")
+    figure = encoders.scores_by_encoder(ROWS, grey, ("LIC", "", ""), 2, LOOKS)
     drawn = [trace for trace in figure.data if not trace.showlegend and trace.x[0] is not None]
     assert [trace.name for trace in drawn] == ["stays", "turns", "opens", "stays", "lonely"]
     beside, turns = drawn[:2]
@@ -199,9 +140,6 @@ def test_the_dots_hold_every_value_and_interval_and_print_in_grey(published):
     named = [trace for trace in figure.data if trace.x[0] is None]
     assert [trace.name for trace in named] == ["a", "b", "c", *(f"{name}, printed" for name in grey["encoder"])]
     assert len({(trace.marker.color, trace.marker.symbol) for trace in named}) == 6
-
-
-# measured: another linear attacker stands for a second encoder
 
 
 class Misled(ngram.NgramAttacker):
@@ -223,36 +161,26 @@ def second():
         yield "misled"
 
 
-def small():
-    return replace(demo_request(), metrics=("lic",), words=False, seeds=4, options={})
-
-
 @pytest.mark.long
 def test_measured_encoders_are_compared_by_evidence_and_in_one_protocol(tmp_path, second):
     """Two encoders of 4 seeds, and one of 3 with merged masks."""
-    engine = Engine(tmp_path)
-    workspace = engine.workspace
+    workspace = Workspace(tmp_path)
     load_demo(workspace)
-    specs = [
-        *plan_sweep(workspace, small(), ["ngram", second]).specs,
-        *plan(workspace, replace(small(), seeds=3, merge_masks=True)),
-    ]
-    engine.submit(specs, DEMO)
-    assert {run.status for run in engine.wait([spec.run_id for spec in specs])} == {"finished"}
-    engine.close()
+    small = replace(demo_request(), metrics=("lic",), words=False, seeds=4, options={})
+    merged = replace(small, captions=small.captions[:2], seeds=3, merge_masks=True)
+    run_here(
+        workspace, [*encoders.plan_sweep(workspace, small, ["ngram", second]).specs, *plan(workspace, merged)], DEMO
+    )
     found = comparisons(workspace, DEMO)
     chosen = next(item for item in found if item.attacker == second)
-    rows = measured_alike(workspace, found, chosen)
+    rows = encoders.measured_alike(workspace, found, chosen)
     # plain has so few words that human captions repeat too once they are aligned; misled is wrong of these as well.
     assert len(rows) == 7 and set(rows["encoder"]) == {"ngram", second} and set(rows["seeds"]) == {4}
-    own = sensitivity_alike(workspace, found, chosen)
+    own = encoders.sensitivity_alike(workspace, found, chosen)
     # amplifier's captions say most to an attacker, so one that is surely wrong scores lowest on them.
     assert own.turned and ("amplifier", "mitigator") in own.swapped
     merged = next(item for item in found if item.seeds == 3)
-    assert sensitivity_alike(workspace, found, merged) is None
-
-
-# several attackers at once, and the device
+    assert encoders.sensitivity_alike(workspace, found, merged) is None
 
 
 @pytest.fixture
@@ -268,30 +196,27 @@ def workspace(tmp_path) -> Workspace:
 ASKED = Request("c", ("m",), "labels", "gender", ("LIC_M",), seeds=2)
 
 
-@pytest.mark.long
-def test_several_attackers_give_rows_each_and_shared_runs_once(workspace, second, capsys):
-    into = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", "gender", "--seeds", "2"]
-    wanted = ["--metric", "LIC_M", "vocabulary", "--attacker", "ngram", second, "nosuch"]
-    assert cli.main(["score", *into, *wanted]) == 0
-    rows = pd.read_csv(io.StringIO(capsys.readouterr().out), keep_default_na=False)
-    pairs = [("LIC_M", "ngram"), ("LIC_M", second), ("vocabulary", "")]
-    assert list(zip(rows["metric"], rows["encoder"], strict=True)) == pairs
+def test_several_attackers_have_runs_each_and_shared_ones_once(workspace, second):
+    found = encoders.plan_sweep(workspace, replace(ASKED, metrics=("LIC_M", "vocabulary")), ["ngram", second, "nosuch"])
+    assert sorted((spec.measure, spec.attacker) for spec in found.specs) == [
+        ("lic", second),
+        ("lic", "ngram"),
+        ("vocabulary", ""),
+    ]
+    assert list(found.refused) == ["nosuch"]
 
 
-@pytest.mark.parametrize(
-    ("attacker", "given", "kept"),
-    [
+def test_device_and_determinism_are_part_of_runs_that_they_can_change(workspace):
+    for attacker, given, kept in (
         ("lstm", {"device": "auto"}, {}),
         ("lstm", {"device": "cpu"}, {"device": "cpu"}),
         ("lstm", {"deterministic": True}, {"deterministic": True}),
         ("lstm", {"deterministic": True, "device": "cuda"}, {"deterministic": True, "device": "cuda"}),
         ("lstm", {"deterministic": True, "device": "cpu"}, {"device": "cpu"}),  # which a CPU is anyway
         ("ngram", {"deterministic": True, "device": "cuda"}, {}),
-    ],
-)
-def test_device_and_determinism_are_part_of_runs_that_they_can_change(workspace, attacker, given, kept):
-    (spec,) = plan(workspace, replace(ASKED, attacker=attacker, options=given))
-    assert {name: spec.options[name] for name in ("deterministic", "device") if name in spec.options} == kept
+    ):
+        (spec,) = plan(workspace, replace(ASKED, attacker=attacker, options=given))
+        assert {name: spec.options[name] for name in ("deterministic", "device") if name in spec.options} == kept
 
 
 @pytest.mark.torch
@@ -317,7 +242,7 @@ def test_a_run_that_asks_for_it_has_deterministic_algorithms_and_others_do_not(w
 def test_people_beside_each_encoder():
     """People say 1, 2, 3 of opens, turns, stays, where a says 3, 4, 9 and b says 1, -4, 9."""
     people = pd.Series({"opens": 1.0, "turns": 2.0, "stays": 3.0})
-    table = alignment_table(alignment(ROWS, people)).set_index("encoder")["human alignment ↑ (Pearson)"]
+    table = encoders.alignment_table(alignment(ROWS, people)).set_index("encoder")["human alignment ↑ (Pearson)"]
     # a: deviations -7/3 -4/3 11/3, people -1 0 1: 6 / sqrt(2 * (49 + 16 + 121) / 9) = 6 / 6.429 = 0.933
     # b: 1 -4 9, mean 2: -1 -6 7: 8 / sqrt(2 * 86) = 0.610
     assert table["a"] == "0.933" and table["b"] == "0.610"

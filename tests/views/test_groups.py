@@ -1,7 +1,5 @@
 """Groups that cross: cells by hand, what is refused, and scores by labelled value beside an independent count."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +13,7 @@ from capbias_core.views.groups import beyond_parts, by_value, cells_left_out, ru
 from capbias_core.workspace.derived import cross, keep_crossed
 from capbias_core.workspace.store import Workspace
 from tests import sentences
+from tests.collections_ import keep
 
 SIZES = {"Female, a": 120, "Female, b": 110, "Male, a": 170, "Male, b": 40}
 
@@ -35,36 +34,15 @@ def test_names_and_words_of_a_crossed_attribute():
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory):
     """Captions that give the cell `Female, a` away and no other."""
-    folder, rng = tmp_path_factory.mktemp("crossed"), np.random.default_rng(1)
+    found, rng = Workspace(tmp_path_factory.mktemp("crossed")), np.random.default_rng(1)
     cells = [cell for cell, size in SIZES.items() for _ in range(size)]
-    ids = [str(number) for number in range(len(cells))]
-    labels = pd.DataFrame(
-        {"image_id": ids, "gender": [cell[:-3] for cell in cells], "group": [cell[-1] for cell in cells]}
-    ).assign(half=["left", "right"] * (len(cells) // 2))
-    said = [
-        "a woman on a pink sofa"
-        if cell == "Female, a"
-        else f"a man {rng.choice(['in', 'on'])} a {rng.choice(['car', 'road'])}"
-        for cell in cells
-    ]
-    captions = pd.DataFrame({"image_id": ids, "caption": said})
-    for name, frame in (("labels", labels), ("model", captions)):
-        frame.to_csv(folder / f"{name}.csv", index=False)
-    place = ["--collection", "c", "--workspace", str(folder / "home")]
-    asked = [
-        "import",
-        str(folder / "labels.csv"),
-        "--kind",
-        "attributes",
-        "--attribute",
-        "gender",
-        "group=group",
-        "half=half",
-        *place,
-    ]
-    assert cli.main(asked) == 0
-    assert cli.main(["import", str(folder / "model.csv"), "--kind", "captions", *place]) == 0
-    return Workspace(folder / "home")
+    labels = pd.DataFrame({"image_id": range(len(cells)), "half": ["left", "right"] * (len(cells) // 2)})
+    labels = labels.assign(gender=[cell[:-3] for cell in cells], group=[cell[-1] for cell in cells])
+    others = [f"a man {where} a {thing}" for where in ("in", "on") for thing in ("car", "road")]
+    said = ["a woman on a pink sofa" if cell == "Female, a" else rng.choice(others) for cell in cells]
+    captions = {"model": labels[["image_id"]].assign(caption=said)}
+    keep(found, labels=labels, captions=captions, attribute=("gender", "group=group", "half=half"))
+    return found
 
 
 @pytest.mark.long
@@ -77,32 +55,30 @@ def test_cells_are_counted_and_small_ones_left_out(workspace):
 
 
 @pytest.fixture
-def guessed(monkeypatch) -> list:
-    """What the attackers of a run guessed, caption by caption."""
-    found, held_out = [], AttackerTrainer.held_out
-
-    def noted(self, *given):
-        found.append(held_out(self, *given))
-        return found[-1]
-
+def scored(workspace, monkeypatch):
+    """Scores gender crossed with another attribute: the run, its flags, the attackers' guesses, and which are right."""
+    guessed, held_out = [], AttackerTrainer.held_out
+    noted = lambda self, *given: guessed.append(held_out(self, *given)) or guessed[-1]  # noqa: E731
     monkeypatch.setattr(AttackerTrainer, "held_out", noted)
-    return found
+
+    def score(second: str):
+        name = keep_crossed(workspace, "c", cross(workspace, "c", "gender", second)).name
+        place = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", name]
+        assert cli.main(["score", *place, "--metric", "lic", "--seeds", "3"]) == 0
+        (run,), (own,) = runs_by_value(workspace, "c", name, "ngram").values(), guessed
+        return run, place, own, own.probabilities.argmax(axis=1) == own.label
+
+    return score
 
 
 @pytest.mark.long
-def test_scores_by_value_and_beyond_both_attributes(workspace, capsys, guessed):
-    keep_crossed(workspace, "c", cross(workspace, "c", "gender", "group"))
-    place = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", "gender x group"]
-    assert cli.main(["score", *place, "--metric", "lic", "--seeds", "3"]) == 0
+def test_scores_by_value_and_beyond_both_attributes(workspace, capsys, scored):
+    run, place, own, right = scored("group")
     assert "chance for LIC_M and LIC_D is 11.11." in capsys.readouterr().err
-    (run,) = runs_by_value(workspace, "c", "gender x group", "ngram").values()
-    (own,) = guessed
-    guesses, labels = own.probabilities, own.label
-    right = guesses.argmax(axis=1) == labels
     found = by_value(workspace, run)
     for label, value in enumerate(run.spec.attribute["values"]):
-        of_value = labels == label
-        assert found[value].value == pytest.approx(100 * (guesses.max(axis=1) * right)[of_value].mean())
+        sure = (own.probabilities.max(axis=1) * right)[own.label == label]
+        assert found[value].value == pytest.approx(100 * sure.mean())
     assert found["Female, a"].value > found["Male, a"].value + 20
     capsys.readouterr()
     assert cli.main(["score", "--view", "by-value", *place]) == 0
@@ -115,14 +91,9 @@ def test_scores_by_value_and_beyond_both_attributes(workspace, capsys, guessed):
 
 
 @pytest.mark.long
-def test_what_is_beyond_both_attributes(workspace, capsys, guessed):
-    keep_crossed(workspace, "c", cross(workspace, "c", "gender", "half"))
-    place = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", "gender x half"]
-    assert cli.main(["score", *place, "--metric", "lic", "--seeds", "3"]) == 0
-    (run,) = runs_by_value(workspace, "c", "gender x half", "ngram").values()
-    (own,) = guessed
+def test_what_is_beyond_both_attributes(workspace, scored):
+    run, _, own, right = scored("half")
     guesses, labels = own.probabilities, own.label
-    right = guesses.argmax(axis=1) == labels
     beyond = beyond_parts(workspace, run)
     assert beyond is not None and dict(beyond.parts).keys() == {"gender", "half"} and cells_left_out(run) == 0
     # In the order Female left, Female right, Male left, Male right.

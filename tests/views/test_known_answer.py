@@ -1,7 +1,5 @@
 """The controlled sets C1 to C4: made as the paper says, and measured where their answer is known."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 
@@ -10,7 +8,7 @@ from capbias_core.views.known_answer import SEES, known_answers, known_basis, kn
 
 
 @pytest.mark.parametrize(("name", "more", "less"), [("C1", 30, 20), ("C2", 35, 15), ("C3", 40, 10), ("C4", 45, 5)])
-def test_sets_are_those_of_the_paper(name, more, less):
+def test_sets_and_truth_are_those_of_the_paper(name, more, less):
     """Table 2 and section 5.1: of each object 50 captions of each value, split by verb, the other way for women."""
     own = known_set(name, times=1)
     frame = own.captions.merge(own.labels)
@@ -21,9 +19,6 @@ def test_sets_are_those_of_the_paper(name, more, less):
             captions = frame.loc[(frame["objects"] == thing) & (frame["gender"] == value), "caption"]
             assert tuple(captions.str.contains(f" {verb} ").sum() for verb in pair) == counts
             assert captions.str.contains(thing).all() and len(captions) == 50
-
-
-def test_truth_is_the_papers():
     assert [known_truth(name, "Q") for name in IMBALANCE] == [0.6, 0.7, 0.8, 0.9]
     assert [known_truth(name, "LIC") for name in IMBALANCE] == pytest.approx([36, 49, 64, 81])
     assert {known_truth(name, "BA") for name in IMBALANCE} == {0.5}
@@ -31,12 +26,12 @@ def test_truth_is_the_papers():
 
 @pytest.fixture(scope="module")
 def measured() -> pd.DataFrame:
-    return known_answers(times=100, seeds=3, sets=(*IMBALANCE, CONTROL))
+    return known_answers(times=50, seeds=3, sets=(*IMBALANCE, CONTROL))
 
 
 @pytest.mark.long
 def test_the_intervals_hold_the_known_answers(measured):
-    """100 times the paper's size; BA and DPA have the same answer on all four."""
+    """50 times the paper's size; BA and DPA have the same answer on all four."""
     assert not measured.duplicated(["model", "metric"]).any()
     rows = measured[measured["model"] != CONTROL].set_index(["model", "metric"])
     assert set(rows.index) == {(name, metric) for name in IMBALANCE for metric in SEES}
@@ -44,7 +39,7 @@ def test_the_intervals_hold_the_known_answers(measured):
         truth = known_truth(name, metric)
         if metric == "DPA":
             assert row["value"] == truth == 2 / 3 and pd.isna(row["ci_low"]), "every seed gives the same"
-            assert "0.667" in row["method"] and row["n"] == 3000
+            assert "0.667" in row["method"] and row["n"] == 1500
         else:
             assert row["ci_low"] <= truth <= row["ci_high"], (name, metric, row["value"])
 
@@ -69,4 +64,4 @@ def test_metrics_that_see_the_language_rise_and_the_others_do_not(measured):
     assert known_sentence(flat).startswith("Q rise with the bias of the verbs; LIC, BA and DPA do not see it.")
     table = known_table(measured)
     assert list(table.columns) == ["metric", *IMBALANCE, CONTROL] and table["C4"].str.contains("known").all()
-    assert known_basis(measured).startswith("Attacker ngram, 3 seeds with 3,000 test captions each.")
+    assert known_basis(measured).startswith("Attacker ngram, 3 seeds with 1,500 test captions each.")

@@ -1,7 +1,5 @@
 """One photograph under each condition: what is hidden, layers drawn over it, captions scored alike, uploads."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -11,18 +9,7 @@ from PIL import Image
 
 from capbias_core.runs.engine import execute
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS
-from capbias_core.views.photographs import (
-    PEOPLE,
-    THINGS,
-    hidden_of,
-    image_captions,
-    keep_uploaded,
-    layered,
-    masked_folders,
-    objects_on,
-    photographs_of,
-    rescored,
-)
+from capbias_core.views import photographs
 from capbias_core.workspace.ingest import keep_images, load_demo
 from capbias_core.workspace.store import Workspace
 
@@ -41,26 +28,15 @@ def marked() -> pd.DataFrame:
 
 
 def test_what_each_condition_hides_by_hand(marked):
-    hidden, reasons = hidden_of(marked, (10, 20), "ball")
-    assert reasons == {}
-    assert {name: int(own.sum()) for name, own in hidden.items()} == {
-        "part": 12,
-        "segment": 24,
-        "box": 24,
-        "object": 4,
-        "both": 28,
-    }
+    hidden, reasons = photographs.hidden_of(marked, (10, 20), "ball")
+    pixels = {"part": 12, "segment": 24, "box": 24, "object": 4, "both": 28}
+    assert reasons == {} and {name: int(own.sum()) for name, own in hidden.items()} == pixels
     assert hidden["part"][2:5, 2:6].all() and not hidden["part"][5:].any(), "the upper half"
     assert hidden["object"][5:7, 14:16].all()
-
-
-def test_the_object_that_departs_most_comes_first(marked):
+    # The object that departs most comes first.
     more = pd.concat([marked, pd.DataFrame([outline("bench", 0, 8, 20, 10)], columns=list(SEGMENT_COLUMNS))])
-    assert objects_on(more, {}) == ["bench", "ball"], "the larger first where nothing is known"
-    assert objects_on(more, {"ball": 0.3, "bench": 0.1}) == ["ball", "bench"]
-
-
-# layers
+    assert photographs.objects_on(more, {}) == ["bench", "ball"], "the larger first where nothing is known"
+    assert photographs.objects_on(more, {"ball": 0.3, "bench": 0.1}) == ["ball", "bench"]
 
 
 def test_each_layer_is_drawn_where_it_belongs_and_the_photograph_stays(marked):
@@ -68,21 +44,17 @@ def test_each_layer_is_drawn_where_it_belongs_and_the_photograph_stays(marked):
     mask = np.zeros((100, 200), dtype=bool)
     mask[40:60, 50:80] = True
     before = pixels.copy()
-    assert (layered(pixels) == before).all()
-    assert (
-        layered(pixels, outlines=[("person", mask)])[45, 60] == np.round(0.55 * 100 + 0.45 * np.array(PEOPLE))
-    ).all()
-    striped = layered(pixels, hidden=mask)
+    assert (photographs.layered(pixels) == before).all()
+    drawn = photographs.layered(pixels, outlines=[("person", mask)])[45, 60]
+    assert (drawn == np.round(0.55 * 100 + 0.45 * np.array(photographs.PEOPLE))).all()
+    striped = photographs.layered(pixels, hidden=mask)
     assert (striped[~mask] == 100).all() and (striped[mask] != 100).any() and (striped[mask] == 100).any()
     rows = pd.DataFrame([("1", "cat", 0.81, 100, 30, 160, 90)], columns=list(BOX_COLUMNS))
-    boxed = layered(pixels, boxes=rows)
-    assert (boxed[60, 101] == THINGS).all() and (boxed[60, 130] == 100).all() and (boxed[60, 100] == 0).all()
-    framed = layered(pixels, foreground=(10, 10, 60, 60))
-    assert (framed[30, 12] == PEOPLE).all() and (framed[30, 40] == 100).all()
+    boxed = photographs.layered(pixels, boxes=rows)
+    assert (boxed[60, 101] == photographs.THINGS).all() and (boxed[60, 130] == 100).all() and not boxed[60, 100].any()
+    framed = photographs.layered(pixels, foreground=(10, 10, 60, 60))
+    assert (framed[30, 12] == photographs.PEOPLE).all() and (framed[30, 40] == 100).all()
     assert (pixels == before).all()
-
-
-# captions
 
 
 @pytest.mark.long
@@ -100,16 +72,13 @@ def test_captions_of_every_condition_are_scored_by_the_attackers_that_did_not_se
     scores = caption_scores(workspace, workspace.run(spec.run_id))
     attackers = stored_attackers(workspace, scores.run)
     row = scores.table.iloc[0]
-    own = image_captions(workspace.frame(spec.captions), row["image_id"])
-    again, edited = rescored(scores, attackers, row["image_id"], [own[0], "somebody with a ball"])
+    own = photographs.image_captions(workspace.frame(spec.captions), row["image_id"])
+    again, edited = photographs.rescored(scores, attackers, row["image_id"], [own[0], "somebody with a ball"])
     assert again.probabilities[row["predicted"]] == pytest.approx(row["confidence"]), "as the run itself scored it"
     assert edited.logit != pytest.approx(again.logit)
-    stranger = rescored(scores, attackers, "not an image", [own[0]])[0]
+    stranger = photographs.rescored(scores, attackers, "not an image", [own[0]])[0]
     mean = np.mean([attackers.score(own[0], scores.attribute, fold).logit for fold in range(len(attackers.weights))], 0)
     assert stranger.logit == pytest.approx(mean), "an image of no fold: the mean of all attackers"
-
-
-# photographs
 
 
 def picture(path, colour: int = 90):
@@ -125,11 +94,11 @@ def test_uploaded_photographs_are_kept_together_and_bad_ones_named(tmp_path):
     cut.write_bytes(cut.read_bytes()[:200])
     (given / "notes.txt").write_text("no picture")
     files = [picture(given / "12.jpg"), cut, given / "notes.txt"]
-    item, refused = keep_uploaded(workspace, "mine", files)
+    item, refused = photographs.keep_uploaded(workspace, "mine", files)
     assert item.rows == 1 and set(refused) == {"13.jpg", "notes.txt"}
-    item, refused = keep_uploaded(workspace, "mine", [picture(given / "14.png")])
+    item, refused = photographs.keep_uploaded(workspace, "mine", [picture(given / "14.png")])
     assert item.rows == 2 and refused == {}, "beside the earlier ones"
-    files = photographs_of(workspace, "mine")
+    files = photographs.photographs_of(workspace, "mine")
     assert set(files) == {"12", "14"} and all(path.is_file() for path in files.values())
 
 
@@ -138,15 +107,15 @@ def test_uploaded_photographs_go_for_good_with_their_item(tmp_path):
     """Another collection has photographs of the same names, which stay; the list of files is one, the folders two."""
     workspace, given = Workspace(tmp_path / "home"), tmp_path / "given"
     for collection in ("mine", "other"):
-        item, _ = keep_uploaded(workspace, collection, [picture(given / "1.jpg"), picture(given / "2.jpg")])
-        assert sorted(photographs_of(workspace, collection)) == ["1", "2"]
-    mine, others = (set(photographs_of(workspace, name).values()) for name in ("mine", "other"))
-    item, _ = keep_uploaded(workspace, "mine", [picture(given / "3.jpg")])
+        item, _ = photographs.keep_uploaded(workspace, collection, [picture(given / "1.jpg"), picture(given / "2.jpg")])
+        assert sorted(photographs.photographs_of(workspace, collection)) == ["1", "2"]
+    mine, others = (set(photographs.photographs_of(workspace, name).values()) for name in ("mine", "other"))
+    item, _ = photographs.keep_uploaded(workspace, "mine", [picture(given / "3.jpg")])
     assert all(path.is_file() for path in mine | others), "what is replaced by a longer list stays"
     workspace.delete(item)
     assert not any(path.exists() for path in mine) and all(path.is_file() for path in others)
-    keep_uploaded(workspace, "mine", [picture(given / "4.jpg")])
-    assert list(photographs_of(workspace, "mine")) == ["4"]
+    photographs.keep_uploaded(workspace, "mine", [picture(given / "4.jpg")])
+    assert list(photographs.photographs_of(workspace, "mine")) == ["4"]
     own = picture(tmp_path / "own" / "1.jpg")
     workspace.delete(keep_images(workspace, own.parent, "third"))
     assert own.is_file(), "a folder of the user's is never removed"
@@ -163,4 +132,6 @@ def test_a_set_that_was_made_here_is_shown_with_the_photographs_that_it_was_made
     captions = pd.DataFrame({"image_id": ["1"], "caption_index": [0], "caption": ["a dog"]})
     made = workspace.keep("captions", "m", captions, "c", "test", {"made_by": made_by})
     for sets, name in (({}, "p (box masked, blur)"), ({"box": made}, grey.name)):  # the newest, else its folder
-        assert {key: item.name for key, item in masked_folders(workspace, "c", sets).items()} == {"box": name}
+        assert {key: item.name for key, item in photographs.masked_folders(workspace, "c", sets).items()} == {
+            "box": name
+        }

@@ -1,7 +1,5 @@
 """Verdicts and notes in words: each of these rows reads as tests/sentences.txt says."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 
@@ -10,7 +8,7 @@ from capbias_core.aggregate.comparison import ABOVE, BELOW, OPEN, sensitivity
 from capbias_core.attackers import attacker_entry
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.load.published import published_results
-from capbias_core.types import A_TO_T, RESULT_COLUMNS, T_TO_A, Result
+from capbias_core.types import A_TO_T, T_TO_A
 from capbias_core.views import sentence
 from capbias_core.views.answer import cross_table, overview
 from capbias_core.views.claims import CLAIMS, summary, verdicts
@@ -20,18 +18,9 @@ from capbias_core.views.encoders import devices_note, encoder_note, encoders_ans
 from capbias_core.views.published import beside_measured, beside_sentence, beside_table
 from capbias_core.views.tables import pair_table
 from tests import sentences
+from tests.views.rows import frame, masked, pair, row
 
 GENDER = get_attribute("gender")
-
-
-def row(metric: str, value: float, low: float | None = None, high: float | None = None, **more) -> dict:
-    usual = {"attribute": "gender", "model": "m", "encoder": "ngram", "scale": 100.0, "seeds": 10, "n": 316}
-    usual |= {"training": 2844, "interval": "refits", "spread": 1.0, "ci_low": low, "ci_high": high}
-    return Result(metric=metric, value=value, **(usual | more)).row()
-
-
-def frame(*rows: dict) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=list(RESULT_COLUMNS))
 
 
 def told(text) -> str:
@@ -122,25 +111,6 @@ def test_pairs_of_captioners():
     sentences.check("pairs", sentence.told_apart(ranking))
 
 
-# masking
-
-
-def masked(metric: str = "LIC_M", n: int = 662, **values) -> pd.DataFrame:
-    """Condition -> (value, half width of its interval)."""
-    original, rows = values["original"][0], []
-    for condition, (value, half) in values.items():
-        change = {"to_original": value - original, "original_there": original}
-        change |= {"to_original_low": value - original - half, "to_original_high": value - original + half}
-        neutral = {"to_neutral": value - 25, "to_neutral_low": value - 25 - half, "to_neutral_high": value - 25 + half}
-        rows.append(
-            row(metric, value, value - half, value + half, n=n if condition == "original" else 662)
-            | {"captioner": "m", "masked": condition, "paper": "measured"}
-            | (change if condition != "original" else dict.fromkeys(change, float("nan")))
-            | neutral
-        )
-    return pd.DataFrame(rows)
-
-
 MASKED = {
     "all is less": masked(original=(45, 1), person=(40, 1), both=(35, 1)),
     "at chance": masked(original=(45, 1), segment=(25.5, 1)),
@@ -156,16 +126,6 @@ MASKED = {
 @pytest.mark.parametrize("name", MASKED)
 def test_what_masking_does(name):
     sentences.check(f"masking: {name}", told(condition_answer(MASKED[name], "m", "gender")))
-
-
-# directions
-
-
-def pair(model, across, up, metric="DBAC", **more) -> list[dict]:
-    ways = ((A_TO_T, across), (T_TO_A, up))
-    return [
-        row(metric, *values, model=model, direction=way, coverage="with_references", **more) for way, values in ways
-    ]
 
 
 HIGH, LOW, OPEN_ = (10, 5, 15), (-10, -15, -5), (1, -5, 7)
@@ -195,9 +155,6 @@ def test_both_directions(name):
     table = directions_table(found, rows, metric)[["captioner", "images to add"]]
     text = [told(directions_answer(found, rows, metric, "gender")), basis(found), *map(": ".join, table.to_numpy())]
     sentences.check(f"directions: {name}", "\n".join(text))
-
-
-# encoders and published values
 
 
 def test_what_depends_on_the_encoder():

@@ -1,7 +1,5 @@
 """Tables of scores as text, CSV, JSON and LaTeX: cells, letters and columns by hand."""
 
-from __future__ import annotations
-
 import io
 import json
 from types import SimpleNamespace
@@ -40,16 +38,9 @@ def test_one_row_per_captioner():
 
 
 def test_conditions_have_columns_and_encoders_have_rows():
-    part = {"encoder": "ngram", "condition": "with_references"}
-    more = pd.DataFrame(
-        [
-            result("nic", "LIC_M", 40.0, encoder="ngram"),
-            result("sat", "LIC_M", 42.0, encoder="ngram"),
-            result("nic", "LIC_M", 41.0, **part),
-            result("sat", "LIC", 5.0, **part),
-            result("nic", "LIC", 4.0, **part),
-        ]
-    )
+    given = [("nic", "LIC_M", 40.0, ""), ("sat", "LIC_M", 42.0, ""), ("nic", "LIC_M", 41.0, "with_references")]
+    given += [("sat", "LIC", 5.0, "with_references"), ("nic", "LIC", 4.0, "with_references")]
+    more = pd.DataFrame([result(*own, encoder="ngram", condition=condition) for *own, condition in given])
     table = scores_table(more).set_index("captioner")
     assert list(table.index) == ["sat", "nic"], "highest LIC first"
     assert table["LIC (with references)"].tolist() == ["5.0", "4.0"] and table["LIC_M"].tolist() == ["42.0", "40.0"]

@@ -1,7 +1,5 @@
 """Words and what they add: beside human captions, in colour, large, as a sum: worked out by hand."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -10,20 +8,9 @@ import plotly.graph_objects as go
 import pytest
 
 from capbias_core.attributes import get_attribute
+from capbias_core.views import words as view
 from capbias_core.views.captions import CaptionScores, captions_with
 from capbias_core.views.charts import enlarged
-from capbias_core.views.words import (
-    LARGE,
-    STYLE,
-    beside_human,
-    coloured_words,
-    furthest,
-    large_words,
-    logit_waterfall,
-    top_words,
-    where_words_come_from,
-    word_chart,
-)
 
 GENDER = get_attribute("gender")
 
@@ -40,7 +27,7 @@ HUMAN = corpus(tie=(0.4, 60), dress=(-0.49, 70), to=(-0.4, 99), kite=(-0.9, 9))
 
 @pytest.fixture
 def beside() -> pd.DataFrame:
-    return beside_human(top_words(CAPTIONER, 10, 3), HUMAN, 10)
+    return view.beside_human(view.top_words(CAPTIONER, 10, 3), HUMAN, 10)
 
 
 def test_a_word_comes_with_the_data_if_people_use_it_alike(beside):
@@ -53,21 +40,21 @@ def test_a_word_comes_with_the_data_if_people_use_it_alike(beside):
 def test_of_three_values_a_word_is_compared_by_the_value_that_it_pushes_toward():
     own = pd.DataFrame({"word": ["toy", "cane"], "mean0": [0.6, -0.1], "mean1": [-0.1, 0.1], "mean2": [-0.5, 0.8]})
     people = own.assign(mean0=[0.1, 0.0], mean2=[0.9, 0.5], count=20)
-    found = beside_human(top_words(own.assign(count=20), 10, 1), people, 10).set_index("word")
+    found = view.beside_human(view.top_words(own.assign(count=20), 10, 1), people, 10).set_index("word")
     assert found["human_mean"].to_dict() == {"toy": 0.1, "cane": 0.5}
     assert found["from_data"].to_dict() == {"toy": False, "cane": True}
 
 
 def test_the_sentence_says_which_words_come_from_where(beside):
-    said = where_words_come_from(beside, "sat", 10)
+    said = view.where_words_come_from(beside, "sat", 10)
     data, own = said.split(". Not so there ")
     assert data.endswith("the data may explain them: tie") and "sat may add them: dress, kite, sofa, to." in own
     assert own.endswith("no interval here: with other captions a word may change sides.")
-    assert where_words_come_from(beside[:0], "sat", 10) == ""
+    assert view.where_words_come_from(beside[:0], "sat", 10) == ""
 
 
 def test_the_chart_has_both_bars_of_a_word_and_marks_function_words(beside):
-    figure = word_chart(beside, GENDER, "sat", "people", {"to"})
+    figure = view.word_chart(beside, GENDER, "sat", "people", {"to"})
     people, sat, key = figure.data
     assert key.name == "sat" and not sat.showlegend, "bars of two colours have a key of neither"
     assert list(sat.customdata) == list(people.customdata) == ["dress", "kite", "sofa", "to", "tie"]
@@ -75,7 +62,7 @@ def test_the_chart_has_both_bars_of_a_word_and_marks_function_words(beside):
     assert list(figure.layout.yaxis.ticktext) == ["dress", "kite", "sofa", "to (function word)", "tie"]
     assert len({*sat.marker.color}) == 2 and sat.marker.color[0] != sat.marker.color[-1]
     hostile = beside.assign(word="<b>x</b>")
-    assert "<b>x" not in str(word_chart(hostile, GENDER, "<b>x</b>", "<b>x</b>", set()).layout)
+    assert "<b>x" not in str(view.word_chart(hostile, GENDER, "<b>x</b>", "<b>x</b>", set()).layout)
 
 
 def test_captions_with_a_word_come_by_what_it_adds_there():
@@ -89,25 +76,22 @@ def test_captions_with_a_word_come_by_what_it_adds_there():
     assert captions_with(scores, "hat", 9) == (0, [])
 
 
-def test_a_caption_is_only_text():
-    html = coloured_words(["<b>x</b>"], np.ones(1), GENDER, alone=np.array([True]))
+def test_what_a_word_adds_is_there_without_a_mouse_and_a_caption_is_only_text():
+    html = view.coloured_words(["<b>x</b>"], np.ones(1), GENDER, alone=np.array([True]))
     assert "<b>" not in html and "&lt;b&gt;" in html
-
-
-def test_what_a_word_adds_is_there_without_a_mouse():
-    html = coloured_words(["cake", "<gender>"], np.array([-0.4, 0.1]), GENDER, ["cake", "man"])
+    html = view.coloured_words(["cake", "<gender>"], np.array([-0.4, 0.1]), GENDER, ["cake", "man"])
     assert 'tabindex="0"' in html and html.count("tabindex") == 1  # a stop per caption, not per word
     assert 'data-adds="(−0.40 Female)"' in html and 'data-adds="(masked, +0.10)"' in html
-    assert ".cb-words:focus-visible" in STYLE and "attr(data-adds)" in STYLE
+    assert ".cb-words:focus-visible" in view.STYLE and "attr(data-adds)" in view.STYLE
 
 
 def test_every_word_has_its_value_and_which_value_it_pushes_toward():
     tokens = ["a", GENDER.mask_token, "in", "<b>tie</b>"]
-    html = large_words(tokens, np.array([0.001, 0.4, -0.25, 1.5]), GENDER, ["a", "man", "in", "<b>tie</b>"])
+    html = view.large_words(tokens, np.array([0.001, 0.4, -0.25, 1.5]), GENDER, ["a", "man", "in", "<b>tie</b>"])
     assert re.findall(r"<small>(.*?)</small>", html) == ["0.00", "masked, 0.40 Male", "0.25 Female", "1.50 Male"]
     assert ">man</span>" in html and GENDER.mask_token not in html
     assert "<b>" not in html and "&lt;b&gt;tie&lt;/b&gt;" in html
-    assert all(int(size) >= 28 for size in re.findall(r"\.cb-large span .*?clamp\((\d+)px", LARGE))
+    assert all(int(size) >= 28 for size in re.findall(r"\.cb-large span .*?clamp\((\d+)px", view.LARGE))
 
 
 def test_an_enlarged_chart_has_larger_type_and_marks_and_the_same_values():
@@ -125,7 +109,7 @@ def test_an_enlarged_chart_has_larger_type_and_marks_and_the_same_values():
 
 
 def test_a_logit_adds_up_from_the_intercept_over_the_words_to_the_sum():
-    figure = logit_waterfall(["a", "<b>tie</b>", "a"], np.array([0.25, 1.0, -0.5]), -0.25, GENDER, 2.0)
+    figure = view.logit_waterfall(["a", "<b>tie</b>", "a"], np.array([0.25, 1.0, -0.5]), -0.25, GENDER, 2.0)
     (bars,) = figure.data
     assert list(bars.x) == [-0.25, 0.25, 1.0, -0.5, 0.5]
     assert list(bars.measure) == ["absolute", "relative", "relative", "relative", "total"]
@@ -137,5 +121,5 @@ def test_a_logit_adds_up_from_the_intercept_over_the_words_to_the_sum():
 
 
 def test_the_axis_holds_every_sum_on_the_way():
-    assert furthest(np.array([1.0, -3.0]), 0.5) == pytest.approx(1.5 * 1.3)
-    assert furthest(np.array([]), -2.0) == pytest.approx(2.0 * 1.3)
+    assert view.furthest(np.array([1.0, -3.0]), 0.5) == pytest.approx(1.5 * 1.3)
+    assert view.furthest(np.array([]), -2.0) == pytest.approx(2.0 * 1.3)

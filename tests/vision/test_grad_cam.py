@@ -1,9 +1,8 @@
 """Grad-CAM: maps by hand, beside Captum's, on a captioner whose gender word depends on a planted patch; the metrics of
 maps; runs from photographs to rows."""
 
-from __future__ import annotations
-
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,6 @@ from captum.attr import LayerGradCam
 from PIL import Image
 from torch.nn import functional
 
-from capbias_core.attributes import known_attributes
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import ModelFiles
@@ -22,7 +20,7 @@ from capbias_core.metrics.attribution import attribution_even, attribution_pixel
 from capbias_core.runs.engine import TORCH_START_SECONDS, expected
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import estimates, run_one
-from capbias_core.types import SEGMENT_COLUMNS, silent
+from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, silent
 from capbias_core.views.photographs import RAMP, attribution_runs, heat_over, kept_maps
 from capbias_core.vision.captioners import Captioner
 from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS, normalised, upsampled, word_maps
@@ -47,22 +45,16 @@ def patch(at: tuple[int, int], around: int = 0) -> np.ndarray:
     return found
 
 
-# The map
-
-
-@pytest.mark.parametrize(
-    ("way", "gradients", "expected"),
-    [
+def test_maps_by_hand():
+    activations = np.array([[[2.0, 0.0], [4.0, 8.0]], [[1.0, 1.0], [1.0, 1.0]]])
+    for way, gradients, wanted in (
         # Means of the gradients 0.5 and -1: 0.5 * [[2, 0], [4, 8]] - [[1, 1], [1, 1]] = [[0, -1], [1, 3]], cut at 0.
         (GRAD_CAM, [[[2.0, 0.0], [0.0, 0.0]], [[-1.0, -1.0], [-1.0, -1.0]]], [[0, 0], [1, 3]]),
         # Each cell by itself: [[2, 0], [4, 8]] * [[2, 0], [0, 0]] + [[1, 1], [1, 1]] * [[-1, 1], [3, -2]].
         (HIRES_CAM, [[[2.0, 0.0], [0.0, 0.0]], [[-1.0, 1.0], [3.0, -2.0]]], [[3, 1], [3, 0]]),
-    ],
-)
-def test_maps_by_hand(way, gradients, expected):
-    activations = np.array([[[2.0, 0.0], [4.0, 8.0]], [[1.0, 1.0], [1.0, 1.0]]])
-    heat = MAPS[way][0](activations, np.array(gradients))
-    assert heat.tolist() == expected and normalised(heat).max() == 1
+    ):
+        heat = MAPS[way][0](activations, np.array(gradients))
+        assert heat.tolist() == wanted and normalised(heat).max() == 1
     assert normalised(np.zeros((2, 2))).tolist() == [[0, 0], [0, 0]]
 
 
@@ -131,13 +123,11 @@ def test_a_map_covers_what_the_captioner_sees(tmp_path):
     assert upsampled(np.ones((2, 2)), 4, 4, (-2, -2, 6, 6)).tolist() == np.ones((4, 4)).tolist()
 
 
-# The metrics
-
 HEAT = np.array([[4.0, 0.0, 1.0], [0.5, 2.0, 0.5]])
 PERSON = np.array([[True, False, False], [True, False, True]])
 
 
-def test_attribution_score_by_hand():
+def test_scores_of_maps_by_hand():
     """8 in all; on the person 4 + 0.5 + 0.5, outside 0 + 1 + 2 = 3. At 0.6 (15% of 4) or more: 4, 1 and 2, of which
     two are outside. The person covers 3 pixels of 6."""
     assert attribution_score(HEAT, PERSON) == pytest.approx(3 / 8)
@@ -147,17 +137,12 @@ def test_attribution_score_by_hand():
         assert score(HEAT, np.ones((2, 3), dtype=bool)) == 0 and score(HEAT, np.zeros((2, 3), dtype=bool)) == 1
     for score in (attribution_score, attribution_pixels, attribution_even, pointing_game):
         assert np.isnan(score(np.zeros((2, 3)), PERSON)), "a map of nothing has no score"
-
-
-def test_pointing_game_by_hand():
     assert pointing_game(HEAT, PERSON) == 1 and pointing_game(HEAT, ~PERSON) == 0
     # Three pixels share the maximum: two of them, then one of them, on the person.
     shared = np.array([[4.0, 4.0, 4.0], [0.5, 2.0, 0.5]])
     assert pointing_game(shared, np.array([[True, True, False], [False] * 3])) == 1
     assert pointing_game(shared, PERSON) == 0
 
-
-# Runs
 
 # Image -> gender, place of the patch (the person), caption. The last four have no map, each for another reason.
 PEOPLE = {
@@ -171,11 +156,7 @@ PEOPLE = {
 }
 LABELS = {"woman": "Female", "man": "Male"}
 AWAY = (24, 36)  # where the dog is, and where nobody is
-
-
-@pytest.fixture
-def gender():
-    return known_attributes()["gender"]
+REQUEST = Request("c", ("planted",), "labels", "gender", ("attribution",))
 
 
 @pytest.fixture
@@ -187,13 +168,9 @@ def workspace(tmp_path, monkeypatch):
         Image.fromarray(photograph(value, "dog", at, AWAY, int(image))).save(folder / f"{image}.png")
     (folder / "6.png").write_bytes((folder / "6.png").read_bytes()[:300])  # 6: a photograph that is cut short
     found = Workspace(tmp_path / "workspace")
-    captions = pd.DataFrame(
-        [(image, 0, text) for image, (_, _, text) in PEOPLE.items()], columns=["image_id", "caption_index", "caption"]
-    )
-    labels = pd.DataFrame(
-        [(image, LABELS[value]) for image, (value, _, _) in PEOPLE.items()], columns=["image_id", "gender"]
-    )
-    keep(found, labels=labels, captions={"planted": captions})
+    rows = [(image, LABELS[value], text) for image, (value, _, text) in PEOPLE.items()]
+    table = pd.DataFrame(rows, columns=["image_id", "gender", "caption"])
+    keep(found, labels=table[["image_id", "gender"]], captions={"planted": table[["image_id", "caption"]]})
     keep_images(found, folder, "c")
     keep_outlines(found, "people", {image: at for image, (_, at, _) in PEOPLE.items() if image != "5"})  # 5: nobody
     monkeypatch.setattr("capbias_core.vision.captioners.Captioner", lambda *given: trained())
@@ -215,10 +192,7 @@ def keep_outlines(workspace: Workspace, name: str, places: dict[str, tuple[int, 
 
 def measured(workspace: Workspace, **options):
     """The run and its outcome."""
-    request = Request(
-        "c", ("planted",), "labels", "gender", ("attribution",), options={"captioner": "planted"} | options
-    )
-    (spec,) = plan(workspace, request)
+    (spec,) = plan(workspace, replace(REQUEST, options={"captioner": "planted"} | options))
     return spec, run_one(workspace, spec, silent)
 
 
@@ -249,10 +223,8 @@ def test_from_photographs_to_rows(workspace):
 
 
 def test_boxes_stand_for_outlines(workspace):
-    boxes = pd.DataFrame(
-        [(image, "person", 0.9, at[1], at[0], at[1] + PATCH, at[0] + PATCH) for image, (_, at, _) in PEOPLE.items()],
-        columns=["image_id", "object", "confidence", "x1", "y1", "x2", "y2"],
-    )
+    rows = [(image, "person", 0.9, x, y, x + PATCH, y + PATCH) for image, (_, (y, x), _) in PEOPLE.items()]
+    boxes = pd.DataFrame(rows, columns=list(BOX_COLUMNS))
     keep_outlines(workspace, "elsewhere", dict.fromkeys(PEOPLE, AWAY))
     away = values(measured(workspace, people="elsewhere")[1])
     assert away["attribution_score"] > 95 and away["pointing_game"] == 0, "the people are where the dog is"
@@ -282,9 +254,8 @@ def test_finished_runs_give_estimates_and_maps_again(workspace):
     (table,) = workspace.items("attributes", "c")
     run = attribution_runs(workspace, "c", "gender", table)["planted"]
     again = estimates(workspace, run)
-    assert {key: own.value for key, own in again.items()} == {
-        (row.metric, row.direction): row.value for row in outcome.results
-    }
+    rows = {(row.metric, row.direction): row.value for row in outcome.results}
+    assert {key: own.value for key, own in again.items()} == rows
     kept = kept_maps(workspace, run)
     assert kept.table["word"].tolist() == ["woman", "man", "man"]
     (row,) = kept.of_image("2")
@@ -294,29 +265,22 @@ def test_finished_runs_give_estimates_and_maps_again(workspace):
 
 
 def test_a_set_is_read_by_the_captioner_that_wrote_it(workspace):
-    request = Request("c", ("planted",), "labels", "gender", ("attribution",))
     with pytest.raises(CapbiasError, match="is not known.*--captioner FOLDER"):
-        plan(workspace, request)
+        plan(workspace, REQUEST)
     wrote = {"name": "blip", "digest": "f" * 16}
     made_by = {"captioner": wrote, "photographs": frozen_photographs(workspace, "c")}
     item = workspace.item("captions", "planted", "c")
     details = item.details | {"made_by": made_by}
     workspace.keep("captions", "planted", workspace.frame(item.hash), "c", item.source, details)
-    assert plan(workspace, request)[0].options["captioner"] == wrote
+    assert plan(workspace, REQUEST)[0].options["captioner"] == wrote
 
 
 def test_masked_captions_are_read_with_masked_photographs(workspace, tmp_path):
     """A set of the condition segment takes the folder of that condition; without one, or with two, it is refused."""
     captions = workspace.frame(workspace.item("captions", "planted", "c").hash).assign(caption="a man with a ball")
     workspace.keep("captions", "planted (segment masked)", captions, "c", "m.json", {"condition": "segment"})
-    request = Request(
-        "c",
-        ("planted", "planted (segment masked)"),
-        "labels",
-        "gender",
-        ("attribution_score",),
-        options={"captioner": "planted"},
-    )
+    sets = ("planted", "planted (segment masked)")
+    request = replace(REQUEST, captions=sets, metrics=("attribution_score",), options={"captioner": "planted"})
     for number, (name, condition) in enumerate((("boxed", "box"), ("grey", "segment"), ("blurred", "segment"))):
         place = tmp_path / name
         place.mkdir()
@@ -329,9 +293,6 @@ def test_masked_captions_are_read_with_masked_photographs(workspace, tmp_path):
             assert [spec.options["photographs"]["name"] for spec in plan(workspace, request)] == ["photographs", "grey"]
     with pytest.raises(CapbiasError, match=r"several folders \(grey, blurred\)"):
         plan(workspace, request)
-
-
-# The picture
 
 
 def test_a_map_is_laid_over_the_photograph_in_grey():

@@ -1,7 +1,5 @@
 """Weights of a detector that a visitor uploads."""
 
-from __future__ import annotations
-
 import pytest
 
 from capbias_core.errors import CapbiasError
@@ -18,10 +16,7 @@ def test_saved_weights_are_found_by_their_name_and_never_replaced(tmp_path):
     with pytest.raises(CapbiasError):
         keep_weights(folder, given)
     assert (folder / "mine.onnx").read_bytes() == b"first"
-
-
-@pytest.mark.parametrize("name", ["a b.onnx", ".onnx", "x.pt.exe"])
-def test_another_name_or_kind_is_refused(tmp_path, name):
-    (tmp_path / name).write_bytes(b"")
-    with pytest.raises(CapbiasError):
-        keep_weights(tmp_path / "weights", tmp_path / name)
+    for name in ("a b.onnx", ".onnx", "x.pt.exe"):
+        (tmp_path / name).write_bytes(b"")
+        with pytest.raises(CapbiasError):
+            keep_weights(folder, tmp_path / name)
