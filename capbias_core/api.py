@@ -73,7 +73,7 @@ Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
 class Value:
     """One number of a report. interval: 95%; None if it has none. over: what that is over: 'refits', or 'images' (of an
     attacker's metric, given the trained attackers). verdict: of LIC, 'amplifies', 'inconclusive' or 'reduces'; '' of
-    other metrics. spread: standard deviation over seeds, None without seeds. n: captions or images that it rests on.
+    other metrics. spread: standard deviation over seeds, None without seeds. n: captions or images that it depends on.
     row: everything that is known about it, by column."""
 
     metric: str
@@ -108,9 +108,9 @@ class Report:
 
     table: a row per number, in the columns of the results table. left_out: why a metric that was asked for has no
     value, by metric. refused: what was asked for and cannot be had, such as an attacker, and why. failed: what went
-    wrong with single runs. notes: what the numbers rest on. sentence: the answer in words; about: the captioner that it
-    speaks of. ranking: the captioners in pairs by `ranked_by`, a metric and its direction, of the runs `ranked_runs`;
-    None for a single captioner.
+    wrong with single runs. notes: what the numbers depend on. sentence: the answer in words; about: the captioner
+    that it speaks of. ranking: the captioners in pairs by `ranked_by`, a metric and its direction, of the runs
+    `ranked_runs`; None for a single captioner.
 
     `report["LIC"]` is one number, with its `value`, `interval`, `n`, `method` and more (`Value`). With several
     captioners name one too: `report["LIC", "sat"]` or `report["sat"]["LIC"]`. Further parts of the key choose among

@@ -162,7 +162,7 @@ class Estimate:
 
     @property
     def n_images(self) -> int:
-        """The images that the value rests on; with attackers those that one of them tests, on average."""
+        """The images that the value depends on; with attackers those that one of them tests, on average."""
         if self.refits is not None:
             return round(float(self.refits.held_out.sum(axis=1).mean()))
         return int(np.count_nonzero(np.asarray(abs(self.sums).sum(axis=1))))

@@ -60,7 +60,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class ReportParts:
-    """What a report shows. Texts are plain and are escaped here. answer: headline and what it rests on, ('', '') for
+    """What a report shows. Texts are plain and are escaped here. answer: headline and what it depends on, ('', '') for
     none. tables: of scores. groups: each metric by group, empty for none. about: what was measured, label to text.
     sections: further tables, title to frame."""
 

@@ -1,4 +1,4 @@
-"""What a captioner's words for a value rest on in the photograph: attribution scores and the pointing game.
+"""What a captioner's words for a value depend on in the photograph: attribution scores and the pointing game.
 
 The captioner reads the photograph and the caption, word by word (nothing is generated), and each word that names a
 value of the attribute gets a map. Captions do not name every attribute, such as race: there each word for a person gets
@@ -74,8 +74,8 @@ METRICS = by_name(
         "attribution score, the map outside people",
         LOWER_SHARE,
         f"{_TABLE}; {_MAPS}",
-        "Share of the map at the captioner's word for a value (what it rests on) that lies outside people. High: it "
-        "rests on the scene. Compare with attribution_even, the score of an even map. If captions do not name the "
+        "Share of the map at the captioner's word for a value (what it depends on) that lies outside people. High: it "
+        "depends on the scene. Compare with attribution_even, the score of an even map. If captions do not name the "
         "attribute (race), maps are of words for a person, by the label of the image.",
     ),
     _metric(
@@ -267,7 +267,7 @@ def named_words(caption: str, attribute: Attribute, label: int) -> list[tuple[in
 
 MEASURE = Measure(
     name="attribution",
-    title="what words rest on in photographs",
+    title="what words depend on in photographs",
     place=17,
     metrics=tuple(METRICS.values()),
     groups=(Group("attribution", "attribution score and pointing game", NAMES),),

@@ -95,7 +95,7 @@ class Metric:
 
     scale: shown value = scale * quantity. range: of the shown value. neutral: shown value that means no bias by this
     metric, given K values; `no_neutral` if none does. better: of BETTER. guessed: whether the neutral value is what
-    guessing gives, chance. digits: shown after the point, None for the usual. side: whose captions alone it rests on,
+    guessing gives, chance. digits: shown after the point, None for the usual. side: whose captions alone it depends on,
     'model' or 'human', '' for both. needs: what it reads besides its measure. gap_of: of a difference between groups,
     the metric whose values are compared.
 
@@ -364,8 +364,8 @@ class Job:
     ) -> Result:
         """A row of the results table.
 
-        n: captions or images that the value rests on. interval: where it is known already. columns: others of the row,
-        such as `group`. A metric that rests on human captions carries their alignment. The method ends with the
+        n: captions or images that the value depends on. interval: where it is known already. columns: others, such
+        as `group`. A metric that depends on human captions carries their alignment. The method ends with the
         protocol that the measure follows and each deviation from it. Raises ValueError for a value beyond the metric's
         range.
         """
@@ -417,7 +417,7 @@ class Outcome:
     """What a measure leaves of a run.
 
     counts: the evidence, or that of each direction, which `counts_of` reads again. columns: of the rows made of them,
-    `method` (what they rest on) and, if it is not the captions counted, `n` among them; or a function of a metric's
+    `method` (what they depend on) and, if it is not the captions counted, `n` among them; or a function of a metric's
     name and a direction that gives them. notes: for the reader. lacking: why metrics have no value, by metric. arrays:
     further files of the run, by name. results: its rows, if they are no function of the counts alone.
     """

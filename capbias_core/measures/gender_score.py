@@ -54,7 +54,7 @@ WORD_DISTANCE = "word_object_distance"
 METRIC = "gender_score"
 ENCODE, READ = 0.3, 0.9  # shares of a run's time: the sentence encoder, then the language model
 
-# Column -> the models that its rows rest on.
+# Column -> the models that its rows depend on.
 MODELS: dict[str, tuple[str, ...]] = {
     METRIC: ("language_model", "sentence_encoder"),
     "weighted_cooccurrence": ("language_model", "sentence_encoder"),

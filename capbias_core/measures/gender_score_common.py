@@ -477,7 +477,7 @@ def _row(sums: Sums, columns: Mapping[str, str], key: tuple[str, str], value: fl
 
 
 def method(data: Gendered, further: str = "", which: str = "captions that name one value") -> str:
-    """In words, what rows of a run rest on."""
+    """In words, what rows of a run depend on."""
     return f"{which}, with {data.source}{further}; 95% over images: Wilson of shares, else bootstrap, 1000 draws"
 
 

@@ -137,7 +137,7 @@ def expand_metrics(asked: Iterable[str]) -> tuple[str, ...]:
 
 
 def alike_with_references(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of results without a coverage where the metric needs references: it rests on the images that have some, be
+    """Rows of results without a coverage where the metric needs references: it depends on the images that have some, be
     they all of one captioner's and a part of another's. Metrics that are in no table stay as they are."""
     return rows.assign(coverage=rows["coverage"].mask(rows["metric"].isin(_BESIDE_REFERENCES), ""))
 

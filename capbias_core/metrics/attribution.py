@@ -1,5 +1,5 @@
-"""How much of what a captioner's word rests on lies outside the person (the DBAC paper, section 5.2.2 and Table 4; maps
-as of Grad-CAM, Selvaraju et al., ICCV 2017), and the pointing game (Zhang et al., ECCV 2016).
+"""How much of what a captioner's word depends on lies outside the person (the DBAC paper, section 5.2.2 and Table 4;
+maps as of Grad-CAM, Selvaraju et al., ICCV 2017), and the pointing game (Zhang et al., ECCV 2016).
 
 Each takes an (H, W) map of 0 or more and (H, W) booleans, where the person is, and is nan if the map is 0 everywhere.
 
@@ -28,7 +28,7 @@ def attribution_score(heat: ArrayLike, person: ArrayLike) -> float:
 
     The paper says "the percentage of non-person pixels that were involved" in predicting the attribute, and not how a
     pixel counts as involved; here every pixel is weighed by the map. Range [0, 1], shown x100; lower is better: the
-    word rests on the person. A high score says that it rests on the scene, and not that it is wrong. An even map
+    word depends on the person. A high score says that it depends on the scene, and not that it is wrong. An even map
     scores the share of the photograph that is not the person (`attribution_even`), so compare with that: people are
     small on most photographs.
     """

@@ -39,7 +39,7 @@ def execute(folder: str, run_id: str, token: str) -> None:
     if not workspace.claim(run_id, token):
         return
     try:
-        run = workspace.there(run_id)
+        run = workspace.get_run(run_id)
         with acting(run.owner), checkpoints_in(workspace.checkpoints / run_id):
             outcome = run_one(workspace, run.spec, _reporter(workspace, run_id, token))
         names = [metric.name for metric in MEASURES[run.spec.measure].metrics]

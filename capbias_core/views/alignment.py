@@ -24,7 +24,7 @@ from capbias_core.workspace.vectors import CONSTANT, alignment_name
 
 def constant_sentence(workspace: Workspace, spec: RunSpec) -> tuple[str, str]:
     """What constant alignment, which needs no word vectors, does to the human captions that a run reads, and what that
-    rests on. Counted from the captions of the run, and kept in the workspace."""
+    depends on. Counted from the captions of the run, and kept in the workspace."""
 
     def compute() -> dict:
         job = job_of(workspace, spec, silent)
@@ -135,7 +135,7 @@ def sweep_chart(tables: dict[str, pd.DataFrame], primary: str, delta: float):
 
 
 def sweep_sentence(table: pd.DataFrame, model: str, delta: float) -> tuple[str, str]:
-    """The answer for one captioner at the chosen delta, and what it rests on."""
+    """The answer for one captioner at the chosen delta, and what it depends on."""
     row = table[table["delta"] == delta].iloc[0]
     share = _with_interval(row, "contextual")
     headline = f"Of 100 human words that {model} never uses, {share} become its nearest word."

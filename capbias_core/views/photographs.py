@@ -374,4 +374,4 @@ def heat_legend() -> str:
     """HTML: the ramp between the words for its ends."""
     stops = ", ".join(f"rgb({red:.0f},{green:.0f},{blue:.0f})" for red, green, blue in RAMP)
     bar = f'<span style="display:inline-block;width:8em;height:.8em;background:linear-gradient(90deg,{stops})"></span>'
-    return f"<span>the word rests on it: a little {bar} most. Grey: not at all. White line: people.</span>"
+    return f"<span>the word depends on it: a little {bar} most. Grey: not at all. White line: people.</span>"

@@ -135,7 +135,7 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
     for run in current_runs(workspace, collection, "lic"):
         spec = run.spec
         if sets is None or spec.model in sets:
-            # With references LIC rests on the images that have some, be they all or a part of a captioner's.
+            # With references LIC depends on the images that have some, be they all or a part of a captioner's.
             coverage = "" if spec.references else spec.coverage
             alike = [spec.attribute, spec.labels, coverage, spec.references, spec.options]
             groups.setdefault(json.dumps(alike, sort_keys=True), []).append(run)

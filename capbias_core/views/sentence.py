@@ -59,7 +59,7 @@ def signed(value: float, decimals: int) -> str:
 
 def limit(value: float, decimals: int) -> str:
     """A number or limit of an interval: one that is no 0 but would be shown as one has up to three more decimals, since
-    a claim may rest on its side.
+    a claim may depend on its side.
 
     >>> limit(0.013, 1), limit(0.13, 1), limit(1e-12, 1)
     ('0.01', '0.1', '0.0')

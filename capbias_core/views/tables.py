@@ -105,7 +105,7 @@ def scores_table(
     """One row a captioner (and attribute or encoder, where there are several), highest LIC first.
 
     A cell such as `8.7 ±0.9 [6.9, 10.4]` holds value, standard deviation over seeds and 95% interval. Where some
-    numbers rest on all images and some on those with references, a column names its coverage: `LIC_M (with
+    numbers depend on all images and some on those with references, a column names its coverage: `LIC_M (with
     references)`; metrics that need references have one column. Each direction has its column. Counting metrics have no
     encoder and stand beside the only one, or on rows without one where there are several.
 

@@ -14,7 +14,7 @@ from capbias_core.views.sentence import number
 from capbias_core.workspace.vectors import CONSTANT
 
 AGAINST = ("vocabulary", "bleu4")
-# What the paper's figure says. Its points for vocabulary are drawn and not printed; its R^2 of BLEU-4 rests on values
+# What the paper's figure says. Its points for vocabulary are drawn and not printed; its R^2 of BLEU-4 depends on values
 # with more decimals than Table 1 has.
 PRINTED_R_SQUARED = {"vocabulary": 0.153, "bleu4": 0.156}
 COLUMNS = ("model", "encoder", "LIC", *AGAINST)

@@ -205,7 +205,7 @@ class Workspace:
                 db.execute("BEGIN IMMEDIATE")
                 answers = getattr(_READING, "answers", None)
                 answers = {} if answers is None else answers
-                answers.pop(self.database, None)  # decisions in the block rest on the present state
+                answers.pop(self.database, None)  # decisions in the block depend on the present state
                 yield db
                 db.execute("COMMIT")
             answers.pop(self.database, None)
@@ -558,7 +558,7 @@ class Workspace:
         """One run, or None."""
         return self.runs_of([run_id]).get(run_id)
 
-    def there(self, run_id: str) -> RunRow:
+    def get_run(self, run_id: str) -> RunRow:
         """One run. Raises CapbiasError if it was deleted."""
         if run := self.run(run_id):
             return run

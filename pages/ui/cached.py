@@ -104,14 +104,14 @@ def ranking(folder: str, run_ids: tuple[str, ...], metric: str, direction: str =
 def scores(folder: str, run_id: str) -> caption_views.CaptionScores:
     """Per-caption scores and words of one run; shared by all sessions, so callers only read."""
     workspace = Workspace(folder)
-    return caption_views.caption_scores(workspace, workspace.there(run_id))
+    return caption_views.caption_scores(workspace, workspace.get_run(run_id))
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
 def words(folder: str, run_id: str) -> pd.DataFrame:
     """The corpus table of one run."""
     workspace = Workspace(folder)
-    return caption_views.words_table(workspace, workspace.there(run_id))
+    return caption_views.words_table(workspace, workspace.get_run(run_id))
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
@@ -134,7 +134,7 @@ def function_words(folder: str, words: tuple[str, ...]) -> set[str]:
 def attackers(folder: str, run_id: str, index: int) -> StoredAttackers:
     """The linear attackers of one run for captions of this index, for rescoring."""
     workspace = Workspace(folder)
-    return caption_views.stored_attackers(workspace, workspace.there(run_id), index)
+    return caption_views.stored_attackers(workspace, workspace.get_run(run_id), index)
 
 
 @st.cache_data(show_spinner="Rescoring", max_entries=256)
@@ -174,4 +174,4 @@ def trial(folder: str, item: Item, attribute: Attribute) -> Trial:
 def encoder_view(folder: str, run_id: str) -> caption_views.EncoderView:
     """How an encoder read some captions."""
     workspace = Workspace(folder)
-    return caption_views.encoder_view(workspace, workspace.there(run_id))
+    return caption_views.encoder_view(workspace, workspace.get_run(run_id))

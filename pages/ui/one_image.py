@@ -310,7 +310,7 @@ def _attention(attention: dict[str, Attention]) -> None:
     scale = f"The darkest colour is a share of {largest:.2f}, in both charts. " if kind == CLASS else ""
     note(
         f"{scale}A row sums to 1, and pieces of a word are summed. Attention shows what a head mixes, not what the "
-        "guess rests on; for that, see the coloured words. In a frozen encoder it does not depend on the attacker's "
+        "guess depends on; for that, see the coloured words. In a frozen encoder it does not depend on the attacker's "
         "training."
     )
 

@@ -232,7 +232,7 @@ def _layers(image: str, pixels: np.ndarray, marks: pd.DataFrame, behind: str, hi
 @st.cache_resource(show_spinner=False, max_entries=8)
 def _maps(folder: str, run_id: str) -> photo_views.KeptMaps:
     workspace = Workspace(folder)
-    return photo_views.kept_maps(workspace, workspace.there(run_id))
+    return photo_views.kept_maps(workspace, workspace.get_run(run_id))
 
 
 def _strip(bar: Bar, image: str, pictures, reasons, marks, sets, attribute, table, seeds: int) -> None:

@@ -421,7 +421,7 @@ def _chart(bar: Bar, rows: pd.DataFrame, once: Callable) -> None:
     chosen = view.selectbox(st, "Chart", list(series), key="chart", follows=True, **buttons)
     shown = series[chosen]
     metric, direction = shown.iloc[0]["metric"], shown.iloc[0]["direction"]
-    attribute = bar.workspace.there(shown.iloc[0]["run_id"]).spec.attribute
+    attribute = bar.workspace.get_run(shown.iloc[0]["run_id"]).spec.attribute
     pairs = cached.ranking(bar.folder, tuple(shown["run_id"]), metric, direction)
     second = sentence.second_dots(rows[rows["run_id"].isin(shown["run_id"])], metric)
     figure = once("chart", lambda: interval_chart(shown, metric, attribute_from(attribute), pairs.letters, second))
