@@ -71,7 +71,7 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     draw_table(
         shown.style.map(lambda text: published_views.CELLS.get(text, ""), subset=[published_views.HOLDS]),
         column_config={name: st.column_config.Column(width=width) for name, width in WIDTHS.items()},
-        alt="Printed and measured values",
+        alt="Published and measured values",
     )
     note(
         "Published: as printed, ± standard deviation over seeds (or 95% if marked). Measured: value ± standard "

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import takewhile
 from pathlib import Path
 
 from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
@@ -80,9 +80,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code or DONE
     except CycloptsError as error:
-        files = (word for before, word in pairwise(given) if not before.startswith("-") and Path(word).suffix)
-        if isinstance(error, MissingArgumentError) and (gone := next((f for f in files if not Path(f).exists()), "")):
-            say(f"error: {gone} does not exist. Check its name and folder.")
+        words = [] if "--collection" in given else takewhile(lambda word: not word.startswith("-"), given[1:])
+        gone = [word for word in words if Path(word).suffix and not Path(word).exists()]
+        if gone and isinstance(error, MissingArgumentError):
+            say(f"error: {gone[0]} does not exist. Check its name and folder.")
             return BAD_INPUT
         text = " ".join(str(error).split())
         known = _app().parse_commands(with_view(given))[0] if given and given[0] in COMMANDS else ()

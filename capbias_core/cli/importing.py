@@ -22,7 +22,6 @@ from capbias_core.cli.inputs import (
     WorkspaceFlag,
     command,
     flag,
-    kind_name,
     opened,
     own_folder,
 )
@@ -48,7 +47,7 @@ from capbias_core.workspace.ingest import (
 from capbias_core.workspace.inputs import warn
 from capbias_core.workspace.labels import dropped_line, mapping_line, mapping_overrides, unread_columns
 from capbias_core.workspace.photographs import ORIGINALS, keep_images, twins_text
-from capbias_core.workspace.store import Workspace, checked_name, suggested_name
+from capbias_core.workspace.store import Workspace, checked_name, kind_name, suggested_name
 from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
 
 KINDS = (CAPTIONS, REFERENCES, LABELS, OBJECTS, SEGMENTS, VECTORS, IMAGES)
@@ -122,13 +121,10 @@ def import_files(
     flags: Annotated[ImportFlags, Flags] = ImportFlags(),
 ) -> int:
     """Read files, report on each, and store them in the workspace."""
-    for name, known in (
-        ("kind", (*KIND_NAMES, LABELS)),
-        ("trained_on_references", tuple(TRAINED)),
-        ("condition", CONDITIONS),
-    ):
+    flags = replace(flags, kind=kind_name(flags.kind))
+    for name, known in (("kind", KIND_NAMES), ("trained_on_references", tuple(TRAINED)), ("condition", CONDITIONS)):
         if (value := getattr(flags, name)) and value not in known:
-            raise unknown_name(flag_name(name), value, known, [choice for choice in known if choice != LABELS])
+            raise unknown_name(flag_name(name), value, known)
     flags = replace(flags, kind=LABELS if flags.kind == kind_name(LABELS) else flags.kind)
     if not files:
         raise CapbiasError("Name a file to read.")

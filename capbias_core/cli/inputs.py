@@ -276,11 +276,6 @@ def own_folder(workspace: str | None, of_files: bool = False) -> Path | None:
     return attribute_folder(Path(workspace) if workspace else default_folder())
 
 
-def kind_name(kind: str) -> str:
-    """A kind of item as users name it."""
-    return "labels" if kind == LABELS else kind
-
-
 def known_collection(workspace: Workspace, name: str) -> str:
     """The name of a collection. Raises CapbiasError, with the known names, if there is no such collection."""
     if name not in workspace.collections():

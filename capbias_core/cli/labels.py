@@ -21,7 +21,7 @@ from capbias_core.cli.inputs import (
 )
 from capbias_core.cli.terminal import DONE, say, show, show_table
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.parsed import LABELS, REFERENCES
+from capbias_core.load.parsed import REFERENCES
 from capbias_core.prepare import with_rule
 from capbias_core.types import WITHOUT_ORDER
 from capbias_core.views import labels as label_views
@@ -74,7 +74,7 @@ def derive_labels(
             show("nothing was stored (--dry-run)")
         else:
             item = keep_derived(store, derived, name)
-            show(f"stored: {LABELS} {item.name} in the collection {collection}")
+            show(f"stored: labels {item.name} in the collection {collection}")
     return DONE
 
 
@@ -102,7 +102,7 @@ def cross_two(
         crossing = cross(store, known_collection(store, collection), first, second, table)
         show(crossing.line())
         if not dry_run:
-            show(f"stored: {LABELS} {keep_crossed(store, collection, crossing).name} in the collection {collection}")
+            show(f"stored: labels {keep_crossed(store, collection, crossing).name} in the collection {collection}")
     return DONE
 
 
@@ -144,7 +144,7 @@ def compare_tables(
         say(f"note: {label_views.OTHERS}")
         if keep:
             item = label_views.keep_agreed(store, attribute, [one, other], checked_name(keep))
-            show(f"stored: {LABELS} {item.name} in the collection {collection}, {item.images:,} images")
+            show(f"stored: labels {item.name} in the collection {collection}, {item.images:,} images")
     return DONE
 
 

@@ -160,7 +160,7 @@ def protocol_notes(runs: Iterable[tuple[str, Mapping[str, Any]]], protocol: str 
             differ = deviations(followed, measure.options.read(options))
             if differ or protocol:
                 but = f", except {', '.join(differ)}" if differ else ""
-                lines[f"{measure.title}: settings of {PROTOCOLS[followed].title}{but}."] = None
+                lines[f"{measure.title}: settings of the protocol {PROTOCOLS[followed].title}{but}."] = None
     return list(lines)
 
 

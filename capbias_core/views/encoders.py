@@ -360,7 +360,7 @@ def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Series, value
                 },
                 error_x=charts.error_bars(dots["value"], dots["ci_low"], dots["ci_high"], colour, 2),
             )
-    for part, colour, suffix in ((rows, LEGEND, ""), (grey, charts.GREY, ", printed")):
+    for part, colour, suffix in ((rows, LEGEND, ""), (grey, charts.GREY, ", published")):
         for encoder in dict.fromkeys(part["encoder"]):  # entries of the legend alone
             marker = {"size": 10, "color": colour, "symbol": mark(part, encoder)}
             name = escape(f"{encoder}{suffix}")
@@ -388,7 +388,7 @@ def cv_chart(measured: pd.DataFrame, printed: pd.DataFrame, looks: dict[str, cha
     keys = sorted({*both.itertuples(index=False, name=None)}, reverse=True)
     hatches = dict(zip(keys, HATCHES, strict=False))
     figure, bars = charts.graph_objects().Figure(), 0
-    for frame, suffix in ((printed, ", printed"), (measured, "")):
+    for frame, suffix in ((printed, ", published"), (measured, "")):
         for key, group in sorted(frame.groupby(["measure", "direction"])):  # the first is drawn lowest
             bars, name = bars + 1, f"{measure(*key)}{suffix}"
             colours = charts.GREY if suffix else [looks[model].colour for model in group["model"]]

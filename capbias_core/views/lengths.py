@@ -99,8 +99,8 @@ def lengths_chart(rows: pd.DataFrame, metric: str, neutral: float):
         xaxis_title="mean words of a caption",
         yaxis_title=metric,
         height=380,
-        margin={"l": 0, "r": 0, "t": 8, "b": 0},
-        legend={"orientation": "h", "y": -0.25},
+        margin={"l": 0, "r": 0, "t": 20, "b": 0},
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0},
     )
 
 

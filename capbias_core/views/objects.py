@@ -354,7 +354,7 @@ def beside_chart(table: pd.DataFrame, attribute: Attribute, model: str, most: in
         ("human captions", "human_", rows, GREY),
         (f"{model}: {other} more often than people", "", rows[difference < 0], ORANGE_MARK),
         (f"{model}: {value} more often", "", rows[difference > 0], BLUE_MARK),
-        (f"{model}: no significant difference", "", rows[difference == 0], GREY),
+        (f"{model}: no significant difference, or too few captions", "", rows[difference == 0], GREY),
     ):
         hover, whose = [], "human captions" if prefix else model
         for row in part.to_dict("records"):
@@ -383,8 +383,9 @@ def beside_note(table: pd.DataFrame, attribute: Attribute) -> str:
     shown, count = beside_rows(table, attribute)
     most = f"the {len(shown)} with the largest difference of the {count}" if count > MOST else "all"
     return (
-        f"Objects with {ENOUGH} captions or more: {most}, sorted by the difference between the two dots. Hover "
-        "over a dot for its interval; the table has the intervals of differences."
+        f"Objects with {ENOUGH} captions or more: {most}, sorted by the difference between the two dots. "
+        "Colour: significant after Holm's correction. Hover over a dot for its interval; the table has the "
+        "intervals of differences."
     )
 
 

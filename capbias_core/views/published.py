@@ -380,7 +380,7 @@ def beside_sentence(frame: pd.DataFrame, name: str) -> tuple[str, str]:
             "No published value can be compared: none was measured here with the paper's encoder, images and protocol."
         )
     elif (holds == NONE_HERE).all():
-        headline = "Nothing that capbias measures is what this table prints."
+        headline = "capbias measures none of the metrics in this table."
     else:
         headline = "Nothing of this table has been measured in this collection."
     without = "".join(

@@ -71,8 +71,8 @@ def limit(value: float, decimals: int) -> str:
 def with_interval(value: float, low: float | None, high: float | None, decimals: int = 1) -> str:
     """`8.7 [6.9, 10.4]`, or the value alone if there is no interval."""
     if low is None or high is None or pd.isna(low):
-        return number(value, decimals)
-    return f"{number(value, decimals)} [{limit(low, decimals)}, {limit(high, decimals)}]"
+        return limit(value, decimals)
+    return f"{limit(value, decimals)} [{limit(low, decimals)}, {limit(high, decimals)}]"
 
 
 def decimals(metric: str, scale: float) -> int:

@@ -15,7 +15,7 @@ from capbias_core.aggregate.variants import INPUTS
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import RESULT_COLUMNS
-from capbias_core.views.sentence import decimals, limit, measure, number, seeds_agree, signed
+from capbias_core.views.sentence import decimals, limit, measure, seeds_agree, signed
 
 LETTERS = "letters"
 
@@ -88,7 +88,7 @@ def value_parts(row: dict) -> tuple[str, str]:
     if row["scale"] == 1 and pd.isna(row["ci_low"]) and float(row["value"]).is_integer():
         return f"{row['value']:,.0f}".replace("-", "−"), ""  # a count, such as the size of a vocabulary
     digits = decimals(row["metric"], row["scale"])
-    value = limit(row["value"], digits) + ("" if pd.isna(row["spread"]) else f" ±{number(row['spread'], digits)}")
+    value = limit(row["value"], digits) + ("" if pd.isna(row["spread"]) else f" ±{limit(row['spread'], digits)}")
     if pd.isna(row["ci_low"]):
         return f"{value}{seeds_agree(row)}", ""
     return value, f"[{limit(row['ci_low'], digits)}, {limit(row['ci_high'], digits)}]"

@@ -130,12 +130,13 @@ def tradeoff_note(printed: pd.DataFrame, measured: pd.DataFrame, against: str) -
         slope, low, high = (number(step * value, 2) for value in (line.slope, line.low, line.high))
         way = ("LIC rises with it" if line.slope > 0 else "LIC falls with it") if line.shown else "no significant trend"
         return (
-            f"{way}: {slope} [{low}, {high}] LIC per {unit}, p = {number(line.p, 3 if line.p < 0.1 else 2)}, R² = "
-            f"{number(line.r_squared, 3)}, {counted(line.n, 'captioner')}"
+            f"{way}: slope {slope} (95% {low} to {high}) LIC per {unit}, "
+            f"p = {number(line.p, 3 if line.p < 0.1 else 2)}, R² = {number(line.r_squared, 3)}, "
+            f"{counted(line.n, 'captioner')}"
         )
 
     paper = f"The paper's figure gives R² = {PRINTED_R_SQUARED[against]:.3f}"
-    text = f"Published: {paper[0].lower()}{paper[1:]}, and no numbers of its points."
+    text = f"{paper} but not the values of its points."
     if printed[against].notna().any():
         text = f"Published (Table 1): {trend_text(printed)}. {paper}."
     if measured.empty:

@@ -120,6 +120,11 @@ def images_in(frame: pd.DataFrame) -> set[str]:
     return set(frame["image_id"].to_numpy(dtype=object))  # quicker than iterating over pandas' own strings
 
 
+def kind_name(kind: str) -> str:
+    """A kind of item as users name it."""
+    return "labels" if kind == "attributes" else kind
+
+
 def human_sets(workspace: Workspace, collection: str) -> list[Item]:
     """The sets of human captions of a collection, those of most images first; by default the first is compared with."""
     return sorted(workspace.items("references", collection), key=lambda item: -item.images)
@@ -307,7 +312,7 @@ class Workspace:
         known = {item.name: item for item in self.items(kind, collection)}
         if name not in known:
             raise CapbiasError(
-                f"The collection {collection!r} has no {kind} {name!r}.",
+                f"The collection {collection!r} has no {kind_name(kind)} {name!r}.",
                 f"It has: {', '.join(known) or 'none'}. Load others on the Data page or with `capbias import`.",
             )
         return known[name]

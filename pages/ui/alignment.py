@@ -152,7 +152,7 @@ def _compare_alignments(bar: Bar, request: Request, table: Item) -> None:
         else:
             draw_table(both, alt=title)
     note(
-        "Value ± standard deviation over attacker seeds [95% interval], all ×100. Printed "
+        "Value ± standard deviation over attacker seeds [95% interval], all ×100. Published "
         "values, if any, are from Tables 7, 8, 16 and 17, for other images and attackers, so not directly comparable. "
         "A number is about captions and labels, never about a person."
     )

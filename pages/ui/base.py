@@ -18,8 +18,8 @@ from pages.ui import view
 # Marks of Markdown in a line: anywhere, not within a word, before a name, and only at the beginning of the line.
 MARKS = r"[\\`*\[\]<~$]|&(?=#?\w)|(?<![^\W_])_|_(?![^\W_])|:(?=\S)|^[#+>=-]|(?<=^\d)[.)](?= )|(?<=^\d\d)[.)](?= )"
 TERMS = {
-    "A→T": "Attribute to task: do the captions reveal more of the person's attribute than human captions do?",
-    "T→A": "Task to attribute: do the captions reveal more of the image's objects than human captions do?",
+    "A→T": "Attribute to task. DBAC: captions reveal the attribute. DPA, DBA: objects are named by the attribute",
+    "T→A": "Task to attribute. DBAC: captions reveal the objects. DPA, DBA: the attribute is named by the objects",
     "variants of DBAC": "Formulas of the same metric: as the paper prints it, as its code computes it, by accuracy",
     "with refits": "Counts the images, and also that an attacker trained on other images would guess differently",
     "Holm": "A correction for testing many differences at once: fewer false alarms",
@@ -48,7 +48,7 @@ def explained(text: str) -> str:
     """Text as HTML, with a tooltip on the first use of each of TERMS."""
     text = escape(text)
     for term, meaning in TERMS.items():
-        text = text.replace(term, f'<abbr title="{meaning}">{term}</abbr>', 1)
+        text = re.sub(rf"(?<!\w){term}(?!\w)", f'<abbr title="{meaning}">{term}</abbr>', text, count=1)
     return text
 
 
@@ -65,7 +65,7 @@ def note(text: str) -> None:
 
 def caveats(lines: Iterable[str]) -> None:
     """What limits the numbers: the first line, and the others folded."""
-    if not (texts := list(map(escape, dict.fromkeys(filter(None, lines))))):
+    if not (texts := list(map(explained, dict.fromkeys(filter(None, lines))))):
         return
     first, *others = texts
     rest = "".join(f"<li>{line}</li>" for line in others)

@@ -193,7 +193,7 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
 
 
 def _title(source: str) -> str:
-    return source if source in (MEASURED, NONE) else f"printed, {encoder_views.PRINTED[source].title}"
+    return source if source in (MEASURED, NONE) else f"published, {encoder_views.PRINTED[source].title}"
 
 
 def _variation_across_encoders(

@@ -193,7 +193,7 @@ def _chart(rows: pd.DataFrame, attribute: str, captioner: str) -> None:
         folded = st.expander(f"Published values only: {names}", key="printed_alone", on_change="rerun")
         if folded.open:
             with folded:
-                draw_chart(printed, key="alone", alt=f"Printed values of {names} against the condition")
+                draw_chart(printed, key="alone", alt=f"Published values of {names} against the condition")
     if figure is None or rows.empty:
         return
     draw_table(condition_views.condition_table(rows), alt="Each metric and condition")

@@ -1,4 +1,5 @@
-"""The state of a view: each choice on a page is in its address, defaults too.
+"""The state of a view: each choice on a page is in its address, defaults too (but for those that follow results
+while runs arrive).
 
 A control is drawn by a function of this module instead of Streamlit's. It starts at what the address names, else at
 what was last chosen on another page (collection, attribute, captioner and the like), else at its default; the choice is

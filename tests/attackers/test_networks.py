@@ -259,7 +259,7 @@ def test_few_trained_ones_wait_at_a_time():
         begun.append(number)
         return number
 
-    taken = training.in_threads([partial(train_one, number) for number in range(40)], silent)
+    taken = training.in_threads([partial(train_one, number) for number in range(40)], 40, silent)
     assert [next(taken) for _ in range(3)] == [0, 1, 2] and len(begun) <= 3 + 2 * 2
     assert list(taken) == list(range(3, 40))
 
@@ -278,7 +278,7 @@ def test_what_breaks_ends_all_threads(broken, error):
             raise Cancelled
 
     with pytest.raises(error):
-        list(training.in_threads([partial(train_one, place) for place in range(3)], tick))
+        list(training.in_threads([partial(train_one, place) for place in range(3)], 3, tick))
 
 
 @pytest.fixture

@@ -122,5 +122,5 @@ def test_the_chart_colours_the_objects_that_differ_significantly():
         "human captions": names,
         "sat: Female more often than people": ["cake"],
         "sat: Male more often": ["tie"],
-        "sat: no significant difference": ["car"],
+        "sat: no significant difference, or too few captions": ["car"],
     }

@@ -34,7 +34,7 @@ from torch.nn import functional
 
 from capbias_core.attackers.base import Corpus
 from capbias_core.attackers.checkpoints import Checkpoint
-from capbias_core.attackers.device import AUTO
+from capbias_core.attackers.device import AUTO, choose_device
 from capbias_core.errors import Cancelled
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.prepare.tokens import Tokens
@@ -42,6 +42,7 @@ from capbias_core.types import UNKNOWN_TOKEN, Contributions, Progress
 
 SCORING_BATCH = 512  # captions without gradients
 BATCHES_PER_REPORT = 5
+AT_ONCE_ON_GPU = 4  # networks; more would only take memory
 SECONDS_PER_LOOK = 0.2  # between looks at the threads that train
 ASIDE = 10  # one in so many training captions is set aside to choose the epoch
 INIT, ORDER, SET_ASIDE, DROP = range(4)  # purposes of random numbers
@@ -291,10 +292,11 @@ def logits_of(network: Any, captions: Tokens) -> np.ndarray:
     return logits
 
 
-def in_threads(trainings: Sequence[Callable[[Progress], Any]], tick: Progress) -> Iterator:
-    """What each training returns, in order. As many train at a time as PyTorch has threads, one thread each.
+def in_threads(trainings: Sequence[Callable[[Progress], Any]], most: int, tick: Progress) -> Iterator:
+    """What each training returns, in order. At most so many train at a time, one on each of PyTorch's threads.
     Few finished ones wait to be taken, so memory holds a few networks, however many train."""
     threads = torch.get_num_threads()
+    slots = min(threads, most)
     shares, texts, stop = [0.0] * len(trainings), [""] * len(trainings), Event()
 
     def work(number: int) -> Any:
@@ -314,16 +316,16 @@ def in_threads(trainings: Sequence[Callable[[Progress], Any]], tick: Progress) -
         done = [f"{sum(share == 1 for share in shares)} trained"] if len(shares) > 1 else []
         tick(sum(shares) / len(shares), ", ".join(filter(None, [*done, max(going, default=(1.0, ""))[1]])))
 
-    if min(threads, len(trainings)) == 1:
+    if min(slots, len(trainings)) == 1:
         for done, training in enumerate(trainings):
             yield training(lambda share, text, done=done: tick((done + share) / len(trainings), text))
         return
     futures, waiting = deque(), iter(range(len(trainings)))
     try:
-        with ThreadPoolExecutor(threads) as pool:
+        with ThreadPoolExecutor(slots) as pool:
             try:
                 for _ in trainings:
-                    while len(futures) < 2 * threads and (number := next(waiting, None)) is not None:
+                    while len(futures) < 2 * slots and (number := next(waiting, None)) is not None:
                         futures.append(pool.submit(copy_context().run, work, number))
                     while not futures[0].done():
                         wait(futures, SECONDS_PER_LOOK, FIRST_EXCEPTION)
@@ -365,7 +367,8 @@ class NetworkAttacker:
         """An attacker per seed; see `base.fit_many`."""
         cases = zip(rows, labels, seeds, strict=True)
         trainings = [partial(self.fit, corpus, chosen, answers, n_values, seed) for chosen, answers, seed in cases]
-        yield from in_threads(trainings, tick)
+        on_gpu = choose_device(self.device).type == "cuda"
+        yield from in_threads(trainings, AT_ONCE_ON_GPU if on_gpu else len(trainings), tick)
 
 
 class Attributed:
