@@ -45,7 +45,7 @@ def write(workspace: Workspace, path: Path = SCORED) -> None:
         for spec in slow_runs(workspace):
             if workspace.enqueue(spec, DEMO, "demo"):
                 execute(str(workspace.folder), spec.run_id, "demo")
-            run = workspace.there(spec.run_id)
+            run = workspace.get_run(spec.run_id)
             if run.status != "finished":
                 raise CapbiasError(f"The run of {spec.model} {run.status}: {run.message}.")
             rows = workspace.results([spec.run_id]).astype(object)
