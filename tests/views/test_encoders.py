@@ -138,7 +138,7 @@ def test_the_dots_hold_every_value_and_interval_and_print_in_grey(published):
     assert set(beside.marker.symbol) == {"triangle-up-open", "x-open", "triangle-down-open"}
     assert (beside.marker.color, turns.marker.color) == (GREY, LOOKS["turns"].colour)
     named = [trace for trace in figure.data if trace.x[0] is None]
-    assert [trace.name for trace in named] == ["a", "b", "c", *(f"{name}, printed" for name in grey["encoder"])]
+    assert [trace.name for trace in named] == ["a", "b", "c", *(f"{name}, published" for name in grey["encoder"])]
     assert len({(trace.marker.color, trace.marker.symbol) for trace in named}) == 6
 
 
