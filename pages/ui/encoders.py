@@ -98,7 +98,9 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
         rows = once("printed", lambda: encoder_views.printed_scores(published, source))
     looks = captioner_looks(rows["model"])
     encoders = list(dict.fromkeys(rows["encoder"]))
-    chosen = view.multiselect(st.sidebar, "Encoders", encoders, default=encoders, key="encoders", missing="the encoder")
+    chosen = view.multiselect(
+        st.sidebar, "Encoders", encoders, default=encoders, key="encoders", missing="the encoder", follows=True
+    )
     rows = rows[rows["encoder"].isin(chosen)]
     if rows.empty:
         note("No encoder is chosen.")
@@ -125,6 +127,7 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
         key="measure",
         missing="the metric",
         any_case=True,
+        follows=True,
     )
     name = encoder_views.named(series)
     shown = once("shown", lambda: encoder_views.rows_of(rows, series))
