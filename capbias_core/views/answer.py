@@ -64,8 +64,7 @@ def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str) -> str:
         return NOT_YET
     row = both.set_index(list(WAY), drop=False).loc[[ways_measured(both)[0]]].iloc[0]
     shown = {
-        way: "{} [{}, {}]".format(*(sentence.number(row[f"{way}{end}"]) for end in ("", "_low", "_high")))
-        for way in (A_TO_T, T_TO_A)
+        way: sentence.with_interval(*(row[f"{way}{end}"] for end in ("", "_low", "_high"))) for way in (A_TO_T, T_TO_A)
     }
     constant = beside(rows, row["model"], attribute.name, row["encoder"], "DBAC")[CONSTANT["DBAC"][0]]
     alone = f"; an attacker that reads no text gets {sentence.number(constant['value'])}" if constant else ""
