@@ -247,8 +247,9 @@ def _other_attributes(bar: Bar, shown: str, measured: set[str]) -> None:
     if not names:
         return
     st.header("Other attributes")
-    for name in filter(measured.__contains__, names):
-        view.link(st, "app.py", f"Answer for {plain(name)}", ":material/balance:", attribute=name)
+    for name in names:
+        if name in measured:
+            view.link(st, "app.py", f"Answer for {plain(name)}", ":material/balance:", attribute=name)
     if not (names := [name for name in names if name not in measured]):
         return
     name = st.selectbox("Attribute", names, key="unmeasured") if len(names) > 1 else names[0]
