@@ -123,7 +123,7 @@ def _not_text(path: Path) -> CapbiasError:
         if data.startswith(mark):
             return CapbiasError(
                 f"{path.name} is a picture ({kind}), not a file of captions or labels.",
-                "Drop photographs on the Data page, or give their folder to `capbias import`.",
+                "Name it .jpg or .png and drop it on the Data page, or give `capbias import` its folder.",
             )
     skip, encoding = encoding_of(data)
     try:

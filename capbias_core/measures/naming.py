@@ -97,7 +97,7 @@ def ratio_error(job: Job) -> Outcome:
 def named_values(job: Job) -> Outcome:
     """Captions that name a wrong value, or none, by group."""
     counts, lacking = naming_counts(job, BY_GROUP)
-    notes = [f"Named values: {job.sizes(counts)}."]
+    notes = [f"Labels: {job.sizes(counts).removesuffix(' captions')}."]
     return Outcome(counts, {"method": "values that the words of captions name"}, notes, lacking)
 
 

@@ -13,13 +13,15 @@ from urllib.parse import urlencode
 
 import pandas as pd
 
-from capbias_core.aggregate.comparison import Sensitivity
+from capbias_core.aggregate.comparison import LEAST_ENCODERS, Sensitivity, learned
 from capbias_core.measures.registry import METRICS
 from capbias_core.types import A_TO_T, T_TO_A, Attribute, counted
 from capbias_core.views import sentence
 from capbias_core.views.charts import BLUE_MARK, GREY, MEASURED, ORANGE_MARK, Scale, intervals_in_order
 from capbias_core.views.directions import CONSTANT, WAY, beside, directions, ways_measured
 from capbias_core.views.encoders import encoder_note
+from capbias_core.views.results import Comparison, current_runs
+from capbias_core.workspace.store import Workspace
 
 NOT_YET = "Not measured yet."
 
@@ -34,6 +36,22 @@ class Line:
     tab: str
 
 
+def guessing_row(workspace: Workspace, collection: str, comparison: Comparison, model: str, attacker: str) -> pd.Series:
+    """The row of SC that tells whether the attackers behind a captioner's words guess better than chance: by the same
+    attacker and on all labelled images, as the words are; else the row of the comparison."""
+    spec = comparison.runs[0].spec
+    alike = [
+        run.run_id
+        for run in current_runs(workspace, collection, "lic")
+        if (run.spec.model, run.spec.attacker) == (model, attacker)
+        and (run.spec.labels, run.spec.merge_masks) == (spec.labels, spec.merge_masks)
+    ]
+    rows = workspace.results([*alike, *comparison.run_ids])
+    rows = rows[(rows["metric"] == "SC") & (rows["model"] == model)]
+    other = ~rows["run_id"].isin(alike)
+    return rows.assign(other=other).sort_values(["other", "coverage", "seeds"], ascending=[True, True, False]).iloc[0]
+
+
 def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensitivity | None) -> list[Line]:
     """The lines for one captioner. rows: what was measured of it for the attribute, in RESULT_COLUMNS, each thing once
     (`measured_rows`). attacker: whose answer stands above. own: what several attackers say, None where one was run."""
@@ -46,10 +64,18 @@ def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensi
         text = f"{'; '.join(named)}." if named else NOT_YET
         lines.append(Line(f"Does it name the wrong {name}?", text, "Scores", "Table"))
     lines.append(Line("In which direction?", _direction(rows, attribute, attacker), "Scores", "Directions"))
-    others = f"Not tested yet: only {attacker} was run."
-    if own is not None and model in own.signs:
+    ran = list(dict.fromkeys(rows[rows["metric"] == "LIC_M"]["encoder"]))
+    able = set(rows[learned(rows, {name: len(attribute.values)})]["encoder"])
+    weak = [encoder for encoder in ran if encoder not in able]
+    if own is not None and model in own.judged:
         note = encoder_note(own, model)
         others = f"{note[0].upper()}{note[1:]} ({', '.join(own.encoders)})."
+    elif len(ran) < LEAST_ENCODERS:
+        others = f"Not tested yet: only {attacker} was run."
+    elif weak:
+        others = f"Not comparable: {', '.join(weak)} did no better than chance."
+    else:
+        others = "Not comparable: other encoders were run with other settings."
     lines.append(Line("Does another encoder agree?", others, "Scores", "Encoder sensitivity"))
     if attribute.names_values:
         objects = f"Which objects its captions mention with one {name} more often than people do."

@@ -202,15 +202,21 @@ def named(key: Series) -> str:
 # sentences
 
 
-def encoders_answer(found: dict[str, comparison.Sensitivity], printed: str = "") -> Answer:
+def encoders_answer(found: dict[str, comparison.Sensitivity], printed: str = "", weak: Sequence[str] = ()) -> Answer:
     """Does the choice of encoder change the conclusion? found: name of a measure -> what its encoders say.
 
     printed: where the values are printed, '' for measured ones. Printed values have no interval, so their sign and
-    order are those of the values alone.
+    order are those of the values alone. weak: further encoders, no better than chance.
     """
     judged = {name: own for name, own in found.items() if own.judged}
     if not judged:
         names = list(dict.fromkeys(name for own in found.values() for name in own.encoders))
+        if weak:
+            able = ", ".join(names) or "none"
+            return Answer(
+                "Not comparable yet: fewer than two encoders are better than chance.",
+                f"Better than chance: {able}. No better: {', '.join(weak)}; more seeds may help.",
+            )
         return Answer(
             "Not tested yet: only one encoder has results.",
             f"So far: {', '.join(names) or 'no encoder has scored LIC or DBAC'}. Run a sweep below, or choose "

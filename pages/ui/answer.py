@@ -163,7 +163,12 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     )
     run = next(filter(None, of_captions), None)
     with right:
-        guessed = rows[(rows["model"] == model) & (rows["metric"] == "SC")].iloc[0]
+        attacker = run.spec.attacker if run else comparison.attacker
+        guessed = cached.once(
+            workspace,
+            "guessed",
+            lambda: answer_views.guessing_row(workspace, bar.collection, comparison, model, attacker),
+        )
         _words(bar, comparison, table, model, run, sentence.chance_warning(guessed, attribute))
     if run:
         _try_a_caption(bar, run)

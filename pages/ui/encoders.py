@@ -116,7 +116,8 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
             for series in encoder_views.answering(above_chance)
         },
     )
-    text = encoder_views.encoders_answer(answers, "" if here else encoder_views.PRINTED[source].title)
+    weak = [name for name in dict.fromkeys(rows["encoder"]) if name not in set(above_chance["encoder"])]
+    text = encoder_views.encoders_answer(answers, "" if here else encoder_views.PRINTED[source].title, weak)
     answer_box(bar, text)
     options = once("series", lambda: encoder_views.series_of(rows))
     series = view.selectbox(

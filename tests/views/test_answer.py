@@ -8,8 +8,13 @@ import pandas as pd
 import pytest
 
 from capbias_core.attributes import get_attribute, plain_attribute
-from capbias_core.views.answer import interval_rows, word_rows
+from capbias_core.runs.engine import Engine
+from capbias_core.runs.plan import Request, plan
+from capbias_core.views.answer import guessing_row, interval_rows, word_rows
+from capbias_core.views.results import comparisons
 from capbias_core.views.sentence import first_to_answer
+from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 
 def test_who_is_shown_to_amplify_answers_before_a_higher_value_that_is_not():
@@ -75,3 +80,20 @@ def test_names_and_words_are_text_only():
     text = interval_rows(lic_rows(model=[HOSTILE, "b"]), "LIC", GENDER, {HOSTILE: "a", "b": "b"}, HOSTILE)
     text += word_rows(words((HOSTILE, 1.0, 1, 3)), GENDER, "Captions", {"set": HOSTILE})
     assert "<img" not in text and 'onerror="' not in text and "&lt;img" in text
+
+
+@pytest.mark.long
+def test_whether_attackers_guess_is_read_on_all_images_as_their_words_are(tmp_path):
+    workspace, labels = Workspace(tmp_path), ["Female", "Male"] * 60
+    table = pd.DataFrame({"image_id": range(120), "gender": labels})
+    said = table[["image_id"]].assign(caption=["a cat" if label == "Female" else "a dog" for label in labels])
+    keep(workspace, labels=table, captions=said, references=said[:40])
+    engine = Engine(tmp_path)
+    request = Request("c", ("m",), "labels", "gender", ("lic",), "human", seeds=2)
+    engine.wait(engine.submit(plan(workspace, request), "c"))
+    engine.close()
+    best = comparisons(workspace, "c")[0]
+    assert set(workspace.results(best.run_ids)["coverage"]) == {"with_references"}
+    row = guessing_row(workspace, "c", best, "m", best.attacker)
+    assert (row["metric"], row["coverage"], row["training"]) == ("SC", "", 108)
+    assert guessing_row(workspace, "c", best, "m", "rnn")["coverage"] == "with_references"

@@ -64,6 +64,8 @@ def test_what_is_said_beside_the_answer():
     for name, of, attribute in (
         ("measured", rows, GENDER),
         ("nothing measured", frame(), GENDER),
+        ("an encoder at chance", frame(row("LIC_M", 60, 55, 65), row("LIC_M", 50, 45, 55, encoder="rnn")), GENDER),
+        ("other settings", frame(row("LIC_M", 60, 55, 65), row("LIC_M", 60, 55, 65, encoder="rnn")), GENDER),
         ("an attribute without words", frame(), plain_attribute("place", ("in", "out"))),
     ):
         lines = [f"{line.page}: {line.said}" for line in overview(of, attribute, "ngram", None)]
@@ -176,6 +178,7 @@ def test_what_depends_on_the_encoder():
     sentences.check("encoders", "\n".join([told(encoders_answer({"LIC": found})), *notes, *more]))
     sentences.check("encoders: one", told(encoders_answer({"LIC": one})))
     sentences.check("encoders: none", told(encoders_answer({})))
+    sentences.check("encoders: weak", told(encoders_answer({"LIC": one}, weak=["rnn"])))
 
 
 @pytest.mark.long
