@@ -10,14 +10,14 @@ import pytest
 from scipy.stats import hypergeom
 
 from capbias_core.aggregate import Counts
+from capbias_core.api import score
 from capbias_core.attributes import get_attribute
 from capbias_core.measures.base import estimates_of, of_groups
 from capbias_core.measures.caption_side import categories_of
-from capbias_core.measures.naming import BY_GROUP, names_in
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.measures.wording import DESCRIPTION, mentions_of, shared_words
 from capbias_core.metrics import chair_i, chair_s, object_recall, vocabulary_10
-from capbias_core.metrics.captions import shares_of_ten, wrong_names
+from capbias_core.metrics.captions import shares_of_ten
 from capbias_core.prepare.tasks import object_names
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.runs.plan import Request, plan, useful
@@ -127,14 +127,13 @@ def test_a_groups_vocabulary_is_that_of_its_captions_alone():
 @pytest.mark.long
 def test_values_named_wrongly_by_group_make_up_the_papers_error(coco_bias):
     """nic 14.25 on 10,780 images (LIC, Table 1, prints 14.3); by group counted anew in plain Python."""
-    table = pd.read_csv(coco_bias / "annotations" / "attributes.csv", dtype=str).set_index("image_id")["gender"]
-    frame = pd.DataFrame(json.loads((coco_bias / "results" / "nic.json").read_text())).astype(str)
-    frame = frame.assign(label=frame["image_id"].map(table)).query("label in @GENDER.values").reset_index(drop=True)
-    names, codes = names_in(frame["caption"], GENDER), frame.set_index("image_id")["label"].map(GENDER.values.index)
-    columns = {"misnamed": wrong_names(names, codes.to_numpy()), "unnamed": ~names.any(axis=1)}
-    counts = Counts.of_captions(frame["image_id"], lambda images: codes[images].to_numpy(), columns)
-    found = {name: own.value for (name, _), own in estimates_of(BY_GROUP, counts, GENDER.values).items()}
-    assert round(found["misnamed"], 2) == 14.25
+    captions, labels = coco_bias / "results" / "nic.json", coco_bias / "annotations" / "attributes.csv"
+    found = score(captions, labels, "gender", metrics=["naming_gap", "error"]).table.query("group == ''")
+    found = found.set_index("metric")["value"]
+    table = pd.read_csv(labels, dtype=str).set_index("image_id")["gender"]
+    frame = pd.DataFrame(json.loads(captions.read_text())).astype(str)
+    frame = frame.assign(label=frame["image_id"].map(table)).query("label in @GENDER.values")
+    assert len(frame) == 10780 and round(found["misnamed"], 2) == 14.25 == round(found["error"], 2)
     words = [set(text.split()) for text in frame["caption"]]
     women, men = (np.array([not own.isdisjoint(GENDER.words[value]) for own in words]) for value in GENDER.values)
     male = frame["label"] == "Male"

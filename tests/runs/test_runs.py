@@ -175,12 +175,16 @@ def test_runs_of_masks_tell_nothing_when_merged(workspace):
     assert plain == 100 and merged == pytest.approx(50)
 
 
-def test_the_share_of_test_images_is_chosen(workspace):
+def test_the_number_of_seeds_and_the_share_of_test_images_are_chosen(workspace):
+    """LIC by ngram, which varies most, has 30 seeds if none are chosen, by others the papers' 10."""
     labels = labels_of(50, 50)
     request = replace(fill(workspace, labels, {"m": plainly(labels)}), seeds=2, options={"test_share": 0.4})
     (spec,) = plan(workspace, request)
     (row, *_) = run_one(workspace, spec, silent).results
     assert row.n == 40 and row.method.startswith("60/40 balanced images")
+    for attacker, seeds in (("ngram", 30), ("lstm_bi", 10)):
+        (spec,) = plan(workspace, replace(request, metrics=("LIC_M",), attacker=attacker, seeds=None, options={}))
+        assert len(spec.seeds) == seeds
 
 
 @pytest.mark.long
