@@ -89,11 +89,11 @@ class Estimate:
         member = group[:, None] == np.arange(k)  # (n_images, K)
         sums = (member[:, :, None] * self.sums[:, None, :]).reshape(len(group), k * columns)
         top = self.span[1] - self.span[0]
-        return Estimate(
-            *(self.images, sums, np.zeros(0), self.scale),
-            of=lambda summed: compare(self.of(summed.reshape(*summed.shape[:-1], k, columns))),
-            span=(-top, top),
-        )
+
+        def of(summed: np.ndarray) -> np.ndarray:
+            return compare(self.of(summed.reshape(*summed.shape[:-1], k, columns)))
+
+        return Estimate(self.images, sums, np.zeros(0), self.scale, of, span=(-top, top))
 
     def shown(self, sums: np.ndarray) -> np.ndarray:
         """(..., M) summed columns to (...) values as shown."""

@@ -109,7 +109,7 @@ class Attacker(Protocol[Text]):
         booleans, which of L task words are there.
 
         An attacker may have besides: `cut(captions)`, notes where its encoder does not read captions to their end;
-        `batch`, on how many captions at a time it trains; and `fit_many` (below).
+        `batch`, the field of a dataclass, on how many captions at a time it trains; and `fit_many` (below).
         """
 
 

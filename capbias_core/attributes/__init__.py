@@ -45,6 +45,8 @@ def unreadable(source: str, error: object) -> CapbiasError:
 
 
 def _checked(data: dict, source: str) -> Attribute:
+    """The attribute in a TOML file. Raises CapbiasError for anything that is missing or wrong."""
+
     def wrong(key: str, reason: str, hint: str = "") -> CapbiasError:
         return CapbiasError(f"{source} has {key} = {data.get(key)!r}, which {reason}.", hint)
 

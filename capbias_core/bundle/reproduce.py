@@ -27,7 +27,7 @@ from capbias_core.workspace.inputs import Tell
 from capbias_core.workspace.labels import DERIVED
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, content_hash
+from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, content_hash, kind_name
 
 # The columns that identify and name a row, and the columns that are compared.
 KEYS = ("model", "metric", "direction", "encoder", "attribute", *ORIGINS)
@@ -157,7 +157,7 @@ def find_data(bundle: Bundle, paths: Iterable[Path], tell: Tell) -> dict[str, pd
                 digest = content_hash(frame) if frame is not None else ""
                 if frame is not None and digest in wanted:
                     item = wanted.pop(digest)
-                    tell(f"{file.name}: {item['kind']} {item['name']}")
+                    tell(f"{file.name}: {kind_name(item['kind'])} {item['name']}")
                     found[digest] = frame
     for item in [item for item in wanted.values() if DERIVED in item["details"]]:
         frame = _derived(item, bundle, found)
@@ -195,7 +195,7 @@ def reproduce(
     collection, frames = bundle.manifest["collection"], bundle.frames | frames
     stored = [item for item in bundle.items if item["content"]]
     if missing := [item for item in stored if item["content"] not in frames]:
-        named = ", ".join(f"{item['kind']} {item['name']} (content {item['content']})" for item in missing)
+        named = ", ".join(f"{kind_name(item['kind'])} {item['name']} (content {item['content']})" for item in missing)
         hint = "Name the unchanged files that these were read from."
         if hidden := sorted({item["kind"] for item in missing} - set(FROM_FILES)):
             hint = f"Ask for a bundle with its data: no file is {' or '.join(hidden)}."

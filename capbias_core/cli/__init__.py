@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code or DONE
     except CycloptsError as error:
         words = [] if "--collection" in given else takewhile(lambda word: not word.startswith("-"), given[1:])
-        gone = [word for word in words if Path(word).suffix and not Path(word).exists()]
+        gone = [word for word in words if Path(word).suffix and not os.path.exists(word)]
         if gone and isinstance(error, MissingArgumentError):
             say(f"error: {gone[0]} does not exist. Check its name and folder.")
             return BAD_INPUT

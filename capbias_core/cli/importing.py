@@ -51,7 +51,7 @@ from capbias_core.workspace.store import Workspace, checked_name, kind_name, sug
 from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
 
 KINDS = (CAPTIONS, REFERENCES, LABELS, OBJECTS, SEGMENTS, VECTORS, IMAGES)
-KIND_NAMES = tuple(map(kind_name, KINDS))
+KIND_NAMES = {kind_name(kind): kind for kind in KINDS}
 TRAINED = {"yes": True, "no": False}
 # Flags that apply to one kind.
 FOR_KIND = {
@@ -125,7 +125,7 @@ def import_files(
     for name, known in (("kind", KIND_NAMES), ("trained_on_references", tuple(TRAINED)), ("condition", CONDITIONS)):
         if (value := getattr(flags, name)) and value not in known:
             raise unknown_name(flag_name(name), value, known)
-    flags = replace(flags, kind=LABELS if flags.kind == kind_name(LABELS) else flags.kind)
+    flags = replace(flags, kind=KIND_NAMES.get(flags.kind, ""))
     if not files:
         raise CapbiasError("Name a file to read.")
     paths, collection = [checked_path(file) for file in files], checked_name(flags.collection)
@@ -161,7 +161,7 @@ def _import(workspace: Workspace, paths: Sequence[Path], flags: ImportFlags, col
         captioner=flags.captioner,
         condition=flags.condition,
     )
-    parts = [part for part in preview([replace(about, source=path) for path in paths], held_by(workspace, collection))]
+    parts = preview([replace(about, source=path) for path in paths], held_by(workspace, collection))
     for part in parts:
         if part.reading.error:
             raise part.reading.error

@@ -131,6 +131,7 @@ def _content(path: Path) -> Parsed:
 
 
 def _reader_of(path: Path) -> Reader:
+    """The first reader that recognises a file. Raises CapbiasError without one."""
     head = Head(path, b"" if path.is_dir() else read_head(path))
     for reader in readers().values():
         if reader.recognises(head):

@@ -264,6 +264,7 @@ def objects(parsed: Parsed, columns: Mapping[str, str] = {}) -> Table:
 
 
 def _category(category: object, name: str | None) -> str:
+    """The name of an annotation's category. Raises ValueError for one that the file does not list."""
     if name:
         return kept_name(name)
     shown = category if isinstance(category, int | str) else described(category)

@@ -115,6 +115,7 @@ def _text_rows(handle: BinaryIO, file: str, size: int, expected: int | None) -> 
 
 
 def _binary_rows(handle: BinaryIO, file: str, size: int, expected: int | None) -> Iterator[tuple[int, bytes, bytes]]:
+    """(row, word, its numbers as little-endian 32-bit floats) of all rows."""
     handle.readline()
     pending, start, size = b"", 0, 4 * size
     for row in range(1, (expected or 0) + 1):

@@ -310,9 +310,8 @@ def small_batches(attacker: Attacker, training: int) -> tuple[Attacker, str]:
     batch = max(min(full, SMALLEST_BATCH), min(full, round(full * training / FULL_TRAINING)))
     if batch == full:
         return attacker, ""
-    return replace(
-        cast(Any, attacker), batch=batch
-    ), f"; batches of {batch}, {full} for {FULL_TRAINING} training images"
+    smaller = replace(cast(Any, attacker), batch=batch)
+    return smaller, f"; batches of {batch}, {full} for {FULL_TRAINING} training images"
 
 
 def named_most(side: CaptionSide) -> np.ndarray:

@@ -536,15 +536,10 @@ def count_images(
     named = gendered(job.frame, job.attribute, job.objects(), job.options, usual, tokens=job.tokens, **sources)
     data = named.with_objects()
 
-    sums, _, further, notes = count(
-        TextJob(
-            data,
-            job.attribute,
-            job.options,
-            lambda kind: resolve_model(job.workspace, getattr(job.options, kind)),
-            job.progress,
-        )
-    )
+    def model(kind: str) -> ModelFiles:
+        return resolve_model(job.workspace, getattr(job.options, kind))
+
+    sums, _, further, notes = count(TextJob(data, job.attribute, job.options, model, job.progress))
     text = "; ".join(filter(None, [method(data, further), protocol_text(job.spec.measure, job.options)]))
     columns = {"attribute": job.attribute.name, "model": job.spec.model, "coverage": job.spec.coverage, "method": text}
     return sums, columns, (note(data, len(named.captions)), *notes)

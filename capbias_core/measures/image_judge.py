@@ -219,15 +219,11 @@ def judged(job: Job, inputs: JudgeInputs, judge: Any, method: str, trained: bool
     sides = {MODEL: (inputs.model, "the model's captions"), HUMAN: (inputs.human, "the human captions")}
     fits = len(splits) * sum(len(lists) for lists, _ in sides.values())
 
-    trainer = AttackerTrainer(
-        judge,
-        len(job.attribute.values),
-        inputs.y,
-        inputs.images,
-        lambda share, text: job.progress(LOOK + JUDGE * share, text),
-        fits,
-        sees_images=True,
-    )
+    def progress(share: float, text: str) -> None:
+        job.progress(LOOK + JUDGE * share, text)
+
+    k = len(job.attribute.values)
+    trainer = AttackerTrainer(judge, k, inputs.y, inputs.images, progress, fits, sees_images=True)
     parts = [trainer.held_out(lists, splits, what).counts(side) for side, (lists, what) in sides.items() if lists]
     counts = Counts.merge(parts)
     train, test, name = len(splits[0].train), len(splits[0].test), job.options.photographs["name"]

@@ -286,6 +286,7 @@ class AttackerTrainer:
         return {name: self._guesses(guessed) for name, guessed in parts.items()}
 
     def _guesses(self, parts: Iterable[tuple[Split, np.ndarray, np.ndarray]]) -> Guesses:
+        """parts: a split, the images held out in it, and their logits (n, C)."""
         splits, images, logits = zip(*parts, strict=True)
         seed = np.repeat([split.seed for split in splits], [len(test) for test in images])
         image, scores = np.concatenate(images), np.concatenate([*map(probabilities, logits)])

@@ -169,6 +169,7 @@ def multi_variance(
 
 
 def _tables(human_values, human_objects, model_values, model_objects) -> Both:
+    """(n, K) and (n, L) booleans of the captions of both sides as counts of captions."""
     human, model = (
         Table(np.array(len(values)), values.sum(axis=0), tasks.sum(axis=0), values.T.astype(int) @ tasks)
         for values, tasks in sides(human_values, human_objects, model_values, model_objects)

@@ -78,6 +78,7 @@ def plan_masking(workspace: Workspace, collection: str, options: MaskOptions) ->
 
 
 def _check_free(workspace: Workspace, kind: str, name: str, collection: str) -> None:
+    """Raises CapbiasError if the user loaded an item of this name, which a run must not replace."""
     taken = {item.name: item for item in workspace.items(kind, collection) if RUN not in item.details}
     if name in taken:
         what = "Captions loaded from" if kind == "captions" else "The photographs in"

@@ -16,6 +16,7 @@ from capbias_core.prepare.align import Alignment
 from capbias_core.runs.run import job_of
 from capbias_core.types import silent
 from capbias_core.views.charts import GREY, MEASURED, graph_objects
+from capbias_core.views.sentence import with_interval
 from capbias_core.views.tables import value_text
 from capbias_core.workspace.spec import AlignmentReference, RunSpec
 from capbias_core.workspace.store import Workspace
@@ -153,8 +154,7 @@ def sweep_sentence(table: pd.DataFrame, model: str, delta: float) -> tuple[str, 
 
 def _with_interval(row: Mapping, name: str) -> str:
     """`93.1 [92.8, 93.4]`; the value alone if it has no interval."""
-    value, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
-    return f"{value:.1f}" if pd.isna(low) or pd.isna(high) else f"{value:.1f} [{low:.1f}, {high:.1f}]"
+    return with_interval(*(row[f"{name}{end}"] for end in ("", "_low", "_high")))
 
 
 def side_by_side(
@@ -163,7 +163,7 @@ def side_by_side(
     """One row per captioner and attacker: a metric of the human captions under constant and contextual alignment.
 
     All values x100. measured: result rows. printed: rows of the paper on DBAC; its values stand in columns that begin
-    with `printed`. option: which contextual alignment, None for none. Empty if nothing was measured.
+    with `published`. option: which contextual alignment, None for none. Empty if nothing was measured.
     """
 
     def hundredfold(row: dict) -> dict:
@@ -181,7 +181,7 @@ def side_by_side(
     theirs = printed[(printed["paper"] == "dbac") & (printed["attribute"] == attribute)]
     theirs = theirs[(theirs["metric"] == COMPARED[metric][0]) & theirs["condition"].isin(list(PRINTED))]
     for row in theirs.to_dict("records"):
-        column = f"printed, {PRINTED[row['condition']]}"
+        column = f"published, {PRINTED[row['condition']]}"
         beside.setdefault(name_key(row["model"]), {})[column] = f"{hundredfold(row)['value']:.1f}"
     table = pd.DataFrame(
         [
@@ -189,6 +189,6 @@ def side_by_side(
             for (model, encoder), cells in rows.items()
         ]
     )
-    order = ["captioner", "attacker", *titles.values(), *(f"printed, {name}" for name in PRINTED.values())]
+    order = ["captioner", "attacker", *titles.values(), *(f"published, {name}" for name in PRINTED.values())]
     table = table.reindex(columns=[name for name in order if name in table]).fillna("")
     return table.drop(columns="attacker") if "attacker" in table and (table["attacker"] == "").all() else table

@@ -64,8 +64,7 @@ def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str) -> str:
         return NOT_YET
     row = both.set_index(list(WAY), drop=False).loc[[ways_measured(both)[0]]].iloc[0]
     shown = {
-        way: "{} [{}, {}]".format(*(sentence.number(row[f"{way}{end}"]) for end in ("", "_low", "_high")))
-        for way in (A_TO_T, T_TO_A)
+        way: sentence.with_interval(*(row[f"{way}{end}"] for end in ("", "_low", "_high"))) for way in (A_TO_T, T_TO_A)
     }
     constant = beside(rows, row["model"], attribute.name, row["encoder"], "DBAC")[CONSTANT["DBAC"][0]]
     alone = f"; an attacker that reads no text gets {sentence.number(constant['value'])}" if constant else ""
@@ -172,11 +171,8 @@ def cross_table(rows: pd.DataFrame, model: str) -> str:
         (name, "LIC_MH", "LIC_M", "LIC_by_M"),
     ):
         row = scores.loc[difference]
-        ends = (
-            f" [{sentence.signed(row['ci_low'], 1)}, {sentence.signed(row['ci_high'], 1)}]"
-            if pd.notna(row["ci_low"])
-            else ""
-        )
+        low, high = row["ci_low"], row["ci_high"]
+        ends = f" [{sentence.limit(low, 1)}, {sentence.limit(high, 1)}]" if pd.notna(low) else ""
         values = [sentence.number(scores.loc[metric, "value"]) for metric in (human, captioner)]
         texts = (f"trained on {trainer}", *values, f"<b>{sentence.signed(row['value'], 1)}</b>{ends}")
         cells += [f"<span>{text}</span>" for text in texts]

@@ -19,7 +19,7 @@ from capbias_core.aggregate import REFITS
 from capbias_core.aggregate.comparison import conflict_score, name_key, pearson
 from capbias_core.aggregate.estimate import AMPLIFIES, INCONCLUSIVE, REDUCES
 from capbias_core.views.charts import BLUE_MARK, GREY, ORANGE_MARK
-from capbias_core.views.sentence import listed
+from capbias_core.views.sentence import listed, with_interval
 from capbias_core.workspace.spec import WITH_REFERENCES
 from capbias_core.workspace.vectors import CONSTANT
 
@@ -107,9 +107,9 @@ def _said(model: str, spans: Spans) -> str:
     span = spans.get(model)
     if span is None:
         return f"{model} not measured"
-    interval = "" if span.low == span.high else f" [{span.low:.1f}, {span.high:.1f}]"
+    ends = (None, None) if span.low == span.high else (span.low, span.high)
     verdict = f" amplification {span.verdict}" if span.verdict == INCONCLUSIVE else ""
-    return f"{model} {span.value:.1f}{interval}{verdict}".replace("-", "−")
+    return f"{model} {with_interval(span.value, *ends)}{verdict}"
 
 
 # The checks of claims. base: what the first encoder says.
@@ -324,7 +324,7 @@ def claim_block(claim: Claim, results: list[Verdict]) -> str:
     """HTML: a claim, one sentence of verdicts, and the deciding rows, folded."""
     verdicts = {item.printed for item in results}
     colour = MARKS.get(verdicts.pop(), GREY) if len(verdicts) == 1 else GREY
-    lines = [("paper, table", "encoder", "printed rows", "measured rows")]
+    lines = [("paper, table", "encoder", "published values", "measured values")]
     for item in results:
         printed, measured = f"{item.printed}: {item.printed_reason}", f"{item.measured}: {item.measured_reason}"
         lines.append((f"{SHORT[item.paper]} {item.table} ({item.attribute})", item.encoder, printed, measured))

@@ -16,7 +16,7 @@ from capbias_core.runs.condition_runs import Plan, masked_sets, on_shared_images
 from capbias_core.types import CONDITIONS, RESULT_COLUMNS, T_TO_A, counted
 from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, error_bars, graph_objects
 from capbias_core.views.results import current_runs, ranking, runs_against, runs_with
-from capbias_core.views.sentence import Answer, decimals, interval_over, number, with_interval
+from capbias_core.views.sentence import Answer, decimals, interval_over, limit, number, with_interval
 from capbias_core.workspace.conditions import ORIGINAL, sets_of
 from capbias_core.workspace.store import ACTIVE, Item, RunRow, Workspace
 
@@ -272,7 +272,7 @@ def condition_table(rows: pd.DataFrame) -> pd.DataFrame:
                 "masked": row["masked"],
                 "set": row["model"],
                 "value": _interval(row, digits),
-                "± over seeds": "" if pd.isna(row["spread"]) else f"±{number(row['spread'], digits)}",
+                "± over seeds": "" if pd.isna(row["spread"]) else f"±{limit(row['spread'], digits)}",
                 **differences,
                 "n": row["n"],
             }
@@ -389,10 +389,12 @@ def _line(line: pd.DataFrame, conditions: list[str], place: int, legend: dict[st
     low, high = line["ci_low"].fillna(line["value"] - half), line["ci_high"].fillna(line["value"] + half)
     digits, hover = digits_of(first["metric"], line), []
     for row in line.to_dict("records"):
-        more = f" ± {number(row['spread'], digits)} ({row['spread_kind']})" if pd.notna(row["spread"]) else ""
+        text = _interval(row, digits)
         if pd.notna(row["ci_low"]):
-            more = f" [{number(row['ci_low'], digits)}, {number(row['ci_high'], digits)}] {interval_over(row)}"
-        hover.append(f"{escape(name)}, {row['masked']}: {number(row['value'], digits)}{more}")
+            text += f" {interval_over(row)}"
+        elif pd.notna(row["spread"]):
+            text += f" ± {number(row['spread'], digits)} ({row['spread_kind']})"
+        hover.append(f"{escape(name)}, {row['masked']}: {text}")
     new, number_of = name not in legend, legend.setdefault(name, len(legend))
     colour = GREY if printed else COLOURS[place % len(COLOURS)]
     shape = f"{PRINTED_SHAPES[number_of % len(PRINTED_SHAPES)]}-open" if printed else SHAPES[place % len(SHAPES)]

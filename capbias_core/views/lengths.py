@@ -99,7 +99,7 @@ def lengths_chart(rows: pd.DataFrame, metric: str, neutral: float):
         xaxis_title="mean words of a caption",
         yaxis_title=metric,
         height=380,
-        margin={"l": 0, "r": 0, "t": 20, "b": 0},
+        margin={"l": 0, "r": 0, "t": 20, "b": 46},
         legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0},
     )
 

@@ -15,7 +15,7 @@ from capbias_core.measures.image_judge import UNMASKED
 from capbias_core.measures.registry import METRICS, measure_of
 from capbias_core.types import ORIGIN_COLUMNS, T_TO_A, counted
 from capbias_core.views import results
-from capbias_core.views.sentence import number
+from capbias_core.views.sentence import limit, number
 from capbias_core.workspace.conditions import ORIGINAL, condition_of, suggested_condition
 from capbias_core.workspace.store import Item, Workspace
 from capbias_core.workspace.vectors import CONSTANT
@@ -327,7 +327,7 @@ CELLS = {YES: "background-color: rgba(59,130,208,.38)", NO: "background-color: r
 
 
 def beside_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Text for `beside_measured`: captioner, metric, what it was printed for, printed, measured, holds, with what.
+    """Text for `beside_measured`: captioner, metric, what it was printed for, published, measured, holds, with what.
 
     Rows with a measured value come first; of a row that can have none the last column says why. Columns that say
     nothing in this table are left out. A value keeps the decimals that its metric is printed with.
@@ -352,16 +352,16 @@ def beside_table(frame: pd.DataFrame) -> pd.DataFrame:
             measured.append("")
             source.append(row["reason"])
             continue
-        text = number(own["value"], digits)
-        text += "" if pd.isna(own["spread"]) else f" ±{number(own['spread'], digits)}"
+        text = limit(own["value"], digits)
+        text += "" if pd.isna(own["spread"]) else f" ±{limit(own['spread'], digits)}"
         if pd.notna(own["ci_low"]):
-            text += f" [{number(own['ci_low'], digits)}, {number(own['ci_high'], digits)}]"
+            text += f" [{limit(own['ci_low'], digits)}, {limit(own['ci_high'], digits)}]"
         measured.append(text)
         captioner = row["captioner"] if row["captioner"] != row["model"] else ""
         metric = own["metric"] if own["metric"] != row["metric"] else ""
         seeds = counted(int(own["seeds"]), "seed") if own["seeds"] else ""
         source.append(", ".join(filter(None, (captioner, metric, own["encoder"], seeds, variant_text(own)))))
-    columns = {"printed": printed, "measured": measured, HOLDS: frame["holds"], "measured with": source}
+    columns = {"published": printed, "measured": measured, HOLDS: frame["holds"], "measured with": source}
     return table.assign(**columns).reset_index(drop=True)
 
 

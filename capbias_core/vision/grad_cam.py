@@ -64,8 +64,8 @@ def word_maps(captioner, pixels: np.ndarray, caption: str, words: Sequence[int],
     """The map of each of these words of a caption, (S, h, w) float32 in [0, 1]; it covers what the captioner sees.
 
     words: their places in the caption, split at white space. The score of a word is the sum of the log-probabilities of
-    its subwords. The network runs once. The captioner's `grid` turns what the layer gives, and its gradients, into
-    (1, C, h, w): it may choose and order values but not change them.
+    its subwords. way: a name in MAPS. The network runs once, else ValueError is raised. The captioner's `grid` turns
+    what the layer gives, and its gradients, into (1, C, h, w): it may choose and order values but not change them.
     """
     import torch
 

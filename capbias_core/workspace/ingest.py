@@ -220,6 +220,7 @@ def preview(files: Sequence[File], held: Held | None = None, read: Read | None =
 
 
 def _read(file: File, held: Held, read: Read | None) -> list[Reading]:
+    """What one file holds; if it cannot be read, a reading with the error."""
     try:
         if not isinstance(file.source, Path):
             return readings(parse_table(file.source, file.title), file.kind, file.columns, file.several)

@@ -277,6 +277,7 @@ def _by_name(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -
 
 
 def _one(parts: Sequence[Part], kind: str) -> Part | None:
+    """The only part of a kind; None if there is none. Raises CapbiasError for several."""
     among = [part for part in parts if part.kind == kind and not part.reading.second]
     named = [part for part in among if part.file.kind] or among
     if len(named) > 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from shlex import quote
@@ -321,6 +321,14 @@ def labels_in(workspace: Workspace, table: Item, name: str) -> Labels:
 def labels_of(workspace: Workspace, attribute: Attribute, where: Mapping) -> pd.Series:
     """image_id -> value of an attribute, as a run reads it. where: RunSpec.labels."""
     return labels_for(workspace.frame(where["table"]), attribute, where["column"], where["mapping"]).values
+
+
+def images_by_value(frame: pd.DataFrame, details: Mapping, images: Collection[str]) -> dict[str, int]:
+    """Value of a mapped attribute -> how many of these images have that label."""
+    attribute = attribute_from(details["attribute"])
+    labels = labels_for(frame, attribute, details["column"], details["mapping"]).values
+    counts = labels[labels.index.isin(images)].value_counts()
+    return {value: int(counts.get(value, 0)) for value in attribute.values}
 
 
 def labels_for(frame: pd.DataFrame, attribute: Attribute, column: str, mapping: dict) -> Labels:

@@ -134,8 +134,9 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     pairs = cached.ranking(bar.folder, comparison.run_ids, metric)
     second = sentence.second_dots(rows, metric)
     left, right = st.container(key="stacks").columns([3, 2], gap="large")
+    title = f"{sentence.with_attacker(metric, entry)} of each captioner"
     with left:
-        st.header(f"{sentence.with_attacker(metric, entry)} of each captioner")
+        st.header(title)
         chart = cached.once(
             workspace,
             "intervals",
@@ -143,9 +144,7 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
         )
         verdicts = sentence.verdicts_text(of_metric, trained)
         marks = present.marks(bool(second), pairs.letters)
-        present.rows(
-            chart, text.headline, f"{sentence.with_attacker(metric, entry)} of each captioner. {marks} {verdicts}"
-        )
+        present.rows(chart, text.headline, f"{title}. {marks} {verdicts}")
         st.html(chart)
         note(f"{verdicts} {metric}: {sentence.best_text(metric, len(attribute.values))}. {marks}")
         scored = {run.spec.model for other in comparisons if other.attribute == attribute for run in other.runs}
@@ -248,8 +247,9 @@ def _other_attributes(bar: Bar, shown: str, measured: set[str]) -> None:
     if not names:
         return
     st.header("Other attributes")
-    for name in filter(measured.__contains__, names):
-        view.link(st, "app.py", f"Answer for {plain(name)}", ":material/balance:", attribute=name)
+    for name in names:
+        if name in measured:
+            view.link(st, "app.py", f"Answer for {plain(name)}", ":material/balance:", attribute=name)
     if not (names := [name for name in names if name not in measured]):
         return
     name = st.selectbox("Attribute", names, key="unmeasured") if len(names) > 1 else names[0]

@@ -47,7 +47,7 @@ def captions_tab(bar: Bar) -> None:
     name = bar.captioner(list(runs))
     # Human captions come first, if there are any: reading starts at the difference.
     others = [*(other for other in reversed(runs) if other != name), NOBODY]
-    against = view.selectbox(st.sidebar, "Compare with", others, key="against", missing="the captions of")
+    against = view.selectbox(st.sidebar, "Compare with", others, key="against", missing="the captions of", follows=True)
     scores = cached.scores(bar.folder, runs[name].run_id)
     _offer_network(bar, [runs[shown] for shown in (name, against) if shown in runs])
     listed = _filtered(bar, runs, name, against, scores.attribute)
@@ -55,7 +55,7 @@ def captions_tab(bar: Bar) -> None:
         note("No caption fits these filters.")
     else:
         present_caption(bar, scores, listed)
-        _read(bar, runs, name, against, scores, listed)
+        _read(bar, runs, name, against, listed)
     note(scores.attribute.note)
 
 
@@ -197,19 +197,12 @@ def _selected(
     return caption_views.select_rows(rows, written, scores.attribute, order, replace(filters, images=images))
 
 
-def _read(
-    bar: Bar,
-    runs: dict[str, RunRow],
-    name: str,
-    against: str,
-    scores: caption_views.CaptionScores,
-    listed: pd.DataFrame,
-) -> None:
+def _read(bar: Bar, runs: dict[str, RunRow], name: str, against: str, listed: pd.DataFrame) -> None:
     """The table and, beside it, the image of the selected row; what else is known of that image below both."""
-    human = human_names(bar)
+    human, scores = human_names(bar), cached.scores(bar.folder, runs[name].run_id)
     left, right = st.container(key="stacks").columns([3, 2], gap="medium")
     with left:
-        page = _table(bar, runs, name, against, scores, listed)
+        page = _table(bar, runs, name, against, listed)
     with right:
         image = st.session_state["image"].strip()
         if not image:
@@ -234,14 +227,7 @@ def _read(
     more_of_image(bar, runs, against, lines, list(page["image_id"]), human)
 
 
-def _table(
-    bar: Bar,
-    runs: dict[str, RunRow],
-    name: str,
-    against: str,
-    scores: caption_views.CaptionScores,
-    listed: pd.DataFrame,
-) -> pd.DataFrame:
+def _table(bar: Bar, runs: dict[str, RunRow], name: str, against: str, listed: pd.DataFrame) -> pd.DataFrame:
     """A page of the listed captions, which is returned."""
     pages, other = -(-len(listed) // PAGE), against if against in runs else ""
     image = st.session_state["image"].strip()
@@ -254,7 +240,8 @@ def _table(
     number = view.number(right, f"Page (1 to {pages:,})", 1, pages, first, key="page")
     rows = _rows(bar.folder, runs[name].run_id, runs[other].run_id if other else "")
     page = rows.loc[listed.index[(number - 1) * PAGE : number * PAGE]]
-    attribute, written = scores.attribute, cached.captions(bar.folder, scores.run.spec.captions)
+    attribute = cached.scores(bar.folder, runs[name].run_id).attribute
+    written = cached.captions(bar.folder, runs[name].spec.captions)
     shown = pd.DataFrame(
         {
             "caption": caption_views.written_captions(page, written),

@@ -24,10 +24,10 @@ from capbias_core.views.conditions import TITLES
 from capbias_core.views.photographs import keep_uploaded, photograph_fault
 from capbias_core.workspace import custom_attributes, ingest
 from capbias_core.workspace.conditions import suggested_condition
-from capbias_core.workspace.labels import dropped_line, labels_for, mapping_details
+from capbias_core.workspace.labels import dropped_line, images_by_value, mapping_details
 from capbias_core.workspace.limited import all_taken, within_limits
-from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import checked_name
+from pages.ui import cached
 from pages.ui.bar import Bar
 from pages.ui.base import errors, note, plain, show_error
 from pages.ui.drawing import THREE_LINES, draw_table
@@ -390,17 +390,15 @@ def _images_used(bar: Bar, parts: list[ingest.Part]) -> dict[str, dict[str, int]
     mapped = [(part.frame, details) for part in parts if part.kind == LABELS for details in part.file.mapping]
     if captioned and not mapped:
         mapped = [
-            (bar.workspace.frame(item.hash), details)
+            (cached.captions(bar.folder, item.hash), details)
             for item in bar.items(LABELS)
             for details in item.details["attributes"].values()
         ]
     used = {}
     for frame, details in mapped if captioned else ():
-        attribute = attribute_from(details["attribute"])
-        labels = labels_for(frame, attribute, details["column"], details["mapping"]).values
-        counts = labels[labels.index.isin(captioned)].value_counts()
-        title = f"{attribute.name} (column {details['column']})" if attribute.name in used else attribute.name
-        used[title] = {value: int(counts.get(value, 0)) for value in attribute.values}
+        name = details["attribute"]["name"]
+        title = f"{name} (column {details['column']})" if name in used else name
+        used[title] = images_by_value(frame, details, captioned)
     return used
 
 

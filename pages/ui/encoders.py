@@ -78,7 +78,7 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
         format_func=_title,
         key="values",
         follows=True,  # what was measured, as soon as there is any
-        help="Measured in this collection, or printed in a paper.",
+        help="Measured in this collection, or published in a paper.",
     )
     here = source == MEASURED
     overlay, rows = NONE, measured
@@ -98,7 +98,9 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
         rows = once("printed", lambda: encoder_views.printed_scores(published, source))
     looks = captioner_looks(rows["model"])
     encoders = list(dict.fromkeys(rows["encoder"]))
-    chosen = view.multiselect(st.sidebar, "Encoders", encoders, default=encoders, key="encoders", missing="the encoder")
+    chosen = view.multiselect(
+        st.sidebar, "Encoders", encoders, default=encoders, key="encoders", missing="the encoder", follows=True
+    )
     rows = rows[rows["encoder"].isin(chosen)]
     if rows.empty:
         note("No encoder is chosen.")
@@ -125,6 +127,7 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
         key="measure",
         missing="the metric",
         any_case=True,
+        follows=True,
     )
     name = encoder_views.named(series)
     shown = once("shown", lambda: encoder_views.rows_of(rows, series))
@@ -175,10 +178,8 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
                 "Ranks need two captioners scored by every encoder. Remove encoders on the left, or run a sweep below."
             )
         else:
-            alt, notes = (
-                f"Rank of each captioner by {name} for each encoder",
-                encoder_views.ranks_note(compared, values),
-            )
+            alt = f"Rank of each captioner by {name} for each encoder"
+            notes = encoder_views.ranks_note(compared, values)
             draw_chart(ranks, key="ranks", alt=alt, notes=notes, headline=alt, presented=(charts, charts))
     _agreement_between_encoders(bar, compared)
     st.download_button(

@@ -139,8 +139,7 @@ def _result(bar: Bar, runs: dict[str, RunRow], name: str, draw: int, captions: p
         alt="Captions with label and guesses",
     )
     note(
-        "The command capbias score --view anonymous-bench --human FILE reads the CSV. A correlation needs three "
-        "captioners. "
-        f"It has a row for each caption set that you finished here ({', '.join(table['model'])})."
+        f"The CSV has a row for each caption set that you finished here ({', '.join(table['model'])}). The command "
+        "capbias score --view anonymous-bench --human FILE reads it; a correlation needs three captioners."
     )
     note(attribute.note)

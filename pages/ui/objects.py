@@ -22,7 +22,6 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import Attribute
 from capbias_core.views import objects
-from capbias_core.views import objects as object_views
 from capbias_core.views.results import known_results
 from capbias_core.views.sentence import decimals, duration, signed
 from capbias_core.views.tables import value_text
@@ -43,8 +42,8 @@ NAMED = "labels of an attribute that captions name (such as gender)"
 READ = {"captions": "captions of a collection", "texts": "plain texts"}
 SOURCES = {"caption": "named in captions", "image": "annotated in images"}
 CHARTS = {"beside": "compared with people", "distribution": "distribution over objects"}
-METRICS_OF = {object_views.DISTANCE: ("god",), object_views.SCORE: ("gs", "estimation")}
-MEASURES_OF = {object_views.DISTANCE: ("object_distance",), object_views.SCORE: ("gender_score",)}
+METRICS_OF = {objects.DISTANCE: ("god",), objects.SCORE: ("gs", "estimation")}
+MEASURES_OF = {objects.DISTANCE: ("object_distance",), objects.SCORE: ("gender_score",)}
 # Of plain texts
 MOST_LETTERS = 500_000
 MOST_SCORED = 2_000  # texts whose Gender Score a page measures; the command takes more
@@ -80,7 +79,7 @@ def objects_tab(bar: Bar) -> None:
         ratios, table = _counted(bar.folder, spec, human)
         if absent := [word for word in spec.options.get("object_words", ()) if word not in set(table["object"])]:
             note(f"Not found in these captions: {', '.join(absent)}.")
-        text = object_views.object_answer(table, ratios.overall, ratios.n, spec.model, attribute)
+        text = objects.object_answer(table, ratios.overall, ratios.n, spec.model, attribute)
         box(text.headline, text.support)
         _chart(bar, table, spec.model, attribute, text.headline)
         _table(bar, table, spec, attribute)
@@ -121,7 +120,7 @@ KEYS: dict[str | type, Callable[[Any], Any]] = {**cached.KEYS, RunSpec: lambda s
 @st.cache_resource(show_spinner="Counting", max_entries=64, hash_funcs=KEYS)
 def _counted(folder: str, spec: RunSpec, human: Item | None) -> tuple[objects.Ratios, pd.DataFrame]:
     """A row per object, beside the human captions if there are some."""
-    return object_views.counted_objects(Workspace(folder), spec, human)
+    return objects.counted_objects(Workspace(folder), spec, human)
 
 
 @st.cache_resource(show_spinner=False, max_entries=16, hash_funcs=KEYS)
@@ -130,25 +129,23 @@ def _captions(folder: str, spec: RunSpec, name: str) -> pd.DataFrame:
 
 
 def _chart(bar: Bar, table: pd.DataFrame, model: str, attribute: Attribute, headline: str) -> None:
-    names = [name for name in CHARTS if name != "beside" or object_views.comparable(table)]
+    names = [name for name in CHARTS if name != "beside" or objects.comparable(table)]
     chosen = view.selectbox(
         st, "Chart", names, format_func=CHARTS.get, key="chart", draw="segmented_control", required=True
     )
     if chosen == "beside":
-        most = PRESENTED if present.on() else object_views.MOST
-        work, notes = (
-            partial(object_views.beside_chart, table, attribute, model, most),
-            object_views.beside_note(table, attribute),
-        )
+        most = PRESENTED if present.on() else objects.MOST
+        work = partial(objects.beside_chart, table, attribute, model, most)
+        notes = objects.beside_note(table, attribute)
     else:
-        work, notes = partial(object_views.distribution_chart, table, attribute, model), object_views.BINS
+        work, notes = partial(objects.distribution_chart, table, attribute, model), objects.BINS
     figure = cached.once(bar.workspace, "chart", work)
     draw_chart(figure, key="objects_chart", alt=f"Objects, {CHARTS[chosen]}", notes=notes, headline=headline)
 
 
 def _table(bar: Bar, table: pd.DataFrame, spec: RunSpec, attribute: Attribute) -> None:
     """A row per object; the captions behind the selected one."""
-    shown = cached.once(bar.workspace, "table", lambda: object_views.object_table(table, attribute))
+    shown = cached.once(bar.workspace, "table", lambda: objects.object_table(table, attribute))
     numbers = {
         name: st.column_config.NumberColumn(format="%.0f%%") for name in shown if name.startswith(("share", "humans"))
     }
@@ -199,7 +196,7 @@ def _gender_score(bar: Bar, request: Request, spec: RunSpec, attribute: Attribut
             shown = shown.rename(columns={"direction": "value of the attribute"})
             draw_table(shown, alt=f"{name} over the set", key=f"set_{run.run_id}")
             by_object = objects.scores_by_object(bar.workspace, run)
-            figure = object_views.score_chart(by_object, metric, (*attribute.values, "neutral"))
+            figure = objects.score_chart(by_object, metric, (*attribute.values, "neutral"))
             draw_chart(figure, key=f"chart_{run.run_id}", alt=f"{name} by object")
             digits = decimals(metric, 1)
             table = by_object.rename(
@@ -212,7 +209,7 @@ def _gender_score(bar: Bar, request: Request, spec: RunSpec, attribute: Attribut
         note(f"{reason}, so captions cannot be rewritten for each value.")
         return
     with st.form("gender_score", border=True):
-        what = st.radio("Measure", [object_views.DISTANCE, object_views.SCORE], horizontal=True, key="measure")
+        what = st.radio("Measure", [objects.DISTANCE, objects.SCORE], horizontal=True, key="measure")
         left, middle, right = st.columns(3)
         language = left.text_input(
             "Language model",
@@ -237,7 +234,7 @@ def _gender_score(bar: Bar, request: Request, spec: RunSpec, attribute: Attribut
     note(f"{spec.model} on two cores: {', '.join(costs)}. Models must be on this machine.")
     if pressed:
         models = {"sentence_encoder": encoder}
-        if what == object_views.SCORE:
+        if what == objects.SCORE:
             models |= {"language_model": language, "masked_model": masked}
         options = request.options | {key: name.strip() for key, name in models.items() if name.strip()}
         with errors():
@@ -288,7 +285,7 @@ def _texts(bar: Bar) -> None:
     results = [_counted_texts(*request), *filter(None, [_text_score(request)])]
     by_object, rows = (pd.concat([getattr(result, part) for result in results]) for part in ("by_object", "rows"))
     shares = rows[rows["metric"] == COUNTED[0]]
-    overall = ", ".join(f"{row['direction']} {object_views.percent(row['value'])}" for row in shares.to_dict("records"))
+    overall = ", ".join(f"{row['direction']} {objects.percent(row['value'])}" for row in shares.to_dict("records"))
     box(f"{name}: {overall} of the texts with a value and a word.", results[0].note)
     table = text_table(by_object, attribute)
     formats = {name: "%.0f%%" if name.startswith("share") else "%.3f" for name in table.select_dtypes("float")}

@@ -108,12 +108,13 @@ def written_at_once() -> Iterator[None]:
 
     If another run of the page, or another page, takes over, that one writes, and repeats the messages.
     """
-    _memory().pending = {}
+    memory = _memory()
+    memory.pending, memory.unsettled = {}, set()
     try:
         yield
         _write_pending()
     finally:
-        _memory().pending = None
+        memory.pending = None
 
 
 def stop() -> NoReturn:
@@ -129,7 +130,6 @@ def _write_pending() -> None:
         st.query_params.pop(key, None)
         memory.written.pop(key, None)
         pending.pop(key, None)
-    memory.unsettled = set()
     if changed := {key: texts for key, texts in pending.items() if st.query_params.get_all(key) != texts}:
         st.query_params.update(changed)
     memory.written |= pending

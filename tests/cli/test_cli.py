@@ -394,6 +394,7 @@ REFUSED = (
     "import a.txt b.txt --kind vectors",
     "import attributes.csv --map gender:Both=Men",
     "app --address 0.0.0.0",
+    f"score {'a' * 256}.csv",
     "run cancel a --all",
     "run status --status done",
     "EXPLAIN --top 0",

@@ -147,11 +147,15 @@ def while_results_arrive() -> None:
         view.enter("One")
         view.results_arrive(st.session_state.get("arriving", True))
         view.selectbox(st, "way", st.session_state.get("options", "bc"), key="way", follows=True)
+        if st.session_state.pop("cut_short", False):
+            st.stop()
 
 
 def test_a_reload_while_results_arrive_keeps_what_was_chosen_and_no_default():
-    for chosen, way in (("", "a"), ("c", "c")):
-        page = AppTest.from_function(while_results_arrive).run()
+    for chosen, way, cut_short in (("", "a", False), ("c", "c", False), ("c", "c", True)):
+        page = AppTest.from_function(while_results_arrive)
+        page.session_state["cut_short"] = cut_short
+        page.run()
         if chosen:
             page.selectbox(key="way").set_value(chosen).run()
         reloaded = AppTest.from_function(while_results_arrive)

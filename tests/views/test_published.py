@@ -78,7 +78,7 @@ def test_what_decides_whether_a_printed_value_was_reproduced(published, rows, ho
     assert row["value"] == 44.4 and row["holds"] == holds
     assert row["measured_value"] == pytest.approx(value, nan_ok=True)
     shown = only(view.beside_table(view.beside_measured(printed, measured(*rows))))
-    assert shown["printed"] == "44.4 ±1.4" and shown[view.HOLDS] == holds
+    assert shown["published"] == "44.4 ±1.4" and shown[view.HOLDS] == holds
 
 
 def test_sets_are_beside_their_captioner_and_their_condition(published):

@@ -148,17 +148,13 @@ class FrozenAttacker(PretrainedAttacker):
         head = self.untrained_head(vectors.shape[1], labels, n_values, seed)
         start_at_frequencies(head, labels[kept])
 
-        learn(
-            head,
-            lambda rows: head(vectors[torch.from_numpy(rows)]),
-            labels,
-            (kept, aside),
-            lambda rng: cut(rng.permutation(len(kept)), self.batch),
-            self,
-            seed,
-            [vectors.cpu().numpy()],
-            tick,
-        )
+        def logits(rows: np.ndarray) -> Tensor:
+            return head(vectors[torch.from_numpy(rows)])
+
+        def batches(rng: np.random.Generator) -> list[np.ndarray]:
+            return cut(rng.permutation(len(kept)), self.batch)
+
+        learn(head, logits, labels, (kept, aside), batches, self, seed, [vectors.cpu().numpy()], tick)
         return FittedFrozen(self.encoder, head, self.integration_steps)
 
     def fit_many(self, corpus: EmbeddedCorpus, rows, labels, n_values: int, seeds, tick: Progress) -> Iterator:

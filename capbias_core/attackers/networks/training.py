@@ -269,17 +269,12 @@ def learn_captions(
     """`learn` for a network that reads captions with its ids. copies: (n,) the index of each of n captions in them."""
     device = next(network.parameters()).device
 
-    learn(
-        network,
-        lambda rows: network.head(read(network.vectors, captions, copies[rows], device)),
-        labels,
-        split,
-        partial(batches_by_length, captions.lengths[copies[split[0]]], settings.batch),
-        settings,
-        seed,
-        [captions.codes, captions.start, copies],
-        tick,
-    )
+    def logits(rows: np.ndarray) -> Tensor:
+        return network.head(read(network.vectors, captions, copies[rows], device))
+
+    batches = partial(batches_by_length, captions.lengths[copies[split[0]]], settings.batch)
+    reads = [captions.codes, captions.start, copies]
+    learn(network, logits, labels, split, batches, settings, seed, reads, tick)
 
 
 def logits_of(network: Any, captions: Tokens) -> np.ndarray:
@@ -293,7 +288,7 @@ def logits_of(network: Any, captions: Tokens) -> np.ndarray:
 
 
 def in_threads(trainings: Sequence[Callable[[Progress], Any]], most: int, tick: Progress) -> Iterator:
-    """What each training returns, in order. At most so many train at a time, one on each of PyTorch's threads.
+    """What each training returns, in order. At most `most` train at a time, one on each of PyTorch's threads.
     Few finished ones wait to be taken, so memory holds a few networks, however many train."""
     threads = torch.get_num_threads()
     slots = min(threads, most)
