@@ -13,8 +13,9 @@ UV := $(BIN)/uv pip
 INSTALL = $$(test -x $(BIN)/uv && echo $(UV) install -q --python $(BIN)/python || echo $(BIN)/pip install -qq)
 COMPILE = $(UV) compile -q --generate-hashes --python-version 3.11 --python-platform x86_64-unknown-linux-gnu \
   --custom-compile-command "make lock" $(UPGRADE)
-# Three at a time, since browser tests wait a lot. In the order of their names: else the browser tests, few and long, are left for the end, on one core. A test that
-# hangs fails after five minutes and says where it was; one that no signal reaches ends its process, and the rest go on.
+# Three at a time, since browser tests wait a lot. In the order of their names: else the browser tests, few and long, are
+# left for the end, on one core. A test that hangs fails after five minutes and says where it was; one that no signal
+# reaches ends its process, and the rest go on.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --timeout 300 \
   -o faulthandler_timeout=360 -o faulthandler_exit_on_timeout=true
 # Where bytecode may not be written, every process compiles everything anew, and the tests take half as long again.

@@ -48,8 +48,13 @@ def fitted(attacker, seed: int = 0, tick=silent):
     return corpus, attacker.fit(corpus, np.arange(110), labels, 2, seed, tick)
 
 
-def test_captions_are_read_once_by_length_and_an_epoch_has_full_batches():
-    coded, batches = training.with_ids(Tokens.read(["b x", "", "a b a", "", "a"]), {"<unk>": 1, "a": 2, "b": 3}), []
+def test_captions_as_ids_by_hand_are_read_once_by_length_and_an_epoch_has_full_batches():
+    vocabulary, batches, pad = training.training_vocabulary(Tokens.read(["b a", "<unk>"])), [], training.PAD
+    assert vocabulary == {"<unk>": 1, "a": 2, "b": 3}
+    coded = training.with_ids(Tokens.read(["b x", "", "a b a", "", "a"]), vocabulary)
+    assert coded.lengths.tolist() == [2, 1, 3, 1, 1]
+    ids = training.ids_of(coded, np.arange(4), "cpu")
+    assert ids.tolist() == [[3, 1, pad], [pad] * 3, [2, 3, 2], [pad] * 3]
 
     def encoder(ids):
         batches.append(ids.tolist())

@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import hypergeom
 
 from capbias_core.aggregate import Counts
+from capbias_core.api import score
 from capbias_core.attributes import get_attribute
 from capbias_core.measures.base import estimates_of, of_groups
 from capbias_core.measures.caption_side import categories_of
@@ -121,6 +122,24 @@ def test_a_groups_vocabulary_is_that_of_its_captions_alone():
     assert whole.value == pytest.approx(vocabulary_10(texts)) and gap.value == pytest.approx(max(alone) - min(alone))
     within = of_groups(DESCRIPTION[2], found.reading(DESCRIPTION[2].reads), "xyz")
     assert [within.of_images(np.flatnonzero(found.label == own)).value for own in range(3)] == pytest.approx(alone)
+
+
+@pytest.mark.long
+def test_values_named_wrongly_by_group_make_up_the_papers_error(coco_bias):
+    """nic 14.25 on 10,780 images (LIC, Table 1, prints 14.3); by group counted anew in plain Python."""
+    captions, labels = coco_bias / "results" / "nic.json", coco_bias / "annotations" / "attributes.csv"
+    found = score(captions, labels, "gender", metrics=["naming_gap", "error"]).table.query("group == ''")
+    found = found.set_index("metric")["value"]
+    table = pd.read_csv(labels, dtype=str).set_index("image_id")["gender"]
+    frame = pd.DataFrame(json.loads(captions.read_text())).astype(str)
+    frame = frame.assign(label=frame["image_id"].map(table)).query("label in @GENDER.values")
+    assert len(frame) == 10780 and round(found["misnamed"], 2) == 14.25 == round(found["error"], 2)
+    words = [set(text.split()) for text in frame["caption"]]
+    women, men = (np.array([not own.isdisjoint(GENDER.words[value]) for own in words]) for value in GENDER.values)
+    male = frame["label"] == "Male"
+    gap = 100 * ((women & ~men)[male].mean() - (men & ~women)[~male].mean())
+    left = 100 * ((~women & ~men)[male].mean() - (~women & ~men)[~male].mean())
+    assert found["misnamed_gap"] == pytest.approx(gap) and found["unnamed_gap"] == pytest.approx(left)
 
 
 # runs

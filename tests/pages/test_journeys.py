@@ -94,7 +94,7 @@ def loads_torch(process) -> bool:
 
 
 def test_collection_and_choices_stay_from_page_to_page(window, address):
-    """By the sidebar; back; a reload; arrow keys; what a link names and is not here."""
+    """By the sidebar; back; a reload; arrow keys; a link in a second window; what a link names and is not here."""
     open_page(window, f"{address}/?collection=without+labels")
     for title in ("Scores", "Images"):
         by_sidebar(window, title)
@@ -122,6 +122,11 @@ def test_collection_and_choices_stay_from_page_to_page(window, address):
         window.keyboard.press(key)
         (expect(heading).to_have_text if same else expect(heading).not_to_have_text)(first)
         settled(window)
+    reader = window.context.new_page()
+    open_page(reader, window.url)
+    assert reader.get_by_text(re.compile(r"\d captions of second\.")).inner_text() == seen
+    assert query_of(reader) == query_of(window)
+    reader.close()
     to_tab(window, "Objects")
     assert query_of(window)["captioner"] == ["second"] and "word" not in query_of(window)
     by_sidebar(window, "Scores")
@@ -226,8 +231,8 @@ def test_uploads_that_are_refused_leave_nothing(window, served, tmp_path):
 
 
 def test_a_server_without_sign_in_takes_uploads_of_open_sessions_only(served):
-    with session(served.address, path="Data") as (own, received):
-        assert b"without labels" in received, "the collections"
+    with session(served.address, path="Data") as (own, elements):
+        assert "without labels" in str(elements), "the collections"
         assert upload(served.address, own) == 204 and upload(served.address, "nobody") == 400
 
 

@@ -105,25 +105,41 @@ def turned(captions: dict[str, list[str]]) -> dict[str, list[str]]:
     [
         # DBAC, Table 3: an attacker is right in the share q of its side, with confidence q; on the other side in that
         # side's share.
-        (0.9, 0.6, {"LIC_D": 36, "LIC_HM": 54, "LIC_MH": 54, "LIC_M": 81, "SC": 90, "leakage": 30}, "amplifies"),
-        (0.6, 0.9, {"LIC_D": 81, "LIC_HM": 54, "LIC_MH": 54, "LIC_M": 36, "SC": 60, "leakage": -30}, "reduces"),
+        (
+            0.9,
+            0.6,
+            {"LIC_D": 36, "LIC_HM": 54, "LIC_MH": 54, "LIC_M": 81, "LIC": 45, "SC": 90, "leakage": 30},
+            "amplifies",
+        ),
+        (
+            0.6,
+            0.9,
+            {"LIC_D": 81, "LIC_HM": 54, "LIC_MH": 54, "LIC_M": 36, "LIC": -45, "SC": 60, "leakage": -30},
+            "reduces",
+        ),
         # The words mean the reverse.
-        (-0.9, 0.9, {"LIC_D": 81, "LIC_HM": 9, "LIC_MH": 9, "LIC_M": 81, "SC": 90, "leakage": 0}, "inconclusive"),
+        (
+            -0.9,
+            0.9,
+            {"LIC_D": 81, "LIC_HM": 9, "LIC_MH": 9, "LIC_M": 81, "LIC": 0, "SC": 90, "leakage": 0},
+            "inconclusive",
+        ),
     ],
 )
 def test_each_attacker_reads_both_sides(workspace, model, human, scores, verdict):
-    labels = labels_of(600, 600)
+    labels = labels_of(1500, 1500)
     captions = turned(hinting(labels, -model)) if model < 0 else hinting(labels, model)
     request = fill(workspace, labels, {"m": captions}, hinting(labels, human))
     results = results_of(workspace, replace(request, seeds=4))
     found = dict(zip(results["metric"], results["value"], strict=True))
-    assert {name: found[name] for name in scores} == pytest.approx(scores, abs=3.5)
+    for name, value in scores.items():
+        assert found[name] == pytest.approx(value, abs=2 if name in ("LIC_M", "LIC_D", "SC") else 3), name
     assert found["LIC_by_H"] == pytest.approx(found["LIC_HM"] - found["LIC_D"])
     assert found["LIC_by_M"] == pytest.approx(found["LIC_M"] - found["LIC_MH"])
     assert dict(zip(results["metric"], results["verdict"], strict=True))["LIC"] == verdict
     for name, times in (("LIC_by_H", 1), ("LIC_by_M", 2)):  # n_test / n_train is added once, and twice
         (row,) = results[results["metric"] == name].to_dict("records")
-        half = 3.182446 * row["spread"] * np.sqrt(1 / 4 + times * 120 / 1080)  # Student's t, 3 degrees of freedom
+        half = 3.182446 * row["spread"] * np.sqrt(1 / 4 + times * 300 / 2700)  # Student's t, 3 degrees of freedom
         assert (row["value"] - row["ci_low"], row["ci_high"] - row["value"]) == pytest.approx((half, half), rel=1e-4)
     one = results_of(workspace, replace(request, metrics=("lic",), seeds=1))
     assert set(one["verdict"]) == {"inconclusive", ""}, "a single attacker not comparable"
@@ -159,12 +175,16 @@ def test_runs_of_masks_tell_nothing_when_merged(workspace):
     assert plain == 100 and merged == pytest.approx(50)
 
 
-def test_the_share_of_test_images_is_chosen(workspace):
+def test_the_number_of_seeds_and_the_share_of_test_images_are_chosen(workspace):
+    """LIC by ngram, which varies most, has 30 seeds if none are chosen, by others the papers' 10."""
     labels = labels_of(50, 50)
     request = replace(fill(workspace, labels, {"m": plainly(labels)}), seeds=2, options={"test_share": 0.4})
     (spec,) = plan(workspace, request)
     (row, *_) = run_one(workspace, spec, silent).results
     assert row.n == 40 and row.method.startswith("60/40 balanced images")
+    for attacker, seeds in (("ngram", 30), ("lstm_bi", 10)):
+        (spec,) = plan(workspace, replace(request, metrics=("LIC_M",), attacker=attacker, seeds=None, options={}))
+        assert len(spec.seeds) == seeds
 
 
 @pytest.mark.long
@@ -365,7 +385,15 @@ RATIO_AND_ERROR = {
     "oscar": (2.06, 1.43),
 }
 # The same paper, Table 2: LIC_M of gender with the bidirectional LSTM, 10 seeds.
-PUBLISHED_LIC_M = {"nic": 43.2, "sat": 44.4, "updn": 48.0, "oscar": 48.5}
+PUBLISHED_LIC_M = {
+    "nic": 43.2,
+    "sat": 44.4,
+    "fc": 46.4,
+    "att2in": 45.9,
+    "updn": 48.0,
+    "transformer": 48.4,
+    "oscar": 48.5,
+}
 
 
 @pytest.mark.long
@@ -379,16 +407,14 @@ def test_real_captions_give_what_the_paper_printed(coco_bias, workspace):
         references=coco_bias / "annotations" / "captions_subset.json",
         captions={name: coco_bias / "results" / f"{name}.json" for name in RATIO_AND_ERROR},
     )
-    request = Request("coco", tuple(RATIO_AND_ERROR), "labels", "gender", ("ratio", "error"))
+    request = Request("coco", tuple(RATIO_AND_ERROR), "labels", "gender", ("LIC_M", "ratio", "error"), seeds=2)
     found = results_of(workspace, request)
     values = found.pivot(index="model", columns="metric", values="value")
     pairs = dict(zip(values.index, zip(values["ratio"].round(2), values["error"].round(2), strict=True), strict=True))
     assert pairs == RATIO_AND_ERROR and set(found[found["metric"] == "ratio"]["n"]) == {10780}
-    request = replace(request, captions=tuple(PUBLISHED_LIC_M), metrics=("LIC_M",), seeds=2)
-    found = results_of(workspace, request).set_index(["metric", "model"]).loc["LIC_M"]
-    assert found["value"].to_dict() == {name: pytest.approx(value, abs=2.5) for name, value in PUBLISHED_LIC_M.items()}
-    assert np.corrcoef(found["value"], [PUBLISHED_LIC_M[name] for name in found.index])[0, 1] >= 0.9
-    assert found["method"].str.startswith("5966/662 balanced images").all()
+    assert values["LIC_M"].to_dict() == {name: pytest.approx(value, abs=2.5) for name, value in PUBLISHED_LIC_M.items()}
+    assert np.corrcoef(values["LIC_M"], [PUBLISHED_LIC_M[name] for name in values.index])[0, 1] >= 0.9
+    assert found[found["metric"] == "LIC_M"]["method"].str.startswith("5966/662 balanced images").all()
     beside = replace(request, captions=("oscar",), metrics=("lic",), references="human")
     (spec,) = [spec for spec in plan(workspace, beside) if spec.coverage]
     rows = {row.metric: row for row in run_one(workspace, spec, silent).results}

@@ -19,6 +19,11 @@ def test_a_direction_without_an_interval_clear_of_0_is_unclear():
     rows = pd.DataFrame([*pair("m", (1, -1, 2), (1, None, None)), *pair("n", (1, -1, 2), (-2, -3, -1))])
     table = directions_table(directions(rows, "DBAC"), rows, "DBAC").set_index("captioner")
     assert table["images to add"].to_dict() == {"m": "unclear both ways", "n": "A→T unclear"}
+    # Nor is one clear that a constant attacker has too: what others add holds 0 for `m`, and not for `n`.
+    added = [row("DBAC_added", *ends, model=own, direction=A_TO_T) for own, *ends in (("m", 1, -1, 3), ("n", 3, 1, 5))]
+    rows = pd.DataFrame([*pair("m", (9, 5, 13), (9, 5, 13)), *pair("n", (9, 5, 13), (-9, -13, -5)), *added])
+    table = directions_table(directions(rows, "DBAC"), rows, "DBAC").set_index("captioner")["images to add"]
+    assert table.to_list() == ["these objects, other value; A→T unclear", "this value, without these objects"]
     lonely = pd.DataFrame([row("DBAC", 1, 0, 2, direction=A_TO_T), row("LIC", 5, 4, 6)])
     assert directions(lonely, "DBAC").empty
 

@@ -1,12 +1,13 @@
 """What depends on the encoder: signs and orders by hand and as printed, the page, Scores, several attackers at once."""
 
+import io
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from capbias_core import attackers
+from capbias_core import attackers, cli
 from capbias_core.aggregate.comparison import ABOVE, BELOW, OPEN, ranks_by_encoder, sensitivity, sign
 from capbias_core.api import run_here
 from capbias_core.attackers import load_attacker, ngram
@@ -196,7 +197,8 @@ def workspace(tmp_path) -> Workspace:
 ASKED = Request("c", ("m",), "labels", "gender", ("LIC_M",), seeds=2)
 
 
-def test_several_attackers_have_runs_each_and_shared_ones_once(workspace, second):
+@pytest.mark.long
+def test_several_attackers_have_runs_each_and_shared_ones_once(workspace, second, capsys):
     found = encoders.plan_sweep(workspace, replace(ASKED, metrics=("LIC_M", "vocabulary")), ["ngram", second, "nosuch"])
     assert sorted((spec.measure, spec.attacker) for spec in found.specs) == [
         ("lic", second),
@@ -204,6 +206,12 @@ def test_several_attackers_have_runs_each_and_shared_ones_once(workspace, second
         ("vocabulary", ""),
     ]
     assert list(found.refused) == ["nosuch"]
+    into = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", "gender", "--seeds", "2"]
+    wanted = ["--metric", "LIC_M", "vocabulary", "--attacker", "ngram", second, "nosuch"]
+    assert cli.main(["score", *into, *wanted]) == 0
+    rows = pd.read_csv(io.StringIO(capsys.readouterr().out), keep_default_na=False)
+    pairs = [("LIC_M", "ngram"), ("LIC_M", second), ("vocabulary", "")]
+    assert list(zip(rows["metric"], rows["encoder"], strict=True)) == pairs
 
 
 def test_device_and_determinism_are_part_of_runs_that_they_can_change(workspace):

@@ -26,12 +26,12 @@ def test_sets_and_truth_are_those_of_the_paper(name, more, less):
 
 @pytest.fixture(scope="module")
 def measured() -> pd.DataFrame:
-    return known_answers(times=50, seeds=3, sets=(*IMBALANCE, CONTROL))
+    return known_answers(times=100, seeds=3, sets=(*IMBALANCE, CONTROL))
 
 
 @pytest.mark.long
 def test_the_intervals_hold_the_known_answers(measured):
-    """50 times the paper's size; BA and DPA have the same answer on all four."""
+    """100 times the paper's size; BA and DPA have the same answer on all four."""
     assert not measured.duplicated(["model", "metric"]).any()
     rows = measured[measured["model"] != CONTROL].set_index(["model", "metric"])
     assert set(rows.index) == {(name, metric) for name in IMBALANCE for metric in SEES}
@@ -39,7 +39,7 @@ def test_the_intervals_hold_the_known_answers(measured):
         truth = known_truth(name, metric)
         if metric == "DPA":
             assert row["value"] == truth == 2 / 3 and pd.isna(row["ci_low"]), "every seed gives the same"
-            assert "0.667" in row["method"] and row["n"] == 1500
+            assert "0.667" in row["method"] and row["n"] == 3000
         else:
             assert row["ci_low"] <= truth <= row["ci_high"], (name, metric, row["value"])
 
@@ -64,4 +64,4 @@ def test_metrics_that_see_the_language_rise_and_the_others_do_not(measured):
     assert known_sentence(flat).startswith("Q rise with the bias of the verbs; LIC, BA and DPA do not see it.")
     table = known_table(measured)
     assert list(table.columns) == ["metric", *IMBALANCE, CONTROL] and table["C4"].str.contains("known").all()
-    assert known_basis(measured).startswith("Attacker ngram, 3 seeds with 1,500 test captions each.")
+    assert known_basis(measured).startswith("Attacker ngram, 3 seeds with 3,000 test captions each.")

@@ -354,6 +354,15 @@ def test_which_processes_live(tmp_path, monkeypatch):
     assert lives(here) is None
 
 
+def test_finishing_is_one_transaction(workspace):
+    """Results are written before arrays; an array that cannot be written must take the results with it."""
+    workspace.enqueue(spec(), "c", "t")
+    workspace.claim("r1", "t")
+    with pytest.raises((sqlite3.Error, TypeError)):
+        workspace.finish("r1", "t", [result()], {"model": b"x", "broken": object()}, ["note"])
+    assert counts(workspace) == [0, 0] and workspace.run("r1").status == "running"
+
+
 # readers and writers at the same moment
 
 
