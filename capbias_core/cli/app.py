@@ -5,14 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import socket
-import sys
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from capbias_core.cli.inputs import INPUTS, WorkspaceFlag, command, flag
+from capbias_core.cli.inputs import INPUTS, WorkspaceFlag, flag
+from capbias_core.cli.inputs import command as command_of
+from capbias_core.cli.terminal import STOPPED
 from capbias_core.errors import CapbiasError, need
+from capbias_core.processes import python
 from capbias_core.resources import APP
 from capbias_core.toml import read_toml, start_of
 
@@ -20,11 +22,22 @@ LOOPBACK, PORT = "127.0.0.1", 8501
 LAST_PORT = 65_535
 HOSTS = "STREAMLIT_SERVER_ALLOWED_HOSTS"
 EVERYWHERE = ("0.0.0.0", "::", "")
+# Streamlit's own command ends with 1 if it is stopped with Ctrl-C.
+SERVE = f"""
+import sys, click, streamlit.web.cli
+try:
+    streamlit.web.cli.main(standalone_mode=False)
+except (click.Abort, KeyboardInterrupt):
+    sys.exit({STOPPED})
+except click.ClickException as error:
+    error.show()
+    sys.exit(error.exit_code)
+"""
 # What sign-in needs, in Streamlit's names.
 SECRETS = Path(".streamlit", "secrets.toml")
 OF_SERVER, OF_PROVIDER = ("redirect_uri", "cookie_secret"), ("client_id", "client_secret", "server_metadata_url")
 
-app = command(
+app = command_of(
     "app",
     """\
   capbias app
@@ -58,11 +71,13 @@ def start(
         raise CapbiasError(f"There is no dashboard at {APP}.", "Install capbias again.")
     home = {"CAPBIAS_HOME": workspace} if workspace else {}
     asked = ["--server.address", address, "--server.port", str(port), "--browser.gatherUsageStats", "false"]
+    # Otherwise Streamlit offers visitors to write its skills into the package's folder.
+    asked += ["--server.headless", "true"]
     if not os.environ.get(HOSTS):
         asked += [part for name in _hosts(address) for part in ("--server.allowedHosts", name)]
     os.umask(0o077)  # what the server writes is its owner's
-    # In place of this process, so that a signal reaches the server itself.
-    os.execve(sys.executable, [sys.executable, "-m", "streamlit", "run", str(APP), *asked], {**os.environ, **home})
+    command, environment = python("-c", SERVE, "run", str(APP), *asked, **home)
+    os.execve(command[0], command, environment)  # in place of this process, so that a signal reaches the server itself
 
 
 def _hosts(address: str) -> list[str]:

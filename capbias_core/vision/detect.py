@@ -26,7 +26,7 @@ from capbias_core.language.files import ModelFiles
 from capbias_core.load.files import file_digest
 from capbias_core.load.places import nameable, named
 from capbias_core.load.tables import kept_name
-from capbias_core.resources import PACKAGE
+from capbias_core.processes import python
 from capbias_core.whole_files import whole_file
 
 # What a file of weights needs beside ultralytics: its ending -> packages, as they are imported.
@@ -93,8 +93,8 @@ def find_weights(name: str, folder: Path) -> ModelFiles:
         path = _in_folder(name, folder)
         if to_download(name, folder):
             path.parent.mkdir(parents=True, exist_ok=True)
-            command = [sys.executable, "-m", "capbias_core.vision.detect", path.name, str(path)]
-            options = {"capture_output": True, "text": True, "timeout": PATIENCE, "cwd": PACKAGE.parent}
+            command, environment = python("-m", "capbias_core.vision.detect", path.name, str(path))
+            options = {"capture_output": True, "text": True, "timeout": PATIENCE, "env": environment}
             failed, fault = True, ""
             with suppress(subprocess.TimeoutExpired):
                 done = subprocess.run(command, **options, check=False)

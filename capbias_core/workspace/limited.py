@@ -32,6 +32,7 @@ import pandas as pd
 import pyarrow as pa
 
 from capbias_core.errors import CapbiasError
+from capbias_core.processes import python
 
 GIGABYTES, SECONDS, AT_ONCE = "CAPBIAS_READ_MEMORY", "CAPBIAS_READ_SECONDS", "CAPBIAS_READ_AT_ONCE"
 DEFAULTS = {GIGABYTES: 2.0, SECONDS: 60.0, AT_ONCE: 4.0}
@@ -150,11 +151,9 @@ class _Helper:
                 if self.control:
                     self.control.close()
                 self.control, other = socket.socketpair()
-                command = [sys.executable, "-m", "capbias_core.workspace.limited"]
+                command, environment = python("-m", "capbias_core.workspace.limited", OMP_NUM_THREADS="1")
                 with other:  # a new interpreter: a fork of this process would share the locks of its threads
-                    self.process = subprocess.Popen(
-                        command, stdin=other.fileno(), env={**os.environ, "OMP_NUM_THREADS": "1"}
-                    )
+                    self.process = subprocess.Popen(command, stdin=other.fileno(), env=environment)
                 socket.send_fds(self.control, [b"."], [far.fileno()])
         return near
 
