@@ -18,7 +18,21 @@ pytestmark = pytest.mark.long
 
 # Modules of Python, and names that users give to their own files, which capbias or its libraries import. Python imports
 # `types` before it runs the module of `-m`, so nothing can be done about that.
-NAMES = "queue statistics datasets json pickle socket threading random string tokenize utils select calendar".split()
+NAMES = [
+    "queue",
+    "statistics",
+    "datasets",
+    "json",
+    "pickle",
+    "socket",
+    "threading",
+    "random",
+    "string",
+    "tokenize",
+    "utils",
+    "select",
+    "calendar",
+]
 FILES = ["a.csv", "labels.csv", "--attribute", "gender"]
 COMMANDS = {
     "import": ["import", "a.csv", "labels.csv", "--collection", "c"],

@@ -35,6 +35,8 @@ except click.ClickException as error:
 """
 # What sign-in needs, in Streamlit's names.
 SECRETS = Path(".streamlit", "secrets.toml")
+SAMPLE = "a long random text, such as from: openssl rand -hex 32"  # of docs/deploying.md
+LEAST_SECRET, LEAST_DIFFERENT = 32, 8  # characters of a cookie_secret; whoever guesses it signs in as anybody
 OF_SERVER, OF_PROVIDER = ("redirect_uri", "cookie_secret"), ("client_id", "client_secret", "server_metadata_url")
 
 app = command_of(
@@ -96,7 +98,8 @@ def _hosts(address: str) -> list[str]:
 
 
 def sign_in() -> dict[str, Any]:
-    """The table [auth] of Streamlit's secrets, {} without sign-in. Raises CapbiasError if it lacks a key."""
+    """The table [auth] of Streamlit's secrets, {} without sign-in. Raises CapbiasError if it lacks a key, or its
+    cookie_secret can be guessed."""
     auth: dict[str, Any] = {}
     for file in (Path.home() / SECRETS, SECRETS, APP.parent / SECRETS):  # as Streamlit reads them; the last one wins
         try:
@@ -109,6 +112,12 @@ def sign_in() -> dict[str, Any]:
     if auth and lacking:
         raise CapbiasError(
             f"[auth] in {SECRETS} lacks {', '.join(lacking)}.", "Add what is missing; docs/deploying.md has an example."
+        )
+    secret = str(auth.get("cookie_secret", ""))
+    if auth and (secret == SAMPLE or len(secret) < LEAST_SECRET or len(set(secret)) < LEAST_DIFFERENT):
+        raise CapbiasError(
+            f"The cookie_secret in {SECRETS} can be guessed, so anybody could sign in as anybody.",
+            f"Use {LEAST_SECRET} random characters or more, such as from: openssl rand -hex 32",
         )
     return auth
 

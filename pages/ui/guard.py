@@ -19,6 +19,7 @@ from streamlit import config, net_util
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
+from capbias_core.cli.app import sign_in as check_sign_in
 from pages.ui import sign_in
 
 UPLOAD = re.compile(r"/upload_file(?:/([^/]*))?")
@@ -34,6 +35,7 @@ class Guard:
     may not frame an answer."""
 
     def __init__(self, app: ASGIApp):
+        check_sign_in()  # also of a server that was not started by `capbias app`
         self.app = app
         net_util._external_ip = ""  # known, so that nothing asks the internet for it; no host has this name
 
