@@ -227,7 +227,7 @@ def _write_boxes(frame: pd.DataFrame, output: Path | None, only: Sequence[str] |
     table = frame[frame["object"].isin(classes)] if classes else frame
     if classes:
         say(f"{len(table):,} of them are of the class {' or '.join(classes)}")
-    write_output(table.set_axis(list(COLUMNS), axis=1).to_csv(index=False, lineterminator="\n"), output)
+    write_output(csv_text(table.set_axis(list(COLUMNS), axis=1)), output)
 
 
 # caption
@@ -536,6 +536,6 @@ def _print_regions(workspace: Workspace, collection: str, flags: MaskFlags, opti
     if lost := regions["image_id"].nunique() - known["image_id"].nunique():
         say(f"warning: no outline or box for {counted(lost, 'image')}, all of whose regions are kept")
     dropped = pd.concat(tables) if tables else regions.iloc[:0].assign(condition="")
-    write_output(dropped.to_csv(index=False, lineterminator="\n"), output)
+    write_output(csv_text(dropped), output)
     say(f"{counted(len(dropped), 'region')} to drop, of {len(regions):,} under {', '.join(flags.condition)}")
     return DONE

@@ -6,7 +6,6 @@ Flags of measures come from their options: a new measure's flags appear by thems
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, make_dataclass
@@ -24,6 +23,7 @@ from capbias_core.load.labels import RULES
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.measures.base import Measure
 from capbias_core.measures.options import Attacked, Option, Options, Seeded, bounds_text, checked
+from capbias_core.processes import temporary_folder
 from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.derived import derivable
 from capbias_core.workspace.ingest import SAMPLES, SETS, File, expand
@@ -226,9 +226,9 @@ def inputs(
         with opened(flags.workspace) as workspace:
             yield workspace, resolve(workspace, flags.collection, Inputs(names=named, **common), tell)
         return
-    with temporary_workspace() as workspace, ticking() as tick, tempfile.TemporaryDirectory() as unpacked:
+    with temporary_workspace() as workspace, ticking() as tick, temporary_folder() as unpacked:
         about = {"columns": flags.columns, "sets": sets, "several": flags.several}
-        given = [File(path, **about) for path in expand(files, Path(unpacked), tell)]
+        given = [File(path, **about) for path in expand(files, unpacked, tell)]
         given += caption_files(flags.captions, **about) if flags.captions else []
         for source, kind in ((flags.labels, LABELS), (references, REFERENCES), (objects, OBJECTS)):
             given += [source_file(source, kind, columns=flags.columns, several=flags.several)] if source else []

@@ -68,9 +68,9 @@ def checked_output(name: str | None) -> Path | None:
 
 
 def write_output(text: str, path: Path | None) -> None:
-    """Results to stdout, or to a file."""
+    """Results to stdout, without control characters if that is a terminal, or to a file."""
     if path is None:
-        print(text, end="")
+        print(readable(text) if on_terminal() else text, end="")
     else:
         write_file(text.encode("utf-8"), path)
 

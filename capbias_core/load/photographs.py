@@ -24,6 +24,8 @@ TURNS = {
     7: "TRANSVERSE",
     8: "ROTATE_90",
 }
+# What Pillow may take a file for; others, such as PostScript, it hands to further programs.
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF")
 MOST_PIXELS = 64_000_000  # 192 MB as RGB; the header gives away a bomb before anything is decoded
 
 
@@ -68,7 +70,7 @@ def read_photograph(path: Path, longest: int = 0) -> np.ndarray:
     with readable(path), path.open("rb") as handle, warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
-            with Image.open(handle) as opened:
+            with Image.open(handle, formats=FORMATS) as opened:
                 if opened.width * opened.height > MOST_PIXELS:
                     raise too_large(f"{opened.width:,} x {opened.height:,}")
                 if longest:

@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -26,7 +25,7 @@ from capbias_core.language.files import ModelFiles
 from capbias_core.load.files import file_digest
 from capbias_core.load.places import nameable, named
 from capbias_core.load.tables import kept_name
-from capbias_core.processes import python
+from capbias_core.processes import python, temporary_folder
 from capbias_core.whole_files import whole_file
 
 # What a file of weights needs beside ultralytics: its ending -> packages, as they are imported.
@@ -169,12 +168,12 @@ def ultralytics(offline: bool = True):
     """The package, imported in a way that leaves nothing behind. offline: that it is not to find out whether there is a
     network; decided by whoever asks first in a process."""
     need("Detecting objects", "torch", "PIL", "ultralytics")
-    with _starting, _unchanged(), tempfile.TemporaryDirectory(prefix="capbias-") as settings:
+    with _starting, _unchanged(), temporary_folder() as settings:
         os.environ |= {
             "YOLO_AUTOINSTALL": "false",
             "YOLO_OFFLINE": str(offline).lower(),
             "YOLO_VERBOSE": "false",
-            "YOLO_CONFIG_DIR": settings,
+            "YOLO_CONFIG_DIR": str(settings),
             "ULTRALYTICS_SAFE_LOAD": "true",  # weights are data: no code in a .pt is run
             "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count() or 1),
         }

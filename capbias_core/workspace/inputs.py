@@ -6,7 +6,6 @@ The command line and `capbias.score` both call `resolve`, so the same input give
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -25,6 +24,7 @@ from capbias_core.load.places import checked_path
 from capbias_core.load.read import TITLES
 from capbias_core.load.report import ImportReport
 from capbias_core.prepare.align import DELTA
+from capbias_core.processes import temporary_folder
 from capbias_core.types import Progress, silent
 from capbias_core.workspace.conditions import CUT
 from capbias_core.workspace.derived import derivable, derive, keep_derived
@@ -142,7 +142,7 @@ def workspace_at(folder: Path | str | None, make: bool = False) -> Iterator[Work
 @contextmanager
 def temporary_workspace() -> Iterator[Workspace]:
     """A workspace that is removed at the end of the block."""
-    with tempfile.TemporaryDirectory(prefix="capbias-") as folder:
+    with temporary_folder() as folder:
         yield Workspace(folder)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
 import pickle
 import resource
@@ -32,10 +31,11 @@ import pandas as pd
 import pyarrow as pa
 
 from capbias_core.errors import CapbiasError
-from capbias_core.processes import python
+from capbias_core.processes import current_folder, python
 
 GIGABYTES, SECONDS, AT_ONCE = "CAPBIAS_READ_MEMORY", "CAPBIAS_READ_SECONDS", "CAPBIAS_READ_AT_ONCE"
 DEFAULTS = {GIGABYTES: 2.0, SECONDS: 60.0, AT_ONCE: 4.0}
+MOST = 1_000_000  # GB, seconds or files
 GRACE = 10  # seconds after which a child that does not end in time is given up
 LENGTH = struct.Struct(">Q")
 
@@ -64,7 +64,7 @@ def _within(seconds: float, hint: str, name: str, work: Callable[[], Answer]) ->
     if _limited:
         return work()
     gigabytes = _limit(GIGABYTES)
-    task = pickle.dumps((gigabytes, seconds, os.getcwd(), work))
+    task = pickle.dumps((gigabytes, seconds, current_folder(), work))
     with _slot(name, _limit(AT_ONCE), seconds), _HELPER.child() as child:
         began = time.monotonic()
         child.settimeout(seconds + GRACE)
@@ -99,9 +99,9 @@ def make_ready() -> None:
 def _limit(name: str) -> float:
     text = os.environ.get(name) or str(DEFAULTS[name])
     with suppress(ValueError):
-        if 0 < float(text) < math.inf:
+        if 0 < float(text) <= MOST:
             return float(text)
-    raise CapbiasError(f"{name} is {text}, which is not a number above 0.")
+    raise CapbiasError(f"{name} is {text}, which is not a number above 0 and at most {MOST:,}.")
 
 
 _active = 0  # files that this process reads now

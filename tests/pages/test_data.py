@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -295,6 +296,10 @@ def test_uploads_stay_on_disk_while_they_are_in_the_drop_zone(held):
     assert again.read_bytes() == b"one" and uploads.path_in_uploads(again) == place
     uploads.discard()
     assert not again.exists()
+    (last,) = held(first)
+    st.session_state.clear()  # as when a tab was closed
+    gc.collect()
+    assert not last.exists()
 
 
 @pytest.mark.parametrize("name", ["../../x.csv", "..", "", "a/../../b.csv", "a\0b.csv", "x" * 300 + ".csv", "€" * 200])
@@ -325,3 +330,5 @@ def test_labels_of_controls_show_markdown_as_written():
         assert plain(name) == name
     marks = {"*a*": r"\*a\*", "_x_": r"\_x\_", "1. a": r"1\. a", ":red[x]": r"\:red\[x\]", "&lt;": r"\&lt;"}
     assert {name: plain(name) for name in marks} == marks
+    for address in ("https://evil.test", "see www.evil.test", "a@evil.test"):
+        assert plain(address).replace("\u200b", "").replace("\\", "") == address != plain(address).replace("\\", "")
