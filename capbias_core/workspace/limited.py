@@ -35,6 +35,8 @@ from capbias_core.processes import current_folder, python
 
 GIGABYTES, SECONDS, AT_ONCE = "CAPBIAS_READ_MEMORY", "CAPBIAS_READ_SECONDS", "CAPBIAS_READ_AT_ONCE"
 DEFAULTS = {GIGABYTES: 2.0, SECONDS: 60.0, AT_ONCE: 4.0}
+# One thread; and pyarrow's allocator would reserve 1 GiB at once, which counts as taken.
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MIMALLOC_ARENA_EAGER_COMMIT": "0"}
 MOST = 1_000_000  # GB, seconds or files
 GRACE = 10  # seconds after which a child that does not end in time is given up
 LENGTH = struct.Struct(">Q")
@@ -151,7 +153,7 @@ class _Helper:
                 if self.control:
                     self.control.close()
                 self.control, other = socket.socketpair()
-                command, environment = python("-m", "capbias_core.workspace.limited", OMP_NUM_THREADS="1")
+                command, environment = python("-m", "capbias_core.workspace.limited", **ENVIRONMENT)
                 with other:  # a new interpreter: a fork of this process would share the locks of its threads
                     self.process = subprocess.Popen(command, stdin=other.fileno(), env=environment)
                 socket.send_fds(self.control, [b"."], [far.fileno()])
