@@ -18,12 +18,11 @@ from capbias_core.aggregate import Ranking
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
-from capbias_core.measures.options import checked
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings
 from capbias_core.measures.registry import (
-    MEASURES,
     METRICS,
     alike_with_references,
+    check_choices,
     expand_metrics,
     is_metric,
     measure_of,
@@ -34,6 +33,7 @@ from capbias_core.measures.registry import metric as metric_named
 from capbias_core.runs.engine import Engine, execute
 from capbias_core.runs.plan import PER_CAPTION, Request, plan, useful
 from capbias_core.runs.plan import left_out as left_out_of_request
+from capbias_core.typed import typed
 from capbias_core.types import A_TO_T, T_TO_A, counted, left_out_lines
 from capbias_core.views.captions import words_table
 from capbias_core.views.encoders import plan_sweep
@@ -280,6 +280,24 @@ def score(
 
     Raises CapbiasError for inputs that cannot be scored, and if no number can be had.
     """
+    for name, value, hint in (
+        ("attribute", attribute, str),
+        ("protocol", protocol, str),
+        ("words", words, bool),
+        ("alignment", alignment, str),
+        ("delta", delta, float | None),
+        ("attribute_column", attribute_column, str),
+        ("values", values, tuple[str, ...]),
+        ("mapping", mapping or {}, dict[str, str | None]),
+        ("several", several, str),
+        ("image_id_column", image_id_column, str),
+        ("caption_column", caption_column, str),
+        ("sets", sets, str),
+        ("per_object", per_object, bool),
+        ("collection", collection, str),
+        ("workers", workers, bool),
+    ):
+        typed(name, value, hint, "", name)
     names = labels is None and bool(collection)
     if names and workspace is None:
         raise CapbiasError(f"The collection {collection!r} is in no workspace.", "Name its folder with workspace=.")
@@ -423,15 +441,8 @@ class ScoreRequest:
     def check(self) -> None:
         """Raises CapbiasError for a metric or choice that is not known or not allowed, before anything is read."""
         metrics = expand_metrics(self.metrics)
-        measures = [measure for measure in MEASURES.values() if measure.metrics]
-        about = {name: option for measure in measures for name, option in measure.options.about().items()}
-        if not isinstance(self.seeds, int | None):
-            raise CapbiasError(f"seeds must be a whole number, not {self.seeds!r}.")
         seeds = {} if self.seeds is None else {"seeds": self.seeds}
-        for name, value in {**seeds, **self.choices}.items():
-            if name not in about:
-                raise unknown_name("option", name, about)
-            checked(name, value, about[name])
+        check_choices(seeds | dict(self.choices))
         if len(self.rank_by) != 2 or not all(isinstance(part, str) for part in self.rank_by):
             raise CapbiasError(f"rank_by must be a metric, or a metric and its direction, not {self.rank_by!r}.")
         name, direction = self.rank_by
@@ -459,7 +470,7 @@ class ScoreRequest:
             references=kept.references if any(map(needs_references, names)) else "",
             attacker=self.attackers[0],
             seeds=self.seeds,
-            merge_masks=bool(self.choices.get("merge_masks")),
+            merge_masks=self.choices.get("merge_masks", False),
             words=words,
             objects=kept.objects,
             options=choices | kept.options,

@@ -10,7 +10,6 @@ import hashlib
 import io
 import json
 import os
-import re
 import shutil
 import sqlite3
 import threading
@@ -32,9 +31,8 @@ from capbias_core.types import RESULT_COLUMNS, Result, left_out_lines
 from capbias_core.whole_files import private_folder, write_whole
 from capbias_core.workspace.catalogue import WorkspaceError, lives, open_catalogue, this_process, workspace_fault
 from capbias_core.workspace.people import check_own, person
-from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.spec import HASH, RunSpec
 
-HASH = re.compile(r"[0-9a-f]{16,64}")  # files are named by a content hash, so nothing else may become a path
 RUN = "run"  # the key in an item's details for the run that made it
 SILENCE = 60.0  # seconds without a heartbeat after which a run on another host counts as died
 STATE = (
