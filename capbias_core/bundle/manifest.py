@@ -63,7 +63,7 @@ DETAILS = dict.fromkeys((f"{name}?" for name in PLACES), _never) | {
     "found_by?": TEXT,
     "dimension?": _count,
     "bare?": [TEXT],
-    "attributes?": {str: {"column": TEXT, "mapping": {str: (TEXT, None)}, "attribute": ATTRIBUTE}},
+    "attributes?": {str: {"column": TEXT, "mapping": {str: (TEXT, None)}, "attribute": ATTRIBUTE, "forms?": [[TEXT]]}},
     f"{DERIVED}?": {"references": HASH, "precedence": [TEXT], "at_least?": _count, "both?": BOTH},
 }
 ITEM = {

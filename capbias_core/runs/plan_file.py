@@ -212,6 +212,7 @@ def attribute_text(attribute: Attribute) -> str:
     """An attribute as a TOML file, which `read_attribute` reads back as the same, without how labels are derived."""
     aliases = {value: [item for item, to in attribute.aliases.items() if to == value] for value in attribute.values}
     head = {name: getattr(attribute, name) for name in ("name", "title", "values", "mask_token", "columns", "note")}
+    head |= {"forms": attribute.forms} if attribute.forms else {}
     lines = [f"{name} = {toml_value(value)}" for name, value in head.items()]
     for title, table in (("words", attribute.words), ("aliases", aliases)):
         lines += [
