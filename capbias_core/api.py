@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -31,8 +32,9 @@ from capbias_core.measures.registry import (
 )
 from capbias_core.measures.registry import metric as metric_named
 from capbias_core.runs.engine import Engine, execute
-from capbias_core.runs.plan import PER_CAPTION, Request, plan, useful
+from capbias_core.runs.plan import PER_CAPTION, Request, forget_without, plan, useful
 from capbias_core.runs.plan import left_out as left_out_of_request
+from capbias_core.runs.run import add_later_metrics
 from capbias_core.typed import typed
 from capbias_core.types import A_TO_T, T_TO_A, counted, left_out_lines
 from capbias_core.views.captions import words_table
@@ -60,6 +62,7 @@ DEFAULT_METRICS = ("lic", "ratio", "error", "unnamed", "refused")
 # What tells rows of one metric and captioner apart, in the order in which they stand.
 PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs", "prompt", "encoder")
 FINISHED = "finished"
+WAIT_SECONDS = 0.1  # between two looks at runs of other processes
 FEW = 20  # captions: words of fewer stand last
 
 # Computes runs that are planned in a workspace: the specs, the collection; returns them as they ended.
@@ -488,9 +491,12 @@ def measured(
     left_out = {name: lack.text for lack, names in reasons.items() for name in names}
     for line in (*refused, *left_out_of_request(reasons)):
         tell(f"warning: {line}")
+    run_ids = [spec.run_id for spec in specs]
+    add_later_metrics(workspace, workspace.runs_of(run_ids).values())
+    forget_without(workspace, specs, request.metrics)
     rows = compute(workspace, specs, kept.collection)
     finished = [row for row in rows if row.status == FINISHED]
-    frame = workspace.results([spec.run_id for spec in specs])
+    frame = workspace.results(run_ids)
     by_object = [object_rows(workspace, row) for row in finished] if asked.per_object else []
     whole = pd.concat([frame, *(table for table in by_object if len(table))], ignore_index=True)
     encoders = list(dict.fromkeys(spec.attacker for spec in sweep.specs))
@@ -628,16 +634,23 @@ def words_of(workspace: Workspace, kept: ResolvedInputs, asked: ScoreRequest, co
 
 
 def run_here(workspace: Workspace, specs: Sequence[RunSpec], collection: str) -> list[RunRow]:
-    """Compute runs one after another in this process, those with torch too."""
-    for spec in specs:
-        token = uuid.uuid4().hex
-        if workspace.enqueue(spec, collection, token):
-            try:
-                execute(str(workspace.folder), spec.run_id, token)
-            except BaseException:
-                workspace.end_here(spec.run_id, "cancelled", "cancelled", token)
-                raise
-    return list(workspace.runs_of([spec.run_id for spec in specs]).values())
+    """Compute runs one after another in this process, those with torch too. What another process computes meanwhile is
+    waited for, and computed here if that process ends first."""
+    ours: set[str] = set()
+    while True:
+        for spec in specs:
+            token = uuid.uuid4().hex
+            if spec.run_id not in ours and workspace.enqueue(spec, collection, token):
+                ours.add(spec.run_id)
+                try:
+                    execute(str(workspace.folder), spec.run_id, token)
+                except BaseException:
+                    workspace.end_here(spec.run_id, "cancelled", "cancelled", token)
+                    raise
+        rows = list(workspace.runs_of([spec.run_id for spec in specs]).values())
+        if all(row.status == FINISHED or row.run_id in ours for row in rows):
+            return rows
+        time.sleep(WAIT_SECONDS)
 
 
 def run_on_workers(workspace: Workspace, specs: Sequence[RunSpec], collection: str) -> list[RunRow]:

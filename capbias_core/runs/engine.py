@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
+from weakref import WeakSet
 
 from capbias_core.attackers import attacker_entry
 from capbias_core.errors import CapbiasError, need
@@ -35,6 +36,9 @@ PAST_RUNS = 5
 TORCH_START_SECONDS = 5.0
 
 
+_OPEN: WeakSet[Engine] = WeakSet()  # engines of this process, which share the workers of runs with torch
+
+
 class Engine:
     """Submits runs of one workspace, and watches them while any is under way."""
 
@@ -47,6 +51,7 @@ class Engine:
         self._wake = threading.Event()
         self._watcher: threading.Thread | None = None
         self._closing = False
+        _OPEN.add(self)
 
     def submit(self, specs: Sequence[RunSpec], collection: str) -> list[str]:
         """Start the runs that are neither finished nor under way; returns their ids. Raises CapbiasError if one of them
@@ -127,14 +132,16 @@ class Engine:
             time.sleep(every)
 
     def close(self) -> None:
-        """Cancel what this engine started and has not finished, and end all workers of this process. If an end cannot
-        be written by then, others see that the process of the run is gone."""
+        """Cancel what this engine started and has not finished, and end its workers; those of runs with torch end with
+        the last engine of this process. If an end cannot be written by then, others see that the process is gone."""
         for run_id, (_, future) in reversed(list(self._runs.items())):  # those that wait first, so that none starts
             if not future.done():
                 with suppress(CapbiasError):
                     self.cancel(run_id)
         self._light.shutdown(cancel_futures=True)
-        _close_torch_workers()
+        _OPEN.discard(self)
+        if not _OPEN:
+            _close_torch_workers()
         self._closing = True
         if watcher := self._watcher:
             self._wake.set()

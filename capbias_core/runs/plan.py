@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -221,6 +221,15 @@ def useful(specs: Sequence[RunSpec], request: Request) -> tuple[list[RunSpec], d
             "None of the metrics can be measured.", f"{'. '.join(left_out(reasons, False))}.", *arguments
         )
     return [spec for spec in specs if spec.run_id in kept or spec.measure == PER_CAPTION], reasons
+
+
+def forget_without(workspace: Workspace, specs: Sequence[RunSpec], metrics: Iterable[str]) -> None:
+    """Forget finished runs without a metric that their inputs allow, so that they are computed again."""
+    runs = workspace.runs_of([spec.run_id for spec in specs])
+    for run in runs.values():
+        new = [name for name in metrics if measure_of(name).name == run.spec.measure and name not in run.metrics]
+        if run.status == "finished" and any(not lacks(METRICS[name], run.spec) for name in new):
+            workspace.forget(run.run_id)
 
 
 def left_out(reasons: dict[Lack, list[str]], flags: bool = True) -> list[str]:

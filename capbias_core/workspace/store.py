@@ -27,7 +27,7 @@ from pyarrow.parquet import read_schema
 
 from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
-from capbias_core.types import RESULT_COLUMNS, Result, left_out_lines
+from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result, left_out_lines
 from capbias_core.whole_files import private_folder, write_whole
 from capbias_core.workspace.catalogue import WorkspaceError, lives, open_catalogue, this_process, workspace_fault
 from capbias_core.workspace.people import check_own, person
@@ -392,11 +392,12 @@ class Workspace:
         """Remove files and photographs of deleted items, unless another item has them."""
         if not gone:
             return
-        with self._writing():
+        with self._writing() as db:
             items = self.items()
             hashes, folders = {item.hash for item in items}, {item.details.get("folder") for item in items}
             for item in gone:
                 if item.hash not in hashes:
+                    _underive(db, item.hash)
                     for file in (self.folder / "data").glob(f"{item.hash}.*"):
                         file.unlink(missing_ok=True)
                 if (name := item.details.get("folder")) and name not in folders:
@@ -416,7 +417,7 @@ class Workspace:
     def _forget(self, db: sqlite3.Connection, run_id: str) -> None:
         for table in ("results", "arrays", "log", "runs"):
             db.execute(f"DELETE FROM {table} WHERE run_id=?", (run_id,))
-        db.execute("DELETE FROM derived")
+        _underive(db, run_id)
 
     def enqueue(self, spec: RunSpec, collection: str, token: str) -> bool:
         """Queue a run; False if it is finished, or queued or running in a living process."""
@@ -497,14 +498,19 @@ class Workspace:
         return True
 
     def add_results(self, run_id: str, results: list[Result], metrics: Sequence[str]) -> None:
-        """Add rows to a finished run, from the evidence that it left. metrics: the new names."""
+        """Add the rows that a finished run lacks, from the evidence that it left. metrics: the new names."""
         with self._writing() as db:
             row = db.execute("SELECT metrics FROM runs WHERE run_id=? AND status='finished'", (run_id,)).fetchone()
             known = json.loads(row["metrics"]) if row else None
             if known is None or set(metrics) <= set(known):  # deleted, or another process was first
                 return
-            rows = [{**result.row(), "run_id": run_id} for result in results if result.metric not in known]
-            _insert(db, "results", rows)
+            parts = ("metric", "direction", *ORIGIN_COLUMNS)
+            stored = {
+                tuple(row[name] for name in parts)
+                for row in db.execute("SELECT * FROM results WHERE run_id=?", (run_id,))
+            }
+            rows = [{**result.row(), "run_id": run_id} for result in results]
+            _insert(db, "results", [row for row in rows if tuple(row[name] for name in parts) not in stored])
             db.execute("UPDATE runs SET metrics=? WHERE run_id=?", (json.dumps([*known, *metrics]), run_id))
 
     def end(self, run_id: str, status: str, message: str, token: str | None = None) -> bool:
@@ -606,7 +612,7 @@ class Workspace:
 
     def derived(self, key: str, compute: Callable[[], object]):
         """A slow value that follows from stored items and runs, such as a ranking: computed once, and stored as JSON
-        under a key that names them. Forgotten whenever a run is."""
+        under a key that names them by their IDs and hashes. Forgotten when one of them is."""
         rows = self._all("SELECT data FROM derived WHERE key=?", key)
         if rows:
             return json.loads(rows[0]["data"])
@@ -641,6 +647,11 @@ def _insert(db: sqlite3.Connection, table: str, rows: Sequence[Mapping[str, Any]
         columns, marks = ", ".join(f'"{column}"' for column in row), ", ".join("?" * len(row))
         query = f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})"
         db.executemany(query, [tuple(row.values()) for row in rows])
+
+
+def _underive(db: sqlite3.Connection, identity: str) -> None:
+    """Forget what was derived from a run or from stored content."""
+    db.execute("DELETE FROM derived WHERE instr(key, ?)", (identity,))
 
 
 def _log(db: sqlite3.Connection, run_id: str, message: str) -> None:
