@@ -637,6 +637,7 @@ def run_here(workspace: Workspace, specs: Sequence[RunSpec], collection: str) ->
     """Compute runs one after another in this process, those with torch too. What another process computes meanwhile is
     waited for, and computed here if that process ends first."""
     ours: set[str] = set()
+    workspace.note_asked([spec.run_id for spec in specs], collection)
     while True:
         for spec in specs:
             token = uuid.uuid4().hex

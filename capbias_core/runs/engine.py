@@ -58,6 +58,7 @@ class Engine:
         needs a Dask cluster that does not answer."""
         known = self.workspace.runs_of([spec.run_id for spec in specs])
         add_later_metrics(self.workspace, known.values())
+        self.workspace.note_asked(list(known), collection)
         todo = [spec for spec in specs if spec.run_id not in known or known[spec.run_id].status != "finished"]
         light = [spec for spec in todo if not needs_workers(spec)]
         heavy = torch_executor() if len(light) < len(todo) else self._light

@@ -34,6 +34,7 @@ from capbias_core.workspace.people import check_own, person
 from capbias_core.workspace.spec import HASH, RunSpec
 
 RUN = "run"  # the key in an item's details for the run that made it
+ASKED = "asked for "  # before the name of a collection, the array of a run that another collection started
 SILENCE = 60.0  # seconds without a heartbeat after which a run on another host counts as died
 STATE = (
     "SELECT (SELECT count(*) || ':' || coalesce(max(rowid), 0) || ':' || total(created) FROM items)"
@@ -433,6 +434,19 @@ class Workspace:
             _log(db, spec.run_id, "queued")
         return True
 
+    def note_asked(self, run_ids: Sequence[str], collection: str) -> None:
+        """Note that a collection asked for these runs, which another one with the same content may have started."""
+        known = self.asked_for(collection)
+        if new := [run_id for run_id in self.runs_of(run_ids) if run_id not in known]:
+            with suppress(WorkspaceError), self._writing() as db:  # it can be read all the same
+                rows = [{"run_id": run_id, "name": f"{ASKED}{collection}", "data": b""} for run_id in new]
+                _insert(db, "arrays", rows)
+
+    def asked_for(self, collection: str) -> set[str]:
+        """The IDs of the runs that a collection started or asked for."""
+        query = "SELECT run_id FROM runs WHERE collection=? UNION SELECT run_id FROM arrays WHERE name=?"
+        return {row["run_id"] for row in self._all(query, collection, f"{ASKED}{collection}")}
+
     def claim(self, run_id: str, token: str) -> bool:
         """Start a queued run; a scheduler that repeats a task after a lost worker claims it again."""
         now = time.time()
@@ -608,7 +622,8 @@ class Workspace:
 
     def arrays(self, run_id: str) -> list[str]:
         """The names of the arrays that a finished run left."""
-        return [row["name"] for row in self._all("SELECT name FROM arrays WHERE run_id=? ORDER BY rowid", run_id)]
+        rows = self._all("SELECT name FROM arrays WHERE run_id=? ORDER BY rowid", run_id)
+        return [row["name"] for row in rows if not row["name"].startswith(ASKED)]
 
     def derived(self, key: str, compute: Callable[[], object]):
         """A slow value that follows from stored items and runs, such as a ranking: computed once, and stored as JSON
