@@ -87,7 +87,7 @@ class PlanFile:
 
 def read_plan(path: Path) -> PlanFile:
     """The plan in a TOML file. Raises CapbiasError that names what is wrong in it."""
-    if zipfile.is_zipfile(path):
+    if path.is_file() and zipfile.is_zipfile(path):
         raise CapbiasError(f"{path.name} is a bundle, not a plan.", f"Run it with: capbias reproduce {path.name}")
     try:
         return parse_plan(start_of(path), path.name)
