@@ -1,13 +1,26 @@
-"""Files that are whole or not there, and folders and files that only their owner can read."""
+"""Files that are whole or not there, folders and files that only their owner can read, and what is no file at all."""
 
 from __future__ import annotations
 
+import os
+import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from capbias_core.errors import CapbiasError
+
 PRIVATE, USUAL = 0o600, 0o666
+SPECIAL = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+
+
+def check_file(path: str | os.PathLike) -> None:
+    """Raises CapbiasError for a pipe, socket or device, whose reading may never end; OSError as the system does."""
+    if what := SPECIAL.get(stat.S_IFMT(os.stat(path).st_mode)):
+        raise CapbiasError(
+            f"{Path(path).name} is {what}, not a file.", "Write its content to a file first, or leave it out."
+        )
 
 
 def private_folder(path: Path) -> Path:

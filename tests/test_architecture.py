@@ -29,6 +29,7 @@ ROWS = (
         "resources",
         "spreadsheets",
         "threads",
+        "typed",
         "whole_files",
     ),
     ("load", "prepare"),

@@ -77,7 +77,8 @@ def export(
     if format == BUNDLE and path is None:
         raise CapbiasError("--format bundle needs --output.", "Name a file such as bundle.zip.")
     with opened(workspace) as store:
-        runs = results.current_runs(store, known_collection(store, collection))
+        asked = store.asked_for(known_collection(store, collection))
+        runs = [run for run in results.current_runs(store, collection) if run.run_id in asked]
         if format == BUNDLE and path:
             bundle = write_bundle(store, collection, [run.run_id for run in runs], not without_data, wanted)
             write_file(bundle, path)

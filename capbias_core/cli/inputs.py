@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
@@ -22,8 +22,9 @@ from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.labels import RULES
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.measures.base import Measure
-from capbias_core.measures.options import Attacked, Option, Options, Seeded, bounds_text, checked
+from capbias_core.measures.options import Attacked, Option, Options, Seeded
 from capbias_core.processes import temporary_folder
+from capbias_core.typed import fields_of
 from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.derived import derivable
 from capbias_core.workspace.ingest import SAMPLES, SETS, File, expand
@@ -61,6 +62,7 @@ def flag(help: str, metavar: str | None = None, group: Group | None = None, **mo
     return Parameter(help=help, metavar=metavar, group=group, **more)
 
 
+COUNTED = "of at least 1"  # bounds that go without saying
 # What takes a whole number of 1 or more.
 Positive = Annotated[int, Parameter(validator=Number(gte=1), metavar="N")]
 # A class whose fields are flags.
@@ -84,9 +86,9 @@ def option_flag(name: str, options: type[Options], group: Group | None = None) -
 
 def _kind(name: str, options: type[Options]) -> Any:
     """The type of what a user gives for a choice; a choice that may name a stored item takes its name."""
-    if options.about()[name].several:
+    hint = fields_of(options)[name]
+    if get_origin(hint) is tuple:
         return list[str]
-    hint = get_type_hints(options)[name]
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     return next((member for member in members if member in (bool, int, float, str)), str)
 
@@ -95,12 +97,9 @@ def _help(about: Option, default: Any) -> str:
     """The help of a choice, with its bounds and its default.
 
     >>> _help(Option("images that are held out", above=0, below=1), 0.1)
-    'images that are held out (a number above 0 and below 1; default: 0.1)'
+    'images that are held out (above 0 and below 1; default: 0.1)'
     """
-    bounds = "" if about.at_least == 1 else bounds_text(about)  # a number counts from 1
-    if about.at_least is not None and about.at_most is not None:
-        bounds = f"{about.at_least:g} to {about.at_most:g}"
-    notes = [bounds] if bounds else []
+    notes = [about.bounds] if about.bounds and about.bounds != COUNTED else []
     if default not in (None, False, (), "") and "default" not in about.help:
         notes.append(f"default: {default:g}" if isinstance(default, float) else f"default: {default}")
     return about.help + (f" ({'; '.join(notes)})" if notes else "")
@@ -153,7 +152,7 @@ SeedsFlag = Annotated[int | None, option_flag("seeds", Seeded, ATTACKERS)]
 
 def drawn(seeds: int | None) -> int:
     """How many seeds. Raises CapbiasError for a number out of bounds."""
-    return checked("seeds", Seeded.seeds if seeds is None else seeds, Seeded.about()["seeds"])
+    return Seeded.seeds if seeds is None else Seeded(seeds=seeds).seeds
 
 
 def given(choices: Any, options: type[Options] | None = None) -> dict[str, Any]:
@@ -161,7 +160,7 @@ def given(choices: Any, options: type[Options] | None = None) -> dict[str, Any]:
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in vars(choices).items()}
     about = options.about() if options else {}
     return {
-        name: checked(name, value, about[name]) if name in about else value
+        name: options.checked(name, value) if options and name in about else value
         for name, value in values.items()
         if value is not None
     }

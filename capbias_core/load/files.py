@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from capbias_core.errors import CapbiasError
+from capbias_core.whole_files import check_file
 
 HEAD = 1 << 20
 PACKED = {
@@ -64,8 +65,9 @@ def is_workbook(head: bytes) -> bool:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """What the operating system says about a file, as a CapbiasError."""
+    """What the operating system says about a file, as a CapbiasError, which is also raised for a pipe or a device."""
     try:
+        check_file(path)
         yield
     except FileNotFoundError:
         raise CapbiasError(f"{path.name} does not exist.", "Check its name and folder.") from None

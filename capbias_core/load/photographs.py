@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from capbias_core.errors import CapbiasError, need
 from capbias_core.load.files import readable
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.places import nameable
+from capbias_core.whole_files import check_file
 
 PICTURES = {".jpg", ".jpeg", ".png", ".webp"}
 ORIENTATION = 0x0112  # the field of EXIF; TURNS: its values -> what turns the picture upright
@@ -30,9 +32,13 @@ MOST_PIXELS = 64_000_000  # 192 MB as RGB; the header gives away a bomb before a
 
 
 def picture_files(folder: Path) -> list[Path]:
-    """The files of photographs in a folder, by name; none without the folder. Links only to what may be named here."""
+    """The files of photographs in a folder, by name; none without the folder. Links only to what may be named here.
+    Raises CapbiasError for a pipe or a device among them."""
     files = folder.glob("*") if folder.is_dir() else []
     pictures = [path for path in files if path.suffix.lower() in PICTURES]
+    for path in pictures:
+        with suppress(OSError):  # such as a link to nothing
+            check_file(path)
     return sorted(path for path in pictures if not path.is_symlink() or nameable(path))
 
 

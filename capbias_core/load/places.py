@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError
+from capbias_core.whole_files import check_file
 
 ROOTS = "CAPBIAS_DATA_ROOTS"
 LEADING = re.compile(r"(?:^|(?<=\())/.*/")  # the folders of a path, also in brackets behind a name
@@ -58,8 +60,10 @@ def shown(source: str) -> str:
 
 
 def checked_path(given: str | os.PathLike) -> Path:
-    """A path of this machine. Raises CapbiasError for a network address."""
+    """A path of this machine. Raises CapbiasError for a network address, a pipe, a socket or a device."""
     text = os.fspath(given)
     if "://" in text:
         raise CapbiasError(f"{text} is a URL, not a file.", "Download it and name the file.")
+    with suppress(OSError, ValueError, RuntimeError):  # whoever opens it says what the system says of it
+        check_file(Path(text).expanduser())
     return Path(text)

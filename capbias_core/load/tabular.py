@@ -261,7 +261,7 @@ def _broken(path: Path, reason: str) -> CapbiasError:
 
 
 def _start(file: Path) -> bytes:
-    with file.open("rb") as opened:
+    with readable(file), file.open("rb") as opened:
         return opened.read(len(FILE))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
 
@@ -60,7 +60,7 @@ def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
             "Map a column to it on the Data page, or name another attribute.",
         )
     entry = mapped[name]
-    return attribute_from(entry["attribute"]), {
+    return replace(attribute_from(entry["attribute"]), forms=entry.get("forms", ())), {
         "table": table.hash,
         "column": entry["column"],
         "mapping": entry["mapping"],
@@ -266,7 +266,8 @@ def mapping_details(
         raise CapbiasError(
             f"No label of the column {column} is read as {' or '.join(missing)}; it holds {shown}.", hint
         )
-    return {"column": column, "mapping": mapping, "attribute": asdict(attribute)}
+    forms = {"forms": [list(row) for row in attribute.forms]} if attribute.forms else {}
+    return {"column": column, "mapping": mapping, "attribute": asdict(attribute), **forms}
 
 
 # lines about a mapping

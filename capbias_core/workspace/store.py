@@ -10,7 +10,6 @@ import hashlib
 import io
 import json
 import os
-import re
 import shutil
 import sqlite3
 import threading
@@ -28,14 +27,14 @@ from pyarrow.parquet import read_schema
 
 from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
-from capbias_core.types import RESULT_COLUMNS, Result, left_out_lines
+from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result, left_out_lines
 from capbias_core.whole_files import private_folder, write_whole
 from capbias_core.workspace.catalogue import WorkspaceError, lives, open_catalogue, this_process, workspace_fault
 from capbias_core.workspace.people import check_own, person
-from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.spec import HASH, RunSpec
 
-HASH = re.compile(r"[0-9a-f]{16,64}")  # files are named by a content hash, so nothing else may become a path
 RUN = "run"  # the key in an item's details for the run that made it
+ASKED = "asked for "  # before the name of a collection, the array of a run that another collection started
 SILENCE = 60.0  # seconds without a heartbeat after which a run on another host counts as died
 STATE = (
     "SELECT (SELECT count(*) || ':' || coalesce(max(rowid), 0) || ':' || total(created) FROM items)"
@@ -406,11 +405,12 @@ class Workspace:
         """Remove files and photographs of deleted items, unless another item has them."""
         if not gone:
             return
-        with self._writing():
+        with self._writing() as db:
             items = self.items()
             hashes, folders = {item.hash for item in items}, {item.details.get("folder") for item in items}
             for item in gone:
                 if item.hash not in hashes:
+                    _underive(db, item.hash)
                     for file in (self.folder / "data").glob(f"{item.hash}.*"):
                         file.unlink(missing_ok=True)
                 if (name := item.details.get("folder")) and name not in folders:
@@ -430,7 +430,7 @@ class Workspace:
     def _forget(self, db: sqlite3.Connection, run_id: str) -> None:
         for table in ("results", "arrays", "log", "runs"):
             db.execute(f"DELETE FROM {table} WHERE run_id=?", (run_id,))
-        db.execute("DELETE FROM derived")
+        _underive(db, run_id)
 
     def enqueue(self, spec: RunSpec, collection: str, token: str) -> bool:
         """Queue a run; False if it is finished, or queued or running in a living process."""
@@ -445,6 +445,19 @@ class Workspace:
             _insert(db, "runs", [row | {"notes": "[]", "created": now, "heartbeat": now}])
             _log(db, spec.run_id, "queued")
         return True
+
+    def note_asked(self, run_ids: Sequence[str], collection: str) -> None:
+        """Note that a collection asked for these runs, which another one with the same content may have started."""
+        known = self.asked_for(collection)
+        if new := [run_id for run_id in self.runs_of(run_ids) if run_id not in known]:
+            with suppress(WorkspaceError), self._writing() as db:  # it can be read all the same
+                rows = [{"run_id": run_id, "name": f"{ASKED}{collection}", "data": b""} for run_id in new]
+                _insert(db, "arrays", rows)
+
+    def asked_for(self, collection: str) -> set[str]:
+        """The IDs of the runs that a collection started or asked for."""
+        query = "SELECT run_id FROM runs WHERE collection=? UNION SELECT run_id FROM arrays WHERE name=?"
+        return {row["run_id"] for row in self._all(query, collection, f"{ASKED}{collection}")}
 
     def claim(self, run_id: str, token: str) -> bool:
         """Start a queued run; a scheduler that repeats a task after a lost worker claims it again."""
@@ -511,14 +524,19 @@ class Workspace:
         return True
 
     def add_results(self, run_id: str, results: list[Result], metrics: Sequence[str]) -> None:
-        """Add rows to a finished run, from the evidence that it left. metrics: the new names."""
+        """Add the rows that a finished run lacks, from the evidence that it left. metrics: the new names."""
         with self._writing() as db:
             row = db.execute("SELECT metrics FROM runs WHERE run_id=? AND status='finished'", (run_id,)).fetchone()
             known = json.loads(row["metrics"]) if row else None
             if known is None or set(metrics) <= set(known):  # deleted, or another process was first
                 return
-            rows = [{**result.row(), "run_id": run_id} for result in results if result.metric not in known]
-            _insert(db, "results", rows)
+            parts = ("metric", "direction", *ORIGIN_COLUMNS)
+            stored = {
+                tuple(row[name] for name in parts)
+                for row in db.execute("SELECT * FROM results WHERE run_id=?", (run_id,))
+            }
+            rows = [{**result.row(), "run_id": run_id} for result in results]
+            _insert(db, "results", [row for row in rows if tuple(row[name] for name in parts) not in stored])
             db.execute("UPDATE runs SET metrics=? WHERE run_id=?", (json.dumps([*known, *metrics]), run_id))
 
     def end(self, run_id: str, status: str, message: str, token: str | None = None) -> bool:
@@ -619,11 +637,12 @@ class Workspace:
 
     def arrays(self, run_id: str) -> list[str]:
         """The names of the arrays that a finished run left."""
-        return [row["name"] for row in self._all("SELECT name FROM arrays WHERE run_id=? ORDER BY rowid", run_id)]
+        rows = self._all("SELECT name FROM arrays WHERE run_id=? ORDER BY rowid", run_id)
+        return [row["name"] for row in rows if not row["name"].startswith(ASKED)]
 
     def derived(self, key: str, compute: Callable[[], object]):
         """A slow value that follows from stored items and runs, such as a ranking: computed once, and stored as JSON
-        under a key that names them. Forgotten whenever a run is."""
+        under a key that names them by their IDs and hashes. Forgotten when one of them is."""
         rows = self._all("SELECT data FROM derived WHERE key=?", key)
         if rows:
             return json.loads(rows[0]["data"])
@@ -672,6 +691,11 @@ def _insert(db: sqlite3.Connection, table: str, rows: Sequence[Mapping[str, Any]
         columns, marks = ", ".join(f'"{column}"' for column in row), ", ".join("?" * len(row))
         query = f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})"
         db.executemany(query, [tuple(row.values()) for row in rows])
+
+
+def _underive(db: sqlite3.Connection, identity: str) -> None:
+    """Forget what was derived from a run or from stored content."""
+    db.execute("DELETE FROM derived WHERE instr(key, ?)", (identity,))
 
 
 def _log(db: sqlite3.Connection, run_id: str, message: str) -> None:

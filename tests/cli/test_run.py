@@ -150,7 +150,7 @@ def test_a_plan_is_read_back_as_it_was_written():
         captions=("a b", 'quote"d'),
         table="labels",
         references="human",
-        options={"alignment": {"item": "0a", "delta": 0.25, "name": "glove"}, "device": "cpu"},
+        options={"alignment": {"item": "0a" * 8, "delta": 0.25, "name": "glove"}, "device": "cpu"},
     )
     written = PlanFile("c", {**read.files, "labels": {"labels": "x.csv"}}, (request,), {}, read.trained)
     again = parse_plan(plan_text(written), "")

@@ -172,6 +172,21 @@ def test_deletion_takes_results_arrays_log_tokens_and_file_and_nothing_else(work
         workspace.delete(gone)
 
 
+def test_what_was_derived_goes_with_its_run_or_its_content_and_nothing_else(workspace):
+    """A new run took every cached ranking with it."""
+    finish(workspace, "r1")
+    finish(workspace, "r2")
+    items = [workspace.keep("captions", name, frame(name), "c", "t") for name in ("one", "two")]
+    keys = ["pairs LIC r1", "pairs LIC r2", *(f"images of {item.hash}" for item in items)]
+    for key in keys:
+        workspace.derived(key, lambda: 1)
+    assert workspace.enqueue(spec("x", "r3"), "c", "t")
+    assert all(map(workspace.has_derived, keys))
+    workspace.forget("r1")
+    workspace.delete(items[0])
+    assert [workspace.has_derived(key) for key in keys] == [False, True, False, True]
+
+
 def test_a_damaged_data_file_is_an_error_in_words(workspace):
     item = workspace.keep("captions", "m", frame("x"), "c", "s")
     path = workspace.folder / "data" / f"{item.hash}.parquet"
