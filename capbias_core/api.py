@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,6 +41,7 @@ from capbias_core.views.encoders import plan_sweep
 from capbias_core.views.results import attribute_of_run, object_rows, ranking
 from capbias_core.views.sentence import ANSWERING, headline, interval, measure, named_notes, told_apart
 from capbias_core.views.tables import lettered, scores_table, to_text
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, SAMPLES
 from capbias_core.workspace.inputs import (
@@ -319,7 +319,7 @@ def score(
         "alignment": alignment,
         "vectors": vectors,
         "delta": delta,
-        "own_attributes": attribute_folder(Path(workspace)) if workspace else None,
+        "own_attributes": attribute_folder(typed_path(workspace)) if workspace else None,
     }
     if not attribute:
         raise CapbiasError("No attribute is given.", "Name a protected attribute, such as gender.")

@@ -17,6 +17,7 @@ from capbias_core.errors import CapbiasError, need
 from capbias_core.processes import python
 from capbias_core.resources import APP
 from capbias_core.toml import read_toml, start_of
+from capbias_core.whole_files import typed_path
 
 LOOPBACK, PORT = "127.0.0.1", 8501
 LAST_PORT = 65_535
@@ -71,7 +72,7 @@ def start(
     check_free(address, port)
     if not APP.is_file():
         raise CapbiasError(f"There is no dashboard at {APP}.", "Install capbias again.")
-    home = {"CAPBIAS_HOME": workspace} if workspace else {}
+    home = {"CAPBIAS_HOME": str(typed_path(workspace))} if workspace else {}
     asked = ["--server.address", address, "--server.port", str(port), "--browser.gatherUsageStats", "false"]
     # Otherwise Streamlit offers visitors to write its skills into the package's folder.
     asked += ["--server.headless", "true"]

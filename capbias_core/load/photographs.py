@@ -13,7 +13,7 @@ from capbias_core.errors import CapbiasError, need
 from capbias_core.load.files import readable
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.places import nameable
-from capbias_core.whole_files import check_file
+from capbias_core.whole_files import check_file, typed_path
 
 PICTURES = {".jpg", ".jpeg", ".png", ".webp"}
 ORIENTATION = 0x0112  # the field of EXIF; TURNS: its values -> what turns the picture upright
@@ -45,7 +45,7 @@ def picture_files(folder: Path) -> list[Path]:
 def find_pictures(folder: Path) -> pd.DataFrame:
     """Photographs in a folder by image ID (from the file's name): image_id, file. Raises CapbiasError without any. Of
     several files of one image the first by name is taken; `picture_files` has all."""
-    folder = Path(folder).expanduser()
+    folder = typed_path(folder)
     files = [path.name for path in picture_files(folder)]
     if not files:
         raise CapbiasError(

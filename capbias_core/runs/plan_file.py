@@ -272,12 +272,7 @@ def keep_plan(workspace: Workspace, plan: PlanFile, folder: Path, tell: Tell) ->
     """Store the files of a plan in its collection, and return its requests with the names that items have there.
     folder: that of the plan. Raises CapbiasError for what cannot be read, and for names that the collection lacks."""
     files = [
-        File(
-            folder / checked_path(file).expanduser(),
-            kind,
-            name,
-            trained=plan.trained.get(name) if kind == CAPTIONS else None,
-        )
+        File(folder / checked_path(file), kind, name, trained=plan.trained.get(name) if kind == CAPTIONS else None)
         for section, kind in KINDS.items()
         for name, file in plan.files.get(section, {}).items()
     ]
@@ -314,7 +309,7 @@ def _with_labels(plan: PlanFile, folder: Path, part: Part, tell: Tell) -> Part:
         entry = plan.attributes.get(attribute, LabelColumn())
         if entry.labels not in ("", name):
             continue
-        source = str(folder / checked_path(entry.file).expanduser()) if entry.file else attribute
+        source = str(folder / checked_path(entry.file)) if entry.file else attribute
         details = resolve_attribute(frame, source, entry.column, (), {attribute: entry.mapping or {}})
         if entry.mapping is not None:  # other labels are dropped
             details = details | {"mapping": {label: entry.mapping.get(label) for label in details["mapping"]}}

@@ -26,7 +26,7 @@ from capbias_core.load.files import file_digest
 from capbias_core.load.places import nameable, named
 from capbias_core.load.tables import kept_name
 from capbias_core.processes import python, temporary_folder
-from capbias_core.whole_files import whole_file
+from capbias_core.whole_files import typed_path, whole_file
 
 # What a file of weights needs beside ultralytics: its ending -> packages, as they are imported.
 NEEDS = {".pt": (), ".onnx": (), ".tflite": ("ai_edge_litert",)}
@@ -46,7 +46,7 @@ def to_download(name: str, folder: Path) -> bool:
     >>> to_download("yolov8n", Path("nowhere")), to_download("gone.pt", Path("nowhere"))
     (True, False)
     """
-    given = Path(name).expanduser()
+    given = typed_path(name)
     here = (nameable(given) and given.exists()) or _in_folder(name, folder).is_file()
     return not here and bool(DOWNLOADED.fullmatch(name))
 
@@ -85,7 +85,7 @@ def find_weights(name: str, folder: Path) -> ModelFiles:
     no such file, it cannot be read, or it cannot be downloaded.
     """
     need("Detecting objects", "torch", "PIL", "ultralytics")
-    path = Path(name).expanduser()
+    path = typed_path(name)
     if not NAME.fullmatch(name) or (nameable(path) and path.exists()):
         path = named(path)
     else:

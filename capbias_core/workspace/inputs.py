@@ -26,6 +26,7 @@ from capbias_core.load.report import ImportReport
 from capbias_core.prepare.align import DELTA
 from capbias_core.processes import temporary_folder
 from capbias_core.types import Progress, silent
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.conditions import CUT
 from capbias_core.workspace.derived import derivable, derive, keep_derived
 from capbias_core.workspace.ingest import WARNINGS, File, Part, describe, preview, read_part, store
@@ -131,7 +132,7 @@ def caption_files(given: Any, **more: Any) -> list[File]:
 @contextmanager
 def workspace_at(folder: Path | str | None, make: bool = False) -> Iterator[Workspace]:
     """The workspace in a folder (None: the usual one). Without `make`, an empty one stands in for a missing one."""
-    path = Path(folder) if folder else default_folder()
+    path = typed_path(folder) if folder else default_folder()
     if make or path.exists():
         yield Workspace(path)
         return
@@ -213,10 +214,10 @@ def resolve(
     if given.photographs:
         folder = checked_path(given.photographs)
         # Named as the folder is, so that results name the masked photographs that a judge saw.
-        options["photographs"] = suggested_name(folder.expanduser().resolve().name)
+        options["photographs"] = suggested_name(folder.resolve().name)
         keep_images(workspace, folder, collection, options["photographs"])
     if given.people is not None:
-        path = Path(given.people) if isinstance(given.people, str | os.PathLike) else None
+        path = typed_path(given.people) if isinstance(given.people, str | os.PathLike) else None
         kind = SEGMENTS if path and path.suffix.lower() == ".json" else BOXES
         people = source_file(given.people, kind, "" if path and path.suffix else "people")
         part = read_part(people.source, kind, people.name)

@@ -21,6 +21,7 @@ from capbias_core.attributes.labels import (
 )
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.types import Attribute, counted
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Item, Workspace, content_hash
 
@@ -128,7 +129,7 @@ def resolve_attribute(
     if column and column not in counts:
         raise unknown_name("column", column, counts)
     known = known_attributes(folder)
-    attribute = known[name] if name in known else read_attribute(Path(name)) if name.endswith(".toml") else None
+    attribute = known[name] if name in known else read_attribute(typed_path(name)) if name.endswith(".toml") else None
     if attribute is None:
         column = column or name
         if column not in counts:

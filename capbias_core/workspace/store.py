@@ -28,7 +28,7 @@ from pyarrow.parquet import read_schema
 from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result, left_out_lines
-from capbias_core.whole_files import private_folder, write_whole
+from capbias_core.whole_files import private_folder, typed_path, write_whole
 from capbias_core.workspace.catalogue import WorkspaceError, lives, open_catalogue, this_process, workspace_fault
 from capbias_core.workspace.people import check_own, person
 from capbias_core.workspace.spec import HASH, RunSpec
@@ -131,7 +131,7 @@ def human_sets(workspace: Workspace, collection: str) -> list[Item]:
 
 def default_folder() -> Path:
     """CAPBIAS_HOME, or `workspace` in the current folder."""
-    return Path(os.environ.get("CAPBIAS_HOME") or "workspace").expanduser().resolve()
+    return typed_path(os.environ.get("CAPBIAS_HOME") or "workspace").resolve()
 
 
 def suggested_name(text: str) -> str:
@@ -178,7 +178,7 @@ class Workspace:
     """
 
     def __init__(self, folder: str | os.PathLike | None = None, make: bool = True):
-        self.folder = Path(folder) if folder is not None else default_folder()
+        self.folder = typed_path(folder) if folder is not None else default_folder()
         self.database = self.folder / "capbias.sqlite"
         self.checkpoints = self.folder / "checkpoints"  # of runs under way or that died, a folder each
         # token -> last heartbeat of a run on another host, and when it was first seen, in monotonic seconds
