@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
+from capbias_core.children import child_environment
 from capbias_core.cli.inputs import INPUTS, WorkspaceFlag, command, flag
 from capbias_core.errors import CapbiasError, need
 from capbias_core.resources import APP
@@ -62,7 +63,8 @@ def start(
         asked += [part for name in _hosts(address) for part in ("--server.allowedHosts", name)]
     os.umask(0o077)  # what the server writes is its owner's
     # In place of this process, so that a signal reaches the server itself.
-    os.execve(sys.executable, [sys.executable, "-m", "streamlit", "run", str(APP), *asked], {**os.environ, **home})
+    command = [sys.executable, "-P", "-m", "streamlit", "run", str(APP), *asked]
+    os.execve(sys.executable, command, child_environment(**home))
 
 
 def _hosts(address: str) -> list[str]:

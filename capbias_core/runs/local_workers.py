@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from capbias_core.attackers.device import CUBLAS
+from capbias_core.children import child_environment, module_command
 from capbias_core.errors import installed
 
 IDLE_SECONDS = 300.0  # then a process ends; the next call starts another one
@@ -119,12 +120,11 @@ class LocalWorkers(Executor):
             return function()
         process = self._processes.get(slot)
         if process is None or process.poll() is not None:
-            path = os.pathsep.join(filter(None, sys.path))  # so that it finds what this process can import
             process = self._processes[slot] = subprocess.Popen(
-                [sys.executable, "-m", __name__],
+                module_command(__name__),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": path, **environment},
+                env=child_environment(**environment),
             )
         assert process.stdin and process.stdout
         try:

@@ -20,6 +20,7 @@ from typing import Any
 
 import pandas as pd
 
+from capbias_core.children import module_command
 from capbias_core.errors import CapbiasError, installed, missing_extra
 
 FORMATS = {"svg": "image/svg+xml", "png": "image/png", "pdf": "application/pdf"}
@@ -76,7 +77,7 @@ def _of_browser(asked: bytes, seconds: float) -> bytes:
 
     In a process of its own, which ends together with its browser; kaleido's threads cannot be ended.
     """
-    command = [sys.executable, "-m", "capbias_core.views.pictures"]
+    command = module_command("capbias_core.views.pictures")
     pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere, start_new_session=True) as child:
         try:

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from capbias_core.children import module_command
 from capbias_core.errors import CapbiasError, need
 from capbias_core.language.files import ModelFiles
 from capbias_core.load.files import file_digest
@@ -93,7 +94,7 @@ def find_weights(name: str, folder: Path) -> ModelFiles:
         path = _in_folder(name, folder)
         if to_download(name, folder):
             path.parent.mkdir(parents=True, exist_ok=True)
-            command = [sys.executable, "-m", "capbias_core.vision.detect", path.name, str(path)]
+            command = module_command("capbias_core.vision.detect", path.name, str(path))
             options = {"capture_output": True, "text": True, "timeout": PATIENCE, "cwd": PACKAGE.parent}
             failed, fault = True, ""
             with suppress(subprocess.TimeoutExpired):

@@ -31,6 +31,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from capbias_core.children import child_environment, module_command
 from capbias_core.errors import CapbiasError
 
 GIGABYTES, SECONDS, AT_ONCE = "CAPBIAS_READ_MEMORY", "CAPBIAS_READ_SECONDS", "CAPBIAS_READ_AT_ONCE"
@@ -75,6 +76,11 @@ def _within(seconds: float, hint: str, name: str, work: Callable[[], Answer]) ->
         except (EOFError, OSError):
             if time.monotonic() - began >= seconds:
                 raise CapbiasError(f"{name} takes longer than {seconds:g} seconds.", hint) from None
+            if _HELPER.did_not_start():
+                raise CapbiasError(
+                    f"{name} was not read, because the process that reads files did not start.",
+                    "Its error is printed above. Check the installation of capbias.",
+                ) from None
             hint = f"Use a smaller file, or raise {GIGABYTES} ({gigabytes:g} GB)."
             raise CapbiasError(f"{name} ended the process that read it.", hint) from None
         except Exception as error:  # a child that was taken over may write anything
@@ -150,13 +156,19 @@ class _Helper:
                 if self.control:
                     self.control.close()
                 self.control, other = socket.socketpair()
-                command = [sys.executable, "-m", "capbias_core.workspace.limited"]
+                command = module_command("capbias_core.workspace.limited")
                 with other:  # a new interpreter: a fork of this process would share the locks of its threads
                     self.process = subprocess.Popen(
-                        command, stdin=other.fileno(), env={**os.environ, "OMP_NUM_THREADS": "1"}
+                        command, stdin=other.fileno(), env=child_environment(OMP_NUM_THREADS="1")
                     )
                 socket.send_fds(self.control, [b"."], [far.fileno()])
         return near
+
+    def did_not_start(self) -> bool:
+        """Whether the helper ended by itself, which it never does once it runs."""
+        with suppress(subprocess.TimeoutExpired):
+            return self.process is not None and self.process.wait(1) > 0
+        return False
 
 
 _HELPER = _Helper()
