@@ -37,6 +37,7 @@ from capbias_core.errors import CapbiasError
 GIGABYTES, SECONDS, AT_ONCE = "CAPBIAS_READ_MEMORY", "CAPBIAS_READ_SECONDS", "CAPBIAS_READ_AT_ONCE"
 DEFAULTS = {GIGABYTES: 2.0, SECONDS: 60.0, AT_ONCE: 4.0}
 GRACE = 10  # seconds after which a child that does not end in time is given up
+PLAIN = {bool, int, float, str, type(None)}
 LENGTH = struct.Struct(">Q")
 
 Given = ParamSpec("Given")
@@ -257,6 +258,8 @@ def _encode(value: Any, blobs: list[bytes]) -> Any:
     match value:
         case None | bool() | int() | float() | str():
             return value
+        case list() if {*map(type, value)} <= PLAIN:  # millions of numbers are not looked at one by one
+            return value
         case np.generic():
             return value.item()
         case list():
@@ -296,7 +299,7 @@ def _decode(tree: Any, blobs: list[bytes]) -> Any:
 
     match tree:
         case list():
-            return each(tree)
+            return tree if {*map(type, tree)} <= PLAIN else each(tree)
         case {"tuple": items}:
             return tuple(each(items))
         case {"set": items}:
