@@ -16,6 +16,8 @@ from capbias_core.workspace.store import HASH, checked_name
 
 FORMAT = 1
 MANIFEST, PLAN, ROWS = "manifest.json", "plan.toml", "rows.json"
+# Of these files, which are read and checked piece by piece; a bundle of 40,000 rows is smaller.
+MOST_BYTES = {MANIFEST: 4_000_000, PLAN: 64_000, ROWS: 32_000_000}
 # In the details of items: places on the machine that wrote the bundle, which mean nothing on another.
 PLACES = ("path", "folder", "run", "size", "modified")
 TEXT = re.compile(r".{0,10000}", re.DOTALL)

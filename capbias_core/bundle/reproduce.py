@@ -14,6 +14,7 @@ from pyarrow.parquet import read_metadata
 
 from capbias_core.aggregate.variants import ORIGINS
 from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLAN, ROWS, manifest_fault, table_fault
+from capbias_core.bundle.manifest import MOST_BYTES as MOST_OF_FILE
 from capbias_core.bundle.write import versions
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import unpacked_tree
@@ -80,6 +81,9 @@ def _read_bundle(path: Path, folder: Path) -> Bundle:
     files = unpacked_tree(path, folder)
     if missing := [name for name in (MANIFEST, PLAN, ROWS) if name not in files]:
         raise _no_bundle(path, f"it lacks {', '.join(missing)}")
+    for name, most in MOST_OF_FILE.items():
+        if (size := files[name].stat().st_size) > most:
+            raise _no_bundle(path, f"{name} has {size:,} bytes; at most {most:,} are read")
     contents = []
     for name in (MANIFEST, ROWS):
         try:

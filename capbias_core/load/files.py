@@ -192,7 +192,8 @@ def unpacked_tree(path: Path, folder: Path) -> dict[str, Path]:
     `unpacked` does, and for a name that leads out of the folder."""
     path, folder = Path(path), Path(folder)
     with _into(path, folder):
-        return {file.relative_to(folder).as_posix(): file for file in _from_zip(path, folder, named=True)}
+        files = _from_zip(path, folder, named=True, most_texts=MOST_FILES)
+        return {file.relative_to(folder).as_posix(): file for file in files}
 
 
 def most_bytes(path: Path) -> int:
@@ -225,12 +226,14 @@ def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     ]
 
 
-def _from_zip(path: Path, folder: Path, named: bool) -> list[Path]:
+def _from_zip(path: Path, folder: Path, named: bool, most_texts: int = MOST_TEXTS) -> list[Path]:
     """The files of a .zip, under their whole names, or each in a folder with a number, so that equal names all stay."""
     with zipfile.ZipFile(path) as archive:
+        if (count := len(archive.infolist())) > 2 * (most_texts + MOST_FILES):  # hidden files and folders included
+            raise CapbiasError(f"{path.name} holds {count:,} files, more than {MOST_FILES:,}.", "Split it.")
         members = _members(archive)
         texts = sum(member.filename.lower().endswith(TEXTS) for member in members)
-        if texts > MOST_TEXTS or len(members) - texts > MOST_FILES:
+        if texts > most_texts or len(members) - texts > MOST_FILES:
             raise CapbiasError(f"{path.name} holds {len(members):,} files, more than {MOST_FILES:,}.", "Split it.")
         left, files = most_bytes(path), []
         for number, member in enumerate(members):

@@ -39,6 +39,7 @@ DEFAULTS = {GIGABYTES: 2.0, SECONDS: 60.0, AT_ONCE: 4.0}
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MIMALLOC_ARENA_EAGER_COMMIT": "0"}
 MOST = 1_000_000  # GB, seconds or files
 GRACE = 10  # seconds after which a child that does not end in time is given up
+PLAIN = {bool, int, float, str, type(None)}
 LENGTH = struct.Struct(">Q")
 
 Given = ParamSpec("Given")
@@ -78,6 +79,11 @@ def _within(seconds: float, hint: str, name: str, work: Callable[[], Answer]) ->
         except (EOFError, OSError):
             if time.monotonic() - began >= seconds:
                 raise CapbiasError(f"{name} takes longer than {seconds:g} seconds.", hint) from None
+            if _HELPER.did_not_start():
+                raise CapbiasError(
+                    f"{name} was not read, because the process that reads files did not start.",
+                    "Its error is printed above. Check the installation of capbias.",
+                ) from None
             hint = f"Use a smaller file, or raise {GIGABYTES} ({gigabytes:g} GB)."
             raise CapbiasError(f"{name} ended the process that read it.", hint) from None
         except Exception as error:  # a child that was taken over may write anything
@@ -158,6 +164,12 @@ class _Helper:
                     self.process = subprocess.Popen(command, stdin=other.fileno(), env=environment)
                 socket.send_fds(self.control, [b"."], [far.fileno()])
         return near
+
+    def did_not_start(self) -> bool:
+        """Whether the helper ended by itself, which it never does once it runs."""
+        with suppress(subprocess.TimeoutExpired):
+            return self.process is not None and self.process.wait(1) > 0
+        return False
 
 
 _HELPER = _Helper()
@@ -246,6 +258,8 @@ def _encode(value: Any, blobs: list[bytes]) -> Any:
     match value:
         case None | bool() | int() | float() | str():
             return value
+        case list() if {*map(type, value)} <= PLAIN:  # millions of numbers are not looked at one by one
+            return value
         case np.generic():
             return value.item()
         case list():
@@ -285,7 +299,7 @@ def _decode(tree: Any, blobs: list[bytes]) -> Any:
 
     match tree:
         case list():
-            return each(tree)
+            return tree if {*map(type, tree)} <= PLAIN else each(tree)
         case {"tuple": items}:
             return tuple(each(items))
         case {"set": items}:

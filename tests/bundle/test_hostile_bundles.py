@@ -193,6 +193,8 @@ CASES: dict[str, Callable[[Files], Files | bytes]] = {
     "an archive with a size that is not so": forged_size,
     "an archive that unpacks to much": bomb,
     "an empty file": lambda files: b"",
+    "9,000 texts": lambda files: files | {f"figures/{number}.txt": b"" for number in range(9_000)},
+    "a manifest of millions of numbers": manifest(lambda own: own.update(more=[0] * 2_000_000)),
     "3,000 files": lambda files: files | {f"figures/{number}.svg": b"" for number in range(3_000)},
 }
 
