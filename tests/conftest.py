@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from capbias_core.load import places
+from capbias_core.types import counted
 from capbias_core.workspace import people
 from tests.browser import browser, chromium
 
@@ -44,7 +45,7 @@ def pytest_terminal_summary(terminalreporter) -> None:
     if lost:
         terminalreporter.section("not tested", yellow=True)
         terminalreporter.line(
-            f"{len(lost)} tests of real numbers were skipped: they need the shared files, which are not in {SHARED}."
+            f"{counted(len(lost), 'test')} of real captions and files skipped: the shared folder is not at {SHARED}."
         )
 
 
