@@ -7,15 +7,26 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from capbias_core.load.ids import described, short
-from capbias_core.load.parsed import HUMAN, PROMPT, Parsed, guess_columns, is_sentence, usual_column
+from capbias_core.load.parsed import (
+    HUMAN,
+    PROMPT,
+    Parsed,
+    checked_names,
+    guess_columns,
+    is_sentence,
+    listed,
+    usual_column,
+)
 from capbias_core.load.tabular import coco_names
 from capbias_core.types import counted
 
+DEPTH = 8  # objects within objects whose fields are read
 SAMPLE = 50  # rows that are looked at to recognise a shape
 FAILED = "Failed to obtain answer"  # so begins what VLMEvalKit writes for an answer that the model did not give
 ROW = "row "  # of an image in a benchmark; no ID of another file looks so
@@ -276,21 +287,50 @@ def _detections(parsed: Parsed) -> Parsed | None:
 
 
 def _nested(parsed: Parsed) -> Parsed | None:
-    """Objects in a table without captions, such as `{"attributes": {"gender": "Female"}}`: their fields are columns."""
+    """Objects in a table without captions: their fields are columns, and of a list of objects each is a row."""
     caption = guess_columns(parsed.columns)["caption"]
-    if caption and not _dicts(parsed.columns[caption]):
+    if parsed.kind or (caption and not _dicts(parsed.columns[caption])):
         return None
-    columns: dict[str, Sequence] = {}
-    for name, column in parsed.columns.items():
-        fields = dict.fromkeys(key for value in _dicts(column) for key in value)
-        plain = fields and all(value is None or isinstance(value, dict) for value in column)
-        plain = plain and not any(isinstance(cell, dict | list) for row in _dicts(column) for cell in row.values())
-        for field in fields if plain else (name,):
-            called = field if field == name or field not in (*parsed.columns, *columns) else f"{name}.{field}"
-            columns[called] = (
-                [value.get(field) if isinstance(value, dict) else None for value in column] if plain else column
-            )
-    return replace(parsed, columns=columns) if columns.keys() != parsed.columns.keys() else None
+    cells = {name: [value for value in column if value is not None] for name, column in parsed.columns.items()}
+    lists = [name for name, values in cells.items() if values and all(map(_are_objects, values))]
+    nested = [name for name, values in cells.items() if values and all(isinstance(value, dict) for value in values)]
+    nested += lists
+    if not nested:
+        return None
+    rows = []
+    for values in parsed.values(*cells):
+        record = dict(zip(cells, values, strict=True))
+        plain = {(name,): value for name, value in record.items() if name not in nested}
+        rows.append([{**plain, **inner} for inner in _plain_rows({name: record[name] or {} for name in nested})])
+    paths = dict.fromkeys(path for parts in rows for part in parts for path in part)
+    fields = Counter(path[-1] for path in paths)
+    names = {path: path[-1] if len(path) == 1 or fields[path[-1]] == 1 else ".".join(path) for path in paths}
+    plain_rows = [[{names[path]: value for path, value in part.items()} for part in parts] for parts in rows]
+    notes = (f"a row per object in {listed(lists)}",) if lists else ()
+    columns = checked_names(parsed.file, tuple(names.values()))
+    return parsed.with_rows(plain_rows, columns, notes=(*parsed.notes, *notes))
+
+
+def _are_objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(part, dict) for part in value)
+
+
+def _plain_rows(record: Mapping[str, Any], above: tuple[str, ...] = ()) -> list[dict[tuple[str, ...], Any]]:
+    """Values by their path in a record; as many rows as there are objects in lists."""
+    plain: dict[tuple[str, ...], Any] = {}
+    rows = []
+    for name, value in record.items():
+        path = (*above, str(name))
+        parts = [value] if isinstance(value, dict) else value if _are_objects(value) else None
+        if parts is None or len(above) == DEPTH:
+            plain[path] = value
+            continue
+        inside = [row for part in parts for row in _plain_rows(part, path)]
+        if isinstance(value, dict) and len(inside) == 1:
+            plain |= inside[0]
+        else:
+            rows += inside
+    return [{**plain, **row} for row in rows] or [plain]
 
 
 SHAPES: tuple[Callable[[Parsed], Parsed | None], ...] = (

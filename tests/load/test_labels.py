@@ -51,14 +51,6 @@ H3,Label people,W3,Approved,https://b.org/val/3.jpg,Can't tell,"""
 ONE, TWO, THREE = (f"https://b.org/val/{number}.jpg" for number in (1, 2, 3))
 
 
-CHOICES = """\
-WorkerId,Input.image_url,Answer.gender.Female,Answer.gender.Male,Answer.gender.unsure
-W1,1,true,false,false
-W2,1,true,false,
-W1,2,true,true,false
-W2,2,false,false,true"""
-
-
 @pytest.mark.parametrize(
     ("text", "several", "column", "expected"),
     [
@@ -70,8 +62,6 @@ W2,2,false,false,true"""
         (ANSWERS, "", "Answer.gender", {ONE: "Female", TWO: MIXED, THREE: "Can't tell"}),
         (ANSWERS, "", "Answer.skin", {ONE: "3|4", TWO: "5", THREE: ""}),
         (ANSWERS, "both", "Answer.gender", {ONE: MIXED, TWO: MIXED, THREE: "Male"}),
-        (CHOICES, "", "Answer.gender", {"1": "Female", "2": MIXED}),
-        (CHOICES, "each", "Answer.gender W1", {"1": "Female", "2": "Female|Male"}),
         (ANSWERS, "each", "Answer.gender W2", {ONE: "Male", TWO: "Male", THREE: "Can't tell"}),
     ],
 )
@@ -90,7 +80,7 @@ def test_a_table_with_one_row_per_image_and_columns_that_are_no_labels(read):
     table = read("\n".join(["image_id,sex,job,time", *rows]))
     assert list(table.frame.columns) == ["image_id", "sex", "job"] and table.problem_count == 0
     assert Counter(table.frame["sex"]) == {"Female": 9, "Male": 51} and set(table.frame["job"]) == {MIXED}
-    assert list(read(ANSWERS).frame.columns) == ["image_id", "Answer.gender", "Answer.skin"]
+    assert list(read(ANSWERS).frame.columns)[-2:] == ["Answer.gender", "Answer.skin"]
     table = read("image_id,gender,annotator,objects\n1,Female,A,cat|dog\n2,,B,\n2,,B,\n000003,M,A,x")
     assert table.frame.values.tolist() == [["1", "Female", "A", "cat|dog"], ["2", "", "B", ""], ["3", "M", "A", "x"]]
     assert (table.rows, table.duplicates, table.notes) == (4, 1, ())
