@@ -7,22 +7,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from capbias_core.load.ids import described, short
-from capbias_core.load.parsed import (
-    HUMAN,
-    PROMPT,
-    Parsed,
-    checked_names,
-    guess_columns,
-    is_sentence,
-    listed,
-    usual_column,
-)
+from capbias_core.load.parsed import HUMAN, PROMPT, Parsed, guess_columns, is_sentence, usual_column
 from capbias_core.load.tabular import coco_names
 from capbias_core.types import counted
 
@@ -287,50 +277,45 @@ def _detections(parsed: Parsed) -> Parsed | None:
 
 
 def _nested(parsed: Parsed) -> Parsed | None:
-    """Objects in a table without captions: their fields are columns, and of a list of objects each is a row."""
+    """Objects in a table without captions, such as `{"attributes": {"gender": "Female"}}`: their fields are columns."""
     caption = guess_columns(parsed.columns)["caption"]
-    if parsed.kind or (caption and not _dicts(parsed.columns[caption])):
+    if parsed.kind or caption and not _dicts(parsed.columns[caption]):
         return None
-    cells = {name: [value for value in column if value is not None] for name, column in parsed.columns.items()}
-    lists = [name for name, values in cells.items() if values and all(map(_are_objects, values))]
-    nested = [name for name, values in cells.items() if values and all(isinstance(value, dict) for value in values)]
-    nested += lists
-    if not nested:
-        return None
-    rows = []
-    for values in parsed.values(*cells):
-        record = dict(zip(cells, values, strict=True))
-        plain = {(name,): value for name, value in record.items() if name not in nested}
-        rows.append([{**plain, **inner} for inner in _plain_rows({name: record[name] or {} for name in nested})])
-    paths = dict.fromkeys(path for parts in rows for part in parts for path in part)
-    fields = Counter(path[-1] for path in paths)
-    names = {path: path[-1] if len(path) == 1 or fields[path[-1]] == 1 else ".".join(path) for path in paths}
-    plain_rows = [[{names[path]: value for path, value in part.items()} for part in parts] for parts in rows]
-    notes = (f"a row per object in {listed(lists)}",) if lists else ()
-    columns = checked_names(parsed.file, tuple(names.values()))
-    return parsed.with_rows(plain_rows, columns, notes=(*parsed.notes, *notes))
+    columns: dict[str, Sequence] = {}
+    for name, column in parsed.columns.items():
+        fields = dict.fromkeys(key for value in _dicts(column) for key in value)
+        plain = fields and all(value is None or isinstance(value, dict) for value in column)
+        for field in fields if plain else (name,):
+            called = field if field == name or field not in (*parsed.columns, *columns) else f"{name}.{field}"
+            columns[called] = (
+                [value.get(field) if isinstance(value, dict) else None for value in column] if plain else column
+            )
+    return replace(parsed, columns=columns) if columns.keys() != parsed.columns.keys() else None
 
 
-def _are_objects(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(part, dict) for part in value)
-
-
-def _plain_rows(record: Mapping[str, Any], above: tuple[str, ...] = ()) -> list[dict[tuple[str, ...], Any]]:
-    """Values by their path in a record; as many rows as there are objects in lists."""
-    plain: dict[tuple[str, ...], Any] = {}
-    rows = []
-    for name, value in record.items():
-        path = (*above, str(name))
-        parts = [value] if isinstance(value, dict) else value if _are_objects(value) else None
-        if parts is None or len(above) == DEPTH:
-            plain[path] = value
+def _listed(parsed: Parsed) -> Parsed | None:
+    """A row per object of the first column of lists of objects without captions, such as the people on an image."""
+    for name, column in parsed.columns.items() if not parsed.kind else ():
+        cells = [cell for cell in column if cell is not None]
+        if not all(isinstance(cell, list) and all(isinstance(part, dict) for part in cell) for cell in cells):
             continue
-        inside = [row for part in parts for row in _plain_rows(part, path)]
-        if isinstance(value, dict) and len(inside) == 1:
-            plain |= inside[0]
-        else:
-            rows += inside
-    return [{**plain, **row} for row in rows] or [plain]
+        if any(cells) and not any(is_sentence(text) for cell in cells for part in cell for text in part.values()):
+            names = tuple(parsed.columns)
+            records = (dict(zip(names, values, strict=True)) for values in parsed.values(*names))
+            rows = [[{**record, name: part} for part in record[name] or [None]] for record in records]
+            return parsed.with_rows(rows, names, notes=(*parsed.notes, f"a row per object in {short(name)}"))
+    return None
+
+
+def _plain(parsed: Parsed) -> Parsed | None:
+    """Objects within objects, and lists of them, as plain columns and rows."""
+    result = None
+    for _ in range(DEPTH):
+        step = _listed(result or parsed) or _nested(result or parsed)
+        if step is None:
+            break
+        result = step
+    return result
 
 
 SHAPES: tuple[Callable[[Parsed], Parsed | None], ...] = (
@@ -340,5 +325,5 @@ SHAPES: tuple[Callable[[Parsed], Parsed | None], ...] = (
     _conversations,
     _label_studio,
     _detections,
-    _nested,
+    _plain,
 )
