@@ -22,6 +22,7 @@ from capbias_core.load.files import (
     TEXTS,
     head_text,
     is_dataset,
+    is_table,
     is_workbook,
     most_bytes,
     read_head,
@@ -440,6 +441,11 @@ def _parse_folder(path: Path) -> Parsed:
             faults.add(number, error.message.rstrip("."))
     if any(map(_are_boxes, texts.values())):
         return _boxes(path, texts)
+    if tables := [file.name for file, text in texts.items() if is_table(text)]:
+        raise CapbiasError(
+            f"{path.name} holds tables ({listed(tables, 3)}), where one text per image is expected.",
+            "Name each table, or move it out of the folder.",
+        )
     columns = {"image_id": [file.stem for file in texts], "caption": [text.strip() for text in texts.values()]}
     return Parsed(path, "text_files", FOLDER, columns, numbers, len(files), faults)
 
