@@ -189,11 +189,11 @@ def ambiguous(
     flag: of a command, with {} for the column. each: how to take all of them."""
     if len(candidates) == 1 and not any(map(is_about_labeller, candidates)):
         return None
-    shown = [f"{column} ({', '.join(_with_counts(frame[column].value_counts().to_dict()))})" for column in candidates]
+    shown = [f"{column}: {', '.join(_with_counts(frame[column].value_counts().to_dict()))}" for column in candidates]
     what = "Several columns" if len(shown) > 1 else "A column that may be about the annotators"
     flags = [flag.format(quote(column)) for column in candidates]
     return CapbiasError(
-        f"{what} may hold labels of {attribute.name}: {'; '.join(shown)}.",
+        f"{what} may hold labels of {attribute.name} ({'; '.join(shown)}).",
         f"Choose with {' or '.join(flags)}{each if len(flags) > 1 else ''}.",
         "attribute_column",
     )
@@ -288,7 +288,10 @@ def mapping_details(
         named = value_of_name(attribute, column)  # 1 in the column Male is Male; whether 0 is Female is not known
         values = {raw: named if named and raw.casefold() in ONES else BLANK for raw in unread[:SHOWN_LABELS]}
         flags = " ".join(f"--map {quote(f'{attribute.name}:{raw}={value}')}" for raw, value in values.items())
-        blanks = f"Fill in the blanks ({' or '.join(attribute.values)}): {flags}; or choose on the Data page."
+        blanks = (
+            f"Fill in the blanks ({' or '.join(attribute.values)}): {flags}; in Python, mapping={values}; or choose on "
+            "the Data page."
+        )
         raise CapbiasError(
             f"No label of the column {column} is read as {' or '.join(missing)}; it holds {labels}.",
             blanks if unread else "Name another column.",
@@ -297,9 +300,9 @@ def mapping_details(
 
 
 def _with_counts(counts: Mapping[str, int]) -> list[str]:
-    """`Female 90`, the most frequent label first, cut if they are many."""
+    """`Female (90)`, the most frequent label first, cut if they are many."""
     labels = sorted(counts, key=lambda raw: -counts[raw])
-    shown = [f"{raw or '(empty)'} {counts[raw]:,}" for raw in labels[:SHOWN_LABELS]]
+    shown = [f"{raw or '(empty)'} ({counts[raw]:,})" for raw in labels[:SHOWN_LABELS]]
     return shown + ["…"] * (len(labels) > SHOWN_LABELS)
 
 

@@ -67,7 +67,7 @@ def test_labels_that_are_not_understood_are_listed_with_blanks_to_fill_in(column
     frame = table(column, first, second)
     with pytest.raises(CapbiasError) as refused:
         resolve_attribute(frame, "gender")
-    assert f"{first} 6, {second} 4" in refused.value.message and f": {flags};" in refused.value.hint
+    assert f"{first} (6), {second} (4)" in refused.value.message and f": {flags};" in refused.value.hint
     with pytest.raises(CapbiasError) as blank:
         resolve_attribute(frame, "gender", overrides=mapping_overrides([f"gender:{first}=___"]))
     assert f"gender:{first}=___" in blank.value.message
@@ -112,7 +112,7 @@ def test_which_attributes_a_table_holds():
         resolve_attribute(frame, "gender")
     assert "--attribute-column first or --attribute-column second" in asked.value.hint
     assert asked.value.arguments == ("attribute_column",)
-    assert "first (F 2, M 2); second (man 3, woman 1)" in asked.value.message
+    assert "(first: F (2), M (2); second: man (3), woman (1))" in asked.value.message
     assert resolve_attribute(frame, "gender", "second")["column"] == "second"
     pairs = ["gender=first", "gender=second"]
     assert [details["column"] for details in resolve_attributes(frame, pairs)] == ["first", "second"]
