@@ -227,11 +227,9 @@ def _check_text(part: ingest.Part, known: dict[str, Attribute]) -> str:
     if part.kind == LABELS and part.frame is not None:
         names = columns_by_attribute(known.values(), column_labels(part.frame))
         asked = [name for name, columns in names.items() if len(columns) > 1]
-        return (
-            f"Choose the column of {' and '.join(asked)} below."
-            if asked
-            else f"Attributes: {', '.join(names) or 'choose a column below'}."
-        )
+        if asked or not any(any(columns.values()) for columns in names.values()):
+            return f"Choose the column and labels of {' and '.join(asked or names) or 'an attribute'} below."
+        return f"Attributes: {', '.join(names)}."
     hint = f"Human captions? {part.reading.hint[0].upper()}{part.reading.hint[1:]}." if part.reading.hint else ""
     return " ".join([*filter(None, [hint]), *(part.report.warnings[:1] if part.report else ())])
 
