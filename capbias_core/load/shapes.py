@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from capbias_core.attributes.labels import is_about_labeller
 from capbias_core.load.ids import described, short
 from capbias_core.load.parsed import HUMAN, PROMPT, Parsed, guess_columns, is_sentence, usual_column
 from capbias_core.load.tabular import coco_names
@@ -286,7 +287,8 @@ def _nested(parsed: Parsed) -> Parsed | None:
         fields = dict.fromkeys(key for value in _dicts(column) for key in value)
         plain = fields and all(value is None or isinstance(value, dict) for value in column)
         for field in fields if plain else (name,):
-            called = field if field == name or field not in (*parsed.columns, *columns) else f"{name}.{field}"
+            free = field not in (*parsed.columns, *columns) and not is_about_labeller(name)
+            called = field if field == name or free else f"{name}.{field}"
             columns[called] = (
                 [value.get(field) if isinstance(value, dict) else None for value in column] if plain else column
             )

@@ -288,13 +288,14 @@ def mapping_details(
         named = value_of_name(attribute, column)  # 1 in the column Male is Male; whether 0 is Female is not known
         values = {raw: named if named and raw.casefold() in ONES else BLANK for raw in unread[:SHOWN_LABELS]}
         flags = " ".join(f"--map {quote(f'{attribute.name}:{raw}={value}')}" for raw, value in values.items())
-        blanks = (
+        hint = (
             f"Fill in the blanks ({' or '.join(attribute.values)}): {flags}; in Python, mapping={values}; or choose on "
             "the Data page."
         )
+        if not 0 < len(unread) <= MOST_LABELS:  # such as ages in years
+            hint = f"Name another column, or add one with the labels {', '.join(attribute.values)}."
         raise CapbiasError(
-            f"No label of the column {column} is read as {' or '.join(missing)}; it holds {labels}.",
-            blanks if unread else "Name another column.",
+            f"No label of the column {column} is read as {' or '.join(missing)}; it holds {labels}.", hint
         )
     return {"column": column, "mapping": mapping, "attribute": asdict(attribute)}
 

@@ -146,6 +146,7 @@ PARQUET = {
     "struct": ({"who": [{"sex": "female", "face": {"box": [1.0]}}, {"sex": "male"}, None]}, {}, "sex", SEXES),
     "deep": ({"about": [{"who": {"sex": sex, "bbox": [1, 2]}} for sex in SEXES]}, {}, "sex", SEXES),
     "two structs": ({"a": [{"sex": sex} for sex in SEXES], "b": [{"sex": "x"}] * 3}, {}, "b.sex", ["x"] * 3),
+    "annotator": ({"annotator": [{"sex": sex} for sex in SEXES]}, {}, "annotator.sex", SEXES),
     "map": ({"who": pa.array([[("sex", "female")], [("sex", "male")], []], pa.map_(pa.string(), pa.string()))}, {},
             "sex", SEXES),
     "list": ({"who": [[{"sex": "female"}, {"sex": "female"}], [{"sex": "male"}], []]}, {}, "sex", SEXES),

@@ -68,6 +68,7 @@ def test_labels_that_are_not_understood_are_listed_with_blanks_to_fill_in(column
     with pytest.raises(CapbiasError) as refused:
         resolve_attribute(frame, "gender")
     assert f"{first} (6), {second} (4)" in refused.value.message and f": {flags};" in refused.value.hint
+    assert "mapping={" in refused.value.hint
     with pytest.raises(CapbiasError) as blank:
         resolve_attribute(frame, "gender", overrides=mapping_overrides([f"gender:{first}=___"]))
     assert f"gender:{first}=___" in blank.value.message
@@ -76,6 +77,13 @@ def test_labels_that_are_not_understood_are_listed_with_blanks_to_fill_in(column
     )
     labels = labels_for(frame, attribute_from(details["attribute"]), details["column"], details["mapping"])
     assert labels.values.value_counts().to_dict() == COUNTS
+
+
+def test_ages_in_years_are_refused_without_a_flag_for_each():
+    frame = pd.DataFrame({"image_id": list(map(str, range(40))), "age": list(map(str, range(20, 60)))})
+    with pytest.raises(CapbiasError) as refused:
+        resolve_attribute(frame, "age")
+    assert "column age " in refused.value.message and "--map" not in refused.value.hint
 
 
 @pytest.mark.parametrize(
