@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from capbias_core.attributes.labels import is_about_labeller
 from capbias_core.load.ids import described, short
 from capbias_core.load.parsed import HUMAN, PROMPT, Parsed, guess_columns, is_sentence, usual_column
 from capbias_core.load.tabular import coco_names
 from capbias_core.types import counted
 
+DEPTH = 8  # objects within objects whose fields are read
 SAMPLE = 50  # rows that are looked at to recognise a shape
 FAILED = "Failed to obtain answer"  # so begins what VLMEvalKit writes for an answer that the model did not give
 ROW = "row "  # of an image in a benchmark; no ID of another file looks so
@@ -278,19 +280,44 @@ def _detections(parsed: Parsed) -> Parsed | None:
 def _nested(parsed: Parsed) -> Parsed | None:
     """Objects in a table without captions, such as `{"attributes": {"gender": "Female"}}`: their fields are columns."""
     caption = guess_columns(parsed.columns)["caption"]
-    if caption and not _dicts(parsed.columns[caption]):
+    if parsed.kind or caption and not _dicts(parsed.columns[caption]):
         return None
     columns: dict[str, Sequence] = {}
     for name, column in parsed.columns.items():
         fields = dict.fromkeys(key for value in _dicts(column) for key in value)
         plain = fields and all(value is None or isinstance(value, dict) for value in column)
-        plain = plain and not any(isinstance(cell, dict | list) for row in _dicts(column) for cell in row.values())
         for field in fields if plain else (name,):
-            called = field if field == name or field not in (*parsed.columns, *columns) else f"{name}.{field}"
+            free = field not in (*parsed.columns, *columns) and not is_about_labeller(name)
+            called = field if field == name or free else f"{name}.{field}"
             columns[called] = (
                 [value.get(field) if isinstance(value, dict) else None for value in column] if plain else column
             )
     return replace(parsed, columns=columns) if columns.keys() != parsed.columns.keys() else None
+
+
+def _listed(parsed: Parsed) -> Parsed | None:
+    """A row per object of the first column of lists of objects without captions, such as the people on an image."""
+    for name, column in parsed.columns.items() if not parsed.kind else ():
+        cells = [cell for cell in column if cell is not None]
+        if not all(isinstance(cell, list) and all(isinstance(part, dict) for part in cell) for cell in cells):
+            continue
+        if any(cells) and not any(is_sentence(text) for cell in cells for part in cell for text in part.values()):
+            names = tuple(parsed.columns)
+            records = (dict(zip(names, values, strict=True)) for values in parsed.values(*names))
+            rows = [[{**record, name: part} for part in record[name] or [None]] for record in records]
+            return parsed.with_rows(rows, names, notes=(*parsed.notes, f"a row per object in {short(name)}"))
+    return None
+
+
+def _plain(parsed: Parsed) -> Parsed | None:
+    """Objects within objects, and lists of them, as plain columns and rows."""
+    result = None
+    for _ in range(DEPTH):
+        step = _listed(result or parsed) or _nested(result or parsed)
+        if step is None:
+            break
+        result = step
+    return result
 
 
 SHAPES: tuple[Callable[[Parsed], Parsed | None], ...] = (
@@ -300,5 +327,5 @@ SHAPES: tuple[Callable[[Parsed], Parsed | None], ...] = (
     _conversations,
     _label_studio,
     _detections,
-    _nested,
+    _plain,
 )

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pickle
+import shutil
 import signal
 import socket
 import tracemalloc
@@ -112,6 +113,44 @@ def test_archives_that_are_broken_empty_or_too_large_leave_nothing(tmp_path, mon
         with pytest.raises(CapbiasError, match=name):
             unpacked(tmp_path / name, tmp_path / "here")
         assert not (tmp_path / "here").exists()
+
+
+TABLES = {
+    "named.txt": "image_id;caption\n1;a dog, running\n2;a cat",
+    "last.txt": "gender\timage name\nF\t1.jpg\nM\t2.jpg",
+    "token.txt": "1.jpg#0\ta dog runs\n1.jpg#1\ta cat sits",
+    "labels.txt": "1,Female\n2,Male",
+    "records.txt": '[{"caption": "a dog", "image_id": 1}]',
+    "many.txt": "a dog runs\n" * 60,
+}
+ONE_IMAGE = {
+    "11.txt": "A man, smiling, rides.\nTwo dogs, running, follow.",
+    "12.txt": "2 men, one with a hat",
+    "13.txt": '{"caption": "a man, a dog"}',
+    "14.txt": "[SEG] a man; a dog\nImage: a cat, a dog",
+    "15.txt": "1. A man, old\n2. A woman",
+    "16.txt": "0\t0.5\t0.5\t0.2\t0.2",
+}
+
+
+def test_texts_in_an_archive_are_tables_or_belong_to_an_image_by_their_content(tmp_path):
+    def inside(*contents):
+        with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+            for name, text in {name: text for each in contents for name, text in each.items()}.items():
+                archive.writestr(name, text)
+        shutil.rmtree(tmp_path / "here", ignore_errors=True)
+        return unpacked(tmp_path / "a.zip", tmp_path / "here")
+
+    assert [path.name for path in inside(TABLES)] == list(TABLES)
+    assert [path.name for path in inside(ONE_IMAGE)] == ["a"]
+    both = inside(ONE_IMAGE, TABLES, {"refs.csv": "image_id,caption\n1,a dog"})
+    assert [path.name for path in both] == ["a", *TABLES, "refs.csv"]
+    assert {path.name for path in both[0].iterdir()} - {"refs.csv"} == set(ONE_IMAGE)
+    (tmp_path / "folder").mkdir()
+    for name, text in ({"1.txt": "a dog"} | TABLES).items():
+        (tmp_path / "folder" / name).write_text(text)
+    with pytest.raises(CapbiasError, match=r"folder holds tables \(labels.txt, last.txt, many.txt and 3 more\)"):
+        parse(tmp_path / "folder")
 
 
 # files that are refused

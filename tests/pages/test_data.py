@@ -30,11 +30,14 @@ LINES = {
     "labels.csv": [f"{image},{('Female', 'Male')[image % 2]}" for image in IMAGES],
     "one.csv": [f"{image},Male" for image in IMAGES],
     "codes.csv": [f"{image},{image % 2}" for image in IMAGES],
+    "pair.csv": [f"{image},{'fm'[image % 2]},{'mf'[image % 2]}" for image in IMAGES],
     "strange.csv": [f"{image},a dog and a cat" for image in range(500, 520)],
     "elsewhere/first.csv": [f"{image},a dog and a cat" for image in IMAGES],
     "odd.csv": [f"{image},a {WHO[image % 2]} plays {image},where {image} was" for image in range(10)],
 }
-HEADS = {"odd.csv": "number,uttered,place"} | dict.fromkeys(("labels.csv", "one.csv", "codes.csv"), "image_id,gender")
+HEADS = {"odd.csv": "number,uttered,place", "pair.csv": "image_id,gender,predicted_gender"} | dict.fromkeys(
+    ("labels.csv", "one.csv", "codes.csv"), "image_id,gender"
+)
 
 
 class Table:
@@ -180,6 +183,19 @@ def test_unknown_columns_and_codes_are_chosen(dropped, table, workspace):
     run(save(page).click())
     details = workspace.item("attributes", "codes", "my captions").details["attributes"]
     assert details["gender"]["mapping"] == {"0": "Female", "1": "Male"}
+
+
+def test_the_column_of_an_attribute_is_asked_if_several_may_hold_it(dropped, table, workspace):
+    page = dropped("first.csv", "pair.csv")
+    assert "gender" in table.rows.loc["pair.csv", "Check"]
+    boxes = [box.value for box in page.selectbox if box.label.startswith("Column ") and box.label.endswith(" is")]
+    assert boxes == [None, None] and save(page).disabled
+    page = select(page, "Column gender is", "gender")
+    assert save(page).disabled, "the other column may hold it too"
+    page = select(page, plain("Column predicted_gender is"), "not a protected attribute")
+    run(save(page).click())
+    details = workspace.item("attributes", "pair", "my captions").details["attributes"]
+    assert details["gender"]["column"] == "gender" and len(details) == 1
 
 
 def test_human_captions_in_a_file_of_a_model_are_a_row_and_a_set(dropped, table, formats, workspace):
