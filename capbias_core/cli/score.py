@@ -39,7 +39,6 @@ from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.prepare.align import DELTA
 from capbias_core.views import tables
 from capbias_core.views.sentence import decimals, told_apart
-from capbias_core.workspace.ingest import SAMPLES
 from capbias_core.workspace.inputs import ALIGNMENTS, CONSTANT
 from capbias_core.workspace.store import suggested_name
 
@@ -86,7 +85,7 @@ class FurtherInputs:
     objects: Annotated[
         str | None, flag("COCO instances, or a table image_id, objects (cat|dog); or a name", "FILE", INPUTS)
     ] = None
-    sets: Annotated[str, SETS_FLAG] = SAMPLES
+    sets: Annotated[str, SETS_FLAG] = ""
     weights: Annotated[
         str | None, flag("find objects on --photographs with this detector (file or name)", "FILE", INPUTS)
     ] = None

@@ -11,7 +11,7 @@ import pandas as pd
 from capbias_core.attributes.labels import MIXED, MOST_LABELS, annotator_column, has_people, is_unknown, meaning
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id
-from capbias_core.load.parsed import MOST_COLUMNS, Parsed, chosen_column, guess_columns, listed
+from capbias_core.load.parsed import IMAGE_IDS, MOST_COLUMNS, Parsed, chosen_column, listed, usual_column
 from capbias_core.types import Table, counted
 
 # Rules for the label of an image that has several rows.
@@ -99,7 +99,7 @@ def image_column(names: Sequence[str]) -> str | None:
     for candidates in (shown, {name: name for name in names}):
         by_lower = {name.strip().lower().replace(" ", "_"): name for name in reversed(list(candidates))}
         known = next((by_lower[name] for name in IMAGE_NAMES.split() if name in by_lower), None)
-        if usual := guess_columns(candidates)["image_id"] or known:
+        if usual := usual_column(candidates, IMAGE_IDS) or known:
             return candidates[usual]
     return None
 
