@@ -104,11 +104,11 @@ class Account:
     rows: str
 
     def lines(self) -> list[tuple[str, str]]:
-        """(role, columns) and ("Rows of an image", sentence), as pages, commands, results of Python and bundles show."""
+        """(role, columns) and ("Captions per image", sentence), as pages, commands, results of Python and bundles show."""
         by_role: dict[str, list[str]] = {}
         for name, role, note in self.fields:
             by_role.setdefault(role, []).append(f"{short(name)} ({note})" if note else short(name))
-        return [*((role, ", ".join(names)) for role, names in by_role.items()), ("Rows of an image", self.rows)]
+        return [*((role, ", ".join(names)) for role, names in by_role.items()), ("Captions per image", self.rows)]
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,11 @@ class Roles:
 
 def is_sentence(text: object) -> bool:
     """Whether a text may be a caption rather than a label."""
-    return isinstance(text, str) and (len(text.split()) > 2 or (not text.isascii() and len(text) > 5))
+    if not isinstance(text, str):
+        return False
+    return sum(word[0].isalpha() or word[-1].isalpha() for word in text.split()) > 2 or (
+        not text.isascii() and len(text) > 5
+    )
 
 
 def is_missing(value: object) -> bool:
@@ -312,6 +316,8 @@ def roles_of(parsed: Parsed, chosen: Choices, kind: str = "") -> Roles:
     fixed: dict[str, list[str]] = defaultdict(list)  # role -> columns whose meaning the format fixes
     for name, role in parsed.roles.items():
         fixed[role] += [name] if name in parsed.columns else []
+    if not kind and parsed.format == "coco_captions":
+        raise Ambiguous(_which_kind(parsed, "has COCO's annotations, but without IDs of their own"))
     image = chosen.image_id or "".join(fixed["image_id"][:1]) or image_column(parsed)
     prompts = fixed["prompt"] or [
         name for name in parsed.columns if name != image and PROMPT.fullmatch(plain_name(name))
@@ -322,20 +328,21 @@ def roles_of(parsed: Parsed, chosen: Choices, kind: str = "") -> Roles:
         captions, human = tuple(fixed["caption"]), tuple(fixed["reference"])
     else:
         taken = {image, *captions, *human}
-        texts = [name for name, values in parsed.columns.items() if name not in taken and content(values) in TEXTUAL]
-        human = human or tuple(name for name in texts if HUMAN.fullmatch(plain_name(name)))
-        others = [name for name in texts if name not in human]
+        holds = {name: content(values) for name, values in parsed.columns.items() if name not in taken}
+        called = [name for name in holds if HUMAN.fullmatch(plain_name(name)) and holds[name] in (*TEXTUAL, REPEATED)]
+        human = human or tuple(called)
+        others = [name for name in holds if holds[name] in TEXTUAL and name not in (*human, *called)]
         others = [name for name in others if name not in prompts] or others
     if not captions and len(others) > 1:
         if kind != CAPTIONS and not human and numbered(others):
             if not kind:
-                raise Ambiguous(_which_kind(parsed, f"numbers its captions ({listed(others, 3)})"))
+                raise Ambiguous(_which_kind(parsed, f"has the columns {listed(others, 3)}", others))
             human = tuple(others)
         elif kind != REFERENCES or not human:
             raise Ambiguous(_which_columns(parsed, others, kind))
     captions = captions or (tuple(others) if len(others) == 1 else ())
-    if not captions and not human:
-        captions = tuple(filter(None, [_by_name(parsed, image, kind)]))
+    if not captions and kind != REFERENCES or not human:
+        captions = captions or tuple(filter(None, [_by_name(parsed, {image, *human}, kind)]))
     if kind == CAPTIONS and not captions and len(human) == 1:
         captions, human = human, ()
     if kind == REFERENCES and not human:
@@ -353,6 +360,10 @@ def roles_of(parsed: Parsed, chosen: Choices, kind: str = "") -> Roles:
             "image_id_column",
             "caption_column",
         )
+    for name in (*captions, *human):
+        if content(parsed.columns[name]) == NUMBERS and isinstance(_sample(parsed.columns[name])[0], list):
+            message = f"{short(name)} of {parsed.file} holds the numbers of tokens, not words."
+            raise CapbiasError(message, "Write the captions as text.", "caption_column")
     return Roles(kind or (CAPTIONS if captions else REFERENCES), image, captions, human, "".join(prompts[:1]))
 
 
@@ -383,13 +394,12 @@ def _counts(values: Sequence) -> bool:
     return any(first == [str(row) for row in range(start, start + len(first))] for start in (0, 1))
 
 
-def _by_name(parsed: Parsed, image: str, kind: str) -> str:
-    """Of columns none of which holds texts, the one that is called as captions are."""
-    name = usual_column(
-        [own for own in parsed.columns if own != image], f"{CAPTION_NAMES} references reference refs gts"
-    )
+def _by_name(parsed: Parsed, taken: set[str], kind: str) -> str:
+    """Of columns none of which holds texts, the one that is called as captions are; '' without one."""
+    names = [name for name in parsed.columns if name not in taken]
+    name = usual_column(names, f"{CAPTION_NAMES} references reference refs gts") or ""
     few = name and content(parsed.columns[name]) in (LABELS, EMPTY, REPEATED, NUMBERS)
-    return name or "" if not few or kind or plain_name(name or "") in ("caption", "captions") else ""
+    return name if not few or kind or plain_name(name) in ("caption", "captions") else ""
 
 
 def _example(parsed: Parsed, name: str) -> str:
@@ -421,13 +431,16 @@ def which_samples(parsed: Parsed, name: str, separator: str) -> Question:
     return Question(message, "Say what they are.", ((f"The texts in {short(name)} are", options),))
 
 
-def _which_kind(parsed: Parsed, why: str) -> Question:
-    options = (
-        ("captions of a model", (("captions", parsed.file),)),
+def _which_kind(parsed: Parsed, why: str, columns: Sequence[str] = ()) -> Question:
+    """columns: numbered ones, each of which may be a captioner's."""
+    named = tuple(("caption_column", name) for name in columns)
+    options = [
+        ("samples of a model", (("captions", parsed.file), *named, *((("sets", SAMPLES),) if named else ()))),
         ("human captions", (("references", parsed.file),)),
-    )
-    message = f"{parsed.file} {why}: they may be samples of a model or human captions."
-    return Question(message, "Say which.", ((f"The captions of {parsed.file} are", options),))
+        *([("a captioner per column", (("captions", parsed.file), *named))] if named else []),
+    ]
+    message = f"{parsed.file} {why}, which may be {' or '.join(name for name, _ in options)}."
+    return Question(message, "Say which.", ((f"The captions of {parsed.file} are", tuple(options)),))
 
 
 # the rows of an image
@@ -560,9 +573,15 @@ def _which_rows(parsed: Parsed, differ: Mapping[str, str], values: Mapping[str, 
 
 
 def account_of(
-    parsed: Parsed, roles: Roles, rows: Rows, per_image: Mapping[int, int], equal: int, notes: Mapping[str, str]
+    parsed: Parsed,
+    roles: Roles,
+    rows: Rows,
+    per_image: Mapping[int, int],
+    equal: int,
+    notes: Mapping[str, str],
+    second: bool = False,
 ) -> Account:
-    """The account of a file that was read. per_image: captions of an image -> images. equal: captions that repeat
+    """The account of a file that was read, or of the human captions beside a model's (second). per_image: captions of an image -> images. equal: captions that repeat
     another of their image. notes: column -> what was done with its cells."""
     titles = {roles.image_id: "Image ID", roles.prompt: "Prompt", rows.captioner: "Captioner"}
     titles |= dict.fromkeys(roles.captions, "Captions") | dict.fromkeys(roles.references, "Human captions")
@@ -580,11 +599,12 @@ def account_of(
             )
         fields.append((name, role, note))
     fields += [(name, "Not used", "") for name in parsed.left_out]
+    fields = [each for each in fields if not second or each[1] == "Human captions"]
     fields.sort(key=lambda each: order.index(each[1]))
     sizes = [f"{size} ({counted(images, 'image')})" for size, images in sorted(per_image.items())]
     text = ", ".join(sizes[:8] + ["more"] * (len(sizes) > 8))
     if rows.differ:
-        text += f"; they differ in {', '.join(map(short, rows.differ))}"
+        text += f"; rows differ in {', '.join(map(short, rows.differ))}"
     if equal:
         text += f"; {equal:,} equal to another of their image, which count too"
     return Account(tuple(fields), text)

@@ -316,6 +316,9 @@ def _nested(parsed: Parsed) -> Parsed | None:
     A field with texts is called COLUMN.FIELD; any other, such as a label, by its own name if that is free.
     """
     columns: dict[str, Sequence] = {}
+    notes = []
+    if parsed.kind:  # a format says what its columns are
+        return None
     for name, column in parsed.columns.items():
         cells = [cell for cell in column if not is_missing(cell)]
         objects = [_object(cell) for cell in cells[:SAMPLE]]
@@ -323,11 +326,12 @@ def _nested(parsed: Parsed) -> Parsed | None:
             columns[name] = column
             continue
         values = list(map(_object, column))
+        notes.append(f"{short(name)} holds objects, whose fields are columns")
         for field in dict.fromkeys(key for value in values if value for key in value):
             inner = [value.get(field) if value else None for value in values]
             free = field not in (*parsed.columns, *columns) and not any(map(is_sentence, inner[:SAMPLE]))
             columns[field if field == name or free else f"{name}.{field}"] = inner
-    return replace(parsed, columns=columns) if columns.keys() != parsed.columns.keys() else None
+    return replace(parsed, columns=columns, notes=(*parsed.notes, *notes)) if notes else None
 
 
 def _object(cell: Any) -> dict | None:

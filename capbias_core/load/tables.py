@@ -131,12 +131,6 @@ def captions_table(parsed: Parsed, roles: Roles, rows: Rows, chosen: Choices, hu
     for name in names:
         values = parsed.columns[name]
         holds = content(values)
-        if holds == NUMBERS and any(isinstance(cell, list) for cell in values):
-            raise CapbiasError(
-                f"{short(name)} of {parsed.file} holds the numbers of tokens, not words.",
-                "Write the captions as text.",
-                "caption_column",
-            )
         separator = separator_of(values) if holds in (TEXT, REPEATED, OTHER) else ""
         if separator and not human:
             if separator != "\n" and not chosen.sets:
@@ -176,8 +170,8 @@ def captions_table(parsed: Parsed, roles: Roles, rows: Rows, chosen: Choices, hu
                 texts.append(caption)
                 indices.append(index)
                 if several or captioners:
-                    parts = [str(captioners[index])] * bool(captioners) + [name] * several
-                    sets.append(" ".join(parts))
+                    parts = [str(captioners[index])] if captioners else []
+                    sets.append(" ".join([*parts, *([name] if several else [])]))
     cleaned = clean_captions(texts)
     kept = [index for index, text in enumerate(cleaned.texts) if text is not None]
     empty = len(texts) - len(kept)
@@ -215,7 +209,9 @@ def captions_table(parsed: Parsed, roles: Roles, rows: Rows, chosen: Choices, hu
         notes=notes,
         prompts=prompts,
         sets=tuple(sets),
-        account=tuple(account_of(parsed, roles, rows, sizes, equal, done).lines()),
+        account=tuple(
+            account_of(parsed, roles, rows, sizes, equal, done, second=human and bool(roles.captions)).lines()
+        ),
         cleaned=cleaned.counts,
         warnings=cleaned.warnings,
     )
