@@ -170,7 +170,8 @@ def score(
         if answered := on_terminal() and len(report.table) and (path or written == "table"):
             _show(report, asked.metrics)
     finally:
-        for line in sorted(dict.fromkeys(lines), key=lambda line: line.startswith(("read", "note", "labels", "dropped"))):
+        later = ("read", "note", "labels", "dropped")
+        for line in sorted(dict.fromkeys(lines), key=lambda line: line.startswith(later)):
             say(line)
     if len(report.table) and not (answered and not path):
         write_output(FORMATS[written](report), path)

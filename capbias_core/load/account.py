@@ -104,7 +104,7 @@ class Account:
     rows: str
 
     def lines(self) -> list[tuple[str, str]]:
-        """(role, columns) and ("Captions per image", sentence), as pages, commands, results of Python and bundles show."""
+        """(label, text): the columns of each role, and the captions per image; shown alike everywhere."""
         by_role: dict[str, list[str]] = {}
         for name, role, note in self.fields:
             by_role.setdefault(role, []).append(f"{short(name)} ({note})" if note else short(name))
@@ -567,7 +567,7 @@ def _which_rows(parsed: Parsed, differ: Mapping[str, str], values: Mapping[str, 
         if role not in ("prompt", "score"):
             options += [("a captioner per value", (("captioner_column", name),))] if few else []
             options += [(f"only {short(value)}", (("rows", f"{name}={value}"),)) for value in few]
-        boxes.append((f"Rows of an image differ in {short(name)}: read them as", tuple(options)))
+        boxes.append((f"The rows of an image, which differ in {short(name)}, are", tuple(options)))
     message = f"{parsed.file} has several rows per image, which differ in {', '.join(shown)}."
     return Question(message, "Say what they are.", tuple(box for box in boxes if box[1]))
 
@@ -581,8 +581,8 @@ def account_of(
     notes: Mapping[str, str],
     second: bool = False,
 ) -> Account:
-    """The account of a file that was read, or of the human captions beside a model's (second). per_image: captions of an image -> images. equal: captions that repeat
-    another of their image. notes: column -> what was done with its cells."""
+    """The account of a file that was read, or of the human captions beside a model's (second). per_image: captions of
+    an image -> images. equal: captions that repeat another of their image. notes: column -> what was done with it."""
     titles = {roles.image_id: "Image ID", roles.prompt: "Prompt", rows.captioner: "Captioner"}
     titles |= dict.fromkeys(roles.captions, "Captions") | dict.fromkeys(roles.references, "Human captions")
     order = ("Image ID", "Captions", "Human captions", "Captioner", "Sample", "Prompt", "Not used")

@@ -25,7 +25,9 @@ SURE_IDS = """
     image_id img_id imageid imgid image_name img_name file_name filename image_file image_path img_path filepath
     image img cocoid
 """
-IMAGE_IDS = f"{SURE_IDS} coco_id photo photo_id photograph picture picture_id image_url img_url file path url id question_id idx"
+IMAGE_IDS = f"""{SURE_IDS}
+    coco_id photo photo_id photograph picture picture_id image_url img_url file path url id question_id idx
+"""
 
 
 class RowErrors:

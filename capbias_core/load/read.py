@@ -202,9 +202,10 @@ class Reading:
     near: str = ""
 
 
-def kind_of(parsed: Parsed, chosen: Choices = Choices()) -> str:
+def kind_of(parsed: Parsed, chosen: Choices | None = None) -> str:
     """What a file holds by its format and content: CAPTIONS, REFERENCES, LABELS, OBJECTS or BOXES. Raises Ambiguous if
     that is open."""
+    chosen = chosen or Choices()
     roles = roles_of(parsed, chosen)
     if roles.kind:
         rows_of(parsed, roles, chosen, False)

@@ -16,7 +16,6 @@ import pandas as pd
 from capbias_core.errors import CapbiasError
 from capbias_core.load.account import (
     EACH,
-    NUMBERS,
     OTHER,
     REPEATED,
     SAMPLES,

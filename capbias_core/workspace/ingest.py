@@ -64,9 +64,10 @@ class File:
 
     source: a path, or a table, list or dict of Python. kind: what it holds, '' to detect it. name: of the item, '' for
     the file's name. columns: what the user said of its columns and rows, by role (`Choices.of`). sets: what several
-    captions of an image are, one of SETS, '' to ask where that is open. several: the rule for several label rows of an image, '' for the usual one. trained: whether the model was
-    trained on the references, None if unknown. captioner, condition: who wrote the captions and what was masked on the
-    photographs, '' for what the name suggests. mapping: details of each mapped column (`mapping_details`).
+    captions of an image are, one of SETS, '' to ask where that is open. several: the rule for several label rows of an
+    image, '' for the usual one. trained: whether the model was trained on the references, None if unknown. captioner,
+    condition: who wrote the captions and what was masked on the photographs, '' for what the name suggests. mapping:
+    details of each mapped column (`mapping_details`).
     """
 
     source: Any
@@ -197,7 +198,7 @@ def preview(files: Sequence[File], held: Held | None = None, read: Read | None =
     held = held or Held()
     parts = [Part(file, reading) for file in files for reading in _read(file, held, read)]
     known_columns = dict.fromkeys(name for part in parts for name in part.reading.columns)
-    for role, column in {(role, name) for file in files for role in file.columns for name in _named(file, role)}:
+    for role, column in {(key, name) for file in files for key in file.columns for name in _named(file, key)}:
         known = any(name == column or name.startswith(f"{column}.") for name in known_columns)
         if known_columns and not known:
             argument = "rows" if role == "rows" else f"{role}_column"
