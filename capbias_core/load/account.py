@@ -17,7 +17,7 @@ from numbers import Real
 from typing import Any
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.ids import IMAGE_NAME, short
+from capbias_core.load.ids import IMAGE_NAME, PICTURE, short
 from capbias_core.load.parsed import CAPTIONS, IMAGE_IDS, REFERENCES, Parsed, listed, plain_name, usual_column
 from capbias_core.types import counted
 
@@ -132,6 +132,11 @@ class Ambiguous(CapbiasError):
         self.question = question
 
 
+def question_of(error: CapbiasError) -> Question | None:
+    """What to ask, if an error is a question that has answers."""
+    return error.question if isinstance(error, Ambiguous) and error.question.boxes else None
+
+
 @dataclass(frozen=True)
 class Choices:
     """What the user said about a file; columns that it lacks are ignored. captions, references: of a model, of people.
@@ -182,12 +187,11 @@ class Roles:
 
 
 def is_sentence(text: object) -> bool:
-    """Whether a text may be a caption rather than a label."""
-    if not isinstance(text, str):
+    """Whether a text may be a caption rather than a label or the name of an image."""
+    if not isinstance(text, str) or PICTURE.search(text):
         return False
-    return sum(word[0].isalpha() or word[-1].isalpha() for word in text.split()) > 2 or (
-        not text.isascii() and len(text) > 5
-    )
+    words = sum(word[0].isalpha() or word[-1].isalpha() for word in text.split())
+    return words > 2 or (not text.isascii() and len(text) > 5)
 
 
 def is_missing(value: object) -> bool:
@@ -213,7 +217,7 @@ def content(values: Sequence) -> str:
         return NUMBERS if 2 * numbers > len(cells) else OTHER
     different = set(map(str, values)) if len(values) <= 100_000 else set(texts)
     few = len(different) <= FEW and 3 * len(different) <= len(values)
-    if 2 * sum(is_sentence(text) and not IMAGE_NAME.fullmatch(text.strip()) for text in texts) >= len(texts):
+    if 2 * sum(map(is_sentence, texts)) >= len(texts):
         return REPEATED if few else TEXT
     if len(different) <= FEW and 2 * len(different) <= len(values):
         return LABELS
@@ -256,7 +260,9 @@ def as_list(cell: object) -> list | None:
 
 def _text_in(part: object) -> str:
     """The text of an object with no other text; '' for another."""
-    texts = [value for value in part.values() if isinstance(value, str)] if isinstance(part, Mapping) else []
+    if not isinstance(part, Mapping) or any(REGION.fullmatch(plain_name(str(name))) for name in part):
+        return ""
+    texts = [value for value in part.values() if isinstance(value, str)]
     return texts[0] if len(texts) == 1 else ""
 
 
@@ -398,8 +404,11 @@ def _by_name(parsed: Parsed, taken: set[str], kind: str) -> str:
     """Of columns none of which holds texts, the one that is called as captions are; '' without one."""
     names = [name for name in parsed.columns if name not in taken]
     name = usual_column(names, f"{CAPTION_NAMES} references reference refs gts") or ""
-    few = name and content(parsed.columns[name]) in (LABELS, EMPTY, REPEATED, NUMBERS)
-    return name if not few or kind or plain_name(name) in ("caption", "captions") else ""
+    if not name or kind or plain_name(name) in ("caption", "captions"):
+        return name
+    holds = content(parsed.columns[name])
+    labelled = any(content(parsed.columns[other]) == LABELS for other in names)
+    return name if holds == OTHER or (holds == REPEATED and not labelled) else ""
 
 
 def _example(parsed: Parsed, name: str) -> str:
@@ -471,6 +480,8 @@ def rows_of(parsed: Parsed, roles: Roles, chosen: Choices, told: bool) -> Rows:
     free = [name for name in parsed.columns if name not in taken]
     values = {name: cells(name) for name in free} if _repeated(groups) else {}
     differ = {name: _role_in_rows(name, column) for name, column in values.items() if _differs(groups, column)}
+    own = {name for name, column in values.items() if len(set(column)) == len(column)}  # a value of its own in each row
+    differ = {name: role for name, role in differ.items() if name not in own or role in ("region", "score")}
     captioner = chosen.captioner
     if roles.kind != REFERENCES and not captioner:
         captioner = _captioner(
@@ -513,9 +524,7 @@ def _repeated(groups: Sequence) -> set:
 
 
 def _differs(groups: Sequence, values: Sequence[str]) -> bool:
-    """Whether a column has different values in the rows of an image, but not one of its own in each row."""
-    if len(set(values)) == len(values):
-        return False
+    """Whether a column has different values in the rows of an image."""
     first: dict = {}
     return any(first.setdefault(key, value) != value for key, value in zip(groups, values, strict=True))
 
@@ -569,7 +578,9 @@ def _which_rows(parsed: Parsed, differ: Mapping[str, str], values: Mapping[str, 
             options += [(f"only {short(value)}", (("rows", f"{name}={value}"),)) for value in few]
         boxes.append((f"The rows of an image, which differ in {short(name)}, are", tuple(options)))
     message = f"{parsed.file} has several rows per image, which differ in {', '.join(shown)}."
-    return Question(message, "Say what they are.", tuple(box for box in boxes if box[1]))
+    boxes = [box for box in boxes if box[1]]
+    hint = "Say what they are." if boxes else "Write the rows to read into a file of their own."
+    return Question(message, hint, tuple(boxes))
 
 
 def account_of(

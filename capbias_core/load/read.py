@@ -20,7 +20,17 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, taken_twice
-from capbias_core.load.account import CAPTION_NAMES, TEXTUAL, Choices, Question, Roles, content, roles_of, rows_of
+from capbias_core.load.account import (
+    CAPTION_NAMES,
+    TEXTUAL,
+    Choices,
+    Question,
+    Roles,
+    content,
+    question_of,
+    roles_of,
+    rows_of,
+)
 from capbias_core.load.files import ARCHIVES, HEAD, is_workbook, read_head, readable, unpacked, whole_text
 from capbias_core.load.ids import short
 from capbias_core.load.json_files import document
@@ -247,7 +257,7 @@ def readings(
         try:
             return replace(empty, kind=kind, table=table(), second=second)
         except CapbiasError as error:
-            return replace(empty, kind=kind, error=error, question=getattr(error, "question", None), second=second)
+            return replace(empty, kind=kind, error=error, question=question_of(error), second=second)
 
     def read_captions(human: bool) -> Table:
         return captions_table(parsed, roles, rows, chosen, human)
@@ -260,7 +270,7 @@ def readings(
             roles = roles_of(parsed, chosen, kind)
             rows = rows_of(parsed, roles, chosen, bool(kind)) if roles.kind else None
         except CapbiasError as error:
-            return [replace(empty, error=error, question=getattr(error, "question", None))]
+            return [replace(empty, error=error, question=question_of(error))]
         kind = roles.kind or _kind_without_captions(parsed, roles)
         if rows:
             first = read(kind, lambda: read_captions(kind == REFERENCES))

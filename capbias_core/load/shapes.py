@@ -19,6 +19,7 @@ from capbias_core.load.tabular import coco_names
 from capbias_core.types import counted
 
 SAMPLE = 50  # rows that are looked at to recognise a shape
+DEPTH = 3  # objects in one another whose fields become columns
 HUMAN, PROMPT = "references", "prompt"
 ROLES = {"image_id": "image_id", "caption": "caption", HUMAN: "reference", PROMPT: "prompt"}
 FAILED = "Failed to obtain answer"  # so begins what VLMEvalKit writes for an answer that the model did not give
@@ -315,22 +316,20 @@ def _nested(parsed: Parsed) -> Parsed | None:
 
     A field with texts is called COLUMN.FIELD; any other, such as a label, by its own name if that is free.
     """
-    columns: dict[str, Sequence] = {}
-    notes = []
-    if parsed.kind:  # a format says what its columns are
-        return None
-    for name, column in parsed.columns.items():
-        cells = [cell for cell in column if not is_missing(cell)]
-        objects = [_object(cell) for cell in cells[:SAMPLE]]
-        if not objects or sum(value is not None for value in objects) < NEARLY_ALL * len(objects):
-            columns[name] = column
-            continue
-        values = list(map(_object, column))
-        notes.append(f"{short(name)} holds objects, whose fields are columns")
-        for field in dict.fromkeys(key for value in values if value for key in value):
-            inner = [value.get(field) if value else None for value in values]
-            free = field not in (*parsed.columns, *columns) and not any(map(is_sentence, inner[:SAMPLE]))
-            columns[field if field == name or free else f"{name}.{field}"] = inner
+    notes: list[str] = []
+    columns: dict[str, Sequence] = dict(parsed.columns)
+    for _ in range(0 if parsed.kind else DEPTH):  # a format with a kind says what its columns are
+        for name, column in list(columns.items()):
+            cells = [cell for cell in column if not is_missing(cell)]
+            objects = [_object(cell) for cell in cells[:SAMPLE]]
+            if not objects or sum(value is not None for value in objects) < NEARLY_ALL * len(objects):
+                continue
+            values = list(map(_object, columns.pop(name)))
+            notes.append(f"{short(name)} holds objects, whose fields are columns")
+            for field in dict.fromkeys(key for value in values if value for key in value):
+                inner = [value.get(field) if value else None for value in values]
+                free = field not in columns and not any(map(is_sentence, inner[:SAMPLE]))
+                columns[field if field == name or free else f"{name}.{field}"] = inner
     return replace(parsed, columns=columns, notes=(*parsed.notes, *notes)) if notes else None
 
 
