@@ -198,8 +198,8 @@ class Table:
     for), and rows with problems, of which the first are here. crowds: annotations of a crowd of objects. notes: what
     was taken from where, as sentences, if the names of columns do not say it. prompts: of captions that answer several
     prompts, the prompt of each. sets: of captions by several captioners, the captioner of each. account: what became of
-    each column and row (load/account.py). cleaned, warnings: captions with text that is not a caption, by rule and as sentences
-    (load/clean.py).
+    each column and row (load/account.py). cleaned, warnings: captions with text that is not a caption, by rule and as
+    sentences (load/clean.py).
     """
 
     frame: pd.DataFrame

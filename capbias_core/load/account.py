@@ -82,6 +82,7 @@ LANGUAGES = set(
 REGION = re.compile(
     r"(?:\w+_)?(?:regions?|boxe?s?|bbox|masks?|segments?)(?:_(?:id|index|no|number))?|[xy]\d?|[xy](?:min|max)"
 )
+LOSS = re.compile(r"(?:\w+_)?(?:loss|nll|ppl|perplexity|cost)")
 SCORE = re.compile(r"(?:\w+_)?(?:scores?|log_?probs?|logps?|conf|confidence|probs?|probability|likelihood)")
 NUMBERED = re.compile(r"(.*?)[_ -]?\d+")
 
@@ -267,16 +268,27 @@ def _text_in(part: object) -> str:
 
 
 def _scored(part: object) -> tuple[float, str] | None:
-    """(score, text) of a candidate: [text, number], or an object of a text and a score; None for another."""
+    """(score, text) of a candidate, which is better the higher it is: [text, number], or an object of a text and a
+    score or a loss; None for another."""
+    sign, values = 1, part
     if isinstance(part, Mapping):
-        part = [
-            value for name, value in part.items() if isinstance(value, str) or SCORE.fullmatch(plain_name(str(name)))
-        ]
-    if not isinstance(part, list | tuple) or len(part) != 2:
+        plain = {plain_name(str(name)): value for name, value in part.items()}
+        values = [value for name, value in plain.items() if isinstance(value, str) or SCORE.fullmatch(name)]
+        if losses := [value for name, value in plain.items() if LOSS.fullmatch(name)]:
+            sign, values = -1, [*(value for value in plain.values() if isinstance(value, str)), *losses]
+    if not isinstance(values, list | tuple) or len(values) != 2:
         return None
-    texts = [value for value in part if isinstance(value, str)]
-    numbers = [float(value) for value in part if isinstance(value, int | float) and value == value]
-    return (numbers[0], texts[0]) if len(texts) == len(numbers) == 1 else None
+    texts = [value for value in values if isinstance(value, str)]
+    numbers = [value for value in values if isinstance(value, int | float) and -1e300 < value < 1e300]
+    return (sign * float(numbers[0]), texts[0]) if len(texts) == len(numbers) == 1 else None
+
+
+def best_first(values: Sequence) -> bool:
+    """Whether numbers without a name may be scores: not if the first candidate always has the lowest."""
+    lists = [[part for part in as_list(cell) or [] if not isinstance(part, Mapping)] for cell in _sample(values)]
+    scores = [[pair[0] for pair in map(_scored, parts) if pair] for parts in lists]
+    several = [own for own in scores if len(set(own)) > 1]
+    return not several or any(own[0] > min(own) for own in several)
 
 
 def texts_of(cell: Any, holds: str, separator: str = "") -> Any:
@@ -338,7 +350,8 @@ def roles_of(parsed: Parsed, chosen: Choices, kind: str = "") -> Roles:
         called = [name for name in holds if HUMAN.fullmatch(plain_name(name)) and holds[name] in (*TEXTUAL, REPEATED)]
         human = human or tuple(called)
         others = [name for name in holds if holds[name] in TEXTUAL and name not in (*human, *called)]
-        others = [name for name in others if name not in prompts] or others
+        repeated = [name for name in holds if kind and holds[name] == REPEATED and name not in human]
+        others = [name for name in others or repeated if name not in prompts] or others
     if not captions and len(others) > 1:
         if kind != CAPTIONS and not human and numbered(others):
             if not kind:
@@ -458,7 +471,7 @@ def _which_kind(parsed: Parsed, why: str, columns: Sequence[str] = ()) -> Questi
 @dataclass(frozen=True)
 class Rows:
     """Which rows are read and how those of an image differ. keep: indices of the rows, None for all. captioner: the
-    column whose values are captioners, '' without one. differ: column -> what tells the rows of an image apart in it."""
+    column whose values are captioners, '' without one. differ: column -> what it tells apart in the rows of an image."""
 
     keep: Sequence[int] | None = None
     captioner: str = ""

@@ -28,6 +28,7 @@ from capbias_core.load.account import (
     Roles,
     Rows,
     account_of,
+    best_first,
     content,
     roles_of,
     rows_of,
@@ -130,6 +131,12 @@ def captions_table(parsed: Parsed, roles: Roles, rows: Rows, chosen: Choices, hu
     for name in names:
         values = parsed.columns[name]
         holds = content(values)
+        if holds == SCORED and not best_first(values):
+            raise CapbiasError(
+                f"In {short(name)} of {parsed.file} the first candidate has the lowest number, which may be a loss.",
+                "Write the candidate to read alone.",
+                "caption_column",
+            )
         separator = separator_of(values) if holds in (TEXT, REPEATED, OTHER) else ""
         if separator and not human:
             if separator != "\n" and not chosen.sets:
