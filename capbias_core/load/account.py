@@ -23,7 +23,8 @@ from capbias_core.types import counted
 
 # What a column holds.
 TEXT, REPEATED, TEXTS, TOKENS, SCORED = "texts", "few different texts", "lists of texts", "lists of words", "candidates"
-NUMBERS, LABELS, IDS, EMPTY, OTHER = "numbers", "labels", "identifiers", "nothing", "other values"
+SHORT, NUMBERS, LABELS, IDS = "lists of short texts", "numbers", "labels", "identifiers"
+EMPTY, OTHER = "nothing", "other values"
 TEXTUAL = (TEXT, TEXTS, TOKENS, SCORED)
 SAMPLE, FEW = 300, 20  # cells that are looked at; different values in a column of labels
 NEARLY_ALL = 0.9  # of the cells of a column, if it is read cell by cell
@@ -232,8 +233,10 @@ def _sample(values: Sequence) -> list:
 
 def _content_of_list(cell: list) -> str:
     if all(isinstance(part, str) for part in cell):
-        if any(" " in part.strip() or is_sentence(part) for part in cell):
+        if 2 * sum(map(is_sentence, cell)) > len(cell):
             return TEXTS
+        if 2 * sum(" " in part.strip() for part in cell) >= len(cell):
+            return SHORT
         return TOKENS if FUNCTION_WORDS & {part.lower() for part in cell} else OTHER
     if all(isinstance(part, Real) for part in cell):
         return NUMBERS
@@ -302,7 +305,7 @@ def texts_of(cell: Any, holds: str, separator: str = "") -> Any:
         return max(filter(None, map(_scored, value)), key=lambda pair: pair[0])[1]
     if holds == TOKENS and all(isinstance(part, str) for part in value):
         return " ".join(value)
-    if holds == TEXTS:
+    if holds in (TEXTS, SHORT):
         joined = [
             " ".join(part) if isinstance(part, list) and all(isinstance(word, str) for word in part) else part
             for part in value
@@ -421,7 +424,7 @@ def _by_name(parsed: Parsed, taken: set[str], kind: str) -> str:
         return name
     holds = content(parsed.columns[name])
     labelled = any(content(parsed.columns[other]) == LABELS for other in names)
-    return name if holds == OTHER or (holds == REPEATED and not labelled) else ""
+    return name if holds in (OTHER, SHORT) or (holds == REPEATED and not labelled) else ""
 
 
 def _example(parsed: Parsed, name: str) -> str:

@@ -20,6 +20,7 @@ from capbias_core.load.account import (
     REPEATED,
     SAMPLES,
     SCORED,
+    SHORT,
     TEXT,
     TEXTS,
     TOKENS,
@@ -167,7 +168,7 @@ def captions_table(parsed: Parsed, roles: Roles, rows: Rows, chosen: Choices, hu
         for name, values, holds, separator in columns:
             cell = values[index]
             value = cell if holds == TEXT and not separator else texts_of(cell, holds, separator)
-            whole = isinstance(value, list) and (holds == TEXTS or separator)
+            whole = isinstance(value, list) and (holds in (TEXTS, SHORT) or separator)
             for caption in (value or [""]) if whole else (value,):
                 if fault := caption_fault(caption):
                     faults.add(number, fault)
