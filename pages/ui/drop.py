@@ -206,6 +206,8 @@ def _table(
 
 def _check_text(part: ingest.Part, known: dict[str, Attribute]) -> str:
     """What to look at in a file, in a few words; '' if nothing."""
+    if part.reading.question:
+        return "Answer the question below."
     if part.reading.error:
         return part.reading.error.message
     if part.known == 0:
