@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -259,9 +259,6 @@ def readings(
         except CapbiasError as error:
             return replace(empty, kind=kind, error=error, question=question_of(error), second=second)
 
-    def read_captions(human: bool) -> Table:
-        return captions_table(parsed, roles, rows, chosen, human)
-
     image = {"image_id": chosen.image_id} if chosen.image_id else {}
     if kind == BOXES:
         return [read(kind, lambda: boxes(parsed))]
@@ -273,10 +270,11 @@ def readings(
             return [replace(empty, error=error, question=question_of(error))]
         kind = roles.kind or _kind_without_captions(parsed, roles)
         if rows:
-            first = read(kind, lambda: read_captions(kind == REFERENCES))
+            table = partial(captions_table, parsed, roles, rows, chosen)
+            first = read(kind, partial(table, kind == REFERENCES))
             if kind == REFERENCES or not roles.references or first.table is None:
                 return [first]
-            return [first, read(REFERENCES, lambda: read_captions(True), second=True)]
+            return [first, read(REFERENCES, partial(table, True), second=True)]
     if kind == LABELS:
         return [read(kind, lambda: labels(parsed, image, several))]
     if kind == SEGMENTS:
@@ -318,7 +316,7 @@ def read_texts(
                 "Name the column to read.",
                 "column",
             )
-        chosen = column or (usual or names)[0]
+        chosen = column or [*usual, *names][0]
         raw = parsed.columns[chosen_column(path.name, names, chosen)]
         usable = [index for index, text in enumerate(raw) if not caption_fault(text) and text.strip()]
         texts = [raw[index].strip() for index in usable]

@@ -269,9 +269,8 @@ def _questions(part: ingest.Part, described: dict[str, dict[str, Any]]) -> None:
         return
     choices = described.setdefault(path_in_uploads(part.file.source), {})
     asked: list[tuple[Question, dict[str, str]]] = choices.setdefault("asked", [])
-    for place, (question, known) in enumerate(
-        [*asked, *([(part.reading.question, {})] if part.reading.question else [])]
-    ):
+    now: list[tuple[Question, dict[str, str]]] = [(part.reading.question, {})] if part.reading.question else []
+    for place, (question, known) in enumerate([*asked, *now]):
         area, answers = st.container(key=f"stacks_{_key(part, f'asked_{place}')}").columns(2), {}
         for index, (label, options) in enumerate(question.boxes):
             names = [name for name, _ in options]
