@@ -41,7 +41,7 @@ from capbias_core.views.results import attribute_of_run, object_rows, ranking
 from capbias_core.views.sentence import ANSWERING, headline, interval, measure, named_notes, told_apart
 from capbias_core.views.tables import lettered, scores_table, to_text
 from capbias_core.workspace.custom_attributes import attribute_folder
-from capbias_core.workspace.ingest import DEFAULT_COLLECTION, SAMPLES
+from capbias_core.workspace.ingest import DEFAULT_COLLECTION
 from capbias_core.workspace.inputs import (
     CONSTANT,
     Inputs,
@@ -49,6 +49,7 @@ from capbias_core.workspace.inputs import (
     Source,
     Tell,
     caption_files,
+    named_columns,
     resolve,
     source_file,
     temporary_workspace,
@@ -249,8 +250,11 @@ def score(
     mapping: Mapping[str, str | None] | None = None,
     several: str = "",
     image_id_column: str = "",
-    caption_column: str = "",
-    sets: str = SAMPLES,
+    caption_column: str | Sequence[str] = (),
+    reference_column: str | Sequence[str] = (),
+    captioner_column: str = "",
+    rows: Mapping[str, Any] | str | Sequence[str] = (),
+    sets: str = "",
     per_object: bool = False,
     workspace: str | os.PathLike | None = None,
     collection: str = "",
@@ -271,8 +275,13 @@ def score(
     labels of a column to compare. mapping: raw label -> value of the attribute, None to drop it, where labels are not
     spelled as usual. several: which label an image with several rows gets, `majority`, `both`, `first` or `each`;
     without it the columns decide, and a note says how. per_object: also a row for each object. choices: any field of
-    a measure's options by name, such as `max_images=500`. sets: what several captions of an image in a file are:
-    samples of one set, a set `each`, or a set per `prompt`.
+    a measure's options by name, such as `max_images=500`.
+
+    A file of which several columns may hold captions, or whose rows of an image differ in an unknown way, is asked
+    about: the error names the arguments. caption_column: of a model's captions; several are a captioner each.
+    reference_column: of human captions. captioner_column: names the captioner of a row. rows: read only those with a
+    value, such as {"language": "en"}. sets: what several captions of an image are: `samples` of one set, a set `each`,
+    a set per `prompt`, or one caption (`whole`) in a text that looks like several.
 
     Everything runs in this process and leaves nothing behind. workspace: a folder in which inputs and runs are kept
     instead, so that the dashboard shows them and no run is made twice. collection: where in it; without labels,
@@ -306,7 +315,13 @@ def score(
         named = {CAPTIONS: _several(captions or ()), REFERENCES: references, OBJECTS: objects}
         given = Inputs(attribute, names=named, **common)
     else:
-        columns = {role: name for role, name in (("image_id", image_id_column), ("caption", caption_column)) if name}
+        columns = named_columns(
+            image_id_column=image_id_column,
+            caption_column=caption_column,
+            reference_column=reference_column,
+            captioner_column=captioner_column,
+            rows=rows,
+        )
         files = caption_files(captions, columns=columns, sets=sets)
         for source, kind in ((labels, LABELS), (references, REFERENCES), (objects, OBJECTS)):
             files += [source_file(source, kind, columns=columns, several=several)] if source is not None else []

@@ -16,9 +16,12 @@ from capbias_core.cli.inputs import (
     MAP_FLAG,
     SETS_FLAG,
     SEVERAL_FLAG,
+    CaptionerFlag,
     CaptionFlag,
     Flags,
     ImageIdFlag,
+    ReferenceFlag,
+    RowsFlag,
     WorkspaceFlag,
     command,
     flag,
@@ -35,7 +38,6 @@ from capbias_core.types import CONDITIONS
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
 from capbias_core.workspace.ingest import (
     DEFAULT_COLLECTION,
-    SAMPLES,
     File,
     expand,
     held_by,
@@ -44,7 +46,7 @@ from capbias_core.workspace.ingest import (
     store,
     with_mapping,
 )
-from capbias_core.workspace.inputs import warn
+from capbias_core.workspace.inputs import OF_COLUMNS, named_columns, warn
 from capbias_core.workspace.labels import dropped_line, mapping_line, mapping_overrides, unread_columns
 from capbias_core.workspace.photographs import ORIGINALS, keep_images, twins_text
 from capbias_core.workspace.store import Workspace, checked_name, kind_name, suggested_name
@@ -84,8 +86,11 @@ class ImportFlags:
     collection: Annotated[str, flag(f"(default: {DEFAULT_COLLECTION})", "NAME", INPUTS)] = DEFAULT_COLLECTION
     workspace: WorkspaceFlag = None
     image_id_column: ImageIdFlag = ""
-    caption_column: CaptionFlag = ""
-    sets: Annotated[str, SETS_FLAG] = SAMPLES
+    caption_column: CaptionFlag = None
+    reference_column: ReferenceFlag = None
+    captioner_column: CaptionerFlag = ""
+    rows: RowsFlag = None
+    sets: Annotated[str, SETS_FLAG] = ""
     dry_run: Annotated[bool, flag("only report", group=INPUTS)] = False
     attribute: Annotated[
         list[str] | None,
@@ -149,12 +154,11 @@ def _import(workspace: Workspace, paths: Sequence[Path], flags: ImportFlags, col
     """Report on files and, unless --dry-run, store them together; returns what was stored."""
     if flags.name and len(paths) > 1:
         raise CapbiasError(f"--name {flags.name} needs one file, not {len(paths)}.", "Leave it out.")
-    named = {"image_id": flags.image_id_column, "caption": flags.caption_column}
     about = File(
         None,
         kind=flags.kind,
         name=checked_name(flags.name) if flags.name else "",
-        columns={role: name for role, name in named.items() if name},
+        columns=named_columns(**{name: getattr(flags, name) for name in OF_COLUMNS}),
         sets=flags.sets,
         several=flags.several,
         trained=TRAINED.get(flags.trained_on_references or ""),
@@ -176,7 +180,7 @@ def _import(workspace: Workspace, paths: Sequence[Path], flags: ImportFlags, col
         assert part.report is not None
         first, *others = part.report.lines()
         show_table(pd.DataFrame([first, ("Read as", kind_name(part.kind)), *others], columns=["", ""]))
-        warn([replace(part.report, notes=())], say)  # the report shows the notes
+        warn([replace(part.report, notes=(), account=())], say)  # the report shows these
         if part.kind == LABELS and not flags.attribute:
             for error in unread_columns(part.frame, part.file.mapping):
                 say(f"note: {error_text(error, 'import')}")

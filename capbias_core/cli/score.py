@@ -39,7 +39,6 @@ from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.prepare.align import DELTA
 from capbias_core.views import tables
 from capbias_core.views.sentence import decimals, told_apart
-from capbias_core.workspace.ingest import SAMPLES
 from capbias_core.workspace.inputs import ALIGNMENTS, CONSTANT
 from capbias_core.workspace.store import suggested_name
 
@@ -86,7 +85,7 @@ class FurtherInputs:
     objects: Annotated[
         str | None, flag("COCO instances, or a table image_id, objects (cat|dog); or a name", "FILE", INPUTS)
     ] = None
-    sets: Annotated[str, SETS_FLAG] = SAMPLES
+    sets: Annotated[str, SETS_FLAG] = ""
     weights: Annotated[
         str | None, flag("find objects on --photographs with this detector (file or name)", "FILE", INPUTS)
     ] = None
@@ -171,7 +170,8 @@ def score(
         if answered := on_terminal() and len(report.table) and (path or written == "table"):
             _show(report, asked.metrics)
     finally:
-        for line in sorted(dict.fromkeys(lines), key=lambda line: line.startswith(("note", "labels", "dropped"))):
+        later = ("read", "note", "labels", "dropped")
+        for line in sorted(dict.fromkeys(lines), key=lambda line: line.startswith(later)):
             say(line)
     if len(report.table) and not (answered and not path):
         write_output(FORMATS[written](report), path)

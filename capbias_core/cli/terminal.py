@@ -40,14 +40,21 @@ def show(text: str) -> None:
 
 
 # Arguments of `capbias.score` for which `import` has another flag.
-OF_IMPORT = {"attribute_column": "--attribute NAME=COLUMN", "values": "--map ATTRIBUTE:LABEL=VALUE"}
+OF_IMPORT = {
+    "attribute_column": "--attribute NAME=COLUMN",
+    "values": "--map ATTRIBUTE:LABEL=VALUE",
+    "captions": "--kind captions",
+    "references": "--kind references",
+}
 
 
 def error_text(error: CapbiasError, command: str = "") -> str:
     """An error with the flags of a command that its hint is about: `There are no labels. Name a table. (--labels)`."""
     others = OF_IMPORT if command == "import" else {}
-    flags = ", ".join(others.get(name, flag_name(name)) for name in error.arguments)
-    return f"{error} ({flags})" if flags else str(error)
+    flags = [others.get(name.partition("=")[0], flag_name(name)) for name in error.arguments]
+    if any("=" in name for name in error.arguments):  # one line each, to paste
+        return "\n  ".join([str(error), *flags])
+    return f"{error} ({', '.join(flags)})" if flags else str(error)
 
 
 def on_terminal() -> bool:

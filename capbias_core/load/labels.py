@@ -11,7 +11,7 @@ import pandas as pd
 from capbias_core.attributes.labels import MIXED, MOST_LABELS, annotator_column, is_unknown, meaning
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id
-from capbias_core.load.parsed import MOST_COLUMNS, USUAL_NAMES, Parsed, chosen_column, listed, usual_column
+from capbias_core.load.parsed import IMAGE_IDS, MOST_COLUMNS, Parsed, chosen_column, listed, usual_column
 from capbias_core.types import Table, counted
 
 # Rules for the label of an image that has several rows.
@@ -88,7 +88,7 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
 
 def image_column(names: Sequence[str]) -> str | None:
     """The column of a table of labels that usually has the image IDs, or None."""
-    return usual_column(names, f"{USUAL_NAMES['image_id']} image_link image_uri key")
+    return usual_column(names, f"{IMAGE_IDS} image_link image_uri key")
 
 
 def _combined(

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from capbias_core.errors import CapbiasError
+from capbias_core.load.account import is_sentence
 from capbias_core.load.files import (
     SPLITS,
     STATE,
@@ -33,13 +34,13 @@ from capbias_core.load.files import (
 from capbias_core.load.ids import short
 from capbias_core.load.parsed import (
     BOXES,
+    REFERENCES,
     Head,
     Parsed,
     Reader,
     RowErrors,
     check_rows,
     checked_names,
-    is_sentence,
     listed,
 )
 from capbias_core.load.places import nameable
@@ -204,7 +205,8 @@ def _parse_headerless(path: Path) -> Parsed:
     name, title = ("oscar_tsv", "Captions of Oscar and VinVL (TSV)") if oscar else ("headerless", LINES)
     notes = ("the confidence of each caption is left out",) if oscar else ()
     columns = {"image_id": images, "caption": captions, **numbered}
-    return Parsed(path, name, title, columns, numbers, len(pairs) + faults.count, faults, notes)
+    kind = REFERENCES if numbered else ""  # as Flickr30k writes human captions
+    return Parsed(path, name, title, columns, numbers, len(pairs) + faults.count, faults, notes, kind)
 
 
 # Excel

@@ -63,6 +63,24 @@ UNNAMED = "captions"  # the captioner of a table or list without a name
 ARGUMENTS = {CAPTIONS: "captions", REFERENCES: "references", LABELS: "labels", OBJECTS: "objects"}
 
 
+# Arguments on the columns and rows of files.
+OF_COLUMNS = ("image_id_column", "caption_column", "reference_column", "captioner_column", "rows")
+
+
+def named_columns(**given: Any) -> dict[str, Any]:
+    """What the arguments OF_COLUMNS say of the columns and rows of a file, by role, as `File.columns` takes it. rows: a
+    mapping, or texts such as `language=en`. Raises CapbiasError for a text without =."""
+    rows = given.pop("rows", None) or {}
+    if not isinstance(rows, Mapping):
+        texts = [rows] if isinstance(rows, str) else list(rows)
+        if wrong := [text for text in texts if "=" not in str(text)]:
+            raise CapbiasError(f"The choice of rows is {wrong[0]!r}.", "Write COLUMN=VALUE.", "rows")
+        rows = dict(str(text).split("=", 1) for text in texts)
+    named = {name.removesuffix("_column"): value for name, value in given.items() if value}
+    named = {role: value if isinstance(value, str) else tuple(value) for role, value in named.items()}
+    return named | ({"rows": rows} if rows else {})
+
+
 @dataclass(frozen=True)
 class Inputs:
     """What is to be measured: files, or names of items of a collection.
@@ -293,12 +311,6 @@ def _references(parts: Sequence[Part], tell: Tell) -> Part | None:
     if beside:
         tell(f"note: human captions are those in {beside[0].file.title}")
         return beside[0]
-    for part in parts:
-        if part.kind == CAPTIONS and not part.file.kind and part.reading.hint:
-            tell(
-                f"note: {part.file.title} is taken as captions of a model. If people wrote them "
-                f"({part.reading.hint}), name it as references."
-            )
     return None
 
 
@@ -382,10 +394,11 @@ def _misplaced(part: Part, parts: Sequence[Part]) -> CapbiasError | None:
 
 
 def warn(reports: Iterable[ImportReport], tell: Tell) -> None:
-    """Send each warning and note of reports once, with the files that it is about."""
+    """Send each account, warning and note of reports once, with the files that it is about."""
     files: dict[str, dict[str, None]] = {}
     for report in reports:
-        for name, texts in (("warning", report.warnings), ("note", report.notes)):
+        account = ["; ".join(f"{label[0].lower()}{label[1:]}: {text}" for label, text in report.account)]
+        for name, texts in (("read", filter(None, account)), ("warning", report.warnings), ("note", report.notes)):
             for text in texts:
                 files.setdefault(f"{name}: {{}}: {text}", {})[report.file] = None
     for line, names in files.items():

@@ -20,6 +20,7 @@ from capbias_core.attributes.labels import (
     values_among,
 )
 from capbias_core.errors import CapbiasError
+from capbias_core.load.account import BY_PROMPT, EACH, SAMPLES, Question
 from capbias_core.load.labels import EXPLAINED, RULES
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import PICTURES
@@ -49,7 +50,7 @@ KINDS = {
 }
 SECOND = {REFERENCES: "Human captions beside a model's", SEGMENTS: "Outlines beside objects"}
 TRAINED = {"yes": True, "no": False, "not known": None}
-SET_TITLES = {ingest.SAMPLES: "samples of one set", ingest.EACH: "a set each", ingest.BY_PROMPT: "a set per prompt"}
+SET_TITLES = {SAMPLES: "samples of one set", EACH: "a set each", BY_PROMPT: "a set per prompt"}
 DROP = "drop these images"
 NOT_MAPPED = "not a protected attribute"
 LONG_CHECK = 40  # letters that fit into a line of the column Check
@@ -64,26 +65,14 @@ def drop_zone(bar: Bar, paths: list[Path]) -> str:
     described: dict[str, dict[str, Any]] = st.session_state.setdefault(FILES, {})
     tables = [path for path in paths if path.suffix.lower() not in PICTURES]
 
-    def files() -> list[ingest.File]:
-        chosen = [(path, described.get(path_in_uploads(path), {})) for path in tables]
-        return [
-            ingest.File(
-                path,
-                choices.get("kind", ""),
-                columns={role: name for role in ("image_id", "caption") if (name := choices.get(role))},
-                several=choices.get("several", ""),
-            )
-            for path, choices in chosen
-        ]
-
-    held = _held(bar)
-    parts = ingest.preview(files(), held, _read) if tables else []
-    # A name and several captions per image together suggest human captions; the table shows it, and Save confirms it.
-    suggested = {path_in_uploads(part.file.source): part.reading.suggests for part in parts if part.reading.suggests}
-    if new := suggested.keys() - {path for path, choices in described.items() if "kind" in choices}:
-        for path in new:
-            described.setdefault(path, {})["kind"] = suggested[path]
-        parts = ingest.preview(files(), held, _read)
+    files = []
+    for path in tables:
+        choices = described.get(path_in_uploads(path), {})
+        kind, columns, sets = _answers(choices)
+        columns |= {role: name for role in ("image_id", "caption") if (name := choices.get(role))}
+        kind = choices.get("kind", kind)
+        files.append(ingest.File(path, kind, columns=columns, sets=sets, several=choices.get("several", "")))
+    parts = ingest.preview(files, _held(bar), _read) if files else []
     shown = parts
     if not bar.items(IMAGES) and not pictures:  # outlines need photographs
         shown = [part for part in parts if part.kind != SEGMENTS or not part.reading.second]
@@ -97,8 +86,12 @@ def drop_zone(bar: Bar, paths: list[Path]) -> str:
     parts = [_details(part, known, described) for part in _table(shown, known, described)]
     if not pictures and not any(part.frame is not None or part.reading.columns for part in parts):
         discard()  # nothing can be chosen to read these
-    parts = [part for part in parts if part.frame is not None]
+    asked = [part.file.title for part in parts if part.reading.question and part.wanted]
+    parts = [part for part in parts if part.frame is not None and part.wanted]
     ready, trained = _ready(bar, parts, save)
+    if asked:
+        save.warning(f"Answer the questions below: {plain(', '.join(asked))}.")
+        ready = False
     kinds = [KINDS.get(part.kind, "").lower() for part in parts]
     texts = [f"{counted(kinds.count(kind), 'file')} of {kind}" for kind in dict.fromkeys(kinds)]
     texts += [counted(len(pictures), "photograph")] if pictures else []
@@ -175,7 +168,7 @@ def _table(
     """One row per part: Save, type and name can be edited. The parts to save, as the user described them."""
     rows = [
         {
-            "Save": part.wanted and part.frame is not None,
+            "Save": part.wanted and (part.frame is not None or part.reading.question is not None),
             "File": part.file.title + (" (second part)" if part.reading.second else ""),
             "Type": SECOND[part.kind] if part.reading.second else KINDS.get(part.kind),
             "Name": part.file.item_name,
@@ -210,9 +203,9 @@ def _table(
         if row["Save"] and part.frame is not None:
             with errors():
                 name = checked_name(row["Name"] or part.file.item_name)
-                chosen.append(replace(part, file=replace(part.file, name=name)))
+                chosen.append(replace(part, file=replace(part.file, name=name), wanted=True))
         elif part.reading.error:
-            chosen.append(part)
+            chosen.append(replace(part, wanted=bool(row["Save"])))
     if changed:
         st.rerun()
     return chosen
@@ -230,8 +223,7 @@ def _check_text(part: ingest.Part, known: dict[str, Attribute]) -> str:
         if asked or not any(any(columns.values()) for columns in names.values()):
             return f"Choose the column and labels of {' and '.join(asked or names) or 'an attribute'} below."
         return f"Attributes: {', '.join(names)}."
-    hint = f"Human captions? {part.reading.hint[0].upper()}{part.reading.hint[1:]}." if part.reading.hint else ""
-    return " ".join([*filter(None, [hint]), *(part.report.warnings[:1] if part.report else ())])
+    return " ".join(part.report.warnings[:1] if part.report else ())
 
 
 # What a file needs
@@ -250,8 +242,11 @@ def _details(part: ingest.Part, known: dict[str, Attribute], described: dict[str
         unclear = any(len(columns) > 1 for columns in of_attributes) or not any(any(c.values()) for c in of_attributes)
     title = f"{part.file.title}: {KINDS.get(part.kind, 'unknown type').lower()}"
     with st.expander(plain(title), expanded=bool(part.reading.error) or unclear):
-        if part.reading.error:
+        if part.reading.question:
+            note(part.reading.question.message)
+        elif part.reading.error:
             show_error(part.reading.error)
+        _questions(part, described)
         _columns(part, described)
         if part.frame is None or part.report is None:
             return part
@@ -269,11 +264,54 @@ def _details(part: ingest.Part, known: dict[str, Attribute], described: dict[str
     return replace(part, file=file)
 
 
+def _questions(part: ingest.Part, described: dict[str, dict[str, Any]]) -> None:
+    """What was asked about a file, with the answers, and what is asked now; nothing is preselected."""
+    if part.reading.second:
+        return
+    choices = described.setdefault(path_in_uploads(part.file.source), {})
+    asked: list[tuple[Question, dict[str, str]]] = choices.setdefault("asked", [])
+    for place, (question, known) in enumerate(
+        [*asked, *([(part.reading.question, {})] if part.reading.question else [])]
+    ):
+        area, answers = st.container(key=f"stacks_{_key(part, f'asked_{place}')}").columns(2), {}
+        for index, (label, options) in enumerate(question.boxes):
+            names = [name for name, _ in options]
+            answer = area[index % 2].selectbox(
+                plain(label),
+                names,
+                names.index(known[label]) if label in known else None,
+                placeholder="Choose",
+                key=_key(part, f"asked_{place}_{label}"),
+            )
+            answers |= {label: answer} if answer else {}
+        if len(answers) == len(question.boxes) and answers != known:
+            choices["asked"] = [*asked[:place], (question, answers)]  # a new answer may raise other questions
+            st.rerun()
+
+
+def _answers(choices: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
+    """Kind, columns and sets of a file, as the user answered what was asked about it."""
+    kind, columns, sets = "", {}, ""
+    for question, answers in choices.get("asked", ()):
+        for label, options in question.boxes:
+            for name, value in dict(options)[answers[label]]:
+                role = name.removesuffix("_column")
+                if name in KINDS:
+                    kind = name
+                elif name == "sets":
+                    sets = value
+                elif name == "rows":
+                    columns.setdefault("rows", {}).update([value.split("=", 1)])
+                else:
+                    columns[role] = (*columns.get(role, ()), value) if role in ("caption", "reference") else value
+    return kind, columns, sets
+
+
 def _columns(part: ingest.Part, described: dict[str, dict[str, Any]]) -> None:
     """Boxes for the columns of image IDs and captions, if the file has columns and cannot be read, or they were set."""
     choices, reading = described.setdefault(path_in_uploads(part.file.source), {}), part.reading
     needed = reading.error or choices.get("image_id") or reading.guess == LABELS
-    if reading.second or not reading.columns or not needed:
+    if reading.second or reading.question or not reading.columns or not needed:
         return
     boxes = st.container(key=f"stacks_{_key(part, 'columns')}").columns(2)
     roles = {"image_id": "Column of image IDs", "caption": "Column of captions"}
@@ -295,12 +333,17 @@ def _columns(part: ingest.Part, described: dict[str, dict[str, Any]]) -> None:
 
 def _written(part: ingest.Part) -> ingest.File:
     """The file with what several captions of an image are, who wrote them and what was masked on the photographs."""
-    sets, (captioner, condition) = ingest.SAMPLES, suggested_condition(part.file.item_name)
+    sets, (captioner, condition) = part.file.sets, suggested_condition(part.file.item_name)
     if part.report and part.report.several:
         has_prompts = part.reading.table and part.reading.table.prompts
-        options = [option for option in ingest.SETS if option != ingest.BY_PROMPT or has_prompts]
+        options = [option for option in SET_TITLES if option != BY_PROMPT or has_prompts]
+        first = options.index(sets) if sets in options else 0
         sets = st.radio(
-            "Several captions of an image are", options, format_func=SET_TITLES.__getitem__, key=_key(part, "sets")
+            "Several captions of an image are",
+            options,
+            first,
+            format_func=SET_TITLES.__getitem__,
+            key=_key(part, "sets"),
         )
     left, right = st.container(key=f"stacks_{_key(part, 'written')}").columns(2)
     key = _key(part, part.file.item_name)

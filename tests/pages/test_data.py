@@ -32,7 +32,7 @@ LINES = {
     "pair.csv": [f"{image},{'fm'[image % 2]},{'mf'[image % 2]}" for image in IMAGES],
     "strange.csv": [f"{image},a dog and a cat" for image in range(500, 520)],
     "elsewhere/first.csv": [f"{image},a dog and a cat" for image in IMAGES],
-    "odd.csv": [f"{image},a {WHO[image % 2]} plays {image},where {image} was" for image in range(10)],
+    "odd.csv": [f"{image},a {WHO[image % 2]} plays {image},where image {image} was" for image in range(10)],
 }
 HEADS = {"odd.csv": "number,uttered,place", "pair.csv": "image_id,gender,predicted_gender"} | dict.fromkeys(
     ("labels.csv", "one.csv", "codes.csv"), "image_id,gender"
@@ -103,13 +103,7 @@ def stored(workspace: Workspace) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("names", "changes", "sets", "types", "items"),
     [
-        (
-            ("first.csv", "several.csv", "human captions.csv", "labels.csv"),
-            {},
-            "",
-            (MODEL, MODEL, HUMAN, LABELS),
-            {"first": "captions", "several": "captions", "human captions": "references", "labels": "attributes"},
-        ),
+        (("first.csv", "labels.csv"), {}, "", (MODEL, LABELS), {"first": "captions", "labels": "attributes"}),
         (
             ("first.csv", "several.csv", "strange.csv", "labels.csv"),
             {"several.csv": {"Type": HUMAN, "Name": "people"}, "strange.csv": {"Save": False}},
@@ -118,17 +112,21 @@ def stored(workspace: Workspace) -> dict[str, str]:
             {"first": "captions", "people": "references", "labels": "attributes"},
         ),
         (("first.csv", "labels.csv"), {"labels.csv": {"Type": MODEL}}, "", (MODEL, MODEL), {"first": "captions"}),
-        (("several.csv",), {}, "each", (MODEL,), {"several 1": "captions", "several 2": "captions"}),
+        (
+            ("several.csv",),
+            {"several.csv": {"Type": MODEL}},
+            "each",
+            (MODEL,),
+            {"several 1": "captions", "several 2": "captions"},
+        ),
     ],
 )
 def test_save_stores_what_the_table_says(dropped, table, workspace, names, changes, sets, types, items):
     table.changes = changes
     page = dropped(*names)
     assert tuple(table.rows["Type"]) == types
-    if len(names) == 4 and not changes:
+    if not changes:
         assert set(table.rows["Images matched"]) == {"60 of 60"} and table.rows["Save"].all()
-        asked = table.rows.index[table.rows["Check"].str.contains("Human captions?", regex=False)]
-        assert list(asked) == ["several.csv", "human captions.csv"]
         assert "gender 60 (Female 30, Male 30)" in html(page)
     if sets:
         page = run(page.radio[0].set_value(sets))
@@ -153,6 +151,18 @@ def test_what_blocks_save_is_named(dropped, workspace, names, named):
     assert not stored(workspace)
 
 
+def test_captions_that_may_be_samples_or_human_are_asked_about(dropped, table, workspace):
+    """Their type is not preselected, and Save waits for it; the answer can be changed."""
+    page = dropped("first.csv", "several.csv", "labels.csv")
+    assert table.rows["Type"].isna().tolist() == [False, True, False]
+    assert save(page).disabled and "several.csv" in " ".join(box.value for box in page.warning)
+    for answer, kind in (("human captions", HUMAN), ("samples of a model", MODEL), ("human captions", HUMAN)):
+        page = select(page, plain("The captions of several.csv are"), answer)
+        assert table.rows.loc["several.csv", "Type"] == kind and not save(page).disabled
+    run(save(page).click())
+    assert stored(workspace) == {"first": "captions", "several": "references", "labels": "attributes"}
+
+
 def test_a_set_is_replaced_only_if_the_user_says_so(dropped, workspace):
     run(save(dropped("first.csv")).click())
     page = dropped("first.csv")
@@ -167,8 +177,12 @@ def test_a_set_is_replaced_only_if_the_user_says_so(dropped, workspace):
 def test_unknown_columns_and_codes_are_chosen(dropped, table, workspace):
     page = dropped("odd.csv")
     assert table.rows["Rows"].isna().all()
-    for label, column in (("captions", "place"), ("image IDs", "number"), ("captions", "uttered")):
-        page = select(page, f"Column of {label}", column)
+    boxes = [box for box in page.selectbox if box.label.startswith("Column ")]
+    assert [box.value for box in boxes] == [None, None] and save(page).disabled
+    for name, answer in (("uttered", "captions of a model"), ("place", "not used")):
+        (box,) = [box for box in page.selectbox if box.label.startswith(f"Column {name}")]
+        page = run(box.select(answer))
+    page = select(page, "Column of image IDs", "number")
     assert table.rows.loc["odd.csv", ["Type", "Rows"]].tolist() == [MODEL, 10]
     run(save(page).click())
     (item,) = workspace.items("captions")
