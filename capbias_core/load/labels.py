@@ -48,7 +48,8 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
     labelled = [name for name in names if name != image_id]
     if image_id is None or not labelled:
         raise CapbiasError(
-            f"{file} has no column of image IDs beside columns of labels; its columns are {listed(names)}.",
+            f"{file} has no column of image IDs beside columns of labels; its columns are "
+            f"{'; '.join((listed(names), *parsed.notes))}.",
             "Name the column of image IDs.",
             "image_id_column",
         )

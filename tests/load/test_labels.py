@@ -183,6 +183,9 @@ def test_a_number_without_the_name_of_its_class_is_refused_and_a_folder_has_its_
     )
     with pytest.raises(CapbiasError, match="class 2 has no name"):
         parse(tmp_path / "a.parquet")
+    pyarrow.parquet.write_table(pa.table({"image_id": IDS, "sex": [b"female"] * 3}), tmp_path / "bytes.parquet")
+    with pytest.raises(CapbiasError, match="hold bytes: sex"):
+        labels(parse(tmp_path / "bytes.parquet"))
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "data.arrow").write_bytes(arrow(table.slice(0, 2)))
     (tmp_path / "set" / "state.json").write_text('{"_data_files": [{"filename": "data.arrow"}]}')
