@@ -45,33 +45,38 @@ class Check(NamedTuple):
 
     name: str
     pattern: str
-    also: Callable[[str], bool] | None
+    also: Callable[[str], object] | None
     warn: float
     refuse: float
     sentence: str
 
-    def find(self, texts: list[str]) -> np.ndarray:
-        """(n,) booleans: which captions hold it."""
-        hits = matches(texts, self.pattern)
+    def find(self, texts: list[str], array: pa.Array | None = None) -> np.ndarray:
+        """(n,) booleans: which captions hold it. array: the texts, if they are one already."""
+        hits = matches(texts, self.pattern, array) if self.pattern else np.ones(len(texts), dtype=bool)
         if self.also:
-            hits[hits] = [self.also(texts[place]) for place in np.flatnonzero(hits)]
+            hits[hits] = [bool(self.also(texts[place])) for place in np.flatnonzero(hits)]
         return hits
 
 
-def matches(texts: Sequence[str | None], pattern: str) -> np.ndarray:
-    """(n,) booleans: which texts match a pattern in RE2's syntax."""
+def arrow(texts: Sequence[str | None]) -> pa.Array:
     try:
-        array = pa.array(texts, type=pa.large_string())
+        return pa.array(texts, type=pa.large_string())
     except UnicodeEncodeError:  # half a surrogate pair, which only Python keeps
-        array = pa.array([text and text.encode(errors="replace").decode() + "\ufffd" for text in texts])
-    return pc.match_substring_regex(array, pattern).fill_null(False).to_numpy(zero_copy_only=False)
+        return pa.array([text and text.encode(errors="replace").decode() + "\ufffd" for text in texts])
+
+
+def matches(texts: Sequence[str | None], pattern: str, array: pa.Array | None = None) -> np.ndarray:
+    """(n,) booleans: which texts match a pattern in RE2's syntax."""
+    found = pc.match_substring_regex(arrow(texts) if array is None else array, pattern)
+    return found.fill_null(False).to_numpy(zero_copy_only=False)
 
 
 def repeats(text: str) -> bool:
     """Whether a caption repeats itself: three words or more twice in a row, fewer four times, or a whole sentence."""
-    words = text.lower().split()
+    words = text.split()
     if len(set(words)) * 4 > len(words) * 3:
         return False
+    words, text = text.lower().split(), text.lower()
     sentences = [part.strip() for part in re.split(r"[.!?\n]+", text) if part.count(" ") > 2]
     places: dict[tuple[str, ...], int] = {}
     for place in range(len(words) - 2):
@@ -98,13 +103,15 @@ def fields_of(text: str) -> list[str]:
     return []
 
 
-_NO_IMAGE = (
-    r"(?i:^\W*(?:[^.!?\n]{0,80}\b(?:unable to|not able to|cannot|can.?t|can not|couldn.?t|could not|don.?t|do not) "
-    r"(?:\w+ ){0,2}(?:see|view|access|open|load|display|receive|find) (?:\w+ ){0,3}(?:image|picture|photo|attachment)"
-    r"|(?:[^.!?\n]{0,40} )?(?:no|without an?) (?:image|picture|photo)s?(?: file)? (?:(?:was|is|has been|have been) )?"
-    r"(?:provided|attached|uploaded|given|shared|found|included)"
-    r"|(?:please |could you |can you )+(?:provide|upload|share|attach) [^.]{0,40}(?:image|picture|photo)))"
+_NO_IMAGE = re.compile(
+    r"\W*(?:[^.!?\n]{0,80}\b(?:unable to|not able to|cannot|can'?t|can not|couldn'?t|could not|don'?t|do not)\W+"
+    r"(?:\w+ ){0,2}?(?:see|view|access|open|load|display|receive|find)\b (?:\w+ ){0,3}?(?:image|picture|photo|attachment)"
+    r"|(?:[^.!?\n]{0,40}\b)?(?:no|without an?) (?:image|picture|photo)s?(?: file)? (?:(?:was|is|has been|have been) )?"
+    r"(?:provided|attached|uploaded|given|shared|found|included)\b"
+    r"|(?:please|could you|can you) (?:please )?(?:provide|upload|share|attach)\b[^.]{0,40}\b(?:image|picture|photo))",
+    re.IGNORECASE,
 )
+_HAS_NO_IMAGE = r"(?i:(?:unable|not|no|n.t|without|please|you) .*(?:image|picture|photo|attachment))"
 _THOUGHTS = (
     r"(?i:\b(?:the user (?:wants?|asked|asks|is asking|needs|provided)|let me (?:think|look|start|describe|check)"
     r"|i (?:need|should|have) to (?:describe|write|think|come up|provide|identify))\b)"
@@ -113,25 +120,33 @@ _SEVERAL = (
     r"(?is:\S\s*(?:\|\|?|###?|<sep>|\t| // )\s*\S.*\w|;.*;|(?:^|\s)\(?1[.):] .*\s\(?2[.):] "
     r"|\b(?:option|caption|version|alternative) ?[1a][.):].*\b(?:option|caption|version|alternative) ?[2b][.):])"
 )
-_BRACKETS = r"^[^\[{](?:.*[^a-z])?(?:.*[\[\]{}|]|.*<(?:[^u\s/>]|u[^n]|/)[^<>]*>|.*\d ?, ?\d+ ?, ?\d)"
+_BRACKETS = r"[\[\]{}|]|<(?:[^u\s/>]|u[^n]|/)[^<>]*>|\d ?, ?\d+ ?, ?\d"
 _ENGLISH = r"\b(?i:the|with|of|and|is|are|at|for|his|her|by|next|front|from|this|that|who|while|\w+ing)\b"
 _COMMON = rf"{_ENGLISH}|\b(?i:an?|in|on|to|up|(?:wo)?m[ae]n|boy|girl|person|people)\b"
-_FOREIGN = (
-    r"(?i:(?:^|\PL)(?:eine?[mnrs]?|der|das|und|mit|auf|ist|neben|une?|des|les|dans|avec|sur|et|du|femme|una|los|con|el|del"
-    r"|mujer|hombre|donna|uomo|nel|della|che|il|uma?|com|mulher|homem|een|het|van|vrouw|ett?|och|som|med|på|en|jest|bir|ve"
-    r"|và|một|yang|dengan)(?:\PL|$))"
+_FOREIGN = re.compile(
+    r"\b(?:eine?[mnrs]?|der|das|und|mit|auf|neben|une?|des|les|dans|avec|sur|et|du|femme|una|los|con|el|del|mujer|hombre"
+    r"|donna|uomo|nel|della|che|il|uma?|com|mulher|homem|een|het|van|vrouw|ett?|och|som|med|på|jest|bir|ve|và|một|yang"
+    r"|dengan)\b", re.IGNORECASE,
 )
+
+
+def _in_other_language(text: str) -> bool:
+    latin = len(re.findall(r"[a-z]", text, re.IGNORECASE))
+    return 2 * latin < sum(map(str.isalpha, text)) or (
+        len(_FOREIGN.findall(text)) > 1 and not re.search(_ENGLISH, text, re.IGNORECASE)
+    )
+
+
 # fmt: off
 CHECKS = (
     Check("refusals", refusals.TRIGGER, refusals.is_refusal, 0.001, 2, "are refusals, which count as captions"),
-    Check("no image", _NO_IMAGE, None, 0.001, 2, "say that there is no image, and count as captions"),
+    Check("no image", _HAS_NO_IMAGE, _NO_IMAGE.match, 0.001, 2, "say that there is no image, and count as captions"),
     Check("unmarked thoughts", _THOUGHTS, None, 0.001, 2, "seem to hold unmarked reasoning, which stays"),
     Check("JSON", r"^\s*(?:```\w*\s*)?[\[{]", lambda text: bool(fields_of(text)), 0.001, 0.5,
           "are JSON with several fields or texts. Name the field, or keep one text each"),
-    Check("several captions", _SEVERAL, None, 0.01, 0.5, "hold several captions in one. Keep one per row"),
-    Check("brackets", _BRACKETS, None, 0.01, 2, "hold brackets, tags or coordinates, which stay"),
-    Check("other languages", rf"^[^A-Za-z]*\pL[^A-Za-z]*$|(?s:{_FOREIGN}.*{_FOREIGN})",
-          lambda text: not re.search(_ENGLISH, text), 0.001, 2,
+    Check("several captions", _SEVERAL, None, 0.05, 0.5, "hold several captions or answers in one. Keep one per row"),
+    Check("brackets", _BRACKETS, lambda text: text[0] not in "[{`", 0.01, 2, "hold brackets, tags or coordinates, which stay"),
+    Check("other languages", rf"[^\x00-\x7f]|(?i:{_FOREIGN.pattern})", _in_other_language, 0.001, 2,
           "are not in English; only words of the attribute's list are masked and counted"),
     Check("repetition", "", repeats, 0.01, 2, "repeat themselves"),
 )
@@ -160,25 +175,12 @@ def refuse(found: Sequence[Finding], title: str) -> None:
             raise CapbiasError(f"{title}: {each.text}", "Correct the file, and the rows or columns that were read.")
 
 
-def hits_of(texts: list[str]) -> list[np.ndarray]:
-    """For each check (n,) booleans: which captions hold it. Most captions hold nothing."""
-    some = np.flatnonzero(matches(texts, "|".join(check.pattern for check in CHECKS if check.pattern)))
-    few, result = [texts[place] for place in some], []
-    for check in CHECKS:
-        hits = np.zeros(len(texts), dtype=bool)
-        if check.pattern:
-            hits[some] = check.find(few)
-        else:
-            hits[:] = [check.also(text) for text in texts]
-        result.append(hits)
-    return result
-
-
 def text_findings(texts: list[str], times: np.ndarray) -> list[Finding]:
     """What captions hold, from the captions alone. texts: different ones. times: how often each occurs."""
     total = int(times.sum())
-    found = []
-    for check, hit in zip(CHECKS, hits_of(texts), strict=True):
+    found, array = [], arrow(texts)
+    for check in CHECKS:
+        hit = check.find(texts, array)
         if number := int(times[hit].sum()):
             share = number / total
             effect = REFUSE if share >= check.refuse and number >= FEWEST else WARN if share >= check.warn else ""
@@ -258,8 +260,8 @@ def findings(
         return [each for each in found if each.effect == REFUSE]
     if labels is not None:
         value = captions["image_id"].map(labels)
-        for check, hits in zip(CHECKS, hits_of(texts), strict=True):
-            found += _by_group(check, pd.Series(hits[which], index=captions.index), value)
+        for check in CHECKS:
+            found += _by_group(check, pd.Series(check.find(texts)[which], index=captions.index), value)
     return found
 
 
