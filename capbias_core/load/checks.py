@@ -190,7 +190,8 @@ def text_findings(texts: list[str], times: np.ndarray) -> list[Finding]:
 
 
 def _of(name: str, number: int, total: int, sentence: str, effect: str = WARN) -> Finding:
-    return Finding(name, number, f"{number:,} of {total:,} captions {sentence}.", effect)
+    end = "" if sentence.endswith("?") else "."
+    return Finding(name, number, f"{number:,} of {total:,} captions {sentence}{end}", effect)
 
 
 def _together(texts: list[str], times: np.ndarray, total: int) -> list[Finding]:
@@ -240,24 +241,26 @@ def findings(
     attribute: Attribute,
     labels: pd.Series | None = None,
     references: pd.DataFrame | None = None,
-    only_refusing: bool = False,
 ) -> list[Finding]:
     """What checks find that the report on a file alone does not say: captions that are not to be scored, gaps between
     groups, words of the attribute, and captions that belong to other images.
 
-    captions, references: image_id and caption. labels: image ID -> value. only_refusing: leave out what only warns.
+    captions, references: image_id and caption. labels: image ID -> value; only captions with a label count.
     """
+    if labels is not None:
+        captions = captions[captions["image_id"].isin(labels.index)]
     which, different = pd.factorize(captions["caption"])
     texts, times = list(different), np.bincount(which, minlength=len(different))
     found = [each for each in text_findings(texts, times) if each.effect == REFUSE]
     if references is not None:
+        found += _of_references(captions, references)
+        images = references["image_id"].drop_duplicates()
+        images = images[images.isin(captions["image_id"])].sample(frac=1, random_state=0)[:SAMPLE]
+        references = references[references["image_id"].isin(images)]
         human = references["caption"].value_counts(sort=False)
         for each in text_findings(list(human.index), human.to_numpy()):
             found += [Finding(each.name, each.count, f"Human captions: {each.text}", REFUSE)] * (each.effect == REFUSE)
-    of_words = _of_words(captions, attribute, labels, references)
-    found += [*of_words, *([] if references is None else _of_references(captions, references))]
-    if only_refusing:
-        return [each for each in found if each.effect == REFUSE]
+    found += _of_words(captions, attribute, labels, references)
     if labels is not None:
         value = captions["image_id"].map(labels)
         for check in CHECKS:
@@ -341,7 +344,7 @@ def _revealing(tokens: Tokens, attribute: Attribute, value: np.ndarray | None) -
     matrix = tokens.with_any([[word] for word in words]).tocsc()
     counts = np.asarray(matrix.sum(axis=0)).ravel()
     rows = np.unique(matrix.indices)
-    if len(rows) < max(1, 0.005 * len(tokens)):
+    if len(rows) < max(1, 0.01 * len(tokens)):
         return []
     listed = ", ".join(f"“{words[column]}” {counts[column]:,}" for column in np.argsort(-counts, kind="stable")[:6])
     groups = "" if value is None else ", ".join(
