@@ -162,7 +162,8 @@ _GROUNDING = (
     (_pattern(r"\[/EN#[^\s\]]+ ([^\[\]]*)\]"), r"\1"),
     (_pattern(r"!?\[([^\[\]]+)\]\((?=[^()]*[#/.\d_])[^()]*\)"), r"\1"),
     (_pattern(rf"\s?(?:\[{{1,3}}|\({{1,3}}|\{{?<|\{{)\s*{_NUMBERS}[\s,;]*(?:[\[(]\s*{_NUMBERS}[\])\s,;]*)*(?:\]{{1,3}}|\){{1,3}}|>\}}?|\}})"), ""),
-    (_pattern(r"\s?\[(?:SEG|DET|REG|LOC|BOX|OBJ|PT|POINT|REF|RLE|REJ|\d{1,3})\]|<(?:seg|det|reg|region|obj|bbox|roi|mask_?)_?\d*>"), ""),
+    (re.compile(r"\s?\[(?:SEG|DET|REG|LOC|BOX|OBJ|PT|POINT|REF|RLE|REJ|\d{1,3})\]"), ""),
+    (_pattern(r"<(?:seg|det|reg|region|obj|bbox|roi)_?\d*>"), ""),
     (_pattern(r"<(bbox|coor|coords?)>[^<]{0,200}</\1>"), ""),
 )
 

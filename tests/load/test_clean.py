@@ -142,7 +142,8 @@ CASES = [
     ("tags", "A <gender> riding a horse.", "A <gender> riding a horse."),
     # no caption
     *(("missing", text, None) for text in ("nan", "None", "null", "N/A", "NaN", "<NA>", "", "  ", ".", "-", "[]")),
-    *(("missing", text, None) for text in ("2007", "12:30", "[101, 2023]", "(none)", "No caption.")),
+    *(("missing", text, None) for text in ("2007", "12:30", "(none)", "No caption.")),
+    ("special tokens missing", "[101, 2023]", None),
     ("missing letters", "\u200b", None),
     ("error messages", "Failed to obtain answer via API.", None),
     ("error messages", "Error code: 429 - {'error': 'rate limit'}", None),
@@ -199,10 +200,10 @@ def test_what_all_captions_together_show():
     prompt = [f"Now look and tell me: A {own} in the grass." for own in animals]
     found = clean_captions([*prompt, "A bird."])
     assert found.texts == [*(f"A {own} in the grass." for own in animals), "A bird."]
-    assert found.counts == {"shared prompt": 25}
+    assert found.counts == {"shared prompt": 25, "shared ending": 25}
     beginning = [f"A photo of a {own} in the grass." for own in animals]
     found = clean_captions(beginning)
-    assert (found.texts, found.counts) == (beginning, {"shared beginning": 25})
+    assert (found.texts, found.counts) == (beginning, {"shared beginning": 25, "shared ending": 25})
     sentence = [f"There is someone here. A {own} in the grass." for own in animals]
     assert clean_captions(sentence).texts == sentence, "a sentence may be the captioner's"
     alike = ["A dog."] * 20 + [f"A {own} in the grass." for own in animals]
@@ -216,5 +217,5 @@ def test_counts_are_of_captions_and_missing_ones_are_told_apart_from_numbers():
     found = clean_captions([None, float("nan"), "nan", 5, "<s>A dog.", "<s>A dog.", {"caption": "A cat."}])
     assert found.texts == [None, None, None, None, "A dog.", "A dog.", "A cat."]
     assert found.counts == {"special tokens": 2, "wrappings": 1, "missing": 4}
-    assert found.warnings[0] == "2 of 7 captions held special tokens such as </s>, which were removed."
+    assert found.warnings[0] == "2 of 7 captions held special tokens, coordinates or links such as </s> and [SEG], which were removed."
     assert clean_captions([]).texts == []
