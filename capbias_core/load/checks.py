@@ -105,7 +105,8 @@ def fields_of(text: str) -> list[str]:
 
 _NO_IMAGE = re.compile(
     r"\W*(?:[^.!?\n]{0,80}\b(?:unable to|not able to|cannot|can'?t|can not|couldn'?t|could not|don'?t|do not)\W+"
-    r"(?:\w+ ){0,2}?(?:see|view|access|open|load|display|receive|find)\b (?:\w+ ){0,3}?(?:image|picture|photo|attachment)"
+    r"(?:\w+ ){0,2}?(?:see|view|access|open|load|display|receive|find)\b"
+    r" (?:\w+ ){0,3}?(?:image|picture|photo|attachment)"
     r"|(?:[^.!?\n]{0,40}\b)?(?:no|without an?) (?:image|picture|photo)s?(?: file)? (?:(?:was|is|has been|have been) )?"
     r"(?:provided|attached|uploaded|given|shared|found|included)\b"
     r"|(?:please|could you|can you) (?:please )?(?:provide|upload|share|attach)\b[^.]{0,40}\b(?:image|picture|photo))",
@@ -126,7 +127,8 @@ _COMMON = rf"{_ENGLISH}|\b(?i:an?|in|on|to|up|(?:wo)?m[ae]n|boy|girl|person|peop
 _FOREIGN = re.compile(
     r"\b(?:eine?[mnrs]?|der|das|und|mit|auf|neben|une?|des|les|dans|avec|sur|et|du|femme|una|los|con|el|del|mujer|hombre"
     r"|donna|uomo|nel|della|che|il|uma?|com|mulher|homem|een|het|van|vrouw|ett?|och|som|med|på|jest|bir|ve|và|một|yang"
-    r"|dengan)\b", re.IGNORECASE,
+    r"|dengan)\b",
+    re.IGNORECASE,
 )
 
 
@@ -145,7 +147,8 @@ CHECKS = (
     Check("JSON", r"^\s*(?:```\w*\s*)?[\[{]", lambda text: bool(fields_of(text)), 0.001, 0.5,
           "are JSON with several fields or texts. Name the field, or keep one text each"),
     Check("several captions", _SEVERAL, None, 0.05, 0.5, "hold several captions or answers in one. Keep one per row"),
-    Check("brackets", _BRACKETS, lambda text: text[0] not in "[{`", 0.01, 2, "hold brackets, tags or coordinates, which stay"),
+    Check("brackets", _BRACKETS, lambda text: text[0] not in "[{`", 0.01, 2,
+          "hold brackets, tags or coordinates, which stay"),
     Check("other languages", rf"[^\x00-\x7f]|(?i:{_FOREIGN.pattern})", _in_other_language, 0.001, 2,
           "are not in English; only words of the attribute's list are masked and counted"),
     Check("repetition", "", repeats, 0.01, 2, "repeat themselves"),
@@ -190,8 +193,7 @@ def text_findings(texts: list[str], times: np.ndarray) -> list[Finding]:
 
 
 def _of(name: str, number: int, total: int, sentence: str, effect: str = WARN) -> Finding:
-    end = "" if sentence.endswith("?") else "."
-    return Finding(name, number, f"{number:,} of {total:,} captions {sentence}{end}", effect)
+    return Finding(name, number, f"{number:,} of {total:,} captions {sentence}.", effect)
 
 
 def _together(texts: list[str], times: np.ndarray, total: int) -> list[Finding]:
@@ -291,7 +293,9 @@ def _of_words(
     one = named.sum(axis=1) == 1
     if one.mean() < 0.2:
         shares = ", ".join(f"{value} {n:,}" for value, n in zip(attribute.values, named[one].sum(axis=0), strict=True))
-        found.append(_of("value named", int(one.sum()), total, f"name exactly one value of {attribute.name} ({shares})"))
+        found.append(
+            _of("value named", int(one.sum()), total, f"name exactly one value of {attribute.name} ({shares})")
+        )
     denied = np.flatnonzero(tokens.denied(attribute.masked_words))
     rows = np.unique(tokens.caption[denied])
     if len(rows) >= max(1, 0.001 * total):
@@ -316,7 +320,7 @@ def _of_words(
         if chance < 0.95 and agree - chance < CLEARLY * np.sqrt(chance * (1 - chance) / images):
             text = (
                 f"The {side} name the labelled value of {attribute.name} no more often than chance: {agree:.0%} of "
-                f"{len(y):,} that name one value, chance {chance:.0%}. Check that captions and labels are of the same images."
+                f"{len(y):,} that name one value, chance {chance:.0%}. Check that both are of the same images."
             )
             effect = REFUSE if side != "captions" and _derivable(attribute) else WARN
             found.append(Finding(f"{side} and labels", len(y), text, effect))
@@ -347,28 +351,30 @@ def _revealing(tokens: Tokens, attribute: Attribute, value: np.ndarray | None) -
     if len(rows) < max(1, 0.01 * len(tokens)):
         return []
     listed = ", ".join(f"“{words[column]}” {counts[column]:,}" for column in np.argsort(-counts, kind="stable")[:6])
-    groups = "" if value is None else ", ".join(
-        f"{group} {(value[rows] == group).sum():,}" for group in attribute.values
+    groups = (
+        "" if value is None else ", ".join(f"{group} {(value[rows] == group).sum():,}" for group in attribute.values)
     )
     sentence = f"hold words on people that are neither masked nor counted for {attribute.name}: {listed}"
     return [_of("revealing words", len(rows), len(tokens), sentence + (f". By label: {groups}" if groups else ""))]
 
 
-_LITTLE = frozenset("a an the of in on at to with and or is are it its his her by for from up that this as there".split())
+_LITTLE = frozenset(
+    re.findall(r"\w+", "a an the of in on at to with and or is are it its his her by for from up that this as there")
+)
 
 
 def _of_references(captions: pd.DataFrame, references: pd.DataFrame) -> list[Finding]:
     """Whether captions are of the images of the human captions, and whether they are human captions."""
-    plain = references["caption"].str.lower().str.strip(" .\n")
+    plain = _plain(references["caption"])
     shared = captions[captions["image_id"].isin(references["image_id"])]
     if shared["image_id"].nunique() < FEWEST_IMAGES or shared["caption"].nunique() < 10:
         return []
     found, total = [], len(shared)
-    human, model = pd.MultiIndex.from_arrays([references["image_id"], plain]), shared["caption"].str.lower().str.strip(" .\n")
+    human, model = pd.MultiIndex.from_arrays([references["image_id"], plain]), _plain(shared["caption"])
     own = int(pd.MultiIndex.from_arrays([shared["image_id"], model]).isin(human).sum())
     others = int(model.isin(set(plain)).sum())
     if own >= 0.25 * total:
-        found.append(_of("human captions", own, total, "are word for word a human caption of their image. Who wrote them?"))
+        found.append(_of("human captions", own, total, "are word for word a human caption of their image"))
     elif others >= 0.6 * total:
         found.append(_of("human captions", others, total, "are word for word a human caption of some image"))
     sample = shared.drop_duplicates("image_id").sample(frac=1, random_state=0)[:SAMPLE]
@@ -381,11 +387,15 @@ def _of_references(captions: pd.DataFrame, references: pd.DataFrame) -> list[Fin
     more = overlap[0] - overlap[1]
     if more.mean() < CLEARLY * more.std() / np.sqrt(len(more)):
         text = (
-            f"The captions share no more words with the human captions of their image ({overlap[0].mean():.0%}) than with "
-            f"those of another image ({overlap[1].mean():.0%}; {len(more):,} images). Check that both are of the same images."
+            f"The captions share no more words with human captions of their image ({overlap[0].mean():.0%}) than with "
+            f"those of another image ({overlap[1].mean():.0%}; {len(more):,} images). Are both of the same images?"
         )
         found.append(Finding("captions and human captions", len(more), text, REFUSE))
     return found
+
+
+def _plain(captions: pd.Series) -> pd.Series:
+    return captions.str.lower().str.strip(" .\n")
 
 
 def _content(text: str) -> set[str]:

@@ -1,7 +1,7 @@
 """Raw captions to clean ones: text that is not part of a caption is removed, rule by rule.
 
-`RULES` is the table: `strip` rules remove text around a caption, `drop` rules mark texts without one. Clean captions stay
-unchanged. What only counts is in `load/checks.py`.
+`RULES` is the table: `strip` rules remove text around a caption, `drop` rules mark texts without one. Clean captions
+stay unchanged. What only counts is in `load/checks.py`.
 """
 
 from __future__ import annotations
@@ -156,12 +156,14 @@ _END = _pattern(
     r"<\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end|return|endofchunk|user|im_start|start_header_id)\|>|</s>"
     r"|<end_of_turn>|<end_of_utterance>|<eos>|<end>|\[EOS\]|#END#"
 )
-_NUMBERS = r"[-+]?\d*\.?\d+(?:\s*(?:[,;|x]|>\s*<)\s*[-+]?\d*\.?\d+)+"
+_ONE = r"[-+]?(?:\d+(?:\.\d+)?|\.\d+)"
+_NUMBERS = rf"{_ONE}(?:\s*(?:[,;|x]|>\s*<)\s*{_ONE})+"
+_BOX = rf"{_NUMBERS}[\s,;]*(?:[\[(]\s*{_NUMBERS}[\])\s,;]*)*"
 # Where in the image a phrase is: entities, links, boxes, numbers of regions. The phrase stays.
 _GROUNDING = (
     (_pattern(r"\[/EN#[^\s\]]+ ([^\[\]]*)\]"), r"\1"),
     (_pattern(r"!?\[([^\[\]]+)\]\((?=[^()]*[#/.\d_])[^()]*\)"), r"\1"),
-    (_pattern(rf"\s?(?:\[{{1,3}}|\({{1,3}}|\{{?<|\{{)\s*{_NUMBERS}[\s,;]*(?:[\[(]\s*{_NUMBERS}[\])\s,;]*)*(?:\]{{1,3}}|\){{1,3}}|>\}}?|\}})"), ""),
+    (_pattern(rf"\s?(?:\[{{1,3}}|\({{1,3}}|\{{?<|\{{)\s*{_BOX}(?:\]{{1,3}}|\){{1,3}}|>\}}?|\}})"), ""),
     (re.compile(r"\s?\[(?:SEG|DET|REG|LOC|BOX|OBJ|PT|POINT|REF|RLE|REJ|\d{1,3})\]"), ""),
     (_pattern(r"<(?:seg|det|reg|region|obj|bbox|roi)_?\d*>"), ""),
     (_pattern(r"<(bbox|coor|coords?)>[^<]{0,200}</\1>"), ""),
@@ -221,8 +223,8 @@ _LATIN_FOR = str.maketrans("".join(_LIKE), "".join(_LIKE.values()))
 _LOOKS_LATIN = re.compile(f"[{''.join(_LIKE)}]+")
 _WORD = re.compile(r"[^\W\d_]+")
 _LATIN = re.compile("[\x00-\u02af\u1d00-\u1eff\ua720-\ua7ff]")
-# What is shown as nothing and ftfy keeps: soft hyphens, zero width, direction, fillers, strokes through letters. Joiners
-# stay in scripts that need them, and variation selectors after symbols.
+# What is shown as nothing and ftfy keeps: soft hyphens, zero width, direction, fillers, strokes through letters.
+# Joiners stay in scripts that need them, and variation selectors after symbols.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\uffa0"
     "\U000e0000-\U000e007f\u0334-\u0338]|(?<![^\u0000-\u024f])[\u200c\u200d]|[\u200c\u200d](?![^\u0000-\u024f])"
@@ -392,7 +394,7 @@ def _is_name(text: str) -> bool:
 class Rule(NamedTuple):
     """One kind of text around or in place of a caption.
 
-    action: "strip" or "drop". trigger: matches all texts that the rule concerns, in the syntax shared by RE2 and Python.
+    action: "strip" or "drop". trigger: matches all texts that the rule concerns, in the syntax of RE2 and Python.
     apply: for `strip` the remaining text, for `drop` whether the text is of this kind. sentence: follows
     `3 of 20 captions`.
     """
@@ -423,8 +425,9 @@ RULES = (
     Rule("sub-words", "strip", r"▁|Ġ|</w>| ##\w|@@", _whole_words, "were cut into sub-words, which were joined"),
     Rule("letters", "strip", r"[^\t\n\r\x20-\x7e]|&#?\w+;|[a-z]-\s*\n", _readable,
          "held entities, or wrongly decoded, invisible, cut or full-width letters, which became plain"),
-    Rule("look-alikes", "strip", r"[^\x00-\x7f]", _latin_words, "held letters that only look Latin, which became Latin"),
-    Rule("wrappings", "strip", r"```|^\s*[\[{]|\\|<", _unwrapped, "were wrapped in JSON, code or tags, which were removed"),
+    Rule("look-alikes", "strip", r"[^\x00-\x7f]", _latin_words, "held letters that only looked Latin, now Latin"),
+    Rule("wrappings", "strip", r"```|^\s*[\[{]|\\|<", _unwrapped,
+         "were wrapped in JSON, code or tags, which were removed"),
     Rule("marks", "strip", "^\\s*b?[\"'“‘«„「『`]|\\*|__|^\\s{0,3}[#>•(1-]", _without_marks,
          "held quotation marks or Markdown around them, now removed"),
     Rule("missing", "drop", _IS_MISSING, lambda text: "".join(filter(str.isalpha, text)).lower() in _NOTHING,
@@ -518,10 +521,10 @@ def _without_shared_prompts(
     for _ in range(MOST_ROUNDS):
         texts = [caption or "" for caption in captions]
         shared = [(text, end) for end in (False, True) for text, _ in shared_texts(texts, times, end, PROMPT_SHARE)]
-        found = ((_AT_END if end else _AT_BEGINNING).match(text) for text, end in shared)
-        prompt, end = next(((match[0], end) for match, (_, end) in zip(found, shared, strict=True) if match), ("", False))
-        if not prompt:
+        asking = [(match[0], end) for text, end in shared if (match := (_AT_END if end else _AT_BEGINNING).match(text))]
+        if not asking:
             break
+        prompt, end = asking[0]
         prompts[prompt] = None
         holds, without = (str.endswith, str.removesuffix) if end else (str.startswith, str.removeprefix)
         indices = [index for index, text in enumerate(texts) if holds(text, prompt)]

@@ -28,8 +28,8 @@ from capbias_core.measures.gender_score_common import FEWEST, PAPER
 from capbias_core.metrics.captions import named_alone, wrong_names
 from capbias_core.metrics.share import share
 
-# An error of captions that name nobody is 0: at least this share must name exactly one value, by the interval. Of 18 real
-# sets 23% or more do, those of masked people included.
+# An error of captions that name nobody is 0: at least this share must name exactly one value, by the interval. In 18
+# real sets 23% or more do, those of masked people included.
 LEAST_NAMED = 0.05
 _BURNS = "Burns et al., ECCV 2018"
 _SOURCE = f"{_BURNS}; Hirota et al., CVPR 2022, Table 1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -18,9 +19,11 @@ from capbias_core.types import Attribute
 
 TEXTS_AT_ONCE = 100_000
 # "No man", "without a woman", "not a man or a woman", "isn't a girl" name nobody; "without his hat" names a man.
-_NOT = frozenset("no not without nor neither never 't zero".split())
-_BETWEEN = frozenset("a an any the single one or visible other adult young old human real actual more".split())
-_PRONOUNS = frozenset("he his him himself she her hers herself".split())
+_NOT = frozenset(["no", "not", "without", "nor", "neither", "never", "'t", "zero"])
+_BETWEEN = frozenset(
+    re.findall(r"\w+", "a an any the single one or visible other adult young old human real actual more")
+)
+_PRONOUNS = frozenset(["he", "his", "him", "himself", "she", "her", "hers", "herself"])
 # A term that no caption has: its column is all zeros, so captions without any word still make a matrix.
 NO_TERM = "<>"
 
@@ -152,8 +155,9 @@ class Tokens(Sequence[str]):
     def denied(self, words: Iterable[str]) -> np.ndarray:
         """(T,) booleans: one of these words, and the caption says that it is not there.
 
-        >>> Tokens.of(["a street with no man or woman", "a man without his hat"]).denied(["man", "woman", "his"]).nonzero()
-        (array([4, 6]),)
+        >>> tokens = Tokens.of(["a street with no man or woman", "a man without his hat"])
+        >>> tokens.denied(["man", "woman", "his"]).nonzero()[0].tolist()
+        [4, 6]
         """
         codes = [{self.vocabulary.get(word) for word in some} for some in (_NOT, _BETWEEN, set(words) - _PRONOUNS)]
         denying, between, names = codes

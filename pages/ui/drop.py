@@ -26,8 +26,8 @@ from capbias_core.views.photographs import keep_uploaded, photograph_fault
 from capbias_core.workspace import custom_attributes, ingest
 from capbias_core.workspace.conditions import suggested_condition
 from capbias_core.workspace.labels import dropped_line, images_by_value, labels_for, mapping_details
-from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.limited import all_taken, within_limits
+from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import checked_name
 from pages.ui import cached
 from pages.ui.bar import Bar
