@@ -146,7 +146,7 @@ MEASURES = (
         place=1,
         metrics=METRICS,
         groups=(Group("ratio", "ratio", ("ratio",), default=True), Group("error", "error", ("error",), default=True)),
-        version=4,
+        version=5,
         count=ratio_error,
     ),
     Measure(
@@ -159,7 +159,7 @@ MEASURES = (
             group_of("naming_gap", "wrong value or none named, by group", BY_GROUP),
         ),
         needs=Needs(words="every"),
-        version=4,
+        version=5,
         count=named_values,
     ),
     Measure(
@@ -169,7 +169,7 @@ MEASURES = (
         metrics=(RATIO_TO_HUMAN,),
         groups=(group_of("naming", "values named, over the human captions", [RATIO_TO_HUMAN]),),
         needs=Needs(references="required", words="any"),
-        version=2,
+        version=3,
         count=naming_ratio,
     ),
 )
