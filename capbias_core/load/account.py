@@ -474,7 +474,7 @@ def _which_kind(parsed: Parsed, why: str, columns: Sequence[str] = ()) -> Questi
 @dataclass(frozen=True)
 class Rows:
     """Which rows are read and how those of an image differ. keep: indices of the rows, None for all. captioner: the
-    column whose values are captioners, '' without one. differ: column -> what it tells apart in the rows of an image."""
+    column whose values are captioners, '' without one. differ: column -> what it tells apart in rows of an image."""
 
     keep: Sequence[int] | None = None
     captioner: str = ""
