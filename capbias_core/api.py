@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,11 @@ from capbias_core.aggregate import Ranking
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
-from capbias_core.measures.options import checked
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings
 from capbias_core.measures.registry import (
-    MEASURES,
     METRICS,
     alike_with_references,
+    check_choices,
     expand_metrics,
     is_metric,
     measure_of,
@@ -32,14 +31,17 @@ from capbias_core.measures.registry import (
 )
 from capbias_core.measures.registry import metric as metric_named
 from capbias_core.runs.engine import Engine, execute
-from capbias_core.runs.plan import PER_CAPTION, Request, plan, useful
+from capbias_core.runs.plan import PER_CAPTION, Request, forget_without, plan, useful
 from capbias_core.runs.plan import left_out as left_out_of_request
+from capbias_core.runs.run import add_later_metrics
+from capbias_core.typed import typed
 from capbias_core.types import A_TO_T, T_TO_A, counted, left_out_lines
 from capbias_core.views.captions import words_table
 from capbias_core.views.encoders import plan_sweep
 from capbias_core.views.results import attribute_of_run, object_rows, ranking
 from capbias_core.views.sentence import ANSWERING, headline, interval, measure, named_notes, told_apart
 from capbias_core.views.tables import lettered, scores_table, to_text
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION
 from capbias_core.workspace.inputs import (
@@ -61,6 +63,7 @@ DEFAULT_METRICS = ("lic", "ratio", "error", "unnamed", "refused")
 # What tells rows of one metric and captioner apart, in the order in which they stand.
 PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs", "prompt", "encoder")
 FINISHED = "finished"
+WAIT_SECONDS = 0.1  # between two looks at runs of other processes
 FEW = 20  # captions: words of fewer stand last
 
 # Computes runs that are planned in a workspace: the specs, the collection; returns them as they ended.
@@ -289,6 +292,24 @@ def score(
 
     Raises CapbiasError for inputs that cannot be scored, and if no number can be had.
     """
+    for name, value, hint in (
+        ("attribute", attribute, str),
+        ("protocol", protocol, str),
+        ("words", words, bool),
+        ("alignment", alignment, str),
+        ("delta", delta, float | None),
+        ("attribute_column", attribute_column, str),
+        ("values", values, tuple[str, ...]),
+        ("mapping", mapping or {}, dict[str, str | None]),
+        ("several", several, str),
+        ("image_id_column", image_id_column, str),
+        ("caption_column", caption_column, str),
+        ("sets", sets, str),
+        ("per_object", per_object, bool),
+        ("collection", collection, str),
+        ("workers", workers, bool),
+    ):
+        typed(name, value, hint, "", name)
     names = labels is None and bool(collection)
     if names and workspace is None:
         raise CapbiasError(f"The collection {collection!r} is in no workspace.", "Name its folder with workspace=.")
@@ -307,7 +328,7 @@ def score(
         "alignment": alignment,
         "vectors": vectors,
         "delta": delta,
-        "own_attributes": attribute_folder(Path(workspace)) if workspace else None,
+        "own_attributes": attribute_folder(typed_path(workspace)) if workspace else None,
     }
     if not attribute:
         raise CapbiasError("No attribute is given.", "Name a protected attribute, such as gender.")
@@ -438,15 +459,8 @@ class ScoreRequest:
     def check(self) -> None:
         """Raises CapbiasError for a metric or choice that is not known or not allowed, before anything is read."""
         metrics = expand_metrics(self.metrics)
-        measures = [measure for measure in MEASURES.values() if measure.metrics]
-        about = {name: option for measure in measures for name, option in measure.options.about().items()}
-        if not isinstance(self.seeds, int | None):
-            raise CapbiasError(f"seeds must be a whole number, not {self.seeds!r}.")
         seeds = {} if self.seeds is None else {"seeds": self.seeds}
-        for name, value in {**seeds, **self.choices}.items():
-            if name not in about:
-                raise unknown_name("option", name, about)
-            checked(name, value, about[name])
+        check_choices(seeds | dict(self.choices))
         if len(self.rank_by) != 2 or not all(isinstance(part, str) for part in self.rank_by):
             raise CapbiasError(f"rank_by must be a metric, or a metric and its direction, not {self.rank_by!r}.")
         name, direction = self.rank_by
@@ -474,7 +488,7 @@ class ScoreRequest:
             references=kept.references if any(map(needs_references, names)) else "",
             attacker=self.attackers[0],
             seeds=self.seeds,
-            merge_masks=bool(self.choices.get("merge_masks")),
+            merge_masks=self.choices.get("merge_masks", False),
             words=words,
             objects=kept.objects,
             options=choices | kept.options,
@@ -492,9 +506,12 @@ def measured(
     left_out = {name: lack.text for lack, names in reasons.items() for name in names}
     for line in (*refused, *left_out_of_request(reasons)):
         tell(f"warning: {line}")
+    run_ids = [spec.run_id for spec in specs]
+    add_later_metrics(workspace, workspace.runs_of(run_ids).values())
+    forget_without(workspace, specs, request.metrics)
     rows = compute(workspace, specs, kept.collection)
     finished = [row for row in rows if row.status == FINISHED]
-    frame = workspace.results([spec.run_id for spec in specs])
+    frame = workspace.results(run_ids)
     by_object = [object_rows(workspace, row) for row in finished] if asked.per_object else []
     whole = pd.concat([frame, *(table for table in by_object if len(table))], ignore_index=True)
     encoders = list(dict.fromkeys(spec.attacker for spec in sweep.specs))
@@ -632,16 +649,24 @@ def words_of(workspace: Workspace, kept: ResolvedInputs, asked: ScoreRequest, co
 
 
 def run_here(workspace: Workspace, specs: Sequence[RunSpec], collection: str) -> list[RunRow]:
-    """Compute runs one after another in this process, those with torch too."""
-    for spec in specs:
-        token = uuid.uuid4().hex
-        if workspace.enqueue(spec, collection, token):
-            try:
-                execute(str(workspace.folder), spec.run_id, token)
-            except BaseException:
-                workspace.end_here(spec.run_id, "cancelled", "cancelled", token)
-                raise
-    return list(workspace.runs_of([spec.run_id for spec in specs]).values())
+    """Compute runs one after another in this process, those with torch too. What another process computes meanwhile is
+    waited for, and computed here if that process ends first."""
+    ours: set[str] = set()
+    workspace.note_asked([spec.run_id for spec in specs], collection)
+    while True:
+        for spec in specs:
+            token = uuid.uuid4().hex
+            if spec.run_id not in ours and workspace.enqueue(spec, collection, token):
+                ours.add(spec.run_id)
+                try:
+                    execute(str(workspace.folder), spec.run_id, token)
+                except BaseException:
+                    workspace.end_here(spec.run_id, "cancelled", "cancelled", token)
+                    raise
+        rows = list(workspace.runs_of([spec.run_id for spec in specs]).values())
+        if all(row.status == FINISHED or row.run_id in ours for row in rows):
+            return rows
+        time.sleep(WAIT_SECONDS)
 
 
 def run_on_workers(workspace: Workspace, specs: Sequence[RunSpec], collection: str) -> list[RunRow]:

@@ -129,6 +129,8 @@ class Attribute:
     note: what the labels cannot say; shown where the numbers are.
     derived: how labels can be made from human captions, None where they cannot. Not in the dict that is kept with a
         run (`asdict`): numbers depend on the labels in a table, whose content the run names, not on how they were made.
+    forms: rows of words that say the same of each value and, last, of no value, for the Gender Score. Not in that dict
+        either: they are an option of the runs that read them.
     """
 
     name: str
@@ -141,11 +143,14 @@ class Attribute:
     note: str = ""
     if TYPE_CHECKING:
         derived: Derivation | None = None
+        forms: tuple[tuple[str, ...], ...] = ()
     else:
         derived: InitVar[Derivation | None] = None
+        forms: InitVar[tuple[tuple[str, ...], ...]] = ()
 
-        def __post_init__(self, derived):
+        def __post_init__(self, derived, forms):
             object.__setattr__(self, "derived", derived)
+            object.__setattr__(self, "forms", tuple(map(tuple, forms)))
 
     @cached_property
     def masked_words(self) -> frozenset[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import pandas as pd
@@ -34,6 +33,7 @@ from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGM
 from capbias_core.load.photographs import find_pictures, picture_files
 from capbias_core.load.places import checked_path
 from capbias_core.load.report import PHOTOGRAPHS as IMAGES
+from capbias_core.processes import temporary_folder
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
 from capbias_core.workspace.ingest import (
@@ -141,11 +141,11 @@ def import_files(
         _check_flags(flags, {flags.kind})
         if len(paths) > 1:
             raise CapbiasError(f"Import {(folders or paths)[0].name} alone: it holds {flags.kind}.")
-    with TemporaryDirectory() as folder, opened(flags.workspace, make=not flags.dry_run) as workspace:
+    with temporary_folder() as folder, opened(flags.workspace, make=not flags.dry_run) as workspace:
         if flags.kind in (VECTORS, IMAGES):
             stored = _import_path(workspace, flags, paths[0], collection)
         else:
-            stored = _import(workspace, expand(paths, Path(folder), say), flags, collection)
+            stored = _import(workspace, expand(paths, folder, say), flags, collection)
     show("nothing was stored (--dry-run)" if flags.dry_run else stored)
     return DONE
 

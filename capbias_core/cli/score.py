@@ -39,6 +39,7 @@ from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.prepare.align import DELTA
 from capbias_core.views import tables
 from capbias_core.views.sentence import decimals, told_apart
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.inputs import ALIGNMENTS, CONSTANT
 from capbias_core.workspace.store import suggested_name
 
@@ -224,7 +225,7 @@ def _next_command(flags: InputFlags, files: Sequence[str], table: str, report: R
     if not flags.collection:
         by_name = {suggested_name(Path(file).stem): file for file in (*files, *(flags.captions or ()))}
         captions, labels = by_name.get(captions, ""), labels or by_name.get(table, "")
-        if not (Path(captions).is_file() and Path(labels).is_file()):
+        if not (typed_path(captions).is_file() and typed_path(labels).is_file()):
             return ""
     words = ["capbias", "explain"]
     given_again = vars(flags) | {"captions": captions, "labels": labels}

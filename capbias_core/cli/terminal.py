@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capbias_core.errors import CapbiasError, flag_name
-from capbias_core.whole_files import USUAL, write_whole
+from capbias_core.whole_files import USUAL, typed_path, write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,7 +66,7 @@ def checked_output(name: str | None) -> Path | None:
     """Where to write, before anything is computed. Raises CapbiasError where that cannot be."""
     if not name:
         return None
-    path = Path(name)
+    path = typed_path(name, to_read=False)
     if path.is_dir():
         raise CapbiasError(f"--output {name} is a folder.", "Add a file name.")
     if not os.access(path.resolve().parent, os.W_OK):
@@ -75,9 +75,9 @@ def checked_output(name: str | None) -> Path | None:
 
 
 def write_output(text: str, path: Path | None) -> None:
-    """Results to stdout, or to a file."""
+    """Results to stdout, without control characters if that is a terminal, or to a file."""
     if path is None:
-        print(text, end="")
+        print(readable(text) if on_terminal() else text, end="")
     else:
         write_file(text.encode("utf-8"), path)
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -63,6 +62,7 @@ from capbias_core.load.tables import (
     objects,
     segments,
 )
+from capbias_core.processes import temporary_folder
 from capbias_core.types import Table
 
 TITLES = {
@@ -104,8 +104,8 @@ def parse(path: Path) -> Parsed:
             archive = not is_workbook(file.read(HEAD))
     if not archive:
         return _content(path)
-    with TemporaryDirectory(prefix="capbias-") as folder:
-        inside = unpacked(path, Path(folder) / "files")
+    with temporary_folder() as folder:
+        inside = unpacked(path, folder / "files")
         known = inside if len(inside) == 1 else []
         for file in inside if len(inside) > 1 else ():
             with suppress(CapbiasError):

@@ -12,14 +12,15 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
+from capbias_core.attributes.labels import is_about_labeller
 from capbias_core.load.account import FENCE, NEARLY_ALL, is_missing, is_sentence
 from capbias_core.load.ids import described, short
 from capbias_core.load.parsed import CAPTIONS, IMAGE_IDS, REFERENCES, Parsed, usual_column
 from capbias_core.load.tabular import coco_names
 from capbias_core.types import counted
 
+DEPTH = 8  # objects within objects whose fields are read
 SAMPLE = 50  # rows that are looked at to recognise a shape
-DEPTH = 3  # objects in one another whose fields become columns
 HUMAN, PROMPT = "references", "prompt"
 ROLES = {"image_id": "image_id", "caption": "caption", HUMAN: "reference", PROMPT: "prompt"}
 FAILED = "Failed to obtain answer"  # so begins what VLMEvalKit writes for an answer that the model did not give
@@ -312,24 +313,23 @@ def _human_set(parsed: Parsed) -> Parsed | None:
 
 
 def _nested(parsed: Parsed) -> Parsed | None:
-    """Fields of objects as columns, and objects of lists as rows: of JSON in a table, also as text or in a code fence.
+    """Fields of objects as columns: of JSON in a table, also as text or in a code fence.
 
     A field with texts is called COLUMN.FIELD; any other, such as a label, by its own name if that is free.
     """
     notes: list[str] = []
     columns: dict[str, Sequence] = dict(parsed.columns)
-    for _ in range(0 if parsed.kind else DEPTH):  # a format with a kind says what its columns are
-        for name, column in list(columns.items()):
-            cells = [cell for cell in column if not is_missing(cell)]
-            objects = [_object(cell) for cell in cells[:SAMPLE]]
-            if not objects or sum(value is not None for value in objects) < NEARLY_ALL * len(objects):
-                continue
-            values = list(map(_object, columns.pop(name)))
-            notes.append(f"{short(name)} holds objects, whose fields are columns")
-            for field in dict.fromkeys(key for value in values if value for key in value):
-                inner = [value.get(field) if value else None for value in values]
-                free = field not in columns and not any(map(is_sentence, inner[:SAMPLE]))
-                columns[field if field == name or free else f"{name}.{field}"] = inner
+    for name, column in list(columns.items()) if not parsed.kind else ():  # a format with a kind says what they are
+        cells = [cell for cell in column if not is_missing(cell)]
+        objects = [_object(cell) for cell in cells[:SAMPLE]]
+        if not objects or sum(value is not None for value in objects) < NEARLY_ALL * len(objects):
+            continue
+        values = list(map(_object, columns.pop(name)))
+        notes.append(f"{short(name)} holds objects, whose fields are columns")
+        for field in dict.fromkeys(key for value in values if value for key in value):
+            inner = [value.get(field) if value else None for value in values]
+            free = field not in columns and not is_about_labeller(name) and not any(map(is_sentence, inner[:SAMPLE]))
+            columns[field if field == name or free else f"{name}.{field}"] = inner
     return replace(parsed, columns=columns, notes=(*parsed.notes, *notes)) if notes else None
 
 
@@ -346,6 +346,31 @@ def _object(cell: Any) -> dict | None:
     return cell if isinstance(cell, dict) else None
 
 
+def _listed(parsed: Parsed) -> Parsed | None:
+    """A row per object of the first column of lists of objects without captions, such as the people on an image."""
+    for name, column in parsed.columns.items() if not parsed.kind else ():
+        cells = [cell for cell in column if cell is not None]
+        if not all(isinstance(cell, list) and all(isinstance(part, dict) for part in cell) for cell in cells):
+            continue
+        if any(cells) and not any(is_sentence(text) for cell in cells for part in cell for text in part.values()):
+            names = tuple(parsed.columns)
+            records = (dict(zip(names, values, strict=True)) for values in parsed.values(*names))
+            rows = [[{**record, name: part} for part in record[name] or [None]] for record in records]
+            return parsed.with_rows(rows, names, notes=(*parsed.notes, f"a row per object in {short(name)}"))
+    return None
+
+
+def _plain(parsed: Parsed) -> Parsed | None:
+    """Objects within objects, and lists of them, as plain columns and rows."""
+    result = None
+    for _ in range(DEPTH):
+        step = _listed(result or parsed) or _nested(result or parsed)
+        if step is None:
+            break
+        result = step
+    return result
+
+
 SHAPES: tuple[Callable[[Parsed], Parsed | None], ...] = (
     _lmms_eval,
     _vlmevalkit,
@@ -354,5 +379,5 @@ SHAPES: tuple[Callable[[Parsed], Parsed | None], ...] = (
     _label_studio,
     _detections,
     _human_set,
-    _nested,
+    _plain,
 )

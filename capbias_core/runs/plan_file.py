@@ -27,9 +27,10 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.places import checked_path
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings
-from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, expand_metrics, measure_of
+from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, check_choices, expand_metrics, measure_of
 from capbias_core.runs.plan import Request
 from capbias_core.toml import read_toml, start_of, toml_key, toml_value
+from capbias_core.typed import typed
 from capbias_core.types import Attribute
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, File, Part, held_by, preview, store
 from capbias_core.workspace.inputs import Tell, named_columns, warn
@@ -46,27 +47,27 @@ OF_FILE = {
     "file": str,
     TRAINED: bool,
     "image_id_column": str,
-    "caption_column": list,
-    "reference_column": list,
+    "caption_column": tuple[str, ...],
+    "reference_column": tuple[str, ...],
     "captioner_column": str,
     "rows": dict,
     "sets": str,
 }
-# Key of a measure in a plan -> type.
+# Key of a measure in a plan -> type; of choices, the measures know it.
 OF_MEASURE = {
     "attribute": str,
-    "metrics": list,
-    "captions": list,
+    "metrics": tuple[str, ...],
+    "captions": tuple[str, ...],
     "references": str,
     "labels": str,
     "objects": str,
     "protocol": str,
-    "attacker": str,
-    "seeds": int,
-    "merge_masks": bool,
-    "options": dict,
+    "attacker": Any,
+    "seeds": Any,
+    "merge_masks": Any,
+    "options": dict[str, Any],
 }
-OF_ATTRIBUTE = {"file": str, "labels": str, "column": str, "mapping": dict}
+OF_ATTRIBUTE = {"file": str, "labels": str, "column": str, "mapping": dict[str, str]}
 ONLY = "*"  # in place of the name of the human captions: the only ones, none if there are none
 
 
@@ -100,7 +101,7 @@ class PlanFile:
 
 def read_plan(path: Path) -> PlanFile:
     """The plan in a TOML file. Raises CapbiasError that names what is wrong in it."""
-    if zipfile.is_zipfile(path):
+    if path.is_file() and zipfile.is_zipfile(path):
         raise CapbiasError(f"{path.name} is a bundle, not a plan.", f"Run it with: capbias reproduce {path.name}")
     try:
         return parse_plan(start_of(path), path.name)
@@ -122,8 +123,8 @@ def parse_plan(text: str, name: str) -> PlanFile:
     measures = data.get("measure", [])
     if not isinstance(measures, list) or not measures:
         raise CapbiasError(f"{name} has no [[measure]].", "Add one or more, each with an attribute.")
-    collection = checked_name(_typed(data.get("collection", DEFAULT_COLLECTION), str, f"{name}: collection"))
-    entries = _typed(data.get("attributes", {}), dict, f"{name}: attributes")
+    collection = checked_name(typed(f"{name}: collection", data.get("collection", DEFAULT_COLLECTION), str))
+    entries = typed(f"{name}: attributes", data.get("attributes", {}), dict)
     return PlanFile(
         collection,
         {section: {key: entry["file"] for key, entry in sources.items()} for section, sources in files.items()},
@@ -144,18 +145,11 @@ def _unreadable(name: str, error: object) -> CapbiasError:
     return CapbiasError(f"The plan {name} cannot be read: {error}.", "A bundle holds an example, plan.toml.")
 
 
-def _typed(value: Any, kind: type, where: str) -> Any:
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        names = {str: "a text", list: "a list", dict: "a table", int: "a whole number", bool: "true or false"}
-        raise CapbiasError(f"{where} is {value!r}, which is not {names[kind]}.")
-    return value
-
-
-def _checked(given: Any, known: Mapping[str, type], where: str) -> dict[str, Any]:
-    for key in _typed(given, dict, where):
+def _checked(given: Any, known: Mapping[str, Any], where: str) -> dict[str, Any]:
+    for key in typed(where, given, dict):
         if key not in known:
             raise unknown_name(f"{where} with the key", key, known)
-    return {key: _typed(value, known[key], f"{where}: {key}") for key, value in given.items()}
+    return {key: typed(f"{where}: {key}", value, known[key]) for key, value in given.items()}
 
 
 def _without(entry: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -165,13 +159,13 @@ def _without(entry: Mapping[str, Any], *names: str) -> dict[str, Any]:
 def _files(given: Any, where: str) -> dict[str, dict[str, Any]]:
     """Files by name, with what a plan says of each (OF_FILE): of a path, of a list, or of a table."""
     if isinstance(given, str | list):
-        paths = [_typed(source, str, where) for source in ([given] if isinstance(given, str) else given)]
+        paths = typed(where, [given] if isinstance(given, str) else given, list[str])
         names = [checked_name(Path(path).stem) for path in paths]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise CapbiasError(f"{where} has several files called {', '.join(twice)}.", "Give each a name.")
         return {name: {"file": path} for name, path in zip(names, paths, strict=True)}
     files = {}
-    for name, source in _typed(given, dict, where).items():
+    for name, source in typed(where, given, dict).items():
         entry = {"file": source} if isinstance(source, str) else source
         entry = _checked(entry, OF_FILE, f"{where}: {name}")
         if "file" not in entry:
@@ -184,14 +178,18 @@ def _request(collection: str, given: Any, where: str) -> Request:
     asked = _checked(given, OF_MEASURE, where)
     if "attribute" not in asked:
         raise CapbiasError(f"{where} has no attribute.", 'Add one, such as attribute = "gender".')
-    lists = {name: tuple(_typed(each, str, where) for each in asked.pop(name, ())) for name in ("captions", "metrics")}
     protocol = asked.pop("protocol", "")
     settings = protocol_settings(protocol)
     asked = {name: settings.pop(name) for name in ("attacker", "seeds") if name in settings} | asked
     asked["options"] = settings | asked.get("options", {})
-    metrics = lists["metrics"] or protocol_metrics(protocol, DEFAULT_GROUPS)
+    asked["metrics"] = asked.get("metrics") or protocol_metrics(protocol, DEFAULT_GROUPS)
     more: dict[str, Any] = {"references": ONLY} | asked
-    return Request(collection, lists["captions"], more.pop("labels", ""), metrics=metrics, **more)
+    request = Request(collection, more.pop("captions", ()), more.pop("labels", ""), **more)
+    try:
+        check_choices(request.choices)
+    except CapbiasError as error:
+        raise CapbiasError(f"{where}: {error.message}", error.hint, *error.arguments) from None
+    return request
 
 
 # a plan as a file
@@ -236,6 +234,7 @@ def attribute_text(attribute: Attribute) -> str:
     """An attribute as a TOML file, which `read_attribute` reads back as the same, without how labels are derived."""
     aliases = {value: [item for item, to in attribute.aliases.items() if to == value] for value in attribute.values}
     head = {name: getattr(attribute, name) for name in ("name", "title", "values", "mask_token", "columns", "note")}
+    head |= {"forms": attribute.forms} if attribute.forms else {}
     lines = [f"{name} = {toml_value(value)}" for name, value in head.items()]
     for title, table in (("words", attribute.words), ("aliases", aliases)):
         lines += [
@@ -298,7 +297,7 @@ def keep_plan(workspace: Workspace, plan: PlanFile, folder: Path, tell: Tell) ->
     for section, kind in KINDS.items():
         for name, file in plan.files.get(section, {}).items():
             said, trained = plan.read_as.get(section, {}).get(name, {}), plan.trained.get(name)
-            path, sets = folder / checked_path(file).expanduser(), said.get("sets", "")
+            path, sets = folder / checked_path(file), said.get("sets", "")
             columns = named_columns(**_without(said, "sets"))
             files.append(File(path, kind, name, columns, sets, trained=trained if kind == CAPTIONS else None))
     parts = preview(files, held_by(workspace, plan.collection))
@@ -336,7 +335,7 @@ def _with_labels(plan: PlanFile, folder: Path, part: Part, tell: Tell) -> Part:
         entry = plan.attributes.get(attribute, LabelColumn())
         if entry.labels not in ("", name):
             continue
-        source = str(folder / checked_path(entry.file).expanduser()) if entry.file else attribute
+        source = str(folder / checked_path(entry.file)) if entry.file else attribute
         details = resolve_attribute(frame, source, entry.column, (), {attribute: entry.mapping or {}})
         if entry.mapping is not None:  # other labels are dropped
             details = details | {"mapping": {label: entry.mapping.get(label) for label in details["mapping"]}}

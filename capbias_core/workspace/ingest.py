@@ -19,6 +19,7 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.account import BY_PROMPT, EACH, SETS
 from capbias_core.load.files import unpacked
 from capbias_core.load.ids import join_ids
+from capbias_core.load.labels import EACH as RULE_EACH
 from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.places import checked_path
 from capbias_core.load.read import TITLES, Reading, parse_table, read_file, readings, unknown_format
@@ -313,7 +314,8 @@ def with_mapping(
     """
     if part.kind != LABELS or part.frame is None or part.file.mapping:
         return part
-    mapping = tuple(resolve_attributes(part.frame, asked, overrides, folder))
+    each = part.file.several == RULE_EACH
+    mapping = tuple(resolve_attributes(part.frame, asked, overrides, folder, each))
     return replace(part, file=replace(part.file, mapping=mapping))
 
 

@@ -11,7 +11,14 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.attributes import plain_attribute
-from capbias_core.attributes.labels import MOST_LABELS, guess_attributes, suggest_mapping, values_among
+from capbias_core.attributes.labels import (
+    MOST_LABELS,
+    columns_by_attribute,
+    is_about_labeller,
+    is_unknown,
+    suggest_mapping,
+    values_among,
+)
 from capbias_core.errors import CapbiasError
 from capbias_core.load.account import BY_PROMPT, EACH, SAMPLES, Question
 from capbias_core.load.labels import EXPLAINED, RULES
@@ -25,7 +32,7 @@ from capbias_core.views.conditions import TITLES
 from capbias_core.views.photographs import keep_uploaded, photograph_fault
 from capbias_core.workspace import custom_attributes, ingest
 from capbias_core.workspace.conditions import suggested_condition
-from capbias_core.workspace.labels import dropped_line, images_by_value, mapping_details
+from capbias_core.workspace.labels import column_labels, dropped_line, images_by_value, mapping_details
 from capbias_core.workspace.limited import all_taken, within_limits
 from capbias_core.workspace.store import checked_name
 from pages.ui import cached
@@ -213,15 +220,12 @@ def _check_text(part: ingest.Part, known: dict[str, Attribute]) -> str:
     if part.known == 0:
         return "No image ID matches the other files."
     if part.kind == LABELS and part.frame is not None:
-        names = dict.fromkeys(attribute.name for attribute in _guesses(part.frame, known).values())
-        return f"Attributes: {', '.join(names) or 'choose a column below'}."
+        names = columns_by_attribute(known.values(), column_labels(part.frame))
+        asked = [name for name, columns in names.items() if len(columns) > 1]
+        if asked or not any(any(columns.values()) for columns in names.values()):
+            return f"Choose the column and labels of {' and '.join(asked or names) or 'an attribute'} below."
+        return f"Attributes: {', '.join(names)}."
     return " ".join(part.report.warnings[:1] if part.report else ())
-
-
-def _guesses(frame: pd.DataFrame, known: dict[str, Attribute]) -> dict[str, Attribute]:
-    """Column -> the attribute whose labels it holds."""
-    labels = {column: frame[column].unique() for column in frame.columns if column != "image_id"}
-    return guess_attributes(known.values(), labels)
 
 
 # What a file needs
@@ -235,10 +239,9 @@ def _key(part: ingest.Part, what: str) -> str:
 def _details(part: ingest.Part, known: dict[str, Attribute], described: dict[str, dict[str, Any]]) -> ingest.Part:
     """The part with the choices of its expander: report, columns, sets, labels."""
     unclear = False
-    if part.kind == LABELS and part.frame is not None:  # no column has labels that name two values of its attribute
-        guesses = _guesses(part.frame, known).items()
-        mappings = (suggest_mapping(attribute, part.frame[column].unique()) for column, attribute in guesses)
-        unclear = not any(len(set(filter(None, mapping.values()))) > 1 for mapping in mappings)
+    if part.kind == LABELS and part.frame is not None:  # an attribute has several columns, or none that is read
+        of_attributes = columns_by_attribute(known.values(), column_labels(part.frame)).values()
+        unclear = any(len(columns) > 1 for columns in of_attributes) or not any(any(c.values()) for c in of_attributes)
     title = f"{part.file.title}: {KINDS.get(part.kind, 'unknown type').lower()}"
     with st.expander(plain(title), expanded=bool(part.reading.error) or unclear):
         if part.reading.question:
@@ -374,18 +377,29 @@ def _mapping(
     if rule != choices.get("several", ""):
         choices["several"] = rule
         st.rerun()
-    guesses, mapped = _guesses(frame, known), []
+    of_attributes = columns_by_attribute(known.values(), column_labels(frame))
+    guesses = {column: name for name, columns in of_attributes.items() for column in columns}
+    asked = {column for columns in of_attributes.values() for column in columns if len(columns) > 1}
+    asked |= set(filter(is_about_labeller, guesses))
+    mapped: list[dict] = []
+    waiting: list[str] = []  # what only the user knows
     for column in [name for name in frame.columns if name != "image_id"]:
         counts, key = frame[column].value_counts(), _key(part, column)
         if len(counts) > MOST_LABELS or len(counts) < 2:
             reason = "every image has the same label" if len(counts) < 2 else f"{len(counts):,} different labels"
             note(f"{column}: {reason}, so it cannot be a protected attribute.")
             continue
-        guess = guesses.get(column)
         options = [*known, f"its own: {column}", NOT_MAPPED]
-        first = options.index(guess.name) if guess else len(options) - 1 if guesses else len(known)
-        name = st.selectbox(plain(f"Column {column} is"), options, first, key=f"column_{key}")
-        if name == NOT_MAPPED:
+        first = options.index(guesses[column]) if column in guesses else -1 if guesses else len(known)
+        name = st.selectbox(
+            plain(f"Column {column} is"),
+            options,
+            None if column in asked else first % len(options),
+            placeholder=f"Choose: {guesses.get(column)}, another attribute or none",
+            key=f"column_{key}",
+        )
+        waiting += [f"what the column {column} is"] if name is None else []
+        if name in (None, NOT_MAPPED):
             continue
         try:
             attribute = known.get(name)
@@ -395,12 +409,20 @@ def _mapping(
                     plain(f"Values of {column}"), labels, list(values_among(labels)), key=f"values_{key}"
                 )
                 attribute = plain_attribute(column, tuple(values))
-            details = mapping_details(attribute, column, _labels(counts, attribute, key))
+            mapping = _labels(counts, attribute, key)
+            if None in mapping.values():
+                waiting.append(f"what the labels of {column} mean")
+                continue
+            chosen = {raw: None if value == DROP else value for raw, value in mapping.items()}
+            details = mapping_details(attribute, column, chosen)
         except CapbiasError as error:
             show_error(error)
             continue
         mapped.append(details)
         note(f"{attribute.title}, column {column}: {dropped_line(frame, details)}.")
+    if waiting:
+        note(plain(f"Choose {', and '.join(waiting)}."))
+        return []
     names = [details["attribute"]["name"] for details in mapped]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         note(f"Several columns are {' and '.join(twice)}: each is saved as a table, so that they can be compared.")
@@ -408,19 +430,23 @@ def _mapping(
 
 
 def _labels(counts: pd.Series, attribute: Attribute, key: str) -> dict[str, str | None]:
+    """Label -> the value chosen for it, DROP, or None if nothing is chosen. Nothing is preselected for a label that is
+    not read, if a value has no label that is."""
     suggested = suggest_mapping(attribute, counts.index)
+    whole = set(attribute.values) <= set(suggested.values())
     options = [*attribute.values, DROP]
     area = st.container(key=f"stacks_labels_{key}")
     rows = [area.columns(PER_ROW) for _ in range(0, len(counts), PER_ROW)]
     mapping: dict[str, str | None] = {}
     for index, (raw, count) in enumerate(counts.items()):
-        chosen = rows[index // PER_ROW][index % PER_ROW].selectbox(
+        known = suggested[raw] or (DROP if whole or is_unknown(raw) else None)
+        mapping[raw] = rows[index // PER_ROW][index % PER_ROW].selectbox(
             plain(f"{raw or 'empty'} ({count:,} images)"),
             options,
-            options.index(suggested[raw] or DROP),
+            options.index(known) if known else None,
+            placeholder="Choose",
             key=f"label_{key}_{attribute.name}_{raw}",
         )
-        mapping[raw] = None if chosen == DROP else chosen
     return mapping
 
 

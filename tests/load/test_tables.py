@@ -299,9 +299,7 @@ def table_of(*pairs, **counts) -> Table:
     return Table(pd.DataFrame(pairs, columns=["image_id", "caption"]), rows=len(pairs), **counts)
 
 
-MINE = table_of(
-    ("1", "A man rides."), ("1", "A dog"), ("2", "a dog"), ("3", "A dog"), ("4", "..."), empty=1
-)
+MINE = table_of(("1", "A man rides."), ("1", "A dog"), ("2", "a dog"), ("3", "A dog"), ("4", "..."), empty=1)
 SEGMENT = dict.fromkeys(SEGMENT_COLUMNS, 0) | {"object": "person", "crowd": False}
 OUTLINES = pd.DataFrame([SEGMENT | {"image_id": "1"}, SEGMENT | {"image_id": "2", "object": "dog", "height": 5}])
 OBJECTS_OF = pd.DataFrame([("1", "dog:0.9|cat"), ("2", "dog"), ("3", "")], columns=["image_id", "objects"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -29,11 +30,14 @@ LINES = {
     "labels.csv": [f"{image},{('Female', 'Male')[image % 2]}" for image in IMAGES],
     "one.csv": [f"{image},Male" for image in IMAGES],
     "codes.csv": [f"{image},{image % 2}" for image in IMAGES],
+    "pair.csv": [f"{image},{'fm'[image % 2]},{'mf'[image % 2]}" for image in IMAGES],
     "strange.csv": [f"{image},a dog and a cat" for image in range(500, 520)],
     "elsewhere/first.csv": [f"{image},a dog and a cat" for image in IMAGES],
     "odd.csv": [f"{image},a {WHO[image % 2]} plays {image},where image {image} was" for image in range(10)],
 }
-HEADS = {"odd.csv": "number,uttered,place"} | dict.fromkeys(("labels.csv", "one.csv", "codes.csv"), "image_id,gender")
+HEADS = {"odd.csv": "number,uttered,place", "pair.csv": "image_id,gender,predicted_gender"} | dict.fromkeys(
+    ("labels.csv", "one.csv", "codes.csv"), "image_id,gender"
+)
 
 
 class Table:
@@ -195,6 +199,19 @@ def test_unknown_columns_and_codes_are_chosen(dropped, table, workspace):
     assert details["gender"]["mapping"] == {"0": "Female", "1": "Male"}
 
 
+def test_the_column_of_an_attribute_is_asked_if_several_may_hold_it(dropped, table, workspace):
+    page = dropped("first.csv", "pair.csv")
+    assert "gender" in table.rows.loc["pair.csv", "Check"]
+    boxes = [box.value for box in page.selectbox if box.label.startswith("Column ") and box.label.endswith(" is")]
+    assert boxes == [None, None] and save(page).disabled
+    page = select(page, "Column gender is", "gender")
+    assert save(page).disabled, "the other column may hold it too"
+    page = select(page, plain("Column predicted_gender is"), "not a protected attribute")
+    run(save(page).click())
+    details = workspace.item("attributes", "pair", "my captions").details["attributes"]
+    assert details["gender"]["column"] == "gender" and len(details) == 1
+
+
 def test_human_captions_in_a_file_of_a_model_are_a_row_and_a_set(dropped, table, formats, workspace):
     """They name the images of a file without IDs, too."""
     (samples,) = formats.glob("*_samples_*.jsonl")
@@ -309,6 +326,10 @@ def test_uploads_stay_on_disk_while_they_are_in_the_drop_zone(held):
     assert again.read_bytes() == b"one" and uploads.path_in_uploads(again) == place
     uploads.discard()
     assert not again.exists()
+    (last,) = held(first)
+    st.session_state.clear()  # as when a tab was closed
+    gc.collect()
+    assert not last.exists()
 
 
 @pytest.mark.parametrize("name", ["../../x.csv", "..", "", "a/../../b.csv", "a\0b.csv", "x" * 300 + ".csv", "€" * 200])
@@ -339,3 +360,5 @@ def test_labels_of_controls_show_markdown_as_written():
         assert plain(name) == name
     marks = {"*a*": r"\*a\*", "_x_": r"\_x\_", "1. a": r"1\. a", ":red[x]": r"\:red\[x\]", "&lt;": r"\&lt;"}
     assert {name: plain(name) for name in marks} == marks
+    for address in ("https://evil.test", "see www.evil.test", "a@evil.test"):
+        assert plain(address).replace("\u200b", "").replace("\\", "") == address != plain(address).replace("\\", "")

@@ -197,12 +197,13 @@ def test_file_names_join_although_numbers_are_equal_by_chance(tmp_path, first):
 ROLES = {
     ("strong.json", "references.csv", "labels.csv"): (["strong", "references"], "", "labels"),
     ("labels.csv", "captions.json", "weak.csv", "strong.json"): (["weak", "strong"], "captions", "labels"),
-    ("strong.json", "captions.json", "moods.csv"): (["strong"], "captions", "gender from captions"),
+    ("strong.json", "captions.json"): (["strong"], "captions", "gender from captions"),
     ("beside.csv", "captions.json", "labels.csv"): (["beside"], "captions", "labels"),
     # Nothing is guessed, and no labels are derived over those that are given.
     ("strong.json", "captions.json", "captions2.json", "labels.csv"): "captions2.json",
     ("strong.json", "captions.json", "codes.csv"): "gender",
     ("strong.json", "moods.csv"): "gender",
+    ("strong.json", "captions.json", "moods.csv"): "gender",
     ("labels.csv", "captions.json"): "captions",
     ("strong.json", "elsewhere.json", "labels.csv"): "elsewhere.json",
     ("strong.json", "again/strong.json", "labels.csv"): "strong",
