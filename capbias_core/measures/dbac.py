@@ -113,7 +113,11 @@ def _metric(
 
 
 def _weights(name: str, title: str, variant: str) -> Iterator[Metric]:
-    model, human, source = "w of the model's captions.", "w of the human captions.", CODE if variant == "DBAC" else SOURCE
+    model, human, source = (
+        "w of the model's captions.",
+        "w of the human captions.",
+        CODE if variant == "DBAC" else SOURCE,
+    )
     yield _metric(f"{name}_M", f"w_M of {title}", model, lambda m, h: m(variant), "model", source=source)
     yield _metric(f"{name}_H", f"w_H of {title}", human, lambda m, h: h(variant), "human", source=source)
 

@@ -180,7 +180,7 @@ def test_task_words_of_a_to_t_are_names_of_one_word_and_their_plurals():
         "a hot dog.": {"dog"},
         "A person\u2019s dogs": {"person", "dog"},
         "people ski with knives (and mice)": {"skis", "knife", "mouse"},
-        "skiing by the \"buses\";benches  couches": {"bus", "bench", "couch"},
+        'skiing by the "buses";benches  couches': {"bus", "bench", "couch"},
     }
     names = [name for name in (*object_names(), "person") if " " not in name]
     found = named_words(Tokens.of(captions)).toarray()
