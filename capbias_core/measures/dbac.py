@@ -69,7 +69,7 @@ ENOUGH = 5000  # images, below which a network learns less of the task words
 # What of DBAC an attacker gives that has read no caption, and what reading captions adds.
 CONSTANT, ADDED = "DBAC_constant", "DBAC_added"
 SOURCE = "DBAC (directional bias amplification in captioning), Eq. 5-8, after Wang & Russakovsky, ICML 2021"
-# Both look for COCO's names among lemmatised words: the script of A->T passes all names of the objects, `person` too.
+# The first lemmatises captions and labels; the script of the second passes the names of all objects, `person` too.
 CODE = (
     f"{SOURCE}; the authors' code: github.com/kerner-lab/Bias-Amplification, commit 0ecaf8c, branch ush-text-dev, "
     "text/Dataset_test/datacreator.py, and github.com/24Beast/DIC, commit 56b0a3c, tests/dpic_test_with_change.py"

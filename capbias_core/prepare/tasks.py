@@ -145,14 +145,20 @@ def named_objects(tokens: Tokens, names: dict[str, tuple[tuple[str, ...], ...]])
     return named
 
 
-def named_words(tokens: Tokens) -> csr_array:
-    """(n, L) 0 or 1: a word of the caption is a COCO name of one word, `person` included, or its plural.
+@cache
+def task_words() -> dict[str, tuple[str, ...]]:
+    """COCO's names of one word, `person` included -> their forms, singular and plural.
 
     These are the task words of the authors of DBAC, who lemmatise captions and look for each name among their words. So
     neither synonyms nor names of two words count, and a hot dog counts as a dog.
     """
     single = [name for name in (*object_names(), "person") if " " not in name]
-    return tokens.with_any([{*chain.from_iterable(_forms([name])), *IRREGULAR.get(name, ())} for name in single])
+    return {name: (*chain.from_iterable(_forms([name])), *IRREGULAR.get(name, ())) for name in single}
+
+
+def named_words(tokens: Tokens) -> csr_array:
+    """(n, L) 0 or 1: the caption has a form of each of the `task_words`."""
+    return tokens.with_any(list(task_words().values()))
 
 
 def object_mentions(tokens: Tokens, names: dict[str, tuple[tuple[str, ...], ...]]) -> csr_array:

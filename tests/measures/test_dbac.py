@@ -12,7 +12,7 @@ from capbias_core.attributes import get_attribute
 from capbias_core.measures import dbac as measure
 from capbias_core.measures.caption_side import CaptionSide, one_hot
 from capbias_core.metrics.dbac import dbac, inverse_cross_entropy, pair_weight, side_weight
-from capbias_core.prepare.tasks import mask_verbs, named_verbs, named_words, object_names, verbs_in
+from capbias_core.prepare.tasks import mask_verbs, named_verbs, named_words, task_words, verbs_in
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
@@ -182,7 +182,7 @@ def test_task_words_of_a_to_t_are_names_of_one_word_and_their_plurals():
         "people ski with knives (and mice)": {"skis", "knife", "mouse"},
         'skiing by the "buses";benches  couches': {"bus", "bench", "couch"},
     }
-    names = [name for name in (*object_names(), "person") if " " not in name]
+    names = list(task_words())
     found = named_words(Tokens.of(captions)).toarray()
     assert [{names[place] for place in np.flatnonzero(row)} for row in found] == list(captions.values())
 
