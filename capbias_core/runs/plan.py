@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.device import AUTO, DEVICES
@@ -14,6 +14,7 @@ from capbias_core.attributes import lacking_words
 from capbias_core.errors import CapbiasError, flag_name, installed, missing_extra, need, unknown_name
 from capbias_core.measures.base import Measure, Metric
 from capbias_core.measures.options import Attacked, OnDevice, Options, PeopleMarked, Photographed
+from capbias_core.measures.protocols import chosen_beside_usual
 from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics, measure_of, needs_references
 from capbias_core.runs.run import needs_workers
 from capbias_core.types import Attribute
@@ -127,7 +128,9 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
 
 def spec_of(measure: Measure, options: Options, inputs: dict) -> RunSpec:
     """A run of a measure. inputs: the other fields of RunSpec."""
-    changed = {"alignment": None} if measure.aligned and not inputs.get("references") else {}  # nothing to align
+    changed: dict[str, Any] = {"protocol": chosen_beside_usual(measure.name, options.protocol)}
+    if measure.aligned and not inputs.get("references"):  # nothing to align
+        changed["alignment"] = None
     chosen = options.effective().with_(**changed).to_dict()
     return RunSpec(measure.name, measure.version_with(chosen.get("attacker", "")), options=chosen, **inputs)
 
