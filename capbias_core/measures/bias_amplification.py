@@ -169,9 +169,8 @@ def count(job: Job) -> Outcome:
         how = f"see {name}_crossfit" if name in SIGNS else f"signs of other images, {HALVINGS} random halvings"
         base = name.removesuffix("_crossfit")
         captions = counts.columns[f"{base} model"][:, 0].sum()
-        differs = [*least[base], *([] if name in SIGNS else ["signs of other images (paper: of the same)"])]
         method = f"captions of the images that both sides have; {how}"
-        return {"method": method, "n": int(captions), "differs": differs}
+        return {"method": method, "n": int(captions), "differs": least[base]}
 
     return Outcome(counts, columns, notes, lacking)
 

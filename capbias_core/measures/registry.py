@@ -158,7 +158,7 @@ def protocol_notes(rows: pd.DataFrame, protocol: str = "") -> list[str]:
         measure = measure_of(metric)
         followed = protocol_of(measure.name, protocol)
         text, differ = protocol_in(method)
-        if text == followed and (differ or protocol == followed):
+        if text and text == followed and (differ or protocol == followed):
             lines.setdefault((measure.name, followed, differ), []).append(metric)
     several = [name for name, _, _ in lines]
     notes = []

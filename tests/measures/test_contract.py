@@ -335,8 +335,7 @@ def test_results_name_the_chosen_protocol_and_what_the_data_change():
     attacked = "attacker ngram (paper: lstm), alignment constant (paper: contextual (GloVe, 0.4))"
     words = "words with each value in 1 human captions or more (paper: 100)"
     assert named["LIC"] == ("dbac", f"images balanced (paper: not balanced), {attacked}")
-    assert named["BA"] == ("lic", words)
-    assert named["BA_crossfit"] == ("lic", f"{words}, signs of other images (paper: of the same)")
+    assert named["BA"] == named["BA_crossfit"] == ("lic", words)
     assert named["DBA_O"] == ("lic", "objects in 2 human captions or more (paper: no minimum)")
     assert named["DBAC"] == ("dbac", f"{attacked}, weights of the authors' code (paper: equations 5 to 8)")
     for _, differ in named.values():
