@@ -37,7 +37,7 @@ from capbias_core.cli.inputs import (
 )
 from capbias_core.cli.run import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, show_table, ticking, write_output, write_table
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.parsed import CAPTIONS, LABELS, REFERENCES
 from capbias_core.load.published import published_results, read_human_scores, read_results
 from capbias_core.load.read import read_texts
@@ -52,7 +52,7 @@ from capbias_core.prepare.text import cut_text
 from capbias_core.runs.condition_runs import AGAINST_CONDITION, plan_conditions
 from capbias_core.runs.plan import Lack, Request, lacking_model, left_out, plan
 from capbias_core.spreadsheets import csv_text
-from capbias_core.types import counted
+from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, SUPPORT_COLUMNS, counted
 from capbias_core.views import groups
 from capbias_core.views.conditions import COLUMNS, condition_rows
 from capbias_core.views.consistency import alignment, proxy_scores
@@ -60,6 +60,7 @@ from capbias_core.views.consistency import consistency as consistency_rows
 from capbias_core.views.groups import BEYOND, BY_VALUE, beyond_table, by_value_table, no_beyond
 from capbias_core.views.known_answer import known_answers
 from capbias_core.views.lengths import CUTS, by_length, cut_of, keep_cuts
+from capbias_core.views.published import PAPERS, beside_measured, beside_table, measured_rows, noted
 from capbias_core.views.results import references_read, tables_read
 from capbias_core.views.tables import row_table, to_csv
 from capbias_core.views.texts import keywords as frequent_words
@@ -292,6 +293,40 @@ def consistency(
     if blank := int(rows["value"].isna().sum()):
         say(f"note: {counted(blank, 'value')} of {len(rows):,} left blank; the column method of the CSV says why")
     write_table(rows, path, to_csv=to_csv, for_reader=lambda rows: row_table(rows.dropna(subset=["value"])))
+    return DONE
+
+
+@command(
+    "--view published",
+    """\
+  capbias score --view published --paper dbac --table 10
+  capbias score --view published --collection coco --output published.csv
+
+One row per printed value and measured value of the same thing. note: what in the paper contradicts the printed value.
+holds: whether the measured 95% interval contains it, or why that is not decided.""",
+    views,
+).default
+def published(
+    *,
+    paper: Annotated[str | None, flag(f"one of: {', '.join(PAPERS)} (default: all)", "NAME", WHAT)] = None,
+    table: Annotated[str | None, flag("its table, such as 10 or 12a (default: all)", "TABLE", WHAT)] = None,
+    collection: Annotated[str | None, flag("measured values of this collection beside", "NAME", INPUTS)] = None,
+    workspace: WorkspaceFlag = None,
+    output: OutputFlag = None,
+) -> int:
+    """The papers' printed values, their contradictions and, with --collection, measured values beside them."""
+    path, rows = checked_output(output), published_results()
+    for name, wanted in (("paper", paper), ("table", table)):
+        if wanted and wanted not in set(rows[name]):
+            raise unknown_name(name, wanted, dict.fromkeys(rows[name]))
+        rows = rows[rows[name] == wanted] if wanted else rows
+    measured = pd.DataFrame(columns=list(RESULT_COLUMNS))
+    if collection:
+        with opened(workspace) as store:
+            known_collection(store, collection)
+            measured = measured_rows(store, collection)
+    pairs = noted(beside_measured(rows, measured)).drop(columns=[*ORIGIN_COLUMNS, *SUPPORT_COLUMNS])
+    write_table(pairs, path, to_csv=csv_text, for_reader=beside_table)
     return DONE
 
 

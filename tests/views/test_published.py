@@ -112,6 +112,76 @@ def test_sets_are_beside_their_captioner_and_their_condition(published):
     assert set(found["captioner"]) == {"DBA_G", ""}
 
 
+# Paper, table, cells of a row -> how its note begins; and the same of whole tables.
+NOTES = [
+    ("lic", "4", {"model": "oscar", "condition": "original"}, "The table prints a difference of +23.2"),
+    ("repro", "3", {"model": "updn", "encoder": "bert_pre", "metric": "LIC"}, "LIC_M − LIC_D is 39.4 − 33.1 = 6.3"),
+    ("repro", "3", {"model": "updn", "encoder": "bert_ft", "metric": "LIC"}, ""),
+    ("dbac", "9", {"model": "att2in", "direction": "T->A"}, "Table 10 prints +.0590"),
+    ("dbac", "9", {"model": "att2in", "direction": "A->T"}, ""),
+    ("dbac", "10", {"model": "blip", "encoder": "lstm"}, "Tables 4 and 9 print +9.98"),
+    ("dbac", "10", {"model": "blip", "encoder": "rnn"}, ""),
+    ("dbac", "4", {"attribute": "gender", "metric": "LIC", "condition": "original"}, "LIC of BLIP is 11.26"),
+    ("dbac", "4", {"attribute": "race", "metric": "LIC", "condition": "original"}, ""),
+    ("dbac", "3", {"model": "C1", "metric": "LIC_H"}, "The caption calls more than .5 biased"),
+    ("imgcap2", "3", {"model": "nic", "metric": "ratio"}, "The caption says female over male"),
+    ("genderscore", "3", {"model": "oscar", "metric": "ratio_to_m", "condition": "gender_score"}, ""),
+    (
+        *("genderscore", "3", {"model": "oscar", "metric": "ratio_to_m", "condition": "gender_object_distance"}),
+        ".054 /",
+    ),
+]
+
+
+def test_a_note_is_beside_the_rows_that_it_is_about(published):
+    for paper, table, cells, begins in NOTES:
+        rows = table_of(published, paper, table, **cells)
+        text = only(view.noted(view.beside_measured(rows, NOTHING)))["note"]
+        whole = view.table_note(paper, table)
+        assert text.removeprefix(whole).strip()[: len(begins) or None] == begins, (table, cells)
+        assert view.beside_table(view.beside_measured(rows, NOTHING)).get("note", pd.Series([""]))[0] in text
+    noted = [table for table in dict.fromkeys(published["table"]) if view.table_note("dbac", table)]
+    assert noted == ["10", "12a", "12b", "13", "15a", "15b"]
+
+
+def test_notes_say_what_the_printed_numbers_give(published):
+    def values(paper: str, table: str, **only) -> pd.Series:
+        return table_of(published, paper, table, **only).set_index(["model", "encoder"])["value"]
+
+    (reduction,) = {round(values("dbac", "5b", metric="CV_reduction_percent").mean(), 2)}
+    assert reduction == 75.8
+    assert [values("dbac", name).abs().max() for name in ("12b", "15b")] == [0.0066, 0.0049]
+    assert (values("dbac", "10") == values("dbac", "13")).groupby("model").all().pipe(
+        lambda same: [*same[same].index]
+    ) == ["llava"]
+    by_lstm = 100 * values("dbac", "10", encoder="lstm") - values("dbac", "9", direction="T->A")
+    assert [*by_lstm[by_lstm.abs() > 0.011].index.get_level_values(0)] == ["att2in", "blip"]
+    differ = {}
+    for paper, table in (("lic", "2"), ("lic", "S1"), ("repro", "2"), ("repro", "3"), ("repro", "4")):
+        of_m, of_d, lic = (values(paper, table, metric=name) for name in ("LIC_M", "LIC_D", "LIC"))
+        off = (of_m - of_d - lic).abs() > 0.11
+        differ |= {(paper, table, *key): None for key in off[off].index}
+    assert [*differ] == [("repro", "3", name, "bert_pre") for name in ("updn", "transformer")]
+    counts = {kind: values("genderscore", "6", metric=f"count_{kind}", condition="object_gender_cooccurrence")
+              for kind in ("man", "woman")}  # fmt: skip
+    printed = [values("genderscore", "3", metric=f"leakage_{kind}", condition="gender_score") for kind in "mw"]
+    wrong = [
+        [*own.index[(own - count / people).abs() > 0.011].get_level_values(0)]
+        for own, count, people in zip(printed, counts.values(), (930, 291), strict=True)
+    ]
+    assert wrong == [["oscar", "blip2"], ["aoanet"]]
+
+
+def test_race_with_unsure_is_beside_dbacs_race(published):
+    rows = table_of(published, "dbac", "13", model="sat", encoder="lstm")
+    own = {"metric": "DBAC", "direction": "T->A", "encoder": "lstm", "scale": 100.0, "alignment": "contextual_glove"}
+    own |= {"attribute": view.WITH_UNSURE, "value": 10.0, "ci_low": 9.0, "ci_high": 11.0}
+    assert only(view.beside_measured(rows, measured(own | {"n": 2156})))["holds"] == "yes"
+    assert only(view.beside_measured(rows, measured(own | {"n": 2600})))["holds"] == "other images, not comparable"
+    both = measured(own | {"n": 2156}, own | {"attribute": "race", "value": 1.0})
+    assert only(view.beside_measured(rows, both))["measured_value"] == pytest.approx(0.1)
+
+
 def test_scales_alignments_and_protocols_of_other_papers(published):
     """DBAC prints LIC x1: 5 [4, 6] x100 here is 0.05 there, by another protocol; of race it has three values."""
     rows = table_of(published, "dbac", "11", model="sat", encoder="lstm_bi")
