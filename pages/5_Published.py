@@ -31,7 +31,7 @@ def main() -> None:
             "intervals. A verdict is about captions and labels, never about people. A low number does not show absence "
             "of bias."
         )
-        blocks = [claim_block(claim, verdicts(claim, printed, of_captioners)) for claim in CLAIMS]
+        blocks = [claim_block(claim, verdicts(claim, printed, measured)) for claim in CLAIMS]
         st.html(STYLE + "".join(blocks))
 
 

@@ -261,6 +261,29 @@ def test_verdicts_of_the_printed_rows(published):
         assert len(found) == cases and {item.measured for item in found} == {OPEN}
         assert {(item.paper, item.table, item.encoder) for item in found if item.printed == DISAGREE} == against
         assert {item.printed for item in found} <= {AGREE, DISAGREE}
+    # Of the other papers: (table, attribute) -> verdict, where not all agree.
+    for title, cases, other in (
+        ("All reduce A→T", 1, {}),
+        ("Eight of 13", 11, {(table, "gender"): DISAGREE for table in ("10", "12a")}),
+        ("Equalizer by direction", 1, {}),
+        ("Contextual above constant", 6, {("16", "race"): OPEN}),  # three are equal to three decimals
+        ("DBAC rises with masking", 2, {}),
+        ("Only DBAC rises", 2, {("4", "gender"): DISAGREE, ("4", "race"): OPEN}),  # BA→ of race is −0.96 twice
+        ("DBAC varies less", 4, {}),
+        ("All amplify by ImageCaptioner²", 2, {}),
+        ("Judges agree", 1, {}),
+        ("Nearer to people", 1, {}),
+        ("Gender Score is balanced", 1, {}),
+        ("Gender Score aligns", 1, {("4", "gender"): OPEN}),
+        ("Estimation favours", 1, {}),
+    ):
+        found = verdicts(claim(title), published, NOTHING)
+        assert len(found) == cases and {item.measured for item in found} == {OPEN}, title
+        assert {(item.table, item.attribute): item.printed for item in found if item.printed != AGREE} == other, title
+    toward_men = {item.encoder: item.printed for item in verdicts(claim("Slight bias"), published, NOTHING)}
+    assert [name for name, verdict in toward_men.items() if verdict == DISAGREE] == ["word2vec", "gn_glove"]
+    (judges,) = verdicts(claim("Judges agree"), published, NOTHING)
+    assert "conflict score 0.0% beside 11.1%, ranking consistency 0.961 beside 0.926" in judges.printed_reason
     # The sign with each encoder beside lstm_bi.
     found = verdicts(claim("Robust to encoders: the sign"), published, NOTHING)
     agreeing = {(item.paper, item.table, item.encoder) for item in found if item.printed == AGREE}
@@ -295,6 +318,55 @@ MEASURED = {
     "both encoders": ("Robust to encoders: the sign", [lic(ABOVE), lic(ABOVE, encoder="bert_ft")], AGREE),
     "another sign": ("Robust to encoders: the sign", [lic(ABOVE), OTHER_SIGN], DISAGREE),
 }
+
+
+DBAC_NAMES = (*NAMES[:7], "nic_equalizer", "bakllava", "blip", "florence", "llava", "vit_gpt2")
+
+
+def dbac(direction: str, low: float, added: float, names=DBAC_NAMES, **more) -> pd.DataFrame:
+    """DBAC with lstm and what it adds to a constant attacker: intervals from low, and from added, to 2 more."""
+    usual = {"direction": direction, "encoder": "lstm", "alignment": "contextual_glove"} | more
+    return measured(
+        *(
+            {"model": name, "metric": metric, "value": start + 1, "ci_low": start, "ci_high": start + 2, "run_id": name}
+            | usual
+            for name in names
+            for metric, start in (("DBAC", low), ("DBAC_added", added))
+        )
+    )
+
+
+# Claim, measured rows -> verdict.
+OF_DBAC = {
+    "all below 0": ("All reduce A→T", dbac("A->T", -40.0, -5.0), AGREE),
+    "a constant attacker gives it": ("All reduce A→T", dbac("A->T", -40.0, -1.0), OPEN),
+    "all above 0": ("All reduce A→T", dbac("A->T", 3.0, 3.0), DISAGREE),
+    "constant alignment": ("All reduce A→T", dbac("A->T", -40.0, -5.0, alignment=""), OPEN),
+    "all above 0 by T→A": ("Eight of 13", dbac("T->A", 3.0, 3.0), DISAGREE),
+    "Equalizer lower by T→A, higher by A→T": (
+        "Equalizer by direction",
+        pd.concat(
+            dbac(way, low, 1.0, [name])
+            for name, of_ways in (("nic", (9.0, 3.0)), ("nic_equalizer", (3.0, 9.0)))
+            for way, low in zip(("T->A", "A->T"), of_ways, strict=True)
+        ),
+        AGREE,
+    ),
+    "rises with masking": (
+        "DBAC rises",
+        pd.concat(
+            dbac("T->A", 3.0 * step, 1.0, ["blip"], captioner="blip", masked=masked)
+            for step, masked in enumerate(("original", "part", "segment", "box"))
+        ),
+        AGREE,
+    ),
+}
+
+
+@pytest.mark.parametrize(("title", "rows", "verdict"), OF_DBAC.values(), ids=OF_DBAC)
+def test_measured_rows_decide_about_dbac_beyond_a_constant_attacker(published, title, rows, verdict):
+    found = verdicts(claim(title), published, rows)
+    assert next(item for item in found if item.encoder == "lstm" and item.attribute == "gender").measured == verdict
 
 
 @pytest.mark.parametrize(("title", "rows", "verdict"), MEASURED.values(), ids=MEASURED)
