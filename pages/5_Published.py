@@ -15,7 +15,7 @@ from pages.ui.base import box, errors, note
 from pages.ui.drawing import draw_chart, draw_table
 from pages.ui.page import draw, page
 
-WIDTHS = {"measured": 170, published_views.HOLDS: 230, "measured with": 210, published_views.NOTE: 420}
+WIDTHS = {"measured": 170, published_views.HOLDS: 230, "measured with": 210, published_views.NOTE: 300}
 
 
 def main() -> None:

@@ -634,14 +634,19 @@ def summary(results: list[Verdict]) -> str:
         support = "support" if agreeing == len(results) else "contradict"
         printed = f"Published values {support} it in all tables and with all encoders."
     else:
-        where: dict[str, list[str]] = {}
+        by_encoder: dict[str, list[str]] = {}
+        by_table: dict[str, list[str]] = {}
         for verdict in against:
-            where.setdefault(verdict.encoder, []).append(f"{SHORT[verdict.paper]} table {verdict.table}")
-        cases = ", and with ".join(
-            f"{encoder} ({', '.join(tables)})" if encoder else ", ".join(tables) for encoder, tables in where.items()
-        )
+            table = f"{SHORT[verdict.paper]} table {verdict.table}"
+            by_encoder.setdefault(verdict.encoder, []).append(table)
+            by_table.setdefault(table, []).append(verdict.encoder)
+        if "" in by_encoder or len(by_table) < len(by_encoder):
+            places = [f"{table} ({', '.join(names)})" if any(names) else table for table, names in by_table.items()]
+            cases = f"in {', '.join(places)}" if places else ""
+        else:
+            cases = ", and ".join(f"with {encoder} ({', '.join(tables)})" for encoder, tables in by_encoder.items())
         printed = f"Published values support it in {agreeing} of {len(results)} cases"
-        printed += f", but contradict it with {cases}." if cases else "."
+        printed += f", but contradict it {cases}." if cases else "."
     decided = {
         (verdict.encoder, verdict.attribute, verdict.measured) for verdict in results if verdict.measured != OPEN
     }
@@ -669,6 +674,7 @@ STYLE = f"""<style>
 def claim_block(claim: Claim, results: list[Verdict]) -> str:
     """HTML: a claim, one sentence of verdicts, and the deciding rows, folded."""
     verdicts = {item.printed for item in results}
+    papers = listed(list(dict.fromkeys(SHORT[paper] for paper, _ in claim.tables)))
     colour = MARKS.get(verdicts.pop(), GREY) if len(verdicts) == 1 else GREY
     lines = [("paper, table", "encoder", "published values", "measured values")]
     for item in results:
@@ -679,7 +685,7 @@ def claim_block(claim: Claim, results: list[Verdict]) -> str:
         for tag, line in zip(("th", *["td"] * len(results)), lines, strict=True)
     )
     return (
-        f'<div class="cb-claim" style="border-color:{colour}"><p><b>{escape(claim.title)}</b>: '
+        f'<div class="cb-claim" style="border-color:{colour}"><p><b>{escape(claim.title)}</b> ({escape(papers)}): '
         f"“{escape(claim.statement)}”</p><p>{escape(summary(results))}</p>"
         f"<details><summary>Rows that decide it: {escape(claim.rule)}</summary>"
         f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table></details></div>"

@@ -378,10 +378,10 @@ def beside_table(frame: pd.DataFrame) -> pd.DataFrame:
         metric = own["metric"] if own["metric"] != row["metric"] else ""
         seeds = counted(int(own["seeds"]), "seed") if own["seeds"] else ""
         source.append(", ".join(filter(None, (captioner, metric, own["encoder"], seeds, variant_text(own)))))
-    columns = {"published": printed, "measured": measured, HOLDS: frame["holds"], "measured with": source}
     notes, _ = published_notes(frame)
-    table = table.assign(**columns, **({NOTE: notes} if notes.any() else {}))
-    return table.reset_index(drop=True)
+    columns = {NOTE: [*notes], "measured": measured, HOLDS: [*frame["holds"]], "measured with": source}
+    told = {name: cells for name, cells in columns.items() if any(cells)}
+    return table.assign(published=printed, **told).reset_index(drop=True)
 
 
 def noted(frame: pd.DataFrame) -> pd.DataFrame:
