@@ -64,7 +64,7 @@ from capbias_core.views.published import PAPERS, beside_measured, beside_table, 
 from capbias_core.views.results import references_read, tables_read
 from capbias_core.views.tables import row_table, to_csv
 from capbias_core.views.texts import keywords as frequent_words
-from capbias_core.views.texts import text_results
+from capbias_core.views.texts import keywords_by_models, nearest_objects, text_results
 from capbias_core.workspace.conditions import condition_sets, taken_of_several
 from capbias_core.workspace.ingest import read_frame
 from capbias_core.workspace.inputs import caption_files, check_delta
@@ -501,18 +501,48 @@ def text(
     keywords: Annotated[
         int, flag("also use the N nouns, verbs, adjectives and adverbs in most texts as objects", "N", WHAT)
     ] = 0,
+    keywords_per_text: Annotated[
+        int,
+        flag(
+            "take as objects of each text its N words nearest to it by --sentence-encoder; with --masked-model P(c) is "
+            "their cloze probability",
+            "N",
+            WHAT,
+        ),
+    ] = 0,
+    keyword_table: Annotated[
+        str | None, flag("write the keywords of each text, with similarity and cloze probability", "FILE", WHAT)
+    ] = None,
+    nearest: Annotated[
+        int, flag("instead of metrics, the N objects nearest to each value's word by --word-vectors", "N", WHAT)
+    ] = 0,
+    word_vectors: Annotated[str | None, flag("word vectors for --nearest", "FILE", INPUTS)] = None,
     choices: Annotated[TextChoices, Flags] = TextChoices(),
     output: OutputFlag = None,
 ) -> int:
     """Values and objects in plain texts, without images."""
     wanted, path = expand_metrics(metric or DEFAULT_TEXT_METRICS), checked_output(output)
     of, name, options = get_attribute(attribute), Path(input).stem, given(choices)
+    if bool(nearest) != bool(word_vectors):
+        raise CapbiasError("--nearest needs --word-vectors, and they need --nearest.", "Give both, or neither.")
+    if keyword_table and not keywords_per_text:
+        raise CapbiasError("--keyword-table needs --keywords-per-text.", "Say how many keywords a text has.")
     texts, values = read_texts(Path(input), column, label_column)
     if keywords > 0:
         words = frequent_words(texts, of, keywords)
         say(f"note: keywords: {', '.join(words) or 'none'}")
         options["object_words"] = [*options.get("object_words", ()), *words]
-    results = text_results(texts, name, of, wanted, options, values, lead)
+    if word_vectors:
+        read = partial(read_vectors, Path(word_vectors))
+        table = nearest_objects(texts, of, nearest, read, options.get("object_words", ()))
+        write_table(table, path, to_csv=csv_text, for_reader=lambda rows: rows.round({"cosine": 3}))
+        return DONE
+    of_texts = None
+    if keywords_per_text > 0:
+        of_texts = keywords_by_models(texts, of, keywords_per_text, options)
+        if keyword_table:
+            write_output(csv_text(of_texts), checked_output(keyword_table))
+    results = text_results(texts, name, of, wanted, options, values, lead, keywords=of_texts)
     say(f"note: {results.note}")
     missing: dict[Lack, list[str]] = {}
     for lacking in (name for name in wanted if name not in set(results.rows["metric"])):
