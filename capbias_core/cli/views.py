@@ -58,7 +58,7 @@ from capbias_core.views.conditions import COLUMNS, condition_rows
 from capbias_core.views.consistency import alignment, proxy_scores
 from capbias_core.views.consistency import consistency as consistency_rows
 from capbias_core.views.groups import BEYOND, BY_VALUE, beyond_table, by_value_table, no_beyond
-from capbias_core.views.known_answer import known_answers
+from capbias_core.views.known_answer import known_answers, printed_answers
 from capbias_core.views.lengths import CUTS, by_length, cut_of, keep_cuts
 from capbias_core.views.published import PAPERS, beside_measured, beside_table, measured_rows, noted
 from capbias_core.views.results import references_read, tables_read
@@ -399,7 +399,8 @@ def known_answer(
 ) -> int:
     """Metrics of caption sets with a known answer: which metrics see a bias in the language alone."""
     path = checked_output(output)
-    _write_rows(known_answers(times, drawn(seeds), lambda share, name: say(f"{name} ({share:.0%} done)")), path)
+    rows = known_answers(times, drawn(seeds), lambda share, name: say(f"{name} ({share:.0%} done)"))
+    _write_rows(pd.concat([rows, printed_answers()], ignore_index=True), path)
     return DONE
 
 

@@ -68,7 +68,7 @@ ENOUGH = 5000  # images, below which a network learns less of the task words
 
 # What of DBAC an attacker gives that has read no caption, and what reading captions adds.
 CONSTANT, ADDED = "DBAC_constant", "DBAC_added"
-SOURCE = "DBAC (directional bias amplification in captioning), Eq. 5-8, after Wang & Russakovsky, ICML 2021"
+SOURCE = "Nair et al., arXiv:2503.07878 (DBAC), Eq. 5-8, after Wang & Russakovsky, ICML 2021"
 COLUMNS = tuple(f"{side} {name}" for side in ("model", "human") for name in (*HELD_OUT, *CAPTIONS))
 # w of the model's and of the human side, given a variant and whether the attacker is constant, to the value
 Formula = Callable[[Callable[..., np.ndarray], Callable[..., np.ndarray]], np.ndarray]

@@ -118,7 +118,7 @@ PROTOCOLS = {
         "sections 3.3 to 3.5, appendix A.1",
     ),
     "gender_score": Protocol(
-        "Gender Score (Sabir and Padro, 2023)",
+        "Gender Score (Sabir and Padró, 2023)",
         ("object_cooccurrence", "object_distance", "word_distance", "gender_score"),
         ("cooccurrence", "gs"),
         {kind: KINDS[kind][1] for kind in ("language_model", "sentence_encoder")},

@@ -173,7 +173,7 @@ def printed_objects() -> frozenset[str]:
 PAPERS = {
     "lic": "LIC (Hirota et al., 2022)",
     "repro": "Reproducibility study of LIC (Baratov et al., 2023)",
-    "dbac": "DBAC",
+    "dbac": "DBAC (Nair et al., 2025)",
     "imgcap2": "ImageCaptioner² (Abdelrahman et al., 2024)",
     "genderscore": "Gender Score (Sabir and Padró, 2023)",
 }

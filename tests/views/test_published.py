@@ -1,11 +1,13 @@
 """Printed figures beside measured ones: matching, what decides, and the papers' claims."""
 
+import io
 import math
 
 import pandas as pd
 import pytest
 
 from capbias_core.api import run_here
+from capbias_core.cli import main
 from capbias_core.load.published import published_results
 from capbias_core.measures.registry import METRICS
 from capbias_core.runs.plan import Request, plan
@@ -142,6 +144,14 @@ def test_a_note_is_beside_the_rows_that_it_is_about(published):
         assert view.beside_table(view.beside_measured(rows, NOTHING)).get("note", pd.Series([""]))[0] in text
     noted = [table for table in dict.fromkeys(published["table"]) if view.table_note("dbac", table)]
     assert noted == ["10", "12a", "12b", "13", "15a", "15b"]
+
+
+def test_the_command_writes_printed_values_with_their_notes(capsys):
+    assert main(["score", "--view", "published", "--paper", "dbac", "--table", "12b"]) == 0
+    rows = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert len(rows) == 52 and rows["note"].str.startswith("No |LIC| here is above .0066").all()
+    assert rows["value"].abs().max() == 0.0066 and set(rows["holds"]) == {"not measured"}
+    assert main(["score", "--view", "published", "--table", "99"]) == 2
 
 
 def test_notes_say_what_the_printed_numbers_give(published):
