@@ -169,7 +169,7 @@ def deviations(name: str, measure: str, options: Any) -> list[str]:
         code = CODE.get(measure, {})
         if option not in code and not hasattr(options, option):
             continue
-        given = code.get(option) or getattr(options, option, None)
+        given: Any = code.get(option) or getattr(options, option, None)
         if option == "alignment":
             if wanted != "constant" and not given:
                 differences.append(f"alignment constant (paper: {CONTEXTUAL})")

@@ -173,7 +173,7 @@ PRINTED = {"Q": "DBAC_H", "LIC": "LIC_H", "BA": "BA_H", "DPA": "DPA_H"}
 
 
 def known_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row a metric, one column a set: value [95% interval]; on C1 to C4 also what it tends to and what is printed."""
+    """One row a metric, one column a set: value [95% interval]; on C1 to C4 also what it tends to, and as printed."""
     table, printed = [], printed_answers().set_index(["model", "metric"])
     for metric in SEES:
         cells, digits = {"metric": TITLES[metric]}, 1 if metric == "LIC" else 2

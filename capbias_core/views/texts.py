@@ -141,9 +141,9 @@ def keywords(texts: Sequence[str], attribute: Attribute, most: int) -> list[str]
     return content_words(Tokens.of(texts), _words_of_people(attribute))[:most]
 
 
-def _words_of_people(attribute: Attribute) -> set[str]:
+def _words_of_people(attribute: Attribute) -> frozenset[str]:
     neutral = set() if attribute.unnamed_values else {row[-1] for row in word_forms(attribute)}
-    return attribute.masked_words | neutral
+    return frozenset(attribute.masked_words | neutral)
 
 
 def text_keywords(
@@ -173,7 +173,7 @@ def text_keywords(
     table = table.groupby("text").head(most).reset_index(drop=True)
     if word_probability is None or table.empty:
         return table.assign(cloze=np.nan)
-    contexts = [_context(texts[row["text"]], row["keyword"]) for row in table.to_dict("records")]
+    contexts = [_context(texts[int(place)], word) for place, word in zip(table["text"], table["keyword"], strict=True)]
     return table.assign(cloze=word_probability(contexts))
 
 
