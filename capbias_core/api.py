@@ -537,7 +537,7 @@ def measured(
         left_out=left_out | lost,
         refused=tuple(refused),
         failed=tuple(failed),
-        notes=(*protocol_notes([(spec.measure, spec.options) for spec in specs], asked.protocol), *named_notes(notes)),
+        notes=(*protocol_notes(table, asked.protocol), *named_notes(notes)),
     )
     if table.empty:
         return report

@@ -68,7 +68,7 @@ ENOUGH = 5000  # images, below which a network learns less of the task words
 
 # What of DBAC an attacker gives that has read no caption, and what reading captions adds.
 CONSTANT, ADDED = "DBAC_constant", "DBAC_added"
-SOURCE = "DBAC (directional bias amplification in captioning), Eq. 5-8, after Wang & Russakovsky, ICML 2021"
+SOURCE = "Nair et al., arXiv:2503.07878 (DBAC), Eq. 5-8, after Wang & Russakovsky, ICML 2021"
 # The first lemmatises captions and labels; the script of the second passes the names of all objects, `person` too.
 CODE = (
     f"{SOURCE}; the authors' code: github.com/kerner-lab/Bias-Amplification, commit 0ecaf8c, branch ush-text-dev, "
@@ -177,6 +177,13 @@ METRICS = by_name(
     *(row for name, (title, _) in VARIANTS.items() for row in _weights(name, title, name)),
     *_beside_constant("DBAC", "DBAC", "DBAC"),
 )
+# Name, or its beginning -> what differs from the text of the paper (section 4.1, appendix B).
+DIFFERS = {
+    "DBAC_equations": (),
+    "DBAC_verbs": (),
+    "DBAC_accuracy": ("Q accuracy (paper: 1 / cross-entropy)",),
+    "DBAC": ("weights of the authors' code (paper: equations 5 to 8)",),
+}
 VERBS = "DBAC of verbs"
 VERB_METRICS = by_name(
     _amplification(
@@ -312,7 +319,8 @@ def _count_both(job: Job, title: str, words: Objects | Verbs) -> Outcome:
             f"seeds{trained_on(attacker, options.deterministic)}{small_batches(attacker, images - n)[1]}"
             f"{encoded_by(options.encoder)}"
         )
-        return {"method": method, "n": n, "device": device_of(attacker)}
+        differs = next(texts for variant, texts in DIFFERS.items() if metric.startswith(variant))
+        return {"method": method, "n": n, "device": device_of(attacker), "differs": differs}
 
     return Outcome(counts, columns, [*notes, *left_out_lines(reasons)])
 

@@ -1,5 +1,5 @@
-"""DBAC, directional bias amplification in captioning (the DBAC paper, section 4, Eq. 5-8; after Wang & Russakovsky,
-ICML 2021).
+"""DBAC, directional bias amplification in captioning (Nair et al., arXiv:2503.07878, section 4, Eq. 5-8; after Wang &
+Russakovsky, ICML 2021).
 
     DBAC = (w_M - w_H) / (w_M + w_H + eps)
     w = Q(attacker(masked caption), a) * P(t) / P(a)    for A->T: attribute words masked, the attribute a guessed

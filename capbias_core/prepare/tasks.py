@@ -27,14 +27,14 @@ OBJECT_TOKEN, VERB_TOKEN = "<object>", "<verb>"
 IRREGULAR = {"bus": ("busses",), "knife": ("knives",), "mouse": ("mice",), "skis": ("ski",)}
 
 
-def content_words(tokens: Tokens, left_out: Collection[str] = ()) -> list[str]:
-    """Nouns, verbs, adjectives and adverbs among the 1,000 tokens that most captions have, commonest first.
+def content_words(tokens: Tokens, left_out: Collection[str] = (), among: int | None = COMMON_WORDS) -> list[str]:
+    """Nouns, verbs, adjectives and adverbs among the tokens that most captions have, commonest first.
 
-    left_out: words that name the attribute. The part of speech is that of the word alone (HanTa's English model):
-    the likeliest tag decides. LIC, appendix A.2.
+    left_out: words that name the attribute. among: how many tokens, None for all. The part of speech is that of the
+    word alone (HanTa's English model): the likeliest tag decides. LIC, appendix A.2.
     """
     counts = np.bincount(tokens.matrix().indices, minlength=len(tokens.words))
-    common = [tokens.words[code] for code in np.argsort(-counts, kind="stable")[:COMMON_WORDS]]
+    common = [tokens.words[code] for code in np.argsort(-counts, kind="stable")[:among]]
     return [word for word in common if word.isalpha() and word not in left_out and _tag(word).startswith(CONTENT)]
 
 

@@ -119,7 +119,7 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, st
         MOST_SEEDS,
         settings.get("seeds", tried.get(attacker, entry.seeds)),
         key=f"seeds{suffix}",
-        help="The papers use 10.",
+        help="The LIC paper uses 10, its reproduction 3; the others do not say.",
     )
     photographs = bool(photograph_sets(workspace, bar.collection))
     groups = [
@@ -303,7 +303,7 @@ def _results(bar: Bar, request: Request, specs: list[RunSpec], protocol: str) ->
     shown = rows[~groups & ~group_views.of_gaps(rows)]
     table = once("table", lambda: scores_table(lettered(shown, letters, ids, metric)))
     _table(shown, table, letters, metric, sensitivity)
-    for line in registry.protocol_notes([(spec.measure, spec.options) for spec in specs], protocol):
+    for line in registry.protocol_notes(rows, protocol):
         note(line)
     _downloads(bar, request, lettered(rows, letters, ids, metric))
     gaps = not group_views.GAPS.keys().isdisjoint(registry.expand_metrics(request.metrics))
