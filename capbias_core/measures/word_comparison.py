@@ -20,7 +20,7 @@ from capbias_core.measures.options import Attacked
 from capbias_core.measures.training import AttackerTrainer, CaptionList, Case, attacker_of
 from capbias_core.prepare.split import FIT, balanced_split, child_seed
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.types import counted
+from capbias_core.types import Split, counted
 from capbias_core.workspace.store import frame_bytes, images_in
 
 # With as many test as training images the corrected resampled variance is that of a jackknife which leaves half out: it
@@ -28,10 +28,11 @@ from capbias_core.workspace.store import frame_bytes, images_in
 HALF = 0.5
 TESTED = 40  # words, equally many toward each value
 LEAST = 10  # captions with a compared word, the mean of both sides
+COLUMNS = ("word", "toward", "captioner", "human", "difference", "low", "high", "p", "count", "human_count")
 
 
 def count(job: Job) -> Outcome:
-    """A table of words, as `compare_words` makes it."""
+    """A table of words, as `compare_words` makes it; none if the images are too few to train on half of them."""
     human, attribute = job.references(), job.attribute
     images = tuple(sorted(images_in(job.frame) & images_in(human)))
     y, k, seeds = job.codes(images), len(attribute.values), range(attacker_entry(job.options.attacker).seeds)
@@ -43,41 +44,47 @@ def count(job: Job) -> Outcome:
         complete_lists(job.frame, job.masked(job.tokens(job.frame)), images),
         complete_lists(human, job.masked(job.reference_tokens(human)), images),
     ]
-    lists = [captions for side in sides for captions in side]
-    tokens = Tokens.join([captions.masked for captions in lists])
-    trainer = AttackerTrainer(attacker_of(job), k, y, images, job.progress, len(lists) * len(seeds))
-    trainer.note_unread("captions", lists)
-    corpus, texts, found = trainer.attacker.corpus(tokens), tokens.matrix(), 0
+    trainer = AttackerTrainer(attacker_of(job), k, y, images, job.progress, len(seeds) * sum(map(len, sides)))
+    trainer.note_unread("captions", [captions for side in sides for captions in side])
+    words = explain_sides(trainer, sides, splits)
+    train, test = len(splits[0].train), len(splits[0].test)
+    note = (
+        f"Words are compared on {len(images):,} images with human captions. On each side, an attacker of each of "
+        f"{len(seeds)} seeds trains on {train:,} captions and explains {test:,} others. "
+        f"{counted(int(words['tested'].sum()), 'word')} tested."
+    )
+    return Outcome(notes=[note, *trainer.notes], arrays={"words": frame_bytes(words)})
+
+
+def explain_sides(
+    trainer: AttackerTrainer, sides: Sequence[Sequence[CaptionList]], splits: Sequence[Split]
+) -> pd.DataFrame:
+    """The table of `compare_words`. sides: the captioner's lists and the human ones, of `complete_lists`; an attacker
+    trains on each list and split. splits: of seeds 0, 1, ..."""
+    tokens = Tokens.join([captions.masked for side in sides for captions in side])
+    corpus, has_word, start = trainer.attacker.corpus(tokens), tokens.matrix(), 0
     added, having, total = [], [], []
     for side in sides:
-        first = found * len(images)
-        cases = [
-            Case(captions, split, child_seed(split.seed, FIT, index), first + index * len(images))
-            for index, captions in enumerate(side)
-            for split in splits
-        ]
-        sums = np.zeros((len(seeds), len(tokens.words), 1 if k == 2 else k))  # (S, V, C)
+        cases = []
+        for index, captions in enumerate(side):
+            begin = start + index * len(captions.masked)
+            cases += [Case(captions, split, child_seed(split.seed, FIT, index), begin) for split in splits]
+        columns = 1 if trainer.k == 2 else trainer.k
+        sums = np.zeros((len(splits), len(tokens.words), columns))  # (S, V, C)
         captions_with = np.zeros(sums.shape[:2])
-        for case, fitted in zip(cases, trainer.fit(corpus, cases, "attackers on equally many captions"), strict=True):
-            rows = case.rows(case.split.test)
-            words = np.concatenate(fitted.contributions(corpus, rows).words)
+        for case, fitted in zip(cases, trainer.fit(corpus, cases, "words on equally many captions"), strict=True):
+            rows, seed = case.rows(case.split.test), case.split.seed
+            explained = np.concatenate(fitted.contributions(corpus, rows).words)  # (T, C)
             read = tokens.rows(rows)
             code = np.array([tokens.vocabulary[word] for word in read.words])[read.codes]
-            for column, values in enumerate(words.T):
-                sums[case.split.seed, :, column] += np.bincount(code, values, len(tokens.words))
-            captions_with[case.split.seed] += texts[rows].sum(axis=0)
-        added.append(sums)
-        having.append(captions_with)
-        total.append(texts[first : first + len(side) * len(images)].sum(axis=0) / len(side))
-        found += len(side)
-    words = compare_words(tokens.words, added, having, total, len(splits[0].test) / len(splits[0].train))
-    tested = int(words["tested"].sum())
-    notes = [
-        f"Words compared: {len(images):,} images with human captions; {len(seeds)} seeds, each with attackers trained "
-        f"on {counted(len(splits[0].train), 'caption')} per side that explain {len(splits[0].test):,} others; "
-        f"{counted(tested, 'word')} tested."
-    ]
-    return Outcome(notes=[*notes, *trainer.notes], arrays={"words": frame_bytes(words)})
+            for column, values in enumerate(explained.T):
+                sums[seed, :, column] += np.bincount(code, values, len(tokens.words))
+            captions_with[seed] += has_word[rows].sum(axis=0)
+        end = start + sum(len(captions.masked) for captions in side)
+        added, having = [*added, sums], [*having, captions_with]
+        total.append(has_word[start:end].sum(axis=0) / len(side))
+        start = end
+    return compare_words(tokens.words, added, having, total, len(splits[0].test) / len(splits[0].train))
 
 
 def complete_lists(frame: pd.DataFrame, masked: Sequence[str], images: Sequence[str]) -> list[CaptionList]:
@@ -118,37 +125,28 @@ def compare_words(
         for sums, size in zip(added, having, strict=True)
     )  # (S, W, C)
     rows = []
-    for place, word in enumerate(kept):
-        for column in range(captioner.shape[2]):
-            ours, theirs = captioner[:, place, column], human[:, place, column]
-            toward = column
-            if captioner.shape[2] == 1:
-                toward = int(ours.mean() + theirs.mean() > 0)
-                ours, theirs = ((2 * toward - 1) * values for values in (ours, theirs))
-            difference = ours - theirs
-            low, high = refit_interval(difference, test_over_train)
-            rows.append(
-                {
-                    "word": words[word],
-                    "toward": toward,
-                    "captioner": float(ours.mean()),
-                    "human": float(theirs.mean()),
-                    "difference": float(difference.mean()),
-                    "low": low,
-                    "high": high,
-                    "p": refit_p(difference, test_over_train),
-                    "count": float(total[0][word]),
-                    "human_count": float(total[1][word]),
-                }
-            )
-    names = ("word", "toward", "captioner", "human", "difference", "low", "high", "p", "count", "human_count")
-    table = pd.DataFrame(rows, columns=list(names)).astype({"low": float, "high": float, "p": float})
+    for place, column in np.ndindex(captioner.shape[1:]):
+        sides = captioner[:, place, column], human[:, place, column]
+        toward, sign = column, 1
+        if captioner.shape[2] == 1:
+            toward = int(sides[0].mean() + sides[1].mean() > 0)
+            sign = 2 * toward - 1
+        ours, theirs = (sign * values for values in sides)
+        low, high = refit_interval(ours - theirs, test_over_train)
+        numbers = (
+            ours.mean(),
+            theirs.mean(),
+            (ours - theirs).mean(),
+            low,
+            high,
+            refit_p(ours - theirs, test_over_train),
+        )
+        rows.append((words[kept[place]], toward, *numbers, total[0][kept[place]], total[1][kept[place]]))
+    table = pd.DataFrame(rows, columns=list(COLUMNS)).astype({"low": float, "high": float, "p": float})
     strength = table["captioner"] + table["human"]
-    each = TESTED // max(2, captioner.shape[2])
-    tested = [
-        strength[(table["toward"] == value) & (strength > 0)].nlargest(each).index for value in set(table["toward"])
-    ]
-    table["tested"] = table.index.isin(np.concatenate([*tested, np.zeros(0)]))
+    ordered = table[strength > 0].assign(strength=strength).sort_values("strength", ascending=False)
+    tested = ordered.groupby("toward").head(TESTED // max(2, captioner.shape[2])).index
+    table["tested"] = table.index.isin(tested)
     table["p"] = table["p"].where(table["tested"])
     table.loc[table["tested"], "p"] = holm(table.loc[table["tested"], "p"].to_numpy())
     return table

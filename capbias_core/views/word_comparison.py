@@ -116,12 +116,13 @@ def comparison_sentence(table: pd.DataFrame, attribute: Attribute, name: str) ->
     if differ.empty:
         return f"Of {n}, none reveals {attribute.name} significantly more or less {where}." if len(tested) else ""
     more = abs(differ["captioner"]) > abs(differ["human"])
-    sides = {"more": differ[more], "less": differ[~more]}
-    return " ".join(
-        f"Of {n}, {len(rows)} reveal{'s' if len(rows) == 1 else ''} {attribute.name} {side} {where}: {named(rows)}."
-        for side, rows in sides.items()
-        if len(rows)
-    )
+    sentences = []
+    for side, rows in (("more", differ[more]), ("less", differ[~more])):
+        if len(rows):
+            reveal = f"{len(rows)} reveal{'s' if len(rows) == 1 else ''}"
+            clause = f"{reveal} it {side}" if sentences else f"Of {n}, {reveal} {attribute.name} {side} {where}"
+            sentences.append(f"{clause}: {named(rows)}.")
+    return " ".join(sentences)
 
 
 def difference_text(row: Any) -> str:
