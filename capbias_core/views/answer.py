@@ -229,7 +229,8 @@ def word_rows(table: pd.DataFrame, attribute: Attribute, page: str, view: Mappin
         text = f"{sentence.number(row['shown'], 2)} on the logit on average, toward {toward}, in {tail}"
         if compared:
             tail, colour = difference_text(row), colour if row["significant"] == YES else GREY
-            text += f"; in human captions {sentence.number(row['human'], 2)}; difference {tail}"
+            text += f"; in human captions {sentence.number(row['human'], 2)}; difference {tail}, significant: "
+            text += row["significant"]
         link = escape(f"{page}?{urlencode({**view, 'word': row['word']})}")
         cells.append(
             f'<span class="cb-name"><a href="{link}" target="_self">{escape(row["word"])}</a></span>'

@@ -126,11 +126,10 @@ def comparison_sentence(table: pd.DataFrame, attribute: Attribute, name: str) ->
 
 
 def difference_text(row: Any) -> str:
-    """The difference from human captions of a row of `word_table`, and whether it is significant."""
+    """The difference of a row of `word_table` from human captions with its interval, if the word was tested."""
     if pd.isna(row["p"]):
         return UNTESTED
-    interval = f"{signed(row['difference'], 2)} [{signed(row['low'], 2)}, {signed(row['high'], 2)}]"
-    return interval if row["significant"] == YES else f"{interval}, not significant"
+    return f"{signed(row['difference'], 2)} [{signed(row['low'], 2)}, {signed(row['high'], 2)}]"
 
 
 def word_chart(words: pd.DataFrame, attribute: Attribute, name: str, functional: Collection[str]):
@@ -157,7 +156,8 @@ def word_chart(words: pd.DataFrame, attribute: Attribute, name: str, functional:
         colours = np.where(rows["significant"] == YES, colours, GREY)
         hover = [
             f"{escape(name)} {signed(row['captioner'], 3)} and human {signed(row['human'], 3)} toward "
-            f"{escape(attribute.values[row['toward']])}; difference {difference_text(row)}"
+            f"{escape(attribute.values[row['toward']])}; difference {difference_text(row)}, significant: "
+            f"{row['significant']}"
             for _, row in rows.iterrows()
         ]
         figure.add_bar(

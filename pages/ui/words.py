@@ -49,7 +49,9 @@ def words_tab(bar: Bar) -> None:
     if top.empty:
         note("No word occurs in that many captions.")
     else:
-        left, right = st.container(key="stacks_words").columns(2, gap="medium")
+        kind = view.selectbox(st, "Words as", [CHART, TABLE], key="words_as", draw="segmented_control", required=True)
+        widths = [3, 2] if kind == TABLE else [1, 1]
+        left, right = st.container(key="stacks_words").columns(widths, gap="medium")
         content = top[~top["word"].isin(cached.function_words(bar.folder, tuple(top["word"])))]
         strongest = (top if content.empty else content).sort_values("strength")["word"].iloc[-1]
         with right:
@@ -64,9 +66,6 @@ def words_tab(bar: Bar) -> None:
             if count > len(lines):
                 note(f"The {len(lines)} of {count:,} captions of {name} to which it adds most.")
         with left:
-            kind = view.selectbox(
-                st, "Words as", [CHART, TABLE], key="words_as", draw="segmented_control", required=True
-            )
             if kind == TABLE:
                 functional = cached.function_words(bar.folder, tuple(words))
                 key = f"words_{run.run_id}_{compared}_{smallest}"
@@ -107,7 +106,7 @@ def compared_words(bar: Bar, run: RunRow, references: str = "") -> str:
         return ""
     table = cached.words(bar.folder, run.run_id, compared.run_id)
     note(word_comparison.comparison_sentence(table, attribute_of_run(run), run.spec.model))
-    note(compared.notes[0] if compared.notes else "")
+    note(" ".join(compared.notes))
     return compared.run_id
 
 
@@ -128,13 +127,8 @@ def _pick_bar(key: str) -> None:
 def _shown(table: pd.DataFrame, attribute: Attribute, functional: set[str]) -> pd.DataFrame:
     """The strongest row of each word, the strongest word first."""
     table = table.sort_values("strength", ascending=False).drop_duplicates("word")
-    shown = pd.DataFrame(
-        {
-            "word": table["word"],
-            "kind": ["function" if word in functional else "" for word in table["word"]],
-            "pushes toward": [attribute.values[value] for value in table["toward"]],
-        }
-    )
+    toward = [attribute.values[value] for value in table["toward"]]
+    shown = pd.DataFrame({"word": table["word"], "pushes toward": toward})
     if "human" in table:
         shown["captioner"], shown["human"], shown["difference"] = (
             table["captioner"],
@@ -147,6 +141,7 @@ def _shown(table: pd.DataFrame, attribute: Attribute, functional: set[str]) -> p
     else:
         shown["mean"] = table["mean"]
     shown["count"] = table["count"]
+    shown["kind"] = ["function" if word in functional else "" for word in table["word"]]
     for number, value in enumerate(attribute.values):
         shown[f"share of {value}"] = 100 * table[f"share{number}"]
     return shown.reset_index(drop=True)

@@ -104,7 +104,7 @@ def test_the_answer_has_grey_bars_and_says_so(table):
     colours = {row.split("word=")[1].split('"')[0]: row.split("background:")[1].split('"')[0] for row in rows}
     assert colours == {"tie": BLUE_MARK, "kite": BLUE_MARK, "dress": GREY, "sofa": GREY}
     by_word = {row.split("word=")[1].split('"')[0]: row for row in rows}
-    assert "not significant" in by_word["dress"] and "not tested" in by_word["sofa"]
+    assert "significant: no" in by_word["dress"] and "not tested" in by_word["sofa"]
     assert "+0.50 [+0.20, +0.80]<" in by_word["tie"]
     plain = word_rows(view.top_words(view.word_table(CORPUS), 10, 3), GENDER, "Captions", {})
     assert "50 captions" in plain and GREY not in plain.split("cb-axis")[0]
