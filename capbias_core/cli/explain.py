@@ -42,7 +42,8 @@ FORMATS = ("table", "json")
 app = command(
     "explain",
     """\
-  capbias explain --captions sat.json --labels labels.csv --references human.json --attribute gender
+  capbias explain --captions sat.json --labels labels.csv --attribute gender \\
+    --references human.json
   capbias explain --captions sat.json --labels labels.csv --attribute gender \\
     --words "man -> person" "umbrella -> bat | ball"
   capbias explain --captions sat.json --labels labels.csv --attribute gender \\

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import capbias_core as capbias
+from capbias_core.api import COMPARED
 from capbias_core.measures.word_comparison import COLUMNS, compare_words, complete_lists
 from capbias_core.runs.plan import WORDS_COMPARED, Request, plan
 from capbias_core.runs.run import run_one
@@ -113,6 +115,21 @@ def test_a_person_as_captioner_has_no_word_and_a_planted_word_is_found(tmp_path,
     assert table.loc["umbrella", "p"] < 0.05 and table.loc["umbrella", "toward"] == 0
     assert table.loc["umbrella", "human"] == 0 < table.loc["umbrella", "low"]
     assert len(set(table.index[table["p"] < 0.05]) - {"umbrella", "near", "an"}) <= 1
+
+
+def test_a_report_has_the_comparison_beside_what_words_add():
+    labels, (first, *others) = drawn(300, 0)
+    given = first.assign(caption=first["caption"].mask(labels["gender"] == "Female", first["caption"] + " smiling"))
+    asked = {"labels": labels, "attribute": "gender", "metrics": ["SC"], "seeds": 1}
+    report = capbias.score({"m": given}, **asked, references=pd.concat(others))
+    words = report.words.set_index("word")
+    found = words.loc["smiling"]
+    assert (found["toward"], found["significant"], found["human"]) == ("Female", "yes", 0)
+    assert found["captioner"] == pytest.approx(found["difference"]) and 0 < found["low"] < found["difference"]
+    assert (words["mean"].dropna() >= 0).all() and set(words["significant"]) <= {"yes", "no", "not tested"}
+    alone = capbias.score({"m": given}, **asked).words.set_index("word")
+    assert list(alone) == [name for name in words if name not in COMPARED]
+    assert (alone["mean"] == words["mean"].reindex(alone.index)).all(), "what was there before is the same"
 
 
 def test_more_images_on_one_side_change_nothing(tmp_path):
