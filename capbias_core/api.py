@@ -309,7 +309,7 @@ def score(
         ("mapping", mapping or {}, dict[str, str | None]),
         ("several", several, str),
         ("image_id_column", image_id_column, str),
-        ("caption_column", caption_column, str),
+        ("caption_column", caption_column, str | tuple[str, ...]),
         ("sets", sets, str),
         ("per_object", per_object, bool),
         ("collection", collection, str),
