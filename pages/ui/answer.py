@@ -35,6 +35,7 @@ from pages.ui.drawing import chart_downloads
 from pages.ui.one_image import caption_line
 from pages.ui.page import draw_bar
 from pages.ui.runs import active_runs, answer_box, first_runs, nothing_scored, start_button
+from pages.ui.words import DIFFERENCE, compared_words
 
 WORDS_A_SIDE = 6
 HOW = (
@@ -198,7 +199,7 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
 def _words(bar: Bar, comparison: Comparison, table: Item, model: str, run: RunRow | None, warning: str) -> None:
     """run: the scores of each caption. warning: why no word is shown to reveal anything, '' if some are."""
     name = comparison.attribute.name
-    st.header(f"Words that weigh most for {name}" if warning else f"Words that reveal {name}")
+    st.header(f"Words that weigh most for {name}")
     if warning:
         note(warning)
     if run is None:
@@ -206,12 +207,14 @@ def _words(bar: Bar, comparison: Comparison, table: Item, model: str, run: RunRo
         note(f"Words of {model} with {comparison.attacker} are not computed yet.")
         start_button(bar, plan(bar.workspace, request), "Find the words", "words_now")
         return
-    top = cached.top_words(bar.folder, run.run_id, WORDS_A_SIDE)
+    compared = compared_words(bar, run, comparison.references)
+    top = cached.top_words(bar.folder, run.run_id, WORDS_A_SIDE, compared)
     link = view.query(
         collection=bar.collection, attribute=name, table=table.name, measured_with=run.spec.attacker, captioner=model
     )
     st.html(answer_views.word_rows(top, comparison.attribute, "Captions", link))
-    note(f"From the captions of {model}, by {run.spec.attacker}. Click a word to read the captions with it.")
+    behind = f"{DIFFERENCE} " if compared else ""
+    note(f"{behind}By {run.spec.attacker}. Click a word to read the captions of {model} with it.")
 
 
 @st.fragment
