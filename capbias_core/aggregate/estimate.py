@@ -27,6 +27,8 @@ from capbias_core.metrics.share import share as share_of
 REFITS, IMAGES = "refits", "images"
 AMPLIFIES, INCONCLUSIVE, REDUCES = "amplifies", "inconclusive", "reduces"
 VERDICTS = (AMPLIFIES, INCONCLUSIVE, REDUCES)
+# With fewer attackers an interval with refits is so wide that it decides nothing (docs/statistics.md).
+LEAST_SEEDS = 3
 
 
 def provisional(row: Mapping[str, Any]) -> bool:
