@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Counts, intervals
-from capbias_core.aggregate.estimate import INCONCLUSIVE, LEAST_SEEDS, verdict
+from capbias_core.aggregate.estimate import INCONCLUSIVE, verdict
+from capbias_core.aggregate.resampling import LEAST_SEEDS
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name, estimates_of

@@ -112,6 +112,7 @@ STYLE = f"""<style>
 .cb-rows > .cb-tail {{white-space: nowrap}}
 .cb-rows > .cb-small {{font-size: .85rem; opacity: .75; white-space: nowrap}}
 .cb-rows > .cb-name {{text-align: right; overflow-wrap: anywhere}}
+.cb-name > small {{display: block; font-size: .8rem; opacity: .75}}
 .cb-rows > .cb-wrap {{overflow-wrap: anywhere}}
 .cb-rows a {{color: inherit; text-decoration: underline; text-underline-offset: 3px; text-decoration-color: {GREY}}}
 .cb-bar {{position: relative; height: 1.15rem; min-width: 7rem}}
@@ -138,11 +139,14 @@ def interval_rows(
     letters: dict[str, str],
     answered: str = "",
     second: sentence.Second | None = None,
+    words: Mapping[str, float] | None = None,
 ) -> str:
-    """HTML: a row a captioner, highest value on top: name, dot and 95% interval beside the neutral point, the number,
-    the letters, the verdict. rows: results of one metric, one row a captioner. answered: whose name is set in bold.
-    second: as of `charts.interval_chart`.
+    """HTML: a row a captioner, highest value on top: name with the number of images, dot and 95% interval beside the
+    neutral point, the number, the letters, the verdict. rows: results of one metric, one row a captioner. answered:
+    whose name is set in bold. second: as of `charts.interval_chart`. words: average words of a caption by captioner,
+    shown with the name if they differ much.
     """
+    words = words if words and sentence.differ_in_length(words) else {}
     second, letters = second or {}, letters if len(letters) > 1 else {}
     neutral, name = METRICS[metric].neutral(len(attribute.values)), METRICS[metric].reference_line
     rows, low, high, scale = intervals_in_order(rows, neutral, second)
@@ -159,8 +163,11 @@ def interval_rows(
         text += f"; LIC_by_H {dot[0]:.2f} [{dot[1]:.2f}, {dot[2]:.2f}]" if dot else ""
         bar = mark + _dot("cb-line", "cb-dot", scale, row["value"], first, last)
         bar += _dot("cb-second", "cb-hollow", scale, *dot) if dot else ""
+        size = f"{row['training'] + row['n']:,} images"
+        size += f", {words[row['model']]:.0f} words" if row["model"] in words else ""
         cells += [
-            f'<span class="cb-name">{f"<b>{model}</b>" if row["model"] == answered else model}</span>',
+            f'<span class="cb-name">{f"<b>{model}</b>" if row["model"] == answered else model}'
+            f"<small>{size}</small></span>",
             f'<div class="cb-bar" role="img" {_said(text)}>{bar}</div>',
             f'<span class="cb-tail">{escape(sentence.interval(row))}</span><span class="cb-small">{verdict}</span>',
         ]
@@ -180,7 +187,8 @@ def _dot(line: str, dot: str, scale: Scale, value: float, low: float, high: floa
 
 
 def cross_table(rows: pd.DataFrame, model: str) -> str:
-    """HTML: the four scores of the attackers of LIC, each of which reads both sides, and the difference of each row.
+    """HTML: the four scores of the attackers of LIC, each of which reads both sides, and the difference of each row,
+    at equal length too if the lengths differ.
 
     rows: results of one captioner, attacker and coverage; '' where they have no such scores.
     """
@@ -199,6 +207,8 @@ def cross_table(rows: pd.DataFrame, model: str) -> str:
         row = scores.loc[difference]
         low, high = row["ci_low"], row["ci_high"]
         ends = f" [{sentence.limit(low, 1)}, {sentence.limit(high, 1)}]" if pd.notna(low) else ""
+        if f"{difference}_cut" in scores.index:
+            ends += f"; at equal length {sentence.interval(scores.loc[f'{difference}_cut'], 1)}"
         values = [sentence.number(scores.loc[metric, "value"]) for metric in (human, captioner)]
         texts = (f"trained on {trainer}", *values, f"<b>{sentence.signed(row['value'], 1)}</b>{ends}")
         cells += [f"<span>{text}</span>" for text in texts]

@@ -20,7 +20,7 @@ from capbias_core.views.captions import caption_runs, scoring_attackers
 from capbias_core.views.charts import interval_chart
 from capbias_core.views.encoders import encoders_warning, sensitivity_alike
 from capbias_core.views.published import measured_rows
-from capbias_core.views.results import Comparison, current_runs
+from capbias_core.views.results import Comparison, current_runs, like_with_like
 from capbias_core.views.words import STYLE as COLOURS
 from capbias_core.workspace.conditions import left_out_as_masked, originals
 from capbias_core.workspace.ingest import DEMO, WARNINGS
@@ -132,21 +132,26 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     if sensitivity and (warning := encoders_warning(sensitivity, metric)):
         note(warning)
     pairs = cached.ranking(bar.folder, comparison.run_ids, metric)
+    alike = cached.once(workspace, "alike", lambda: like_with_like(workspace, of_metric, pairs))
     second = sentence.second_dots(rows, metric)
     left, right = st.container(key="stacks").columns([3, 2], gap="large")
     title = f"{sentence.with_attacker(metric, entry)} of each captioner"
     with left:
         st.header(title)
-        chart = cached.once(
-            workspace,
-            "intervals",
-            lambda: answer_views.interval_rows(of_metric, metric, attribute, pairs.letters, model, second),
-        )
-        verdicts = sentence.verdicts_text(of_metric, trained)
-        marks = present.marks(bool(second), pairs.letters)
-        present.rows(chart, text.headline, f"{title}. {marks} {verdicts}")
-        st.html(chart)
-        note(f"{verdicts} {metric}: {sentence.best_text(metric, len(attribute.values))}. {marks}")
+
+        def chart(rows: pd.DataFrame) -> str:
+            return answer_views.interval_rows(rows, metric, attribute, pairs.letters, model, second, pairs.words)
+
+        verdicts = sentence.verdicts_text(alike.compared, trained)
+        marks = " ".join(filter(None, (present.marks(bool(second), pairs), sentence.lengths_note(pairs.words))))
+        drawn = cached.once(workspace, "intervals", lambda: chart(alike.compared))
+        present.rows(drawn, text.headline, f"{title}. {marks} {verdicts}")
+        st.html(drawn)
+        note(f"{verdicts} {metric}: {sentence.best_text(metric, len(attribute.values))}. {alike.shared_text} {marks}")
+        if len(alike.others):
+            st.subheader("Measured on different images")
+            st.html(cached.once(workspace, "others", lambda: chart(alike.others)))
+            note(f"{sentence.verdicts_text(alike.others, trained)} Do not compare these with the captioners above.")
         scored = {run.spec.model for other in comparisons if other.attribute == attribute for run in other.runs}
         if others := sorted(scored - set(names)):
             note(f"{', '.join(others)}: not measured with these settings. Choose others under Measured with.")
@@ -154,7 +159,7 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
         specs = first_runs(bar, attribute.name) if missing else []
         if specs := [spec for spec in specs if spec.model in missing]:
             start_button(bar, specs, f"Score {', '.join(missing)}", "score_missing")
-        figure = partial(interval_chart, of_metric, metric, attribute, pairs.letters, second)
+        figure = partial(interval_chart, alike.compared, metric, attribute, pairs.letters, second)
         chart_downloads(figure, "answer_chart", f"{metric} of each captioner")
     # The scores of each caption by the chosen attacker, else by another one that has scored them.
     attackers = [comparison.attacker, *scoring_attackers(workspace, bar.collection)]
