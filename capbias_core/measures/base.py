@@ -105,8 +105,7 @@ class Metric:
     direction to further arguments of `of`, the same in all draws of a bootstrap. level: of attackers, whether it is no
     difference between two sides that were trained on the same images. interval: over images; '' for Wilson's if it is a
     share, else a bootstrap that its range limits; 'share' for Wilson's; 'free' for a bootstrap without limits.
-    no_interval: why it has none, or these counts to that, '' for one. absent: why runs have no value of it as a rule,
-    which is no news; '' for a metric that runs give.
+    no_interval: why it has none, or these counts to that, '' for one.
     """
 
     name: str
@@ -130,7 +129,6 @@ class Metric:
     level: bool = True
     interval: Literal["", "share", "free"] = ""
     no_interval: str | Callable[[Counts], str] = ""
-    absent: str = ""
 
     def estimates(self, counts: Counts, values: Sequence[str], direction: str = "") -> dict[str, Estimate]:
         """Its estimate from its columns, by direction: the given one, or each value."""
