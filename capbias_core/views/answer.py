@@ -36,14 +36,14 @@ class Line:
     tab: str
 
 
-def guessing_row(workspace: Workspace, collection: str, comparison: Comparison, model: str, attacker: str) -> pd.Series:
-    """The row of SC that tells whether the attackers behind a captioner's words guess better than chance: by the same
-    attacker and on all labelled images, as the words are; else the row of the comparison."""
+def guessing_row(workspace: Workspace, collection: str, comparison: Comparison, model: str) -> pd.Series:
+    """The row of SC that tells whether the attackers behind a captioner's words guess better than chance: on all
+    labelled images, as the words are, if that was measured; else the row of the comparison."""
     spec = comparison.runs[0].spec
     alike = [
         run.run_id
         for run in current_runs(workspace, collection, "lic")
-        if (run.spec.model, run.spec.attacker) == (model, attacker)
+        if (run.spec.model, run.spec.attacker) == (model, comparison.attacker)
         and (run.spec.labels, run.spec.merge_masks) == (spec.labels, spec.merge_masks)
     ]
     rows = workspace.results([*alike, *comparison.run_ids])
@@ -52,9 +52,11 @@ def guessing_row(workspace: Workspace, collection: str, comparison: Comparison, 
     return rows.assign(other=other).sort_values(["other", "coverage", "seeds"], ascending=[True, True, False]).iloc[0]
 
 
-def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensitivity | None) -> list[Line]:
+def overview(
+    rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensitivity | None, seeds: int
+) -> list[Line]:
     """The lines for one captioner. rows: what was measured of it for the attribute, in RESULT_COLUMNS, each thing once
-    (`measured_rows`). attacker: whose answer stands above. own: what several attackers say, None where one was run."""
+    (`measured_rows`). attacker, seeds: of the answer above. own: what several attackers say, None where one was run."""
     name, model, lines = attribute.name, rows["model"].iloc[0] if len(rows) else "", []
     if attribute.names_values:  # else captions name no value, alone or beside an object
         named = []
@@ -63,7 +65,7 @@ def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensi
             named += [sentence.interval(row) + text for _, row in of_metric.iloc[:1].iterrows()]
         text = f"{'; '.join(named)}." if named else NOT_YET
         lines.append(Line(f"Does it name the wrong {name}?", text, "Scores", "Table"))
-    lines.append(Line("In which direction?", _direction(rows, attribute, attacker), "Scores", "Directions"))
+    lines.append(Line("In which direction?", _direction(rows, attribute, attacker, seeds), "Scores", "Directions"))
     ran = list(dict.fromkeys(rows[rows["metric"] == "LIC_M"]["encoder"]))
     able = set(rows[learned(rows, {name: len(attribute.values)})]["encoder"])
     weak = [encoder for encoder in ran if encoder not in able]
@@ -83,8 +85,8 @@ def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensi
     return lines
 
 
-def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str) -> str:
-    """DBAC both ways, by what most seeds measured; by which attacker, if that is not the answer's."""
+def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str, seeds: int) -> str:
+    """DBAC both ways, by what most seeds measured; by which attacker and seeds, if those are not the answer's."""
     both = directions(rows, "DBAC")
     if both.empty:
         return NOT_YET
@@ -95,7 +97,8 @@ def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str) -> str:
     constant = beside(rows, row["model"], attribute.name, row["encoder"], "DBAC")[CONSTANT["DBAC"][0]]
     alone = f"; an attacker that reads no text gets {sentence.number(constant['value'])}" if constant else ""
     masked = f"With {attribute.name} words masked" if attribute.masked_words else "With captions as written"
-    by = f"By {row['encoder']}: " if row["encoder"] != attacker else ""
+    alike = (row["encoder"], row["seeds"]) == (attacker, seeds)
+    by = "" if alike else f"By {row['encoder']}, {counted(int(row['seeds']), 'seed')}: "
     ways = [way.replace("->", "→") for model, way in sentence.contradicted(rows, "DBAC") if model == row["model"]]
     other = f" ⚠ Another variant of DBAC has the other sign of {' and '.join(ways)}." if ways else ""
     return (

@@ -265,6 +265,13 @@ def explained(name: str) -> str:
     return " ".join(f"{metric}: {METRICS[metric].explanation}" for metric in metrics)
 
 
+def _other_text(row: dict | None, seeds: int) -> str:
+    """A value of another metric, with its number of seeds if that is not the table's; '' for None."""
+    if row is None:
+        return ""
+    return value_text(row) + (f" ({counted(row['seeds'], 'seed')})" if row["seeds"] not in (0, seeds) else "")
+
+
 def directions_table(frame: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.DataFrame:
     """One row a captioner: both directions, what to collect, and beside them LIC, BA and DBAC's constant attacker."""
     advice = {T_TO_A: "these objects, other value", A_TO_T: "this value, without these objects"}
@@ -287,7 +294,7 @@ def directions_table(frame: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.D
                 "captioner": row["model"],
                 **{measure(name, way): _span(row, name, way) for way in advice},
                 "images to add": of_tasks(images, name),
-                **{measure(*key): value_text(found) if found else "" for key, found in others.items()},
+                **{measure(*key): _other_text(found, row["seeds"]) for key, found in others.items()},
             }
         )
     return pd.DataFrame(table)

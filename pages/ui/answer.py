@@ -16,7 +16,7 @@ from capbias_core.runs.run import is_current
 from capbias_core.types import counted
 from capbias_core.views import answer as answer_views
 from capbias_core.views import sentence
-from capbias_core.views.captions import caption_runs, scoring_attackers
+from capbias_core.views.captions import caption_runs
 from capbias_core.views.charts import interval_chart
 from capbias_core.views.encoders import encoders_warning, sensitivity_alike
 from capbias_core.views.published import measured_rows
@@ -161,18 +161,10 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
             start_button(bar, specs, f"Score {', '.join(missing)}", "score_missing")
         figure = partial(interval_chart, alike.compared, metric, attribute, pairs.letters, second)
         chart_downloads(figure, "answer_chart", f"{metric} of each captioner")
-    # The scores of each caption by the chosen attacker, else by another one that has scored them.
-    attackers = [comparison.attacker, *scoring_attackers(workspace, bar.collection)]
-    of_captions = (
-        caption_runs(workspace, bar.collection, attribute.name, name, table).get(model) for name in attackers
-    )
-    run = next(filter(None, of_captions), None)
+    run = caption_runs(workspace, bar.collection, attribute.name, comparison.attacker, table).get(model)
     with right:
-        attacker = run.spec.attacker if run else comparison.attacker
         guessed = cached.once(
-            workspace,
-            "guessed",
-            lambda: answer_views.guessing_row(workspace, bar.collection, comparison, model, attacker),
+            workspace, "guessed", lambda: answer_views.guessing_row(workspace, bar.collection, comparison, model)
         )
         _words(bar, comparison, table, model, run, sentence.chance_warning(guessed, attribute))
     if run:
@@ -243,7 +235,7 @@ def _overview(bar: Bar, comparison: Comparison, table: Item, model: str, sensiti
     def work() -> list[answer_views.Line]:
         rows = measured_rows(bar.workspace, bar.collection, {name: table}, {name: human} if human else None)
         of_model = rows[(rows["model"] == model) & (rows["attribute"] == name)]
-        return answer_views.overview(of_model, comparison.attribute, comparison.attacker, sensitivity)
+        return answer_views.overview(of_model, comparison.attribute, comparison.attacker, sensitivity, comparison.seeds)
 
     st.header(f"More about {plain(model)}")
     against = {"references": human.name} if human else {}

@@ -2,6 +2,7 @@
 
 import html
 import re
+from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import pandas as pd
@@ -100,6 +101,6 @@ def test_whether_attackers_guess_is_read_on_all_images_as_their_words_are(tmp_pa
     engine.close()
     best = comparisons(workspace, "c")[0]
     assert set(workspace.results(best.run_ids)["coverage"]) == {"with_references"}
-    row = guessing_row(workspace, "c", best, "m", best.attacker)
+    row = guessing_row(workspace, "c", best, "m")
     assert (row["metric"], row["coverage"], row["training"]) == ("SC", "", 108)
-    assert guessing_row(workspace, "c", best, "m", "rnn")["coverage"] == "with_references"
+    assert guessing_row(workspace, "c", replace(best, attacker="rnn"), "m")["coverage"] == "with_references"

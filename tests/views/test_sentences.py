@@ -69,7 +69,7 @@ def test_what_is_said_beside_the_answer():
         ("other settings", two, GENDER),
         ("an attribute without words", frame(), plain_attribute("place", ("in", "out"))),
     ):
-        lines = [f"{line.page}: {line.said}" for line in overview(of, attribute, "ngram", None)]
+        lines = [f"{line.page}: {line.said}" for line in overview(of, attribute, "ngram", None, 10)]
         sentences.check(f"overview: {name}", "\n".join(lines))
 
 
