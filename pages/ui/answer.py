@@ -139,19 +139,27 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     with left:
         st.header(title)
 
+        def words(rows: pd.DataFrame) -> dict[str, float]:
+            return {name: pairs.words[name] for name in rows["model"] if name in pairs.words}
+
         def chart(rows: pd.DataFrame) -> str:
-            return answer_views.interval_rows(rows, metric, attribute, pairs.letters, model, second, pairs.words)
+            return answer_views.interval_rows(rows, metric, attribute, pairs.letters, model, second, words(rows))
 
         verdicts = sentence.verdicts_text(alike.compared, trained)
-        marks = " ".join(filter(None, (present.marks(bool(second), pairs), sentence.lengths_note(pairs.words))))
+        marks = " ".join(
+            filter(None, (present.marks(bool(second), pairs), sentence.lengths_note(words(alike.compared))))
+        )
         drawn = cached.once(workspace, "intervals", lambda: chart(alike.compared))
         present.rows(drawn, text.headline, f"{title}. {marks} {verdicts}")
         st.html(drawn)
         note(f"{verdicts} {metric}: {sentence.best_text(metric, len(attribute.values))}. {alike.shared_text} {marks}")
         if len(alike.others):
-            st.subheader("Measured on different images")
+            st.markdown("**Measured on different images**")
             st.html(cached.once(workspace, "others", lambda: chart(alike.others)))
-            note(f"{sentence.verdicts_text(alike.others, trained)} Do not compare these with the captioners above.")
+            note(
+                f"{sentence.verdicts_text(alike.others)} Not comparable with the captioners above. "
+                f"{sentence.lengths_note(words(alike.others))}"
+            )
         scored = {run.spec.model for other in comparisons if other.attribute == attribute for run in other.runs}
         if others := sorted(scored - set(names)):
             note(f"{', '.join(others)}: not measured with these settings. Choose others under Measured with.")

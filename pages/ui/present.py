@@ -18,7 +18,7 @@ from capbias_core.aggregate import Ranking
 from capbias_core.prepare import tokenize
 from capbias_core.views.captions import CaptionScores, toward
 from capbias_core.views.charts import enlarged
-from capbias_core.views.sentence import APART, probabilities_text
+from capbias_core.views.sentence import probabilities_text
 from capbias_core.views.words import LARGE, large_words, pushes
 from capbias_core.workspace.labels import is_derived, table_of
 from capbias_core.workspace.photographs import picture_path
@@ -92,8 +92,7 @@ def marks(second: bool, pairs: Ranking) -> str:
     same = "Same letter: no significant difference." if any(pairs.letters.values()) else ""
     if pairs.provisional:
         same = f"No difference is shown ({pairs.provisional})."
-    other = APART if any(letter.isupper() for letter in pairs.letters.values()) else ""
-    return " ".join(filter(None, (hollow, same, other)))
+    return " ".join(filter(None, (hollow, same)))
 
 
 def _legend(text: str) -> None:

@@ -370,6 +370,8 @@ def _table(
         "row to read that captioner's captions."
         + (f" Hidden columns: {', '.join(hidden)} (choose them on the left)." if hidden else "")
     )
+    if any(letter.isupper() for letter in letters.values()):
+        note(sentence.APART)
     if any(name.endswith(ON_FEWER) for name in names):
         note(
             "“With references”: only images with human captions. LIC is LIC_M minus LIC_D on these images. Columns for "
