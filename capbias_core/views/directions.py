@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from capbias_core.aggregate import provisional
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.types import A_TO_T, T_TO_A, counted
 from capbias_core.views.charts import GREY, MEASURED, error_bars, graph_objects, name_places, name_points
@@ -269,7 +270,8 @@ def _other_text(row: dict | None, seeds: int) -> str:
     """A value of another metric, with its number of seeds if that is not the table's; '' for None."""
     if row is None:
         return ""
-    return value_text(row) + (f" ({counted(row['seeds'], 'seed')})" if row["seeds"] not in (0, seeds) else "")
+    other = row["seeds"] not in (0, seeds) and not provisional(row)  # which names its seeds
+    return value_text(row) + (f" ({counted(row['seeds'], 'seed')})" if other else "")
 
 
 def directions_table(frame: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.DataFrame:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Ranking
+from capbias_core.aggregate import Ranking, provisional
 from capbias_core.aggregate.variants import INPUTS
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.spreadsheets import csv_text
-from capbias_core.types import RESULT_COLUMNS
+from capbias_core.types import RESULT_COLUMNS, counted
 from capbias_core.views.sentence import decimals, limit, measure, seeds_agree, signed
 
 LETTERS = "letters"
@@ -80,7 +80,8 @@ OF_CAPTIONERS = (LETTERS, "verdict", IMAGES)
 
 
 def value_parts(row: dict) -> tuple[str, str]:
-    """`8.7 ±0.9` and `[6.9, 10.4]`, without the parts that are not there.
+    """`8.7 ±0.9` and `[6.9, 10.4]`, without the parts that are not there. An interval of too few seeds for a claim names
+    them: `[−3.7, 12.5] 2 seeds`.
 
     Scores x100 get one decimal; BA and DBA, whose values are small, and others two.
     """
@@ -92,7 +93,8 @@ def value_parts(row: dict) -> tuple[str, str]:
     value = limit(row["value"], digits) + ("" if pd.isna(row["spread"]) else f" ±{limit(row['spread'], digits)}")
     if pd.isna(row["ci_low"]):
         return f"{value}{seeds_agree(row)}", ""
-    return value, f"[{limit(row['ci_low'], digits)}, {limit(row['ci_high'], digits)}]"
+    seeds = f" {counted(int(row['seeds']), 'seed')}" if provisional(row) else ""
+    return value, f"[{limit(row['ci_low'], digits)}, {limit(row['ci_high'], digits)}]{seeds}"
 
 
 def value_text(row: dict) -> str:
