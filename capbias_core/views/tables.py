@@ -80,8 +80,8 @@ OF_CAPTIONERS = (LETTERS, "verdict", IMAGES)
 
 
 def value_parts(row: dict) -> tuple[str, str]:
-    """`8.7 ±0.9` and `[6.9, 10.4]`, without the parts that are not there. An interval of too few seeds for a claim names
-    them: `[−3.7, 12.5] 2 seeds`.
+    """`8.7 ±0.9` and `[6.9, 10.4]`, without the parts that are not there. Where seeds are too few for a claim, the
+    interval names them: `[−3.7, 12.5] 2 seeds`.
 
     Scores x100 get one decimal; BA and DBA, whose values are small, and others two.
     """
