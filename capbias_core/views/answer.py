@@ -207,15 +207,18 @@ def cross_table(rows: pd.DataFrame, model: str) -> str:
         ("human captions", "LIC_D", "LIC_HM", "LIC_by_H"),
         (name, "LIC_MH", "LIC_M", "LIC_by_M"),
     ):
-        row = scores.loc[difference]
-        low, high = row["ci_low"], row["ci_high"]
-        ends = f" [{sentence.limit(low, 1)}, {sentence.limit(high, 1)}]" if pd.notna(low) else ""
-        if f"{difference}_cut" in scores.index:
-            ends += f"; at equal length {sentence.interval(scores.loc[f'{difference}_cut'], 1)}"
         values = [sentence.number(scores.loc[metric, "value"]) for metric in (human, captioner)]
-        texts = (f"trained on {trainer}", *values, f"<b>{sentence.signed(row['value'], 1)}</b>{ends}")
+        texts = [f"trained on {trainer}", *values, _difference(scores.loc[difference])]
+        if f"{difference}_cut" in scores.index:
+            texts += ["at equal length", "", "", _difference(scores.loc[f"{difference}_cut"])]
         cells += [f"<span>{text}</span>" for text in texts]
     return _grid("auto auto auto 1fr", cells)
+
+
+def _difference(row: pd.Series) -> str:
+    low, high = row["ci_low"], row["ci_high"]
+    ends = f" [{sentence.limit(low, 1)}, {sentence.limit(high, 1)}]" if pd.notna(low) else ""
+    return f"<b>{sentence.signed(row['value'], 1)}</b>{ends}"
 
 
 def word_rows(table: pd.DataFrame, attribute: Attribute, page: str, view: Mapping[str, str]) -> str:

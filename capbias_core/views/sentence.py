@@ -329,7 +329,7 @@ def _verdict(scores: pd.DataFrame, model: str, attribute: Attribute, trained: bo
     as_given, at_equal = (
         verdict(scores["ci_low"].get(f"LIC_by_H{end}"), scores["ci_high"].get(f"LIC_by_M{end}")) for end in ("", "_cut")
     )
-    reason = ""
+    reason, not_equal = "", "but not at equal length"
     if provisional(lic.to_dict()):
         why = no_claim(lic)
     elif cut and as_given != at_equal:
@@ -339,11 +339,13 @@ def _verdict(scores: pd.DataFrame, model: str, attribute: Attribute, trained: bo
         why = f"it {alone} {where}"
         reason = f" {shown('LIC_by_H' if alone == AMPLIFIES else 'LIC_by_M')}."
     elif lic["ci_low"] > 0:
-        why = "more predictable than human captions, perhaps only through simpler wording"
+        alone = cut and not scores.loc["LIC_cut", "ci_low"] > 0
+        why = f"more predictable than human captions, {not_equal if alone else 'perhaps only through simpler wording'}"
         reason = " A classifier trained on human captions does not guess clearly better from the captioner's: "
         reason += f"{shown('LIC_by_H')}."
     elif lic["ci_high"] < 0:
-        why = "less predictable than human captions, perhaps only through other wording"
+        alone = cut and not scores.loc["LIC_cut", "ci_high"] < 0
+        why = f"less predictable than human captions, {not_equal if alone else 'perhaps only through other wording'}"
         reason = " A classifier trained on its captions does not guess clearly better from human ones: "
         reason += f"{shown('LIC_by_M')}."
     else:
