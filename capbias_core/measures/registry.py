@@ -164,6 +164,16 @@ def protocol_notes(runs: Iterable[tuple[str, Mapping[str, Any]]], protocol: str 
     return list(lines)
 
 
+def check_choices(given: Mapping[str, Any]) -> None:
+    """Raises CapbiasError for a choice that no measure of captions has, or that is not allowed."""
+    options = [measure.options for measure in MEASURES.values() if not measure.makes]
+    known = {name for each in options for name in each.about()}
+    if stray := [name for name in given if name not in known]:
+        raise unknown_name("option", stray[0], known)
+    for each in options:
+        each.read(given)
+
+
 def needs_references(name: str) -> bool:
     """Whether a metric needs the human captions of the same images."""
     return measure_of(name).compares or metric(name).needs.references == "required"
