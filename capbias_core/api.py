@@ -304,7 +304,7 @@ def score(
         ("mapping", mapping or {}, dict[str, str | None]),
         ("several", several, str),
         ("image_id_column", image_id_column, str),
-        ("caption_column", caption_column, str),
+        ("caption_column", _several(caption_column), tuple[str, ...]),
         ("sets", sets, str),
         ("per_object", per_object, bool),
         ("collection", collection, str),
