@@ -118,6 +118,17 @@ def mean_words(frame: pd.DataFrame) -> float:
     return sum(len(tokenize(caption)) for caption in frame["caption"]) / max(len(frame), 1)
 
 
+def words_for(lengths: np.ndarray, mean: float) -> int:
+    """After how many words captions are cut so that they have this many on average, as nearly as whole words allow.
+    lengths: (n,) words of each caption.
+
+    >>> words_for(np.array([4, 10, 100]), 7.0)
+    8
+    """
+    longer = 1 - np.cumsum(np.bincount(lengths)) / len(lengths)  # share of captions with more than 0, 1, 2, ... words
+    return 1 + int(np.abs(np.cumsum(longer) - mean).argmin())
+
+
 def cut_text(words: int) -> str:
     """`first 10 words`, `first sentence`"""
     return "first sentence" if words == SENTENCE else f"first {words} words"

@@ -129,6 +129,16 @@ class Tokens(Sequence[str]):
         kept[:1] = True
         return Tokens(tokens.codes[kept], np.concatenate([[0], np.cumsum(kept)])[tokens.start], tokens.words)
 
+    def first(self, words: int) -> Tokens:
+        """The captions cut after so many tokens; shorter ones stay whole.
+
+        >>> Tokens.of(["a dog runs", "a cat"]).first(2).texts
+        ['a dog', 'a cat']
+        """
+        lengths = np.minimum(self.lengths, words)
+        kept = np.arange(len(self.codes)) - np.repeat(self.start[:-1], self.lengths) < words
+        return Tokens(self.codes[kept], np.concatenate([[0], np.cumsum(lengths)]), self.words)
+
     def distinct(self) -> tuple[Tokens, np.ndarray]:
         """The different captions in the order in which they first occur, and the place of each caption among them."""
         data, ends = self.codes.tobytes(), (self.start * self.codes.itemsize).tolist()

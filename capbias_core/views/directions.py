@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from capbias_core.aggregate import provisional
 from capbias_core.measures import dbac
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.types import A_TO_T, T_TO_A, counted
@@ -269,6 +270,14 @@ def explained(name: str) -> str:
     return " ".join(f"{metric}: {METRICS[metric].explanation}" for metric in metrics)
 
 
+def _other_text(row: dict | None, seeds: int) -> str:
+    """A value of another metric, with its number of seeds if that is not the table's; '' for None."""
+    if row is None:
+        return ""
+    other = row["seeds"] not in (0, seeds) and not provisional(row)  # which names its seeds
+    return value_text(row) + (f" ({counted(row['seeds'], 'seed')})" if other else "")
+
+
 def directions_table(frame: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.DataFrame:
     """One row a captioner: both directions, what to collect, and beside them LIC, BA and DBAC's constant attacker."""
     table = []
@@ -282,7 +291,7 @@ def directions_table(frame: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.D
                 "captioner": row["model"],
                 **{measure(name, way): _span(row, name, way) for way in IMAGES},
                 "images to add": of_tasks("; ".join([*kinds, *open_]) or "none by this metric", name),
-                **{measure(*key): value_text(found) if found else "" for key, found in others.items()},
+                **{measure(*key): _other_text(found, row["seeds"]) for key, found in others.items()},
             }
         )
     return pd.DataFrame(table)

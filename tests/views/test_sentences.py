@@ -53,6 +53,27 @@ def test_the_answer_follows_the_verdict(verdict, trained):
     assert cross_table(crossed, "m") and not cross_table(rows, "m"), "no such scores, no table"
 
 
+@pytest.mark.parametrize("verdict", ["amplifies", "reduces", "amplifies as given", "amplifies cut", "LIC as given"])
+def test_the_answer_says_what_holds_at_equal_length(verdict):
+    up, down, open_ = (2.0, 1.0, 3.0), (-2.0, -3.0, -1.0), (0.1, -1.0, 1.2)
+    by_human, by_human_cut, by_model = {
+        "amplifies": (up, up, open_),
+        "reduces": (open_, open_, down),
+        "amplifies as given": (up, open_, open_),
+        "amplifies cut": (open_, up, open_),
+        "LIC as given": (open_, open_, open_),
+    }[verdict]
+    values = LIC | {"LIC_by_H": by_human, "LIC_by_H_cut": by_human_cut, "LIC_by_M": by_model, "LIC_by_M_cut": by_model}
+    values["LIC_cut"] = open_
+    known = verdict if verdict in ("amplifies", "reduces") else "inconclusive"
+    rows = frame(*(row(name, *numbers, verdict=known) for name, numbers in values.items()))
+    answer = sentence.answer(rows, "m", GENDER, attacker_entry("ngram"), True)
+    sentences.check(f"answer at equal length: {verdict}", told(answer))
+    assert "at equal length" in answer.headline
+    lowest = min(by_human, by_human_cut, key=lambda dot: dot[1])
+    assert sentence.second_dots(rows, "LIC") == {"m": lowest}
+
+
 def test_what_is_said_beside_the_answer():
     rows = frame(
         row("error", 1.44, 1.2, 1.7),
@@ -70,7 +91,7 @@ def test_what_is_said_beside_the_answer():
         ("other settings", two, GENDER),
         ("an attribute without words", frame(), plain_attribute("place", ("in", "out"))),
     ):
-        lines = [f"{line.page}: {line.said}" for line in overview(of, attribute, "ngram", None)]
+        lines = [f"{line.page}: {line.said}" for line in overview(of, attribute, "ngram", None, 10)]
         sentences.check(f"overview: {name}", "\n".join(lines))
 
 
