@@ -279,7 +279,7 @@ MEASURE = Measure(
     ),
     options=LICOptions,
     needs=Needs(references="optional"),
-    version=10,
+    version=11,
     seconds=0.05,
     count=count,
 )

@@ -23,6 +23,7 @@ from capbias_core.views.published import measured_rows
 from capbias_core.views.results import Comparison, current_runs
 from capbias_core.views.words import STYLE as COLOURS
 from capbias_core.workspace.conditions import left_out_as_masked, originals
+from capbias_core.workspace.content import content_of
 from capbias_core.workspace.ingest import DEMO, WARNINGS
 from capbias_core.workspace.labels import table_of, table_with, tables_with
 from capbias_core.workspace.store import Item, RunRow
@@ -120,6 +121,9 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     for item in sets:
         for warning in item.details.get(WARNINGS, ()) if item.name in names else ():
             note(warning if item.name == model else f"{item.name}: {warning}")
+    for run in comparison.runs:
+        for each in content_of(workspace, run.spec):
+            note(each.text if run.spec.model == model else f"{run.spec.model}: {each.text}")
     if others := ", ".join(item.name for item in tables_with(tables, attribute.name) if item.name != table.name):
         note(f"Labels: {table.name}. Not used: {others}.")
     read = ", ".join(item.name for item in references if item.hash == comparison.references)

@@ -31,6 +31,7 @@ from capbias_core.views.lengths import LENGTHS, by_length, cuts_of, keep_cuts, l
 from capbias_core.views.results import attribute_of_run, comparisons, known_results, with_inputs
 from capbias_core.views.tables import first_columns, lettered, pair_table, scores_table, to_csv
 from capbias_core.workspace.conditions import CUT, left_out_as_masked, originals
+from capbias_core.workspace.content import content_of
 from capbias_core.workspace.ingest import WARNINGS
 from capbias_core.workspace.labels import reads
 from capbias_core.workspace.objects import object_sources
@@ -328,6 +329,12 @@ def _caveats(bar: Bar, request: Request, rows: pd.DataFrame) -> list[str]:
             f"{item.name}: {warning}"
             for item in sets
             for warning in (item.details.get(WARNINGS, ()) if item.name in request.captions else ())
+        ),
+        *dict.fromkeys(
+            f"{run.spec.model}: {each.text}"
+            for run in measured.values()
+            if run.spec.captions and run.spec.labels
+            for each in content_of(bar.workspace, run.spec)
         ),
         *(attribute.note for attribute in attributes.values()),
         sentence.variants_warning(rows),
