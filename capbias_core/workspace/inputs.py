@@ -348,6 +348,14 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
                 "labels",
                 "references",
             )
+        called = {name.casefold() for name in (rule.name, *rule.columns)}
+        for part in parts:
+            if columns := [name for name in part.reading.columns if name.strip().casefold() in called]:
+                raise CapbiasError(
+                    f"{part.file.title} has a column {columns[0]}, so labels of {rule.name} are not derived.",
+                    "Give the file as labels, too.",
+                    "labels",
+                )
         if given.values or given.attribute_column:
             raise CapbiasError(
                 f"Only a table of labels has columns and values to choose; labels of {rule.name} are derived.",
