@@ -346,7 +346,7 @@ MEASURES = (
         place=2,
         metrics=REFUSED,
         groups=(group_of("refused", "refusals by group", REFUSED, default=True),),
-        version=2,
+        version=3,
         count=refused,
     ),
     Measure(

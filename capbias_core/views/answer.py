@@ -18,7 +18,7 @@ from capbias_core.measures.registry import METRICS
 from capbias_core.types import A_TO_T, T_TO_A, Attribute, counted
 from capbias_core.views import sentence
 from capbias_core.views.charts import BLUE_MARK, GREY, MEASURED, ORANGE_MARK, Scale, intervals_in_order
-from capbias_core.views.directions import CONSTANT, WAY, beside, directions, ways_measured
+from capbias_core.views.directions import CONSTANT, WAY, beside, directions, stated, ways_measured
 from capbias_core.views.encoders import encoder_note
 from capbias_core.views.results import Comparison, current_runs
 from capbias_core.workspace.store import Workspace
@@ -96,8 +96,8 @@ def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str) -> str:
     alone = f"; an attacker that reads no text gets {sentence.number(constant['value'])}" if constant else ""
     masked = f"With {attribute.name} words masked" if attribute.masked_words else "With captions as written"
     by = f"By {row['encoder']}: " if row["encoder"] != attacker else ""
-    ways = [way.replace("->", "→") for model, way in sentence.contradicted(rows, "DBAC") if model == row["model"]]
-    other = f" ⚠ Another variant of DBAC has the other sign of {' and '.join(ways)}." if ways else ""
+    reasons = {way.replace("->", "→"): reason for way, (_, reason) in stated(row, rows, "DBAC").items() if reason}
+    other = "".join(f" {way} shows no direction: {reason}." for way, reason in reasons.items())
     return (
         f"{by}{masked}, {sentence.measure('DBAC', A_TO_T)} is {shown[A_TO_T]}{alone}. With objects masked, "
         f"{sentence.measure('DBAC', T_TO_A)} is {shown[T_TO_A]}.{other}"
