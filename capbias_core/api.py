@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,11 @@ from capbias_core.aggregate import Ranking
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
-from capbias_core.measures.options import checked
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings
 from capbias_core.measures.registry import (
-    MEASURES,
     METRICS,
     alike_with_references,
+    check_choices,
     expand_metrics,
     is_metric,
     measure_of,
@@ -32,16 +31,19 @@ from capbias_core.measures.registry import (
 )
 from capbias_core.measures.registry import metric as metric_named
 from capbias_core.runs.engine import Engine, execute
-from capbias_core.runs.plan import PER_CAPTION, Request, plan, useful
+from capbias_core.runs.plan import PER_CAPTION, Request, forget_without, plan, useful
 from capbias_core.runs.plan import left_out as left_out_of_request
+from capbias_core.runs.run import add_later_metrics
+from capbias_core.typed import typed
 from capbias_core.types import A_TO_T, T_TO_A, counted, left_out_lines
 from capbias_core.views.captions import words_table
 from capbias_core.views.encoders import plan_sweep
 from capbias_core.views.results import attribute_of_run, object_rows, ranking
 from capbias_core.views.sentence import ANSWERING, headline, interval, measure, named_notes, told_apart
 from capbias_core.views.tables import lettered, scores_table, to_text
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.custom_attributes import attribute_folder
-from capbias_core.workspace.ingest import DEFAULT_COLLECTION, SAMPLES
+from capbias_core.workspace.ingest import DEFAULT_COLLECTION
 from capbias_core.workspace.inputs import (
     CONSTANT,
     Inputs,
@@ -49,6 +51,7 @@ from capbias_core.workspace.inputs import (
     Source,
     Tell,
     caption_files,
+    named_columns,
     resolve,
     source_file,
     temporary_workspace,
@@ -60,6 +63,7 @@ DEFAULT_METRICS = ("lic", "ratio", "error", "unnamed", "refused")
 # What tells rows of one metric and captioner apart, in the order in which they stand.
 PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs", "prompt", "encoder")
 FINISHED = "finished"
+WAIT_SECONDS = 0.1  # between two looks at runs of other processes
 FEW = 20  # captions: words of fewer stand last
 
 # Computes runs that are planned in a workspace: the specs, the collection; returns them as they ended.
@@ -249,8 +253,11 @@ def score(
     mapping: Mapping[str, str | None] | None = None,
     several: str = "",
     image_id_column: str = "",
-    caption_column: str = "",
-    sets: str = SAMPLES,
+    caption_column: str | Sequence[str] = (),
+    reference_column: str | Sequence[str] = (),
+    captioner_column: str = "",
+    rows: Mapping[str, Any] | str | Sequence[str] = (),
+    sets: str = "",
     per_object: bool = False,
     workspace: str | os.PathLike | None = None,
     collection: str = "",
@@ -271,8 +278,13 @@ def score(
     labels of a column to compare. mapping: raw label -> value of the attribute, None to drop it, where labels are not
     spelled as usual. several: which label an image with several rows gets, `majority`, `both`, `first` or `each`;
     without it the columns decide, and a note says how. per_object: also a row for each object. choices: any field of
-    a measure's options by name, such as `max_images=500`. sets: what several captions of an image in a file are:
-    samples of one set, a set `each`, or a set per `prompt`.
+    a measure's options by name, such as `max_images=500`.
+
+    A file of which several columns may hold captions, or whose rows of an image differ in an unknown way, is asked
+    about: the error names the arguments. caption_column: of a model's captions; several are a captioner each.
+    reference_column: of human captions. captioner_column: names the captioner of a row. rows: read only those with a
+    value, such as {"language": "en"}. sets: what several captions of an image are: `samples` of one set, a set `each`,
+    a set per `prompt`, or one caption (`whole`) in a text that looks like several.
 
     Everything runs in this process and leaves nothing behind. workspace: a folder in which inputs and runs are kept
     instead, so that the dashboard shows them and no run is made twice. collection: where in it; without labels,
@@ -280,6 +292,24 @@ def score(
 
     Raises CapbiasError for inputs that cannot be scored, and if no number can be had.
     """
+    for name, value, hint in (
+        ("attribute", attribute, str),
+        ("protocol", protocol, str),
+        ("words", words, bool),
+        ("alignment", alignment, str),
+        ("delta", delta, float | None),
+        ("attribute_column", attribute_column, str),
+        ("values", values, tuple[str, ...]),
+        ("mapping", mapping or {}, dict[str, str | None]),
+        ("several", several, str),
+        ("image_id_column", image_id_column, str),
+        ("caption_column", caption_column, str),
+        ("sets", sets, str),
+        ("per_object", per_object, bool),
+        ("collection", collection, str),
+        ("workers", workers, bool),
+    ):
+        typed(name, value, hint, "", name)
     names = labels is None and bool(collection)
     if names and workspace is None:
         raise CapbiasError(f"The collection {collection!r} is in no workspace.", "Name its folder with workspace=.")
@@ -298,7 +328,7 @@ def score(
         "alignment": alignment,
         "vectors": vectors,
         "delta": delta,
-        "own_attributes": attribute_folder(Path(workspace)) if workspace else None,
+        "own_attributes": attribute_folder(typed_path(workspace)) if workspace else None,
     }
     if not attribute:
         raise CapbiasError("No attribute is given.", "Name a protected attribute, such as gender.")
@@ -306,7 +336,13 @@ def score(
         named = {CAPTIONS: _several(captions or ()), REFERENCES: references, OBJECTS: objects}
         given = Inputs(attribute, names=named, **common)
     else:
-        columns = {role: name for role, name in (("image_id", image_id_column), ("caption", caption_column)) if name}
+        columns = named_columns(
+            image_id_column=image_id_column,
+            caption_column=caption_column,
+            reference_column=reference_column,
+            captioner_column=captioner_column,
+            rows=rows,
+        )
         files = caption_files(captions, columns=columns, sets=sets)
         for source, kind in ((labels, LABELS), (references, REFERENCES), (objects, OBJECTS)):
             files += [source_file(source, kind, columns=columns, several=several)] if source is not None else []
@@ -423,15 +459,8 @@ class ScoreRequest:
     def check(self) -> None:
         """Raises CapbiasError for a metric or choice that is not known or not allowed, before anything is read."""
         metrics = expand_metrics(self.metrics)
-        measures = [measure for measure in MEASURES.values() if measure.metrics]
-        about = {name: option for measure in measures for name, option in measure.options.about().items()}
-        if not isinstance(self.seeds, int | None):
-            raise CapbiasError(f"seeds must be a whole number, not {self.seeds!r}.")
         seeds = {} if self.seeds is None else {"seeds": self.seeds}
-        for name, value in {**seeds, **self.choices}.items():
-            if name not in about:
-                raise unknown_name("option", name, about)
-            checked(name, value, about[name])
+        check_choices(seeds | dict(self.choices))
         if len(self.rank_by) != 2 or not all(isinstance(part, str) for part in self.rank_by):
             raise CapbiasError(f"rank_by must be a metric, or a metric and its direction, not {self.rank_by!r}.")
         name, direction = self.rank_by
@@ -459,7 +488,7 @@ class ScoreRequest:
             references=kept.references if any(map(needs_references, names)) else "",
             attacker=self.attackers[0],
             seeds=self.seeds,
-            merge_masks=bool(self.choices.get("merge_masks")),
+            merge_masks=self.choices.get("merge_masks", False),
             words=words,
             objects=kept.objects,
             options=choices | kept.options,
@@ -477,9 +506,12 @@ def measured(
     left_out = {name: lack.text for lack, names in reasons.items() for name in names}
     for line in (*refused, *left_out_of_request(reasons)):
         tell(f"warning: {line}")
+    run_ids = [spec.run_id for spec in specs]
+    add_later_metrics(workspace, workspace.runs_of(run_ids).values())
+    forget_without(workspace, specs, request.metrics)
     rows = compute(workspace, specs, kept.collection)
     finished = [row for row in rows if row.status == FINISHED]
-    frame = workspace.results([spec.run_id for spec in specs])
+    frame = workspace.results(run_ids)
     by_object = [object_rows(workspace, row) for row in finished] if asked.per_object else []
     whole = pd.concat([frame, *(table for table in by_object if len(table))], ignore_index=True)
     encoders = list(dict.fromkeys(spec.attacker for spec in sweep.specs))
@@ -617,16 +649,24 @@ def words_of(workspace: Workspace, kept: ResolvedInputs, asked: ScoreRequest, co
 
 
 def run_here(workspace: Workspace, specs: Sequence[RunSpec], collection: str) -> list[RunRow]:
-    """Compute runs one after another in this process, those with torch too."""
-    for spec in specs:
-        token = uuid.uuid4().hex
-        if workspace.enqueue(spec, collection, token):
-            try:
-                execute(str(workspace.folder), spec.run_id, token)
-            except BaseException:
-                workspace.end_here(spec.run_id, "cancelled", "cancelled", token)
-                raise
-    return list(workspace.runs_of([spec.run_id for spec in specs]).values())
+    """Compute runs one after another in this process, those with torch too. What another process computes meanwhile is
+    waited for, and computed here if that process ends first."""
+    ours: set[str] = set()
+    workspace.note_asked([spec.run_id for spec in specs], collection)
+    while True:
+        for spec in specs:
+            token = uuid.uuid4().hex
+            if spec.run_id not in ours and workspace.enqueue(spec, collection, token):
+                ours.add(spec.run_id)
+                try:
+                    execute(str(workspace.folder), spec.run_id, token)
+                except BaseException:
+                    workspace.end_here(spec.run_id, "cancelled", "cancelled", token)
+                    raise
+        rows = list(workspace.runs_of([spec.run_id for spec in specs]).values())
+        if all(row.status == FINISHED or row.run_id in ours for row in rows):
+            return rows
+        time.sleep(WAIT_SECONDS)
 
 
 def run_on_workers(workspace: Workspace, specs: Sequence[RunSpec], collection: str) -> list[RunRow]:

@@ -8,12 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from capbias_core.whole_files import check_file
+
 MOST_BYTES = 64 * 1024
 MOST_DOTS = 200  # in a line: each may be a table in a table, and reading them takes the square of their number
 
 
 def start_of(path: Path) -> str:
     """The text of a file in UTF-8; of one that `read_toml` refuses for its size, enough to be refused."""
+    check_file(path)
     with Path(path).open(encoding="utf-8") as file:
         return file.read(MOST_BYTES + 1)
 

@@ -1,13 +1,48 @@
-"""Files that are whole or not there, and folders and files that only their owner can read."""
+"""Files that are whole or not there, folders and files that only their owner can read, and what is no file at all."""
 
 from __future__ import annotations
 
+import os
+import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from capbias_core.errors import CapbiasError
+
 PRIVATE, USUAL = 0o600, 0o666
+SPECIAL = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+
+
+def check_file(path: str | os.PathLike) -> None:
+    """Raises CapbiasError for a pipe, socket or device, whose reading may never end; OSError as the system does."""
+    if what := SPECIAL.get(stat.S_IFMT(os.stat(path).st_mode)):
+        raise CapbiasError(
+            f"{Path(path).name} is {what}, not a file.", "Write its content to a file first, or leave it out."
+        )
+
+
+def typed_path(given: str | os.PathLike, to_read: bool = True) -> Path:
+    """A path that a person typed, with ~ as their home; it need not exist.
+
+    Raises CapbiasError for a path that the system rejects, such as one with ~ before an unknown name, too long a name
+    or a loop of links; and for a pipe, socket or device, if it is to be read.
+    """
+    try:
+        path = Path(given).expanduser()
+        if to_read:
+            check_file(path)
+        else:
+            path.stat()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):  # whoever opens it says so
+        return Path(given).expanduser()
+    except (OSError, ValueError, RuntimeError) as error:
+        shown = "".join(letter if letter.isprintable() else "?" for letter in os.fspath(given))
+        shown = shown if len(shown) <= 80 else f"{shown[:80]}…"
+        reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
+        raise CapbiasError(f"{shown!r} is no path that this system takes ({reason}).", "Check its spelling.") from None
+    return path
 
 
 def private_folder(path: Path) -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from capbias_core.load import places
+from capbias_core.types import counted
 from capbias_core.workspace import people
 from tests.browser import browser, chromium
 
@@ -26,22 +27,38 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+NOT_HERE = "are not here"  # in the reason of tests that are skipped without the shared files
+
+
+def shared_folder(name: str, what: str) -> Path:
+    """A folder beside the project, or a skip."""
+    folder = SHARED / "data" / name
+    if not folder.is_dir():
+        pytest.skip(f"{what} {NOT_HERE} ({folder})")
+    return folder
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """Says that numbers were not tested; pytest's own last line counts all skips alike."""
+    skipped = terminalreporter.stats.get("skipped", ())
+    lost = [test for test in skipped if NOT_HERE in str(test.longrepr)]
+    if lost:
+        terminalreporter.section("not tested", yellow=True)
+        terminalreporter.line(
+            f"{counted(len(lost), 'test')} of real captions and files skipped: the shared folder is not at {SHARED}."
+        )
+
+
 @pytest.fixture(scope="session")
 def coco_bias() -> Path:
     """The folder of real captions (data/coco-bias), or a skip."""
-    folder = SHARED / "data" / "coco-bias"
-    if not folder.is_dir():
-        pytest.skip(f"the real captions are not here ({folder})")
-    return folder
+    return shared_folder("coco-bias", "the real captions")
 
 
 @pytest.fixture(scope="session")
 def formats() -> Path:
     """The folder with a file of each harness (data/formats), or a skip."""
-    folder = SHARED / "data" / "formats"
-    if not folder.is_dir():
-        pytest.skip(f"the files of harnesses are not here ({folder})")
-    return folder
+    return shared_folder("formats", "the files of harnesses")
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,10 @@
 """`capbias.score` and `capbias.compare`: numbers against METRICS.md on the real captions, kinds of input, errors."""
 
 import json
+import multiprocessing
 import re
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -243,6 +246,26 @@ def test_contextual_alignment(tmp_path):
 # a workspace
 
 
+def score_in(folder: str, barrier, rows) -> None:
+    sets = {f"m{number}": CAPTIONS[number:] for number in range(4)}
+    barrier.wait()
+    report = capbias.score(sets, references=HUMAN, metrics=["LIC", "LIC_M"], workspace=folder, **KNOWN)
+    rows.put((len(report.table), report.failed))
+
+
+def test_two_processes_that_score_the_same_at_once_get_all_rows(tmp_path):
+    """One got the rows of what it had computed itself, and no error."""
+    spawn = multiprocessing.get_context("spawn")
+    barrier, rows = spawn.Barrier(2), spawn.Queue()
+    Workspace(tmp_path)
+    scorers = [spawn.Process(target=score_in, args=(str(tmp_path), barrier, rows)) for _ in range(2)]
+    for scorer in scorers:
+        scorer.start()
+    assert [rows.get(timeout=240) for _ in scorers] == [(28, ())] * 2
+    for scorer in scorers:
+        scorer.join()
+
+
 @pytest.mark.long
 def test_a_workspace_keeps_inputs_and_runs_and_repeats_none(tmp_path, monkeypatch):
     folder = tmp_path / "studies"
@@ -258,6 +281,16 @@ def test_a_workspace_keeps_inputs_and_runs_and_repeats_none(tmp_path, monkeypatc
     def fit(*_args):
         raise AssertionError("trained again")
 
+    # A metric that came later: from the stored evidence, or from a new run if that does not say enough.
+    for lost in ("DELETE FROM results WHERE metric='LIC_D'", "DELETE FROM arrays WHERE name='columns'"):
+        with closing(sqlite3.connect(kept.database)) as db, db:
+            db.execute("DELETE FROM results WHERE metric='LIC_D'")
+            for run in kept.runs():
+                metrics = json.dumps([name for name in run.metrics if name != "LIC_D"])
+                db.execute("UPDATE runs SET metrics=? WHERE run_id=?", (metrics, run.run_id))
+            db.execute(lost)
+        again = capbias.score({"mine": CAPTIONS}, references=HUMAN, metrics=["lic"], workspace=folder, **KNOWN)
+        assert again.table.equals(first.table) and "LIC_D" not in again.left_out
     monkeypatch.setattr("capbias_core.attackers.ngram.NgramAttacker.fit_many", fit)
     names = {"captions": "mine", "workspace": folder, "collection": "my captions"}
     again = capbias.score(attribute="gender", metrics=["lic"], seeds=2, **names)
@@ -279,6 +312,12 @@ BAD = {
     "captions as labels": {"labels": CAPTIONS},
     "a mapping to no value": {"mapping": {"Female": "Women"}},
     "half a seed": {"seeds": 2.5},
+    "one word for a list": {"metrics": "cooccurrence", "object_words": "tiara"},
+    "one value for a list": {"values": "Male"},
+    "false as a text": {"merge_masks": "false"},
+    "words as a text": {"words": "no"},
+    "a list of shares": {"test_share": [0.2]},
+    "a list for a mapping": {"mapping": ["Female"]},
     "no references": {"metrics": ["LIC_D"]},
     "an unknown option": {"metrics": ["sc"], "merge_mask": True},
     "ranked by what was not asked for": {"rank_by": "LIC_M"},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -11,7 +10,9 @@ from pathlib import Path
 
 from capbias_core.errors import CapbiasError, NotMeasurable, unknown_name
 from capbias_core.toml import read_toml, start_of
+from capbias_core.typed import typed
 from capbias_core.types import BOTH, PRECEDENCE, UNKNOWN_TOKEN, WITHIN, Attribute, Derivation
+from capbias_core.whole_files import typed_path
 
 FOLDER = Path(__file__).parent
 KEYS = ("name", "title", "values", "mask_token", "columns", "note", "words", "aliases", "derived", "forms")
@@ -50,11 +51,11 @@ def _checked(data: dict, source: str) -> Attribute:
     def wrong(key: str, reason: str, hint: str = "") -> CapbiasError:
         return CapbiasError(f"{source} has {key} = {data.get(key)!r}, which {reason}.", hint)
 
+    def text(key: str, usual: str = "") -> str:
+        return typed(f"{source}: {key}", data.get(key, usual), str)
+
     def texts(given: object, what: str) -> tuple[str, ...]:
-        """A list of texts; a single text is refused, since its letters would be taken for the items."""
-        if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
-            raise CapbiasError(f"{source} has {what} = {given!r}, which is not a list.", 'Write ["woman", "women"].')
-        return tuple(given)
+        return typed(f"{source}: {what}", given, tuple[str, ...])
 
     def by_value(table: str, values: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
         """The table [words] or [aliases]: value -> texts."""
@@ -85,7 +86,15 @@ def _checked(data: dict, source: str) -> Attribute:
                 + ("twice." if word.isalnum() else "as a word, but it is not a single word."),
                 "Captions are compared word by word. List single words of letters and digits, each for one value.",
             )
-    mask_token = str(data.get("mask_token", Attribute.mask_token))
+    forms = typed(f"{source}: forms", data.get("forms", []), tuple[tuple[str, ...], ...])
+    for row in forms:
+        if len(row) != len(values) + 1 or not all(word.isalnum() and word == word.lower() for word in row):
+            raise CapbiasError(
+                f"{source} has the forms {', '.join(row) or '(none)'}, which are not {len(values) + 1} single words in "
+                "lower case.",
+                f"Write a word for each of {', '.join(values)} and, last, one for nobody in particular.",
+            )
+    mask_token = text("mask_token", Attribute.mask_token)
     if not re.fullmatch(r"<\w+>", mask_token) or mask_token == UNKNOWN_TOKEN:
         raise wrong("mask_token", "cannot be used", "Write one word in <>, such as <gender>.")
     derived = None
@@ -112,15 +121,16 @@ def _checked(data: dict, source: str) -> Attribute:
             )
     aliases = by_value("aliases", values)
     return Attribute(
-        name=str(data.get("name") or Path(source).stem),
-        title=str(data.get("title") or data.get("name") or Path(source).stem),
+        name=text("name") or Path(source).stem,
+        title=text("title") or text("name") or Path(source).stem,
         values=values,
         words=words,
         mask_token=mask_token,
         columns=texts(data.get("columns", []), "columns"),
         aliases={alias.lower(): value for value, names in aliases.items() for alias in names},
-        note=str(data.get("note", "")),
+        note=text("note"),
         derived=derived,
+        forms=forms,
     )
 
 
@@ -182,7 +192,7 @@ def get_attribute(name: str, folder: Path | None = None) -> Attribute:
     if name in known:
         return known[name]
     if name.endswith(".toml"):
-        return read_attribute(Path(name))
+        return read_attribute(typed_path(name))
     raise unknown_name("attribute", name, known)
 
 
@@ -204,16 +214,13 @@ def need_words(attribute: Attribute, every: bool = False) -> None:
 def word_forms(attribute: Attribute, neutral: str = "person") -> tuple[tuple[str, ...], ...]:
     """Rows of words that say the same of each value and, last, of no value; the first row stands for all other words.
 
-    Of a shipped attribute with such a table, else the first word of each value and the neutral one. Raises CapbiasError
-    if a value has no words.
+    Its `forms`, else those of the shipped attribute of this name and values, else the first word of each value and the
+    neutral one. Raises CapbiasError if a value has no words.
     """
     need_words(attribute, every=True)
-    shipped = next((file for file in shipped_files() if file.name == attribute.name), None)
-    rows: tuple[tuple[str, ...], ...] = ()
-    if shipped and shipped.attribute and shipped.attribute.values == attribute.values:
-        table = tomllib.loads(shipped.path.read_text(encoding="utf-8"))
-        rows = tuple(map(tuple, table.get("forms", ())))
-    return rows or ((*(words[0] for words in attribute.value_words), neutral),)
+    alike = (file.attribute for file in shipped_files() if file.attribute and file.name == attribute.name)
+    shipped = next((own.forms for own in alike if own.values == attribute.values), ())
+    return attribute.forms or shipped or ((*(words[0] for words in attribute.value_words), neutral),)
 
 
 def plain_attribute(name: str, values: tuple[str, ...]) -> Attribute:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 from pandas.api.types import infer_dtype
 
 from capbias_core.errors import CapbiasError
+from capbias_core.typed import shown
 from capbias_core.types import BOTH, BOX_COLUMNS, CONDITIONS, RESULT_COLUMNS, SEGMENT_COLUMNS
 from capbias_core.workspace.labels import DERIVED
 from capbias_core.workspace.store import HASH, checked_name
 
 FORMAT = 1
 MANIFEST, PLAN, ROWS = "manifest.json", "plan.toml", "rows.json"
+# Of these files, which are read and checked piece by piece; a bundle of 40,000 rows is smaller.
+MOST_BYTES = {MANIFEST: 4_000_000, PLAN: 64_000, ROWS: 32_000_000}
 # In the details of items: places on the machine that wrote the bundle, which mean nothing on another.
 PLACES = ("path", "folder", "run", "size", "modified")
 TEXT = re.compile(r".{0,10000}", re.DOTALL)
@@ -59,11 +61,12 @@ DETAILS = dict.fromkeys((f"{name}?" for name in PLACES), _never) | {
     "captioner?": _name,
     "condition?": CONDITIONS,
     "cut?": [(TEXT, _count)],
+    "account?": [[TEXT]],
     "made_by?": {str: REFERENCE},
     "found_by?": TEXT,
     "dimension?": _count,
     "bare?": [TEXT],
-    "attributes?": {str: {"column": TEXT, "mapping": {str: (TEXT, None)}, "attribute": ATTRIBUTE}},
+    "attributes?": {str: {"column": TEXT, "mapping": {str: (TEXT, None)}, "attribute": ATTRIBUTE, "forms?": [[TEXT]]}},
     f"{DERIVED}?": {"references": HASH, "precedence": [TEXT], "at_least?": _count, "both?": BOTH},
 }
 ITEM = {
@@ -82,8 +85,6 @@ ROW = (
     | dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), (_number, None))
     | dict.fromkeys(("seeds", "training", "n"), (_whole, None))
 )
-# What a plan may say of a measure's option: a choice, several, or files by their content.
-OPTION = (TEXT, bool, None, _number, [(TEXT, _number)], REFERENCE)
 
 # Kinds of items whose content is a table, with its columns by what they hold: text, bytes or numbers. A table of labels
 # has others, of text. Photographs are never in a bundle.
@@ -129,24 +130,17 @@ def manifest_fault(manifest: Any, rows: Any) -> str:
     return ""
 
 
-def options_fault(requests: Sequence[Any]) -> str:
-    """The first option of a plan's requests that is wrong; '' for none."""
-    faults = (_misfit(request.options, {str: OPTION}, "options") for request in requests)
-    return next(filter(None, faults), "")
-
-
 def table_fault(item: dict[str, Any], frame: pd.DataFrame) -> str:
-    """The first column of an item's table that is missing or holds something else; '' for none."""
+    """The first column of an item's table that is missing or holds something else, such as `column 'age'`; '' for
+    none. A column may have no name."""
     wanted = TABLES[item["kind"]]
     others = dict.fromkeys(frame.columns, "text") if item["kind"] == "attributes" else {}
     others |= {entry["column"]: "text" for entry in item["details"].get("attributes", {}).values()}
     for column, held in (others | wanted).items():
-        if column not in frame or list(frame.columns).count(column) > 1:
-            return str(column)
-        if len(frame) and HELD.get(infer_dtype(frame[column], skipna=False)) != held:
-            return str(column)
-        if frame[column].isna().any():
-            return str(column)
+        wrong = column not in frame or list(frame.columns).count(column) > 1
+        wrong = wrong or bool(len(frame)) and HELD.get(infer_dtype(frame[column], skipna=False)) != held
+        if wrong or frame[column].isna().any():
+            return f"column {shown(column)}"
     return ""
 
 

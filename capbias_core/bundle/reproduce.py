@@ -13,7 +13,8 @@ import pandas as pd
 from pyarrow.parquet import read_metadata
 
 from capbias_core.aggregate.variants import ORIGINS
-from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLAN, ROWS, manifest_fault, options_fault, table_fault
+from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLAN, ROWS, manifest_fault, table_fault
+from capbias_core.bundle.manifest import MOST_BYTES as MOST_OF_FILE
 from capbias_core.bundle.write import versions
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import unpacked_tree
@@ -80,6 +81,9 @@ def _read_bundle(path: Path, folder: Path) -> Bundle:
     files = unpacked_tree(path, folder)
     if missing := [name for name in (MANIFEST, PLAN, ROWS) if name not in files]:
         raise _no_bundle(path, f"it lacks {', '.join(missing)}")
+    for name, most in MOST_OF_FILE.items():
+        if (size := files[name].stat().st_size) > most:
+            raise _no_bundle(path, f"{name} has {size:,} bytes; at most {most:,} are read")
     contents = []
     for name in (MANIFEST, ROWS):
         try:
@@ -92,8 +96,6 @@ def _read_bundle(path: Path, folder: Path) -> Bundle:
         other = f" The bundle has format {form}, and this capbias reads {FORMAT}." if form != FORMAT else ""
         raise _no_bundle(path, f"{fault} is missing or wrong", other)
     plan_file = parse_plan(files[PLAN].read_text(encoding="utf-8", errors="replace"), PLAN)
-    if fault := options_fault(plan_file.requests):
-        raise _no_bundle(path, f"{fault} in {PLAN} is wrong")
     if plan_file.collection != manifest["collection"]:
         raise _no_bundle(path, f"{PLAN} names another collection than {MANIFEST}")
     items = manifest["items"]
@@ -201,9 +203,9 @@ def reproduce(
             hint = f"Ask for a bundle with its data: no file is {' or '.join(hidden)}."
         raise CapbiasError(f"The bundle lacks {named}.", hint, "data")
     for item in stored:
-        if column := table_fault(item, frames[item["content"]]):
+        if fault := table_fault(item, frames[item["content"]]):
             raise CapbiasError(
-                f"The column {column[:100]!r} of the {item['kind']} {item['name']} is missing or wrong.",
+                f"The {fault} of the {item['kind']} {item['name']} is missing or wrong.",
                 "capbias did not write this bundle.",
             )
     for item in stored:

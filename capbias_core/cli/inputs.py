@@ -6,13 +6,12 @@ Flags of measures come from their options: a new measure's flags appear by thems
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
@@ -20,17 +19,23 @@ from cyclopts.validators import Number
 from capbias_core.attributes import known_attributes
 from capbias_core.cli.terminal import say, ticking
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
+from capbias_core.load.account import SAMPLES, SETS, WHOLE
 from capbias_core.load.labels import RULES
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.measures.base import Measure
-from capbias_core.measures.options import Attacked, Option, Options, Seeded, bounds_text, checked
+from capbias_core.measures.options import Attacked, Option, Options, Seeded
+from capbias_core.processes import temporary_folder
+from capbias_core.typed import fields_of
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.derived import derivable
-from capbias_core.workspace.ingest import SAMPLES, SETS, File, expand
+from capbias_core.workspace.ingest import File, expand
 from capbias_core.workspace.inputs import (
+    OF_COLUMNS,
     Inputs,
     ResolvedInputs,
     caption_files,
+    named_columns,
     resolve,
     source_file,
     temporary_workspace,
@@ -61,6 +66,7 @@ def flag(help: str, metavar: str | None = None, group: Group | None = None, **mo
     return Parameter(help=help, metavar=metavar, group=group, **more)
 
 
+COUNTED = "of at least 1"  # bounds that go without saying
 # What takes a whole number of 1 or more.
 Positive = Annotated[int, Parameter(validator=Number(gte=1), metavar="N")]
 # A class whose fields are flags.
@@ -84,9 +90,9 @@ def option_flag(name: str, options: type[Options], group: Group | None = None) -
 
 def _kind(name: str, options: type[Options]) -> Any:
     """The type of what a user gives for a choice; a choice that may name a stored item takes its name."""
-    if options.about()[name].several:
+    hint = fields_of(options)[name]
+    if get_origin(hint) is tuple:
         return list[str]
-    hint = get_type_hints(options)[name]
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     return next((member for member in members if member in (bool, int, float, str)), str)
 
@@ -95,12 +101,9 @@ def _help(about: Option, default: Any) -> str:
     """The help of a choice, with its bounds and its default.
 
     >>> _help(Option("images that are held out", above=0, below=1), 0.1)
-    'images that are held out (a number above 0 and below 1; default: 0.1)'
+    'images that are held out (above 0 and below 1; default: 0.1)'
     """
-    bounds = "" if about.at_least == 1 else bounds_text(about)  # a number counts from 1
-    if about.at_least is not None and about.at_most is not None:
-        bounds = f"{about.at_least:g} to {about.at_most:g}"
-    notes = [bounds] if bounds else []
+    notes = [about.bounds] if about.bounds and about.bounds != COUNTED else []
     if default not in (None, False, (), "") and "default" not in about.help:
         notes.append(f"default: {default:g}" if isinstance(default, float) else f"default: {default}")
     return about.help + (f" ({'; '.join(notes)})" if notes else "")
@@ -153,7 +156,7 @@ SeedsFlag = Annotated[int | None, option_flag("seeds", Seeded, ATTACKERS)]
 
 def drawn(seeds: int | None) -> int:
     """How many seeds. Raises CapbiasError for a number out of bounds."""
-    return checked("seeds", Seeded.seeds if seeds is None else seeds, Seeded.about()["seeds"])
+    return Seeded.seeds if seeds is None else Seeded(seeds=seeds).seeds
 
 
 def given(choices: Any, options: type[Options] | None = None) -> dict[str, Any]:
@@ -161,7 +164,7 @@ def given(choices: Any, options: type[Options] | None = None) -> dict[str, Any]:
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in vars(choices).items()}
     about = options.about() if options else {}
     return {
-        name: checked(name, value, about[name]) if name in about else value
+        name: options.checked(name, value) if options and name in about else value
         for name, value in values.items()
         if value is not None
     }
@@ -171,11 +174,24 @@ def given(choices: Any, options: type[Options] | None = None) -> dict[str, Any]:
 
 
 FILES = "files"  # the collection of files that are read into a temporary workspace
-SETS_FLAG = flag(f"several captions of an image (default: {SAMPLES})", "|".join(SETS), INPUTS)
+SETS_FLAG = flag(
+    f"what several captions of an image are; {WHOLE}: each text is one caption (default: {SAMPLES}, or asked)",
+    "|".join(SETS),
+    INPUTS,
+)
 MAP_FLAG = flag("the value of a label; an empty value drops the label", "ATTRIBUTE:LABEL=VALUE", INPUTS)
 SEVERAL_FLAG = flag("label of an image with several rows (default: by the columns)", "|".join(RULES), INPUTS)
 ImageIdFlag = Annotated[str, flag("the column of image IDs (default: detected)", "COLUMN", INPUTS)]
-CaptionFlag = Annotated[str, flag("the column of captions (default: detected)", "COLUMN", INPUTS)]
+Columns = list[str] | None
+CaptionFlag = Annotated[
+    Columns,
+    flag("a column of a model's captions; several are a captioner each (default: by content)", "COLUMN", INPUTS),
+]
+ReferenceFlag = Annotated[Columns, flag("a column of human captions (default: by content)", "COLUMN", INPUTS)]
+CaptionerFlag = Annotated[
+    str, flag("the column that names the captioner of a row (default: by its values)", "COLUMN", INPUTS)
+]
+RowsFlag = Annotated[Columns, flag("read only the rows with this value, such as language=en", "COLUMN=VALUE", INPUTS)]
 ATTRIBUTE_HELP = f"{', '.join(known_attributes())}, an attribute of the workspace, a TOML file, or a column"
 
 
@@ -193,15 +209,17 @@ class InputFlags:
     several: Annotated[str, SEVERAL_FLAG] = ""
     values: Annotated[list[str] | None, flag("labels of a column to compare (default: all)", "LABEL", INPUTS)] = None
     image_id_column: ImageIdFlag = ""
-    caption_column: CaptionFlag = ""
+    caption_column: CaptionFlag = None
+    reference_column: ReferenceFlag = None
+    captioner_column: CaptionerFlag = ""
+    rows: RowsFlag = None
     collection: Annotated[str | None, flag("use a workspace's collection, and names for files", "NAME", INPUTS)] = None
     workspace: WorkspaceFlag = None
 
     @property
     def columns(self) -> dict[str, str]:
-        """The columns that were named, by role."""
-        named = {"image_id": self.image_id_column, "caption": self.caption_column}
-        return {role: name for role, name in named.items() if name}
+        """What was said of columns and rows, by role."""
+        return named_columns(**{name: getattr(self, name) for name in OF_COLUMNS})
 
 
 @contextmanager
@@ -211,7 +229,7 @@ def inputs(
     files: Sequence[str] = (),
     references: str | None = None,
     objects: str | None = None,
-    sets: str = SAMPLES,
+    sets: str = "",
     **more: Any,
 ) -> Iterator[tuple[Workspace, ResolvedInputs]]:
     """A workspace and the names of the inputs in it: of a collection, or of files in a workspace that is removed.
@@ -226,9 +244,9 @@ def inputs(
         with opened(flags.workspace) as workspace:
             yield workspace, resolve(workspace, flags.collection, Inputs(names=named, **common), tell)
         return
-    with temporary_workspace() as workspace, ticking() as tick, tempfile.TemporaryDirectory() as unpacked:
+    with temporary_workspace() as workspace, ticking() as tick, temporary_folder() as unpacked:
         about = {"columns": flags.columns, "sets": sets, "several": flags.several}
-        given = [File(path, **about) for path in expand(files, Path(unpacked), tell)]
+        given = [File(path, **about) for path in expand(files, unpacked, tell)]
         given += caption_files(flags.captions, **about) if flags.captions else []
         for source, kind in ((flags.labels, LABELS), (references, REFERENCES), (objects, OBJECTS)):
             given += [source_file(source, kind, columns=flags.columns, several=flags.several)] if source else []
@@ -249,9 +267,9 @@ def _check_form(
     if flags.collection and files:
         raise CapbiasError("Files cannot be combined with --collection.", "Import the files first, or leave one out.")
     if flags.collection:
-        of_files = ("image_id_column", "caption_column", "attribute_column", "values", "map", "several")
+        of_files = (*OF_COLUMNS, "attribute_column", "values", "map", "several")
         stray = [flag_name(name) for name in of_files if getattr(flags, name)]
-        stray += ["--sets"] if sets != SAMPLES else []
+        stray += ["--sets"] if sets else []
         if stray:
             raise CapbiasError(f"{', '.join(stray)} only applies to files.", "Leave it out.")
     elif (
@@ -273,7 +291,7 @@ def own_folder(workspace: str | None, of_files: bool = False) -> Path | None:
     """The folder of the user's own attributes; None for files without a workspace, named here or by CAPBIAS_HOME."""
     if of_files and not (workspace or os.environ.get("CAPBIAS_HOME")):
         return None
-    return attribute_folder(Path(workspace) if workspace else default_folder())
+    return attribute_folder(typed_path(workspace) if workspace else default_folder())
 
 
 def known_collection(workspace: Workspace, name: str) -> str:

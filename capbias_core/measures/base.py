@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -61,7 +63,7 @@ class Needs:
 
 NOTHING_MORE = Needs()
 NEUTRAL = "neutral"  # what results call the word that names no value
-COUNTS = "counts"  # under which name a run keeps them
+COUNTS, ABOUT = "counts", "columns"  # under which names a run keeps its evidence, and what its rows say of it
 WITHOUT_LIMIT = (0, math.inf)  # the range of a metric
 LOTUS = "Hirota et al., ACL 2025 (LOTUS)"
 ROUNDING = 1e-9  # of the scale, by which a value may pass the end of its range
@@ -272,11 +274,23 @@ class Measure:
         outcome = self.count(job)
         if not isinstance(outcome, Outcome):
             raise TypeError(f"count of measures/{self.name}.py returned {type(outcome).__name__}, not an Outcome")
-        rows = [*outcome.results]
-        if not rows:
-            for direction, counts in outcome.by_direction.items():
-                rows += job.rows(self.metrics, counts, outcome.columns, direction)
-        return replace(outcome, results=rows)
+        if outcome.results:
+            return outcome
+        about, rows = self._about(outcome), []
+        for direction, counts in outcome.by_direction.items():
+            rows += job.rows(self.metrics, counts, about[direction], direction)
+        kept = {ABOUT: json.dumps(about).encode()} if about else {}
+        return replace(outcome, results=rows, arrays={**outcome.arrays, **kept})
+
+    def _about(self, outcome: Outcome) -> dict[str, Columns]:
+        """By direction the columns of each metric, and under '' those of a metric that the measure may get later."""
+        columns, about = outcome.columns, {}
+        for direction in outcome.by_direction:
+            about[direction] = {} if callable(columns) else {"": dict(columns)}
+            for name in ("", *(metric.name for metric in self.metrics)) if callable(columns) else ():
+                with suppress(KeyError):  # of a metric that was not counted
+                    about[direction][name] = dict(columns(name, direction))
+        return about
 
     @property
     def attacked(self) -> bool:
@@ -306,7 +320,7 @@ class Measure:
         return self.needs.references == "optional"
 
 
-Columns = Mapping[str, Any] | Callable[[str, str], Mapping[str, Any]]
+Columns = Mapping[str, Mapping[str, Any]]  # of rows, by metric; '' for any other
 
 
 @dataclass(frozen=True)
@@ -396,15 +410,17 @@ class Job:
         )
 
     def rows(self, metrics: Iterable[Metric], counts: Counts, columns: Columns, direction: str = "") -> list[Result]:
-        """A row for each metric whose columns were counted; beside its gap also one for each group. columns: as of an
-        Outcome."""
+        """A row for each metric whose columns were counted and are known; beside its gap also one for each group."""
         values, rows = self.attribute.values, []
         counts, known = counts.taking_part, by_name(*metrics)
         estimates = estimates_of(known.values(), counts, values, direction)
         limits = intervals(estimates)
         for (name, which), estimate in estimates.items():
             metric = known[name]
-            more = dict(columns(metric.gap_of or name, direction) if callable(columns) else columns)
+            about_it = columns.get(metric.gap_of or name, columns.get(""))
+            if about_it is None:
+                continue
+            more = dict(about_it)
             method, n = more.pop("method"), more.pop("n", None)
             if metric.gap_of:
                 one = known[metric.gap_of]
@@ -433,7 +449,7 @@ class Outcome:
     """
 
     counts: Counts | Mapping[str, Counts] = field(default_factory=dict)
-    columns: Columns = field(default_factory=dict)
+    columns: Mapping[str, Any] | Callable[[str, str], Mapping[str, Any]] = field(default_factory=dict)
     notes: Sequence[str] = ()
     lacking: Mapping[str, str] = field(default_factory=dict)
     arrays: Mapping[str, bytes] = field(default_factory=dict)
@@ -454,6 +470,13 @@ def counts_of(workspace: Workspace, run: RunRow) -> dict[str, Counts]:
     """The counts of a finished run by direction."""
     names = [name for name in workspace.arrays(run.run_id) if name.split(" ")[0] == COUNTS]
     return {name.partition(" ")[2]: Counts.load(workspace.array(run.run_id, name)) for name in names}
+
+
+def columns_of(workspace: Workspace, run: RunRow, direction: str) -> Columns:
+    """What the rows of a finished run say of its counts; {} of a run before this was kept."""
+    if ABOUT not in workspace.arrays(run.run_id):
+        return {}
+    return json.loads(workspace.array(run.run_id, ABOUT))[direction]
 
 
 def run_available(

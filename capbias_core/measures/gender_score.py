@@ -44,7 +44,7 @@ from capbias_core.metrics.gender_score import chosen, gender_score, object_dista
 from capbias_core.types import Attribute, Progress, Vectors
 from capbias_core.workspace.models import model_option, resolve_model, vectors_option
 from capbias_core.workspace.objects import OBJECTS, objects_in
-from capbias_core.workspace.spec import ModelReference
+from capbias_core.workspace.spec import ItemReference, ModelReference
 from capbias_core.workspace.store import Workspace
 
 COOCCURRENCE = "object_gender_cooccurrence"
@@ -148,13 +148,12 @@ class GenderScoreOptions(EncoderChoices):
         at_most=1,
         metavar="P",
     )
-    object_sources: tuple[str | dict, ...] = option(
+    object_sources: tuple[str | ItemReference, ...] = option(
         (),
         "further tables of the objects of the images, by their names in the collection; an object counts if one source "
         "names it, or --object-votes of them",
         flag="--object-sources",
         metavar="NAME",
-        several=True,
     )
     object_votes: int = option(
         1,

@@ -72,11 +72,7 @@ class ObjectChoices(Options):
         choices=(IMAGE, CAPTION),
     )
     object_words: tuple[str, ...] = option(
-        (),
-        "further words that count as objects if a caption has them",
-        flag="--object-words",
-        metavar="WORD",
-        several=True,
+        (), "further words that count as objects if a caption has them", flag="--object-words", metavar="WORD"
     )
 
 

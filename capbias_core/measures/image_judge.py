@@ -32,6 +32,7 @@ from capbias_core.prepare import balanced_split
 from capbias_core.prepare.split import SPLIT, child_seed, random_order
 from capbias_core.types import Attribute, Split
 from capbias_core.vision.presets import PRESETS, PROMPTS, STATEMENT, prompted
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.models import (
     captioner_option,
     embeddings_folder,
@@ -417,7 +418,7 @@ def freeze_encoders(workspace: Workspace, collection: str, options: VLLICOptions
                 f"The backbone {backbone!r} needs its weights, as NAME=FILE, such as resnet50=resnet50.pth.",
                 "Download them with torchvision, on another computer if this one has no network, and give the file.",
             )
-        backbone = register_model(workspace, named_file(name, Path(file)))
+        backbone = register_model(workspace, named_file(name, typed_path(file)))
     return options.with_(text_encoder=text, text_attacker=attacker, backbone=backbone or None)
 
 

@@ -14,10 +14,11 @@ from typing import Any, Self
 
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.device import AUTO, DEVICES
-from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.errors import unknown_name
 from capbias_core.measures.protocols import NAMES
 from capbias_core.prepare.align import DELTA
 from capbias_core.prepare.split import TEST_SHARE
+from capbias_core.typed import fields_of, misfit, typed
 from capbias_core.workspace.spec import AlignmentReference, ModelReference, PeopleReference, PhotographsReference
 
 
@@ -28,7 +29,7 @@ class Option:
     help: one line, lower case, without a full stop. flag: in a terminal, '' for a choice that only the plan makes.
     above, below: bounds that are not allowed themselves; at_least, at_most: bounds that are. choices: what there is, or
     a function that says so. suggested: what a page offers beside any other. metavar: what stands for the value in help.
-    several: takes a list. advanced: not among the first controls of a page. kept: stands in a run's key even if it is
+    advanced: not among the first controls of a page. kept: stands in a run's key even if it is
     the default.
     """
 
@@ -41,7 +42,6 @@ class Option:
     choices: tuple[str, ...] | Callable[[], tuple[str, ...]] = ()
     suggested: tuple[str, ...] = ()
     metavar: str = ""
-    several: bool = False
     advanced: bool = True
     kept: bool = False
 
@@ -55,12 +55,23 @@ class Option:
         """Each bound in words, as a number, and as a test of a value against it."""
         words = (
             ("above", "above", gt),
-            ("at_least", "at least", ge),
+            ("at_least", "of at least", ge),
             ("below", "below", lt),
             ("at_most", "at most", le),
         )
         bounds = ((word, getattr(self, name), test) for name, word, test in words)
         return [(word, bound, test) for word, bound, test in bounds if bound is not None]
+
+    @property
+    def bounds(self) -> str:
+        """The bounds in words, '' if there are none.
+
+        >>> Option("share", above=0, at_most=1).bounds
+        'above 0 and at most 1'
+        """
+        if self.at_least is not None and self.at_most is not None:
+            return f"from {self.at_least:g} to {self.at_most:g}"
+        return " and ".join(f"{word} {bound:g}" for word, bound, _ in self.limits)
 
 
 def option(default: Any, help: str, **about: Any) -> Any:
@@ -70,8 +81,8 @@ def option(default: Any, help: str, **about: Any) -> Any:
 
 @dataclass(frozen=True)
 class Options:
-    """Choices of a measure. Values are what JSON holds; lists are tuples. protocol: that was chosen, '' for the
-    measure's own."""
+    """Choices of a measure. Values are what JSON holds; lists are tuples. The type hint of a field is what may be given
+    for it: raises CapbiasError for anything else. protocol: that was chosen, '' for the measure's own."""
 
     protocol: str = field(
         default="",
@@ -79,17 +90,30 @@ class Options:
         metadata={"option": Option("the paper whose protocol was chosen", choices=("", *NAMES))},
     )
 
+    def __post_init__(self) -> None:
+        for choice in fields(self):
+            object.__setattr__(self, choice.name, self.checked(choice.name, getattr(self, choice.name)))
+
     @classmethod
     def about(cls) -> dict[str, Option]:
         """Every choice by name, in order."""
         return {choice.name: choice.metadata["option"] for choice in fields(cls)}
 
     @classmethod
+    def checked(cls, name: str, value: Any) -> Any:
+        """A choice as these options hold it. Raises CapbiasError if it is not allowed."""
+        about, hint = cls.about()[name], fields_of(cls)[name]
+        value = typed(name, value, hint, about.bounds, name)
+        if about.known and isinstance(value, str) and value not in (*about.known, getattr(cls, name)):
+            raise unknown_name(name.replace("_", " "), value, about.known)
+        if isinstance(value, int | float) and not all(test(value, bound) for _, bound, test in about.limits):
+            raise misfit(name, value, hint, about.bounds, name)
+        return value
+
+    @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
-        """The choices among those given that are this measure's; others are another measure's. Raises CapbiasError for
-        a value that is not allowed."""
-        known = cls.about()
-        return cls(**{name: checked(name, value, known[name]) for name, value in given.items() if name in known})
+        """The choices among those given that are this measure's; others are another measure's."""
+        return cls(**{name: value for name, value in given.items() if name in cls.about()})
 
     def to_dict(self) -> dict[str, Any]:
         """The choices in a run's key: those that differ from their default, and those that are always in it."""
@@ -107,32 +131,6 @@ class Options:
     def effective(self) -> Self:
         """A copy without choices that change nothing here, so that they do not make two runs of one."""
         return self
-
-
-def checked(name: str, value: Any, about: Option) -> Any:
-    """A choice as Options hold it. Raises CapbiasError if it is not allowed."""
-    if value is None or isinstance(value, dict):
-        return value
-    if about.several or isinstance(value, list | tuple):
-        return tuple(value)
-    if about.known and value not in about.known:
-        raise unknown_name(name.replace("_", " "), value, about.known)
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if about.limits and not (number and all(test(value, bound) for _, bound, test in about.limits)):
-        raise CapbiasError(
-            f"{name} must be {bounds_text(about)}, not {value}.", "Give another number, or leave it out.", name
-        )
-    return value
-
-
-def bounds_text(about: Option) -> str:
-    """The bounds in words, '' if there are none.
-
-    >>> bounds_text(Option("share", above=0, at_most=1))
-    'a number above 0 and at most 1'
-    """
-    words = " and ".join(f"{word} {bound:g}" for word, bound, _ in about.limits)
-    return f"a number {words}" if words else ""
 
 
 MOST_SEEDS = 50

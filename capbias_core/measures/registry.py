@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import import_module
-from typing import get_args
+from typing import Any, get_args
 
 import pandas as pd
 
@@ -167,6 +167,16 @@ def protocol_notes(rows: pd.DataFrame, protocol: str = "") -> list[str]:
         but = f", except {differ}" if differ else ""
         notes.append(f"{MEASURES[name].title}{which}: settings of the protocol {PROTOCOLS[followed].title}{but}.")
     return notes
+
+
+def check_choices(given: Mapping[str, Any]) -> None:
+    """Raises CapbiasError for a choice that no measure of captions has, or that is not allowed."""
+    options = [measure.options for measure in MEASURES.values() if not measure.makes]
+    known = {name for each in options for name in each.about()}
+    if stray := [name for name in given if name not in known]:
+        raise unknown_name("option", stray[0], known)
+    for each in options:
+        each.read(given)
 
 
 def needs_references(name: str) -> bool:

@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
+from weakref import WeakSet
 
 from capbias_core.attackers import attacker_entry
 from capbias_core.errors import CapbiasError, need
@@ -35,6 +36,9 @@ PAST_RUNS = 5
 TORCH_START_SECONDS = 5.0
 
 
+_OPEN: WeakSet[Engine] = WeakSet()  # engines of this process, which share the workers of runs with torch
+
+
 class Engine:
     """Submits runs of one workspace, and watches them while any is under way."""
 
@@ -47,12 +51,14 @@ class Engine:
         self._wake = threading.Event()
         self._watcher: threading.Thread | None = None
         self._closing = False
+        _OPEN.add(self)
 
     def submit(self, specs: Sequence[RunSpec], collection: str) -> list[str]:
         """Start the runs that are neither finished nor under way; returns their ids. Raises CapbiasError if one of them
         needs a Dask cluster that does not answer."""
         known = self.workspace.runs_of([spec.run_id for spec in specs])
         add_later_metrics(self.workspace, known.values())
+        self.workspace.note_asked(list(known), collection)
         todo = [spec for spec in specs if spec.run_id not in known or known[spec.run_id].status != "finished"]
         light = [spec for spec in todo if not needs_workers(spec)]
         heavy = torch_executor() if len(light) < len(todo) else self._light
@@ -127,14 +133,16 @@ class Engine:
             time.sleep(every)
 
     def close(self) -> None:
-        """Cancel what this engine started and has not finished, and end all workers of this process. If an end cannot
-        be written by then, others see that the process of the run is gone."""
+        """Cancel what this engine started and has not finished, and end its workers; those of runs with torch end with
+        the last engine of this process. If an end cannot be written by then, others see that the process is gone."""
         for run_id, (_, future) in reversed(list(self._runs.items())):  # those that wait first, so that none starts
             if not future.done():
                 with suppress(CapbiasError):
                     self.cancel(run_id)
         self._light.shutdown(cancel_futures=True)
-        _close_torch_workers()
+        _OPEN.discard(self)
+        if not _OPEN:
+            _close_torch_workers()
         self._closing = True
         if watcher := self._watcher:
             self._wake.set()
@@ -211,7 +219,7 @@ def torch_executor() -> Executor:
 
             try:
                 workers = _torch_workers[address] = Client(address, timeout="10s", set_as_default=False)
-            except OSError as error:
+            except (OSError, ValueError, TypeError) as error:  # also of what is no address
                 raise CapbiasError(
                     f"No Dask scheduler answers at CAPBIAS_SCHEDULER={address} ({error}).",
                     "Start it, or unset CAPBIAS_SCHEDULER to use workers on this machine.",

@@ -24,6 +24,7 @@ from typing import ParamSpec, TypeVar
 
 from capbias_core.attackers.device import CUBLAS
 from capbias_core.errors import installed
+from capbias_core.processes import python
 
 IDLE_SECONDS = 300.0  # then a process ends; the next call starts another one
 STOP_SECONDS = 5.0  # that a running call gets at shutdown
@@ -119,13 +120,9 @@ class LocalWorkers(Executor):
             return function()
         process = self._processes.get(slot)
         if process is None or process.poll() is not None:
-            path = os.pathsep.join(filter(None, sys.path))  # so that it finds what this process can import
-            process = self._processes[slot] = subprocess.Popen(
-                [sys.executable, "-m", __name__],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": path, **environment},
-            )
+            command, variables = python("-m", __name__, **environment)
+            pipe = subprocess.PIPE
+            process = self._processes[slot] = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=variables)
         assert process.stdin and process.stdout
         try:
             pickle.dump(function, process.stdin)

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.attributes import lacking_words
-from capbias_core.errors import CapbiasError, flag_name, installed, missing_extra, need, unknown_name
+from capbias_core.errors import CapbiasError, flag_name, installed, missing_extra, need
 from capbias_core.measures.base import Measure, Metric
 from capbias_core.measures.options import Attacked, OnDevice, Options, PeopleMarked, Photographed
 from capbias_core.measures.protocols import chosen_beside_usual
-from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics, measure_of, needs_references
+from capbias_core.measures.registry import (
+    MEASURES,
+    METRICS,
+    check_choices,
+    expand_metrics,
+    measure_of,
+    needs_references,
+)
 from capbias_core.runs.run import needs_workers
 from capbias_core.types import Attribute
 from capbias_core.workspace.labels import attribute_of, labels_of
@@ -50,6 +57,12 @@ class Request:
     objects: str = ""
     options: dict = field(default_factory=dict)
 
+    @property
+    def choices(self) -> dict[str, Any]:
+        """All choices by the name of the field in a measure's Options."""
+        choices = {"attacker": self.attacker, "merge_masks": self.merge_masks}
+        return choices | ({} if self.seeds is None else {"seeds": self.seeds}) | self.options
+
 
 def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     """The runs that answer a request: one caption set, attribute, measure, attacker and coverage each.
@@ -61,11 +74,7 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     """
     if not request.captions:
         raise CapbiasError("No captions are chosen.", "Choose one captioner or more.")
-    known = {option.name for measure in MEASURES.values() for option in fields(measure.options)}
-    known |= {"photographs", "people"}
-    for name in request.options:
-        if name not in known:
-            raise unknown_name("option", name, sorted(known))
+    check_choices(request.choices)
     collection = request.collection
     table = workspace.item("attributes", request.table, collection)
     attribute, where = attribute_of(table, request.attribute)
@@ -137,9 +146,7 @@ def spec_of(measure: Measure, options: Options, inputs: dict) -> RunSpec:
 
 def _options(workspace: Workspace, request: Request, measure: Measure, attribute: Attribute) -> Options:
     """A request's choices for a measure; files and items that they name are named by their content."""
-    choices = {"attacker": request.attacker, "merge_masks": request.merge_masks}
-    choices |= ({} if request.seeds is None else {"seeds": request.seeds}) | request.options
-    options = measure.options.read(choices)
+    options = measure.options.read(request.choices)
     if isinstance(options, Attacked):
         entry = attacker_entry(options.attacker)
         need(f"The attacker {entry.name}", *entry.packages)
@@ -217,6 +224,15 @@ def useful(specs: Sequence[RunSpec], request: Request) -> tuple[list[RunSpec], d
             "None of the metrics can be measured.", f"{'. '.join(left_out(reasons, False))}.", *arguments
         )
     return [spec for spec in specs if spec.run_id in kept or spec.measure == PER_CAPTION], reasons
+
+
+def forget_without(workspace: Workspace, specs: Sequence[RunSpec], metrics: Iterable[str]) -> None:
+    """Forget finished runs without a metric that their inputs allow, so that they are computed again."""
+    runs = workspace.runs_of([spec.run_id for spec in specs])
+    for run in runs.values():
+        new = [name for name in metrics if measure_of(name).name == run.spec.measure and name not in run.metrics]
+        if run.status == "finished" and any(not lacks(METRICS[name], run.spec) for name in new):
+            workspace.forget(run.run_id)
 
 
 def left_out(reasons: dict[Lack, list[str]], flags: bool = True) -> list[str]:

@@ -17,7 +17,7 @@ from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.checkpoints import checkpoints_in
 from capbias_core.attackers.device import deterministic
 from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.measures.base import Job, Outcome, counts_of, estimates_of, of_images
+from capbias_core.measures.base import Job, Outcome, columns_of, counts_of, estimates_of, of_images
 from capbias_core.measures.registry import MEASURES, METRICS
 from capbias_core.types import Attribute, Progress, silent
 from capbias_core.workspace.catalogue import Unavailable, WorkspaceError
@@ -29,6 +29,7 @@ from capbias_core.workspace.store import ACTIVE, RunRow, Workspace, images_in
 PACKAGE_ROOT = Path(__file__).parent.parent
 EXTENDED = ("attackers", "measures")  # packages that users extend: a failure is located there if it passed through them
 SECONDS_BETWEEN_NOTES = 0.25
+_TRIED: set[tuple] = set()  # by this process: catalogue, run and metrics that its evidence was asked for
 RESUMABLE = ("died", "cancelled")  # end states whose checkpoints stay, so that the run can resume
 
 
@@ -157,21 +158,25 @@ def needs_workers(spec: RunSpec) -> bool:
 
 
 def add_later_metrics(workspace: Workspace, runs: Iterable[RunRow]) -> None:
-    """Add the metrics that a measure got after these runs had finished, from their counts. Runs of an earlier version
-    stay as they are."""
+    """Add the metrics that a measure got after these runs had finished, from their counts: the rows of a fresh run.
+    What the evidence cannot give is not added. Runs of an earlier version stay as they are."""
     for run in runs:
         if run.status != "finished" or not is_current(run.spec):
             continue
         new = [metric.name for metric in MEASURES[run.spec.measure].metrics if metric.name not in run.metrics]
-        if not new:
+        tried = (workspace.database, run.run_id, *new)
+        if not new or tried in _TRIED:
             continue
-        devices = set(workspace.results([run.run_id])["device"])
-        device = devices.pop() if len(devices) == 1 else ""
-        job = bare_job(workspace, run.spec, silent)
-        rows = []
-        for (name, direction), estimate in estimates(workspace, run).items():
-            if name in new:
-                n = estimate.n_images
-                method = f"{n:,} images of a finished run; {estimate.interval_method}"
-                rows.append(job.result(METRICS[name], estimate, n, method, direction, device=device))
-        workspace.add_results(run.run_id, rows, new)
+        # A gap brings rows of its metric, one for each group.
+        metrics = [
+            metric
+            for metric in MEASURES[run.spec.measure].metrics
+            if metric.name in new or metric.gap_of in new or metric.name in {METRICS[name].gap_of for name in new}
+        ]
+        job, rows = bare_job(workspace, run.spec, silent), []
+        for direction, counts in counts_of(workspace, run).items():
+            rows += job.rows(metrics, counts, columns_of(workspace, run, direction), direction)
+        given = {row.metric for row in rows} & {*new}
+        workspace.add_results(run.run_id, rows, sorted(given))
+        if len(given) < len(new):
+            _TRIED.add(tried)

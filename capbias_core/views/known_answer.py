@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,6 +17,7 @@ from capbias_core.metrics.captions import named_alone
 from capbias_core.metrics.share import share as part_of
 from capbias_core.prepare import held_out_count, image_split
 from capbias_core.prepare.known_answer import CAPTIONS, CONTROL, IMBALANCE, SUBSETS, KnownSet, known_set
+from capbias_core.processes import temporary_folder
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS, Progress, Result, counted, silent
@@ -66,7 +66,7 @@ def kept_answers(workspace: Workspace, compute: bool) -> pd.DataFrame | None:
 
 def _answers(name: str, data: KnownSet, seeds: int) -> list[Result]:
     # LIC_M and SC by the runs that everything else uses, in a workspace that is removed afterwards.
-    with tempfile.TemporaryDirectory(prefix="capbias-") as folder:
+    with temporary_folder() as folder:
         workspace = Workspace(folder)
         details = {"attributes": {ATTRIBUTE: resolve_attribute(data.labels, ATTRIBUTE)}}
         workspace.keep("attributes", "labels", data.labels, "known", "made", details)

@@ -41,6 +41,8 @@ LATEX = {
 # Points: a column of the narrowest style in use (ACL), an em at \\footnotesize and at \\scriptsize (Computer Modern is
 # wider where it is small), and what stands beside each column of a table.
 COLUMN, EM, SMALL_EM, BESIDE = 219.0, 8.5, 8.0, 6.0
+MOST_LINES = 50  # of a table: a page of that style holds 60 at \\footnotesize, and note and caption take some
+LINES_OF_ROW = 2  # its values, and under them their intervals
 NARROW, WIDE = frozenset(" .,:;'|!()[]fijlrt"), frozenset("mwMW%&±−@")
 MARKS = "†‡§¶"  # of what the name of a column says in brackets, which would make it wide
 
@@ -67,7 +69,8 @@ class Cell:
 def to_latex(frame: pd.DataFrame, metrics: Iterable[str] | None = None) -> str:
     """`scores_table` as a table for one column of a paper, with the package booktabs.
 
-    Metrics that do not fit beside each other stand in blocks, one below the other. A note under the table explains
+    Metrics that do not fit beside each other stand in blocks, one below the other, and blocks that do not fit on a page
+    in further tables. A note under the table explains
     letters and intervals; comments before it say n, seeds and method. frame: also `lettered`. metrics: which (default:
     all).
     """
@@ -93,35 +96,42 @@ def to_latex(frame: pd.DataFrame, metrics: Iterable[str] | None = None) -> str:
         columns[name] = [Cell(name.removesuffix(suffix_of[name]), letters=mark) if mark else Cell(name), *cells]
     blocks = _blocks(keys, columns)
     width = len(keys) + len(blocks[0])
-    lines = [r"\toprule"]
+    tables: list[list[str]] = [[]]
     for block in blocks:
         head, *rows = zip(*(columns[name] for name in (*keys, *block)), strict=True)
         empty = [""] * (width - len(head))
-        lines += [_row([*map(_above, head), *empty]), r"\midrule"]
+        titles = [_row([*map(_above, head), *empty]), r"\midrule"]
+        if len(tables[-1]) + len(titles) + LINES_OF_ROW >= MOST_LINES:
+            tables.append([])
+        tables[-1] += [r"\midrule"] * bool(tables[-1]) + titles
         for row in rows:
-            lines.append(_row([*map(_above, row), *empty]))
+            lines = [_row([*map(_above, row), *empty])]
             if any(cell.interval for cell in row):
                 below = (rf"{{\scriptsize {escape_latex(cell.interval)}}}" if cell.interval else "" for cell in row)
                 lines.append(_row([*below, *empty]))
-        lines.append(r"\midrule")
+            if len(tables[-1]) + len(lines) > MOST_LINES:
+                tables.append([*titles])
+            tables[-1] += lines
     note = escape_latex(_note(shown, list(dict.fromkeys(lettered["metric"])), marks))
-    return "\n".join(
-        [
-            *_comments(shown),
+    caption = f"Bias in captions by labelled {escape_latex(', '.join(shown['attribute'].unique()))}"
+    text = [*_comments(shown)]
+    for number, lines in enumerate(tables, start=1):
+        part = f", part {number} of {len(tables)}" if len(tables) > 1 else ""
+        text += [
             r"\begin{table}[t]",
             r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
             rf"\begin{{tabular}}{{@{{}}{'l' * width}@{{}}}}",
-            *lines[:-1],
+            r"\toprule",
+            *lines,
             r"\bottomrule",
             r"\end{tabular}",
             r"\par\smallskip",
             rf"\parbox{{\columnwidth}}{{\scriptsize {note}}}",
-            rf"\caption{{Bias in captions by labelled {escape_latex(', '.join(shown['attribute'].unique()))}.}}",
-            r"\label{tab:capbias}",
+            rf"\caption{{{caption}{part}.}}",
+            rf"\label{{tab:capbias{f'-{number}' if number > 1 else ''}}}",
             r"\end{table}",
-            "",
         ]
-    )
+    return "\n".join([*text, ""])
 
 
 def _above(cell: Cell) -> str:

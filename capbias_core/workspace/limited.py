@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
 import pickle
 import resource
@@ -32,10 +31,15 @@ import pandas as pd
 import pyarrow as pa
 
 from capbias_core.errors import CapbiasError
+from capbias_core.processes import current_folder, python
 
 GIGABYTES, SECONDS, AT_ONCE = "CAPBIAS_READ_MEMORY", "CAPBIAS_READ_SECONDS", "CAPBIAS_READ_AT_ONCE"
 DEFAULTS = {GIGABYTES: 2.0, SECONDS: 60.0, AT_ONCE: 4.0}
+# One thread; and pyarrow's allocator would reserve 1 GiB at once, which counts as taken.
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MIMALLOC_ARENA_EAGER_COMMIT": "0"}
+MOST = 1_000_000  # GB, seconds or files
 GRACE = 10  # seconds after which a child that does not end in time is given up
+PLAIN = {bool, int, float, str, type(None)}
 LENGTH = struct.Struct(">Q")
 
 Given = ParamSpec("Given")
@@ -63,7 +67,7 @@ def _within(seconds: float, hint: str, name: str, work: Callable[[], Answer]) ->
     if _limited:
         return work()
     gigabytes = _limit(GIGABYTES)
-    task = pickle.dumps((gigabytes, seconds, os.getcwd(), work))
+    task = pickle.dumps((gigabytes, seconds, current_folder(), work))
     with _slot(name, _limit(AT_ONCE), seconds), _HELPER.child() as child:
         began = time.monotonic()
         child.settimeout(seconds + GRACE)
@@ -75,6 +79,11 @@ def _within(seconds: float, hint: str, name: str, work: Callable[[], Answer]) ->
         except (EOFError, OSError):
             if time.monotonic() - began >= seconds:
                 raise CapbiasError(f"{name} takes longer than {seconds:g} seconds.", hint) from None
+            if _HELPER.did_not_start():
+                raise CapbiasError(
+                    f"{name} was not read, because the process that reads files did not start.",
+                    "Its error is printed above. Check the installation of capbias.",
+                ) from None
             hint = f"Use a smaller file, or raise {GIGABYTES} ({gigabytes:g} GB)."
             raise CapbiasError(f"{name} ended the process that read it.", hint) from None
         except Exception as error:  # a child that was taken over may write anything
@@ -98,9 +107,9 @@ def make_ready() -> None:
 def _limit(name: str) -> float:
     text = os.environ.get(name) or str(DEFAULTS[name])
     with suppress(ValueError):
-        if 0 < float(text) < math.inf:
+        if 0 < float(text) <= MOST:
             return float(text)
-    raise CapbiasError(f"{name} is {text}, which is not a number above 0.")
+    raise CapbiasError(f"{name} is {text}, which is not a number above 0 and at most {MOST:,}.")
 
 
 _active = 0  # files that this process reads now
@@ -150,13 +159,17 @@ class _Helper:
                 if self.control:
                     self.control.close()
                 self.control, other = socket.socketpair()
-                command = [sys.executable, "-m", "capbias_core.workspace.limited"]
+                command, environment = python("-m", "capbias_core.workspace.limited", **ENVIRONMENT)
                 with other:  # a new interpreter: a fork of this process would share the locks of its threads
-                    self.process = subprocess.Popen(
-                        command, stdin=other.fileno(), env={**os.environ, "OMP_NUM_THREADS": "1"}
-                    )
+                    self.process = subprocess.Popen(command, stdin=other.fileno(), env=environment)
                 socket.send_fds(self.control, [b"."], [far.fileno()])
         return near
+
+    def did_not_start(self) -> bool:
+        """Whether the helper ended by itself, which it never does once it runs."""
+        with suppress(subprocess.TimeoutExpired):
+            return self.process is not None and self.process.wait(1) > 0
+        return False
 
 
 _HELPER = _Helper()
@@ -245,6 +258,8 @@ def _encode(value: Any, blobs: list[bytes]) -> Any:
     match value:
         case None | bool() | int() | float() | str():
             return value
+        case list() if {*map(type, value)} <= PLAIN:  # millions of numbers are not looked at one by one
+            return value
         case np.generic():
             return value.item()
         case list():
@@ -284,7 +299,7 @@ def _decode(tree: Any, blobs: list[bytes]) -> Any:
 
     match tree:
         case list():
-            return each(tree)
+            return tree if {*map(type, tree)} <= PLAIN else each(tree)
         case {"tuple": items}:
             return tuple(each(items))
         case {"set": items}:

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 from capbias_core.types import Attribute
 
 # Which labelled images a run reads: all that have captions, or only those that also have human captions.
 ALL_IMAGES, WITH_REFERENCES = "", "with_references"
+HASH = re.compile(r"[0-9a-f]{16,64}")  # files are named by a content hash, so nothing else may become a path
 
 
 class ModelReference(TypedDict):
     """A model or other file of a run. name: as shown. digest: of the bytes of its files."""
 
     name: str
-    digest: str
+    digest: Annotated[str, HASH]
 
 
 class ItemReference(TypedDict):
     """A stored item of a run. name: as shown. item: its content hash."""
 
     name: str
-    item: str
+    item: Annotated[str, HASH]
 
 
 class PeopleReference(ItemReference):
@@ -43,7 +45,7 @@ class AlignmentReference(ItemReference):
 class PhotographsReference(ItemReference):
     """Photographs. item: of their list. digest: of the contents of the files."""
 
-    digest: str
+    digest: Annotated[str, HASH]
 
 
 @dataclass(frozen=True)

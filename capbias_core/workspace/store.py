@@ -10,7 +10,6 @@ import hashlib
 import io
 import json
 import os
-import re
 import shutil
 import sqlite3
 import threading
@@ -28,14 +27,14 @@ from pyarrow.parquet import read_schema
 
 from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
-from capbias_core.types import RESULT_COLUMNS, Result, left_out_lines
-from capbias_core.whole_files import private_folder, write_whole
+from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result, left_out_lines
+from capbias_core.whole_files import private_folder, typed_path, write_whole
 from capbias_core.workspace.catalogue import WorkspaceError, lives, open_catalogue, this_process, workspace_fault
 from capbias_core.workspace.people import check_own, person
-from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.spec import HASH, RunSpec
 
-HASH = re.compile(r"[0-9a-f]{16,64}")  # files are named by a content hash, so nothing else may become a path
 RUN = "run"  # the key in an item's details for the run that made it
+ASKED = "asked for "  # before the name of a collection, the array of a run that another collection started
 SILENCE = 60.0  # seconds without a heartbeat after which a run on another host counts as died
 STATE = (
     "SELECT (SELECT count(*) || ':' || coalesce(max(rowid), 0) || ':' || total(created) FROM items)"
@@ -132,7 +131,7 @@ def human_sets(workspace: Workspace, collection: str) -> list[Item]:
 
 def default_folder() -> Path:
     """CAPBIAS_HOME, or `workspace` in the current folder."""
-    return Path(os.environ.get("CAPBIAS_HOME") or "workspace").expanduser().resolve()
+    return typed_path(os.environ.get("CAPBIAS_HOME") or "workspace").resolve()
 
 
 def suggested_name(text: str) -> str:
@@ -179,7 +178,7 @@ class Workspace:
     """
 
     def __init__(self, folder: str | os.PathLike | None = None, make: bool = True):
-        self.folder = Path(folder) if folder is not None else default_folder()
+        self.folder = typed_path(folder) if folder is not None else default_folder()
         self.database = self.folder / "capbias.sqlite"
         self.checkpoints = self.folder / "checkpoints"  # of runs under way or that died, a folder each
         # token -> last heartbeat of a run on another host, and when it was first seen, in monotonic seconds
@@ -298,14 +297,26 @@ class Workspace:
     def items(self, kind: str | None = None, collection: str | None = None, name: str | None = None) -> list[Item]:
         """The stored items, oldest first."""
         rows = self._all("SELECT * FROM items ORDER BY created, name")
-        with self.translate_errors():
+        with self._unchanged():
             return [
-                Item(**{**dict(row), "details": json.loads(row["details"])})
+                _item(row)
                 for row in rows
                 if kind in (None, row["kind"])
                 and collection in (None, row["collection"])
                 and name in (None, row["name"])
             ]
+
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """What is read of a catalogue in the block has its types; a stranger may have written it. Otherwise raises
+        WorkspaceError."""
+        try:
+            yield
+        except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
+            reason = str(error).split("\n")[0][:200].rstrip(".")
+            raise WorkspaceError(
+                f"The catalogue {self.database} was changed by another program ({reason}).", "Put back a copy of it."
+            ) from None
 
     def item(self, kind: str, name: str, collection: str) -> Item:
         """One stored item. Raises CapbiasError with the known names."""
@@ -394,11 +405,12 @@ class Workspace:
         """Remove files and photographs of deleted items, unless another item has them."""
         if not gone:
             return
-        with self._writing():
+        with self._writing() as db:
             items = self.items()
             hashes, folders = {item.hash for item in items}, {item.details.get("folder") for item in items}
             for item in gone:
                 if item.hash not in hashes:
+                    _underive(db, item.hash)
                     for file in (self.folder / "data").glob(f"{item.hash}.*"):
                         file.unlink(missing_ok=True)
                 if (name := item.details.get("folder")) and name not in folders:
@@ -418,7 +430,7 @@ class Workspace:
     def _forget(self, db: sqlite3.Connection, run_id: str) -> None:
         for table in ("results", "arrays", "log", "runs"):
             db.execute(f"DELETE FROM {table} WHERE run_id=?", (run_id,))
-        db.execute("DELETE FROM derived")
+        _underive(db, run_id)
 
     def enqueue(self, spec: RunSpec, collection: str, token: str) -> bool:
         """Queue a run; False if it is finished, or queued or running in a living process."""
@@ -433,6 +445,19 @@ class Workspace:
             _insert(db, "runs", [row | {"notes": "[]", "created": now, "heartbeat": now}])
             _log(db, spec.run_id, "queued")
         return True
+
+    def note_asked(self, run_ids: Sequence[str], collection: str) -> None:
+        """Note that a collection asked for these runs, which another one with the same content may have started."""
+        known = self.asked_for(collection)
+        if new := [run_id for run_id in self.runs_of(run_ids) if run_id not in known]:
+            with suppress(WorkspaceError), self._writing() as db:  # it can be read all the same
+                rows = [{"run_id": run_id, "name": f"{ASKED}{collection}", "data": b""} for run_id in new]
+                _insert(db, "arrays", rows)
+
+    def asked_for(self, collection: str) -> set[str]:
+        """The IDs of the runs that a collection started or asked for."""
+        query = "SELECT run_id FROM runs WHERE collection=? UNION SELECT run_id FROM arrays WHERE name=?"
+        return {row["run_id"] for row in self._all(query, collection, f"{ASKED}{collection}")}
 
     def claim(self, run_id: str, token: str) -> bool:
         """Start a queued run; a scheduler that repeats a task after a lost worker claims it again."""
@@ -499,14 +524,19 @@ class Workspace:
         return True
 
     def add_results(self, run_id: str, results: list[Result], metrics: Sequence[str]) -> None:
-        """Add rows to a finished run, from the evidence that it left. metrics: the new names."""
+        """Add the rows that a finished run lacks, from the evidence that it left. metrics: the new names."""
         with self._writing() as db:
             row = db.execute("SELECT metrics FROM runs WHERE run_id=? AND status='finished'", (run_id,)).fetchone()
             known = json.loads(row["metrics"]) if row else None
             if known is None or set(metrics) <= set(known):  # deleted, or another process was first
                 return
-            rows = [{**result.row(), "run_id": run_id} for result in results if result.metric not in known]
-            _insert(db, "results", rows)
+            parts = ("metric", "direction", *ORIGIN_COLUMNS)
+            stored = {
+                tuple(row[name] for name in parts)
+                for row in db.execute("SELECT * FROM results WHERE run_id=?", (run_id,))
+            }
+            rows = [{**result.row(), "run_id": run_id} for result in results]
+            _insert(db, "results", [row for row in rows if tuple(row[name] for name in parts) not in stored])
             db.execute("UPDATE runs SET metrics=? WHERE run_id=?", (json.dumps([*known, *metrics]), run_id))
 
     def end(self, run_id: str, status: str, message: str, token: str | None = None) -> bool:
@@ -550,7 +580,9 @@ class Workspace:
                 fields["status"], fields["message"] = _ENDS[row["token"]]
             elif not alive:
                 fields |= {"status": "died", "message": "its process ended before the run did; repeat the run"}
-        with self.translate_errors():
+        with self._unchanged():
+            if not row["run_id"].isalnum():  # a folder of checkpoints has this name
+                raise ValueError(f"{row['run_id'][:50]!r} is no ID of a run")
             stored = json.loads(row["notes"])  # texts, and perhaps the reasons for metrics without a value
             lacking = {name: reason for note in stored if isinstance(note, dict) for name, reason in note.items()}
             notes = (*(note for note in stored if isinstance(note, str)), *left_out_lines(lacking))
@@ -585,7 +617,8 @@ class Workspace:
             " json_extract(spec, '$.measure')=? AND coalesce(json_extract(spec, '$.options.attacker'), '')=?"
             " AND finished < coalesce(?, finished + 1) ORDER BY finished DESC LIMIT ?"
         )
-        return [(_spec(row["spec"]), row["seconds"]) for row in self._all(query, measure, attacker, before, most)]
+        with self._unchanged():
+            return [(_spec(row["spec"]), row["seconds"]) for row in self._all(query, measure, attacker, before, most)]
 
     def log_of(self, run_id: str) -> list[tuple[float, str]]:
         """The lines of a run's log with their times (seconds since 1970)."""
@@ -604,11 +637,12 @@ class Workspace:
 
     def arrays(self, run_id: str) -> list[str]:
         """The names of the arrays that a finished run left."""
-        return [row["name"] for row in self._all("SELECT name FROM arrays WHERE run_id=? ORDER BY rowid", run_id)]
+        rows = self._all("SELECT name FROM arrays WHERE run_id=? ORDER BY rowid", run_id)
+        return [row["name"] for row in rows if not row["name"].startswith(ASKED)]
 
     def derived(self, key: str, compute: Callable[[], object]):
         """A slow value that follows from stored items and runs, such as a ranking: computed once, and stored as JSON
-        under a key that names them. Forgotten whenever a run is."""
+        under a key that names them by their IDs and hashes. Forgotten when one of them is."""
         rows = self._all("SELECT data FROM derived WHERE key=?", key)
         if rows:
             return json.loads(rows[0]["data"])
@@ -633,8 +667,22 @@ class Workspace:
 
 @lru_cache(maxsize=4096)
 def _spec(text: str) -> RunSpec:
-    """A run from its JSON; callers only read it."""
-    return RunSpec(**json.loads(text))
+    """A run from its JSON; callers only read it. Raises ValueError or TypeError for fields of other types."""
+    spec, usual = RunSpec(**json.loads(text)), RunSpec("", 0, "")
+    if wrong := [name for name, value in vars(usual).items() if type(getattr(spec, name)) is not type(value)]:
+        raise ValueError(f"{wrong[0]} of a run is {getattr(spec, wrong[0])!r}")
+    return spec
+
+
+def _item(row: sqlite3.Row) -> Item:
+    """An item from its row. Raises ValueError or TypeError for values of other types, or a hash that is none."""
+    item = Item(**{**dict(row), "details": json.loads(row["details"])})
+    types = {"rows": int, "images": int, "bytes": int, "created": (int, float), "details": dict}
+    if wrong := [name for name, value in vars(item).items() if not isinstance(value, types.get(name, str))]:
+        raise ValueError(f"{wrong[0]} of an item is {getattr(item, wrong[0])!r}")
+    if not HASH.fullmatch(item.hash):
+        raise ValueError(f"{item.hash[:50]!r} is no content hash")
+    return item
 
 
 def _insert(db: sqlite3.Connection, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -643,6 +691,11 @@ def _insert(db: sqlite3.Connection, table: str, rows: Sequence[Mapping[str, Any]
         columns, marks = ", ".join(f'"{column}"' for column in row), ", ".join("?" * len(row))
         query = f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})"
         db.executemany(query, [tuple(row.values()) for row in rows])
+
+
+def _underive(db: sqlite3.Connection, identity: str) -> None:
+    """Forget what was derived from a run or from stored content."""
+    db.execute("DELETE FROM derived WHERE instr(key, ?)", (identity,))
 
 
 def _log(db: sqlite3.Connection, run_id: str, message: str) -> None:

@@ -239,7 +239,7 @@ def _control(name: str, option: Option, default: Any) -> Any:
         known = [*dict.fromkeys([default or AS_USUAL, *option.suggested])]
         chosen = view.selectbox(st, label, known, key=name, help=words, accept_new_options=True)
         return default if chosen == AS_USUAL else chosen
-    if option.several:
+    if isinstance(default, tuple):
         text = view.text(st, label, key=name, help=f"{words} Commas between.")
         return tuple(word.strip() for word in text.split(",") if word.strip())
     if isinstance(default, int | float) or option.at_least is not None or option.above is not None:

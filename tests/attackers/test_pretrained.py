@@ -1,5 +1,6 @@
 """Attackers with pretrained encoders: MiniLM from its package, a tiny BERT, the cache, how a run names its model."""
 
+import json
 import shutil
 import sqlite3
 import time
@@ -30,6 +31,7 @@ transformers = pytest.importorskip("transformers")
 from capbias_core.attackers.checkpoints import checkpoints_in  # noqa: E402
 from capbias_core.attackers.networks.pretrained import BERT_FT, FineTunedAttacker  # noqa: E402
 from capbias_core.language.encoder import FIRST, TextEncoder, word_attributions  # noqa: E402
+from capbias_core.language.models import SentenceEncoder  # noqa: E402
 from tests.attackers.test_ngram import CUES, FILLERS, planted  # noqa: E402
 from tests.collections_ import keep  # noqa: E402
 
@@ -50,6 +52,34 @@ def bert(tmp_path_factory) -> Path:
     transformers.BertModel(transformers.BertConfig(**sizes, **more)).save_pretrained(folder)
     transformers.BertTokenizerFast(vocab={piece: place for place, piece in enumerate(PIECES)}).save_pretrained(folder)
     return folder
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("modules.json", [{"idx": 0, "name": "0", "path": "", "type": "planted_class.Thing"}]),
+        ("modules.json", [{"idx": 0, "name": "0", "path": "", "type": "os.path"}]),
+        ("config.json", {"model_type": "bert", "text_config": {"num_hidden_layers": 100_000}}),
+        ("modules.json", [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.util.misc.importlib"}]),
+        ("modules.json", [{"idx": 0, "name": "0", "path": "", "type": ["os"]}]),
+        ("0_Router/router_config.json", {"types": {"a": "planted_class.Thing"}, "structure": {}}),
+        ("2_Dense/config.json", {"in_features": 2, "out_features": 2, "activation_function": "torch.os.system"}),
+    ],
+)
+def test_a_model_that_names_others_classes_or_endless_layers_is_refused_before_it_is_loaded(
+    file, content, bert, tmp_path, monkeypatch
+):
+    """Whatever is on the path would be imported; the folder of a model is a stranger's."""
+    (tmp_path / "planted_class.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = tmp_path / "model"
+    shutil.copytree(bert, folder)
+    (folder / file).parent.mkdir(exist_ok=True)
+    (folder / file).write_text(json.dumps(content))
+    monkeypatch.setattr("sentence_transformers.SentenceTransformer.__init__", lambda *_, **__: pytest.fail("loaded"))
+    for load in (TextEncoder, SentenceEncoder):
+        with pytest.raises(CapbiasError, match="Do not trust the folder"):
+            load(str(folder))
 
 
 @pytest.fixture(scope="module")

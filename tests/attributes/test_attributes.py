@@ -1,12 +1,23 @@
 """Attributes are data: shipped ones hold what the papers print, a wrong file is refused, form and file say the same."""
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import pytest
 
-from capbias_core.attributes import FOLDER, get_attribute, known_attributes, parse_attribute, plain_attribute
+from capbias_core.attributes import (
+    FOLDER,
+    get_attribute,
+    known_attributes,
+    parse_attribute,
+    plain_attribute,
+    word_forms,
+)
 from capbias_core.attributes.form import fields_of, with_fields
 from capbias_core.errors import CapbiasError
+from capbias_core.runs.plan_file import attribute_text
+from capbias_core.workspace.labels import attribute_of, mapping_details
+from capbias_core.workspace.store import Item
 
 # Hirota et al., CVPR 2022, appendix B, as printed (singular forms).
 FEMININE = "woman female lady mother girl aunt wife actress princess waitress sister queen pregnant daughter she her hers herself"  # noqa: E501
@@ -79,6 +90,11 @@ def test_an_attribute_of_ones_own_is_read(tmp_path):
         'values = ["a", "b"]\nmask_token = "mask"',  # cannot be told from a word
         'values = ["a", "b"]\n[aliases]\nc = ["x"]',
         'values = ["a", "b"]\n[aliases]\na = "x"',
+        'values = ["a", "b"]\nnote = ["x"]',
+        'values = ["a", "b"]\nname = 3',
+        'values = ["a", "b"]\nforms = ["xyz"]',
+        'values = ["a", "b"]\nforms = [["x", "y"]]',
+        'values = ["a", "b"]\nforms = [["x", "y", "old man"]]',
         f"values = [{HUGE}, 1]",
         f"name = {HUGE}",
         f'values = ["a", "b"]\nwords.a = {HUGE}',
@@ -88,6 +104,30 @@ def test_a_wrong_file_is_refused_in_words(tmp_path, text):
     with pytest.raises(CapbiasError) as refused:
         get_attribute(write(tmp_path, text))
     assert "own.toml" in str(refused.value)
+
+
+def test_forms_of_ones_own_reach_the_labels_and_no_run_key(tmp_path):
+    """They were accepted and ignored: only those of shipped attributes were read."""
+    words = '[words]\nyoung = ["kid", "girl"]\nold = ["elder"]\n'
+    own = get_attribute(write(tmp_path, f'values = ["young", "old"]\nforms = [["girl", "elder", "human"]]\n{words}'))
+    assert word_forms(own) == (("girl", "elder", "human"),)
+    kept = Item(
+        "c",
+        "attributes",
+        "t",
+        "0" * 16,
+        2,
+        2,
+        1,
+        "",
+        0.0,
+        {"attributes": {"own": json.loads(json.dumps(mapping_details(own, "age", {"young": "young", "old": "old"})))}},
+    )
+    read, _ = attribute_of(kept, "own")
+    assert word_forms(read) == word_forms(own) and "forms" not in asdict(read)
+    assert parse_attribute(attribute_text(own), "own.toml").forms == own.forms
+    without = get_attribute(write(tmp_path, f'values = ["young", "old"]\n{words}'))
+    assert word_forms(without) == (("kid", "elder", "person"),)
 
 
 def test_an_unknown_name_lists_the_known_ones(tmp_path):

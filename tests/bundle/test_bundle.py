@@ -70,6 +70,31 @@ def bare(measured, tmp_path_factory) -> Path:
     return path
 
 
+def test_an_export_has_the_runs_of_its_collection_alone(tmp_path, data, without_pictures):
+    """A collection with the same content as another took the runs of that one, of settings that it never had."""
+    workspace = Workspace(tmp_path / "w")
+    for collection in ("a", "b"):
+        place = ["--collection", collection, "--workspace", str(workspace.folder)]
+        assert cli.main(["import", str(data / "attributes.csv"), "--attribute", "gender", *place]) == 0
+        assert cli.main(["import", str(data / "strong.json"), "--kind", "captions", *place]) == 0
+
+    def run(collection: str, seeds: int) -> None:
+        request = Request(collection, ("strong",), "attributes", "gender", ("lic_m",), seeds=seeds)
+        run_here(workspace, plan(workspace, request), collection)
+
+    def seeds(collection: str) -> list[int]:
+        file = tmp_path / "out.zip"
+        given = ["--collection", collection, "--workspace", str(workspace.folder), "--output", str(file)]
+        assert cli.main(["export", *given, "--format", "bundle"]) == 0
+        return sorted({int(row["seeds"]) for row in json.loads(zipfile.ZipFile(file).read("rows.json"))})
+
+    run("a", 2)
+    run("b", 3)
+    assert seeds("a") == [2] and seeds("b") == [3]
+    run("a", 3)  # which is not computed again
+    assert seeds("a") == [2, 3] and seeds("b") == [3]
+
+
 def changed(path: Path, target: Path, name: str, edit) -> Path:
     """A copy of a zip in which one file is another."""
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:

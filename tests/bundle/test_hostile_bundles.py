@@ -169,6 +169,11 @@ CASES: dict[str, Callable[[Files], Files | bytes]] = {
     "no plan": file("plan.toml", None),
     "a plan that is no TOML": file("plan.toml", b"[[["),
     "an option that leads out": setting('options = { people = { name = "x", item = "../../outside/x" } }\n'),
+    "words that are one text": setting('options = { object_words = "tiara" }\n'),
+    "yes as a text": setting('merge_masks = "false"\n'),
+    "a share that is a list": setting("options = { test_share = [0.2] }\n"),
+    "a choice that is a table": setting('options = { objects_from = { name = "image" } }\n'),
+    "a number without end": setting(f"options = {{ object_votes = 0x{'f' * 60} }}\n"),
     "rows that are an object": file("rows.json", b"{}"),
     "fewer rows than the manifest says": rows(lambda own: own[:1]),
     "a value that is text": rows(lambda own: own[0].update(value="much")),
@@ -179,6 +184,7 @@ CASES: dict[str, Callable[[Files], Files | bytes]] = {
     "a table without captions": table(lambda frame: frame.drop(columns="caption")),
     "captions that are numbers": table(lambda frame: frame.assign(caption=1)),
     "labels that are lists": table(lambda frame: frame.assign(gender=[["Female"]] * len(frame)), LABELS, 0),
+    "a column without a name": table(lambda frame: frame.assign(**{"": [["x"]] * len(frame)}), LABELS, 0),
     "fewer rows than told": table(lambda frame: frame, told=61),
     "six million rows in 40 kB": parquet(same(6_000_000)),
     "200 GB of text in 3 kB": parquet(same(2_000_000, "a" * 100_000)),
@@ -187,6 +193,8 @@ CASES: dict[str, Callable[[Files], Files | bytes]] = {
     "an archive with a size that is not so": forged_size,
     "an archive that unpacks to much": bomb,
     "an empty file": lambda files: b"",
+    "9,000 texts": lambda files: files | {f"figures/{number}.txt": b"" for number in range(9_000)},
+    "a manifest of millions of numbers": manifest(lambda own: own.update(more=[0] * 2_000_000)),
     "3,000 files": lambda files: files | {f"figures/{number}.svg": b"" for number in range(3_000)},
 }
 

@@ -4,6 +4,8 @@ import json
 import re
 from collections import defaultdict
 from dataclasses import MISSING, Field, field, fields, make_dataclass, replace
+from types import UnionType
+from typing import Union, get_args, get_origin, is_typeddict
 
 import numpy as np
 import pandas as pd
@@ -14,13 +16,14 @@ from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Group, Measure, Needs, by_name
 from capbias_core.measures.caption_quality import SCORERS
-from capbias_core.measures.options import Option, Options, bounds_text
+from capbias_core.measures.options import Option, Options
 from capbias_core.measures.protocols import NAMES, PROTOCOLS, protocol_in, protocol_of, protocol_text
 from capbias_core.measures.registry import MEASURES, METRICS, check, needs_references
 from capbias_core.prepare.java import PLAIN
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan, spec_of, useful
 from capbias_core.runs.run import estimates
+from capbias_core.typed import fields_of
 from capbias_core.types import RESULT_COLUMNS
 from capbias_core.workspace.derived import cross, keep_crossed
 from capbias_core.workspace.ingest import DEMO, keep_attributes, load_demo
@@ -81,18 +84,45 @@ def test_a_choice_of_one_name_is_one_choice():
     assert {name: own for name, own in found.items() if len(own) > 1} == {}
 
 
-def other_value(own: Field):
+def other_value(options: type[Options], own: Field):
     """A value that a choice allows and that is not its default."""
     about: Option = own.metadata["option"]
-    if about.several or isinstance(own.default, tuple):
-        return ("one", "two")
     if about.known:
         return next(value for value in about.known if value != own.default)
-    if isinstance(own.default, bool):
-        return not own.default
-    if bounds_text(about) or isinstance(own.default, int | float):
-        return number_within(about, own.default)
-    return "another"
+    return of_type(fields_of(options)[own.name], about, own.default)
+
+
+def of_type(hint, about: Option, default=None):
+    """A value of a type."""
+    kind, parts = get_origin(hint) or hint, get_args(hint)
+    if kind in (Union, UnionType):
+        return of_type(next(part for part in parts if part is not type(None)), about, default)
+    if is_typeddict(kind):
+        return {name: "0" * 16 if part is not float else 0.5 for name, part in fields_of(kind).items()}
+    if kind is dict:
+        return {"one": 0.5}
+    if kind in (list, tuple):
+        return kind([of_type(parts[0], about)])
+    return {bool: not default, str: "another"}[kind] if kind in (bool, str) else number_within(about, default)
+
+
+# Of each type, values that a hurried user, a plan or a bundle may give for it.
+WRONG = {
+    bool: ("false", 0, None, []),
+    int: ("3", True, 2.5, [3], 10**400),
+    float: ("0.2", True, [0.2], float("nan"), 10**400),
+    str: (3, True, ["one"], {"name": "one"}),
+    tuple: ("tiara", {"tiara": 1}, 3, [3]),
+    dict: ("one", ["one"], 3),
+}
+
+
+def wrong_values(hint) -> list:
+    """Values that no part of a type allows."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    kinds = [dict if is_typeddict(part) else get_origin(part) or part for part in parts if part is not type(None)]
+    wrong = [WRONG[kind] for kind in kinds]
+    return [value for value in wrong[0] if all(any(value is other for other in more) for more in wrong[1:])]
 
 
 def number_within(about: Option, default):
@@ -101,7 +131,7 @@ def number_within(about: Option, default):
     high = next((bound for bound in (about.at_most, about.below) if bound is not None), None)
     ends = [end for end in (low, high) if end is not None]
     middle = sum(ends) / len(ends) + (0 if len(ends) == 2 else 1 if low is not None else -1) if ends else 7
-    whole = isinstance(default, int) or (default is None and "int" in str(about))
+    whole = isinstance(default, int) or (default is None and about.at_least == 1)
     found = round(middle) if whole or middle > 2 else middle
     return found if found != default else found + (1 if whole else middle / 10)
 
@@ -115,16 +145,16 @@ def test_a_measure_says_what_it_is_and_its_choices_can_be_written_down_and_refus
     for own in fields(measure.options):
         about: Option = own.metadata["option"]
         assert about.help and not about.help.endswith(".") and own.default is not MISSING, own.name
-        changed = measure.options.read({own.name: other_value(own)})
+        changed = measure.options.read({own.name: other_value(measure.options, own)})
         assert getattr(changed, own.name) != own.default, own.name
         written = json.loads(json.dumps(changed.to_dict()))
         assert own.name in written and measure.options.read(written) == changed, own.name
-        wrong = ["no such choice"] if about.known and not about.several else []
+        wrong = ["no such choice"] if about.known else []
         wrong += [bound for bound in (about.above, about.below) if bound is not None]
         wrong += [about.at_least - 1] if about.at_least is not None else []
         wrong += [about.at_most + 1] if about.at_most is not None else []
-        for value in wrong:
-            with pytest.raises(CapbiasError):
+        for value in [*wrong, *wrong_values(fields_of(measure.options)[own.name])]:
+            with pytest.raises(CapbiasError, match=own.name.replace("_", "[_ ]")):
                 measure.options.read({own.name: value})
 
 
@@ -269,7 +299,8 @@ def test_a_protocol_fills_what_is_not_given():
     assert spec_of(MEASURES["imagecaptioner2"], chosen, {"model": "a"}).options == options().to_dict()
 
 
-GLOVE = {"name": "glove", "delta": 0.4, "digest": "", "path": ""}
+HASH = "0" * 16
+GLOVE = {"name": "glove", "item": HASH, "delta": 0.4}
 # Measure, options, and each deviation from the protocol that is chosen, or else the measure's own.
 NAMED = [
     ("lic", {"attacker": "lstm_bi", "seeds": 10}, "lic protocol"),
@@ -303,7 +334,11 @@ NAMED = [
         "imagecaptioner2 protocol, but backbone small network from scratch (paper: resnet50), text encoder lstm_bi "
         "(paper: bert)",
     ),
-    ("vl_lic", {"backbone": {"name": "resnet50"}, "text_encoder": {"name": "bert_pre"}}, "imagecaptioner2 protocol"),
+    (
+        "vl_lic",
+        {"backbone": {"name": "resnet50", "digest": HASH}, "text_encoder": {"name": "bert_pre", "digest": HASH}},
+        "imagecaptioner2 protocol",
+    ),
     ("vocabulary", {}, ""),
 ]
 

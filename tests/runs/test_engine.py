@@ -285,6 +285,18 @@ def test_a_full_disk(tmp_path, gate, freed, ending):
         assert not closing_.is_alive(), "it waits for what cannot be written"
 
 
+def test_an_engine_that_closes_leaves_the_workers_of_another(tmp_path, engine, request_, monkeypatch):
+    """They end with the last engine; the run of the other one was cancelled, and told as died."""
+    monkeypatch.setattr(engine_module, "needs_workers", lambda spec: True)
+    other = Engine(tmp_path / "other")
+    fill(tmp_path / "other")
+    (theirs,) = submit(other, fill(tmp_path / "other"))
+    (ours,) = submit(engine, request_)
+    other.close()
+    assert status(other, theirs) == "cancelled"
+    assert [row.status for row in engine.wait([ours])] == ["finished"]
+
+
 # a Dask cluster
 
 

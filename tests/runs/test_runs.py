@@ -22,7 +22,7 @@ from capbias_core.views import results
 from capbias_core.views.words import top_words
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import Workspace, bytes_frame
+from capbias_core.workspace.store import RunRow, Workspace, bytes_frame
 from tests import sentences
 from tests.collections_ import keep
 
@@ -422,9 +422,14 @@ def test_real_captions_give_what_the_paper_printed(coco_bias, workspace):
     assert rows["LIC_D"].method.startswith("1418/158 balanced images")  # 788 women with references: 79 in test
 
 
+def sorted_rows(workspace: Workspace, run: RunRow) -> pd.DataFrame:
+    return workspace.results([run.run_id]).sort_values(["metric", "direction", "group"], ignore_index=True)
+
+
 @pytest.mark.long
 def test_a_later_metric_has_its_own_n_and_method(tmp_path):
-    """BA rests on the 40 captions that name a gender, DBA_O on all 60; error is a share and ratio is none."""
+    """BA rests on the 40 captions that name a gender, DBA_O on all 60; error is a share, and naming_gap has groups.
+    The rows are those of the fresh run, whole."""
     labels = {str(place): ("Female", "Male")[place % 2] for place in range(60)}
 
     def text(place: int, thing: int) -> str:
@@ -435,7 +440,7 @@ def test_a_later_metric_has_its_own_n_and_method(tmp_path):
     model = {str(place): [text(place, place // 2 + place // 7)] for place in range(60)}
     workspace = Workspace(tmp_path)
     request = fill(workspace, labels, {"m": model}, human, get_attribute("gender"))
-    for spec in plan(workspace, replace(request, metrics=("ba", "dba", "ratio", "error"))):
+    for spec in plan(workspace, replace(request, metrics=("ba", "dba", "error", "naming_gap", "lic"), seeds=2)):
         assert workspace.enqueue(spec, "c", "t")
         execute(str(tmp_path), spec.run_id, "t")
     runs = {run.spec.measure: run for run in workspace.runs("c")}
@@ -443,18 +448,22 @@ def test_a_later_metric_has_its_own_n_and_method(tmp_path):
         ("bias_amplification", "DBA_O", 60, "no interval"),
         ("bias_amplification", "DBA_O_crossfit", 60, "bootstrap"),
         ("ratio_error", "error", 60, "Wilson"),
+        ("named_values", "misnamed_gap", 60, "minus"),
+        ("lic", "LIC", 6, "references"),
+        ("lic", "LIC_M", 6, "std over"),
     ):
         run = runs[measure]
-        before = workspace.results([run.run_id]).set_index("metric").loc[name]
+        before = sorted_rows(workspace, run)
         with closing(sqlite3.connect(workspace.database)) as db, db:
-            db.execute("DELETE FROM results WHERE run_id=? AND metric=?", (run.run_id, name))
+            groups = "(metric=? OR metric || '_gap'=? AND \"group\"<>'')"
+            db.execute(f"DELETE FROM results WHERE run_id=? AND {groups}", (run.run_id, name, name))
             kept = [own for own in run.metrics if own != name]
             db.execute("UPDATE runs SET metrics=? WHERE run_id=?", (json.dumps(kept), run.run_id))
         add_later_metrics(workspace, [workspace.run(run.run_id)])
-        after = workspace.results([run.run_id]).set_index("metric").loc[name]
-        same = ["value", "ci_low", "ci_high", "interval", "n", "encoder", "coverage", "verdict", "alignment"]
-        assert after[same].equals(before[same]) and after["n"] == n
-        assert how in after["method"]
+        after = sorted_rows(workspace, run)
+        pd.testing.assert_frame_equal(after, before)
+        row = after[(after["metric"] == name) & (after["group"] == "")].iloc[0]
+        assert row["n"] == n and how in row["method"]
 
 
 @pytest.mark.long

@@ -2,9 +2,11 @@
 
 import io
 import json
+import re
 from types import SimpleNamespace
 
 import pandas as pd
+import pytest
 
 from capbias_core.types import RESULT_COLUMNS, Result
 from capbias_core.views import results
@@ -84,6 +86,21 @@ def test_latex_escapes_and_explains():
     assert text.index(r"\toprule") < text.index(r"\midrule") < text.index(r"\bottomrule")
     assert escape_latex("<gender>") == r"\textless{}gender\textgreater{}"
     sentences.check("latex", text)
+
+
+@pytest.mark.parametrize("captioners", [1, 10, 24, 25, 60])
+def test_a_long_latex_table_is_several_that_fit_on_a_page(captioners):
+    """One float of 264 lines ran off its page."""
+    frame = pd.concat([FRAME.assign(model=f"captioner {number}") for number in range(captioners)])
+    text = to_latex(frame)
+    tables = text.split(r"\begin{table}")[1:]
+    assert len(tables) == text.count(r"\caption") == len(set(re.findall(r"\\label{(.*)}", text)))
+    assert all(table.count("\n") < 64 and r"\toprule" in table and r"\end{table}" in table for table in tables)
+    assert all(r"captioner & " in re.split(r"\\toprule\n", table)[1].split("\n")[0] for table in tables)
+    assert not any(re.search(r"\\midrule\n\\bottomrule", table) for table in tables)
+    assert [text.count(f"captioner {number} &") for number in range(captioners)] == [
+        text.count("captioner 0 &")
+    ] * captioners
 
 
 def test_columns_of_text_line_up():

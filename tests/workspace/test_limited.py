@@ -6,6 +6,7 @@ import os
 import pickle
 import signal
 import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -22,6 +23,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.files import unpacked
 from capbias_core.load.read import read_file, read_texts
 from capbias_core.types import Problem, Table
+from capbias_core.workspace import limited
 from capbias_core.workspace.limited import (
     _HELPER,
     AT_ONCE,
@@ -34,6 +36,7 @@ from capbias_core.workspace.limited import (
     all_taken,
     within_limits,
 )
+from tests import sentences
 
 pytestmark = pytest.mark.long
 
@@ -183,3 +186,13 @@ def test_the_helper_and_its_children_end_with_the_server():
         with suppress(ConnectionResetError):
             assert stream.read() == b"", "the child ended"
     assert os.waitstatus_to_exitcode(os.waitpid(helper.process.pid, 0)[1]) == -signal.SIGKILL
+
+
+def test_a_reader_that_does_not_start_says_so(captions, monkeypatch):
+    """It said to use a smaller file."""
+    helper = limited._Helper()
+    monkeypatch.setattr(limited, "_HELPER", helper)
+    command = [sys.executable, "-c", "import no_such_package"]
+    monkeypatch.setattr(limited, "python", lambda *_, **environment: (command, {**os.environ, **environment}))
+    with sentences.raises(CapbiasError):
+        limited.within_limits("captions.csv", read_file, captions)

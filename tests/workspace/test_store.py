@@ -20,7 +20,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Result
 from capbias_core.workspace import catalogue, custom_attributes, people, store, tokens
-from capbias_core.workspace.catalogue import VERSION, lives, this_process
+from capbias_core.workspace.catalogue import VERSION, WorkspaceError, lives, this_process
 from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.photographs import workspace_cache
 from capbias_core.workspace.spec import RunSpec
@@ -108,6 +108,47 @@ def test_only_a_hash_becomes_the_name_of_a_file(workspace, digest):
     assert not workspace.items()
 
 
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("items", "hash", "../../victim/*"),
+        ("items", "hash", 7),
+        ("items", "rows", "many"),
+        ("items", "details", "[]"),
+        ("items", "details", "{"),
+        ("runs", "run_id", "../../victim"),
+        ("runs", "spec", "[]"),
+        ("runs", "spec", '{"measure": 1}'),
+        ("runs", "notes", "7"),
+    ],
+)
+def test_what_a_stranger_wrote_into_a_catalogue_is_refused_and_deletes_nothing(tmp_path, table, column, value):
+    """The pattern of the files of a deleted item came from its hash."""
+    workspace = Workspace(tmp_path / "w")
+    item = workspace.keep("captions", "a", frame("a"), "c", "a.json")
+    assert workspace.enqueue(RunSpec("ratio_error", 1, "a", captions=item.hash), "c", "t")
+    victim = tmp_path / "victim" / "file"
+    victim.parent.mkdir()
+    victim.write_text("mine")
+    with sqlite3.connect(workspace.database) as db:
+        db.execute(f"UPDATE {table} SET {column}=?", (value,))
+    for use in (lambda: [workspace.delete(each) for each in workspace.items()], workspace.runs):
+        if (table == "runs") is (use == workspace.runs):
+            with pytest.raises(WorkspaceError):
+                use()
+    assert victim.read_text() == "mine"
+
+
+def test_an_empty_catalogue_beside_data_is_no_empty_workspace(tmp_path):
+    workspace = Workspace(tmp_path)
+    workspace.keep("captions", "a", frame("a"), "c", "a.json")
+    for file in tmp_path.glob("capbias.sqlite*"):
+        file.unlink()
+    workspace.database.touch()
+    with pytest.raises(CapbiasError):
+        Workspace(tmp_path)
+
+
 def test_the_hash_depends_on_cells_order_and_columns():
     frames = [frame("a", "b"), frame("b", "a"), frame("a", "c"), frame("ab", ""), frame("a\x1fb", "c")]
     frames += [frame("a", "b\x1fc"), frames[0].rename(columns={"caption": "text"})]
@@ -129,6 +170,21 @@ def test_deletion_takes_results_arrays_log_tokens_and_file_and_nothing_else(work
     assert workspace.run("r1") is None and workspace.log_of("r1") == [] and counts(workspace) == [1, 1]
     with pytest.raises(CapbiasError):
         workspace.delete(gone)
+
+
+def test_what_was_derived_goes_with_its_run_or_its_content_and_nothing_else(workspace):
+    """A new run took every cached ranking with it."""
+    finish(workspace, "r1")
+    finish(workspace, "r2")
+    items = [workspace.keep("captions", name, frame(name), "c", "t") for name in ("one", "two")]
+    keys = ["pairs LIC r1", "pairs LIC r2", *(f"images of {item.hash}" for item in items)]
+    for key in keys:
+        workspace.derived(key, lambda: 1)
+    assert workspace.enqueue(spec("x", "r3"), "c", "t")
+    assert all(map(workspace.has_derived, keys))
+    workspace.forget("r1")
+    workspace.delete(items[0])
+    assert [workspace.has_derived(key) for key in keys] == [False, True, False, True]
 
 
 def test_a_damaged_data_file_is_an_error_in_words(workspace):
