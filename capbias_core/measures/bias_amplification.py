@@ -379,7 +379,7 @@ MEASURES = (
             Group("dba", "DBA_G and DBA_O", ("DBA_G", "DBA_G_crossfit", "DBA_O", "DBA_O_crossfit")),
         ),
         needs=Needs(references="required", objects="optional"),
-        version=4,
+        version=5,
         count=count,
     ),
     Measure(
@@ -389,7 +389,7 @@ MEASURES = (
         metrics=MULTI,
         groups=(Group("multi", "Multi", ("Multi", "Multi_variance")),),
         needs=Needs(references="required", objects="optional"),
-        version=3,
+        version=4,
         count=count_multi,
     ),
 )

@@ -34,7 +34,7 @@ def _found() -> dict[str, Measure]:
 
 
 # Columns of tables of scores, whose names no metric can have.
-COLUMNS = {*RESULT_COLUMNS, *INPUTS, "captioner", "encoders", "letters", "name"}
+COLUMNS = {*RESULT_COLUMNS, *INPUTS, "captioner", "encoders", "images", "letters", "name"}
 
 
 def check(measures: list[Measure]) -> None:
