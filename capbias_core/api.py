@@ -18,6 +18,7 @@ from capbias_core.aggregate import Ranking
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
+from capbias_core.measures.lic import ABOUT_EQUAL
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings
 from capbias_core.measures.registry import (
     METRICS,
@@ -310,6 +311,8 @@ def score(
         ("several", several, str),
         ("image_id_column", image_id_column, str),
         ("caption_column", caption_column, str | tuple[str, ...]),
+        ("reference_column", reference_column, str | tuple[str, ...]),
+        ("captioner_column", captioner_column, str),
         ("sets", sets, str),
         ("per_object", per_object, bool),
         ("collection", collection, str),
@@ -529,7 +532,8 @@ def measured(
             why = [row.message if row.status != FINISHED else row.lacking.get(name, "") for row in of_measure]
             lost[name] = " ".join(dict.fromkeys(filter(None, why))) or "its runs gave no value"
     failed = failures(rows)
-    for line in left_out_lines(lost) if not failed else ():
+    told = {name: why for name, why in lost.items() if why != ABOUT_EQUAL}  # which needs no warning
+    for line in left_out_lines(told) if not failed else ():
         tell(f"warning: {line}")
     first = max(filter(None, encoders), key=lambda name: attacker_entry(name).precedence, default="")
     notes = [  # without what left_out says
@@ -541,7 +545,7 @@ def measured(
         left_out=left_out | lost,
         refused=tuple(refused),
         failed=tuple(failed),
-        notes=(*protocol_notes([(spec.measure, spec.options) for spec in specs], asked.protocol), *named_notes(notes)),
+        notes=(*protocol_notes(table, asked.protocol), *named_notes(notes)),
     )
     if table.empty:
         return report

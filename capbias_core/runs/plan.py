@@ -14,6 +14,7 @@ from capbias_core.attributes import lacking_words
 from capbias_core.errors import CapbiasError, flag_name, installed, missing_extra, need
 from capbias_core.measures.base import Measure, Metric
 from capbias_core.measures.options import Attacked, OnDevice, Options, PeopleMarked, Photographed
+from capbias_core.measures.protocols import chosen_beside_usual
 from capbias_core.measures.registry import (
     MEASURES,
     METRICS,
@@ -142,7 +143,9 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
 
 def spec_of(measure: Measure, options: Options, inputs: dict) -> RunSpec:
     """A run of a measure. inputs: the other fields of RunSpec."""
-    changed = {"alignment": None} if measure.aligned and not inputs.get("references") else {}  # nothing to align
+    changed: dict[str, Any] = {"protocol": chosen_beside_usual(measure.name, options.protocol)}
+    if measure.aligned and not inputs.get("references"):  # nothing to align
+        changed["alignment"] = None
     chosen = options.effective().with_(**changed).to_dict()
     return RunSpec(measure.name, measure.version_with(chosen.get("attacker", "")), options=chosen, **inputs)
 
