@@ -96,7 +96,7 @@ def value_parts(row: dict) -> tuple[str, str]:
 
 
 def value_text(row: dict) -> str:
-    """`8.7 ±0.9 [6.9, 10.4]`, without the parts that are not there; an interval of too few seeds for a claim names them:
+    """`8.7 ±0.9 [6.9, 10.4]`, without the parts that are not there; where seeds are too few for a claim, it names them:
     `4.4 ±0.8 [−3.7, 12.5] 2 seeds`."""
     seeds = counted(int(row["seeds"]), "seed") if pd.notna(row["ci_low"]) and provisional(row) else ""
     return " ".join(filter(None, (*value_parts(row), seeds)))
