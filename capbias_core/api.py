@@ -32,16 +32,16 @@ from capbias_core.measures.registry import (
 )
 from capbias_core.measures.registry import metric as metric_named
 from capbias_core.runs.engine import Engine, execute
-from capbias_core.runs.plan import PER_CAPTION, Request, forget_without, plan, useful
+from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, Request, forget_without, plan, useful
 from capbias_core.runs.plan import left_out as left_out_of_request
 from capbias_core.runs.run import add_later_metrics
 from capbias_core.typed import typed
 from capbias_core.types import A_TO_T, T_TO_A, counted, left_out_lines
-from capbias_core.views.captions import words_table
 from capbias_core.views.encoders import plan_sweep
 from capbias_core.views.results import attribute_of_run, object_rows, ranking
 from capbias_core.views.sentence import ANSWERING, headline, interval, measure, named_notes, told_apart
 from capbias_core.views.tables import lettered, scores_table, to_text
+from capbias_core.views.word_comparison import words_of_set
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION
@@ -66,6 +66,8 @@ PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs",
 FINISHED = "finished"
 WAIT_SECONDS = 0.1  # between two looks at runs of other processes
 FEW = 20  # captions: words of fewer stand last
+COMPARED = ("captioner", "human", "difference", "low", "high", "significant")  # columns of words
+OF_WORDS = (PER_CAPTION, WORDS_COMPARED)
 
 # Computes runs that are planned in a workspace: the specs, the collection; returns them as they ended.
 Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
@@ -138,7 +140,11 @@ class Report:
     def words(self) -> pd.DataFrame:
         """What each word adds: `mean` on the attacker's logit per caption that has it, toward the value `toward`, in
         `count` captions. The strongest first, and words of fewer than 20 captions last. Computed when it is first asked
-        for."""
+        for.
+
+        With human captions also `captioner` and `human`, what it adds for attackers trained on equally many captions of
+        the same images, their `difference` with its 95% interval `low` to `high`, and whether it is `significant`: yes,
+        no, or not tested (Holm over the tested words)."""
         return self.compute_words()
 
     @property
@@ -304,7 +310,9 @@ def score(
         ("mapping", mapping or {}, dict[str, str | None]),
         ("several", several, str),
         ("image_id_column", image_id_column, str),
-        ("caption_column", _several(caption_column), tuple[str, ...]),
+        ("caption_column", caption_column, str | tuple[str, ...]),
+        ("reference_column", reference_column, str | tuple[str, ...]),
+        ("captioner_column", captioner_column, str),
         ("sets", sets, str),
         ("per_object", per_object, bool),
         ("collection", collection, str),
@@ -368,7 +376,7 @@ def score(
         if words:
             return replace(report, compute_words=partial(pd.DataFrame, later(store)))
         # What words are computed from, so that they can be once the workspace is gone.
-        items = [item for item in store.items(collection=collection) if item.kind in (CAPTIONS, LABELS)]
+        items = [item for item in store.items(collection=collection) if item.kind in (CAPTIONS, LABELS, REFERENCES)]
         held = [(item, store.frame(item.hash)) for item in items] if not workspace else []
 
     def computed_again() -> pd.DataFrame:
@@ -477,7 +485,7 @@ class ScoreRequest:
             raise unknown_name("direction", direction, (A_TO_T, T_TO_A))
 
     def of(self, kept: ResolvedInputs, words: bool = False) -> Request:
-        """The request to plan. Human captions are left out if no metric needs them."""
+        """The request to plan. Human captions are left out if neither words nor a metric need them."""
         names = expand_metrics(self.metrics)
         choices = {name: value for name, value in self.choices.items() if name != "merge_masks"}
         return Request(
@@ -486,7 +494,7 @@ class ScoreRequest:
             table=kept.table,
             attribute=kept.attribute,
             metrics=names,
-            references=kept.references if any(map(needs_references, names)) else "",
+            references=kept.references if words or any(map(needs_references, names)) else "",
             attacker=self.attackers[0],
             seeds=self.seeds,
             merge_masks=self.choices.get("merge_masks", False),
@@ -537,7 +545,7 @@ def measured(
         left_out=left_out | lost,
         refused=tuple(refused),
         failed=tuple(failed),
-        notes=(*protocol_notes([(spec.measure, spec.options) for spec in specs], asked.protocol), *named_notes(notes)),
+        notes=(*protocol_notes(table, asked.protocol), *named_notes(notes)),
     )
     if table.empty:
         return report
@@ -621,26 +629,31 @@ def leading(names: Sequence[str]) -> str:
 
 
 def words_of(workspace: Workspace, kept: ResolvedInputs, asked: ScoreRequest, compute: Compute) -> pd.DataFrame:
-    """What each word of the captions adds, by an attacker that did not train on their images."""
-    request = replace(asked.of(kept, words=True), references="")
-    specs = [spec for spec in plan(workspace, request) if spec.measure == PER_CAPTION]
+    """What each word of the captions adds, by an attacker that did not train on their images; with human captions also
+    beside what it adds there."""
+    specs = [
+        spec
+        for spec in plan(workspace, asked.of(kept, words=True))
+        if spec.measure == WORDS_COMPARED or (spec.measure == PER_CAPTION and spec.model in kept.captions)
+    ]
     rows = compute(workspace, specs, kept.collection)
     if failed := failures(rows):
         raise CapbiasError(" ".join(failed))
+    by_measure = {name: {run.spec.model: run for run in rows if run.spec.measure == name} for name in OF_WORDS}
     tables = []
-    for run in rows:
-        values, table = attribute_of_run(run).values, words_table(workspace, run)
-        table = table[~table["word"].str.startswith("<")]
-        means = table.filter(regex=r"^mean\d+$").to_numpy()
-        pushes = pd.DataFrame(means if means.shape[1] > 1 else [(-mean, mean) for mean in means[:, 0]])
+    for model, run in by_measure[PER_CAPTION].items():
+        values = attribute_of_run(run).values
+        table = words_of_set(workspace, run, by_measure[WORDS_COMPARED].get(model))
+        table = table.sort_values("mean", ascending=False).drop_duplicates("word")
         words = pd.DataFrame(
             {
-                "model": run.spec.model,
-                "word": table["word"].to_numpy(),
-                "toward": [values[code] for code in pushes.to_numpy().argmax(axis=1)],
-                "mean": pushes.max(axis=1).to_numpy(),
-                "count": table["count"].to_numpy(),
-                **{f"share of {value}": table[f"share{code}"].to_numpy() for code, value in enumerate(values)},
+                "model": model,
+                "word": table["word"],
+                "toward": [values[code] for code in table["toward"]],
+                "mean": table["mean"],
+                "count": table["count"],
+                **{f"share of {value}": table[f"share{code}"] for code, value in enumerate(values)},
+                **{name: table[name] for name in COMPARED if name in table},
             }
         )
         tables.append(words.iloc[np.lexsort((-words["mean"], words["count"] < FEW))])

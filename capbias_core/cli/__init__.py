@@ -46,7 +46,7 @@ COMMANDS = {
     "app": ("app", "Start the dashboard"),
 }
 VIEWS = (
-    "by-value", "conditions", "lengths", "consistency", "anonymous-bench", "known-answer", "align", "text"
+    "by-value", "conditions", "lengths", "consistency", "published", "anonymous-bench", "known-answer", "align", "text"
 )  # fmt: skip
 
 

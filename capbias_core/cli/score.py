@@ -40,7 +40,7 @@ from capbias_core.prepare.align import DELTA
 from capbias_core.views import tables
 from capbias_core.views.sentence import decimals, told_apart
 from capbias_core.whole_files import typed_path
-from capbias_core.workspace.inputs import ALIGNMENTS, CONSTANT
+from capbias_core.workspace.inputs import ALIGNMENTS, CONSTANT, ResolvedInputs
 from capbias_core.workspace.store import suggested_name
 
 FORMATS = {
@@ -180,7 +180,7 @@ def score(
         say(report.sentence)
     if stops:
         raise stops[0]
-    if answered and (further_command := _next_command(flags, files, resolved.table, report)):
+    if answered and (further_command := _next_command(flags, files, resolved, further.references, report)):
         show(f"Next: {further_command}")
     return RUN_FAILED if report.failed or report.table.empty else DONE
 
@@ -219,16 +219,19 @@ def _tables(frame: pd.DataFrame, width: int) -> Iterator[pd.DataFrame]:
     yield frame[[first, *columns]]
 
 
-def _next_command(flags: InputFlags, files: Sequence[str], table: str, report: Report) -> str:
+def _next_command(
+    flags: InputFlags, files: Sequence[str], resolved: ResolvedInputs, references: str | None, report: Report
+) -> str:
     """The command that shows the words of the captioner in the answer; '' if it would not find the files."""
     captions, labels = report.about, flags.labels
     if not flags.collection:
         by_name = {suggested_name(Path(file).stem): file for file in (*files, *(flags.captions or ()))}
-        captions, labels = by_name.get(captions, ""), labels or by_name.get(table, "")
+        captions, labels = by_name.get(captions, ""), labels or by_name.get(resolved.table, "")
+        references = references or by_name.get(resolved.references, "")
         if not (typed_path(captions).is_file() and typed_path(labels).is_file()):
             return ""
     words = ["capbias", "explain"]
-    given_again = vars(flags) | {"captions": captions, "labels": labels}
+    given_again = vars(flags) | {"captions": captions, "labels": labels, "references": references}
     for name, value in given_again.items():
         if value:
             words += [flag_name(name), *([value] if isinstance(value, str) else value)]

@@ -46,39 +46,10 @@ SAMPLE_NAME = re.compile(
     r"(?:\w+_)?(?:samples?|seeds?|runs?|trials?|draws?|repetitions?)(?:_?(?:id|index|idx|no|number))?"
 )
 LANGUAGE = re.compile(r"(?:\w+_)?(?:languages?|lang|locale)(?:_code)?")
-LANGUAGES = set(
-    [
-        "ar",
-        "bn",
-        "cs",
-        "da",
-        "de",
-        "el",
-        "en",
-        "es",
-        "fa",
-        "fi",
-        "fr",
-        "he",
-        "hi",
-        "hu",
-        "id",
-        "it",
-        "ja",
-        "ko",
-        "nl",
-        "no",
-        "pl",
-        "pt",
-        "ro",
-        "ru",
-        "sv",
-        "th",
-        "tr",
-        "uk",
-        "vi",
-        "zh",
-    ]
+LANGUAGES = re.compile(
+    r"(?:ar|bn|cs|da|de|el|en|es|fa|fi|fr|he|hi|hu|id|it|ja|ko|nl|no|pl|pt|ro|ru|sv|th|tr|uk|vi|zh)(?:[-_]\w+)?"
+    r"|english|german|french|spanish|chinese|japanese|italian|portuguese|russian|arabic|hindi|korean|dutch|turkish",
+    re.IGNORECASE,
 )
 REGION = re.compile(
     r"(?:\w+_)?(?:regions?|boxe?s?|bbox|masks?|segments?)(?:_(?:id|index|no|number))?|[xy]\d?|[xy](?:min|max)"
@@ -90,7 +61,7 @@ NUMBERED = re.compile(r"(.*?)[_ -]?\d+")
 LIST_OF_TEXT = re.compile(r"\s*[\[(]\s*(?:[bu]?['\"]|[\[(])")
 QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 FENCE = re.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", re.DOTALL)
-FUNCTION_WORDS = set(["a", "an", "the", "of", "in", "on", "with", "and", "to", "at", "is", "are"])
+FUNCTION_WORDS = re.compile(r"(?:an?|the|of|in|on|with|and|to|at|is|are)", re.IGNORECASE)
 SEPARATORS = ("###", "##", "||", "|", "<sep>", "[SEP]", "</s>", "\n", "\t", ";", " // ", " / ", "#", "~")
 
 
@@ -237,7 +208,7 @@ def _content_of_list(cell: list) -> str:
             return TEXTS
         if 2 * sum(" " in part.strip() for part in cell) >= len(cell):
             return SHORT
-        return TOKENS if FUNCTION_WORDS & {part.lower() for part in cell} else OTHER
+        return TOKENS if any(map(FUNCTION_WORDS.fullmatch, cell)) else OTHER
     if all(isinstance(part, Real) for part in cell):
         return NUMBERS
     if all(isinstance(part, list) and part and _content_of_list(part) == TOKENS for part in cell):
@@ -363,8 +334,8 @@ def roles_of(parsed: Parsed, chosen: Choices, kind: str = "") -> Roles:
         elif kind != REFERENCES or not human:
             raise Ambiguous(_which_columns(parsed, others, kind))
     captions = captions or (tuple(others) if len(others) == 1 else ())
-    if not captions and kind != REFERENCES or not human:
-        captions = captions or tuple(filter(None, [_by_name(parsed, {image, *human}, kind)]))
+    if not captions and (kind != REFERENCES or not human):
+        captions = tuple(filter(None, [_by_name(parsed, {image, *human}, kind)]))
     if kind == CAPTIONS and not captions and len(human) == 1:
         captions, human = human, ()
     if kind == REFERENCES and not human:
@@ -474,7 +445,7 @@ def _which_kind(parsed: Parsed, why: str, columns: Sequence[str] = ()) -> Questi
 @dataclass(frozen=True)
 class Rows:
     """Which rows are read and how those of an image differ. keep: indices of the rows, None for all. captioner: the
-    column whose values are captioners, '' without one. differ: column -> what it tells apart in the rows of an image."""
+    column whose values are captioners, '' without one. differ: column -> what it tells apart in rows of an image."""
 
     keep: Sequence[int] | None = None
     captioner: str = ""
@@ -516,11 +487,9 @@ def rows_of(parsed: Parsed, roles: Roles, chosen: Choices, told: bool) -> Rows:
     if open_columns and not chosen.sets:
         raise Ambiguous(_which_rows(parsed, {name: differ[name] for name in open_columns}, values))
     sampled = any(SAMPLE_NAME.fullmatch(plain_name(name)) for name in differ)
-    single = len(roles.captions) + len(roles.references) == 1
+    single = len(roles.captions) == 1 and not roles.references
     if not (told or parsed.kind or chosen.sets or captioner or sampled) and single:
-        lists = [
-            _number_of(cell) for name in roles.captions + roles.references for cell in _sample(parsed.columns[name])
-        ]
+        lists = [_number_of(cell) for name in roles.captions for cell in _sample(parsed.columns[name])]
         if 2 * len(_repeated(groups)) > len(set(groups)) or 2 * sum(number > 1 for number in lists) > len(lists):
             raise Ambiguous(_which_kind(parsed, "has several captions per image"))
     return Rows(keep, captioner, differ)
@@ -548,8 +517,7 @@ def _differs(groups: Sequence, values: Sequence[str]) -> bool:
 def _role_in_rows(name: str, values: Sequence[str]) -> str:
     """What a column tells apart in the rows of an image, by its name or its values; '' if neither says so."""
     plain, different = plain_name(name), set(values)
-    codes = {value.lower().replace("_", "-").partition("-")[0] for value in different}
-    if LANGUAGE.fullmatch(plain) or codes <= LANGUAGES:
+    if LANGUAGE.fullmatch(plain) or all(map(LANGUAGES.fullmatch, different)):
         return "language"
     for role, pattern in (
         ("region", REGION),

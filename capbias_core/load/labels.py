@@ -10,6 +10,7 @@ import pandas as pd
 
 from capbias_core.attributes.labels import MIXED, MOST_LABELS, annotator_column, is_unknown, meaning
 from capbias_core.errors import CapbiasError
+from capbias_core.load.account import Account
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id
 from capbias_core.load.parsed import IMAGE_IDS, MOST_COLUMNS, Parsed, chosen_column, listed, usual_column
 from capbias_core.types import Table, counted
@@ -76,6 +77,7 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
         notes += more
     else:
         single = {name: [rows[0][index] for rows in images.values()] for index, name in enumerate(labelled)}
+    account = _account(parsed, image_id, single, Counter(len(rows) for rows in images.values()))
     texts = {f"{name} (in the file)" if name == "image_id" else name: values for name, values in single.items()}
     return Table(
         pd.DataFrame({"image_id": list(images), **texts}, dtype="str"),
@@ -84,7 +86,27 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
         problems=tuple(faults.first),
         problem_count=faults.count,
         notes=(*parsed.notes, *notes),
+        account=account,
     )
+
+
+def _account(
+    parsed: Parsed, image_id: str, columns: Mapping[str, Sequence[str]], sizes: Mapping[int, int]
+) -> tuple[tuple[str, str], ...]:
+    """What became of each column and row. columns: of labels, by their names in the table. sizes: rows of an image ->
+    images."""
+    fields, unused = [(image_id, "Image ID", "")], []
+    for name, labels in columns.items():
+        different = len(set(labels))
+        if 1 < different <= MOST_LABELS:
+            fields.append((name, "Labels", ""))
+        else:
+            unused.append((name, "Not used", "the same in every row" if different == 1 else f"{different:,} different"))
+    gone = [name for name in parsed.columns if name != image_id and not any(own.startswith(name) for own in columns)]
+    unused += [(name, "Not used", "differs between rows of an image") for name in gone]
+    unused += [(name, "Not used", "") for name in parsed.left_out]
+    rows = ", ".join(f"{size} ({counted(number, 'image')})" for size, number in sorted(sizes.items())[:8])
+    return (*Account((*fields, *unused), "").lines()[:-1], ("Rows per image", rows))
 
 
 def image_column(names: Sequence[str]) -> str | None:

@@ -222,6 +222,14 @@ def kind_of(parsed: Parsed, chosen: Choices | None = None) -> str:
     return roles.kind or _kind_without_captions(parsed, roles)
 
 
+def _guess(parsed: Parsed) -> str:
+    """What the content alone says; '' if that is open."""
+    with suppress(CapbiasError):
+        roles = roles_of(parsed, Choices())
+        return roles.kind or _kind_without_captions(parsed, roles)
+    return ""
+
+
 def _kind_without_captions(parsed: Parsed, roles: Roles) -> str:
     others = {name.strip().lower() for name in parsed.columns if name != roles.image_id}
     if parsed.kind or (is_boxes(parsed) and others <= BOX_COLUMNS):
@@ -246,11 +254,9 @@ def readings(
     given: what the user said, as for `Choices.of`; columns that the file lacks are ignored. several: the rule for
     several label rows per image. wanted: read only the outlines of these images.
     """
-    chosen, guess = Choices.of(given or {}, parsed), ""
-    with suppress(CapbiasError):
-        guess = kind_of(parsed)
+    chosen = Choices.of(given or {}, parsed)
     names = {"image_names": parsed.image_names, "by_rows": parsed.by_rows, "columns": tuple(parsed.columns)}
-    empty = Reading(kind, parsed.title, guess, **names)
+    empty = Reading(kind, parsed.title, _guess(parsed) if kind else "", **names)
 
     def read(kind: str, table: Callable[[], Table], second: bool = False) -> Reading:
         """The reading with its table, or with the error."""
@@ -269,6 +275,7 @@ def readings(
         except CapbiasError as error:
             return [replace(empty, error=error, question=question_of(error))]
         kind = roles.kind or _kind_without_captions(parsed, roles)
+        empty = replace(empty, guess=empty.guess or kind)
         if rows:
             table = partial(captions_table, parsed, roles, rows, chosen)
             first = read(kind, partial(table, kind == REFERENCES))

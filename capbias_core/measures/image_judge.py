@@ -230,7 +230,11 @@ def judged(job: Job, inputs: JudgeInputs, judge: Any, method: str, trained: bool
     train, test, name = len(splits[0].train), len(splits[0].test), job.options.photographs["name"]
     sizes = f"{train}/{test} balanced images" if train else f"{test} balanced images"
     shown = photographs_shown(job.attribute.name, name)
-    rows = {"method": f"{sizes}; {method}; std over seeds", "n": test, "photographs": shown, **columns}
+    differs = [] if train else ["no training (paper: 40 epochs on 70% of the images)"]
+    if shown == UNMASKED:
+        differs.append("photographs unmasked (paper: the person masked)")
+    method = f"{sizes}; {method}; std over seeds"
+    rows: dict[str, Any] = {"method": method, "n": test, "photographs": shown, "differs": differs, **columns}
     notes = list(inputs.notes)
     if shown == UNMASKED:
         notes.append(

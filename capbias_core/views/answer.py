@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from urllib.parse import urlencode
 
+import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate.comparison import LEAST_ENCODERS, Sensitivity, learned
@@ -18,9 +19,10 @@ from capbias_core.measures.registry import METRICS
 from capbias_core.types import A_TO_T, T_TO_A, Attribute, counted
 from capbias_core.views import sentence
 from capbias_core.views.charts import BLUE_MARK, GREY, MEASURED, ORANGE_MARK, Scale, intervals_in_order
-from capbias_core.views.directions import CONSTANT, WAY, beside, directions, ways_measured
+from capbias_core.views.directions import CONSTANT, WAY, beside, directions, stated, ways_measured
 from capbias_core.views.encoders import encoder_note
 from capbias_core.views.results import Comparison, current_runs
+from capbias_core.views.word_comparison import YES, difference_text
 from capbias_core.workspace.store import Workspace
 
 NOT_YET = "Not measured yet."
@@ -99,8 +101,8 @@ def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str, seeds: i
     masked = f"With {attribute.name} words masked" if attribute.masked_words else "With captions as written"
     alike = (row["encoder"], row["seeds"]) == (attacker, seeds)
     by = "" if alike else f"By {row['encoder']}, {counted(int(row['seeds']), 'seed')}: "
-    ways = [way.replace("->", "→") for model, way in sentence.contradicted(rows, "DBAC") if model == row["model"]]
-    other = f" ⚠ Another variant of DBAC has the other sign of {' and '.join(ways)}." if ways else ""
+    reasons = {way.replace("->", "→"): reason for way, (_, reason) in stated(row, rows, "DBAC").items() if reason}
+    other = "".join(f" {way} shows no direction: {reason}." for way, reason in reasons.items())
     return (
         f"{by}{masked}, {sentence.measure('DBAC', A_TO_T)} is {shown[A_TO_T]}{alone}. With objects masked, "
         f"{sentence.measure('DBAC', T_TO_A)} is {shown[T_TO_A]}.{other}"
@@ -224,25 +226,33 @@ def _difference(row: pd.Series) -> str:
 def word_rows(table: pd.DataFrame, attribute: Attribute, page: str, view: Mapping[str, str]) -> str:
     """HTML: a row a word, with a bar for what it adds on average; each word links to the captions that contain it.
 
-    table: of `words.top_words`. page, view: the page that lists them, and its query besides the word.
+    table: of `word_comparison.top_words`. page, view: the page that lists them, and its query besides the word.
     Of two values a bar to the left pushes toward the first and one to the right toward the second; of more, every
-    bar goes right and the value stands behind it.
+    bar goes right and the value stands behind it. Of words compared with human captions, those that do not differ
+    significantly are grey.
     """
-    two, cells = len(attribute.values) == 2, []
-    table = table.sort_values("mean", ascending=False) if two else table
-    largest = float(table["mean"].abs().max())
+    two, compared, cells = len(attribute.values) == 2, "human" in table, []
+    sign = np.where(table["toward"] == 0, -1, 1) if two else np.ones(len(table))
+    table = table.assign(shown=sign * table["captioner" if compared else "mean"])
+    table = table.sort_values("shown", ascending=False) if two else table
+    largest = float(table["shown"].abs().max()) or 1.0
     for _, row in table.iterrows():
-        size = abs(row["mean"]) / largest * (50 if two else 100)
-        back = two and row["mean"] < 0
+        size = abs(row["shown"]) / largest * (50 if two else 100)
+        back = two and row["shown"] < 0
         left = 50 - size if back else 50 if two else 0
-        toward, count = attribute.values[int(row["toward"])], f"{row['count']:,} captions"
+        toward, tail = attribute.values[int(row["toward"])], f"{row['count']:,} captions"
+        colour = ORANGE_MARK if back else BLUE_MARK
+        text = f"{sentence.number(row['shown'], 2)} on the logit on average, toward {toward}, in {tail}"
+        if compared:
+            tail, colour = difference_text(row), colour if row["significant"] == YES else GREY
+            text += f"; in human captions {sentence.number(row['human'], 2)}; difference {tail}, significant: "
+            text += row["significant"]
         link = escape(f"{page}?{urlencode({**view, 'word': row['word']})}")
-        text = f"{sentence.number(row['mean'], 2)} on the logit on average, toward {toward}, in {count}"
         cells.append(
             f'<span class="cb-name"><a href="{link}" target="_self">{escape(row["word"])}</a></span>'
             f'<div class="cb-bar" role="img" {_said(text)}><i class="cb-fill" style="left:{left:.2f}%;'
-            f'width:{size:.2f}%;background:{ORANGE_MARK if back else BLUE_MARK}"></i></div>'
-            f'<span class="cb-small">{escape(count if two else f"{toward}, {count}")}</span>'
+            f'width:{size:.2f}%;background:{colour}"></i></div>'
+            f'<span class="cb-small">{escape(tail if two else f"{toward}, {tail}")}</span>'
         )
     ends = "".join(
         f'<span style="left:{place}%">{escape(text)}</span>'

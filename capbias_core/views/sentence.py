@@ -458,18 +458,15 @@ def differ_in_length(words: Mapping[str, float]) -> bool:
     return len(words) > 1 and max(words.values()) > LONGER * min(words.values())
 
 
-def contradicted(rows: pd.DataFrame, metric: str = "") -> dict[tuple[str, str], pd.DataFrame]:
+def contradicted(rows: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
     """Captioners and directions in which variants of DBAC that were measured alike have different signs, both clear of
-    0, each with these rows.
-
-    metric: where this variant has one of these signs (default: whichever variants have them).
-    """
+    0, each with these rows."""
     found: dict[tuple[str, str], pd.DataFrame] = {}
     rows = rows[rows["metric"].isin(list(dbac.VARIANTS))]
     rows = rows[(rows["ci_low"] > 0) | (rows["ci_high"] < 0)]
     alike = [rows["model"], rows["direction"], rows["encoder"], variants(rows)]
     for (model, direction, *_), clear in rows.groupby(alike, sort=False):
-        if (clear["ci_low"] > 0).nunique() > 1 and (not metric or metric in set(clear["metric"])):
+        if (clear["ci_low"] > 0).nunique() > 1:
             found[model, direction] = rows[(rows["model"] == model) & (rows["direction"] == direction)]
     return found
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pandas as pd
 from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.attributes.labels import label_columns
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load.checks import refuse
 from capbias_core.load.files import file_digest
 from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import find_pictures
@@ -28,9 +29,11 @@ from capbias_core.processes import temporary_folder
 from capbias_core.types import Progress, silent
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.conditions import CUT
+from capbias_core.workspace.content import content_of
 from capbias_core.workspace.derived import derivable, derive, keep_derived
 from capbias_core.workspace.ingest import WARNINGS, File, Part, describe, preview, read_part, store
 from capbias_core.workspace.labels import (
+    attribute_of,
     column_labels,
     compared_lines,
     dropped_line,
@@ -49,7 +52,7 @@ from capbias_core.workspace.objects import (
     weights_option,
 )
 from capbias_core.workspace.photographs import keep_images
-from capbias_core.workspace.spec import ModelReference
+from capbias_core.workspace.spec import ModelReference, RunSpec
 from capbias_core.workspace.store import Workspace, checked_name, default_folder, suggested_name
 from capbias_core.workspace.vectors import CONSTANT, VECTORS, alignment_option, check_delta, keep_vectors, offer_vectors
 
@@ -244,7 +247,23 @@ def resolve(
         names[OBJECTS] = [_detect_objects(workspace, collection, given, tell, progress)]
     options |= _alignment(workspace, collection, given, tell)
     human, objects_name = ("".join(names[kind][:1]) for kind in (REFERENCES, OBJECTS))
+    _check_content(workspace, collection, names[CAPTIONS], table, attribute, human, tell)
     return ResolvedInputs(collection, tuple(names[CAPTIONS]), table, attribute, human, objects_name, options)
+
+
+def _check_content(
+    workspace: Workspace, collection: str, sets: Sequence[str], table: str, attribute: str, human: str, tell: Tell
+) -> None:
+    """Tell what the content checks find in captions with their labels and human captions. Raises CapbiasError if they
+    are not to be scored."""
+    names_values, where = attribute_of(workspace.item(LABELS, table, collection), attribute)
+    references = workspace.item(REFERENCES, human, collection).hash if human else ""
+    for name in sets:
+        captions = workspace.item(CAPTIONS, name, collection).hash
+        found = content_of(workspace, RunSpec("", 0, name, captions, references, where, asdict(names_values)))
+        refuse(found, name)
+        for each in found:
+            tell(f"warning: {name}: {each.text}")
 
 
 # names of items
@@ -286,6 +305,7 @@ def _by_name(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -
     options = {role: str(name) for role in ("photographs", "people") if (name := getattr(given, role))}
     options |= _alignment(workspace, collection, given, tell)
     references, objects = str(names.get(REFERENCES) or "".join(human)), str(names.get(OBJECTS) or "")
+    _check_content(workspace, collection, names.get(CAPTIONS) or sets, table, attribute, references, tell)
     return ResolvedInputs(
         collection, tuple(names.get(CAPTIONS) or sets), table, attribute, references, objects, options
     )
@@ -328,6 +348,14 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
                 "labels",
                 "references",
             )
+        called = {name.casefold() for name in (rule.name, *rule.columns)}
+        for part in parts:
+            if columns := [name for name in part.reading.columns if name.strip().casefold() in called]:
+                raise CapbiasError(
+                    f"{part.file.title} has a column {columns[0]}, so labels of {rule.name} are not derived.",
+                    "Give the file as labels, too.",
+                    "labels",
+                )
         if given.values or given.attribute_column:
             raise CapbiasError(
                 f"Only a table of labels has columns and values to choose; labels of {rule.name} are derived.",

@@ -23,6 +23,7 @@ from capbias_core.views.published import measured_rows
 from capbias_core.views.results import Comparison, current_runs, like_with_like
 from capbias_core.views.words import STYLE as COLOURS
 from capbias_core.workspace.conditions import left_out_as_masked, originals
+from capbias_core.workspace.content import content_of
 from capbias_core.workspace.ingest import DEMO, WARNINGS
 from capbias_core.workspace.labels import table_of, table_with, tables_with
 from capbias_core.workspace.store import Item, RunRow
@@ -34,6 +35,7 @@ from pages.ui.drawing import chart_downloads
 from pages.ui.one_image import caption_line
 from pages.ui.page import draw_bar
 from pages.ui.runs import active_runs, answer_box, first_runs, nothing_scored, start_button
+from pages.ui.words import DIFFERENCE, compared_words
 
 WORDS_A_SIDE = 6
 HOW = (
@@ -120,6 +122,9 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     for item in sets:
         for warning in item.details.get(WARNINGS, ()) if item.name in names else ():
             note(warning if item.name == model else f"{item.name}: {warning}")
+    for run in comparison.runs:
+        for each in content_of(workspace, run.spec):
+            note(each.text if run.spec.model == model else f"{run.spec.model}: {each.text}")
     if others := ", ".join(item.name for item in tables_with(tables, attribute.name) if item.name != table.name):
         note(f"Labels: {table.name}. Not used: {others}.")
     read = ", ".join(item.name for item in references if item.hash == comparison.references)
@@ -199,7 +204,7 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
 def _words(bar: Bar, comparison: Comparison, table: Item, model: str, run: RunRow | None, warning: str) -> None:
     """run: the scores of each caption. warning: why no word is shown to reveal anything, '' if some are."""
     name = comparison.attribute.name
-    st.header(f"Words that weigh most for {name}" if warning else f"Words that reveal {name}")
+    st.header(f"Words that weigh most for {name}")
     if warning:
         note(warning)
     if run is None:
@@ -207,12 +212,14 @@ def _words(bar: Bar, comparison: Comparison, table: Item, model: str, run: RunRo
         note(f"Words of {model} with {comparison.attacker} are not computed yet.")
         start_button(bar, plan(bar.workspace, request), "Find the words", "words_now")
         return
-    top = cached.top_words(bar.folder, run.run_id, WORDS_A_SIDE)
+    compared = compared_words(bar, run, comparison.references)
+    top = cached.top_words(bar.folder, run.run_id, WORDS_A_SIDE, compared)
     link = view.query(
         collection=bar.collection, attribute=name, table=table.name, measured_with=run.spec.attacker, captioner=model
     )
     st.html(answer_views.word_rows(top, comparison.attribute, "Captions", link))
-    note(f"From the captions of {model}, by {run.spec.attacker}. Click a word to read the captions with it.")
+    behind = f"{DIFFERENCE} " if compared else ""
+    note(f"{behind}By {run.spec.attacker}. Click a word to read the captions of {model} with it.")
 
 
 @st.fragment

@@ -21,6 +21,7 @@ from capbias_core.attributes.labels import (
 )
 from capbias_core.errors import CapbiasError
 from capbias_core.load.account import BY_PROMPT, EACH, SAMPLES, Question
+from capbias_core.load.checks import REFUSE, Finding, findings
 from capbias_core.load.labels import EXPLAINED, RULES
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import PICTURES
@@ -32,8 +33,9 @@ from capbias_core.views.conditions import TITLES
 from capbias_core.views.photographs import keep_uploaded, photograph_fault
 from capbias_core.workspace import custom_attributes, ingest
 from capbias_core.workspace.conditions import suggested_condition
-from capbias_core.workspace.labels import column_labels, dropped_line, images_by_value, mapping_details
+from capbias_core.workspace.labels import column_labels, dropped_line, images_by_value, labels_for, mapping_details
 from capbias_core.workspace.limited import all_taken, within_limits
+from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import checked_name
 from pages.ui import cached
 from pages.ui.bar import Bar
@@ -459,17 +461,42 @@ def _images_used(bar: Bar, parts: list[ingest.Part]) -> dict[str, dict[str, int]
     captioned = captioned or _held(bar).images.get(CAPTIONS, frozenset())
     mapped = [(part.frame, details) for part in parts if part.kind == LABELS for details in part.file.mapping]
     if captioned and not mapped:
-        mapped = [
-            (cached.captions(bar.folder, item.hash), details)
-            for item in bar.items(LABELS)
-            for details in item.details["attributes"].values()
-        ]
+        mapped = _stored_labels(bar)
     used = {}
     for frame, details in mapped if captioned else ():
         name = details["attribute"]["name"]
         title = f"{name} (column {details['column']})" if name in used else name
         used[title] = images_by_value(frame, details, captioned)
     return used
+
+
+@st.cache_data(show_spinner="Checking the captions", max_entries=16)
+def _findings(frame: pd.DataFrame, details: dict, labels: pd.DataFrame, human: pd.DataFrame | None) -> list[Finding]:
+    attribute = attribute_from(details["attribute"])
+    values = labels_for(labels, attribute, details["column"], details["mapping"]).values
+    return findings(frame, attribute, values, human)
+
+
+def _contents(bar: Bar, parts: list[ingest.Part]) -> list[tuple[str, bool, str]]:
+    """Title, whether it cannot be scored, and sentence of each finding on new captions with labels."""
+    human = next((part.frame for part in parts if part.kind == REFERENCES), _held(bar).references)
+    tables = [(part.frame, details) for part in parts if part.kind == LABELS for details in part.file.mapping]
+    sets = [(part.file.title, part.frame) for part in parts if part.kind == CAPTIONS]
+    return [
+        (title, each.effect == REFUSE, each.text)
+        for title, frame in sets
+        for table, details in tables or _stored_labels(bar)
+        if frame is not None and table is not None
+        for each in _findings(frame, details, table, human)
+    ]
+
+
+def _stored_labels(bar: Bar) -> list[tuple[pd.DataFrame, dict]]:
+    return [
+        (cached.captions(bar.folder, item.hash), details)
+        for item in bar.items(LABELS)
+        for details in item.details["attributes"].values()
+    ]
 
 
 def _ready(bar: Bar, parts: list[ingest.Part], save) -> tuple[bool, bool | None]:
@@ -497,6 +524,9 @@ def _ready(bar: Bar, parts: list[ingest.Part], save) -> tuple[bool, bool | None]
         if used:
             with save:
                 note(text)
+    for title, refused, text in _contents(bar, parts):
+        (save.error if refused else save.warning)(plain(f"{title}: {text}"))
+        ready &= not refused
     with errors():
         if twice := ingest.name_conflicts(parts):
             save.warning(f"Several files are called {plain(', '.join(twice))}. Give each another name.")

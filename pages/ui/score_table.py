@@ -31,6 +31,7 @@ from capbias_core.views.lengths import LENGTHS, by_length, cuts_of, keep_cuts, l
 from capbias_core.views.results import attribute_of_run, comparisons, known_results, like_with_like, with_inputs
 from capbias_core.views.tables import first_columns, lettered, pair_table, scores_table, to_csv
 from capbias_core.workspace.conditions import CUT, left_out_as_masked, originals
+from capbias_core.workspace.content import content_of
 from capbias_core.workspace.ingest import WARNINGS
 from capbias_core.workspace.labels import reads
 from capbias_core.workspace.objects import object_sources
@@ -118,7 +119,7 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, st
         MOST_SEEDS,
         settings.get("seeds", tried.get(attacker, entry.seeds)),
         key=f"seeds{suffix}",
-        help="The papers use 10.",
+        help="The LIC paper uses 10, its reproduction 3; the others do not say.",
     )
     photographs = bool(photograph_sets(workspace, bar.collection))
     groups = [
@@ -302,7 +303,7 @@ def _results(bar: Bar, request: Request, specs: list[RunSpec], protocol: str) ->
     shown = rows[~groups & ~group_views.of_gaps(rows)]
     table = once("table", lambda: scores_table(lettered(shown, letters, ids, metric)))
     _table(shown, table, letters, metric, sensitivity)
-    for line in registry.protocol_notes([(spec.measure, spec.options) for spec in specs], protocol):
+    for line in registry.protocol_notes(rows, protocol):
         note(line)
     _downloads(bar, request, lettered(rows, letters, ids, metric))
     gaps = not group_views.GAPS.keys().isdisjoint(registry.expand_metrics(request.metrics))
@@ -328,6 +329,12 @@ def _caveats(bar: Bar, request: Request, rows: pd.DataFrame) -> list[str]:
             f"{item.name}: {warning}"
             for item in sets
             for warning in (item.details.get(WARNINGS, ()) if item.name in request.captions else ())
+        ),
+        *dict.fromkeys(
+            f"{run.spec.model}: {each.text}"
+            for run in measured.values()
+            if run.spec.captions and run.spec.labels
+            for each in content_of(bar.workspace, run.spec)
         ),
         *(attribute.note for attribute in attributes.values()),
         sentence.variants_warning(rows),

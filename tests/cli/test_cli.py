@@ -693,6 +693,7 @@ def test_edits_are_scored_out_of_fold(explained, kept):
 
 EXPLAINED = {
     "an image": ["--image", "7"],
+    "the set beside human captions": ["--top", "3", "--min-count", "5"],
     "edits": ["--words", "tie -> cake", "zebra -> cake", "man -> xyzzy", "man -> woman"],
 }
 

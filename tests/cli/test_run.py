@@ -147,7 +147,7 @@ def test_a_plan_is_read_back_as_it_was_written():
     read = parse_plan(PLAN.replace('captions = ["strong.json", "weak.json"]', f"captions = {captions}"), "")
     assert read.trained == {"a b": True} and read.files["captions"] == {"a b": "s.json"}
     assert read.requests[0].seeds == 2 and read.requests[1].seeds is None
-    assert read.read_as == {"captions": {"a b": {"caption_column": ["x"], "rows": {"l": "en"}}}}
+    assert read.read_as == {"captions": {"a b": {"caption_column": ("x",), "rows": {"l": "en"}}}}
     request = replace(
         read.requests[0],
         captions=("a b", 'quote"d'),

@@ -140,7 +140,7 @@ def test_lists_and_numbers_as_labels(tmp_path):
 
 
 NOT_AS = {
-    "one column for both": (captions, "a.csv", "words,caption\n1,x\n", {"image_id": "caption"}, "words, caption; none holds"),
+    "one column for both": (captions, "a.csv", "words,caption\n1,x\n", {"image_id": "caption"}, "none holds texts"),
     "labels without a column": (labels, "a.csv", "pic,gender\n1,x\n", {}, "pic, gender"),
     "labels without labels": (labels, "a.csv", "image_id\n1\n", {}, "image_id"),
     "objects without a column": (objects, "a.csv", "image_id,gender\n1,x\n", {}, "needed are image_id, objects"),

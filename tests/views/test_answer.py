@@ -74,7 +74,7 @@ def bars(text: str) -> list[tuple[float, float]]:
 
 
 def test_bars_of_two_values_go_both_ways_of_three_one_way_and_link_to_the_captions():
-    text = word_rows(words(("cake", -0.5, 0, 3000), ("tie", 1.0, 1, 7)), GENDER, "Captions", {"set": "a&b"})
+    text = word_rows(words(("cake", 0.5, 0, 3000), ("tie", 1.0, 1, 7)), GENDER, "Captions", {"set": "a&b"})
     assert bars(text) == [(50.0, 50.0), (25.0, 25.0)] and "3,000 captions" in text and "toward Female" in text
     first = urlsplit(html.unescape(re.search(r'href="([^"]+)"', text)[1]))
     assert first.path == "Captions" and parse_qs(first.query) == {"set": ["a&b"], "word": ["tie"]}

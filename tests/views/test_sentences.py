@@ -81,6 +81,7 @@ def test_what_is_said_beside_the_answer():
         row("DBAC", 24.6, 20.4, 28.9, direction=A_TO_T),
         row("DBAC", 13.8, 10.8, 16.8, direction=T_TO_A),
         row("DBAC_constant", 15.0, 13.4, 16.6, direction=A_TO_T),
+        *pair("m", (9.6, 7.0, 12.2), (1.0, -1.0, 3.0), "DBAC_added", coverage=""),
     )
     two = frame(row("LIC_M", 60, 55, 65), row("LIC_M", 50, 45, 55, encoder="rnn"))
     for name, of, attribute in (
@@ -160,13 +161,15 @@ FIVE = [
     *pair("four", LOW, LOW),
     *pair("five", OPEN_, HIGH),
 ]
-CONSTANT = row("DBAC_constant", 8.0, 7.0, 9.0, model="one", direction=A_TO_T)
-ADDED = row("DBAC_added", 2.0, -1.0, 5.0, model="one", direction=A_TO_T)
+ADDED = [own | {"metric": "DBAC_added"} for own in FIVE]
+FLIPPED = {"value": "value", "ci_low": "ci_high", "ci_high": "ci_low"}
+OTHERS = [own | {"metric": "DBAC_equations"} | {new: -own[old] for new, old in FLIPPED.items()} for own in FIVE]
 BOTH_WAYS = {
-    "five captioners": (FIVE, "DBAC"),
-    "another variant disagrees": ([*FIVE, *pair("one", LOW, HIGH, "DBAC_equations")], "DBAC"),
-    "no more than a constant attacker": ([*FIVE, CONSTANT, ADDED], "DBAC"),
-    "verbs": ([own | {"metric": "DBAC_verbs"} for own in FIVE], "DBAC_verbs"),
+    "five captioners": ([*FIVE, *ADDED], "DBAC"),
+    "another variant disagrees": ([*FIVE, *ADDED, *pair("one", LOW, HIGH, "DBAC_equations")], "DBAC"),
+    "another variant disagrees of all": ([*FIVE[:-2], *ADDED, *OTHERS], "DBAC"),
+    "not compared with a constant attacker": (FIVE, "DBAC"),
+    "verbs": ([own | {"metric": own["metric"].replace("DBAC", "DBAC_verbs")} for own in [*FIVE, *ADDED]], "DBAC_verbs"),
 }
 
 
