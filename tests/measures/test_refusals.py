@@ -96,7 +96,7 @@ def test_a_caption_counts_the_same_however_a_program_left_it(plain, name):
     found = scored(texts, "ratio", "error", "refused")
     columns = ["metric", "group", "value", "ci_low", "ci_high", "n"]
     pd.testing.assert_frame_equal(found.table[columns], plain.table[columns])
-    assert any(re.search("(85|100) of 100 captions (held|were)", note) for note in found.notes)
+    assert any(re.search("(85|100) of 100 captions (held|were)|holds objects", note) for note in found.notes)
 
 
 def test_missing_captions_do_not_count():
