@@ -598,6 +598,8 @@ def account_of(
     fields.sort(key=lambda each: order.index(each[1]))
     sizes = [f"{size} ({counted(images, 'image')})" for size, images in sorted(per_image.items())]
     text = ", ".join(sizes[:8] + ["more"] * (len(sizes) > 8))
+    if rows.captioner or len(roles.captions) > 1:
+        text += " by each captioner"
     if rows.differ:
         text += f"; rows differ in {', '.join(map(short, rows.differ))}"
     if equal:

@@ -191,7 +191,8 @@ def captions_table(parsed: Parsed, roles: Roles, rows: Rows, chosen: Choices, hu
     frame = pd.DataFrame({"image_id": images, "caption": texts}, dtype="str")
     by_image = frame["image_id"] if not sets else [pd.Series(sets, dtype="str"), frame["image_id"]]
     frame["caption_index"] = frame.groupby(by_image, sort=False).cumcount()
-    sizes = Counter(frame.groupby(by_image, sort=False).size().tolist())
+    sizes = frame.groupby(by_image, sort=False).size().rename("size").reset_index()
+    sizes = sizes.drop_duplicates(["size", "image_id"])["size"].value_counts().to_dict()  # images, of any captioner
     equal = int(frame.assign(set=sets or "").duplicated(["set", "image_id", "caption"]).sum())
     prompts, notes = (), parsed.notes
     if roles.prompt and not human:
