@@ -348,7 +348,7 @@ def _revealing(tokens: Tokens, attribute: Attribute, value: np.ndarray | None) -
     matrix = tokens.with_any([[word] for word in words]).tocsc()
     counts = np.asarray(matrix.sum(axis=0)).ravel()
     rows = np.unique(matrix.indices)
-    if len(rows) < max(1, 0.01 * len(tokens)):
+    if len(rows) < max(1, 0.02 * len(tokens)):
         return []
     listed = ", ".join(f"“{words[column]}” {counts[column]:,}" for column in np.argsort(-counts, kind="stable")[:6])
     groups = (
