@@ -218,7 +218,7 @@ def shared_texts(texts: Sequence[str], times: np.ndarray, end: bool, share: floa
     three = re.compile(r"(?:\s+\S+){3}$" if end else r"(?:\S+\s+){3}")
     holds = str.endswith if end else str.startswith
     shared = []
-    starts = Counter(match[0] for text in sample if (match := three.search(text) if end else three.match(text)))
+    starts = Counter(match[0] for text in sample if (match := (three.search if end else three.match)(text)))
     for words, _ in [pair for pair in starts.most_common(5) if pair[1] >= share * len(sample)]:
         group = [text for text in sample if holds(text, words)]
         middle = group[len(group) // 2]

@@ -465,13 +465,13 @@ def clean_captions(texts: Sequence[object]) -> Cleaned:
     reasons: dict[int, set[str]] = defaultdict(set)  # index of a different text -> rules
     _settle(captions, reasons, range(len(raw)))
     prompts = _without_shared_prompts(captions, reasons, times)
-    counts: Counter[str] = Counter()
+    number: Counter[str] = Counter()
     for index, names in reasons.items():
-        counts.update(dict.fromkeys(names, int(times[index])))
+        number.update(dict.fromkeys(names, int(times[index])))
     sentences = {rule.name: rule.sentence for rule in RULES}
     sentences["shared prompt"] = f"held the prompt {' and '.join(map(quoted, prompts))}, which was removed"
-    counts = {name: counts[name] for name in sentences if counts[name]}
-    warnings = [f"{number:,} of {len(which):,} captions {sentences[name]}." for name, number in counts.items()]
+    counts = {name: number[name] for name in sentences if number[name]}
+    warnings = [f"{count:,} of {len(which):,} captions {sentences[name]}." for name, count in counts.items()]
     kept = [index for index, caption in enumerate(captions) if caption is not None]
     found = text_findings([captions[index] or "" for index in kept], times[kept])
     return Cleaned(

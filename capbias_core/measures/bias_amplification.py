@@ -170,7 +170,7 @@ def count(job: Job) -> Outcome:
         base = name.removesuffix("_crossfit")
         captions = counts.columns[f"{base} model"][:, 0].sum()
         method = f"captions of the images that both sides have; {how}"
-        return {"method": method, "n": int(captions), "differs": least[base]}
+        return {"method": method, "n": int(captions), "differs": least.get(base, [])}
 
     return Outcome(counts, columns, notes, lacking)
 

@@ -319,7 +319,7 @@ def _count_both(job: Job, title: str, words: Objects | Verbs) -> Outcome:
             f"seeds{trained_on(attacker, options.deterministic)}{small_batches(attacker, images - n)[1]}"
             f"{encoded_by(options.encoder)}"
         )
-        differs = next(texts for variant, texts in DIFFERS.items() if metric.startswith(variant))
+        differs = next((texts for variant, texts in DIFFERS.items() if metric.startswith(variant)), ())
         return {"method": method, "n": n, "device": device_of(attacker), "differs": differs}
 
     return Outcome(counts, columns, [*notes, *left_out_lines(reasons)])

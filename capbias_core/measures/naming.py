@@ -28,7 +28,7 @@ from capbias_core.measures.gender_score_common import FEWEST, PAPER
 from capbias_core.metrics.captions import named_alone, wrong_names
 from capbias_core.metrics.share import share
 
-# An error of captions that name nobody is 0: at least this share must name exactly one value, by the interval. In 18
+# An error of captions that name nobody is 0: surely (95%) this share or more must name exactly one value. In 18
 # real sets 23% or more do, those of masked people included.
 LEAST_NAMED = 0.05
 _BURNS = "Burns et al., ECCV 2018"
@@ -115,7 +115,7 @@ def naming_counts(job: Job, metrics: Sequence[Metric], sort: bool = True) -> tup
         columns["first"], columns["second"] = named_alone(names).T
     counts = Counts.of_captions(job.frame["image_id"], job.codes, columns, sort)
     one = int((names.sum(axis=1) == 1).sum())
-    if one and (wilson(one / len(names), len(names))[1] or 0) >= LEAST_NAMED:
+    if one and (wilson(one / len(names), len(names))[0] or 0) >= LEAST_NAMED:
         return counts, {}
     reason = f"no caption names a value of {job.attribute.name}."
     if counts.size("unnamed") < counts.size():

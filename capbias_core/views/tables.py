@@ -80,8 +80,7 @@ OF_CAPTIONERS = (LETTERS, "verdict", IMAGES)
 
 
 def value_parts(row: dict) -> tuple[str, str]:
-    """`8.7 ±0.9` and `[6.9, 10.4]`, without the parts that are not there. Where seeds are too few for a claim, the
-    interval names them: `[−3.7, 12.5] 2 seeds`.
+    """`8.7 ±0.9` and `[6.9, 10.4]`, without the parts that are not there.
 
     Scores x100 get one decimal; BA and DBA, whose values are small, and others two.
     """
@@ -93,13 +92,14 @@ def value_parts(row: dict) -> tuple[str, str]:
     value = limit(row["value"], digits) + ("" if pd.isna(row["spread"]) else f" ±{limit(row['spread'], digits)}")
     if pd.isna(row["ci_low"]):
         return f"{value}{seeds_agree(row)}", ""
-    seeds = f" {counted(int(row['seeds']), 'seed')}" if provisional(row) else ""
-    return value, f"[{limit(row['ci_low'], digits)}, {limit(row['ci_high'], digits)}]{seeds}"
+    return value, f"[{limit(row['ci_low'], digits)}, {limit(row['ci_high'], digits)}]"
 
 
 def value_text(row: dict) -> str:
-    """`8.7 ±0.9 [6.9, 10.4]`, without the parts that are not there."""
-    return " ".join(filter(None, value_parts(row)))
+    """`8.7 ±0.9 [6.9, 10.4]`, without the parts that are not there; where seeds are too few for a claim, it names them:
+    `4.4 ±0.8 [−3.7, 12.5] 2 seeds`."""
+    seeds = counted(int(row["seeds"]), "seed") if pd.notna(row["ci_low"]) and provisional(row) else ""
+    return " ".join(filter(None, (*value_parts(row), seeds)))
 
 
 def scores_table(

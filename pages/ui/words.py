@@ -50,7 +50,7 @@ def words_tab(bar: Bar) -> None:
         note("No word occurs in that many captions.")
     else:
         kind = view.selectbox(st, "Words as", [CHART, TABLE], key="words_as", draw="segmented_control", required=True)
-        widths = [3, 2] if kind == TABLE else [1, 1]
+        widths = [2, 1] if kind == TABLE else [1, 1]
         left, right = st.container(key="stacks_words").columns(widths, gap="medium")
         content = top[~top["word"].isin(cached.function_words(bar.folder, tuple(top["word"])))]
         strongest = (top if content.empty else content).sort_values("strength")["word"].iloc[-1]

@@ -299,7 +299,8 @@ def test_a_protocol_fills_what_is_not_given():
     assert spec_of(MEASURES["imagecaptioner2"], chosen, {"model": "a"}).options == options().to_dict()
 
 
-GLOVE = {"name": "glove", "delta": 0.4, "digest": "", "path": ""}
+HASH = "0" * 16
+GLOVE = {"name": "glove", "item": HASH, "delta": 0.4}
 # Measure, options, and each deviation from the protocol that is chosen, or else the measure's own.
 NAMED = [
     ("lic", {"attacker": "lstm_bi", "seeds": 10}, "lic protocol"),
@@ -333,7 +334,11 @@ NAMED = [
         "imagecaptioner2 protocol, but backbone small network from scratch (paper: resnet50), text encoder lstm_bi "
         "(paper: bert)",
     ),
-    ("vl_lic", {"backbone": {"name": "resnet50"}, "text_encoder": {"name": "bert_pre"}}, "imagecaptioner2 protocol"),
+    (
+        "vl_lic",
+        {"backbone": {"name": "resnet50", "digest": HASH}, "text_encoder": {"name": "bert_pre", "digest": HASH}},
+        "imagecaptioner2 protocol",
+    ),
     ("vocabulary", {}, ""),
 ]
 

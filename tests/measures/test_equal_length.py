@@ -12,6 +12,8 @@ from capbias_core.workspace.store import Workspace
 from tests import sentences
 
 N = 400
+# What an image shows, whatever its label.
+TREES = ["oak", "elm", "ash", "fir", "pine", "palm", "beech", "birch", "cedar", "maple"]
 
 
 def lists(words: int, n: int = 20) -> list:
@@ -39,15 +41,16 @@ def world() -> tuple[pd.DataFrame, pd.DataFrame, list[str], list[str]]:
     draw, label = np.random.default_rng(0), ["Female", "Male"] * (N // 2)
     told = {"Female": "kitchen", "Male": "skateboard"}
 
-    def caption(value: str) -> str:
+    def caption(value: str, image: int) -> str:
         other = "Male" if value == "Female" else "Female"
         word = told[value] if draw.random() < 0.5 else told[other] if draw.random() < 0.4 else "street"
-        return f"{draw.choice(['one', 'some', 'a'])} person near the {word} on a {draw.choice(['red', 'blue'])} day"
+        things = f"{TREES[image % 10]} {TREES[image // 10 % 10]} {TREES[image // 100]}"
+        return f"{draw.choice(['one', 'some', 'a'])} person near the {word} with {things}"
 
     tail = "while there is a lot more to see such as"
     labels = pd.DataFrame({"image_id": range(N), "gender": label})
-    human = pd.concat([labels[["image_id"]].assign(caption=list(map(caption, label))) for _ in range(2)])
-    short = list(map(caption, label))
+    human = pd.concat([labels[["image_id"]].assign(caption=list(map(caption, label, range(N)))) for _ in range(2)])
+    short = list(map(caption, label, range(N)))
     return labels, human, short, [f"{own} {tail} the {told[value]}" for own, value in zip(short, label, strict=True)]
 
 
