@@ -20,6 +20,6 @@ elif __name__ == "app":
     from starlette.middleware import Middleware
     from streamlit.starlette import App
 
-    from pages.ui.sign_in import UploadGuard
+    from pages.ui.guard import Guard
 
-    app = App("app.py", middleware=[Middleware(UploadGuard)])
+    app = App("app.py", middleware=[Middleware(Guard)])

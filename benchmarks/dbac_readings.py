@@ -5,9 +5,10 @@ how w of many captions becomes one number. Here the attacker is constant, so w i
 P(t) is the share of captions with the same task words. Printed is Table 9 of the paper.
 
 Task words: `synonyms`, COCO's 79 objects without person, by the synonyms and plurals of this project; `names`, by
-COCO's names as whole words; `one word`, the names of a single word that equal a word of the caption; `at spaces`, the
-same where captions are split at spaces alone, so that a word before a comma or a full stop is another one. Captions
-without a task word count as a pattern of their own (`all`), or not (`some`).
+COCO's names as whole words; `one word`, the names of a single word that equal a word of the caption; `DBAC`, these and
+`person`, plurals included, as capbias reads them; `at spaces`, the same where captions are split at spaces alone, as in
+the authors' code, so that a word before a comma or a full stop is another one. Captions without a task word count as a
+pattern of their own (`all`), or not (`some`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.load.published import published_results
-from capbias_core.prepare.tasks import object_names
+from capbias_core.prepare.tasks import object_names, task_words
+from capbias_core.prepare.text import tokenize
 
 CAPTIONERS = ("nic", "sat", "fc", "att2in", "updn", "transformer", "oscar")
 Reading = Callable[[str], tuple[str, ...]]
@@ -34,6 +36,7 @@ def readings() -> dict[str, Reading]:
     groups = object_names()
     spelled = {name: [" ".join(phrase) for phrase in phrases] for name, phrases in groups.items()}
     one_word = {name for name in groups if " " not in name}
+    of_form = {form: name for name, forms in task_words().items() for form in forms}
 
     def by_pattern(forms: dict[str, list[str]]) -> Reading:
         patterns = {name: re.compile(rf"\b(?:{'|'.join(map(re.escape, own))})\b") for name, own in forms.items()}
@@ -43,7 +46,8 @@ def readings() -> dict[str, Reading]:
         "synonyms": by_pattern(spelled),
         "names": by_pattern({name: [name] for name in groups}),
         "one word": lambda caption: tuple(sorted(one_word.intersection(re.findall(r"\w+", caption)))),
-        "at spaces": lambda caption: tuple(sorted(one_word.intersection(caption.split()))),
+        "DBAC": lambda caption: tuple(sorted({of_form[word] for word in tokenize(caption) if word in of_form})),
+        "at spaces": lambda caption: tuple(sorted({of_form[word] for word in caption.split() if word in of_form})),
     }
 
 

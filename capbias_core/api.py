@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from capbias_core.aggregate import Ranking
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
+from capbias_core.measures.lic import ABOUT_EQUAL
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings
 from capbias_core.measures.registry import (
     METRICS,
@@ -32,18 +32,19 @@ from capbias_core.measures.registry import (
 )
 from capbias_core.measures.registry import metric as metric_named
 from capbias_core.runs.engine import Engine, execute
-from capbias_core.runs.plan import PER_CAPTION, Request, forget_without, plan, useful
+from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, Request, forget_without, plan, useful
 from capbias_core.runs.plan import left_out as left_out_of_request
 from capbias_core.runs.run import add_later_metrics
 from capbias_core.typed import typed
 from capbias_core.types import A_TO_T, T_TO_A, counted, left_out_lines
-from capbias_core.views.captions import words_table
 from capbias_core.views.encoders import plan_sweep
 from capbias_core.views.results import attribute_of_run, object_rows, ranking
 from capbias_core.views.sentence import ANSWERING, headline, interval, measure, named_notes, told_apart
 from capbias_core.views.tables import lettered, scores_table, to_text
+from capbias_core.views.word_comparison import words_of_set
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.custom_attributes import attribute_folder
-from capbias_core.workspace.ingest import DEFAULT_COLLECTION, SAMPLES
+from capbias_core.workspace.ingest import DEFAULT_COLLECTION
 from capbias_core.workspace.inputs import (
     CONSTANT,
     Inputs,
@@ -51,6 +52,7 @@ from capbias_core.workspace.inputs import (
     Source,
     Tell,
     caption_files,
+    named_columns,
     resolve,
     source_file,
     temporary_workspace,
@@ -64,6 +66,8 @@ PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs",
 FINISHED = "finished"
 WAIT_SECONDS = 0.1  # between two looks at runs of other processes
 FEW = 20  # captions: words of fewer stand last
+COMPARED = ("captioner", "human", "difference", "low", "high", "significant")  # columns of words
+OF_WORDS = (PER_CAPTION, WORDS_COMPARED)
 
 # Computes runs that are planned in a workspace: the specs, the collection; returns them as they ended.
 Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
@@ -136,7 +140,11 @@ class Report:
     def words(self) -> pd.DataFrame:
         """What each word adds: `mean` on the attacker's logit per caption that has it, toward the value `toward`, in
         `count` captions. The strongest first, and words of fewer than 20 captions last. Computed when it is first asked
-        for."""
+        for.
+
+        With human captions also `captioner` and `human`, what it adds for attackers trained on equally many captions of
+        the same images, their `difference` with its 95% interval `low` to `high`, and whether it is `significant`: yes,
+        no, or not tested (Holm over the tested words)."""
         return self.compute_words()
 
     @property
@@ -252,8 +260,11 @@ def score(
     mapping: Mapping[str, str | None] | None = None,
     several: str = "",
     image_id_column: str = "",
-    caption_column: str = "",
-    sets: str = SAMPLES,
+    caption_column: str | Sequence[str] = (),
+    reference_column: str | Sequence[str] = (),
+    captioner_column: str = "",
+    rows: Mapping[str, Any] | str | Sequence[str] = (),
+    sets: str = "",
     per_object: bool = False,
     workspace: str | os.PathLike | None = None,
     collection: str = "",
@@ -274,8 +285,13 @@ def score(
     labels of a column to compare. mapping: raw label -> value of the attribute, None to drop it, where labels are not
     spelled as usual. several: which label an image with several rows gets, `majority`, `both`, `first` or `each`;
     without it the columns decide, and a note says how. per_object: also a row for each object. choices: any field of
-    a measure's options by name, such as `max_images=500`. sets: what several captions of an image in a file are:
-    samples of one set, a set `each`, or a set per `prompt`.
+    a measure's options by name, such as `max_images=500`.
+
+    A file of which several columns may hold captions, or whose rows of an image differ in an unknown way, is asked
+    about: the error names the arguments. caption_column: of a model's captions; several are a captioner each.
+    reference_column: of human captions. captioner_column: names the captioner of a row. rows: read only those with a
+    value, such as {"language": "en"}. sets: what several captions of an image are: `samples` of one set, a set `each`,
+    a set per `prompt`, or one caption (`whole`) in a text that looks like several.
 
     Everything runs in this process and leaves nothing behind. workspace: a folder in which inputs and runs are kept
     instead, so that the dashboard shows them and no run is made twice. collection: where in it; without labels,
@@ -294,7 +310,9 @@ def score(
         ("mapping", mapping or {}, dict[str, str | None]),
         ("several", several, str),
         ("image_id_column", image_id_column, str),
-        ("caption_column", caption_column, str),
+        ("caption_column", caption_column, str | tuple[str, ...]),
+        ("reference_column", reference_column, str | tuple[str, ...]),
+        ("captioner_column", captioner_column, str),
         ("sets", sets, str),
         ("per_object", per_object, bool),
         ("collection", collection, str),
@@ -319,7 +337,7 @@ def score(
         "alignment": alignment,
         "vectors": vectors,
         "delta": delta,
-        "own_attributes": attribute_folder(Path(workspace)) if workspace else None,
+        "own_attributes": attribute_folder(typed_path(workspace)) if workspace else None,
     }
     if not attribute:
         raise CapbiasError("No attribute is given.", "Name a protected attribute, such as gender.")
@@ -327,7 +345,13 @@ def score(
         named = {CAPTIONS: _several(captions or ()), REFERENCES: references, OBJECTS: objects}
         given = Inputs(attribute, names=named, **common)
     else:
-        columns = {role: name for role, name in (("image_id", image_id_column), ("caption", caption_column)) if name}
+        columns = named_columns(
+            image_id_column=image_id_column,
+            caption_column=caption_column,
+            reference_column=reference_column,
+            captioner_column=captioner_column,
+            rows=rows,
+        )
         files = caption_files(captions, columns=columns, sets=sets)
         for source, kind in ((labels, LABELS), (references, REFERENCES), (objects, OBJECTS)):
             files += [source_file(source, kind, columns=columns, several=several)] if source is not None else []
@@ -352,7 +376,7 @@ def score(
         if words:
             return replace(report, compute_words=partial(pd.DataFrame, later(store)))
         # What words are computed from, so that they can be once the workspace is gone.
-        items = [item for item in store.items(collection=collection) if item.kind in (CAPTIONS, LABELS)]
+        items = [item for item in store.items(collection=collection) if item.kind in (CAPTIONS, LABELS, REFERENCES)]
         held = [(item, store.frame(item.hash)) for item in items] if not workspace else []
 
     def computed_again() -> pd.DataFrame:
@@ -461,7 +485,7 @@ class ScoreRequest:
             raise unknown_name("direction", direction, (A_TO_T, T_TO_A))
 
     def of(self, kept: ResolvedInputs, words: bool = False) -> Request:
-        """The request to plan. Human captions are left out if no metric needs them."""
+        """The request to plan. Human captions are left out if neither words nor a metric need them."""
         names = expand_metrics(self.metrics)
         choices = {name: value for name, value in self.choices.items() if name != "merge_masks"}
         return Request(
@@ -470,7 +494,7 @@ class ScoreRequest:
             table=kept.table,
             attribute=kept.attribute,
             metrics=names,
-            references=kept.references if any(map(needs_references, names)) else "",
+            references=kept.references if words or any(map(needs_references, names)) else "",
             attacker=self.attackers[0],
             seeds=self.seeds,
             merge_masks=self.choices.get("merge_masks", False),
@@ -508,7 +532,8 @@ def measured(
             why = [row.message if row.status != FINISHED else row.lacking.get(name, "") for row in of_measure]
             lost[name] = " ".join(dict.fromkeys(filter(None, why))) or "its runs gave no value"
     failed = failures(rows)
-    for line in left_out_lines(lost) if not failed else ():
+    told = {name: why for name, why in lost.items() if why != ABOUT_EQUAL}  # which needs no warning
+    for line in left_out_lines(told) if not failed else ():
         tell(f"warning: {line}")
     first = max(filter(None, encoders), key=lambda name: attacker_entry(name).precedence, default="")
     notes = [  # without what left_out says
@@ -520,7 +545,7 @@ def measured(
         left_out=left_out | lost,
         refused=tuple(refused),
         failed=tuple(failed),
-        notes=(*protocol_notes([(spec.measure, spec.options) for spec in specs], asked.protocol), *named_notes(notes)),
+        notes=(*protocol_notes(table, asked.protocol), *named_notes(notes)),
     )
     if table.empty:
         return report
@@ -604,26 +629,31 @@ def leading(names: Sequence[str]) -> str:
 
 
 def words_of(workspace: Workspace, kept: ResolvedInputs, asked: ScoreRequest, compute: Compute) -> pd.DataFrame:
-    """What each word of the captions adds, by an attacker that did not train on their images."""
-    request = replace(asked.of(kept, words=True), references="")
-    specs = [spec for spec in plan(workspace, request) if spec.measure == PER_CAPTION]
+    """What each word of the captions adds, by an attacker that did not train on their images; with human captions also
+    beside what it adds there."""
+    specs = [
+        spec
+        for spec in plan(workspace, asked.of(kept, words=True))
+        if spec.measure == WORDS_COMPARED or (spec.measure == PER_CAPTION and spec.model in kept.captions)
+    ]
     rows = compute(workspace, specs, kept.collection)
     if failed := failures(rows):
         raise CapbiasError(" ".join(failed))
+    by_measure = {name: {run.spec.model: run for run in rows if run.spec.measure == name} for name in OF_WORDS}
     tables = []
-    for run in rows:
-        values, table = attribute_of_run(run).values, words_table(workspace, run)
-        table = table[~table["word"].str.startswith("<")]
-        means = table.filter(regex=r"^mean\d+$").to_numpy()
-        pushes = pd.DataFrame(means if means.shape[1] > 1 else [(-mean, mean) for mean in means[:, 0]])
+    for model, run in by_measure[PER_CAPTION].items():
+        values = attribute_of_run(run).values
+        table = words_of_set(workspace, run, by_measure[WORDS_COMPARED].get(model))
+        table = table.sort_values("mean", ascending=False).drop_duplicates("word")
         words = pd.DataFrame(
             {
-                "model": run.spec.model,
-                "word": table["word"].to_numpy(),
-                "toward": [values[code] for code in pushes.to_numpy().argmax(axis=1)],
-                "mean": pushes.max(axis=1).to_numpy(),
-                "count": table["count"].to_numpy(),
-                **{f"share of {value}": table[f"share{code}"].to_numpy() for code, value in enumerate(values)},
+                "model": model,
+                "word": table["word"],
+                "toward": [values[code] for code in table["toward"]],
+                "mean": table["mean"],
+                "count": table["count"],
+                **{f"share of {value}": table[f"share{code}"] for code, value in enumerate(values)},
+                **{name: table[name] for name in COMPARED if name in table},
             }
         )
         tables.append(words.iloc[np.lexsort((-words["mean"], words["count"] < FEW))])

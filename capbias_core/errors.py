@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -12,7 +13,8 @@ class CapbiasError(Exception):
     """One sentence that says what is wrong, and a hint if there is a way out.
 
     message and hint are whole sentences. Pages show both; the command line prints them and exits with 2. arguments:
-    names of the arguments of `capbias.score` to change; the command line shows them as flags, Python as a note.
+    arguments of `capbias.score` to change, by name, or as NAME=VALUE where only some values fit; the command line shows
+    them as flags, Python as a note.
     """
 
     def __init__(self, message: str, hint: str = "", *arguments: str):
@@ -34,8 +36,13 @@ class Cancelled(Exception):
 
 
 def flag_name(argument: str) -> str:
-    """The flag of the command line for an argument: `--image-id-column`."""
-    return f"--{argument.replace('_', '-')}"
+    """The flag of the command line for an argument, with its value.
+
+    >>> flag_name("image_id_column"), flag_name("rows=lang=en"), flag_name("caption_column=my captions")
+    ('--image-id-column', '--rows lang=en', "--caption-column 'my captions'")
+    """
+    name, given, value = argument.partition("=")
+    return f"--{name.replace('_', '-')}" + (f" {shlex.quote(value)}" if given else "")
 
 
 def unknown_name(

@@ -14,6 +14,8 @@ APP = (_INSTALLED_APP if _INSTALLED_APP.is_dir() else PACKAGE.parent) / "app.py"
 
 DEMO_FOLDER = ASSETS / "demo"
 OBJECTS_FILE = ASSETS / "objects.toml"
+REVEALING_FILE = ASSETS / "revealing.toml"
 VALENCE_FILE = ASSETS / "valence.tsv"
 PUBLISHED_FILE = ASSETS / "published" / "results.csv"
+PUBLISHED_NOTES = ASSETS / "published" / "notes.csv"
 ICON = ASSETS / "icon.svg"

@@ -199,11 +199,12 @@ class Table:
     frame: captions (CAPTION_COLUMNS, as written), raw labels (image_id and a string column each, '' where empty),
     objects (image_id and objects, one row per image, names such as `cat|dog`), boxes (BOX_COLUMNS) or outlines
     (SEGMENT_COLUMNS). rows: rows or annotations in the file. Left out, and counted: missing captions (empty),
-    duplicates (rows that repeat an image and caption, or an image), others (outlines of images that were not asked
+    duplicates (rows that repeat the labels of an image), others (outlines of images that were not asked
     for), and rows with problems, of which the first are here. crowds: annotations of a crowd of objects. notes: what
     was taken from where, as sentences, if the names of columns do not say it. prompts: of captions that answer several
-    prompts, the prompt of each. cleaned, warnings: captions with text that is not a caption, by rule and as sentences
-    (load/clean.py).
+    prompts, the prompt of each. sets: of captions by several captioners, the captioner of each. account: what became of
+    each column and row (load/account.py). cleaned, warnings: captions with text that is not a caption, by rule and as
+    sentences (load/clean.py).
     """
 
     frame: pd.DataFrame
@@ -216,6 +217,8 @@ class Table:
     problem_count: int = 0
     notes: tuple[str, ...] = ()
     prompts: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
+    account: tuple[tuple[str, str], ...] = ()
     cleaned: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 

@@ -23,6 +23,28 @@ def check_file(path: str | os.PathLike) -> None:
         )
 
 
+def typed_path(given: str | os.PathLike, to_read: bool = True) -> Path:
+    """A path that a person typed, with ~ as their home; it need not exist.
+
+    Raises CapbiasError for a path that the system rejects, such as one with ~ before an unknown name, too long a name
+    or a loop of links; and for a pipe, socket or device, if it is to be read.
+    """
+    try:
+        path = Path(given).expanduser()
+        if to_read:
+            check_file(path)
+        else:
+            path.stat()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):  # whoever opens it says so
+        return Path(given).expanduser()
+    except (OSError, ValueError, RuntimeError) as error:
+        shown = "".join(letter if letter.isprintable() else "?" for letter in os.fspath(given))
+        shown = shown if len(shown) <= 80 else f"{shown[:80]}…"
+        reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
+        raise CapbiasError(f"{shown!r} is no path that this system takes ({reason}).", "Check its spelling.") from None
+    return path
+
+
 def private_folder(path: Path) -> Path:
     """The folder, made with its parents where they are missing, so that only its owner can read it."""
     try:

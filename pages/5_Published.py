@@ -15,7 +15,7 @@ from pages.ui.base import box, errors, note
 from pages.ui.drawing import draw_chart, draw_table
 from pages.ui.page import draw, page
 
-WIDTHS = {"measured": 170, published_views.HOLDS: 230, "measured with": 210}
+WIDTHS = {"measured": 170, published_views.HOLDS: 230, "measured with": 210, published_views.NOTE: 300}
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def main() -> None:
             "intervals. A verdict is about captions and labels, never about people. A low number does not show absence "
             "of bias."
         )
-        blocks = [claim_block(claim, verdicts(claim, printed, of_captioners)) for claim in CLAIMS]
+        blocks = [claim_block(claim, verdicts(claim, printed, measured)) for claim in CLAIMS]
         st.html(STYLE + "".join(blocks))
 
 
@@ -67,6 +67,8 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     pairs = published_views.beside_measured(rows, measured)
     headline, support = published_views.beside_sentence(pairs, f"Table {table} of {published_views.PAPERS[paper]}")
     box(headline, support)
+    if text := published_views.table_note(paper, table):
+        note(f"A contradiction in the paper: {text}")
     shown = published_views.beside_table(pairs)
     draw_table(
         shown.style.map(lambda text: published_views.CELLS.get(text, ""), subset=[published_views.HOLDS]),
@@ -75,7 +77,7 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     )
     note(
         "Published: as printed, ± standard deviation over seeds (or 95% if marked). Measured: value ± standard "
-        "deviation over seeds [95% interval], in the paper's unit."
+        "deviation over seeds [95% interval], in the paper's unit. Note: what in the paper contradicts the number."
     )
 
 

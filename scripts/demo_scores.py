@@ -34,7 +34,7 @@ def slow_runs(workspace: Workspace) -> list[RunSpec]:
     scored = Request(DEMO, CAPTIONS, "labels", "gender", (), attacker=NETWORK, words=True)
     return [
         *(spec for spec in plan(workspace, scored) if spec.measure == PER_CAPTION),
-        *plan(workspace, replace(asked, metrics=("dbac", "dba", "ba"))),
+        *plan(workspace, replace(asked, metrics=("dbac", "dbac_equations", "dbac_accuracy", "dba", "ba"))),
         *(spec for name in ENCODERS for spec in plan(workspace, replace(asked, metrics=("lic",), attacker=name))),
     ]
 

@@ -37,7 +37,8 @@ PROTOCOL_HEAD = """## Protocols
 
 `--protocol NAME` (also `protocol=`, a plan's `protocol`, and Protocol on Scores) sets what a paper fixes, unless you
 set it. Without it, each measure follows its paper with the fast attacker `ngram`. The method of each result names the
-protocol and each deviation. `custom` sets nothing.
+protocol and each deviation. A measure that the chosen paper does not have follows its own. `custom` sets nothing, and
+no protocol is named. Of several values the first is set; the others are the paper's too.
 
 | protocol | paper | settings | always |
 | --- | --- | --- | --- |"""
@@ -63,7 +64,11 @@ def metrics_page() -> str:
 def _protocol(name: str) -> str:
     """A protocol as a row of the table."""
     protocol = PROTOCOLS[name]
-    settings = ", ".join(f"{option} {value}" for option, value in protocol.settings.items() if option != "merge_masks")
+    shown = {name: value for name, value in protocol.settings.items() if name != "merge_masks"}
+    settings = ", ".join(
+        f"{name.replace('_', ' ')} {' or '.join(value) if isinstance(value, tuple) else value}"
+        for name, value in shown.items()
+    )
     return f"| `{name}` | {protocol.title}, {protocol.where} | {settings} | {protocol.fixed} |"
 
 

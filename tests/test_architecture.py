@@ -19,8 +19,19 @@ CORE = ROOT / "capbias_core"
 
 # Each package or module directly under capbias_core may import from its own row and from earlier ones.
 ROWS = (
-    ("types", "errors", "toml", "attributes", "children", "databases", "resources", "spreadsheets", "threads")
-    + ("typed", "whole_files"),
+    (
+        "types",
+        "errors",
+        "toml",
+        "attributes",
+        "databases",
+        "processes",
+        "resources",
+        "spreadsheets",
+        "threads",
+        "typed",
+        "whole_files",
+    ),
     ("load", "prepare"),
     ("attackers", "language", "vision"),
     ("metrics",),

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from capbias_core.aggregate.counts import Counts
 from capbias_core.aggregate.resampling import (
     BOOTSTRAP_SEED,
+    LEAST_SEEDS,
     OF_DIFFERENCE,
     OF_LEVEL,
     UNBOUNDED,
@@ -30,8 +31,9 @@ VERDICTS = (AMPLIFIES, INCONCLUSIVE, REDUCES)
 
 
 def provisional(row: Mapping[str, Any]) -> bool:
-    """Whether the interval of a row of results keeps a single trained attacker: it carries no claim."""
-    return row["interval"] == IMAGES and row["training"] > 0
+    """Whether a row of results carries no claim: its interval keeps a single trained attacker, or is that of fewer
+    seeds than LEAST_SEEDS."""
+    return row["training"] > 0 and (row["interval"] == IMAGES or 0 < row["seeds"] < LEAST_SEEDS)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from string import ascii_lowercase, ascii_uppercase
@@ -16,6 +16,7 @@ from scipy.special import stdtr
 from capbias_core.aggregate.estimate import REFITS, Estimate
 from capbias_core.aggregate.resampling import (
     BOOTSTRAP_SEED,
+    LEAST_SEEDS,
     NO_WIDTH,
     OF_DIFFERENCE,
     OF_LEVEL,
@@ -56,15 +57,24 @@ class Ranking:
     """letters: name -> letters, lowest value first; captioners that share a letter do not differ significantly.
     Captioners that are compared with each other, and not with these, have capital letters; one that is compared with
     none has none. pairs: the comparisons, on the images of both; two that cannot be compared are not among them.
-    values: name -> value on all images of the captioner. method: how pairs were tested. provisional: whether the test
-    takes single trained attackers as given, which carries no claim. Without any pair there are no letters, values or
-    method."""
+    values: name -> value on all images of the captioner. method: how pairs were tested. provisional: why the test
+    carries no claim, '' if it does: it takes single trained attackers as given, or is of fewer seeds than LEAST_SEEDS.
+    images: name -> how many images it was measured on, those for training included. words: name -> average words of a
+    caption. Without any pair there are no letters, values or method."""
 
     letters: dict[str, str]
     pairs: tuple[Pair, ...]
     values: dict[str, float] = field(default_factory=dict)
     method: str = ""
-    provisional: bool = False
+    provisional: str = ""
+    images: dict[str, int] = field(default_factory=dict)
+    words: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def apart(self) -> list[str]:
+        """Captioners that are not compared with those that most are compared with: they were measured on different
+        images."""
+        return [name for name, letters in self.letters.items() if not letters.islower()]
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
@@ -99,15 +109,22 @@ def rank(estimates: dict[str, Estimate]) -> Ranking:
         for (i, j), p in zip(indices, corrected, strict=True)
         for there, low, high, _ in [compared[i, j]]
     )
+    images = {
+        name: item.n_images + (item.refits.training if item.refits is not None else 0)
+        for name, item in estimates.items()
+    }
     if not pairs:
-        return Ranking(dict.fromkeys(names, ""), ())
+        return Ranking(dict.fromkeys(names, ""), (), images=images)
     ordered = sorted(names, key=lambda name: estimates[name].value)
-    found_letters = _letters(ordered, pairs)
+    found_letters = _letters(ordered, pairs, images)
     letters = {name: found_letters[name] for name in names}
-    trained = any(item.refits is not None for item in captioners)
+    seeds = [len(item.refits.seeds) for item in captioners if item.refits is not None]
+    provisional = "given these trained attackers: provisional" if seeds and not refitted else ""
+    if refitted and min(seeds) < LEAST_SEEDS:
+        provisional = f"{min(seeds)} seeds decide nothing"
     method = BY_SEED if refitted else BY_BOOTSTRAP
     values = {name: float(item.value) for name, item in estimates.items()}
-    return Ranking(letters, pairs, values, method, provisional=trained and not refitted)
+    return Ranking(letters, pairs, values, method, provisional=provisional, images=images)
 
 
 def _comparable(captioners: list[Estimate]) -> Iterator[tuple[list[int], list[tuple[int, int]]]]:
@@ -202,9 +219,10 @@ def _p_value(value: float, draws: np.ndarray, images: int) -> float:
     return float(2 * stdtr(images - 1, -abs(value) / error)) if images > 1 else 1.0
 
 
-def _letters(names: list[str], pairs: Sequence[Pair]) -> dict[str, str]:
-    """Letters by name. Names that are linked by comparisons have letters of their own; the most of them the small ones.
-    Two of these that are not compared with each other are not shown to differ, so they may share a letter."""
+def _letters(names: list[str], pairs: Sequence[Pair], images: Mapping[str, int]) -> dict[str, str]:
+    """Letters by name. Names that are linked by comparisons have letters of their own; the most of them the small ones,
+    or of equally many those of most images. Two of these that are not compared with each other are not shown to differ,
+    so they may share a letter."""
     index_of = {name: index for index, name in enumerate(names)}
     linked = coo_array(
         (np.ones(len(pairs)), ([index_of[pair.first] for pair in pairs], [index_of[pair.second] for pair in pairs])),
@@ -215,7 +233,8 @@ def _letters(names: list[str], pairs: Sequence[Pair]) -> dict[str, str]:
         [name for name, one in zip(names, component, strict=True) if one == number] for number in np.unique(component)
     ]
     letters = dict.fromkeys(names, "")
-    several = sorted((group for group in groups if len(group) > 1), key=len, reverse=True)
+    several = [group for group in groups if len(group) > 1]
+    several.sort(key=lambda group: (len(group), sum(images[name] for name in group)), reverse=True)
     for number, group in enumerate(several):
         apart = [(pair.first, pair.second) for pair in pairs if pair.apart and pair.first in group]
         letters |= compact_letters(

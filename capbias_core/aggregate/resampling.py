@@ -25,6 +25,9 @@ LEVEL = 0.95
 NO_WIDTH = 1e-9  # of an interval without width, but for the rounding of sums
 NORMAL = float(ndtri((1 + LEVEL) / 2))  # standard errors to each side of a normal interval of this level
 CHUNK = 2_000_000  # entries of draws at a time: more do not fit a processor's cache
+# Two seeds decide nothing: Student's t with one degree of freedom makes their interval ten standard deviations wide to
+# each side (docs/statistics.md).
+LEAST_SEEDS = 3
 OF_DIFFERENCE, OF_LEVEL = 1, 2  # times test images over training images
 Span = tuple[float, float]
 UNBOUNDED: Span = (-np.inf, np.inf)
@@ -140,9 +143,11 @@ def refit_interval(
 def refit_p(values: np.ndarray, test_over_train: float, times: int = OF_DIFFERENCE) -> float:
     """Two-sided p value of the mean difference of each seed against 0, in [0, 1].
 
-    1 if a value is not finite, if all are equal (their spread is then not known), or if none is more than a solver's
-    rounding: two sets of the same captions do not differ.
+    1 of fewer seeds than LEAST_SEEDS, if a value is not finite, if all are equal (their spread is then not known), or
+    if none is more than a solver's rounding: two sets of the same captions do not differ.
     """
+    if len(values) < LEAST_SEEDS:
+        return 1.0
     if not np.isfinite(values).all() or agree(values) or np.abs(values).max() <= ROUNDING:
         return 1.0
     error = standard_error(values, test_over_train, times)

@@ -12,6 +12,7 @@ from capbias_core.errors import CapbiasError, NotMeasurable, unknown_name
 from capbias_core.toml import read_toml, start_of
 from capbias_core.typed import typed
 from capbias_core.types import BOTH, PRECEDENCE, UNKNOWN_TOKEN, WITHIN, Attribute, Derivation
+from capbias_core.whole_files import typed_path
 
 FOLDER = Path(__file__).parent
 KEYS = ("name", "title", "values", "mask_token", "columns", "note", "words", "aliases", "derived", "forms")
@@ -191,7 +192,7 @@ def get_attribute(name: str, folder: Path | None = None) -> Attribute:
     if name in known:
         return known[name]
     if name.endswith(".toml"):
-        return read_attribute(Path(name))
+        return read_attribute(typed_path(name))
     raise unknown_name("attribute", name, known)
 
 

@@ -61,6 +61,7 @@ DETAILS = dict.fromkeys((f"{name}?" for name in PLACES), _never) | {
     "captioner?": _name,
     "condition?": CONDITIONS,
     "cut?": [(TEXT, _count)],
+    "account?": [[TEXT]],
     "made_by?": {str: REFERENCE},
     "found_by?": TEXT,
     "dimension?": _count,

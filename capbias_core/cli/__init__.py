@@ -19,6 +19,7 @@ from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 from capbias_core import __version__
 from capbias_core.cli.terminal import BAD_INPUT, DONE, STOPPED, TERMINATED, Terminated, error_text, say
 from capbias_core.errors import CapbiasError, nearest, unknown_name
+from capbias_core.processes import current_folder
 
 ABOUT = """Societal bias in image captions, from a terminal.
 
@@ -45,7 +46,7 @@ COMMANDS = {
     "app": ("app", "Start the dashboard"),
 }
 VIEWS = (
-    "by-value", "conditions", "lengths", "consistency", "anonymous-bench", "known-answer", "align", "text"
+    "by-value", "conditions", "lengths", "consistency", "published", "anonymous-bench", "known-answer", "align", "text"
 )  # fmt: skip
 
 
@@ -75,6 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
     try:
+        current_folder()
         _check_command(given)
         code = _app()(with_view(given))
         sys.stdout.flush()

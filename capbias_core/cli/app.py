@@ -5,27 +5,42 @@ from __future__ import annotations
 import errno
 import os
 import socket
-import sys
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from capbias_core.children import child_environment
-from capbias_core.cli.inputs import INPUTS, WorkspaceFlag, command, flag
+from capbias_core.cli.inputs import INPUTS, WorkspaceFlag, flag
+from capbias_core.cli.inputs import command as command_of
+from capbias_core.cli.terminal import STOPPED
 from capbias_core.errors import CapbiasError, need
+from capbias_core.processes import python
 from capbias_core.resources import APP
 from capbias_core.toml import read_toml, start_of
+from capbias_core.whole_files import typed_path
 
 LOOPBACK, PORT = "127.0.0.1", 8501
 LAST_PORT = 65_535
 HOSTS = "STREAMLIT_SERVER_ALLOWED_HOSTS"
 EVERYWHERE = ("0.0.0.0", "::", "")
+# Streamlit's own command ends with 1 if it is stopped with Ctrl-C.
+SERVE = f"""
+import sys, click, streamlit.web.cli
+try:
+    streamlit.web.cli.main(standalone_mode=False)
+except (click.Abort, KeyboardInterrupt):
+    sys.exit({STOPPED})
+except click.ClickException as error:
+    error.show()
+    sys.exit(error.exit_code)
+"""
 # What sign-in needs, in Streamlit's names.
 SECRETS = Path(".streamlit", "secrets.toml")
+SAMPLE = "a long random text, such as from: openssl rand -hex 32"  # of docs/deploying.md
+LEAST_SECRET, LEAST_DIFFERENT = 32, 8  # characters of a cookie_secret; whoever guesses it signs in as anybody
 OF_SERVER, OF_PROVIDER = ("redirect_uri", "cookie_secret"), ("client_id", "client_secret", "server_metadata_url")
 
-app = command(
+app = command_of(
     "app",
     """\
   capbias app
@@ -57,14 +72,15 @@ def start(
     check_free(address, port)
     if not APP.is_file():
         raise CapbiasError(f"There is no dashboard at {APP}.", "Install capbias again.")
-    home = {"CAPBIAS_HOME": workspace} if workspace else {}
+    home = {"CAPBIAS_HOME": str(typed_path(workspace))} if workspace else {}
     asked = ["--server.address", address, "--server.port", str(port), "--browser.gatherUsageStats", "false"]
+    # Otherwise Streamlit offers visitors to write its skills into the package's folder.
+    asked += ["--server.headless", "true"]
     if not os.environ.get(HOSTS):
         asked += [part for name in _hosts(address) for part in ("--server.allowedHosts", name)]
     os.umask(0o077)  # what the server writes is its owner's
-    # In place of this process, so that a signal reaches the server itself.
-    command = [sys.executable, "-P", "-m", "streamlit", "run", str(APP), *asked]
-    os.execve(sys.executable, command, child_environment(**home))
+    command, environment = python("-c", SERVE, "run", str(APP), *asked, **home)
+    os.execve(command[0], command, environment)  # in place of this process, so that a signal reaches the server itself
 
 
 def _hosts(address: str) -> list[str]:
@@ -83,7 +99,8 @@ def _hosts(address: str) -> list[str]:
 
 
 def sign_in() -> dict[str, Any]:
-    """The table [auth] of Streamlit's secrets, {} without sign-in. Raises CapbiasError if it lacks a key."""
+    """The table [auth] of Streamlit's secrets, {} without sign-in. Raises CapbiasError if it lacks a key, or its
+    cookie_secret can be guessed."""
     auth: dict[str, Any] = {}
     for file in (Path.home() / SECRETS, SECRETS, APP.parent / SECRETS):  # as Streamlit reads them; the last one wins
         try:
@@ -96,6 +113,12 @@ def sign_in() -> dict[str, Any]:
     if auth and lacking:
         raise CapbiasError(
             f"[auth] in {SECRETS} lacks {', '.join(lacking)}.", "Add what is missing; docs/deploying.md has an example."
+        )
+    secret = str(auth.get("cookie_secret", ""))
+    if auth and (secret == SAMPLE or len(secret) < LEAST_SECRET or len(set(secret)) < LEAST_DIFFERENT):
+        raise CapbiasError(
+            f"The cookie_secret in {SECRETS} can be guessed, so anybody could sign in as anybody.",
+            f"Use {LEAST_SECRET} random characters or more, such as from: openssl rand -hex 32",
         )
     return auth
 

@@ -12,6 +12,7 @@ from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.what_if import apply_edit, parse_edit
 from capbias_core.cli.inputs import (
     ANSWER,
+    HUMAN,
     UNTRAINED,
     WHAT,
     Flags,
@@ -28,8 +29,9 @@ from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.measures.options import Attacked
-from capbias_core.runs.plan import PER_CAPTION, plan
+from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, plan
 from capbias_core.views import captions as caption_views
+from capbias_core.views import word_comparison
 from capbias_core.views import words as word_views
 from capbias_core.workspace.labels import labels_for
 from capbias_core.workspace.spec import RunSpec, attribute_from
@@ -40,14 +42,16 @@ FORMATS = ("table", "json")
 app = command(
     "explain",
     """\
-  capbias explain --captions sat.json --labels labels.csv --attribute gender
+  capbias explain --captions sat.json --labels labels.csv --attribute gender \\
+    --references human.json
   capbias explain --captions sat.json --labels labels.csv --attribute gender \\
     --words "man -> person" "umbrella -> bat | ball"
   capbias explain --captions sat.json --labels labels.csv --attribute gender \\
     --image 785 --attacker minilm --attention --layer 4 --head 2
 
 An attacker that did not train on the image scores each caption. The contributions of the words and the intercept sum
-to the logit.""",
+to the logit. With human captions, each word is compared with them: the same images, equally many captions, an interval
+and Holm's correction.""",
 )
 
 
@@ -77,6 +81,9 @@ class Question:
 def explain(
     *,
     flags: Annotated[InputFlags, Flags],
+    references: Annotated[
+        str | None, flag("human captions to compare words with; with --collection, their name", "FILE", HUMAN)
+    ] = None,
     question: Annotated[Question, Flags] = Question(),
     training: Annotated[Training, Flags] = UNTRAINED,
 ) -> int:
@@ -85,22 +92,25 @@ def explain(
     attacker = chosen.get("attacker", DEFAULT_ATTACKER)
     _check(question, attacker)
     edits = [(word, new) for word, replacements in map(parse_edit, question.words or ()) for new in replacements]
-    with inputs(flags) as (workspace, resolved):
+    with inputs(flags, references=references) as (workspace, resolved):
         if len(resolved.captions) != 1:
             raise CapbiasError(
                 f"explain takes one captioner, and here are {len(resolved.captions)}.", "Name one with --captions."
             )
         choices = {name: value for name, value in chosen.items() if name != "attacker"}
         asked = ScoreRequest(("error",), (attacker,), 1, choices=choices).of(resolved, words=True)
-        spec = next(spec for spec in plan(workspace, asked) if spec.measure == PER_CAPTION)
+        planned = plan(workspace, asked)
+        spec = next(spec for spec in planned if spec.measure == PER_CAPTION)
         image = None if question.image is None else _image(question.image, workspace, spec)
         _check_words(dict.fromkeys(word for word, _ in edits), workspace, spec)
         if question.attention and image:
             spec = caption_views.plan_encoder_view(workspace, spec, attacker, [image], chosen)
-        (run,) = run_all(workspace, [spec], resolved.collection)
-        code = outcome([run])
+        of_set = question.image is question.text is None and not edits
+        compared = [spec for spec in planned if spec.measure == WORDS_COMPARED] if of_set else []
+        runs = run_all(workspace, [spec, *compared], resolved.collection)
+        code = outcome(runs)
         if code == DONE:
-            result, text = _answer(question, image, edits, workspace, run)
+            result, text = _answer(question, image, edits, workspace, *runs)
             show(json.dumps(result, indent=2) if question.format == "json" else text.rstrip("\n"))
     return code
 
@@ -158,9 +168,14 @@ def _check_words(words: Collection[str], workspace: Workspace, spec: RunSpec) ->
 
 
 def _answer(
-    question: Question, image: str | None, edits: list[tuple[str, str]], workspace: Workspace, run: RunRow
+    question: Question,
+    image: str | None,
+    edits: list[tuple[str, str]],
+    workspace: Workspace,
+    run: RunRow,
+    compared: RunRow | None = None,
 ) -> tuple[dict, str]:
-    """The answer with all digits, and as text."""
+    """The answer with all digits, and as text. compared: the run that compared its words with human captions."""
     view = caption_views.encoder_view(workspace, run) if question.attention else None
     scores = view.scores if view else caption_views.caption_scores(workspace, run)
     head = {"captioner": run.spec.model, "attribute": scores.attribute.name, "attacker": run.spec.attacker}
@@ -183,7 +198,6 @@ def _answer(
         attackers = caption_views.stored_attackers(workspace, run)
         effects = [word_views.edit_effect(scores, written, attackers, *edit) for edit in edits]
         return head | {"edits": effects}, "\n".join(map(word_views.edit_text, effects))
-    words = word_views.strongest_words(
-        scores, caption_views.words_table(workspace, run), question.min_count, question.top
-    )
-    return head | words, word_views.corpus_text(words)
+    table = word_comparison.words_of_set(workspace, run, compared)
+    words = word_comparison.strongest_words(scores, table, question.min_count, question.top)
+    return head | words, word_comparison.corpus_text(words)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Annotated
 
 from capbias_core.api import ordered
@@ -26,6 +24,7 @@ from capbias_core.cli.run import run_all
 from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, say, show, show_table, write_file, write_output
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import METRICS, expand_metrics
+from capbias_core.processes import temporary_folder
 from capbias_core.types import counted
 from capbias_core.views import results
 from capbias_core.views.latex import to_latex
@@ -118,8 +117,8 @@ def run(
     if not tolerance >= 0:
         raise CapbiasError(f"--tolerance is {tolerance:g}, which is below 0.", "Give another, or leave it out.")
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="capbias-") as folder:
-        read = read_bundle(checked_path(bundle), Path(folder) / "bundle")
+    with temporary_folder() as folder:
+        read = read_bundle(checked_path(bundle), folder / "bundle")
         frames = find_data(read, map(checked_path, data or ()), say)
         say(f"{counted(len(read.items), 'input')} with the content that the bundle names")
         with nullcontext(Workspace(workspace)) if workspace else temporary_workspace() as store:

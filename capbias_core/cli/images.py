@@ -51,6 +51,7 @@ from capbias_core.runs.artifact_runs import coco_results, named_after, plan_arti
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import BOX_COLUMNS, CONDITIONS, Table, counted
 from capbias_core.vision.masking import OF_OBJECTS, MaskRule, regions_to_drop
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.ingest import read_frame, read_part, store
 from capbias_core.workspace.inputs import checked_path, looked_at, temporary_workspace, warn
 from capbias_core.workspace.limited import within_limits
@@ -109,7 +110,7 @@ def named_files(paths: Iterable[str]) -> dict[str, Path]:
     A missing or broken file is noticed only when it is read. Raises CapbiasError for a folder without any.
     """
     files = []
-    for path in [checked_path(text).expanduser() for text in paths]:
+    for path in map(checked_path, paths):
         files += [path / name for name in find_pictures(path)["file"]] if path.is_dir() else [path]
     files = list(dict.fromkeys(files))
     names = [file.name for file in files]
@@ -227,7 +228,7 @@ def _write_boxes(frame: pd.DataFrame, output: Path | None, only: Sequence[str] |
     table = frame[frame["object"].isin(classes)] if classes else frame
     if classes:
         say(f"{len(table):,} of them are of the class {' or '.join(classes)}")
-    write_output(table.set_axis(list(COLUMNS), axis=1).to_csv(index=False, lineterminator="\n"), output)
+    write_output(csv_text(table.set_axis(list(COLUMNS), axis=1)), output)
 
 
 # caption
@@ -335,7 +336,7 @@ class MaskFlags(ImageFlags):
 
     def folder(self, condition: str) -> Path:
         """The output folder of a condition: a subfolder if there are several."""
-        return Path(self.output or "", condition if len(set(self.condition)) > 1 else "")
+        return typed_path(self.output or "") / (condition if len(set(self.condition)) > 1 else "")
 
 
 @command(
@@ -429,7 +430,7 @@ def _check_mask(images: Sequence[str], flags: MaskFlags, options: MaskOptions) -
 
 def _check_output(originals: Item, workspace: Workspace, flags: MaskFlags) -> None:
     """Raises CapbiasError if --output holds originals, or other files that would be overwritten."""
-    output, root = Path(flags.output or ""), Path(originals.details["folder"])
+    output, root = typed_path(flags.output or ""), Path(originals.details["folder"])
     homes = {(root / file).parent for file in workspace.frame(originals.hash)["file"]}
     if output.exists() and not output.is_dir():
         raise CapbiasError(f"--output {output} is a file.", "Choose a folder.")
@@ -517,7 +518,7 @@ def _print_regions(workspace: Workspace, collection: str, flags: MaskFlags, opti
                 f"The condition {condition} needs the objects that may be hidden.",
                 "Name --object, or --references and --attribute.",
             )
-    output, path = checked_output(flags.output), Path(flags.regions or "")
+    output, path = checked_output(flags.output), typed_path(flags.regions or "")
     table = within_limits(path.name, _read_regions, path)
     if table.problem_count:
         first = table.problems[0]
@@ -536,6 +537,6 @@ def _print_regions(workspace: Workspace, collection: str, flags: MaskFlags, opti
     if lost := regions["image_id"].nunique() - known["image_id"].nunique():
         say(f"warning: no outline or box for {counted(lost, 'image')}, all of whose regions are kept")
     dropped = pd.concat(tables) if tables else regions.iloc[:0].assign(condition="")
-    write_output(dropped.to_csv(index=False, lineterminator="\n"), output)
+    write_output(csv_text(dropped), output)
     say(f"{counted(len(dropped), 'region')} to drop, of {len(regions):,} under {', '.join(flags.condition)}")
     return DONE

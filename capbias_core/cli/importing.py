@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import pandas as pd
@@ -16,9 +15,12 @@ from capbias_core.cli.inputs import (
     MAP_FLAG,
     SETS_FLAG,
     SEVERAL_FLAG,
+    CaptionerFlag,
     CaptionFlag,
     Flags,
     ImageIdFlag,
+    ReferenceFlag,
+    RowsFlag,
     WorkspaceFlag,
     command,
     flag,
@@ -31,11 +33,11 @@ from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGM
 from capbias_core.load.photographs import find_pictures, picture_files
 from capbias_core.load.places import checked_path
 from capbias_core.load.report import PHOTOGRAPHS as IMAGES
+from capbias_core.processes import temporary_folder
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
 from capbias_core.workspace.ingest import (
     DEFAULT_COLLECTION,
-    SAMPLES,
     File,
     expand,
     held_by,
@@ -44,7 +46,7 @@ from capbias_core.workspace.ingest import (
     store,
     with_mapping,
 )
-from capbias_core.workspace.inputs import warn
+from capbias_core.workspace.inputs import OF_COLUMNS, named_columns, warn
 from capbias_core.workspace.labels import dropped_line, mapping_line, mapping_overrides, unread_columns
 from capbias_core.workspace.photographs import ORIGINALS, keep_images, twins_text
 from capbias_core.workspace.store import Workspace, checked_name, kind_name, suggested_name
@@ -84,8 +86,11 @@ class ImportFlags:
     collection: Annotated[str, flag(f"(default: {DEFAULT_COLLECTION})", "NAME", INPUTS)] = DEFAULT_COLLECTION
     workspace: WorkspaceFlag = None
     image_id_column: ImageIdFlag = ""
-    caption_column: CaptionFlag = ""
-    sets: Annotated[str, SETS_FLAG] = SAMPLES
+    caption_column: CaptionFlag = None
+    reference_column: ReferenceFlag = None
+    captioner_column: CaptionerFlag = ""
+    rows: RowsFlag = None
+    sets: Annotated[str, SETS_FLAG] = ""
     dry_run: Annotated[bool, flag("only report", group=INPUTS)] = False
     attribute: Annotated[
         list[str] | None,
@@ -136,11 +141,11 @@ def import_files(
         _check_flags(flags, {flags.kind})
         if len(paths) > 1:
             raise CapbiasError(f"Import {(folders or paths)[0].name} alone: it holds {flags.kind}.")
-    with TemporaryDirectory() as folder, opened(flags.workspace, make=not flags.dry_run) as workspace:
+    with temporary_folder() as folder, opened(flags.workspace, make=not flags.dry_run) as workspace:
         if flags.kind in (VECTORS, IMAGES):
             stored = _import_path(workspace, flags, paths[0], collection)
         else:
-            stored = _import(workspace, expand(paths, Path(folder), say), flags, collection)
+            stored = _import(workspace, expand(paths, folder, say), flags, collection)
     show("nothing was stored (--dry-run)" if flags.dry_run else stored)
     return DONE
 
@@ -149,12 +154,11 @@ def _import(workspace: Workspace, paths: Sequence[Path], flags: ImportFlags, col
     """Report on files and, unless --dry-run, store them together; returns what was stored."""
     if flags.name and len(paths) > 1:
         raise CapbiasError(f"--name {flags.name} needs one file, not {len(paths)}.", "Leave it out.")
-    named = {"image_id": flags.image_id_column, "caption": flags.caption_column}
     about = File(
         None,
         kind=flags.kind,
         name=checked_name(flags.name) if flags.name else "",
-        columns={role: name for role, name in named.items() if name},
+        columns=named_columns(**{name: getattr(flags, name) for name in OF_COLUMNS}),
         sets=flags.sets,
         several=flags.several,
         trained=TRAINED.get(flags.trained_on_references or ""),
@@ -176,7 +180,7 @@ def _import(workspace: Workspace, paths: Sequence[Path], flags: ImportFlags, col
         assert part.report is not None
         first, *others = part.report.lines()
         show_table(pd.DataFrame([first, ("Read as", kind_name(part.kind)), *others], columns=["", ""]))
-        warn([replace(part.report, notes=())], say)  # the report shows the notes
+        warn([replace(part.report, notes=(), account=())], say)  # the report shows these
         if part.kind == LABELS and not flags.attribute:
             for error in unread_columns(part.frame, part.file.mapping):
                 say(f"note: {error_text(error, 'import')}")

@@ -6,7 +6,6 @@ Flags of measures come from their options: a new measure's flags appear by thems
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, make_dataclass
@@ -20,18 +19,23 @@ from cyclopts.validators import Number
 from capbias_core.attributes import known_attributes
 from capbias_core.cli.terminal import say, ticking
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
+from capbias_core.load.account import SAMPLES, SETS, WHOLE
 from capbias_core.load.labels import RULES
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.measures.base import Measure
 from capbias_core.measures.options import Attacked, Option, Options, Seeded
+from capbias_core.processes import temporary_folder
 from capbias_core.typed import fields_of
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.derived import derivable
-from capbias_core.workspace.ingest import SAMPLES, SETS, File, expand
+from capbias_core.workspace.ingest import File, expand
 from capbias_core.workspace.inputs import (
+    OF_COLUMNS,
     Inputs,
     ResolvedInputs,
     caption_files,
+    named_columns,
     resolve,
     source_file,
     temporary_workspace,
@@ -170,11 +174,24 @@ def given(choices: Any, options: type[Options] | None = None) -> dict[str, Any]:
 
 
 FILES = "files"  # the collection of files that are read into a temporary workspace
-SETS_FLAG = flag(f"several captions of an image (default: {SAMPLES})", "|".join(SETS), INPUTS)
+SETS_FLAG = flag(
+    f"what several captions of an image are; {WHOLE}: each text is one caption (default: {SAMPLES}, or asked)",
+    "|".join(SETS),
+    INPUTS,
+)
 MAP_FLAG = flag("the value of a label; an empty value drops the label", "ATTRIBUTE:LABEL=VALUE", INPUTS)
 SEVERAL_FLAG = flag("label of an image with several rows (default: by the columns)", "|".join(RULES), INPUTS)
 ImageIdFlag = Annotated[str, flag("the column of image IDs (default: detected)", "COLUMN", INPUTS)]
-CaptionFlag = Annotated[str, flag("the column of captions (default: detected)", "COLUMN", INPUTS)]
+Columns = list[str] | None
+CaptionFlag = Annotated[
+    Columns,
+    flag("a column of a model's captions; several are a captioner each (default: by content)", "COLUMN", INPUTS),
+]
+ReferenceFlag = Annotated[Columns, flag("a column of human captions (default: by content)", "COLUMN", INPUTS)]
+CaptionerFlag = Annotated[
+    str, flag("the column that names the captioner of a row (default: by its values)", "COLUMN", INPUTS)
+]
+RowsFlag = Annotated[Columns, flag("read only the rows with this value, such as language=en", "COLUMN=VALUE", INPUTS)]
 ATTRIBUTE_HELP = f"{', '.join(known_attributes())}, an attribute of the workspace, a TOML file, or a column"
 
 
@@ -192,15 +209,17 @@ class InputFlags:
     several: Annotated[str, SEVERAL_FLAG] = ""
     values: Annotated[list[str] | None, flag("labels of a column to compare (default: all)", "LABEL", INPUTS)] = None
     image_id_column: ImageIdFlag = ""
-    caption_column: CaptionFlag = ""
+    caption_column: CaptionFlag = None
+    reference_column: ReferenceFlag = None
+    captioner_column: CaptionerFlag = ""
+    rows: RowsFlag = None
     collection: Annotated[str | None, flag("use a workspace's collection, and names for files", "NAME", INPUTS)] = None
     workspace: WorkspaceFlag = None
 
     @property
     def columns(self) -> dict[str, str]:
-        """The columns that were named, by role."""
-        named = {"image_id": self.image_id_column, "caption": self.caption_column}
-        return {role: name for role, name in named.items() if name}
+        """What was said of columns and rows, by role."""
+        return named_columns(**{name: getattr(self, name) for name in OF_COLUMNS})
 
 
 @contextmanager
@@ -210,7 +229,7 @@ def inputs(
     files: Sequence[str] = (),
     references: str | None = None,
     objects: str | None = None,
-    sets: str = SAMPLES,
+    sets: str = "",
     **more: Any,
 ) -> Iterator[tuple[Workspace, ResolvedInputs]]:
     """A workspace and the names of the inputs in it: of a collection, or of files in a workspace that is removed.
@@ -225,9 +244,9 @@ def inputs(
         with opened(flags.workspace) as workspace:
             yield workspace, resolve(workspace, flags.collection, Inputs(names=named, **common), tell)
         return
-    with temporary_workspace() as workspace, ticking() as tick, tempfile.TemporaryDirectory() as unpacked:
+    with temporary_workspace() as workspace, ticking() as tick, temporary_folder() as unpacked:
         about = {"columns": flags.columns, "sets": sets, "several": flags.several}
-        given = [File(path, **about) for path in expand(files, Path(unpacked), tell)]
+        given = [File(path, **about) for path in expand(files, unpacked, tell)]
         given += caption_files(flags.captions, **about) if flags.captions else []
         for source, kind in ((flags.labels, LABELS), (references, REFERENCES), (objects, OBJECTS)):
             given += [source_file(source, kind, columns=flags.columns, several=flags.several)] if source else []
@@ -248,9 +267,9 @@ def _check_form(
     if flags.collection and files:
         raise CapbiasError("Files cannot be combined with --collection.", "Import the files first, or leave one out.")
     if flags.collection:
-        of_files = ("image_id_column", "caption_column", "attribute_column", "values", "map", "several")
+        of_files = (*OF_COLUMNS, "attribute_column", "values", "map", "several")
         stray = [flag_name(name) for name in of_files if getattr(flags, name)]
-        stray += ["--sets"] if sets != SAMPLES else []
+        stray += ["--sets"] if sets else []
         if stray:
             raise CapbiasError(f"{', '.join(stray)} only applies to files.", "Leave it out.")
     elif (
@@ -272,7 +291,7 @@ def own_folder(workspace: str | None, of_files: bool = False) -> Path | None:
     """The folder of the user's own attributes; None for files without a workspace, named here or by CAPBIAS_HOME."""
     if of_files and not (workspace or os.environ.get("CAPBIAS_HOME")):
         return None
-    return attribute_folder(Path(workspace) if workspace else default_folder())
+    return attribute_folder(typed_path(workspace) if workspace else default_folder())
 
 
 def known_collection(workspace: Workspace, name: str) -> str:

@@ -25,6 +25,7 @@ from capbias_core.load.parsed import REFERENCES
 from capbias_core.prepare import with_rule
 from capbias_core.types import WITHOUT_ORDER
 from capbias_core.views import labels as label_views
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.custom_attributes import check as check_text
 from capbias_core.workspace.custom_attributes import trial
 from capbias_core.workspace.derived import cross, derivable, derive, keep_crossed, keep_derived
@@ -169,7 +170,7 @@ def check(
 ) -> int:
     """List the known attributes, print one as TOML, or check a TOML file."""
     if attribute and Path(attribute).suffix == ".toml":
-        return _check_file(Path(attribute), collection, workspace)
+        return _check_file(typed_path(attribute), collection, workspace)
     if collection:
         raise CapbiasError("--collection needs a TOML file to try on its captions.", "Name the file.")
     files = attribute_files(own_folder(workspace))

@@ -39,8 +39,8 @@ from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.prepare.align import DELTA
 from capbias_core.views import tables
 from capbias_core.views.sentence import decimals, told_apart
-from capbias_core.workspace.ingest import SAMPLES
-from capbias_core.workspace.inputs import ALIGNMENTS, CONSTANT
+from capbias_core.whole_files import typed_path
+from capbias_core.workspace.inputs import ALIGNMENTS, CONSTANT, ResolvedInputs
 from capbias_core.workspace.store import suggested_name
 
 FORMATS = {
@@ -86,7 +86,7 @@ class FurtherInputs:
     objects: Annotated[
         str | None, flag("COCO instances, or a table image_id, objects (cat|dog); or a name", "FILE", INPUTS)
     ] = None
-    sets: Annotated[str, SETS_FLAG] = SAMPLES
+    sets: Annotated[str, SETS_FLAG] = ""
     weights: Annotated[
         str | None, flag("find objects on --photographs with this detector (file or name)", "FILE", INPUTS)
     ] = None
@@ -171,7 +171,8 @@ def score(
         if answered := on_terminal() and len(report.table) and (path or written == "table"):
             _show(report, asked.metrics)
     finally:
-        for line in sorted(dict.fromkeys(lines), key=lambda line: line.startswith(("note", "labels", "dropped"))):
+        later = ("read", "note", "labels", "dropped")
+        for line in sorted(dict.fromkeys(lines), key=lambda line: line.startswith(later)):
             say(line)
     if len(report.table) and not (answered and not path):
         write_output(FORMATS[written](report), path)
@@ -179,7 +180,7 @@ def score(
         say(report.sentence)
     if stops:
         raise stops[0]
-    if answered and (further_command := _next_command(flags, files, resolved.table, report)):
+    if answered and (further_command := _next_command(flags, files, resolved, further.references, report)):
         show(f"Next: {further_command}")
     return RUN_FAILED if report.failed or report.table.empty else DONE
 
@@ -218,16 +219,19 @@ def _tables(frame: pd.DataFrame, width: int) -> Iterator[pd.DataFrame]:
     yield frame[[first, *columns]]
 
 
-def _next_command(flags: InputFlags, files: Sequence[str], table: str, report: Report) -> str:
+def _next_command(
+    flags: InputFlags, files: Sequence[str], resolved: ResolvedInputs, references: str | None, report: Report
+) -> str:
     """The command that shows the words of the captioner in the answer; '' if it would not find the files."""
     captions, labels = report.about, flags.labels
     if not flags.collection:
         by_name = {suggested_name(Path(file).stem): file for file in (*files, *(flags.captions or ()))}
-        captions, labels = by_name.get(captions, ""), labels or by_name.get(table, "")
-        if not (Path(captions).is_file() and Path(labels).is_file()):
+        captions, labels = by_name.get(captions, ""), labels or by_name.get(resolved.table, "")
+        references = references or by_name.get(resolved.references, "")
+        if not (typed_path(captions).is_file() and typed_path(labels).is_file()):
             return ""
     words = ["capbias", "explain"]
-    given_again = vars(flags) | {"captions": captions, "labels": labels}
+    given_again = vars(flags) | {"captions": captions, "labels": labels, "references": references}
     for name, value in given_again.items():
         if value:
             words += [flag_name(name), *([value] if isinstance(value, str) else value)]

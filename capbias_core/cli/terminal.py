@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capbias_core.errors import CapbiasError, flag_name
-from capbias_core.whole_files import USUAL, write_whole
+from capbias_core.whole_files import USUAL, typed_path, write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,14 +40,21 @@ def show(text: str) -> None:
 
 
 # Arguments of `capbias.score` for which `import` has another flag.
-OF_IMPORT = {"attribute_column": "--attribute NAME=COLUMN", "values": "--map ATTRIBUTE:LABEL=VALUE"}
+OF_IMPORT = {
+    "attribute_column": "--attribute NAME=COLUMN",
+    "values": "--map ATTRIBUTE:LABEL=VALUE",
+    "captions": "--kind captions",
+    "references": "--kind references",
+}
 
 
 def error_text(error: CapbiasError, command: str = "") -> str:
     """An error with the flags of a command that its hint is about: `There are no labels. Name a table. (--labels)`."""
     others = OF_IMPORT if command == "import" else {}
-    flags = ", ".join(others.get(name, flag_name(name)) for name in error.arguments)
-    return f"{error} ({flags})" if flags else str(error)
+    flags = [others.get(name.partition("=")[0], flag_name(name)) for name in error.arguments]
+    if any("=" in name for name in error.arguments):  # one line each, to paste
+        return "\n  ".join([str(error), *flags])
+    return f"{error} ({', '.join(flags)})" if flags else str(error)
 
 
 def on_terminal() -> bool:
@@ -59,7 +66,7 @@ def checked_output(name: str | None) -> Path | None:
     """Where to write, before anything is computed. Raises CapbiasError where that cannot be."""
     if not name:
         return None
-    path = Path(name)
+    path = typed_path(name, to_read=False)
     if path.is_dir():
         raise CapbiasError(f"--output {name} is a folder.", "Add a file name.")
     if not os.access(path.resolve().parent, os.W_OK):
@@ -68,9 +75,9 @@ def checked_output(name: str | None) -> Path | None:
 
 
 def write_output(text: str, path: Path | None) -> None:
-    """Results to stdout, or to a file."""
+    """Results to stdout, without control characters if that is a terminal, or to a file."""
     if path is None:
-        print(text, end="")
+        print(readable(text) if on_terminal() else text, end="")
     else:
         write_file(text.encode("utf-8"), path)
 

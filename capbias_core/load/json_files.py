@@ -6,24 +6,25 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from capbias_core.errors import CapbiasError
+from capbias_core.load.account import CAPTION_NAMES, LABELS, TEXTUAL, content
 from capbias_core.load.files import whole_text
-from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id, short
+from capbias_core.load.ids import IMAGE_NAME, UNSTORABLE, described, normalise_image_id, short
 from capbias_core.load.parsed import (
+    IMAGE_IDS,
     OBJECTS,
     REFERENCES,
+    SURE_IDS,
     Parsed,
     Reader,
     RowErrors,
     checked_names,
-    few_values,
-    guess_columns,
     listed,
     names_of,
     of_records,
@@ -36,11 +37,7 @@ SAMPLE = 50  # entries that are looked at to recognise a shape
 DEPTH = 3  # nested objects that are searched for a table
 SPACE = re.compile(r"\s*")
 OUTLINE = re.compile(r'("segmentation"\s*:\s*)(\[[^"{}]*\])')
-IMAGE = re.compile(r".*\d.*|.*\.(jpe?g|png|webp|gif|bmp|tiff?)", re.IGNORECASE | re.DOTALL)
-# Names under which a record certainly names its image.
-SURE_IDS = """
-    image_id img_id imageid imgid image_name img_name file_name filename image_file image_path img_path image img cocoid
-"""
+ROLES = {"image_id": "image_id", "caption": "caption"}  # of columns that a format fixes
 # Names of the lists of column names and of rows, in a table that is an object.
 HEADERS, BODIES = ("columns", "fields", "header", "headers"), ("data", "rows", "values", "records")
 TITLES = {
@@ -135,7 +132,8 @@ def document(path: Path, value: Any) -> Parsed:
             'Write a list with one record per row, such as {"image_id": 785, "caption": "a woman on skis"}.',
         )
     title = table.title or TITLES[table.format]
-    parsed = of_records(path, table.format, title, table.records, notes=table.notes, kind=table.kind)
+    fixed = {"kind": table.kind, "roles": table.roles, "left_out": table.left_out}
+    parsed = of_records(path, table.format, title, table.records, notes=table.notes, **fixed)
     images = value.get("images") if isinstance(value, dict) else None
     names, sizes = {}, {}  # of the images that the file lists
     for record in images if isinstance(images, list) else ():
@@ -155,13 +153,15 @@ def document(path: Path, value: Any) -> Parsed:
 
 
 class Rows(NamedTuple):
-    """A table in JSON. records: one per row. kind: as in Parsed."""
+    """A table in JSON. records: one per row. The others as in Parsed."""
 
     format: str
     records: list
     notes: tuple[str, ...] = ()
     kind: str = ""
     title: str = ""
+    left_out: tuple[str, ...] = ()
+    roles: Mapping[str, str] = {}
 
 
 def _find(value: Any, file: str, depth: int = 0) -> Rows | None:
@@ -180,29 +180,42 @@ def _find(value: Any, file: str, depth: int = 0) -> Rows | None:
             tables[str(name)] = table
     if not tables:
         return None
-    guesses = {key: guess_columns(names_of(table.records[:SAMPLE])) for key, table in tables.items()}
+    cells = {key: table.records[:: max(1, len(table.records) // SAMPLE)] for key, table in tables.items()}
+    with_image = {key for key, records in cells.items() if usual_column(names_of(records), IMAGE_IDS)}
+    with_texts = {key for key, records in cells.items() if _hold_texts(records)}
+    if len(both := sorted(with_image & with_texts)) > 1:
+        raise CapbiasError(
+            f"{file} holds texts of images under {listed(both)}.", "Write the one to read into a file of its own."
+        )
     # rather a table of captions, else the longest
-    key = max(tables, key=lambda key: (sum(map(bool, guesses[key].values())), len(tables[key].records)))
+    key = max(tables, key=lambda key: ((key in with_image) + (key in with_texts), len(tables[key].records)))
     table, left_out = tables[key], [str(name) for name in value if name != key]
     schema = value.get("schema")  # pandas' orient "table": its index is not a column
     if isinstance(schema, dict) and schema.get("primaryKey") == ["index"]:
         for record in table.records:
             if isinstance(record, dict):
                 record.pop("index", None)
-    notes = (f"rows from {short(key)}", *((f"left out: {listed(left_out)}",) if left_out else ()), *table.notes)
+    notes = (f"rows from {short(key)}", *table.notes)
     plain = table.format in ("coco_results", "json_records")
-    return table._replace(format="json_within" if plain else table.format, notes=notes)
+    left_out = (*map(str, left_out), *table.left_out)
+    return table._replace(format="json_within" if plain else table.format, notes=notes, left_out=left_out)
+
+
+def _hold_texts(records: Sequence) -> bool:
+    rows = [record for record in records if isinstance(record, dict)]
+    return any(content([row.get(name) for row in rows]) in TEXTUAL for name in names_of(rows))
 
 
 def _text_column(texts: list) -> str:
-    return "label" if few_values(texts) or not any(isinstance(text, str) for text in texts) else "caption"
+    """What to call a column of plain values by image."""
+    return "caption" if any(isinstance(text, str) for text in texts) and content(texts) != LABELS else "label"
 
 
 def _are_images(names: list) -> bool:
     """Whether the first names may be image IDs, with a digit or the ending of a picture; row numbers from 0 are not."""
     if not names or (len(names) > 1 and [str(name) for name in names] == [str(row) for row in range(len(names))]):
         return False
-    return all(type(name) in (int, str) and IMAGE.fullmatch(str(name)) for name in names[:SAMPLE])
+    return all(type(name) in (int, str) and IMAGE_NAME.fullmatch(str(name)) for name in names[:SAMPLE])
 
 
 # shapes: each gives None for a value of another shape
@@ -233,7 +246,7 @@ def _split(value: dict, file: str) -> Rows | None:
     if not names or not rows or not all(isinstance(name, str) for name in names):
         return None
     index = value.get("index")  # which may be that of images
-    if guess_columns(names)["image_id"] is None and isinstance(index, list) and _are_images(index):
+    if usual_column(names, IMAGE_IDS) is None and isinstance(index, list) and _are_images(index):
         rows = [[image, *row] for image, row in zip(index, rows, strict=False) if isinstance(row, list)]
         names = ["image_id", *names]
     return _rows(rows, list(checked_names(file, tuple(names))))
@@ -241,9 +254,8 @@ def _split(value: dict, file: str) -> Rows | None:
 
 def _columns(value: dict, file: str) -> Rows | None:
     """A single record; columns of equal length, or by row: orients "list" and "columns" of pandas."""
-    inner, guess = list(value.values()), guess_columns(value)
-    named = guess["image_id"] is not None
-    if all(guess.values()) and not any(isinstance(column, dict | list) for column in inner):
+    inner, named = list(value.values()), usual_column(value, IMAGE_IDS) is not None
+    if named and usual_column(value, CAPTION_NAMES) and not any(isinstance(column, dict | list) for column in inner):
         return Rows("jsonl", [value])
     if named and all(isinstance(column, list) and len(column) == len(inner[0]) for column in inner):
         return Rows("json_columns", [dict(zip(value, row, strict=True)) for row in zip(*inner, strict=True)])
@@ -282,7 +294,7 @@ def _by_image(value: dict, file: str) -> Rows | None:
     plain = [part for _, part in parts if not isinstance(part, dict)]
     column = _text_column([text for part in plain for text in (part if isinstance(part, list) else [part])])
     if len(plain) * 2 < len(parts):
-        column = guess_columns(names_of(part for _, part in parts))["caption"] or column
+        column = usual_column(names_of(part for _, part in parts), CAPTION_NAMES) or column
     lists = any(isinstance(part, list) for part in plain)
     records = []
     for image, part in parts:
@@ -294,8 +306,8 @@ def _by_image(value: dict, file: str) -> Rows | None:
             records.append({"image_id": image, column: [part] if lists and isinstance(part, str) else part})
         else:
             records.append(part)
-    beside = [name for name in value if name != "imgToEval"] if entries is evaluated else []
-    return Rows("json_by_image", records, (f"rows from imgToEval; left out: {listed(beside)}",) if beside else ())
+    beside = tuple(str(name) for name in value if name != "imgToEval") if entries is evaluated else ()
+    return Rows("json_by_image", records, ("rows from imgToEval",) if beside else (), left_out=beside)
 
 
 def _by_label(value: dict, file: str) -> Rows | None:
@@ -323,7 +335,7 @@ def _karpathy(value: dict, file: str) -> Rows | None:
         name = next((image[key] for key in ("cocoid", "filename", "imgid") if image.get(key) is not None), None)
         records.append({"image_id": name, "caption": texts, "split": split})
     shown = ", ".join(f"{split} {counted(number, 'image')}" for split, number in splits.items())
-    return Rows("karpathy", records, (f"images of every split: {shown}",), REFERENCES)
+    return Rows("karpathy", records, (f"images of every split: {shown}",), REFERENCES, roles=ROLES)
 
 
 def _coco(value: dict, file: str) -> Rows | None:
@@ -339,7 +351,7 @@ def _coco(value: dict, file: str) -> Rows | None:
             for segment in (record.get("segments_info") or () if isinstance(record, dict) else (record,))
         ]
     if not any(isinstance(record, dict) and "category_id" in record for record in records):
-        return Rows("coco_captions", records)
+        return Rows("coco_captions", records, roles=ROLES)
     names = {}
     for category in value.get("categories") or ():
         name = category.get("name") if isinstance(category, dict) else None

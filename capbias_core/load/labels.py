@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 
-from capbias_core.attributes.labels import MIXED, MOST_LABELS, annotator_column, has_people, is_unknown, meaning
+from capbias_core.attributes.labels import MIXED, MOST_LABELS, annotator_column, is_unknown, meaning
 from capbias_core.errors import CapbiasError
+from capbias_core.load.account import Account
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id
-from capbias_core.load.parsed import MOST_COLUMNS, Parsed, chosen_column, guess_columns, listed
+from capbias_core.load.parsed import IMAGE_IDS, MOST_COLUMNS, Parsed, chosen_column, listed, usual_column
 from capbias_core.types import Table, counted
 
 # Rules for the label of an image that has several rows.
@@ -23,10 +24,7 @@ EXPLAINED = {
     EACH: f"each annotator's labels are a column (rule {EACH})",
 }
 MOST_ANNOTATORS = 10  # with a column each; of more, the first labels of all images are a column, and so on
-# Columns of Amazon Mechanical Turk: what annotators saw, what they answered, and whether that was accepted.
-INPUT, ANSWER, STATUS = "Input.", "Answer.", "AssignmentStatus"
-# Columns that name the image in tables of labels, after the usual names of all tables.
-IMAGE_NAMES = "image_url img_url image_link image_uri url idx key"
+STATUS = "AssignmentStatus"  # the column in which Amazon Mechanical Turk says whether an answer was accepted
 
 Labels = tuple[str, ...]
 
@@ -46,24 +44,21 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
     """
     if several and several not in RULES:
         raise CapbiasError(f"There is no rule {several!r} for several rows per image.", f"Use {', '.join(RULES)}.")
-    file, raw_columns = parsed.path.name, _with_choices(parsed.columns)
-    names, chosen = tuple(raw_columns), (columns or {}).get("image_id")
+    file, names, chosen = parsed.path.name, tuple(parsed.columns), (columns or {}).get("image_id")
     image_id = chosen_column(file, names, chosen) if chosen else image_column(names)
-    answers = [name for name in names if name.startswith(ANSWER)]
-    labelled = answers or [name for name in names if name != image_id]
+    labelled = [name for name in names if name != image_id]
     if image_id is None or not labelled:
         raise CapbiasError(
-            f"{file} has no column of image IDs beside columns of labels; its columns are {listed(names)}.",
+            f"{file} has no column of image IDs beside columns of labels; its columns are "
+            f"{'; '.join((listed(names), *parsed.notes))}.",
             "Name the column of image IDs.",
             "image_id_column",
         )
-    who = annotator_column(name for name in names if name != image_id)
-    if who and who not in labelled:
-        labelled = [*labelled, who]
+    who = annotator_column(labelled)
     faults, rejected = parsed.faults.copy(), 0
     images: dict[str, list[Labels]] = {}  # image ID -> the labels of its rows, in file order
     status = parsed.columns[STATUS] if STATUS in parsed.columns else [None] * len(parsed.numbers)
-    raw_rows = zip(*(raw_columns[name] for name in (image_id, *labelled)), strict=True)
+    raw_rows = zip(*(parsed.columns[name] for name in (image_id, *labelled)), strict=True)
     for number, state, (raw_id, *raw) in zip(parsed.numbers, status, raw_rows, strict=True):
         if state == "Rejected":
             rejected += 1
@@ -78,10 +73,11 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
         raise CapbiasError(f"No row of {file} has an image ID and a label ({parsed.rows:,} rows).{first}")
     notes = [f"{counted(rejected, 'rejected answer')} left out"] if rejected else []
     if any(len(set(rows)) > 1 for rows in images.values()):
-        single, more = _combined(images, labelled, who, has_people(names), several)
+        single, more = _combined(images, labelled, who, several)
         notes += more
-    else:  # the annotator is not a label
-        single = {name: [rows[0][index] for rows in images.values()] for index, name in enumerate(answers or labelled)}
+    else:
+        single = {name: [rows[0][index] for rows in images.values()] for index, name in enumerate(labelled)}
+    account = _account(parsed, image_id, single, Counter(len(rows) for rows in images.values()))
     texts = {f"{name} (in the file)" if name == "image_id" else name: values for name, values in single.items()}
     return Table(
         pd.DataFrame({"image_id": list(images), **texts}, dtype="str"),
@@ -90,38 +86,36 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
         problems=tuple(faults.first),
         problem_count=faults.count,
         notes=(*parsed.notes, *notes),
+        account=account,
     )
+
+
+def _account(
+    parsed: Parsed, image_id: str, columns: Mapping[str, Sequence[str]], sizes: Mapping[int, int]
+) -> tuple[tuple[str, str], ...]:
+    """What became of each column and row. columns: of labels, by their names in the table. sizes: rows of an image ->
+    images."""
+    fields, unused = [(image_id, "Image ID", "")], []
+    for name, labels in columns.items():
+        different = len(set(labels))
+        if 1 < different <= MOST_LABELS:
+            fields.append((name, "Labels", ""))
+        else:
+            unused.append((name, "Not used", "the same in every row" if different == 1 else f"{different:,} different"))
+    gone = [name for name in parsed.columns if name != image_id and not any(own.startswith(name) for own in columns)]
+    unused += [(name, "Not used", "differs between rows of an image") for name in gone]
+    unused += [(name, "Not used", "") for name in parsed.left_out]
+    rows = ", ".join(f"{size} ({counted(number, 'image')})" for size, number in sorted(sizes.items())[:8])
+    return (*Account((*fields, *unused), "").lines()[:-1], ("Rows per image", rows))
 
 
 def image_column(names: Sequence[str]) -> str | None:
     """The column of a table of labels that usually has the image IDs, or None."""
-    shown = {name.removeprefix(INPUT): name for name in names if name.startswith(INPUT)}
-    for candidates in (shown, {name: name for name in names}):
-        by_lower = {name.strip().lower().replace(" ", "_"): name for name in reversed(list(candidates))}
-        known = next((by_lower[name] for name in IMAGE_NAMES.split() if name in by_lower), None)
-        if usual := guess_columns(candidates)["image_id"] or known:
-            return candidates[usual]
-    return None
-
-
-def _with_choices(columns: Mapping[str, Sequence]) -> dict[str, Sequence]:
-    """The columns, with true and false in `Answer.gender.Female` and `Answer.gender.Male` as one `Answer.gender`."""
-    choices: dict[str, dict[str, str]] = {}
-    for name, values in columns.items():
-        question, _, option = name.rpartition(".")
-        if question.startswith(ANSWER) and {str(value).lower() for value in values} <= {"true", "false", ""}:
-            choices.setdefault(question, {})[option] = name
-    result = dict(columns)
-    for question, options in choices.items():
-        rows = zip(*(result.pop(name) for name in options.values()), strict=True)
-        result[question] = [
-            [name for name, ticked in zip(options, row, strict=True) if str(ticked).lower() == "true"] for row in rows
-        ]
-    return result
+    return usual_column(names, f"{IMAGE_IDS} image_link image_uri key")
 
 
 def _combined(
-    images: Mapping[str, list[Labels]], labelled: list[str], who: str | None, people: bool, several: str
+    images: Mapping[str, list[Labels]], labelled: list[str], who: str | None, several: str
 ) -> tuple[dict[str, list[str]], list[str]]:
     """The columns of labels with one label per image, by a rule; sentences on the rule and its counts."""
     repeated = [rows for rows in images.values() if len(rows) > 1]
@@ -136,7 +130,7 @@ def _combined(
         same = all(row[index] == rows[0][index] for rows in repeated for row in rows)
         if index != by and (rule == FIRST or few or same):
             kept[name] = index
-    per = f" (one per {who})" if annotated else " (such as one per person)" if people else ""
+    per = f" (one per {who})" if annotated else ""
     notes = [f"{len(repeated):,} of {counted(len(images), 'image')} have several rows{per}: {EXPLAINED[rule]}"]
     if rule == EACH:  # a column per column of labels and annotator; of many annotators, for the first row and so on
         annotators = list(dict.fromkeys(row[by] for rows in images.values() for row in rows)) if by >= 0 else []
@@ -163,8 +157,7 @@ def _combined(
         name: [combine([row[index] for row in rows]) if len(rows) > 1 else rows[0][index] for rows in images.values()]
         for name, index in kept.items()
     }
-    different = f"{'show people' if people else 'have rows'} with different labels"
-    different = "have no majority" if rule == MAJORITY else different
+    different = "have no majority" if rule == MAJORITY else "have rows with different labels"
     mixed = {name: number for name, values in columns.items() if (number := values.count(MIXED))}
 
     in_words = [

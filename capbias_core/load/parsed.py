@@ -20,24 +20,14 @@ SEGMENTS, BOXES = "segments", "boxes"
 KEPT_PROBLEMS = 20
 # Limits, so that a small file that unpacks to much does not fill the memory.
 MOST_ROWS, MOST_COLUMNS, MOST_CHARACTERS = 5_000_000, 1_000, 1_000_000
-FEW_VALUES = 20  # different values in a column of labels
-
-USUAL_NAMES = {
-    "image_id": """
-        image_id img_id imageid imgid image_name img_name file_name filename image_file image_path img_path filepath
-        image img cocoid coco_id photo photo_id photograph picture picture_id image_url img_url file path url id
-        question_id idx
-    """,
-    "caption": """
-        caption pred prediction predicted_caption generated_caption generated_text model_output text sentence generated
-        generation hypothesis output outputs response description comment captions caption_list sentences caption_str
-        references predictions raw answer answers
-    """,
-}
-# Columns beside captions: human captions of the same image, and the prompt that a caption answers.
-HUMAN, PROMPT = "references", "prompt"
-USUAL_REFERENCES = f"{HUMAN} refs reference human_captions gts"
-USUAL_PROMPTS = f"{PROMPT} question instruction"
+# Names of the column of image IDs, the surest first.
+SURE_IDS = """
+    image_id img_id imageid imgid image_name img_name file_name filename image_file image_path img_path filepath
+    image img cocoid
+"""
+IMAGE_IDS = f"""{SURE_IDS}
+    coco_id photo photo_id photograph picture picture_id image_url img_url file path url id question_id idx
+"""
 
 
 class RowErrors:
@@ -61,6 +51,8 @@ class Parsed:
     """The content of a file before its kind is known.
 
     format: a key such as `coco_results`; title: its name for people. columns: raw values, one per row, in file order.
+    roles: of columns whose meaning the format fixes: image_id, caption, reference, prompt. left_out: fields of the file
+    that no column holds.
     numbers: line or record number of each row. rows: rows in the file, faulty ones included. notes: sentences on where
     columns come from. kind: only if the format fixes it. by_rows: images are known only by their row number.
     image_names: image ID -> file name. sizes: image ID -> (height, width) or (0, 0), if the file lists images.
@@ -78,6 +70,8 @@ class Parsed:
     by_rows: bool = False
     image_names: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    roles: Mapping[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
@@ -173,25 +167,21 @@ def names_of(records: Iterable) -> tuple[str, ...]:
     return tuple(name for name in names if not UNSTORABLE.search(name))
 
 
+def plain_name(name: str) -> str:
+    """A name in lower case with `_` for blanks and hyphens, without the `Input.` of Mechanical Turk.
+
+    >>> plain_name("Input.Image-URL ")
+    'image_url'
+    """
+    return name.strip().lower().replace(" ", "_").replace("-", "_").removeprefix("input.")
+
+
 def usual_column(names: Iterable[str], usual: str) -> str | None:
-    """The column with the first of the usual names, as the file writes it; `Input.` of Mechanical Turk is ignored."""
+    """The column with the first of the usual names, as the file writes it."""
     known = {}
     for name in names:
-        known.setdefault(name.strip().lower().replace(" ", "_").replace("-", "_").removeprefix("input."), name)
+        known.setdefault(plain_name(name), name)
     return next((known[name] for name in usual.split() if name in known), None)
-
-
-def guess_columns(names: Iterable[str]) -> dict[str, str | None]:
-    """For `image_id` and `caption`, the column that usually holds it, or None."""
-    names = tuple(names)
-    return {role: usual_column(names, usual) for role, usual in USUAL_NAMES.items()}
-
-
-def column_beside(names: Iterable[str], usual: str) -> str | None:
-    """The column with one of the usual names, such as USUAL_REFERENCES, beside a column of captions, or None."""
-    names = tuple(names)
-    caption = guess_columns(names)["caption"]
-    return beside if caption and (beside := usual_column(names, usual)) != caption else None
 
 
 def chosen_column(file: str, names: Iterable[str], name: str) -> str:
@@ -220,19 +210,3 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     """Names for a message, cut if they are many or long."""
     shown = ", ".join(map(short, names[:most])) or "(none)"
     return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
-
-
-# values
-
-
-def few_values(values: Sequence) -> bool:
-    """Whether values are labels rather than captions: short, few, and repeated."""
-    different = {str(value) for value in values if value is not None}
-    if len(different) > FEW_VALUES or len(different) * 2 > len(values):
-        return False
-    return all(len(value.split()) <= 3 for value in different)
-
-
-def is_sentence(text: object) -> bool:
-    """Whether a text may be a caption rather than a label."""
-    return isinstance(text, str) and (len(text.split()) > 2 or (not text.isascii() and len(text) > 5))

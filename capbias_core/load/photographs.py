@@ -13,7 +13,7 @@ from capbias_core.errors import CapbiasError, need
 from capbias_core.load.files import readable
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.places import nameable
-from capbias_core.whole_files import check_file
+from capbias_core.whole_files import check_file, typed_path
 
 PICTURES = {".jpg", ".jpeg", ".png", ".webp"}
 ORIENTATION = 0x0112  # the field of EXIF; TURNS: its values -> what turns the picture upright
@@ -26,6 +26,8 @@ TURNS = {
     7: "TRANSVERSE",
     8: "ROTATE_90",
 }
+# What Pillow may take a file for; others, such as PostScript, it hands to further programs.
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF")
 MOST_PIXELS = 64_000_000  # 192 MB as RGB; the header gives away a bomb before anything is decoded
 
 
@@ -43,7 +45,7 @@ def picture_files(folder: Path) -> list[Path]:
 def find_pictures(folder: Path) -> pd.DataFrame:
     """Photographs in a folder by image ID (from the file's name): image_id, file. Raises CapbiasError without any. Of
     several files of one image the first by name is taken; `picture_files` has all."""
-    folder = Path(folder).expanduser()
+    folder = typed_path(folder)
     files = [path.name for path in picture_files(folder)]
     if not files:
         raise CapbiasError(
@@ -74,7 +76,7 @@ def read_photograph(path: Path, longest: int = 0) -> np.ndarray:
     with readable(path), path.open("rb") as handle, warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
-            with Image.open(handle) as opened:
+            with Image.open(handle, formats=FORMATS) as opened:
                 if opened.width * opened.height > MOST_PIXELS:
                     raise too_large(f"{opened.width:,} x {opened.height:,}")
                 if longest:

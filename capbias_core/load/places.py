@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError
-from capbias_core.whole_files import check_file
+from capbias_core.whole_files import typed_path
 
 ROOTS = "CAPBIAS_DATA_ROOTS"
 LEADING = re.compile(r"(?:^|(?<=\())/.*/")  # the folders of a path, also in brackets behind a name
@@ -29,12 +28,12 @@ def serve() -> None:
 def roots() -> list[Path]:
     """The folders whose files a visitor of a server may name."""
     folders = os.environ.get(ROOTS, "").split(os.pathsep)
-    return [Path(folder).expanduser().resolve() for folder in folders if folder.strip()]
+    return [typed_path(folder).resolve() for folder in folders if folder.strip()]
 
 
 def nameable(path: Path) -> bool:
     """Whether this file or folder may be named here."""
-    target = Path(path).expanduser().resolve() if _serving else None
+    target = typed_path(path).resolve() if _serving else None
     return target is None or any(target.is_relative_to(root) for root in roots())
 
 
@@ -45,7 +44,7 @@ def offered() -> str:
 
 def named(text: str | Path) -> Path:
     """A typed path. Raises CapbiasError unless it may be named here."""
-    path = Path(text).expanduser()
+    path = typed_path(text)
     if nameable(path):
         return path
     raise CapbiasError(
@@ -60,10 +59,8 @@ def shown(source: str) -> str:
 
 
 def checked_path(given: str | os.PathLike) -> Path:
-    """A path of this machine. Raises CapbiasError for a network address, a pipe, a socket or a device."""
+    """A path of this machine, as `typed_path` gives it. Raises CapbiasError also for a network address."""
     text = os.fspath(given)
     if "://" in text:
         raise CapbiasError(f"{text} is a URL, not a file.", "Download it and name the file.")
-    with suppress(OSError, ValueError, RuntimeError):  # whoever opens it says what the system says of it
-        check_file(Path(text).expanduser())
-    return Path(text)
+    return typed_path(text)

@@ -6,12 +6,13 @@ import math
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import short
 from capbias_core.load.read import parse
-from capbias_core.resources import PUBLISHED_FILE
+from capbias_core.resources import PUBLISHED_FILE, PUBLISHED_NOTES
 from capbias_core.spreadsheets import unquoted
 from capbias_core.types import PUBLISHED_COLUMNS, RESULT_COLUMNS
 
@@ -23,6 +24,29 @@ COUNTS = ("seeds", "training", "n")
 def published_results() -> pd.DataFrame:
     """The bundled figures of the papers (see `read_results`)."""
     return _cached(PUBLISHED_FILE).copy()
+
+
+def published_notes(rows: pd.DataFrame) -> tuple[pd.Series, dict[tuple[str, str], str]]:
+    """What contradicts printed numbers in the papers themselves, with table and value: of each row, '' for nothing; and
+    what is said of whole tables, by paper and table.
+
+    rows: of `published_results`, with further columns or without. A note belongs to the rows that agree with each cell
+    that it fills in assets/published/notes.csv.
+    """
+    notes, of_tables = pd.Series("", rows.index, dtype=object), {}
+    for cells in _notes():
+        given = {name: cell for name, cell in cells.items() if cell and name != "note"}
+        if given.keys() == {"paper", "table"}:
+            of_tables[given["paper"], given["table"]] = cells["note"]
+            continue
+        hit = np.logical_and.reduce([rows[name] == cell for name, cell in given.items()])
+        notes[hit] = [f"{note} {cells['note']}".strip() for note in notes[hit]]
+    return notes, of_tables
+
+
+@cache
+def _notes() -> list[dict[str, str]]:
+    return pd.read_csv(PUBLISHED_NOTES, dtype=str, keep_default_na=False).to_dict("records")
 
 
 def read_results(path: Path) -> pd.DataFrame:

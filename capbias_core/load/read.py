@@ -7,20 +7,29 @@ A path goes to the reader of its format (`parse`), then to plain columns (`refin
 from __future__ import annotations
 
 import pkgutil
-import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, taken_twice
+from capbias_core.load.account import (
+    CAPTION_NAMES,
+    TEXTUAL,
+    Choices,
+    Question,
+    Roles,
+    content,
+    question_of,
+    roles_of,
+    rows_of,
+)
 from capbias_core.load.files import ARCHIVES, HEAD, is_workbook, read_head, readable, unpacked, whole_text
 from capbias_core.load.ids import short
 from capbias_core.load.json_files import document
@@ -28,12 +37,10 @@ from capbias_core.load.labels import label_text, labels
 from capbias_core.load.parsed import (
     BOXES,
     CAPTIONS,
-    FEW_VALUES,
     LABELS,
     OBJECTS,
     REFERENCES,
     SEGMENTS,
-    USUAL_REFERENCES,
     Head,
     Parsed,
     Reader,
@@ -41,10 +48,8 @@ from capbias_core.load.parsed import (
     check_rows,
     checked_names,
     chosen_column,
-    column_beside,
-    few_values,
-    guess_columns,
     listed,
+    usual_column,
 )
 from capbias_core.load.shapes import refined
 from capbias_core.load.tables import (
@@ -52,11 +57,12 @@ from capbias_core.load.tables import (
     OBJECT_COLUMNS,
     boxes,
     caption_fault,
-    captions,
+    captions_table,
     is_boxes,
     objects,
     segments,
 )
+from capbias_core.processes import temporary_folder
 from capbias_core.types import Table
 
 TITLES = {
@@ -67,11 +73,6 @@ TITLES = {
     SEGMENTS: "outlines of objects",
     BOXES: "boxes",
 }
-HUMAN_NAME = re.compile(r"(^|[^a-z])(refs?|references?|humans?|people|gts?|ground.?truth)([^a-z]|$)", re.IGNORECASE)
-SEVERAL = 1.5  # captions per image that suggest human captions
-# Columns that hold nothing but captions, and columns that number the human captions of an image.
-SURE_CAPTIONS = "caption captions caption_list prediction pred predicted_caption generated_caption"
-NUMBERS = {"comment_number", "caption_id", "caption_number"}
 # Columns of boxes in Open Images and COCO, besides class and corners.
 OF_BOXES = "source isoccluded istruncated isgroupof isdepiction isdepictionof isinside isinsideof bbox category_id id"
 BOX_COLUMNS = {"area", "iscrowd", *OF_BOXES.split(), *" ".join(BOX_NAMES.values()).split()}
@@ -103,8 +104,8 @@ def parse(path: Path) -> Parsed:
             archive = not is_workbook(file.read(HEAD))
     if not archive:
         return _content(path)
-    with TemporaryDirectory(prefix="capbias-") as folder:
-        inside = unpacked(path, Path(folder) / "files")
+    with temporary_folder() as folder:
+        inside = unpacked(path, folder / "files")
         known = inside if len(inside) == 1 else []
         for file in inside if len(inside) > 1 else ():
             with suppress(CapbiasError):
@@ -191,73 +192,49 @@ def _plain(value: Any) -> Any:
 class Reading:
     """One thing that a file holds, read as a kind.
 
-    kind: as asked for or guessed. title: the format. guess: the likely kind. certain: whether the format or an
-    unmistakable column says so, never the file's name or the number of captions per image. hint: other signs of human
-    captions, shown and never acted upon. suggests: the kind that a page preselects for the user to confirm. columns:
-    names to choose from. table: None if the file cannot be read as this kind; `error` says why. second: human captions
-    beside a model's, or outlines beside objects. by_rows: images are known only by their row. image_names: image ID ->
-    file name, if the file lists both. human_column: of human captions beside those of a model. near: two image IDs,
-    here and in another file, that may mean the same image.
+    kind: as asked for or found, '' if that is open. title: the format. guess: what the content alone says. columns:
+    names to choose from. table: None if the file cannot be read as this kind; `error` says why, and `question` what to
+    ask. second: human captions beside a model's, or outlines beside objects. by_rows: images are known only by their
+    row. image_names: image ID -> file name, if the file lists both. near: two image IDs, here and in another file, that
+    may mean the same image.
     """
 
     kind: str
     title: str = ""
     guess: str = ""
-    certain: bool = False
-    hint: str = ""
-    suggests: str = ""
     columns: tuple[str, ...] = ()
     table: Table | None = None
     error: CapbiasError | None = None
+    question: Question | None = None
     second: bool = False
     by_rows: bool = False
     image_names: Mapping[str, str] = field(default_factory=dict)
-    human_column: str = ""
     near: str = ""
 
 
-def guess_kind(parsed: Parsed, columns: Mapping[str, str] = {}) -> Reading:
-    """What a file likely holds, by its format and columns, without its table. columns: role ("image_id", "caption") ->
-    the user's column.
+def kind_of(parsed: Parsed, chosen: Choices | None = None) -> str:
+    """What a file holds by its format and content: CAPTIONS, REFERENCES, LABELS, OBJECTS or BOXES. Raises Ambiguous if
+    that is open."""
+    chosen = chosen or Choices()
+    roles = roles_of(parsed, chosen)
+    if roles.kind:
+        rows_of(parsed, roles, chosen, False)
+    return roles.kind or _kind_without_captions(parsed, roles)
 
-    Human captions are certain only in COCO's annotation format; otherwise they are read as captions of a model, and
-    the user is asked. Captions of a model are certain if their column says so.
-    """
-    names = tuple(parsed.columns)
-    named = {role: name for role, name in columns.items() if name in names}
 
-    def guess(kind: str, certain: bool, hint: str = "", suggests: str = "", human_column: str = "") -> Reading:
-        more = {"image_names": parsed.image_names, "by_rows": parsed.by_rows, "human_column": human_column}
-        read_as = OBJECTS if kind == BOXES else kind
-        return Reading(read_as, parsed.title, kind, certain, hint, suggests, names, **more)
+def _guess(parsed: Parsed) -> str:
+    """What the content alone says; '' if that is open."""
+    with suppress(CapbiasError):
+        roles = roles_of(parsed, Choices())
+        return roles.kind or _kind_without_captions(parsed, roles)
+    return ""
 
-    if parsed.kind == REFERENCES and parsed.format != "coco_captions":
-        return guess(CAPTIONS, False, f"{parsed.title} holds human captions", REFERENCES)
-    if parsed.kind:
-        return guess(parsed.kind, True)
-    by_role = {**guess_columns(names), **named}
-    image, caption = by_role["image_id"], by_role["caption"]
-    others = {name.strip().lower() for name in names if name != image}
-    sure = caption is not None and ("caption" in named or caption.strip().lower() in SURE_CAPTIONS.split())
-    if caption is not None and (sure or not few_values(parsed.columns[caption])):
-        beside = column_beside(names, USUAL_REFERENCES) or ""
-        if not beside and (parsed.format == "coco_captions" or others & NUMBERS):
-            sign = "its captions are numbered" if others & NUMBERS else "it is laid out as COCO's human captions"
-            return guess(CAPTIONS, False, sign, REFERENCES)
-        each = 0.0  # captions per image
-        if image and not parsed.by_rows and (images := {str(value) for value in parsed.columns[image]}):
-            each = sum(len(raw) if isinstance(raw, list) else 1 for raw in parsed.columns[caption]) / len(images)
-        signs = ["its name says so"] if HUMAN_NAME.search(parsed.path.stem) else []
-        signs += [f"its images have {each:.2g} captions each"] if each >= SEVERAL else []
-        suggests = REFERENCES if len(signs) == 2 and not beside else ""
-        return guess(CAPTIONS, sure, " and ".join(signs), suggests, beside)
-    if is_boxes(parsed) and others <= BOX_COLUMNS:
-        return guess(BOXES, True)
-    if others and others <= set(OBJECT_COLUMNS.split()):
-        return guess(OBJECTS, True)
-    columns_of_labels = [values for name, values in parsed.columns.items() if name != image]
-    few = any(len(set(map(str, values))) <= min(FEW_VALUES, max(1, len(values) - 1)) for values in columns_of_labels)
-    return guess(LABELS, image is not None and few)
+
+def _kind_without_captions(parsed: Parsed, roles: Roles) -> str:
+    others = {name.strip().lower() for name in parsed.columns if name != roles.image_id}
+    if parsed.kind or (is_boxes(parsed) and others <= BOX_COLUMNS):
+        return parsed.kind or BOXES
+    return OBJECTS if others and others <= set(OBJECT_COLUMNS.split()) else LABELS
 
 
 def read_file(path: Path, *given: Any) -> list[Reading]:
@@ -268,40 +245,51 @@ def read_file(path: Path, *given: Any) -> list[Reading]:
 def readings(
     parsed: Parsed,
     kind: str = "",
-    columns: Mapping[str, str] | None = None,
+    given: Mapping[str, Any] | None = None,
     several: str = "",
     wanted: Collection[str] | None = None,
 ) -> list[Reading]:
-    """What a file or table holds, read as a kind, by default the likely one.
+    """What a file or table holds, read as a kind, by default the one of its content.
 
-    columns: names for "image_id" and "caption", ignored if the file lacks them. several: the rule for several label
-    rows per image. wanted: read only the outlines of these images.
+    given: what the user said, as for `Choices.of`; columns that the file lacks are ignored. several: the rule for
+    several label rows per image. wanted: read only the outlines of these images.
     """
-    columns = {role: name for role, name in (columns or {}).items() if name in parsed.columns}
-    guess = guess_kind(parsed, columns)
+    chosen = Choices.of(given or {}, parsed)
+    names = {"image_names": parsed.image_names, "by_rows": parsed.by_rows, "columns": tuple(parsed.columns)}
+    empty = Reading(kind, parsed.title, _guess(parsed) if kind else "", **names)
 
-    def read(kind: str, second: bool = False) -> Reading:
+    def read(kind: str, table: Callable[[], Table], second: bool = False) -> Reading:
         """The reading with its table, or with the error."""
         try:
-            if kind in (CAPTIONS, REFERENCES):
-                table = captions(parsed, columns, human=kind == REFERENCES)
-            elif kind == LABELS:
-                table = labels(parsed, columns, several)
-            elif kind == OBJECTS:
-                table = objects(parsed, columns)
-            else:
-                table = segments(parsed, wanted) if kind == SEGMENTS else boxes(parsed)
-            return replace(guess, kind=kind, table=table, second=second)
+            return replace(empty, kind=kind, table=table(), second=second)
         except CapbiasError as error:
-            return replace(guess, kind=kind, error=error, second=second)
+            return replace(empty, kind=kind, error=error, question=question_of(error), second=second)
 
-    first = read(kind or guess.kind)
-    if first.table is not None and first.kind == CAPTIONS and guess.human_column:
-        return [first, read(REFERENCES, second=True)]
-    if first.table is not None and first.kind == OBJECTS and "segmentation" in parsed.columns:
-        outlines = read(SEGMENTS, second=True)
-        return [first, *([outlines] if outlines.table is not None else [])]
-    return [first]
+    image = {"image_id": chosen.image_id} if chosen.image_id else {}
+    if kind == BOXES:
+        return [read(kind, lambda: boxes(parsed))]
+    if kind in ("", CAPTIONS, REFERENCES):
+        try:
+            roles = roles_of(parsed, chosen, kind)
+            rows = rows_of(parsed, roles, chosen, bool(kind)) if roles.kind else None
+        except CapbiasError as error:
+            return [replace(empty, error=error, question=question_of(error))]
+        kind = roles.kind or _kind_without_captions(parsed, roles)
+        empty = replace(empty, guess=empty.guess or kind)
+        if rows:
+            table = partial(captions_table, parsed, roles, rows, chosen)
+            first = read(kind, partial(table, kind == REFERENCES))
+            if kind == REFERENCES or not roles.references or first.table is None:
+                return [first]
+            return [first, read(REFERENCES, partial(table, True), second=True)]
+    if kind == LABELS:
+        return [read(kind, lambda: labels(parsed, image, several))]
+    if kind == SEGMENTS:
+        return [read(kind, lambda: segments(parsed, wanted))]
+    first = read(OBJECTS, lambda: objects(parsed, image))
+    outlines = first.table is not None and "segmentation" in parsed.columns
+    second = [read(SEGMENTS, lambda: segments(parsed, wanted), second=True)] if outlines else []
+    return [first, *(reading for reading in second if reading.table is not None)]
 
 
 # plain texts without images
@@ -326,11 +314,16 @@ def read_texts(
     else:
         parsed = parse(path)
         names = tuple(parsed.columns)
-        chosen = column or (names[0] if len(names) == 1 else guess_columns(names)["caption"])
-        if chosen is None:
+        of_texts = [name for name, values in parsed.columns.items() if content(values) in TEXTUAL]
+        usual = of_texts or list(filter(None, [usual_column(names, CAPTION_NAMES)]))
+        if not column and len(usual) != 1 and len(names) > 1:
+            what = f"{len(usual)} columns" if usual else "No column"
             raise CapbiasError(
-                f"No column of {path.name} holds texts ({listed(names)}).", "Name the column that holds them.", "column"
+                f"{what} of {path.name} {'hold' if usual else 'holds'} texts ({listed(usual or names)}).",
+                "Name the column to read.",
+                "column",
             )
+        chosen = column or [*usual, *names][0]
         raw = parsed.columns[chosen_column(path.name, names, chosen)]
         usable = [index for index, text in enumerate(raw) if not caption_fault(text) and text.strip()]
         texts = [raw[index].strip() for index in usable]

@@ -21,7 +21,7 @@ PHOTOGRAPHS = "images"  # the kind of an item that lists photographs
 @dataclass(frozen=True)
 class ImportReport:
     """What a file holds. details: (label, value). warnings: sentences. problems: the first of problem_count. notes:
-    which columns were read. several: images with more than one caption."""
+    where columns come from. account: what became of each column and row. several: images with more than one caption."""
 
     file: str
     details: tuple[tuple[str, str], ...]
@@ -30,13 +30,21 @@ class ImportReport:
     problem_count: int
     notes: tuple[str, ...] = ()
     several: int = 0
+    account: tuple[tuple[str, str], ...] = ()
 
     def lines(self) -> list[tuple[str, str]]:
         """(label, value) for a table; the problems last, by line."""
         more = f" (the first {len(self.problems)} follow)" if self.problem_count > len(self.problems) else ""
         problems = [(f"{problem.unit} {problem.line}", problem.message) for problem in self.problems]
         notes = [("Read", note) for note in self.notes]
-        return [("File", self.file), *notes, *self.details, ("Problems", f"{self.problem_count:,}{more}"), *problems]
+        return [
+            ("File", self.file),
+            *notes,
+            *self.account,
+            *self.details,
+            ("Problems", f"{self.problem_count:,}{more}"),
+            *problems,
+        ]
 
 
 def report_table(table: Table, kind: str, file: str, known: Mapping[str, Collection[str]] = {}) -> ImportReport:
@@ -46,41 +54,41 @@ def report_table(table: Table, kind: str, file: str, known: Mapping[str, Collect
         counts = f"{counted(table.problem_count, 'problem')} in {counted(table.rows, 'row')}"
         warnings.insert(0, f"{counts}: these rows are left out. The first is at {table.problems[0]}.")
     if kind in (CAPTIONS, REFERENCES):
-        per_image = table.frame.groupby("image_id", sort=False).size()
+        by_image = [pd.Series(table.sets, dtype="str"), table.frame["image_id"]] if table.sets else "image_id"
+        per_image = table.frame.groupby(by_image, sort=False).size()
         several = int((per_image > 1).sum())
-        describe = _captions(table, kind, known, per_image, several)
+        describe = _captions(table, kind, known, several)
     else:
         describe = {LABELS: _labels, OBJECTS: _objects, SEGMENTS: _segments}.get(kind, _boxes)(table, known)
     for line in describe:
         details.append(line) if isinstance(line, tuple) else warnings.append(line)
     return ImportReport(
-        file, tuple(details), tuple(warnings), table.problems, table.problem_count, table.notes, several
+        file, tuple(details), tuple(warnings), table.problems, table.problem_count, table.notes, several, table.account
     )
 
 
 # Details (label, value), and warnings as sentences.
 
 
-def _captions(
-    table: Table, kind: str, known: Mapping[str, Collection[str]], per_image: pd.Series, several: int
-) -> Iterator:
-    images, texts = per_image.index.tolist(), table.frame["caption"].value_counts(sort=False)
+def _captions(table: Table, kind: str, known: Mapping[str, Collection[str]], several: int) -> Iterator:
+    images = list(dict.fromkeys(table.frame["image_id"]))
+    texts = table.frame["caption"].value_counts(sort=False)
     words: set[str] = set()
     lengths = []  # of each different caption, in tokens
     for tokens in map(tokenize, texts.index.tolist()):
         words.update(tokens)
         lengths.append(len(tokens))
-    sizes = [f"{size} ({counted(images, 'image')})" for size, images in per_image.value_counts().sort_index().items()]
     mean = float(np.average(lengths, weights=texts)) if lengths else 0.0
     yield "Captions", f"{len(table.frame):,} ({len(texts):,} different)"
     yield "Images", f"{len(images):,}"
-    yield "Captions per image", ", ".join(sizes[:8] + ["more"] * (len(sizes) > 8))
+    if table.sets:
+        counts = Counter(table.sets)
+        yield "Captioners", ", ".join(f"{name} ({number:,} captions)" for name, number in counts.items())
     yield "Words", f"{len(words):,} different, {mean:.1f} per caption"
     yield "Missing captions", f"{table.empty:,}"
     for rule, number in table.cleaned.items():
         if rule != "missing":
             yield rule[0].upper() + rule[1:], f"{number:,}"
-    yield "Repeats left out", f"{table.duplicates:,}"
     if kind == CAPTIONS and several:
         have = "has" if several == 1 else "have"
         yield f"{counted(several, 'image')} {have} more than one caption: they are samples of one set."

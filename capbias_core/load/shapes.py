@@ -6,17 +6,23 @@ Each shape takes the content of a file as raw columns, and gives None for anothe
 from __future__ import annotations
 
 import ast
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
+from capbias_core.attributes.labels import is_about_labeller
+from capbias_core.load.account import FENCE, NEARLY_ALL, is_missing, is_sentence
 from capbias_core.load.ids import described, short
-from capbias_core.load.parsed import HUMAN, PROMPT, Parsed, guess_columns, is_sentence, usual_column
+from capbias_core.load.parsed import CAPTIONS, IMAGE_IDS, REFERENCES, Parsed, usual_column
 from capbias_core.load.tabular import coco_names
 from capbias_core.types import counted
 
+DEPTH = 8  # objects within objects whose fields are read
 SAMPLE = 50  # rows that are looked at to recognise a shape
+HUMAN, PROMPT = "references", "prompt"
+ROLES = {"image_id": "image_id", "caption": "caption", HUMAN: "reference", PROMPT: "prompt"}
 FAILED = "Failed to obtain answer"  # so begins what VLMEvalKit writes for an answer that the model did not give
 ROW = "row "  # of an image in a benchmark; no ID of another file looks so
 NOT_IN_COCO = {12, 26, 29, 30, 45, 66, 68, 69, 71, 83}  # numbers that COCO's categories leave out
@@ -65,7 +71,25 @@ def _lmms_eval(parsed: Parsed) -> Parsed | None:
     source = "captions from filtered_resps, since pred and answer list objects" if words else "captions from pred"
     note = f"image IDs from {', '.join(used)}; {source}"
     names = ("image_id", "caption", *((HUMAN,) if with_human else ()), PROMPT)
-    return parsed.with_rows(rows, names, format="lmms_eval", title="lmms-eval samples (JSON Lines)", notes=(note,))
+    sources = ("filtered_resps", "resps") if words else ()
+    return _rows(parsed, rows, names, (*used, *sources, "input"), "lmms_eval", "lmms-eval samples (JSON Lines)", note)
+
+
+def _rows(
+    parsed: Parsed,
+    rows: list,
+    names: Sequence[str],
+    used: Collection[str],
+    format: str,
+    title: str,
+    *notes: str,
+    **more,
+) -> Parsed:
+    """What a format fixes: its columns have roles. used: columns of the file that the rows are made of."""
+    left_out = tuple(name for name in parsed.columns if name not in used and name not in names)
+    roles = {name: ROLES[name] for name in names if name in ROLES}
+    given = {"format": format, "title": title, "notes": notes, "roles": roles, "left_out": left_out, "kind": CAPTIONS}
+    return parsed.with_rows(rows, names, **given, **more)
 
 
 def _first_text(value: Any) -> str | None:
@@ -90,8 +114,8 @@ def _vlmevalkit(parsed: Parsed) -> Parsed | None:
         rows.append([{"image_id": f"{ROW}{index}".strip(), "caption": caption, HUMAN: human, PROMPT: prompt}])
     names = ("image_id", "caption", HUMAN, *((PROMPT,) if "question" in parsed.columns else ()))
     note = "the file has no image IDs: each image is known by its row until human captions with IDs identify it"
-    title = "VLMEvalKit predictions"
-    return parsed.with_rows(rows, names, format="vlmevalkit", title=title, notes=(note,), by_rows=True)
+    used = ("index", "answer", "prediction", "question")
+    return _rows(parsed, rows, names, used, "vlmevalkit", "VLMEvalKit predictions", note, by_rows=True)
 
 
 # Columns of a batch's requests and answers.
@@ -121,7 +145,7 @@ def _batch(parsed: Parsed) -> Parsed | None:
     notes = (f"image IDs from {pair[0]}, captions from {pair[1]}",)
     if failed:
         notes += (f"{counted(failed, 'request')} of {len(rows):,} failed",)
-    return parsed.with_rows(rows, ("image_id", "caption"), format="batch", title="Batch API output", notes=notes)
+    return _rows(parsed, rows, ("image_id", "caption"), (*pair, "error"), "batch", "Batch API output", *notes)
 
 
 def _answers(value: Any) -> list[str]:
@@ -195,7 +219,7 @@ def _conversations(parsed: Parsed) -> Parsed | None:
     if longer:
         notes += (f"later turns of {counted(longer, 'conversation')} left out",)
     kept = ["image_id", "caption", PROMPT, *(name for name in others if name not in (image, "image_id"))]
-    return parsed.with_rows(rows, kept, format="conversations", title="Conversations", notes=notes)
+    return _rows(parsed, rows, kept, (column, image or ""), "conversations", "Conversations", *notes)
 
 
 def _turns(values: Sequence) -> list[dict]:
@@ -217,7 +241,7 @@ def _label_studio(parsed: Parsed) -> Parsed | None:
     tasks = [task for task in parsed.columns.get("annotations", ())[:SAMPLE] if isinstance(task, list)]
     if not _dicts(parsed.columns.get("data")) or not tasks:
         lists = [name for name, column in parsed.columns.items() if any("choices" in value for value in _dicts(column))]
-        image = guess_columns(parsed.columns)["image_id"]
+        image = usual_column(parsed.columns, IMAGE_IDS)
         columns: dict[str, Sequence] = dict(parsed.columns)
         if image:
             columns[image] = list(map(plain, parsed.columns[image]))
@@ -229,7 +253,7 @@ def _label_studio(parsed: Parsed) -> Parsed | None:
         return replace(parsed, columns=columns)
     rows, names = [], {"image_id": None}
     for task, answers in parsed.values("data", "annotations"):
-        image = task.get(guess_columns(task)["image_id"] or next(iter(task), "")) if isinstance(task, dict) else None
+        image = task.get(usual_column(task, IMAGE_IDS) or next(iter(task), "")) if isinstance(task, dict) else None
         parts = []
         for answer in answers if isinstance(answers, list) else ():
             if not isinstance(answer, dict) or answer.get("was_cancelled"):
@@ -262,7 +286,7 @@ def _detections(parsed: Parsed) -> Parsed | None:
     if not any({"x1", "xmin"} & value.keys() for value in _dicts(parsed.columns.get("box"))):
         return None
     others = [name for name in parsed.columns if name != "box"]
-    image = guess_columns(name for name in others if name != "id")["image_id"]
+    image = usual_column((name for name in others if name != "id"), IMAGE_IDS)
     rows = [
         [{"image_id": parsed.path.stem, **dict(zip(others, values, strict=True)), **box}]
         if isinstance(box, dict)
@@ -275,22 +299,76 @@ def _detections(parsed: Parsed) -> Parsed | None:
     return parsed.with_rows(rows, tuple(names), notes=(*parsed.notes, *notes))
 
 
-def _nested(parsed: Parsed) -> Parsed | None:
-    """Objects in a table without captions, such as `{"attributes": {"gender": "Female"}}`: their fields are columns."""
-    caption = guess_columns(parsed.columns)["caption"]
-    if caption and not _dicts(parsed.columns[caption]):
+# Columns of the data sets of human captions that write a row per caption.
+HUMAN_SETS = ({"image_name", "comment_number", "comment"}, {"caption_str", "caption_id", "reference_strs"})
+
+
+def _human_set(parsed: Parsed) -> Parsed | None:
+    """Flickr30k's and TextCaps' tables of human captions."""
+    if not any(names <= parsed.columns.keys() for names in HUMAN_SETS):
         return None
-    columns: dict[str, Sequence] = {}
-    for name, column in parsed.columns.items():
-        fields = dict.fromkeys(key for value in _dicts(column) for key in value)
-        plain = fields and all(value is None or isinstance(value, dict) for value in column)
-        plain = plain and not any(isinstance(cell, dict | list) for row in _dicts(column) for cell in row.values())
-        for field in fields if plain else (name,):
-            called = field if field == name or field not in (*parsed.columns, *columns) else f"{name}.{field}"
-            columns[called] = (
-                [value.get(field) if isinstance(value, dict) else None for value in column] if plain else column
-            )
-    return replace(parsed, columns=columns) if columns.keys() != parsed.columns.keys() else None
+    caption = "comment" if "comment" in parsed.columns else "caption_str"
+    image = "image_name" if caption == "comment" else "image_id"
+    return replace(parsed, kind=REFERENCES, roles={image: "image_id", caption: "caption"})
+
+
+def _nested(parsed: Parsed) -> Parsed | None:
+    """Fields of objects as columns: of JSON in a table, also as text or in a code fence.
+
+    A field with texts is called COLUMN.FIELD; any other, such as a label, by its own name if that is free.
+    """
+    notes: list[str] = []
+    columns: dict[str, Sequence] = dict(parsed.columns)
+    for name, column in list(columns.items()) if not parsed.kind else ():  # a format with a kind says what they are
+        cells = [cell for cell in column if not is_missing(cell)]
+        objects = [_object(cell) for cell in cells[:SAMPLE]]
+        if not objects or sum(value is not None for value in objects) < NEARLY_ALL * len(objects):
+            continue
+        values = list(map(_object, columns.pop(name)))
+        notes.append(f"{short(name)} holds objects, whose fields are columns")
+        for field in dict.fromkeys(key for value in values if value for key in value):
+            inner = [value.get(field) if value else None for value in values]
+            free = field not in columns and not is_about_labeller(name) and not any(map(is_sentence, inner[:SAMPLE]))
+            columns[field if field == name or free else f"{name}.{field}"] = inner
+    return replace(parsed, columns=columns, notes=(*parsed.notes, *notes)) if notes else None
+
+
+def _object(cell: Any) -> dict | None:
+    """A cell that is an object, also one as text; None for another."""
+    if isinstance(cell, str):
+        text = fenced[1] if (fenced := FENCE.fullmatch(cell)) else cell.strip()
+        if text[:1] != "{":
+            return None
+        try:
+            cell = json.loads(text, strict=False)
+        except (ValueError, RecursionError):
+            return None
+    return cell if isinstance(cell, dict) else None
+
+
+def _listed(parsed: Parsed) -> Parsed | None:
+    """A row per object of the first column of lists of objects without captions, such as the people on an image."""
+    for name, column in parsed.columns.items() if not parsed.kind else ():
+        cells = [cell for cell in column if cell is not None]
+        if not all(isinstance(cell, list) and all(isinstance(part, dict) for part in cell) for cell in cells):
+            continue
+        if any(cells) and not any(is_sentence(text) for cell in cells for part in cell for text in part.values()):
+            names = tuple(parsed.columns)
+            records = (dict(zip(names, values, strict=True)) for values in parsed.values(*names))
+            rows = [[{**record, name: part} for part in record[name] or [None]] for record in records]
+            return parsed.with_rows(rows, names, notes=(*parsed.notes, f"a row per object in {short(name)}"))
+    return None
+
+
+def _plain(parsed: Parsed) -> Parsed | None:
+    """Objects within objects, and lists of them, as plain columns and rows."""
+    result = None
+    for _ in range(DEPTH):
+        step = _listed(result or parsed) or _nested(result or parsed)
+        if step is None:
+            break
+        result = step
+    return result
 
 
 SHAPES: tuple[Callable[[Parsed], Parsed | None], ...] = (
@@ -300,5 +378,6 @@ SHAPES: tuple[Callable[[Parsed], Parsed | None], ...] = (
     _conversations,
     _label_studio,
     _detections,
-    _nested,
+    _human_set,
+    _plain,
 )

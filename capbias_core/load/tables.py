@@ -14,19 +14,41 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
+from capbias_core.load.account import (
+    EACH,
+    OTHER,
+    REPEATED,
+    SAMPLES,
+    SCORED,
+    SHORT,
+    TEXT,
+    TEXTS,
+    TOKENS,
+    Ambiguous,
+    Choices,
+    Roles,
+    Rows,
+    account_of,
+    best_first,
+    content,
+    roles_of,
+    rows_of,
+    separator_of,
+    texts_of,
+    which_samples,
+)
 from capbias_core.load.clean import clean_captions
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id, short
 from capbias_core.load.labels import label_text
 from capbias_core.load.parsed import (
+    CAPTIONS,
+    IMAGE_IDS,
     KEPT_PROBLEMS,
     MOST_CHARACTERS,
-    USUAL_NAMES,
-    USUAL_PROMPTS,
-    USUAL_REFERENCES,
+    REFERENCES,
     Parsed,
     RowErrors,
     chosen_column,
-    column_beside,
     listed,
     usual_column,
 )
@@ -56,7 +78,7 @@ SHOWN_PROMPTS = 8
 def _columns_of(parsed: Parsed, columns: Mapping[str, str], needed: Mapping[str, str], hint: str) -> list[str]:
     """The column of image IDs, then one per needed role (role -> usual names): the given one, else the usual one."""
     names = tuple(parsed.columns)
-    roles = {"image_id": USUAL_NAMES["image_id"], **needed}
+    roles = {"image_id": IMAGE_IDS, **needed}
     chosen = [
         chosen_column(parsed.file, names, columns[role]) if columns.get(role) else usual_column(names, usual)
         for role, usual in roles.items()
@@ -93,29 +115,47 @@ def _table(
 # captions
 
 
-def captions(parsed: Parsed, columns: Mapping[str, str] = {}, human: bool = False) -> Table:
-    """The captions of a file: image_id, caption_index, caption.
+def captions(parsed: Parsed, given: Mapping[str, Any] = {}, human: bool = False) -> Table:
+    """The captions of a file of one kind: image_id, caption_index, caption. given: as for `Choices.of`. human: those of
+    people. Raises Ambiguous if it is open which they are, and CapbiasError if none is usable."""
+    chosen = Choices.of(given, parsed)
+    roles = roles_of(parsed, chosen, REFERENCES if human else CAPTIONS)
+    return captions_table(parsed, roles, rows_of(parsed, roles, chosen, True), chosen, human)
 
-    columns: names for "image_id" and "caption", if they are not the usual ones. human: take the human captions, also
-    from a column beside those of a model, and keep repeats, since people may write the same; exact repeats of a model
-    are left out. Raises CapbiasError if no caption is usable.
-    """
-    if human and (beside := column_beside(parsed.columns, USUAL_REFERENCES)):
-        columns = {"caption": beside, **columns}
-    hint = "Choose the columns of image IDs and captions."
-    if "category_id" in parsed.columns:
-        hint = "It lists the objects on images: load it as objects, or as outlines."
-    image_column, caption_column = _columns_of(parsed, columns, {"caption": USUAL_NAMES["caption"]}, hint)
-    prompt_column = None if human else column_beside(parsed.columns, USUAL_PROMPTS)
-    raw_captions = parsed.columns[caption_column]
-    # If most captions are lists, each list holds the captions of an image; one list among texts is a fault.
-    lists = sum(isinstance(caption, list) for caption in raw_captions)
-    lists = lists * 2 > sum(caption is not None for caption in raw_captions)
+
+def captions_table(parsed: Parsed, roles: Roles, rows: Rows, chosen: Choices, human: bool) -> Table:
+    """The captions in the columns of a role. Table.sets names the captioner of each, if there are several: the column,
+    the value of the column of captioners, or both."""
+    names = roles.references if human else roles.captions
+    several = len(names) > 1 and not human and chosen.sets != SAMPLES
+    columns, done = [], {}
+    for name in names:
+        values = parsed.columns[name]
+        holds = content(values)
+        if holds == SCORED and not best_first(values):
+            raise CapbiasError(
+                f"In {short(name)} of {parsed.file} the first candidate has the lowest number, which may be a loss.",
+                "Write the candidate to read alone.",
+                "caption_column",
+            )
+        separator = separator_of(values) if holds in (TEXT, REPEATED, OTHER) else ""
+        if separator and not human:
+            if separator != "\n" and not chosen.sets:
+                raise Ambiguous(which_samples(parsed, name, separator))
+            separator = separator if chosen.sets in (SAMPLES, EACH) else ""
+        columns.append((name, values, holds, separator))
+        done[name] = {TOKENS: "words joined", SCORED: "of several candidates the one with the highest score"}.get(
+            holds, ""
+        )
+        if separator:
+            done[name] = f"split at {'line breaks' if separator == chr(10) else separator}"
+    ids = parsed.columns[roles.image_id]
+    captioners = parsed.columns[rows.captioner] if rows.captioner and not human else None
     faults = parsed.faults.copy()
-    images, texts, indices = [], [], []
+    images, texts, indices, sets = [], [], [], []
     known: dict[str, str] = {}  # IDs that are texts: 1 and True would be one key
-    rows = zip(parsed.numbers, parsed.columns[image_column], raw_captions, strict=True)
-    for index, (number, raw_id, raw) in enumerate(rows):
+    for index in range(len(ids)) if rows.keep is None else rows.keep:
+        number, raw_id = parsed.numbers[index], ids[index]
         image = known.get(raw_id) if type(raw_id) is str else None
         if image is None:
             try:
@@ -125,48 +165,61 @@ def captions(parsed: Parsed, columns: Mapping[str, str] = {}, human: bool = Fals
                 continue
             if type(raw_id) is str:
                 known[raw_id] = image
-        for caption in (raw or [""]) if lists and isinstance(raw, list) else (raw,):
-            if fault := caption_fault(caption):
-                faults.add(number, fault)
-            else:
+        for name, values, holds, separator in columns:
+            cell = values[index]
+            value = cell if holds == TEXT and not separator else texts_of(cell, holds, separator)
+            whole = isinstance(value, list) and (holds in (TEXTS, SHORT) or separator)
+            for caption in (value or [""]) if whole else (value,):
+                if fault := caption_fault(caption):
+                    faults.add(number, fault)
+                    continue
                 images.append(image)
                 texts.append(caption)
                 indices.append(index)
+                if several or captioners:
+                    parts = [str(captioners[index])] if captioners else []
+                    sets.append(" ".join([*parts, *([name] if several else [])]))
     cleaned = clean_captions(texts)
     kept = [index for index, text in enumerate(cleaned.texts) if text is not None]
     empty = len(texts) - len(kept)
     if empty:
         images, indices = [images[index] for index in kept], [indices[index] for index in kept]
+        sets = [sets[index] for index in kept] if sets else sets
     texts = [text for text in cleaned.texts if text is not None]
     if not texts:
         raise parsed.unusable(faults, ", ".join(f"{rule}: {number:,}" for rule, number in cleaned.counts.items()))
     frame = pd.DataFrame({"image_id": images, "caption": texts}, dtype="str")
-    raw = parsed.columns[prompt_column] if prompt_column not in (None, image_column, caption_column) else ()
-    asked = [raw[index] for index in indices] if raw else []
-    frame["prompt"] = [
-        text.strip() if isinstance(text, str) and not caption_fault(text) else "" for text in asked
-    ] or ""
-    usable = len(texts)
-    del images, texts, indices  # 100 MB for a million captions, which the rest needs
-    if not human:
-        frame = frame.drop_duplicates(ignore_index=True)
-    frame["caption_index"] = frame.groupby("image_id", sort=False).cumcount()
+    by_image = frame["image_id"] if not sets else [pd.Series(sets, dtype="str"), frame["image_id"]]
+    frame["caption_index"] = frame.groupby(by_image, sort=False).cumcount()
+    sizes = frame.groupby(by_image, sort=False).size().rename("size").reset_index()
+    sizes = sizes.drop_duplicates(["size", "image_id"])["size"].value_counts().to_dict()  # images, of any captioner
+    equal = int(frame.assign(set=sets or "").duplicated(["set", "image_id", "caption"]).sum())
     prompts, notes = (), parsed.notes
-    if frame["prompt"].nunique() > 1:
-        prompts = tuple(frame["prompt"])
+    if roles.prompt and not human:
+        raw = parsed.columns[roles.prompt]
+        asked = [raw[index] for index in indices]
+        prompts = tuple(text.strip() if isinstance(text, str) and not caption_fault(text) else "" for text in asked)
         counts = Counter(prompts)
-        shown = [f"{short(text) or '(none)'} ({number:,})" for text, number in counts.items()][:SHOWN_PROMPTS]
-        more = "; …" if len(counts) > SHOWN_PROMPTS else ""
-        notes += (f"{counted(len(counts), 'prompt')}: {'; '.join(shown)}{more}",)
+        prompts = prompts if len(counts) > 1 else ()
+        if prompts:
+            shown = [f"{short(text) or '(none)'} ({number:,})" for text, number in counts.items()][:SHOWN_PROMPTS]
+            more = "; …" if len(counts) > SHOWN_PROMPTS else ""
+            notes += (f"{counted(len(counts), 'prompt')}: {'; '.join(shown)}{more}",)
+    if rows.keep is not None:
+        wanted = " and ".join(f"{short(name)} is {short(value)}" for name, value in chosen.rows.items())
+        notes += (f"{len(rows.keep):,} of {counted(len(ids), 'row')} read, those where {wanted}",)
     return Table(
         frame[list(CAPTION_COLUMNS)],
         parsed.rows,
         empty=empty,
-        duplicates=usable - len(frame),
         problems=tuple(faults.first),
         problem_count=faults.count,
         notes=notes,
         prompts=prompts,
+        sets=tuple(sets),
+        account=tuple(
+            account_of(parsed, roles, rows, sizes, equal, done, second=human and bool(roles.captions)).lines()
+        ),
         cleaned=cleaned.counts,
         warnings=cleaned.warnings,
     )
@@ -226,6 +279,7 @@ def with_images(table: Table, human: pd.DataFrame, known: pd.DataFrame, file: st
         problem_count=table.problem_count + faults.count,
         notes=(*table.notes, note),
         prompts=tuple(prompt for prompt, out in zip(table.prompts, lost, strict=False) if not out),
+        sets=tuple(name for name, out in zip(table.sets, lost, strict=False) if not out),
     )
 
 

@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from capbias_core.errors import CapbiasError
+from capbias_core.load.account import is_sentence
 from capbias_core.load.files import (
     SPLITS,
     STATE,
     TEXTS,
     head_text,
     is_dataset,
+    is_table,
     is_workbook,
     most_bytes,
     read_head,
@@ -32,13 +34,13 @@ from capbias_core.load.files import (
 from capbias_core.load.ids import short
 from capbias_core.load.parsed import (
     BOXES,
+    REFERENCES,
     Head,
     Parsed,
     Reader,
     RowErrors,
     check_rows,
     checked_names,
-    is_sentence,
     listed,
 )
 from capbias_core.load.places import nameable
@@ -203,7 +205,8 @@ def _parse_headerless(path: Path) -> Parsed:
     name, title = ("oscar_tsv", "Captions of Oscar and VinVL (TSV)") if oscar else ("headerless", LINES)
     notes = ("the confidence of each caption is left out",) if oscar else ()
     columns = {"image_id": images, "caption": captions, **numbered}
-    return Parsed(path, name, title, columns, numbers, len(pairs) + faults.count, faults, notes)
+    kind = REFERENCES if numbered else ""  # as Flickr30k writes human captions
+    return Parsed(path, name, title, columns, numbers, len(pairs) + faults.count, faults, notes, kind)
 
 
 # Excel
@@ -304,7 +307,10 @@ def _read_columns(path: Path, file: Path) -> tuple[dict[str, list], int, list[st
                     table = batches.read_all()
         check_rows(path.name, table.num_rows)  # of Arrow, where equal rows may take no space in the file either
         table.validate(full=True)  # whatever a stranger wrote, such as columns of different lengths
-        values = {name: table.column(name).to_pylist() for name in columns}
+        values = {name: table.column(name).to_pylist(maps_as_pydicts="strict") for name in columns}
+        for name, feature in _features(table.schema, file).items():
+            if name in values:
+                values[name] = [_with_class_names(cell, feature) for cell in values[name]]
         for name in columns:
             if is_picture(table.column(name).type):
                 values[name] = [cell["path"] if cell else None for cell in values[name]]
@@ -314,6 +320,35 @@ def _read_columns(path: Path, file: Path) -> tuple[dict[str, list], int, list[st
         raise _broken(path, str(error).split("\n")[0][:200].rstrip(".")) from None
     left_out = [name for name in names if name not in columns and not name.startswith(INDEX)]
     return values, table.num_rows, left_out
+
+
+def _features(schema: Any, file: Path) -> dict[str, Any]:
+    """What the library `datasets` says of the columns, in the file or beside it; {} if nothing."""
+    about = file.with_name("dataset_info.json")
+    text = (schema.metadata or {}).get(b"huggingface")
+    try:
+        info = json.loads(text)["info"] if text else json.loads(whole_text(about)) if about.is_file() else {}
+        return dict(info["features"])
+    except (ValueError, LookupError, TypeError, RecursionError, CapbiasError):
+        return {}
+
+
+def _with_class_names(cell: Any, feature: Any) -> Any:
+    """A cell with the names of classes in place of their numbers; -1 is no class. ValueError for a number without a
+    name."""
+    inner = feature[0] if isinstance(feature, list) and feature else feature
+    if not isinstance(inner, dict) or cell is None:
+        return cell
+    kind = inner.get("_type")
+    if kind == "ClassLabel" and isinstance(cell, int):
+        names = inner.get("names") or ()
+        if cell >= len(names):
+            raise ValueError(f"class {cell} has no name")
+        return names[cell] if cell >= 0 else None
+    inner = inner.get("feature", inner) if isinstance(kind, str) else inner
+    if isinstance(cell, dict):
+        return {name: _with_class_names(value, inner.get(name)) for name, value in cell.items()}
+    return [_with_class_names(value, inner) for value in cell] if isinstance(cell, list) else cell
 
 
 def _parse_arrow(path: Path) -> Parsed:
@@ -408,6 +443,11 @@ def _parse_folder(path: Path) -> Parsed:
             faults.add(number, error.message.rstrip("."))
     if any(map(_are_boxes, texts.values())):
         return _boxes(path, texts)
+    if tables := [file.name for file, text in texts.items() if is_table(text)]:
+        raise CapbiasError(
+            f"{path.name} holds tables ({listed(tables, 3)}), where one text per image is expected.",
+            "Name each table, or move it out of the folder.",
+        )
     columns = {"image_id": [file.stem for file in texts], "caption": [text.strip() for text in texts.values()]}
     return Parsed(path, "text_files", FOLDER, columns, numbers, len(files), faults)
 

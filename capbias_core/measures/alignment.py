@@ -34,7 +34,7 @@ from capbias_core.types import Progress
 from capbias_core.workspace.store import frame_bytes, images_in
 from capbias_core.workspace.vectors import CONSTANT, alignment_name, neighbours_of
 
-_DBAC = "DBAC (directional bias amplification in captioning)"
+_DBAC = "Nair et al., arXiv:2503.07878 (DBAC)"
 _LIC = "Hirota et al., CVPR 2022"
 DELTAS = tuple(round(step / 10, 1) for step in range(11))
 # Columns of the sweep and the metrics in them.

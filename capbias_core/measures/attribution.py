@@ -60,7 +60,7 @@ NOTHING = "have a map that is 0 everywhere"
 
 
 _MAPS = "Selvaraju et al., ICCV 2017"
-_TABLE = "the DBAC paper, Table 4"
+_TABLE = "Nair et al., arXiv:2503.07878 (DBAC), Table 4"
 Facts = tuple[float, Callable[[int], float], str, tuple[float, float]]  # scale, neutral value, better end, range
 
 

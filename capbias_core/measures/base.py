@@ -376,13 +376,22 @@ class Job:
         return f"{', '.join(sizes)} captions"
 
     def result(
-        self, metric: Metric, estimate: Estimate, n: int, method: str, direction: str = "", interval=None, **columns
+        self,
+        metric: Metric,
+        estimate: Estimate,
+        n: int,
+        method: str,
+        direction: str = "",
+        interval=None,
+        differs: Sequence[str] = (),
+        **columns,
     ) -> Result:
         """A row of the results table.
 
         n: captions or images that the value depends on. interval: where it is known already. columns: others, such
         as `group`. A metric that depends on human captions carries their alignment. The method ends with the
-        protocol that the measure follows and each deviation from it. Raises ValueError for a value beyond the metric's
+        protocol that the measure follows and each deviation from it. differs: deviations that depend on the data or the
+        metric, such as `images balanced (paper: not balanced)`. Raises ValueError for a value beyond the metric's
         range.
         """
         aligned = isinstance(self.options, Aligned) and self.spec.references and metric.side != "model"
@@ -398,7 +407,7 @@ class Job:
             metric=metric.name,
             direction=direction,
             n=n,
-            method="; ".join(filter(None, [method, protocol_text(self.spec.measure, self.options)])),
+            method="; ".join(filter(None, [method, protocol_text(self.spec.measure, self.options, differs)])),
             **known,
         )
 
@@ -435,9 +444,10 @@ class Outcome:
     """What a measure leaves of a run.
 
     counts: the evidence, or that of each direction, which `counts_of` reads again. columns: of the rows made of them,
-    `method` (what they depend on) and, if it is not the captions counted, `n` among them; or a function of a metric's
-    name and a direction that gives them. notes: for the reader. lacking: why metrics have no value, by metric. arrays:
-    further files of the run, by name. results: its rows, if they are no function of the counts alone.
+    `method` (what they depend on), `differs` as of `Job.result` and, if it is not the captions counted, `n` among them;
+    or a function of a metric's name and a direction that gives them. notes: for the reader. lacking: why metrics have
+    no value, by metric. arrays: further files of the run, by name. results: its rows, if they are no function of the
+    counts alone.
     """
 
     counts: Counts | Mapping[str, Counts] = field(default_factory=dict)

@@ -158,12 +158,19 @@ MULTI = (
 
 def count(job: Job) -> Outcome:
     """Counts of both sides on the images that both have."""
-    counts, notes, lacking = counts_of_sides(both_sides(job)[::-1], job.objects())
+    sides = both_sides(job)[::-1]
+    counts, notes, lacking = counts_of_sides(sides, job.objects())
+    of_words, of_objects = least_captions(sides[0]), least_object_captions(sides[0])
+    objects = [f"objects in {of_objects} human captions or more (paper: no minimum)"]
+    words = [f"words with each value in {of_words} human captions or more (paper: {LEAST})"]
+    least = {"BA": words if of_words != LEAST else [], "DBA_G": objects, "DBA_O": objects}
 
     def columns(name: str, direction: str) -> dict[str, Any]:
         how = f"see {name}_crossfit" if name in SIGNS else f"signs of other images, {HALVINGS} random halvings"
-        captions = counts.columns[f"{name.removesuffix('_crossfit')} model"][:, 0].sum()
-        return {"method": f"captions of the images that both sides have; {how}", "n": int(captions)}
+        base = name.removesuffix("_crossfit")
+        captions = counts.columns[f"{base} model"][:, 0].sum()
+        method = f"captions of the images that both sides have; {how}"
+        return {"method": method, "n": int(captions), "differs": least.get(base, [])}
 
     return Outcome(counts, columns, notes, lacking)
 
@@ -289,6 +296,11 @@ def _dba_o(sides: Sequence[CaptionSide]) -> tuple[list[csr_array], str]:
     return tables, f"{len(kept)} objects that {least} human captions or more name."
 
 
+def least_object_captions(human: CaptionSide) -> int:
+    """In how many human captions an object must be to count."""
+    return human.k * least_captions(human)
+
+
 def _common(human: CaptionSide, objects: csr_array) -> tuple[np.ndarray, int]:
     """The columns of objects that are in enough human captions, and how many are enough.
 
@@ -296,7 +308,7 @@ def _common(human: CaptionSide, objects: csr_array) -> tuple[np.ndarray, int]:
     The change of a rare object is large by chance and weighs as much as any other. Raises NotMeasurable where no object
     is common enough.
     """
-    least = human.k * least_captions(human)
+    least = least_object_captions(human)
     kept = np.flatnonzero(np.asarray(objects.sum(axis=0)).ravel() >= least)
     if not len(kept):
         raise NotMeasurable(f"No object is in {least} human captions or more.", "Load more human captions.")
@@ -367,7 +379,7 @@ MEASURES = (
             Group("dba", "DBA_G and DBA_O", ("DBA_G", "DBA_G_crossfit", "DBA_O", "DBA_O_crossfit")),
         ),
         needs=Needs(references="required", objects="optional"),
-        version=4,
+        version=5,
         count=count,
     ),
     Measure(
@@ -377,7 +389,7 @@ MEASURES = (
         metrics=MULTI,
         groups=(Group("multi", "Multi", ("Multi", "Multi_variance")),),
         needs=Needs(references="required", objects="optional"),
-        version=3,
+        version=4,
         count=count_multi,
     ),
 )

@@ -63,7 +63,7 @@ class CaptionSide:
     @cached_property
     def values(self) -> csr_array:
         """(n, K) booleans: the values that each caption names."""
-        return self.encoded.with_any(self.attribute.value_words)
+        return self.encoded.naming(self.attribute.value_words)
 
     @cached_property
     def only_one(self) -> np.ndarray:
@@ -113,7 +113,7 @@ def both_sides(job: Job) -> tuple[CaptionSide, CaptionSide]:
 def names_in(captions: Iterable[str], attribute: Attribute) -> np.ndarray:
     """(n, K) booleans: which values of the attribute each caption names. captions: Tokens, or texts as written."""
     tokens = captions if isinstance(captions, Tokens) else Tokens.of(pd.Series(captions))
-    return tokens.with_any(attribute.value_words).toarray() > 0
+    return tokens.naming(attribute.value_words).toarray() > 0
 
 
 def one_hot(codes: np.ndarray, k: int) -> csr_array:

@@ -49,8 +49,8 @@ from capbias_core.prepare.split import held_out_count, image_split
 from capbias_core.prepare.tasks import (
     mask_objects,
     mask_verbs,
-    named_at_spaces,
     named_verbs,
+    named_words,
     object_names,
     phrases,
     rows_by_image,
@@ -68,7 +68,12 @@ ENOUGH = 5000  # images, below which a network learns less of the task words
 
 # What of DBAC an attacker gives that has read no caption, and what reading captions adds.
 CONSTANT, ADDED = "DBAC_constant", "DBAC_added"
-SOURCE = "DBAC (directional bias amplification in captioning), Eq. 5-8, after Wang & Russakovsky, ICML 2021"
+SOURCE = "Nair et al., arXiv:2503.07878 (DBAC), Eq. 5-8, after Wang & Russakovsky, ICML 2021"
+# The first lemmatises captions and labels; the script of the second passes the names of all objects, `person` too.
+CODE = (
+    f"{SOURCE}; the authors' code: github.com/kerner-lab/Bias-Amplification, commit 0ecaf8c, branch ush-text-dev, "
+    "text/Dataset_test/datacreator.py, and github.com/24Beast/DIC, commit 56b0a3c, tests/dpic_test_with_change.py"
+)
 COLUMNS = tuple(f"{side} {name}" for side in ("model", "human") for name in (*HELD_OUT, *CAPTIONS))
 # w of the model's and of the human side, given a variant and whether the attacker is constant, to the value
 Formula = Callable[[Callable[..., np.ndarray], Callable[..., np.ndarray]], np.ndarray]
@@ -108,8 +113,13 @@ def _metric(
 
 
 def _weights(name: str, title: str, variant: str) -> Iterator[Metric]:
-    yield _metric(f"{name}_M", f"w_M of {title}", "w of the model's captions.", lambda m, h: m(variant), "model")
-    yield _metric(f"{name}_H", f"w_H of {title}", "w of the human captions.", lambda m, h: h(variant), "human")
+    model, human, source = (
+        "w of the model's captions.",
+        "w of the human captions.",
+        CODE if variant == "DBAC" else SOURCE,
+    )
+    yield _metric(f"{name}_M", f"w_M of {title}", model, lambda m, h: m(variant), "model", source=source)
+    yield _metric(f"{name}_H", f"w_H of {title}", human, lambda m, h: h(variant), "human", source=source)
 
 
 def _beside_constant(name: str, title: str, variant: str) -> Iterator[Metric]:
@@ -137,7 +147,13 @@ def _beside_constant(name: str, title: str, variant: str) -> Iterator[Metric]:
 
 
 def _amplification(name: str, title: str, explanation: str, variant: str) -> Metric:
-    return _metric(name, title, explanation, lambda model, human: normalised(model(variant), human(variant)))
+    return _metric(
+        name,
+        title,
+        explanation,
+        lambda model, human: normalised(model(variant), human(variant)),
+        source=CODE if variant == "DBAC" else SOURCE,
+    )
 
 
 # The paper leaves open how w of many captions becomes one number: name -> title, explanation.
@@ -145,8 +161,9 @@ VARIANTS = {
     "DBAC": (
         "DBAC, the authors' code",
         "The authors' code: the probability of the truth times the share of captions with the same task words, "
-        "averaged over captions. It gives the sign that the paper prints. A->T falls where captions name objects in "
-        "more ways.",
+        "averaged over captions. Task words of A->T: COCO's names of one word, person too, and plurals. Ours: "
+        "punctuation is split off before words are compared, and only captions held out are scored. A->T has the sign "
+        "that the paper prints, and falls where captions name objects in more ways.",
     ),
     "DBAC_equations": (
         "DBAC, its equations, Q = 1 / cross-entropy",
@@ -160,6 +177,13 @@ METRICS = by_name(
     *(row for name, (title, _) in VARIANTS.items() for row in _weights(name, title, name)),
     *_beside_constant("DBAC", "DBAC", "DBAC"),
 )
+# Name, or its beginning -> what differs from the text of the paper (section 4.1, appendix B).
+DIFFERS = {
+    "DBAC_equations": (),
+    "DBAC_verbs": (),
+    "DBAC_accuracy": ("Q accuracy (paper: 1 / cross-entropy)",),
+    "DBAC": ("weights of the authors' code (paper: equations 5 to 8)",),
+}
 VERBS = "DBAC of verbs"
 VERB_METRICS = by_name(
     _amplification(
@@ -201,7 +225,7 @@ class Objects:
                     "Check that they are in English.",
                 )
         kept = np.flatnonzero(sum(side.objects.sum(axis=0) for side in sides))
-        patterned = [named_at_spaces(side.frame["caption"]) for side in sides]
+        patterned = [named_words(side.encoded) for side in sides]
         return [side.objects[:, kept] for side in sides], patterned, f"{len(kept)} objects that captions name"
 
     def of_images(self, human: CaptionSide) -> tuple[csr_array, Callable[[Tokens], list[str]], str]:
@@ -295,7 +319,8 @@ def _count_both(job: Job, title: str, words: Objects | Verbs) -> Outcome:
             f"seeds{trained_on(attacker, options.deterministic)}{small_batches(attacker, images - n)[1]}"
             f"{encoded_by(options.encoder)}"
         )
-        return {"method": method, "n": n, "device": device_of(attacker)}
+        differs = next((texts for variant, texts in DIFFERS.items() if metric.startswith(variant)), ())
+        return {"method": method, "n": n, "device": device_of(attacker), "differs": differs}
 
     return Outcome(counts, columns, [*notes, *left_out_lines(reasons)])
 
@@ -425,7 +450,7 @@ MEASURES = (
         ),
         options=DBACOptions,
         needs=Needs(references="required", objects="optional"),
-        version=7,
+        version=8,
         seconds=0.8,
         count=lambda job: _count_both(job, "DBAC", Objects(job.objects())),
     ),
@@ -437,7 +462,7 @@ MEASURES = (
         groups=(Group("dbac_verbs", VERBS, tuple(VERB_METRICS)),),
         options=DBACOptions,
         needs=Needs(references="required"),
-        version=4,
+        version=5,
         seconds=2.0,
         count=lambda job: _count_both(job, VERBS, Verbs(job.attribute.masked_words)),
     ),

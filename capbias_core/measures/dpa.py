@@ -173,7 +173,7 @@ MEASURE = Measure(
     groups=(Group("dpa", "DPA", ("DPA", "DPA_M", "DPA_H")),),
     options=Split80,
     needs=Needs(references="required", objects="optional"),
-    version=4,
+    version=5,
     seconds=0.6,
     count=count,
 )

@@ -32,6 +32,7 @@ from capbias_core.prepare import balanced_split
 from capbias_core.prepare.split import SPLIT, child_seed, random_order
 from capbias_core.types import Attribute, Split
 from capbias_core.vision.presets import PRESETS, PROMPTS, STATEMENT, prompted
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.models import (
     captioner_option,
     embeddings_folder,
@@ -229,7 +230,11 @@ def judged(job: Job, inputs: JudgeInputs, judge: Any, method: str, trained: bool
     train, test, name = len(splits[0].train), len(splits[0].test), job.options.photographs["name"]
     sizes = f"{train}/{test} balanced images" if train else f"{test} balanced images"
     shown = photographs_shown(job.attribute.name, name)
-    rows = {"method": f"{sizes}; {method}; std over seeds", "n": test, "photographs": shown, **columns}
+    differs = [] if train else ["no training (paper: 40 epochs on 70% of the images)"]
+    if shown == UNMASKED:
+        differs.append("photographs unmasked (paper: the person masked)")
+    method = f"{sizes}; {method}; std over seeds"
+    rows: dict[str, Any] = {"method": method, "n": test, "photographs": shown, "differs": differs, **columns}
     notes = list(inputs.notes)
     if shown == UNMASKED:
         notes.append(
@@ -413,7 +418,7 @@ def freeze_encoders(workspace: Workspace, collection: str, options: VLLICOptions
                 f"The backbone {backbone!r} needs its weights, as NAME=FILE, such as resnet50=resnet50.pth.",
                 "Download them with torchvision, on another computer if this one has no network, and give the file.",
             )
-        backbone = register_model(workspace, named_file(name, Path(file)))
+        backbone = register_model(workspace, named_file(name, typed_path(file)))
     return options.with_(text_encoder=text, text_attacker=attacker, backbone=backbone or None)
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Counts, intervals
-from capbias_core.aggregate.estimate import INCONCLUSIVE, REFITS, verdict
+from capbias_core.aggregate.estimate import INCONCLUSIVE, verdict
+from capbias_core.aggregate.resampling import LEAST_SEEDS
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name, estimates_of
@@ -31,6 +32,7 @@ from capbias_core.measures.training import (
 from capbias_core.metrics.lic import lic_of_naming, right_predictions
 from capbias_core.prepare import balanced_split
 from capbias_core.prepare.labels import cells_of, parts_of
+from capbias_core.prepare.text import words_for
 from capbias_core.types import Attribute
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.spec import WITH_REFERENCES
@@ -41,8 +43,12 @@ _LIC = "Hirota et al., CVPR 2022"
 FEW_IMAGES = 2000
 MUCH = 0.5  # of LIC, from which it is remarked that naming alone gives it
 COPIED = 0.9  # share of captions that are human ones, from which it is remarked
-LONGER = 1.5  # times as long as the human captions, from which it is remarked
+# Times as long as the other side, from which the verdict must hold at equal length too: docs/statistics.md.
+LONGER = 1.1
+CUT = " cut"  # ends the name of a side at equal length
 CROSSED = "capbias 2026, docs/statistics.md"
+CUTS = ("LIC_cut", "LIC_by_H_cut", "LIC_by_M_cut")
+ABOUT_EQUAL = "captions and human captions are about equally long"
 
 METRICS = by_name(
     amplification(
@@ -72,6 +78,24 @@ METRICS = by_name(
         MODEL,
         HUMAN_BY_MODEL,
         level=True,  # with the share of the test images added once, `reduces` is wrong too often: docs/statistics.md
+    ),
+    *(
+        amplification(
+            f"{name}_cut",
+            f"{name}_cut, {name} at equal length",
+            CROSSED,
+            f"{name} with the captions of the longer side cut, so that both sides have equally many words on average. "
+            f"Measured only if the lengths differ by more than {LONGER - 1:.0%}; the verdict must hold here too.",
+            "sure",
+            f"{model}{CUT}",
+            f"{human}{CUT}",
+            level=name == "LIC_by_M",
+        )
+        for name, model, human in (
+            ("LIC", MODEL, HUMAN),
+            ("LIC_by_H", MODEL_BY_HUMAN, HUMAN),
+            ("LIC_by_M", MODEL, HUMAN_BY_MODEL),
+        )
     ),
     score(
         "LIC_M",
@@ -152,13 +176,19 @@ def count(job: Job) -> Outcome:
     lists = [caption_lists(job.frame, job.masked(job.tokens(job.frame)), images, y, k)]
     if human is not None:
         lists.append(caption_lists(human, job.masked(job.reference_tokens(human)), images, y, k))
+    equal = at_equal_length(*lists) if human is not None else None
     attacker, align = attacker_of(job), aligner(job.workspace, options.alignment)
-    trainer = AttackerTrainer(attacker, k, y, images, job.progress, len(splits) * sum(map(len, lists)), align=align)
+    lengths = ("", "_cut") if equal else ("",)  # ends of metrics: at the lengths as given, and at equal length
+    fits = len(lengths) * len(splits) * sum(map(len, lists))
+    trainer = AttackerTrainer(attacker, k, y, images, job.progress, fits, align=align)
     if human is None:
         sides = {MODEL: trainer.held_out(lists[0], splits, "the model's captions")}
     else:
         sides = trainer.crossed(lists[0], lists[1], splits)
-    counts = Counts.merge([guesses.counts(name, _named_parts(attribute, guesses)) for name, guesses in sides.items()])
+    counts = [guesses.counts(name, _named_parts(attribute, guesses)) for name, guesses in sides.items()]
+    if equal:
+        counts += [guesses.counts(f"{name}{CUT}") for name, guesses in trainer.crossed(*equal.lists, splits).items()]
+    counts = Counts.merge(counts)
     train, test = len(splits[0].train), len(splits[0].test)
     method = f"{train}/{test} balanced images; std over seeds"
     if human is not None:
@@ -168,13 +198,17 @@ def count(job: Job) -> Outcome:
     method += trained_on(attacker, options.deterministic) + encoded_by(options.encoder)
     columns = {"method": method, "n": test, "device": device_of(attacker)}
     names = ("LIC_M",) if human is None else ("LIC", "LIC_by_H", "LIC_by_M")
-    estimates = estimates_of([METRICS[name] for name in names], counts, attribute.values)
+    read = [METRICS[f"{name}{length}"] for name in names for length in lengths]
+    estimates = estimates_of(read, counts, attribute.values)
     limits = intervals(estimates)
-    of_lic = columns
+    by_metric = dict.fromkeys(METRICS, columns)
     if human is not None:
-        ends = limits["LIC_by_H", ""][0], limits["LIC_by_M", ""][1]
-        refitted = estimates["LIC_by_H", ""].interval_over == REFITS
-        of_lic = columns | {"verdict": verdict(*ends) if refitted else INCONCLUSIVE}
+        verdicts = {verdict(limits[f"LIC_by_H{end}", ""][0], limits[f"LIC_by_M{end}", ""][1]) for end in lengths}
+        decided = len(verdicts) == 1 and len(splits) >= LEAST_SEEDS
+        by_metric["LIC"] = columns | {"verdict": verdicts.pop() if decided else INCONCLUSIVE}
+    if equal:
+        cut = columns | {"method": f"at equal length: {equal.text}; {method}"}
+        by_metric |= {f"{name}_cut": cut for name in names}
     chance = attribute.chance
     digits = 1 if round(chance, 1) == chance else 2  # 25.0, and 6.25 of four values
     notes = [
@@ -192,10 +226,36 @@ def count(job: Job) -> Outcome:
             "Contextual alignment: human words that the model never uses became its nearest word by "
             f"{option['name']} where the cosine distance is below {option['delta']:g}, else <unk>."
         )
+    if equal:
+        notes.append(f"At equal length: {equal.text}. The verdict must hold there too (LIC_by_H_cut, LIC_by_M_cut).")
     if train + test < FEW_IMAGES:
         notes.append(f"Few images: {train + test:,} after balancing. Expect wide intervals and weaker attackers.")
     notes += trainer.notes
-    return Outcome(counts, lambda metric, _: of_lic if metric == "LIC" else columns, notes)
+    lacking = {} if equal or human is None else dict.fromkeys(CUTS, ABOUT_EQUAL)
+    return Outcome(counts, lambda metric, _: by_metric[metric], list(dict.fromkeys(notes)), lacking)
+
+
+@dataclass(frozen=True)
+class EqualLength:
+    """Both sides with the longer one cut. lists: of the model and of people. text: what was cut, and why."""
+
+    lists: tuple[list[CaptionList], list[CaptionList]]
+    text: str
+
+
+def at_equal_length(model: list[CaptionList], human: list[CaptionList]) -> EqualLength | None:
+    """Both sides at equal length: captions of the longer one keep their first words, as many as make both equally long
+    on average. None if their lengths differ by no more than LONGER."""
+    sides = {"captions": model, "human captions": human}
+    words = {name: np.concatenate([captions.masked.lengths for captions in side]) for name, side in sides.items()}
+    shorter, longer = sorted(sides, key=lambda name: words[name].mean())
+    few, many = words[shorter].mean(), words[longer].mean()
+    if many <= LONGER * few:
+        return None
+    most = words_for(words[longer], few)
+    cut = [replace(captions, masked=captions.masked.first(most)) for captions in sides[longer]]
+    lists = (cut, human) if longer == "captions" else (model, cut)
+    return EqualLength(lists, f"{longer} ({many:.1f} words on average) cut after {most}, {shorter} have {few:.1f}")
 
 
 def _named_parts(attribute: Attribute, guesses: Guesses) -> dict[str, np.ndarray]:
@@ -220,7 +280,7 @@ def _remarks(
 ) -> Iterator[str]:
     """Remarks on captions that LIC does not measure well. lists: of the model and, with references, of people. value,
     low: LIC or, without references, LIC_M, and the lower end of its interval."""
-    attribute, k, shares, lengths = job.attribute, len(job.attribute.values), [], []
+    attribute, k, shares = job.attribute, len(job.attribute.values), []
     for whose, side in zip(("caption", "human caption"), lists, strict=False):
         label = np.concatenate([y[captions.images] for captions in side])
         named = np.concatenate(
@@ -228,7 +288,6 @@ def _remarks(
         )
         # (K,) of the captions of each labelled value those that name a value
         shares.append(np.bincount(label, named, k) / np.maximum(np.bincount(label, minlength=k), 1))
-        lengths.append(np.mean(np.concatenate([captions.masked.lengths for captions in side])))
         if attribute.masked_words and not shares[-1].any():
             yield f"No {whose} names a value of {attribute.name}, so nothing was masked."
 
@@ -260,11 +319,6 @@ def _remarks(
             f"{of_people}. An attacker that reads only this has {metric} {alone:.1f}; the one that reads all words has "
             f"{value:.1f}."
         )
-    if len(lengths) > 1 and lengths[0] > LONGER * lengths[1]:
-        yield (
-            f"The captions have {lengths[0]:.0f} words, the human ones {lengths[1]:.0f}: longer captions can tell "
-            "more, so part of LIC may be length. Control for length: Scores, or capbias score --view lengths."
-        )
 
 
 MEASURE = Measure(
@@ -273,13 +327,13 @@ MEASURE = Measure(
     place=1,
     metrics=tuple(METRICS.values()),
     groups=(
-        Group("lic", "LIC", ("LIC", "LIC_by_H", "LIC_by_M", "LIC_M", "LIC_D", "LIC_HM", "LIC_MH"), default=True),
+        Group("lic", "LIC", ("LIC", "LIC_by_H", "LIC_by_M", *CUTS, "LIC_M", "LIC_D", "LIC_HM", "LIC_MH"), default=True),
         Group("leakage", "leakage and SC", ("leakage", "SC", "SC_D"), default=True),
         Group("sc", "SC", ("SC", "SC_D")),
     ),
     options=LICOptions,
     needs=Needs(references="optional"),
-    version=10,
+    version=11,
     seconds=0.05,
     count=count,
 )

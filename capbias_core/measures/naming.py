@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from capbias_core.aggregate import Counts
+from capbias_core.aggregate.resampling import wilson
 from capbias_core.attributes import need_words
 from capbias_core.measures.base import (
     LOWER_SHARE,
@@ -27,6 +28,9 @@ from capbias_core.measures.gender_score_common import FEWEST, PAPER
 from capbias_core.metrics.captions import named_alone, wrong_names
 from capbias_core.metrics.share import share
 
+# An error of captions that name nobody is 0: surely (95%) this share or more must name exactly one value. In 18
+# real sets 23% or more do, those of masked people included.
+LEAST_NAMED = 0.05
 _BURNS = "Burns et al., ECCV 2018"
 _SOURCE = f"{_BURNS}; Hirota et al., CVPR 2022, Table 1"
 
@@ -103,16 +107,19 @@ def named_values(job: Job) -> Outcome:
 
 def naming_counts(job: Job, metrics: Sequence[Metric], sort: bool = True) -> tuple[Counts, dict[str, str]]:
     """Captions that name a wrong value, or none; of two values also those that name only the first or the second. And
-    why metrics have no value, if no caption names one. Raises NotMeasurable if no value has words."""
+    why metrics have no value, if hardly any caption names exactly one. Raises NotMeasurable if no value has words."""
     need_words(job.attribute)
     names = names_in(job.tokens(job.frame), job.attribute)
     columns = {"misnamed": wrong_names(names, job.codes(job.frame["image_id"])), "unnamed": ~names.any(axis=1)}
     if names.shape[1] == 2:
         columns["first"], columns["second"] = named_alone(names).T
     counts = Counts.of_captions(job.frame["image_id"], job.codes, columns, sort)
-    if counts.size("unnamed") < counts.size():
+    one = int((names.sum(axis=1) == 1).sum())
+    if one and (wilson(one / len(names), len(names))[0] or 0) >= LEAST_NAMED:
         return counts, {}
     reason = f"no caption names a value of {job.attribute.name}."
+    if counts.size("unnamed") < counts.size():
+        reason = f"{one:,} of {len(names):,} captions name exactly one value of {job.attribute.name}, too few to say."
     lost = [metric.name for metric in metrics if metric.reads[0] in counts.columns.keys() - {"unnamed"}]
     return counts.reading(("unnamed", "captions")), dict.fromkeys(lost, reason)
 
@@ -139,7 +146,7 @@ MEASURES = (
         place=1,
         metrics=METRICS,
         groups=(Group("ratio", "ratio", ("ratio",), default=True), Group("error", "error", ("error",), default=True)),
-        version=4,
+        version=5,
         count=ratio_error,
     ),
     Measure(
@@ -152,7 +159,7 @@ MEASURES = (
             group_of("naming_gap", "wrong value or none named, by group", BY_GROUP),
         ),
         needs=Needs(words="every"),
-        version=4,
+        version=5,
         count=named_values,
     ),
     Measure(
@@ -162,7 +169,7 @@ MEASURES = (
         metrics=(RATIO_TO_HUMAN,),
         groups=(group_of("naming", "values named, over the human captions", [RATIO_TO_HUMAN]),),
         needs=Needs(references="required", words="any"),
-        version=2,
+        version=3,
         count=naming_ratio,
     ),
 )

@@ -15,6 +15,7 @@ from typing import Any, Self
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.errors import unknown_name
+from capbias_core.measures.protocols import NAMES
 from capbias_core.prepare.align import DELTA
 from capbias_core.prepare.split import TEST_SHARE
 from capbias_core.typed import fields_of, misfit, typed
@@ -81,7 +82,13 @@ def option(default: Any, help: str, **about: Any) -> Any:
 @dataclass(frozen=True)
 class Options:
     """Choices of a measure. Values are what JSON holds; lists are tuples. The type hint of a field is what may be given
-    for it: raises CapbiasError for anything else."""
+    for it: raises CapbiasError for anything else. protocol: that was chosen, '' for the measure's own."""
+
+    protocol: str = field(
+        default="",
+        kw_only=True,
+        metadata={"option": Option("the paper whose protocol was chosen", choices=("", *NAMES))},
+    )
 
     def __post_init__(self) -> None:
         for choice in fields(self):
@@ -135,7 +142,7 @@ class Seeded(Options):
 
     seeds: int = option(
         10,
-        "splits and trainings with different seeds; the papers use 10, and LIC by ngram uses "
+        "splits and trainings with different seeds; the LIC paper uses 10, its reproduction 3, and LIC by ngram "
         f"{attacker_entry(DEFAULT_ATTACKER).seeds} if none is given",
         flag="--seeds",
         at_least=1,

@@ -13,7 +13,7 @@ import capbias_core.measures as package
 from capbias_core.aggregate.variants import INPUTS, variants
 from capbias_core.errors import CapbiasError, taken_twice, unknown_name
 from capbias_core.measures.base import BETTER, WORDS, Group, Measure, Metric
-from capbias_core.measures.protocols import PROTOCOLS, deviations, protocol_of
+from capbias_core.measures.protocols import PROTOCOLS, protocol_in, protocol_of
 from capbias_core.types import RESULT_COLUMNS
 
 
@@ -34,7 +34,7 @@ def _found() -> dict[str, Measure]:
 
 
 # Columns of tables of scores, whose names no metric can have.
-COLUMNS = {*RESULT_COLUMNS, *INPUTS, "captioner", "encoders", "letters", "name"}
+COLUMNS = {*RESULT_COLUMNS, *INPUTS, "captioner", "encoders", "images", "letters", "name"}
 
 
 def check(measures: list[Measure]) -> None:
@@ -147,21 +147,26 @@ def variants_of(rows: pd.DataFrame) -> pd.Series:
     return variants(alike_with_references(rows))
 
 
-def protocol_notes(runs: Iterable[tuple[str, Mapping[str, Any]]], protocol: str = "") -> list[str]:
-    """How runs differ from their protocol, a line for each measure.
+def protocol_notes(rows: pd.DataFrame, protocol: str = "") -> list[str]:
+    """How results differ from their protocol, a line for each measure and each list of deviations.
 
-    runs: names of measures with the options of a run. protocol: the one that was chosen, named for each measure that
-    follows it; '' for each measure's own; 'custom' for no line.
+    rows: results. protocol: the one that was chosen; measures that follow it are named even if nothing differs.
+    'custom' for no line.
     """
-    lines: dict[str, None] = {}
-    for name, options in runs:
-        measure, followed = MEASURES[name], protocol or protocol_of(name)
-        if followed in PROTOCOLS and name in PROTOCOLS[followed].measures:
-            differ = deviations(followed, measure.options.read(options))
-            if differ or protocol:
-                but = f", except {', '.join(differ)}" if differ else ""
-                lines[f"{measure.title}: settings of the protocol {PROTOCOLS[followed].title}{but}."] = None
-    return list(lines)
+    lines: dict[tuple[str, str, str], list[str]] = {}
+    for metric, method in rows[["metric", "method"]].drop_duplicates().itertuples(index=False):
+        measure = measure_of(metric)
+        followed = protocol_of(measure.name, protocol)
+        text, differ = protocol_in(method)
+        if text and text == followed and (differ or protocol == followed):
+            lines.setdefault((measure.name, followed, differ), []).append(metric)
+    several = [name for name, _, _ in lines]
+    notes = []
+    for (name, followed, differ), metrics in lines.items():
+        which = f" ({', '.join(dict.fromkeys(metrics))})" if several.count(name) > 1 else ""
+        but = f", except {differ}" if differ else ""
+        notes.append(f"{MEASURES[name].title}{which}: settings of the protocol {PROTOCOLS[followed].title}{but}.")
+    return notes
 
 
 def check_choices(given: Mapping[str, Any]) -> None:

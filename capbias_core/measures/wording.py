@@ -337,7 +337,7 @@ MEASURES = (
         metrics=OBJECTS,
         groups=(group_of("chair", "object recall and hallucination by group", OBJECTS),),
         needs=Needs(objects="required"),
-        version=4,
+        version=5,
         count=objects_named,
     ),
     Measure(
@@ -346,7 +346,7 @@ MEASURES = (
         place=2,
         metrics=REFUSED,
         groups=(group_of("refused", "refusals by group", REFUSED, default=True),),
-        version=2,
+        version=3,
         count=refused,
     ),
     Measure(
@@ -356,7 +356,7 @@ MEASURES = (
         metrics=RECALL,
         groups=(group_of("reference_words", "nouns and verbs of human captions by group", RECALL),),
         needs=Needs(references="required"),
-        version=3,
+        version=4,
         seconds=8.0,
         count=reference_words,
     ),
@@ -366,7 +366,7 @@ MEASURES = (
         place=8,
         metrics=DESCRIPTION,
         groups=(group_of("description", "length, vocabulary, modifiers and valence by group", DESCRIPTION),),
-        version=3,
+        version=4,
         count=description,
     ),
     Measure(

@@ -1,5 +1,5 @@
-"""DBAC, directional bias amplification in captioning (the DBAC paper, section 4, Eq. 5-8; after Wang & Russakovsky,
-ICML 2021).
+"""DBAC, directional bias amplification in captioning (Nair et al., arXiv:2503.07878, section 4, Eq. 5-8; after Wang &
+Russakovsky, ICML 2021).
 
     DBAC = (w_M - w_H) / (w_M + w_H + eps)
     w = Q(attacker(masked caption), a) * P(t) / P(a)    for A->T: attribute words masked, the attribute a guessed
@@ -16,9 +16,10 @@ The paper leaves open how w of many pairs becomes one number. Both variants are 
   number of held-out captions with a and t as weight (`pair_weight`);
 - the authors' code: for each held-out caption the attacker's probability of the truth (of T->A the product over the
   task words, there or not) times the share of captions with the same pattern of task words over the share with the same
-  value (T->A the other way round); their mean. The task words of A->T are those that the caption names, and so is the
-  value of T->A: the one of which the caption has the most words. Captions without a value's word, and those with as
-  many words of several, count as one more value.
+  value (T->A the other way round); their mean. The task words of A->T are COCO's names of one word that the caption
+  has, `person` and plurals included; the value of T->A is the one of which it has the most words. Captions without a
+  value's word, and those with as many words of several, count as one more value. The authors split captions at spaces
+  alone and score captions that the attacker was trained on; here punctuation is split off, and captions are held out.
 
 >>> pairs = [[3, 1], [1, 3]]  # captions by value and task word
 >>> ratio = [[1, 1], [1, 1]]  # P(t) / P(a)

@@ -43,7 +43,7 @@ def derive_labels(references: pd.DataFrame, attribute: Attribute) -> pd.DataFram
         )
     values = rule.precedence or attribute.values
     tokens = Tokens.of(references["caption"])
-    named = tokens.with_any([attribute.words[value] for value in values]).toarray() > 0
+    named = tokens.naming([attribute.words[value] for value in values]).toarray() > 0
     by_image = pd.DataFrame(named).groupby(references["image_id"].to_numpy(dtype=object), sort=False).sum()
     counts = by_image.to_numpy(dtype=int)  # (images, values), captions that name the value
     named = counts >= rule.at_least
@@ -141,7 +141,7 @@ def try_attribute(captions: Sequence[str], attribute: Attribute, tokens: Tokens 
     (('A man.', 'a <g>'), ('a woman and a man', 'a <g> and a <g>'))
     """
     tokens = Tokens.of(captions) if tokens is None else tokens
-    by_value = tokens.with_any(attribute.value_words)
+    by_value = tokens.naming(attribute.value_words)
     values = np.asarray(by_value.sum(axis=1)).ravel()
     words = sorted(attribute.masked_words & tokens.vocabulary.keys())
     has_word = tokens.with_any([[word] for word in words]).tocsc()

@@ -111,12 +111,12 @@ PATTERNS = {
 }
 # What every refusal holds, in the syntax of RE2, which looks through a million captions in a moment.
 TRIGGER = (
-    r"(?i:sorry|apolog|unfortunately|regrettably|\bcan ?no|can.?t\b|could ?no|couldn|unable|\bnot\b|n.t\b|\bavoid"
+    r"(?i:sorry|apolog|unfortunately|regrettably|\bcan *no|can.?t\b|could *no|couldn|unable|\bnot\b|n.t\b|\bavoid"
     r"|refrain|declin|refus|abstain|\brather\b|prefer|\bonly\b|\bjust\b|against|violat|block|filter|flagg|reject|denied|moderat"
     r"|withheld|prohibit|redact|unethical|inappropriate|impossible|prevent|forbid|siento|lamento|puedo|d.sol|peux|leid"
-    r"|entschuld|ich kann|dispiace|posso|desculpe|sinto|spijt|ik kan|przepraszam|mog"
-    r"|\bno (?:caption|description|answer|response))"
-    r"|извин|сожал|не могу|抱歉|对不起|對不起|我无法|我無法|我不能|申し訳|すみません|죄송|क्षमा|खेद|عذر|آسف|üzgün"
+    r"|entschuld|ich +kann|dispiace|posso|desculpe|sinto|spijt|ik +kan|przepraszam|mog"
+    r"|\bno +(?:caption|description|answer|response)"
+    r"|извин|сожал|не +могу|抱歉|对不起|對不起|我无法|我無法|我不能|申し訳|すみません|죄송|क्षमा|खेद|عذر|آسف|üzgün)"
 )
 # A sentence with one of these is about the request; any other of some length describes the image after all.
 _ABOUT_THE_REQUEST = re.compile(
@@ -128,6 +128,7 @@ _BUT = re.compile(
     r"\b(?:but|however|though|instead)\b[\s,]*(?:(?:i|we) (?:can|could|am able to) (?:\w+ ){0,2}?"
     r"(?:see|tell|say|describe|note|provide|offer|confirm|observe)(?: you)?(?: that)?\b)?(.*)"
 )
+_SPACES = re.compile(r"[^\S\n]+")
 _SENTENCE = re.compile(r"[^.!?。！？\n]+")
 
 
@@ -137,7 +138,7 @@ def is_refusal(caption: str) -> bool:
     >>> [is_refusal(text) for text in ("I'm sorry, but I can't help with that.", "A man who is unable to stand.")]
     [True, False]
     """
-    text = caption[:LONGEST].lower().replace("’", "'")
+    text = _SPACES.sub(" ", caption[:LONGEST]).lower().replace("’", "'")
     sentences = [sentence.strip(" \t\"'*_#>[]()-:;,“”‘`") for sentence in _SENTENCE.findall(text)]
     sentences = [sentence for sentence in sentences if sentence]
     refusing = (

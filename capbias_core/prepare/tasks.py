@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache, lru_cache
+from itertools import chain
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
@@ -22,16 +23,18 @@ NOUN, VERB, MODIFIER = ("NN", "NP"), ("VV",), ("AJ", "AV0")
 FUNCTION = ("AT", "AVQ", "CJ", "CRD", "DPS", "DT", "EX", "ORD", "PN", "PR", "TO", "VB", "VD", "VH", "VM", "XX")
 COMMON_WORDS = 1000
 OBJECT_TOKEN, VERB_TOKEN = "<object>", "<verb>"
+# Forms of COCO's names of one word that the rule for plurals does not give.
+IRREGULAR = {"bus": ("busses",), "knife": ("knives",), "mouse": ("mice",), "skis": ("ski",)}
 
 
-def content_words(tokens: Tokens, left_out: Collection[str] = ()) -> list[str]:
-    """Nouns, verbs, adjectives and adverbs among the 1,000 tokens that most captions have, commonest first.
+def content_words(tokens: Tokens, left_out: Collection[str] = (), among: int | None = COMMON_WORDS) -> list[str]:
+    """Nouns, verbs, adjectives and adverbs among the tokens that most captions have, commonest first.
 
-    left_out: words that name the attribute. The part of speech is that of the word alone (HanTa's English model):
-    the likeliest tag decides. LIC, appendix A.2.
+    left_out: words that name the attribute. among: how many tokens, None for all. The part of speech is that of the
+    word alone (HanTa's English model): the likeliest tag decides. LIC, appendix A.2.
     """
     counts = np.bincount(tokens.matrix().indices, minlength=len(tokens.words))
-    common = [tokens.words[code] for code in np.argsort(-counts, kind="stable")[:COMMON_WORDS]]
+    common = [tokens.words[code] for code in np.argsort(-counts, kind="stable")[:among]]
     return [word for word in common if word.isalpha() and word not in left_out and _tag(word).startswith(CONTENT)]
 
 
@@ -142,11 +145,20 @@ def named_objects(tokens: Tokens, names: dict[str, tuple[tuple[str, ...], ...]])
     return named
 
 
-def named_at_spaces(captions: Collection[str]) -> csr_array:
-    """(n, L) 0 or 1: a word of the caption is the name of a COCO object of one word, as the authors of DBAC read it.
-    Captions are split at spaces alone, so `bat.` is not `bat`, and neither plurals nor names of two words count."""
-    single = [name for name in object_names() if " " not in name]
-    return Tokens.of((caption.lower() for caption in captions), str.split).with_any([[name] for name in single])
+@cache
+def task_words() -> dict[str, tuple[str, ...]]:
+    """COCO's names of one word, `person` included -> their forms, singular and plural.
+
+    These are the task words of the authors of DBAC, who lemmatise captions and look for each name among their words. So
+    neither synonyms nor names of two words count, and a hot dog counts as a dog.
+    """
+    single = [name for name in (*object_names(), "person") if " " not in name]
+    return {name: (*chain.from_iterable(_forms([name])), *IRREGULAR.get(name, ())) for name in single}
+
+
+def named_words(tokens: Tokens) -> csr_array:
+    """(n, L) 0 or 1: the caption has a form of each of the `task_words`."""
+    return tokens.with_any(list(task_words().values()))
 
 
 def object_mentions(tokens: Tokens, names: dict[str, tuple[tuple[str, ...], ...]]) -> csr_array:

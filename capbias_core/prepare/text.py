@@ -18,25 +18,47 @@ from capbias_core.types import Attribute
 
 # A special token such as <unk>, a clitic ('s), or a run of letters and digits with the accents that follow them.
 ACCENT = "[\u0300-\u036f]"
-TOKEN = re.compile(rf"<\w+>|['’](?:s|re|ve|ll|d|m|t)\b|[^\W_]+(?:{ACCENT}+[^\W_]*)*", re.IGNORECASE)
-# The same in lower case without accents, which is read in half the time.
+_HYPHEN = "[-\u2010\u2011]"
+_NOUN = (
+    r"(?:(?:wo)?m[ae]n|(?:cow)?boys?|girls?|guys?|dudes?|(?:gentle)?m[ae]n|lad(?:y|ies)|kings?|queens?|prince(?:ss)?|mothers?"
+    r"|fathers?|sons?|daughters?|brothers?|sisters?|wi(?:fe|ves)|husbands?|aunts?|uncles?|s?he|kids?|child|baby|old)"
+)
+# Two words in one: s/he, (s)he, wo/man, (fe)male. No letter may stand before or behind.
+_BOTH = (
+    r"[(\[]?(?<![^\W_'’])(?:(?:s[)\]/|_(\[*.-]+(?=he\b))|(?:wo[)\]/|_(\[*]+(?=m[ae]n\b))|(?:fe[)\]/|_(\[*]+(?=males?\b)))"
+    r"(?:he|m[ae]n|males?)"
+)
+# One word: wo-man, cut at the end of a line or a syllable; non-male; man-made, which names nobody, unlike man-child.
+_JOINED = (
+    rf"(?<![^\W_])(?:(?:wo|fe|hu|non|un|anti){_HYPHEN}(?:m[ae]n|males?|human)s?\b"
+    rf"|{_NOUN}(?:{_HYPHEN}(?!(?:{_NOUN}|in|at|and|or|to|of|with|who|on|from|friends?|couples?|\w*(?:wo)?m[ae]n)\b)[^\W_]+)+)"
+)
+_WORD = rf"[^\W_]+(?:{ACCENT}+[^\W_]*)*"
+TOKEN = re.compile(rf"<\w+>|['’](?:s|re|ve|ll|d|m|t)\b|{_BOTH}|{_JOINED}|{_WORD}", re.IGNORECASE)
+_COMPOUND = re.compile(rf"{_BOTH}|{_JOINED}", re.IGNORECASE)
+# In lower case without accents and compounds, which is read in half the time.
 ASCII_TOKEN = re.compile(r"<\w+>|'(?:s|re|ve|ll|d|m|t)\b|[a-z0-9]+", re.ASCII)
+_MAY_BE_COMPOUND = re.compile(r"[-/|_*(\[]")
 
 SENTENCE = 0  # in place of a number of words: up to the end of the first sentence
 _END = re.compile(r"(?<![.!?])[.!?]++[\"')\]]*+(?=\s|$)")
 
 
 def tokenize(caption: str) -> list[str]:
-    """Lower-case tokens of a caption; punctuation is dropped, special tokens such as `<unk>` are kept whole.
+    """Lower-case tokens of a caption; punctuation is dropped, special tokens such as `<unk>` are kept whole. Compounds
+    that change whom a word names are one token (man-made), and two words written as one are two (s/he).
 
-    >>> tokenize("A woman's T-shirt, <unk>.")
-    ['a', 'woman', "'s", 't', 'shirt', '<unk>']
+    >>> tokenize("A woman's T-shirt, <unk>."), tokenize("S/he sees a man-made lake.")
+    (['a', 'woman', "'s", 't', 'shirt', '<unk>'], ['she', 'he', 'sees', 'a', 'manmade', 'lake'])
     """
     lower = caption.lower()
     if lower.isascii():
         words = lower.split()
-        return words if "".join(words).isalnum() else ASCII_TOKEN.findall(lower)
-    return [_plain(token) for token in TOKEN.findall(caption)]
+        if "".join(words).isalnum():
+            return words
+        if not _MAY_BE_COMPOUND.search(lower):
+            return ASCII_TOKEN.findall(lower)
+    return [token for token, _, _ in tokens_with_spans(caption)]
 
 
 def tokens_with_spans(caption: str) -> list[tuple[str, int, int]]:
@@ -45,12 +67,20 @@ def tokens_with_spans(caption: str) -> list[tuple[str, int, int]]:
     >>> tokens_with_spans("A dog.")
     [('a', 0, 1), ('dog', 2, 5)]
     """
-    return [(_plain(match[0]), match.start(), match.end()) for match in TOKEN.finditer(caption)]
-
-
-def _plain(token: str) -> str:
-    lower = token.lower()
-    return lower if lower.isascii() else unicodedata.normalize("NFC", lower).replace("’", "'")
+    tokens = []
+    for match in TOKEN.finditer(caption):
+        start, end = match.span()
+        lower = match[0].lower()
+        token = lower if lower.isascii() else unicodedata.normalize("NFC", lower).replace("’", "'")
+        if not token.isalnum() and _COMPOUND.fullmatch(caption, start, end):
+            token = re.sub(r"[\W_]", "", token)
+            last = re.search(r"[a-z]+$", lower)
+            if not re.search(rf"[a-z]{_HYPHEN}", lower) or token == "she":  # both words
+                assert last is not None
+                tokens.append((token, start, start + last.start()))
+                token, start = last[0], start + last.start()
+        tokens.append((token, start, end))
+    return tokens
 
 
 def matching(texts: pa.Array, expression: str) -> np.ndarray:
@@ -86,6 +116,17 @@ def cut(frame: pd.DataFrame, words: int) -> pd.DataFrame:
 def mean_words(frame: pd.DataFrame) -> float:
     """Words of a caption, on average; 0 of none."""
     return sum(len(tokenize(caption)) for caption in frame["caption"]) / max(len(frame), 1)
+
+
+def words_for(lengths: np.ndarray, mean: float) -> int:
+    """After how many words captions are cut so that they have this many on average, as nearly as whole words allow.
+    lengths: (n,) words of each caption.
+
+    >>> words_for(np.array([4, 10, 100]), 7.0)
+    8
+    """
+    longer = 1 - np.cumsum(np.bincount(lengths)) / len(lengths)  # share of captions with more than 0, 1, 2, ... words
+    return 1 + int(np.abs(np.cumsum(longer) - mean).argmin())
 
 
 def cut_text(words: int) -> str:

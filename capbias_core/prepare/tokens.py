@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +18,12 @@ from capbias_core.prepare.text import tokenize
 from capbias_core.types import Attribute
 
 TEXTS_AT_ONCE = 100_000
+# "No man", "without a woman", "not a man or a woman", "isn't a girl" name nobody; "without his hat" names a man.
+_NOT = frozenset(["no", "not", "without", "nor", "neither", "never", "'t", "zero"])
+_BETWEEN = frozenset(
+    re.findall(r"\w+", "a an any the single one or visible other adult young old human real actual more")
+)
+_PRONOUNS = frozenset(["he", "his", "him", "himself", "she", "her", "hers", "herself"])
 # A term that no caption has: its column is all zeros, so captions without any word still make a matrix.
 NO_TERM = "<>"
 
@@ -122,6 +129,16 @@ class Tokens(Sequence[str]):
         kept[:1] = True
         return Tokens(tokens.codes[kept], np.concatenate([[0], np.cumsum(kept)])[tokens.start], tokens.words)
 
+    def first(self, words: int) -> Tokens:
+        """The captions cut after so many tokens; shorter ones stay whole.
+
+        >>> Tokens.of(["a dog runs", "a cat"]).first(2).texts
+        ['a dog', 'a cat']
+        """
+        lengths = np.minimum(self.lengths, words)
+        kept = np.arange(len(self.codes)) - np.repeat(self.start[:-1], self.lengths) < words
+        return Tokens(self.codes[kept], np.concatenate([[0], np.cumsum(lengths)]), self.words)
+
     def distinct(self) -> tuple[Tokens, np.ndarray]:
         """The different captions in the order in which they first occur, and the place of each caption among them."""
         data, ends = self.codes.tobytes(), (self.start * self.codes.itemsize).tolist()
@@ -131,16 +148,42 @@ class Tokens(Sequence[str]):
         first = np.flatnonzero(np.diff(np.maximum.accumulate(place), prepend=-1))
         return self.rows(first), place
 
-    def with_any(self, groups: Sequence[Iterable[str]]) -> csr_array:
-        """(n, len(groups)) 0 or 1: the caption has a token of the group; no token is in two groups."""
+    def with_any(self, groups: Sequence[Iterable[str]], but: np.ndarray | None = None) -> csr_array:
+        """(n, len(groups)) 0 or 1: the caption has a token of the group; no token is in two groups. but: (T,) booleans,
+        the tokens that do not count."""
         column = np.full(len(self.words), -1, dtype=np.min_scalar_type(-1 - len(groups)))
         for place, words in enumerate(groups):
             column[[self.vocabulary[word] for word in words if word in self.vocabulary]] = place
         columns = column[self.codes]
+        if but is not None:
+            columns[but] = -1
         at = np.flatnonzero(columns >= 0)
         matrix = cell_counts(self.caption[at], columns[at], len(self), len(groups))
         matrix.data[:] = 1
         return matrix
+
+    def denied(self, words: Iterable[str]) -> np.ndarray:
+        """(T,) booleans: one of these words, and the caption says that it is not there.
+
+        >>> tokens = Tokens.of(["a street with no man or woman", "a man without his hat"])
+        >>> tokens.denied(["man", "woman", "his"]).nonzero()[0].tolist()
+        [4, 6]
+        """
+        codes = [{self.vocabulary.get(word) for word in some} for some in (_NOT, _BETWEEN, set(words) - _PRONOUNS)]
+        denying, between, names = codes
+        result = np.zeros(len(self.codes), dtype=bool)
+        starts = np.isin(self.codes, [code for code in denying if code is not None])
+        for row in np.unique(self.caption[starts]).tolist():
+            denies = False
+            for place in range(self.start[row], self.start[row + 1]):
+                code = int(self.codes[place])
+                result[place] = denies and code in names
+                denies = code in denying or (denies and (code in between or code in names))
+        return result
+
+    def naming(self, groups: Sequence[Iterable[str]]) -> csr_array:
+        """(n, len(groups)) 0 or 1: the caption names the group with one of its words, and does not deny it."""
+        return self.with_any(groups, self.denied(word for words in groups for word in words))
 
     def matrix(self) -> csr_array:
         """(n, V) 0 or 1: the caption has the token."""

@@ -219,7 +219,7 @@ def torch_executor() -> Executor:
 
             try:
                 workers = _torch_workers[address] = Client(address, timeout="10s", set_as_default=False)
-            except OSError as error:
+            except (OSError, ValueError, TypeError) as error:  # also of what is no address
                 raise CapbiasError(
                     f"No Dask scheduler answers at CAPBIAS_SCHEDULER={address} ({error}).",
                     "Start it, or unset CAPBIAS_SCHEDULER to use workers on this machine.",

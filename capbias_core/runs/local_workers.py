@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from capbias_core.attackers.device import CUBLAS
-from capbias_core.children import child_environment, module_command
 from capbias_core.errors import installed
+from capbias_core.processes import python
 
 IDLE_SECONDS = 300.0  # then a process ends; the next call starts another one
 STOP_SECONDS = 5.0  # that a running call gets at shutdown
@@ -120,12 +120,9 @@ class LocalWorkers(Executor):
             return function()
         process = self._processes.get(slot)
         if process is None or process.poll() is not None:
-            process = self._processes[slot] = subprocess.Popen(
-                module_command(__name__),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env=child_environment(**environment),
-            )
+            command, variables = python("-m", __name__, **environment)
+            pipe = subprocess.PIPE
+            process = self._processes[slot] = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=variables)
         assert process.stdin and process.stdout
         try:
             pickle.dump(function, process.stdin)

@@ -14,6 +14,7 @@ from capbias_core.attributes import lacking_words
 from capbias_core.errors import CapbiasError, flag_name, installed, missing_extra, need
 from capbias_core.measures.base import Measure, Metric
 from capbias_core.measures.options import Attacked, OnDevice, Options, PeopleMarked, Photographed
+from capbias_core.measures.protocols import chosen_beside_usual
 from capbias_core.measures.registry import (
     MEASURES,
     METRICS,
@@ -32,6 +33,7 @@ from capbias_core.workspace.spec import ALL_IMAGES, WITH_REFERENCES, RunSpec, at
 from capbias_core.workspace.store import Item, Workspace, images_in
 
 PER_CAPTION = "caption_scores"  # the measure that gives scores and words of each caption
+WORDS_COMPARED = "word_comparison"  # the measure that compares words with those of human captions
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,9 @@ class Request:
     """What a user asks for, by name.
 
     references: a name, '' for none. metrics: groups or names. seeds: None for the default of each measure. words: also
-    scores and words of each caption. objects: a name in `object_sources`, '' for the source with most labelled images.
-    options: further choices by the name of the field in a measure's Options.
+    scores and words of each caption and, with references, the words compared with those of human captions. objects: a
+    name in `object_sources`, '' for the source with most labelled images. options: further choices by the name of the
+    field in a measure's Options.
     """
 
     collection: str
@@ -82,7 +85,8 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     chosen = {name: _options(workspace, request, MEASURES[name], attribute) for name in MEASURES if name in names}
     references = workspace.item("references", request.references, collection) if request.references else None
     items = [workspace.item("captions", name, collection) for name in request.captions]
-    coverage = _coverages(workspace, items, references, where, attribute) if references else {}
+    needed = not request.words or any(map(needs_references, metrics))  # words can be scored without
+    coverage = _coverages(workspace, items, references, where, attribute, needed) if references else {}
     objects = {}
     if any(MEASURES[name].needs.objects for name in names):
         source = chosen_objects(workspace, collection, table, request.objects)
@@ -115,6 +119,9 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
             )
         if of_captions:
             specs.append(spec_of(scores, of_captions, of_set))
+            if references and part is not None:
+                compared = {**of_set, "references": references.hash}  # on the images with human captions, in any case
+                specs.append(spec_of(MEASURES[WORDS_COMPARED], of_captions, compared))
     if of_captions and references:
         human = {**common, "model": references.name, "captions": references.hash}
         specs.append(spec_of(scores, of_captions, human))
@@ -136,7 +143,9 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
 
 def spec_of(measure: Measure, options: Options, inputs: dict) -> RunSpec:
     """A run of a measure. inputs: the other fields of RunSpec."""
-    changed = {"alignment": None} if measure.aligned and not inputs.get("references") else {}  # nothing to align
+    changed: dict[str, Any] = {"protocol": chosen_beside_usual(measure.name, options.protocol)}
+    if measure.aligned and not inputs.get("references"):  # nothing to align
+        changed["alignment"] = None
     chosen = options.effective().with_(**changed).to_dict()
     return RunSpec(measure.name, measure.version_with(chosen.get("attacker", "")), options=chosen, **inputs)
 
@@ -156,10 +165,10 @@ def _options(workspace: Workspace, request: Request, measure: Measure, attribute
 
 
 def _coverages(
-    workspace: Workspace, items: list[Item], references: Item, where: dict, attribute: Attribute
+    workspace: Workspace, items: list[Item], references: Item, where: dict, attribute: Attribute, needed: bool
 ) -> dict[str, str]:
     """For each set whether all of its labelled images have references, or a part; sets without any are left out. Raises
-    CapbiasError if no set has any."""
+    CapbiasError if no set has any and they are needed."""
 
     @cache
     def labelled() -> set[str]:
@@ -175,7 +184,7 @@ def _coverages(
 
     inputs = f"{references.hash} {json.dumps(where, sort_keys=True)}"
     counts = {item.name: workspace.derived(f"coverage {item.hash} {inputs}", partial(count, item)) for item in items}
-    if not any(covered for _, covered in counts.values()):
+    if needed and not any(covered for _, covered in counts.values()):
         name, (captioned, _) = next(iter(counts.items()))
         raise CapbiasError(
             f"The references {references.name} have none of the {captioned:,} labelled images of {name}.",
@@ -220,7 +229,7 @@ def useful(specs: Sequence[RunSpec], request: Request) -> tuple[list[RunSpec], d
         raise CapbiasError(
             "None of the metrics can be measured.", f"{'. '.join(left_out(reasons, False))}.", *arguments
         )
-    return [spec for spec in specs if spec.run_id in kept or spec.measure == PER_CAPTION], reasons
+    return [spec for spec in specs if spec.run_id in kept or spec.measure in (PER_CAPTION, WORDS_COMPARED)], reasons
 
 
 def forget_without(workspace: Workspace, specs: Sequence[RunSpec], metrics: Iterable[str]) -> None:

@@ -11,7 +11,8 @@
     attacker = "ngram"
     seeds = 10
 
-Files are named relative to the plan. Without files a plan names what its collection holds.
+Files are named relative to the plan. Without files a plan names what its collection holds. A file that needs more is a
+table: `captions.nic = {file = "all.csv", caption_column = ["nic"], rows = {language = "en"}}`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from capbias_core.toml import read_toml, start_of, toml_key, toml_value
 from capbias_core.typed import typed
 from capbias_core.types import Attribute
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, File, Part, held_by, preview, store
-from capbias_core.workspace.inputs import Tell, warn
+from capbias_core.workspace.inputs import Tell, named_columns, warn
 from capbias_core.workspace.labels import dropped_line, resolve_attribute
 from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.spec import RunSpec
@@ -41,6 +42,17 @@ from capbias_core.workspace.store import Workspace, checked_name
 # Section of files in a plan -> kind of item.
 KINDS = {"labels": LABELS, "references": REFERENCES, "captions": CAPTIONS, "objects": OBJECTS}
 TRAINED = "trained_on_references"
+# Key of a file in a plan -> type. All but the first two say how it is read, as the arguments of `capbias.score` do.
+OF_FILE = {
+    "file": str,
+    TRAINED: bool,
+    "image_id_column": str,
+    "caption_column": tuple[str, ...],
+    "reference_column": tuple[str, ...],
+    "captioner_column": str,
+    "rows": dict,
+    "sets": str,
+}
 # Key of a measure in a plan -> type; of choices, the measures know it.
 OF_MEASURE = {
     "attribute": str,
@@ -73,13 +85,15 @@ class LabelColumn:
 @dataclass(frozen=True)
 class PlanFile:
     """A plan. files: section -> name -> path, relative to the plan. trained: captioner -> whether it was trained on the
-    references. requests: captions () for all, references ONLY for the only ones, table '' for the only one."""
+    references. read_as: section -> name -> how a file is read, by keys of OF_FILE. requests: captions () for all,
+    references ONLY for the only ones, table '' for the only one."""
 
     collection: str
     files: Mapping[str, Mapping[str, str]]
     requests: tuple[Request, ...]
     attributes: Mapping[str, LabelColumn] = field(default_factory=dict)
     trained: Mapping[str, bool] = field(default_factory=dict)
+    read_as: Mapping[str, Mapping[str, dict]] = field(default_factory=dict)
 
 
 # a plan from a file
@@ -113,12 +127,17 @@ def parse_plan(text: str, name: str) -> PlanFile:
     entries = typed(f"{name}: attributes", data.get("attributes", {}), dict)
     return PlanFile(
         collection,
-        {section: {key: file for key, (file, _) in sources.items()} for section, sources in files.items()},
+        {section: {key: entry["file"] for key, entry in sources.items()} for section, sources in files.items()},
         tuple(
             _request(collection, given, f"{name}: measure {number}") for number, given in enumerate(measures, start=1)
         ),
         {key: LabelColumn(**_checked(entry, OF_ATTRIBUTE, f"{name}: {key}")) for key, entry in entries.items()},
-        {key: trained for key, (_, trained) in files["captions"].items() if trained is not None},
+        {key: entry[TRAINED] for key, entry in files["captions"].items() if TRAINED in entry},
+        {
+            section: read_as
+            for section, sources in files.items()
+            if (read_as := {key: more for key, entry in sources.items() if (more := _without(entry, "file", TRAINED))})
+        },
     )
 
 
@@ -133,21 +152,25 @@ def _checked(given: Any, known: Mapping[str, Any], where: str) -> dict[str, Any]
     return {key: typed(f"{where}: {key}", value, known[key]) for key, value in given.items()}
 
 
-def _files(given: Any, where: str) -> dict[str, tuple[str, bool | None]]:
-    """Files by name, with what is said of a captioner's training: of a path, of a list, or of a table."""
+def _without(entry: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name not in names}
+
+
+def _files(given: Any, where: str) -> dict[str, dict[str, Any]]:
+    """Files by name, with what a plan says of each (OF_FILE): of a path, of a list, or of a table."""
     if isinstance(given, str | list):
         paths = typed(where, [given] if isinstance(given, str) else given, list[str])
         names = [checked_name(Path(path).stem) for path in paths]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise CapbiasError(f"{where} has several files called {', '.join(twice)}.", "Give each a name.")
-        return {name: (path, None) for name, path in zip(names, paths, strict=True)}
+        return {name: {"file": path} for name, path in zip(names, paths, strict=True)}
     files = {}
     for name, source in typed(where, given, dict).items():
         entry = {"file": source} if isinstance(source, str) else source
-        entry = _checked(entry, {"file": str, TRAINED: bool}, f"{where}: {name}")
+        entry = _checked(entry, OF_FILE, f"{where}: {name}")
         if "file" not in entry:
             raise CapbiasError(f"{where}: {name} has no file.", 'Write: file = "..."')
-        files[checked_name(name)] = entry["file"], entry.get(TRAINED)
+        files[checked_name(name)] = entry
     return files
 
 
@@ -181,10 +204,9 @@ def plan_text(plan: PlanFile) -> str:
     for section, files in plan.files.items():
         lines += ["", f"[{section}]"] if files else []
         for name, file in files.items():
-            known = section == "captions" and name in plan.trained
-            lines.append(
-                f"{toml_key(name)} = {toml_value({'file': file, TRAINED: plan.trained[name]} if known else file)}"
-            )
+            trained = {TRAINED: plan.trained[name]} if section == "captions" and name in plan.trained else {}
+            more = trained | plan.read_as.get(section, {}).get(name, {})
+            lines.append(f"{toml_key(name)} = {toml_value({'file': file, **more} if more else file)}")
     for name, entry in plan.attributes.items():
         lines += ["", f"[attributes.{toml_key(name)}]"]
         lines += [f"{key} = {toml_value(value)}" for key, value in vars(entry).items() if value]
@@ -271,17 +293,16 @@ def requests_of(
 def keep_plan(workspace: Workspace, plan: PlanFile, folder: Path, tell: Tell) -> list[Request]:
     """Store the files of a plan in its collection, and return its requests with the names that items have there.
     folder: that of the plan. Raises CapbiasError for what cannot be read, and for names that the collection lacks."""
-    files = [
-        File(
-            folder / checked_path(file).expanduser(),
-            kind,
-            name,
-            trained=plan.trained.get(name) if kind == CAPTIONS else None,
-        )
-        for section, kind in KINDS.items()
-        for name, file in plan.files.get(section, {}).items()
-    ]
-    parts = [part for part in preview(files, held_by(workspace, plan.collection)) if not part.reading.second]
+    files = []
+    for section, kind in KINDS.items():
+        for name, file in plan.files.get(section, {}).items():
+            said, trained = plan.read_as.get(section, {}).get(name, {}), plan.trained.get(name)
+            path, sets = folder / checked_path(file), said.get("sets", "")
+            columns = named_columns(**_without(said, "sets"))
+            files.append(File(path, kind, name, columns, sets, trained=trained if kind == CAPTIONS else None))
+    parts = preview(files, held_by(workspace, plan.collection))
+    beside = not plan.files.get("references")  # human captions beside a model's count if no others are named
+    parts = [part for part in parts if not part.reading.second or (beside and part.wanted and part.kind == REFERENCES)]
     for part in parts:
         if part.reading.error:
             raise part.reading.error
@@ -314,7 +335,7 @@ def _with_labels(plan: PlanFile, folder: Path, part: Part, tell: Tell) -> Part:
         entry = plan.attributes.get(attribute, LabelColumn())
         if entry.labels not in ("", name):
             continue
-        source = str(folder / checked_path(entry.file).expanduser()) if entry.file else attribute
+        source = str(folder / checked_path(entry.file)) if entry.file else attribute
         details = resolve_attribute(frame, source, entry.column, (), {attribute: entry.mapping or {}})
         if entry.mapping is not None:  # other labels are dropped
             details = details | {"mapping": {label: entry.mapping.get(label) for label in details["mapping"]}}

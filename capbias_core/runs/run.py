@@ -17,10 +17,12 @@ from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.checkpoints import checkpoints_in
 from capbias_core.attackers.device import deterministic
 from capbias_core.errors import Cancelled, CapbiasError
+from capbias_core.load.checks import refuse
 from capbias_core.measures.base import Job, Outcome, columns_of, counts_of, estimates_of, of_images
 from capbias_core.measures.registry import MEASURES, METRICS
 from capbias_core.types import Attribute, Progress, silent
 from capbias_core.workspace.catalogue import Unavailable, WorkspaceError
+from capbias_core.workspace.content import content_of
 from capbias_core.workspace.labels import labels_of
 from capbias_core.workspace.people import acting
 from capbias_core.workspace.spec import WITH_REFERENCES, RunSpec, attribute_from
@@ -124,7 +126,8 @@ def bare_job(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
 
 
 def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
-    """The job of a run with its inputs. Raises CapbiasError if no image of its captions has a label."""
+    """The job of a run with its inputs. Raises CapbiasError if no image of its captions has a label, or a content check
+    does not let them be scored."""
     attribute = attribute_from(spec.attribute)
     labels = labels_of(workspace, attribute, spec.labels)
     if spec.shared_with:
@@ -135,6 +138,7 @@ def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
             f"No image of {spec.model} has a label for {attribute.name}.",
             "Check that the image ids of captions and labels are of the same data set.",
         )
+    refuse(content_of(workspace, spec), spec.model)
     options = MEASURES[spec.measure].options.read(spec.options)
     return Job(workspace, spec, options, attribute, frame, labels, progress)
 

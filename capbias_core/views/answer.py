@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from urllib.parse import urlencode
 
+import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate.comparison import LEAST_ENCODERS, Sensitivity, learned
@@ -18,9 +19,10 @@ from capbias_core.measures.registry import METRICS
 from capbias_core.types import A_TO_T, T_TO_A, Attribute, counted
 from capbias_core.views import sentence
 from capbias_core.views.charts import BLUE_MARK, GREY, MEASURED, ORANGE_MARK, Scale, intervals_in_order
-from capbias_core.views.directions import CONSTANT, WAY, beside, directions, ways_measured
+from capbias_core.views.directions import CONSTANT, WAY, beside, directions, stated, ways_measured
 from capbias_core.views.encoders import encoder_note
 from capbias_core.views.results import Comparison, current_runs
+from capbias_core.views.word_comparison import YES, difference_text
 from capbias_core.workspace.store import Workspace
 
 NOT_YET = "Not measured yet."
@@ -36,14 +38,14 @@ class Line:
     tab: str
 
 
-def guessing_row(workspace: Workspace, collection: str, comparison: Comparison, model: str, attacker: str) -> pd.Series:
-    """The row of SC that tells whether the attackers behind a captioner's words guess better than chance: by the same
-    attacker and on all labelled images, as the words are; else the row of the comparison."""
+def guessing_row(workspace: Workspace, collection: str, comparison: Comparison, model: str) -> pd.Series:
+    """The row of SC that tells whether the attackers behind a captioner's words guess better than chance: on all
+    labelled images, as the words are, if that was measured; else the row of the comparison."""
     spec = comparison.runs[0].spec
     alike = [
         run.run_id
         for run in current_runs(workspace, collection, "lic")
-        if (run.spec.model, run.spec.attacker) == (model, attacker)
+        if (run.spec.model, run.spec.attacker) == (model, comparison.attacker)
         and (run.spec.labels, run.spec.merge_masks) == (spec.labels, spec.merge_masks)
     ]
     rows = workspace.results([*alike, *comparison.run_ids])
@@ -52,9 +54,11 @@ def guessing_row(workspace: Workspace, collection: str, comparison: Comparison, 
     return rows.assign(other=other).sort_values(["other", "coverage", "seeds"], ascending=[True, True, False]).iloc[0]
 
 
-def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensitivity | None) -> list[Line]:
+def overview(
+    rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensitivity | None, seeds: int
+) -> list[Line]:
     """The lines for one captioner. rows: what was measured of it for the attribute, in RESULT_COLUMNS, each thing once
-    (`measured_rows`). attacker: whose answer stands above. own: what several attackers say, None where one was run."""
+    (`measured_rows`). attacker, seeds: of the answer above. own: what several attackers say, None where one was run."""
     name, model, lines = attribute.name, rows["model"].iloc[0] if len(rows) else "", []
     if attribute.names_values:  # else captions name no value, alone or beside an object
         named = []
@@ -63,7 +67,7 @@ def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensi
             named += [sentence.interval(row) + text for _, row in of_metric.iloc[:1].iterrows()]
         text = f"{'; '.join(named)}." if named else NOT_YET
         lines.append(Line(f"Does it name the wrong {name}?", text, "Scores", "Table"))
-    lines.append(Line("In which direction?", _direction(rows, attribute, attacker), "Scores", "Directions"))
+    lines.append(Line("In which direction?", _direction(rows, attribute, attacker, seeds), "Scores", "Directions"))
     ran = list(dict.fromkeys(rows[rows["metric"] == "LIC_M"]["encoder"]))
     able = set(rows[learned(rows, {name: len(attribute.values)})]["encoder"])
     weak = [encoder for encoder in ran if encoder not in able]
@@ -83,8 +87,8 @@ def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensi
     return lines
 
 
-def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str) -> str:
-    """DBAC both ways, by what most seeds measured; by which attacker, if that is not the answer's."""
+def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str, seeds: int) -> str:
+    """DBAC both ways, by what most seeds measured; by which attacker and seeds, if those are not the answer's."""
     both = directions(rows, "DBAC")
     if both.empty:
         return NOT_YET
@@ -95,9 +99,10 @@ def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str) -> str:
     constant = beside(rows, row["model"], attribute.name, row["encoder"], "DBAC")[CONSTANT["DBAC"][0]]
     alone = f"; an attacker that reads no text gets {sentence.number(constant['value'])}" if constant else ""
     masked = f"With {attribute.name} words masked" if attribute.masked_words else "With captions as written"
-    by = f"By {row['encoder']}: " if row["encoder"] != attacker else ""
-    ways = [way.replace("->", "→") for model, way in sentence.contradicted(rows, "DBAC") if model == row["model"]]
-    other = f" ⚠ Another variant of DBAC has the other sign of {' and '.join(ways)}." if ways else ""
+    alike = (row["encoder"], row["seeds"]) == (attacker, seeds)
+    by = "" if alike else f"By {row['encoder']}, {counted(int(row['seeds']), 'seed')}: "
+    reasons = {way.replace("->", "→"): reason for way, (_, reason) in stated(row, rows, "DBAC").items() if reason}
+    other = "".join(f" {way} shows no direction: {reason}." for way, reason in reasons.items())
     return (
         f"{by}{masked}, {sentence.measure('DBAC', A_TO_T)} is {shown[A_TO_T]}{alone}. With objects masked, "
         f"{sentence.measure('DBAC', T_TO_A)} is {shown[T_TO_A]}.{other}"
@@ -112,6 +117,7 @@ STYLE = f"""<style>
 .cb-rows > .cb-tail {{white-space: nowrap}}
 .cb-rows > .cb-small {{font-size: .85rem; opacity: .75; white-space: nowrap}}
 .cb-rows > .cb-name {{text-align: right; overflow-wrap: anywhere}}
+.cb-name > small {{display: block; font-size: .8rem; opacity: .75}}
 .cb-rows > .cb-wrap {{overflow-wrap: anywhere}}
 .cb-rows a {{color: inherit; text-decoration: underline; text-underline-offset: 3px; text-decoration-color: {GREY}}}
 .cb-bar {{position: relative; height: 1.15rem; min-width: 7rem}}
@@ -138,11 +144,14 @@ def interval_rows(
     letters: dict[str, str],
     answered: str = "",
     second: sentence.Second | None = None,
+    words: Mapping[str, float] | None = None,
 ) -> str:
-    """HTML: a row a captioner, highest value on top: name, dot and 95% interval beside the neutral point, the number,
-    the letters, the verdict. rows: results of one metric, one row a captioner. answered: whose name is set in bold.
-    second: as of `charts.interval_chart`.
+    """HTML: a row a captioner, highest value on top: name with the number of images, dot and 95% interval beside the
+    neutral point, the number, the letters, the verdict. rows: results of one metric, one row a captioner. answered:
+    whose name is set in bold. second: as of `charts.interval_chart`. words: average words of a caption by captioner,
+    shown with the name if they differ much.
     """
+    words = words if words and sentence.differ_in_length(words) else {}
     second, letters = second or {}, letters if len(letters) > 1 else {}
     neutral, name = METRICS[metric].neutral(len(attribute.values)), METRICS[metric].reference_line
     rows, low, high, scale = intervals_in_order(rows, neutral, second)
@@ -159,8 +168,11 @@ def interval_rows(
         text += f"; LIC_by_H {dot[0]:.2f} [{dot[1]:.2f}, {dot[2]:.2f}]" if dot else ""
         bar = mark + _dot("cb-line", "cb-dot", scale, row["value"], first, last)
         bar += _dot("cb-second", "cb-hollow", scale, *dot) if dot else ""
+        size = f"{row['training'] + row['n']:,} images"
+        size += f", {words[row['model']]:.0f} words" if row["model"] in words else ""
         cells += [
-            f'<span class="cb-name">{f"<b>{model}</b>" if row["model"] == answered else model}</span>',
+            f'<span class="cb-name">{f"<b>{model}</b>" if row["model"] == answered else model}'
+            f"<small>{size}</small></span>",
             f'<div class="cb-bar" role="img" {_said(text)}>{bar}</div>',
             f'<span class="cb-tail">{escape(sentence.interval(row))}</span><span class="cb-small">{verdict}</span>',
         ]
@@ -180,7 +192,8 @@ def _dot(line: str, dot: str, scale: Scale, value: float, low: float, high: floa
 
 
 def cross_table(rows: pd.DataFrame, model: str) -> str:
-    """HTML: the four scores of the attackers of LIC, each of which reads both sides, and the difference of each row.
+    """HTML: the four scores of the attackers of LIC, each of which reads both sides, and the difference of each row,
+    at equal length too if the lengths differ.
 
     rows: results of one captioner, attacker and coverage; '' where they have no such scores.
     """
@@ -196,37 +209,50 @@ def cross_table(rows: pd.DataFrame, model: str) -> str:
         ("human captions", "LIC_D", "LIC_HM", "LIC_by_H"),
         (name, "LIC_MH", "LIC_M", "LIC_by_M"),
     ):
-        row = scores.loc[difference]
-        low, high = row["ci_low"], row["ci_high"]
-        ends = f" [{sentence.limit(low, 1)}, {sentence.limit(high, 1)}]" if pd.notna(low) else ""
         values = [sentence.number(scores.loc[metric, "value"]) for metric in (human, captioner)]
-        texts = (f"trained on {trainer}", *values, f"<b>{sentence.signed(row['value'], 1)}</b>{ends}")
+        texts = [f"trained on {trainer}", *values, _difference(scores.loc[difference])]
+        if f"{difference}_cut" in scores.index:
+            texts += ["at equal length", "", "", _difference(scores.loc[f"{difference}_cut"])]
         cells += [f"<span>{text}</span>" for text in texts]
     return _grid("auto auto auto 1fr", cells)
+
+
+def _difference(row: pd.Series) -> str:
+    low, high = row["ci_low"], row["ci_high"]
+    ends = f" [{sentence.limit(low, 1)}, {sentence.limit(high, 1)}]" if pd.notna(low) else ""
+    return f"<b>{sentence.signed(row['value'], 1)}</b>{ends}"
 
 
 def word_rows(table: pd.DataFrame, attribute: Attribute, page: str, view: Mapping[str, str]) -> str:
     """HTML: a row a word, with a bar for what it adds on average; each word links to the captions that contain it.
 
-    table: of `words.top_words`. page, view: the page that lists them, and its query besides the word.
+    table: of `word_comparison.top_words`. page, view: the page that lists them, and its query besides the word.
     Of two values a bar to the left pushes toward the first and one to the right toward the second; of more, every
-    bar goes right and the value stands behind it.
+    bar goes right and the value stands behind it. Of words compared with human captions, those that do not differ
+    significantly are grey.
     """
-    two, cells = len(attribute.values) == 2, []
-    table = table.sort_values("mean", ascending=False) if two else table
-    largest = float(table["mean"].abs().max())
+    two, compared, cells = len(attribute.values) == 2, "human" in table, []
+    sign = np.where(table["toward"] == 0, -1, 1) if two else np.ones(len(table))
+    table = table.assign(shown=sign * table["captioner" if compared else "mean"])
+    table = table.sort_values("shown", ascending=False) if two else table
+    largest = float(table["shown"].abs().max()) or 1.0
     for _, row in table.iterrows():
-        size = abs(row["mean"]) / largest * (50 if two else 100)
-        back = two and row["mean"] < 0
+        size = abs(row["shown"]) / largest * (50 if two else 100)
+        back = two and row["shown"] < 0
         left = 50 - size if back else 50 if two else 0
-        toward, count = attribute.values[int(row["toward"])], f"{row['count']:,} captions"
+        toward, tail = attribute.values[int(row["toward"])], f"{row['count']:,} captions"
+        colour = ORANGE_MARK if back else BLUE_MARK
+        text = f"{sentence.number(row['shown'], 2)} on the logit on average, toward {toward}, in {tail}"
+        if compared:
+            tail, colour = difference_text(row), colour if row["significant"] == YES else GREY
+            text += f"; in human captions {sentence.number(row['human'], 2)}; difference {tail}, significant: "
+            text += row["significant"]
         link = escape(f"{page}?{urlencode({**view, 'word': row['word']})}")
-        text = f"{sentence.number(row['mean'], 2)} on the logit on average, toward {toward}, in {count}"
         cells.append(
             f'<span class="cb-name"><a href="{link}" target="_self">{escape(row["word"])}</a></span>'
             f'<div class="cb-bar" role="img" {_said(text)}><i class="cb-fill" style="left:{left:.2f}%;'
-            f'width:{size:.2f}%;background:{ORANGE_MARK if back else BLUE_MARK}"></i></div>'
-            f'<span class="cb-small">{escape(count if two else f"{toward}, {count}")}</span>'
+            f'width:{size:.2f}%;background:{colour}"></i></div>'
+            f'<span class="cb-small">{escape(tail if two else f"{toward}, {tail}")}</span>'
         )
     ends = "".join(
         f'<span style="left:{place}%">{escape(text)}</span>'

@@ -74,11 +74,6 @@ def caption_scores(workspace: Workspace, run: RunRow) -> CaptionScores:
     return CaptionScores(run, attribute, table, words, offsets)
 
 
-def words_table(workspace: Workspace, run: RunRow) -> pd.DataFrame:
-    """The corpus table of a finished run of the measure `caption_scores` (see measures/caption_scores.py)."""
-    return bytes_frame(workspace.array(run.run_id, "corpus"))
-
-
 def stored_attackers(workspace: Workspace, run: RunRow, index: int = 0) -> StoredAttackers:
     """The linear attackers of a finished run of the measure `caption_scores`, for rescoring a caption of this index."""
     return StoredAttackers.from_bytes(workspace.array(run.run_id, f"attackers{index}"))

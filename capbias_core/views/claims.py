@@ -1,16 +1,17 @@
-"""The claims of the LIC paper and of its reproduction, each decided by printed rows and by measured ones.
+"""The claims of the papers, each decided by printed rows and by measured ones.
 
 A claim is broken into checks that hold, fail, or cannot be told. A printed value stands as it is printed; a measured
 value is its 95% interval with refits, so a check holds or fails only where the whole interval says so, and one of
 amplification only where the verdict does: simple wording alone can put LIC above 0. All checks hold: agree. One fails:
-disagree. Otherwise: not decided.
+disagree. Otherwise: not decided. DBAC has a sign only where it and what it adds to a constant attacker have the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from html import escape
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -18,26 +19,39 @@ import pandas as pd
 from capbias_core.aggregate import REFITS
 from capbias_core.aggregate.comparison import conflict_score, name_key, pearson
 from capbias_core.aggregate.estimate import AMPLIFIES, INCONCLUSIVE, REDUCES
+from capbias_core.measures.dbac import ADDED
+from capbias_core.types import A_TO_T, T_TO_A
 from capbias_core.views.charts import BLUE_MARK, GREY, ORANGE_MARK
+from capbias_core.views.published import as_measured
 from capbias_core.views.sentence import listed, with_interval
+from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.spec import WITH_REFERENCES
 from capbias_core.workspace.vectors import CONSTANT
 
-METRIC = "LIC"
-SHORT = {"lic": "LIC", "repro": "reproduction"}
+SHORT = {
+    "lic": "LIC",
+    "repro": "reproduction",
+    "dbac": "DBAC",
+    "imgcap2": "ImageCaptioner²",
+    "genderscore": "Gender Score",
+}
 AGREE, DISAGREE, OPEN = "agree", "disagree", "not decided"
 AGE_NAMED = frozenset({"updn", "transformer", "oscar"})
+# The eight captioners above 0 in DBAC's Table 9, T→A.
+T_TO_A_NAMED = frozenset({"blip", "fc", "oscar", "sat", "nic", "nic_equalizer", "transformer", "updn"})
+GLOVE = "contextual_glove"
 
 
 @dataclass(frozen=True)
 class Span:
-    """What is known of a captioner's LIC: the value, the interval that speaks for it (low = high if printed), and the
-    verdict of a measured one."""
+    """What is known of a captioner's number: the value, the interval that speaks for it (low = high if printed), the
+    verdict of a measured one, and how many decimals are shown."""
 
     value: float
     low: float
     high: float
     verdict: str = ""
+    digits: int = 1
 
 
 Spans = dict[str, Span]
@@ -56,9 +70,12 @@ class Check:
 class Claim:
     """statement: as the papers put it. rule: what is checked, in words. tables: (paper, table) whose rows decide.
 
-    checks: from one encoder's LIC, that of the first encoder beside it, and the captioners, to checks.
+    checks: from one encoder's numbers, those of the first encoder beside it, and the captioners, to checks. A number is
+    found by its captioner and the columns in `by`, joined by spaces.
     beside: whether each encoder is compared with the first one, which then has no verdict of its own.
     more: a clause to add to what printed rows say.
+    only: which rows count, by columns as `as_measured` names them. together: whether rows of all encoders are read at
+    once. digits: None for numbers x100 with one decimal. closed: why measured values cannot decide it.
     """
 
     title: str
@@ -68,6 +85,11 @@ class Claim:
     checks: Callable[[Spans, Spans, list[str]], list[Check]]
     beside: bool = False
     more: Callable[[Spans, Spans, list[str]], str] | None = None
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"metric": ("LIC",)})
+    by: tuple[str, ...] = ()
+    together: bool = False
+    digits: int | None = None
+    closed: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,7 +97,7 @@ class Verdict:
     """What one table's rows of one encoder say about a claim, and what measured rows of that encoder say.
 
     printed, measured: agree, disagree or not decided (a captioner lacks a row, or its interval holds 0). The reasons
-    name the rows that decide. missing: encoders that nothing was measured with.
+    name the rows that decide. missing: encoders that nothing was measured with. closed: why none measured can decide.
     """
 
     paper: str
@@ -87,6 +109,7 @@ class Verdict:
     measured: str
     measured_reason: str
     missing: tuple[str, ...] = ()
+    closed: str = ""
 
 
 def _above_zero(span: Span | None) -> bool | None:
@@ -103,13 +126,20 @@ def _greater(first: Span | None, second: Span | None) -> bool | None:
     return True if first.low > second.high else False if first.high <= second.low else None
 
 
+def _above(first: Span | None, second: Span | None) -> bool | None:
+    """As `_greater`, but equal values, which are rounded, cannot tell."""
+    if first is not None and second is not None and first.value == second.value:
+        return None
+    return _greater(first, second)
+
+
 def _said(model: str, spans: Spans) -> str:
     span = spans.get(model)
     if span is None:
-        return f"{model} not measured"
+        return f"{model.replace('->', '→')} not measured"
     ends = (None, None) if span.low == span.high else (span.low, span.high)
     verdict = f" amplification {span.verdict}" if span.verdict == INCONCLUSIVE else ""
-    return f"{model} {with_interval(span.value, *ends)}{verdict}"
+    return f"{model.replace('->', '→')} {with_interval(span.value, *ends, decimals=span.digits)}{verdict}"
 
 
 # The checks of claims. base: what the first encoder says.
@@ -159,6 +189,121 @@ def same_sign(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
     return checks
 
 
+def all_below_zero(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
+    """DBAC A→T below 0 for every captioner."""
+    sides = {model: _above_zero(spans.get(model)) for model in models}
+    return [Check(model, None if side is None else not side, _said(model, spans)) for model, side in sides.items()]
+
+
+def the_eight_above_zero(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
+    """DBAC T→A above 0 for the eight captioners of Table 9, and for no other."""
+    sides = {model: _above_zero(spans.get(model)) for model in models}
+    return [
+        Check(model, None if side is None else side == (model in T_TO_A_NAMED), _said(model, spans))
+        for model, side in sides.items()
+    ]
+
+
+def _pairs(spans: Spans, pairs: Iterator[tuple[str, str]]) -> list[Check]:
+    """A check of each pair of names: the first above the second."""
+    return [
+        Check(high, _above(spans.get(high), spans.get(low)), f"{_said(high, spans)}, {_said(low, spans)}")
+        for high, low in pairs
+    ]
+
+
+def equalizer_by_direction(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
+    """NIC+Equalizer below NIC by T→A, and above it by A→T."""
+    nic, equalizer = "nic", "nic_equalizer"
+    pairs = (f"{nic} {T_TO_A}", f"{equalizer} {T_TO_A}"), (f"{equalizer} {A_TO_T}", f"{nic} {A_TO_T}")
+    return _pairs(spans, iter(pairs))
+
+
+def contextual_above_constant(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
+    """Contextual alignment by GloVe above constant alignment for every captioner."""
+    return _pairs(spans, ((f"{model} {GLOVE}", f"{model} {CONSTANT}") for model in models))
+
+
+def rises_with_masking(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
+    """Each of DBAC's four conditions above the one before it."""
+    steps = (ORIGINAL, "part", "segment", "box")
+    names = ((f"{model} {high}", f"{model} {low}") for model in models for low, high in pairwise(steps))
+    return _pairs(spans, names)
+
+
+def no_other_rises(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
+    """LIC, DPA and BA→ do not rise at each step of masking."""
+    checks = []
+    for metric in ("LIC", "DPA", "DBA_G"):
+        named = {name.replace(f"{metric} ", ""): span for name, span in spans.items() if f" {metric} " in name}
+        steps = rises_with_masking(named, base, models)
+        rises = None if any(step.holds is None for step in steps) else all(step.holds for step in steps)
+        values = ", ".join(with_interval(span.value, None, None, 2) for span in named.values())
+        checks.append(Check(metric, None if rises is None else not rises, f"{metric} {values}"))
+    return checks
+
+
+def dbac_varies_less(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
+    """The CV of LIC above that of DBAC for every captioner."""
+    return _pairs(spans, ((f"{model} CV_LIC", f"{model} CV_DBAC") for model in models))
+
+
+def judges_agree_more(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
+    """Conflict score lower and ranking consistency higher between the judges of ImageCaptioner² than between LIC's."""
+    if missing := [
+        f"{model} {name}" for model in models for name in (*LIC_JUDGES, *JUDGES) if f"{model} {name}" not in spans
+    ]:
+        return [Check(missing[0], None, f"{missing[0]} not measured")]
+    lic, judged = ([np.array([spans[f"{model} {name}"].value for model in models]) for name in names]
+                   for names in (LIC_JUDGES, JUDGES))  # fmt: skip
+    conflicts, orders = (conflict_score(*judged), conflict_score(*lic)), (pearson(*judged), pearson(*lic))
+    return [
+        Check("conflict", conflicts[0] < conflicts[1], "conflict score {:.1f}% beside {:.1f}%".format(*conflicts)),
+        Check("order", orders[0] > orders[1], "ranking consistency {:.3f} beside {:.3f}".format(*orders)),
+    ]
+
+
+def nearer_to_people(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
+    """Pearson with people's guesses higher for ImageCaptioner² than for LIC."""
+    people, judged, lic = (
+        np.array([spans[f"{model} {name}"].value for model in models])
+        for name in ("human_guess", "imagecaptioner2", "LIC")
+    )
+    r = pearson(judged, people), pearson(lic, people)
+    return [Check("people", r[0] > r[1], "Pearson with people {:.2f} beside {:.2f}".format(*r))]
+
+
+def all_toward_men(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
+    """The ratio to men above .5 for every set of captions."""
+    sides = {model: _above(spans.get(model), Span(0.5, 0.5, 0.5)) for model in models}
+    return [Check(model, side, _said(model, spans)) for model, side in sides.items()]
+
+
+def score_nearer_half(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
+    """The ratio to men of the Gender Score nearer to .5 than that of the cosine, for every captioner."""
+    checks = []
+    for model in models:
+        score, cosine = (spans.get(f"{model} {name}_ratio") for name in ("gender_score", "gender_object_distance"))
+        holds = None if score is None or cosine is None else abs(score.value - 0.5) < abs(cosine.value - 0.5)
+        texts = (_said(f"{model} {name}_ratio", spans) for name in ("gender_score", "gender_object_distance"))
+        checks.append(Check(model, holds, ", ".join(texts)))
+    return checks
+
+
+def estimated_above_counted(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
+    """The ratio to men by estimation above that by counting, for every captioner."""
+    return _pairs(spans, ((f"{model} estimation_ratio", f"{model} object_gender_cooccurrence") for model in models))
+
+
+def counted_and_weighted(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
+    """Pearson between the ratio to men by counting and by the Gender Score, which no number of the paper judges."""
+    counted = {name: span.value for name, span in spans.items() if "object_gender_cooccurrence" in name}
+    weighted = [spans[name.replace("object_gender_cooccurrence", "weighted_cooccurrence")].value for name in counted]
+    r = pearson(np.array([*counted.values()]), np.array(weighted))
+    text = f"Pearson {r:.2f} over {len(counted)} pairs of captioner and object; the paper does not say when it is close"
+    return [Check("order", None, text)]
+
+
 def named_above_zero(spans: Spans, base: Spans, models: list[str]) -> str:
     """The captioners above 0, as a clause."""
     return f"above 0: {', '.join(_said(model, spans) for model in models if _above_zero(spans.get(model))) or 'none'}"
@@ -170,6 +315,11 @@ def judges_agreement(first: Spans, second: Spans, models: list[str]) -> str:
     a, b = (np.array([spans[model].value for model in shared]) for spans in (first, second))
     return f"conflict score {conflict_score(a, b):.1f}%, ranking consistency {pearson(a, b):.2f}"
 
+
+# Why measured values cannot decide.
+OTHER_JUDGES = "the paper does not print the sizes of its judges, so judges trained here are others"
+OTHER_CAPTIONS = "the paper's captions and the objects that it found on the images are not available here"
+LIC_JUDGES, JUDGES = ("lstm_bi", "bert_ft"), ("sat", "grit")
 
 CLAIMS = (
     Claim(
@@ -217,57 +367,251 @@ CLAIMS = (
         only_named_above_zero,
         more=named_above_zero,
     ),
+    Claim(
+        "All reduce A→T",
+        "All 13 models reduced A → T biases.",
+        "DBAC A→T below 0 for every captioner, with this encoder, and below that of a constant attacker if measured",
+        (("dbac", "9"),),
+        all_below_zero,
+        only={"metric": ("DBAC",), "direction": (A_TO_T,)},
+    ),
+    Claim(
+        "Eight of 13 increase T→A",
+        "8 of them increased T → A biases.",
+        "DBAC T→A above 0 for the eight captioners of Table 9 and for no other, with this encoder",
+        (("dbac", "9"), ("dbac", "10"), ("dbac", "12a")),
+        the_eight_above_zero,
+        only={"metric": ("DBAC",), "direction": (T_TO_A,)},
+        more=named_above_zero,
+    ),
+    Claim(
+        "Equalizer by direction",
+        "The T → A bias amplification in NIC+Equalizer is lower than NIC. However, the A → T bias amplification is "
+        "higher.",
+        "DBAC T→A of NIC+Equalizer below that of NIC, and A→T above, with this encoder",
+        (("dbac", "9"),),
+        equalizer_by_direction,
+        only={"metric": ("DBAC",)},
+        by=("direction",),
+    ),
+    Claim(
+        "Contextual above constant",
+        "For all captioning models, contextual substitution achieved a higher METEOR score than constant substitution. "
+        "Both DBAC and LIC consistently reported higher bias in the HGCs with contextual substitution.",
+        "by GloVe above constant for every captioner",
+        tuple(("dbac", table) for table in ("7", "8a", "8b", "16", "17a", "17b")),
+        contextual_above_constant,
+        only={"metric": ("METEOR_aligned", "DBAC_H", "LIC_D")},
+        by=("alignment",),
+        digits=3,
+    ),
+    Claim(
+        "DBAC rises with masking",
+        "As masking increases, BLIP relies more on background objects to predict the attribute, leading to a steady "
+        "rise in T → A for both gender and race.",
+        "DBAC T→A of BLIP higher from each condition to the next: nothing masked, a part, the outline, the box",
+        (("dbac", "4"),),
+        rises_with_masking,
+        only={"metric": ("DBAC",)},
+        by=("masked",),
+    ),
+    Claim(
+        "Only DBAC rises with masking",
+        "This increase in T → A is captured only by DBAC.",
+        "LIC, DPA and BA→ (DBA_G) of BLIP not higher from each condition to the next",
+        (("dbac", "4"),),
+        no_other_rises,
+        only={"metric": ("LIC", "DPA", "DBA_G")},
+        by=("metric", "masked"),
+        together=True,
+        closed="the paper does not say which tasks its BA→ and DPA are of",
+    ),
+    Claim(
+        "DBAC varies less than LIC",
+        "For gender and race, DBAC was much more consistent than LIC across sentence encoders.",
+        "the CV of LIC above that of DBAC for every captioner",
+        tuple(("dbac", table) for table in ("5a", "5b", "6a", "6b")),
+        dbac_varies_less,
+        only={"metric": ("CV_LIC", "CV_DBAC")},
+        by=("metric",),
+        digits=2,
+        closed="CVs of measured encoders, with intervals, are in the tab Encoders of Scores",
+    ),
+    Claim(
+        "All amplify by ImageCaptioner²",
+        "Based on our metric, all captioning models amplify the bias.",
+        "ImageCaptioner² above 0 for every captioner, with this judge",
+        (("imgcap2", "4"),),
+        all_above_zero,
+        only={"metric": ("imagecaptioner2",)},
+        closed=OTHER_JUDGES,
+    ),
+    Claim(
+        "Judges agree more than encoders",
+        "Based on the consistency measures, our method is more consistent than LIC.",
+        "conflict score lower and ranking consistency higher than between LIC's two encoders",
+        (("imgcap2", "4"),),
+        judges_agree_more,
+        only={"metric": ("LIC", "imagecaptioner2")},
+        by=("encoder",),
+        together=True,
+        closed=OTHER_JUDGES,
+    ),
+    Claim(
+        "Nearer to people than LIC",
+        "Our metric shows significant superiority over the recent bias metric; LIC, in terms of human alignment.",
+        "Pearson with people's guesses higher than that of LIC; whether significantly is not printed",
+        (("imgcap2", "5"),),
+        nearer_to_people,
+        only={"metric": ("LIC", "imagecaptioner2", "human_guess")},
+        by=("metric",),
+        together=True,
+        closed="AnonymousBench's photographs and people's guesses are not available here",
+    ),
+    Claim(
+        "Slight bias toward men",
+        "The results show there is a slight bias toward men.",
+        "the ratio to men above .5 for both sets of human captions, with this model",
+        (("genderscore", "2"),),
+        all_toward_men,
+        only={"direction": ("Male",), "metric": ("word_object_distance_ratio", "gender_object_distance_ratio")},
+        digits=2,
+        closed=OTHER_CAPTIONS,
+    ),
+    Claim(
+        "Gender Score is balanced",
+        "Our score balances the bias better than direct Cosine Distance.",
+        "the ratio to men of the Gender Score nearer to .5 than that of the cosine, for every captioner",
+        (("genderscore", "3"),),
+        score_nearer_half,
+        only={"direction": ("Male",), "metric": ("gender_score_ratio", "gender_object_distance_ratio")},
+        by=("metric",),
+        digits=2,
+        closed=OTHER_CAPTIONS,
+    ),
+    Claim(
+        "Gender Score aligns with counts",
+        "Our score (bias ratio) aligns closely with the existing Object Gender Co-Occ approach.",
+        "Pearson between the two ratios to men over captioners and objects, for which the paper has no threshold",
+        (("genderscore", "4"),),
+        counted_and_weighted,
+        only={"direction": ("Male",), "metric": ("weighted_cooccurrence", "object_gender_cooccurrence")},
+        by=("metric", "object"),
+        digits=2,
+        closed=OTHER_CAPTIONS,
+    ),
+    Claim(
+        "Estimation favours men more",
+        "The fill-in gender score has a more bias towards men results than object-gender pair counting.",
+        "the ratio to men by Gender Score estimation above that by counting, for every captioner",
+        (("genderscore", "5"),),
+        estimated_above_counted,
+        only={"direction": ("Male",), "metric": ("estimation_ratio", "object_gender_cooccurrence")},
+        by=("metric",),
+        digits=2,
+        closed=OTHER_CAPTIONS,
+    ),
 )
 
 
 def verdicts(claim: Claim, printed: pd.DataFrame, measured: pd.DataFrame) -> list[Verdict]:
-    """A verdict for each table and encoder of a claim. printed: the papers' rows; measured: those of a collection."""
-    results = []
-    for paper, table in claim.tables:
-        rows = printed[(printed["paper"] == paper) & (printed["table"] == table) & (printed["metric"] == METRIC)]
-        models, encoders = list(dict.fromkeys(rows["model"])), list(dict.fromkeys(rows["encoder"]))
-        ours = _under_printed_names(measured, rows)
-        for encoder in encoders[1:] if claim.beside else encoders:
-            judges = [encoders[0], encoder] if claim.beside else [encoder]
-            spans, base = (_spans(rows[rows["encoder"] == name], models) for name in (encoder, encoders[0]))
-            verdict, reason = _decided(claim.checks(spans, base, models))
-            if claim.more:
-                reason += f"; {claim.more(spans, base, models)}"
-            missing = tuple(name for name in judges if name not in set(ours["encoder"]))
-            if missing:
-                answer = OPEN, f"no {listed(missing, 'or')} run yet"
-            else:
-                spans, base = (_spans(ours[ours["encoder"] == name], models) for name in (encoder, judges[0]))
-                decided, why = _decided(claim.checks(spans, base, models))
-                part = (ours.loc[ours["encoder"].isin(judges), "coverage"] == WITH_REFERENCES).any()
-                answer = decided, f"{why} (images with references)" if part else why
-            attribute = rows["attribute"].iloc[0]
-            results.append(Verdict(paper, table, attribute, encoder, verdict, reason, *answer, missing))
-    return results
+    """A verdict for each table, attribute and encoder of a claim. printed: the papers' rows; measured: those of a
+    collection, as `measured_rows` gives them."""
+    return [
+        verdict
+        for paper, table in claim.tables
+        for _, rows in _rows_of(claim, printed, paper, table).groupby("attribute", sort=False)
+        for verdict in _verdicts(claim, rows, measured)
+    ]
 
 
-def _under_printed_names(measured: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """Measured LIC of the printed rows' attribute and captioners, under the printed names.
+def _rows_of(claim: Claim, printed: pd.DataFrame, paper: str, table: str) -> pd.DataFrame:
+    """The printed rows that count, under the names of measured ones."""
+    rows = printed[(printed["paper"] == paper) & (printed["table"] == table) & (printed["model"] != "average")]
+    named = pd.DataFrame([as_measured(row) for row in rows.to_dict("records")])
+    return named[np.logical_and.reduce([named[name].isin(values) for name, values in claim.only.items()])]
 
-    Only with refits: an interval that keeps single trained attackers carries no claim. Where LIC was measured on all
-    images, that on a part of them is left out.
+
+def _verdicts(claim: Claim, rows: pd.DataFrame, measured: pd.DataFrame) -> Iterator[Verdict]:
+    """rows: printed ones of one table and attribute."""
+    models, encoders = list(dict.fromkeys(rows["model"])), list(dict.fromkeys(rows["encoder"]))
+    ours = _under_printed_names(claim, measured, rows)
+    first, known = rows.iloc[0], set(ours["encoder"])
+    for encoder in encoders[:1] if claim.together else encoders[1:] if claim.beside else encoders:
+        judges = encoders if claim.together else [encoders[0], encoder] if claim.beside else [encoder]
+
+        def spans_by(frame: pd.DataFrame, names: list[str]) -> Spans:
+            return _spans(claim, frame[frame["encoder"].isin(names)])
+
+        here = judges if claim.together else [encoder]
+        spans, base = spans_by(rows, here), spans_by(rows, encoders[:1])
+        verdict, reason = _decided(claim.checks(spans, base, models))
+        if claim.more:
+            reason += f"; {claim.more(spans, base, models)}"
+        missing = tuple(name or listed(rows["metric"].unique(), "or") for name in judges if name not in known)
+        if claim.closed:
+            answer, missing = (OPEN, claim.closed), ()
+        elif missing:
+            answer = OPEN, f"no {listed(missing, 'or')} run yet"
+        else:
+            decided, why = _decided(claim.checks(spans_by(ours, here), spans_by(ours, judges[:1]), models))
+            part = (ours.loc[ours["encoder"].isin(judges), "coverage"] == WITH_REFERENCES).any()
+            answer = decided, f"{why} (images with references)" if part else why
+        about = first["paper"], first["table"], first["attribute"], encoder
+        if claim.together:
+            about = *about[:3], listed(judges) if "encoder" in claim.by else ""
+        yield Verdict(*about, verdict, reason, *answer, missing, claim.closed)
+
+
+def _under_printed_names(claim: Claim, measured: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Measured rows of the printed rows' attribute, metrics, directions, alignments and captioners, under the printed
+    names.
+
+    Only with refits if an attacker was trained: an interval that keeps single trained attackers carries no claim. Where
+    a metric was measured on all images, that on a part of them is left out.
     """
     names = {name_key(model): model for model in rows["model"]}
-    own = measured[(measured["metric"] == METRIC) & measured["attribute"].isin(rows["attribute"].unique())]
-    own = own[own["alignment"].isin(["", CONSTANT]) & (own["condition"] == "") & (own["interval"] == REFITS)]
-    own = own.assign(model=[names.get(name_key(model), "") for model in own["model"]])
+    of_sets = "masked" not in claim.by
+    own = measured
+    for column in ("attribute", "metric", "direction"):
+        own = own[own[column].isin(rows[column].unique())]
+    aligned = {row["alignment"] or row["aligned"] or CONSTANT for row in rows.to_dict("records")}
+    alignment = own["alignment"].replace("", CONSTANT)
+    own = own.assign(alignment=alignment)[alignment.isin(aligned)]
+    own = own[(own["condition"] == "") & ((own["interval"] == REFITS) | (own["encoder"] == ""))]
+    if of_sets and "masked" in own:
+        own = own[own["masked"] == ORIGINAL]
+    whose = own["captioner" if not of_sets and "captioner" in own else "model"]
+    own = own.assign(model=[names.get(name_key(model), "") for model in whose])
     own = own[own["model"] != ""].sort_values("coverage", kind="stable")
-    return own.drop_duplicates(["model", "encoder"])
+    own = own.drop_duplicates([*dict.fromkeys(("model", "encoder", "metric", "direction", *claim.by))])
+    if (own["metric"] == "DBAC").any():
+        own = own.assign(verdict=_beyond_constant(own, measured))
+    return own
 
 
-def _spans(rows: pd.DataFrame, models: list[str]) -> Spans:
-    """By captioner, in the order of models. Rows with paper `measured` speak by their interval, others as printed."""
-    found = {}
+def _beyond_constant(own: pd.DataFrame, measured: pd.DataFrame) -> list[str]:
+    """The verdict of each row of DBAC: a sign only where what it adds to a constant attacker has the same."""
+    added = measured[measured["metric"] == ADDED]
+    rows = {(row["run_id"], row["direction"]): row for row in added.to_dict("records")}
+    verdicts = []
+    for row in own.to_dict("records"):
+        more = rows.get((row["run_id"], row["direction"]))
+        both = [row, more] if more else []
+        above, below = (all(one["ci_low"] > 0 for one in both), all(one["ci_high"] < 0 for one in both))
+        verdicts.append(INCONCLUSIVE if not both or above == below else AMPLIFIES if above else REDUCES)
+    return verdicts
+
+
+def _spans(claim: Claim, rows: pd.DataFrame) -> Spans:
+    """By captioner and the claim's columns. Rows with paper `measured` speak by their interval, others as printed."""
+    found, times = {}, 100 if claim.digits is None else 1
     for row in rows.to_dict("records"):
         ends = (row["ci_low"], row["ci_high"]) if row["paper"] == "measured" else (row["value"], row["value"])
-        value, low, high = (100 * number / row["scale"] for number in (row["value"], *ends))
-        found[row["model"]] = Span(value, low, high, row.get("verdict") or "")
-    return {model: found[model] for model in models if model in found}
+        value, low, high = (times * number / row["scale"] for number in (row["value"], *ends))
+        name = " ".join([row["model"], *(row[column] for column in claim.by)])
+        found[name] = Span(value, low, high, row.get("verdict") or "", 1 if claim.digits is None else claim.digits)
+    return found
 
 
 def _decided(checks: list[Check]) -> tuple[str, str]:
@@ -290,21 +634,28 @@ def summary(results: list[Verdict]) -> str:
         support = "support" if agreeing == len(results) else "contradict"
         printed = f"Published values {support} it in all tables and with all encoders."
     else:
-        where: dict[str, list[str]] = {}
+        by_encoder: dict[str, list[str]] = {}
+        by_table: dict[str, list[str]] = {}
         for verdict in against:
-            where.setdefault(verdict.encoder, []).append(f"{SHORT[verdict.paper]} table {verdict.table}")
-        cases = ", and with ".join(f"{encoder} ({', '.join(tables)})" for encoder, tables in where.items())
+            table = f"{SHORT[verdict.paper]} table {verdict.table}"
+            by_encoder.setdefault(verdict.encoder, []).append(table)
+            by_table.setdefault(table, []).append(verdict.encoder)
+        if "" in by_encoder or len(by_table) < len(by_encoder):
+            places = [f"{table} ({', '.join(names)})" if any(names) else table for table, names in by_table.items()]
+            cases = f"in {', '.join(places)}" if places else ""
+        else:
+            cases = ", and ".join(f"with {encoder} ({', '.join(tables)})" for encoder, tables in by_encoder.items())
         printed = f"Published values support it in {agreeing} of {len(results)} cases"
-        printed += f", but contradict it with {cases}." if cases else "."
+        printed += f", but contradict it {cases}." if cases else "."
     decided = {
         (verdict.encoder, verdict.attribute, verdict.measured) for verdict in results if verdict.measured != OPEN
     }
-    texts = [f"{encoder} ({attribute}) {verdict}s" for encoder, attribute, verdict in sorted(decided)]
+    texts = [f"{encoder} ({attribute}) {verdict}s".strip() for encoder, attribute, verdict in sorted(decided)]
     if not decided:
         begun = {f"{verdict.encoder} ({verdict.measured_reason})": None for verdict in results if not verdict.missing}
         missing = list(dict.fromkeys(name for verdict in results for name in verdict.missing))
         lacking = [f"no {listed(missing, 'or')} run yet"] if missing else []
-        texts = [f"not decided, {'; '.join([*begun, *lacking])}"]
+        texts = [f"not decided, {results[0].closed or '; '.join([*begun, *lacking])}"]
     return f"{printed} Measured: {'; '.join(texts)}."
 
 
@@ -323,6 +674,7 @@ STYLE = f"""<style>
 def claim_block(claim: Claim, results: list[Verdict]) -> str:
     """HTML: a claim, one sentence of verdicts, and the deciding rows, folded."""
     verdicts = {item.printed for item in results}
+    papers = listed(list(dict.fromkeys(SHORT[paper] for paper, _ in claim.tables)))
     colour = MARKS.get(verdicts.pop(), GREY) if len(verdicts) == 1 else GREY
     lines = [("paper, table", "encoder", "published values", "measured values")]
     for item in results:
@@ -333,7 +685,7 @@ def claim_block(claim: Claim, results: list[Verdict]) -> str:
         for tag, line in zip(("th", *["td"] * len(results)), lines, strict=True)
     )
     return (
-        f'<div class="cb-claim" style="border-color:{colour}"><p><b>{escape(claim.title)}</b>: '
+        f'<div class="cb-claim" style="border-color:{colour}"><p><b>{escape(claim.title)}</b> ({escape(papers)}): '
         f"“{escape(claim.statement)}”</p><p>{escape(summary(results))}</p>"
         f"<details><summary>Rows that decide it: {escape(claim.rule)}</summary>"
         f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table></details></div>"

@@ -90,15 +90,16 @@ def condition_rows(
     among: Collection[str] | None = None,
     table: Item | None = None,
     references: Item | None = None,
+    seeds: int | None = None,
 ) -> pd.DataFrame:
     """Every metric of PANELS that was measured of a captioner's sets, one row a metric and condition, in COLUMNS.
 
-    chosen: as in `condition_sets`. among, table, references: of these runs, of this table of labels, with these
-    human captions alone (default: all). masked: the condition of the photographs. to_original, to_neutral: the value
-    minus that on the originals (paired over the images that both have) and minus the metric's neutral point (chance for
-    LIC_M), with 95% intervals. original_there: the value on the originals of the images that to_original is over. Of
-    what was measured in several ways (seeds, alignment, part of the images) the one with most conditions, on all images
-    before a part, with most seeds.
+    chosen: as in `condition_sets`. among, table, references, seeds: of these runs, of this table of labels, with these
+    human captions, with so many seeds alone (default: all). masked: the condition of the photographs. to_original,
+    to_neutral: the value minus that on the originals (paired over the images that both have) and minus the metric's
+    neutral point (chance for LIC_M), with 95% intervals. original_there: the value on the originals of the images that
+    to_original is over. Of what was measured in several ways (seeds, alignment, part of the images) the one with most
+    conditions, on all images before a part, with most seeds.
     """
     sets = sets_of(workspace, collection, captioner, chosen)
     names = {item.name: condition for condition, item in sets.items()}
@@ -110,6 +111,7 @@ def condition_rows(
         and run.spec.model in names
         and run.spec.attacker in ("", attacker)
         and (among is None or run.run_id in among)
+        and (seeds is None or len(run.spec.seeds) in (0, seeds))
     ]
     runs = runs if table is None else runs_with(runs, {attribute: table})
     runs = runs if references is None else runs_against(runs, {attribute: references})

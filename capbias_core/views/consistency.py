@@ -239,7 +239,7 @@ def proxy_scores(sets: Mapping[str, pd.DataFrame], attribute: Attribute) -> pd.D
     need_words(attribute)
     rows = []
     for name, frame in sets.items():
-        named = Tokens.of(frame["caption"]).with_any(attribute.value_words).toarray() > 0
+        named = Tokens.of(frame["caption"]).naming(attribute.value_words).toarray() > 0
         counts = Counts.of_captions(frame["image_id"], unlabelled, {"named": named.any(axis=1)}, sort=False)
         estimate = Estimate.read(counts.reading(("named", "captions")), share, 100.0, (0, 100.0), share=True)
         method = "share of captions that name a value, a proxy for people's guesses"

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from capbias_core.aggregate import provisional
+from capbias_core.measures import dbac
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.types import A_TO_T, T_TO_A, counted
 from capbias_core.views.charts import GREY, MEASURED, error_bars, graph_objects, name_places, name_points
-from capbias_core.views.sentence import Answer, contradicted, decimals, measure, with_interval
+from capbias_core.views.sentence import Answer, decimals, measure, with_interval
 from capbias_core.views.tables import value_text
 
 WAYS = (A_TO_T, T_TO_A)
@@ -29,6 +32,15 @@ NUMBERS = ("value", "ci_low", "ci_high")
 # Metrics and directions that stand beside a pair.
 BESIDE = (("LIC", ""), ("BA_crossfit", ""))
 CONSTANT = {name: ((f"{name}_constant", A_TO_T), (f"{name}_added", A_TO_T)) for name in ("DBAC", "DBAC_verbs")}
+# Metrics that must have one sign before a direction is stated: the variants, and what reading adds to a constant
+# attacker.
+VARIANTS = {**dict.fromkeys(dbac.VARIANTS, tuple(dbac.VARIANTS)), "DBAC_verbs": ("DBAC_verbs",)}
+ADDED = {**dict.fromkeys(dbac.VARIANTS, dbac.ADDED), "DBAC_verbs": "DBAC_verbs_added"}
+UNCLEAR, DISAGREE = "the interval contains 0", "the variants do not agree"
+NOT_BEYOND, NOT_COMPARED = (
+    "an attacker that reads no text may explain it",
+    "not compared with an attacker that reads no text",
+)
 
 
 def directions(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -45,16 +57,32 @@ def directions(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
     return sides[0].merge(sides[1], on=list(ALIKE))
 
 
-def signs(row: dict, added: dict | None = None) -> dict[str, int]:
-    """Of each direction 1 where it is above 0 by its interval, -1 where it is below, 0 where that is unclear.
+def stated(row: Mapping[str, Any], rows: pd.DataFrame, name: str) -> dict[str, tuple[int, str]]:
+    """Of each direction the sign that may be stated, 1 or -1, and ''; or 0 and why none may.
 
-    row: of `directions`. added: the row of what the attacker adds to a constant one's A->T, which must then have the
-    same sign.
+    The metric, each variant of it that was measured alike and what reading adds to a constant attacker must have this
+    sign, all clear of 0. row: of `directions`. rows: results.
     """
-    across = _sign(row[f"{A_TO_T}_low"], row[f"{A_TO_T}_high"])
-    if added is not None and across != _sign(added["ci_low"], added["ci_high"]):
-        across = 0
-    return {A_TO_T: across, T_TO_A: _sign(row[f"{T_TO_A}_low"], row[f"{T_TO_A}_high"])}
+    of_row = [rows[column] == row[column] for column in ("model", "attribute", "encoder")]
+    alike, signs = rows[np.logical_and.reduce([*of_row, variants_of(rows) == row["variant"]])], {}
+    for way in WAYS:
+        sign, of_way = _sign(row[f"{way}_low"], row[f"{way}_high"]), alike[alike["direction"] == way]
+        variants, added = (
+            of_way[of_way["metric"].isin(names)] for names in (VARIANTS.get(name, ()), [ADDED.get(name)])
+        )
+        reasons = {
+            UNCLEAR: not sign,
+            DISAGREE: not _all_have(sign, variants),
+            NOT_COMPARED: name in ADDED and added.empty,
+            NOT_BEYOND: not _all_have(sign, added),
+        }
+        reason = next((text for text, applies in reasons.items() if applies), "")
+        signs[way] = (0 if reason else sign, reason)
+    return signs
+
+
+def _all_have(sign: int, rows: pd.DataFrame) -> bool:
+    return all(_sign(low, high) == sign for low, high in zip(rows["ci_low"], rows["ci_high"], strict=True))
 
 
 def _sign(low: float | None, high: float | None) -> int:
@@ -91,20 +119,10 @@ def beside(
 # the plane
 
 HEIGHT, BELOW = 520, 66  # pixels of the chart, and those of them above and below the plot
-# Where the quadrants are named, which captioners' names keep off: left, top, right, bottom in shares of the plot.
-CORNERS = ((0, 0, 1, 0.12), (0, 0.88, 1, 1))
-# What the DBAC paper (section 2) advises to add to the training images; narrow, so that the names stay in their
-# quadrant in a narrow window.
-QUADRANTS = (
-    ("add both kinds<br>of images", 1, 1),
-    ("add images:<br>these objects,<br>other value", 0, 1),
-    ("add images:<br>this value, without<br>these objects", 1, 0),
-    ("no advice", 0, 0),
-)
 
 
 def plane(frame: pd.DataFrame, name: str):
-    """A point with both intervals for each captioner: A->T across, T->A up, lines at 0, quadrants named.
+    """A point with both intervals for each captioner: A->T across, T->A up, lines at 0.
 
     frame: of `directions`, one row a captioner. name: of the metric.
     """
@@ -126,15 +144,11 @@ def plane(frame: pd.DataFrame, name: str):
     )
     for line in (figure.add_vline, figure.add_hline):
         line(0, line={"dash": "dash", "color": GREY, "width": 1.5})
-    for text, x, y in QUADRANTS:
-        side, edge = "right" if x else "left", "top" if y else "bottom"
-        at = {"x": x, "y": y, "xref": "x domain", "yref": "y domain", "xanchor": side, "yanchor": edge, "align": side}
-        figure.add_annotation(text=of_tasks(text, name), **at, showarrow=False, font={"color": GREY, "size": 13})
-    ends = {}  # of the axes: 0, every interval, and room for the names of the quadrants, in a narrow window across too
+    ends = {}  # of the axes: 0, every interval, and room for names
     for way in WAYS:
         shown = frame[[f"{way}_low", f"{way}_high", way]]
         low, high = min(0.0, shown.min().min()), max(0.0, shown.max().max())
-        room = (0.35 if way == A_TO_T else 0.25) * (high - low or 1.0)
+        room = (0.25 if way == A_TO_T else 0.15) * (high - low or 1.0)
         ends[way] = low - room, high + room
 
     def share(values: Any, way: str) -> Any:
@@ -150,7 +164,7 @@ def plane(frame: pd.DataFrame, name: str):
         intervals = (left, y - 0.002, right, y + 0.002), (x - 0.002, 1 - top, x + 0.002, 1 - bottom)
         lines += [box for box in intervals if np.isfinite(box).all()]
     models = list(frame["model"])
-    places = name_places(np.stack([across, down], axis=1), models, HEIGHT - BELOW, CORNERS, lines)
+    places = name_places(np.stack([across, down], axis=1), models, HEIGHT - BELOW, lines=lines)
     name_points(figure, frame[A_TO_T], frame[T_TO_A], models, places, list(ends.values()))
     titles = {A_TO_T: "from the value to the task words", T_TO_A: "from the task words to the value"}
     axes = {
@@ -184,6 +198,9 @@ LABELS_SAY = (
     "T→A above 0: the objects on an image go more with the {attribute} that the model's captions name than with that "
     "in the human ones. A→T above 0: the labelled {attribute} goes more with the objects that they name."
 )
+# What the DBAC paper (section 2) advises to add to the training images where a direction is above 0.
+IMAGES = {T_TO_A: "these objects, other value", A_TO_T: "this value, without these objects"}
+BOTH_KINDS = "both kinds"
 
 
 def of_tasks(text: str, name: str) -> str:
@@ -192,42 +209,30 @@ def of_tasks(text: str, name: str) -> str:
 
 
 def directions_answer(frame: pd.DataFrame, rows: pd.DataFrame, name: str, attribute: str) -> Answer:
-    """How many captioners reveal more than people in each direction, and what limits that.
+    """How many captioners reveal more than people in each direction, one sentence a direction; or that none is shown.
 
-    rows: results, with those of the constant attacker if measured.
+    rows: results, with other variants and those of the constant attacker if measured.
     """
-    above = {way: int((frame[f"{way}_low"] > 0).sum()) for way in WAYS}
-    below = {way: int((frame[f"{way}_high"] < 0).sum()) for way in WAYS}
-    what, parts, limits = {A_TO_T: f"more {attribute}", T_TO_A: "more of the objects"}, [], []
+    signs = [stated(row, rows, name) for row in frame.to_dict("records")]
+    what, claims, limits = {A_TO_T: f"more {attribute}", T_TO_A: "more of the objects"}, [], []
     for way in WAYS:
-        captioners = counted(len(frame), "captioner") if way == A_TO_T else len(frame)
-        reveal = "reveals" if above[way] == 1 else "reveal"
-        less = f", {below[way]} less" if below[way] else ""
-        split = _split(frame, rows, name, way)
-        depends = f", but another variant of {name} has the opposite sign for {len(split)}" if split else ""
-        parts.append(
-            f"{above[way]} of {captioners} {reveal} {what[way]} than people do ({measure(name, way)}){less}{depends}"
-        )
-    if name in CONSTANT:
-        added = [
-            beside(rows, row["model"], row["attribute"], row["encoder"], name)[CONSTANT[name][1]]
-            for row in frame.to_dict("records")
-        ]
-        if known := [row for row in added if row]:
-            shown = sum((row["ci_low"] or 0) > 0 for row in known)
-            limits.append(f"A→T beats an attacker that reads no text for {shown} of {len(known)}.")
+        count = Counter(sign for sign, _ in (own[way] for own in signs))
+        reasons = Counter(reason for _, reason in (own[way] for own in signs) if reason)
+        more, less, shown = count[1], count[-1], measure(name, way)
+        if more or less:
+            of = f"{more} of {counted(len(frame), 'captioner')} {'reveals' if more == 1 else 'reveal'}"
+            claims.append(f"{of} {what[way]} than people do ({shown}){f', {less} less' if less else ''}.")
+        else:
+            claims.append(f"{shown} shows no direction{f': {next(iter(reasons))}' if len(reasons) == 1 else ''}.")
+        if reasons and (more or less or len(reasons) > 1):
+            why = "; ".join(f"{reason} ({n})" for reason, n in reasons.items())
+            limits.append(f"{way.replace('->', '→')} shows no direction for {count[0]} of {len(frame)}: {why}.")
     says = of_tasks((CAPTION_SAYS if name.startswith("DBAC") else LABELS_SAY).format(attribute=attribute), name)
     return Answer(
-        of_tasks("; ".join(parts) + ".", name),
+        of_tasks(" ".join(claims), name),
         " ".join([*limits, says, "Counts use 95% intervals."]),
         details="For a captioner not trained on these human captions, this is a difference, not amplification.",
     )
-
-
-def _split(frame: pd.DataFrame, rows: pd.DataFrame, name: str, way: str) -> set[str]:
-    """Captioners of which another variant of this metric has the other sign in a direction."""
-    alike = rows[rows["encoder"].isin(frame["encoder"])]
-    return {model for model, direction in contradicted(alike, name) if direction == way} & set(frame["model"])
 
 
 def way_text(way: Sequence) -> str:
@@ -265,29 +270,28 @@ def explained(name: str) -> str:
     return " ".join(f"{metric}: {METRICS[metric].explanation}" for metric in metrics)
 
 
+def _other_text(row: dict | None, seeds: int) -> str:
+    """A value of another metric, with its number of seeds if that is not the table's; '' for None."""
+    if row is None:
+        return ""
+    other = row["seeds"] not in (0, seeds) and not provisional(row)  # which names its seeds
+    return value_text(row) + (f" ({counted(row['seeds'], 'seed')})" if other else "")
+
+
 def directions_table(frame: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.DataFrame:
     """One row a captioner: both directions, what to collect, and beside them LIC, BA and DBAC's constant attacker."""
-    advice = {T_TO_A: "these objects, other value", A_TO_T: "this value, without these objects"}
-    split, table = {way: _split(frame, rows, name, way) for way in advice}, []
+    table = []
     for row in frame.sort_values(T_TO_A, ascending=False).to_dict("records"):
-        others = beside(rows, row["model"], row["attribute"], row["encoder"], name)
-        sides = signs(row, others.get(CONSTANT[name][1]) if name in CONSTANT else None)
-        disputed = [way for way in advice if row["model"] in split[way]]
-        kinds = [text for way, text in advice.items() if sides[way] > 0 and way not in disputed]
-        unclear = [way for way in advice if not sides[way] and way not in disputed]
-        if len(kinds) == len(advice):
-            images = "both kinds"
-        elif len(unclear) == len(advice):
-            images = "unclear both ways"
-        else:
-            open_ = [f"{way} unclear" for way in unclear] + [f"{way}: variants disagree" for way in disputed]
-            images = "; ".join([*kinds, *open_]).replace("->", "→") or "none by this metric"
+        signs, others = stated(row, rows, name), beside(rows, row["model"], row["attribute"], row["encoder"], name)
+        kinds = [text for way, text in IMAGES.items() if signs[way][0] > 0]
+        kinds = [BOTH_KINDS] if len(kinds) == len(IMAGES) else kinds
+        open_ = [f"{way.replace('->', '→')}: {signs[way][1]}" for way in IMAGES if signs[way][1]]
         table.append(
             {
                 "captioner": row["model"],
-                **{measure(name, way): _span(row, name, way) for way in advice},
-                "images to add": of_tasks(images, name),
-                **{measure(*key): value_text(found) if found else "" for key, found in others.items()},
+                **{measure(name, way): _span(row, name, way) for way in IMAGES},
+                "images to add": of_tasks("; ".join([*kinds, *open_]) or "none by this metric", name),
+                **{measure(*key): _other_text(found, row["seeds"]) for key, found in others.items()},
             }
         )
     return pd.DataFrame(table)

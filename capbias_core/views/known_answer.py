@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +9,7 @@ import pandas as pd
 
 from capbias_core.aggregate import Counts, Estimate, unlabelled
 from capbias_core.attributes import get_attribute
+from capbias_core.load.published import published_results
 from capbias_core.measures.dpa import guess_labels
 from capbias_core.measures.naming import names_in
 from capbias_core.measures.registry import MEASURES, measure_of
@@ -17,6 +17,7 @@ from capbias_core.metrics.captions import named_alone
 from capbias_core.metrics.share import share as part_of
 from capbias_core.prepare import held_out_count, image_split
 from capbias_core.prepare.known_answer import CAPTIONS, CONTROL, IMBALANCE, SUBSETS, KnownSet, known_set
+from capbias_core.processes import temporary_folder
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS, Progress, Result, counted, silent
@@ -65,7 +66,7 @@ def kept_answers(workspace: Workspace, compute: bool) -> pd.DataFrame | None:
 
 def _answers(name: str, data: KnownSet, seeds: int) -> list[Result]:
     # LIC_M and SC by the runs that everything else uses, in a workspace that is removed afterwards.
-    with tempfile.TemporaryDirectory(prefix="capbias-") as folder:
+    with temporary_folder() as folder:
         workspace = Workspace(folder)
         details = {"attributes": {ATTRIBUTE: resolve_attribute(data.labels, ATTRIBUTE)}}
         workspace.keep("attributes", "labels", data.labels, "known", "made", details)
@@ -155,15 +156,33 @@ def known_sentence(rows: pd.DataFrame) -> str:
     return f"{text} Where objects depend on values (control), {listed(moved)} see that." if moved else text
 
 
+def printed_answers() -> pd.DataFrame:
+    """The values of the DBAC paper's Table 3, on sets of a hundredth of the size: rows in RESULT_COLUMNS."""
+    rows = published_results()
+    rows = rows[(rows["paper"] == "dbac") & (rows["table"] == "3")]
+    half = rows["spread"]
+    return rows.assign(
+        ci_low=rows["value"] - half,
+        ci_high=rows["value"] + half,
+        method="printed in DBAC, Table 3, on sets of 300 captions",
+    )
+
+
+# Metric here -> in the DBAC paper's Table 3: w_H with Q = accuracy, where values and objects are equally common, is Q.
+PRINTED = {"Q": "DBAC_H", "LIC": "LIC_H", "BA": "BA_H", "DPA": "DPA_H"}
+
+
 def known_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row a metric, one column a set: value [95% interval], and on C1 to C4 what it tends to."""
-    table = []
+    """One row a metric, one column a set: value [95% interval]; on C1 to C4 also what it tends to, and as printed."""
+    table, printed = [], printed_answers().set_index(["model", "metric"])
     for metric in SEES:
         cells, digits = {"metric": TITLES[metric]}, 1 if metric == "LIC" else 2
         for _, row in rows[rows["metric"] == metric].iterrows():
             name = row["model"]
-            known = f"; known: {number(known_truth(name, metric), digits)}" if name in IMBALANCE else ""
-            cells[name] = interval(row, digits) + known
+            cells[name] = interval(row, digits)
+            if name in IMBALANCE:
+                value = printed.at[(name, PRINTED[metric]), "value"] * (100 if metric == "LIC" else 1)
+                cells[name] += f"; known: {number(known_truth(name, metric), digits)}; printed: {number(value, digits)}"
         table.append(cells)
     return pd.DataFrame(table)
 
@@ -172,4 +191,7 @@ def known_basis(rows: pd.DataFrame) -> str:
     """n, seeds and attacker of the attacked rows."""
     first = rows[rows["metric"] == "Q"].iloc[0]
     basis = f"Attacker {first['encoder']}, {counted(first['seeds'], 'seed')} with {first['n']:,} test captions each."
-    return f"{basis} Value [95% interval over captions]."
+    return (
+        f"{basis} Value [95% interval over captions]. Printed: DBAC, Table 3, on sets of 300 captions; its w_H is Q, "
+        "and its LIC_H is shown x100."
+    )

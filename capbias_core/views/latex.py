@@ -168,6 +168,8 @@ def _note(frame: pd.DataFrame, lettered: Sequence[str], marks: dict[str, str]) -
         parts.append(f"Captioners with the same letter do not differ significantly by {' or '.join(lettered)}.")
     if set(frame["verdict"]) & set(VERDICTS):
         parts.append("The verdict follows from LIC_by_H and LIC_by_M, where one attacker reads both sides.")
+        if "LIC_cut" in set(frame["metric"]):
+            parts.append("LIC_cut and the like are at equal length; the verdict must hold there too.")
     encoders = [name for name in dict.fromkeys(frame["encoder"]) if name]
     if len(encoders) == 1:
         parts.append(f"Attacker: {encoders[0]}.")

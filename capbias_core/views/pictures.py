@@ -20,8 +20,8 @@ from typing import Any
 
 import pandas as pd
 
-from capbias_core.children import module_command
 from capbias_core.errors import CapbiasError, installed, missing_extra
+from capbias_core.processes import python
 
 FORMATS = {"svg": "image/svg+xml", "png": "image/png", "pdf": "application/pdf"}
 WIDTH, HEIGHT = 900, 420  # pixels, of figures that do not say theirs
@@ -77,9 +77,10 @@ def _of_browser(asked: bytes, seconds: float) -> bytes:
 
     In a process of its own, which ends together with its browser; kaleido's threads cannot be ended.
     """
-    command = module_command("capbias_core.views.pictures")
+    command, environment = python("-m", "capbias_core.views.pictures")
     pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere, start_new_session=True) as child:
+    started = {"env": environment, "start_new_session": True}
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere, **started) as child:
         try:
             return child.communicate(asked, seconds)[0]
         except subprocess.TimeoutExpired:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from capbias_core.aggregate.comparison import name_key
 from capbias_core.aggregate.variants import variant_text
-from capbias_core.load.published import published_results
+from capbias_core.load.published import published_notes, published_results
 from capbias_core.measures.base import NEUTRAL
 from capbias_core.measures.image_judge import UNMASKED
 from capbias_core.measures.registry import METRICS, measure_of
@@ -85,9 +85,12 @@ OF_ONE_JUDGE = {"LIC": "imagecaptioner2_lic", "leakage_score": "imagecaptioner2_
 # The Gender Score paper's all: other images (the Karpathy test split), objects by a classifier, other captioners.
 OTHER_PROTOCOL = {("dbac", name) for name in ("LIC", "LIC_M", "LIC_D", "LIC_H", "METEOR", "BA", "DPA")}
 
+# DBAC's race: its values, what such an attribute is called here, and its test images (section 5).
+UNSURE_VALUES, WITH_UNSURE, DBAC_TEST = {"dark", "light", "unsure"}, "race with unsure", 2156
+
 # Why there is no comparable result: paper, what column says it, how the cell begins, and the reason.
 NO_COUNTERPART = (
-    ("dbac", "metric", "CV_", "it compares encoders: the Encoders page gives it of measured scores"),
+    ("dbac", "metric", "CV_", "it compares encoders: the tab Encoders of Scores gives it of measured scores"),
     ("dbac", "condition", "verb_imbalance", "captions made up for it: `score --view known-answer` scores such sets"),
     ("dbac", "model", "average", "a mean over the paper's captioners"),
     ("repro", "metric", "training_gpu_hours", "hours of training, no score"),
@@ -170,7 +173,7 @@ def printed_objects() -> frozenset[str]:
 PAPERS = {
     "lic": "LIC (Hirota et al., 2022)",
     "repro": "Reproducibility study of LIC (Baratov et al., 2023)",
-    "dbac": "DBAC",
+    "dbac": "DBAC (Nair et al., 2025)",
     "imgcap2": "ImageCaptioner² (Abdelrahman et al., 2024)",
     "genderscore": "Gender Score (Sabir and Padró, 2023)",
 }
@@ -196,7 +199,8 @@ def measured_rows(
     labels: the attributes, each with the table of labels by which runs count (default: all, as `tables_read` says).
     references: the attributes, each with the human captions that runs compare with (default: as `references_read`
     says; runs that compare with none always count). Runs that merged masks are left out, since the papers mask word by
-    word. Further columns: captioner and masked, who wrote the captions of a set and what was masked of its photographs.
+    word. An attribute of skin with the value unsure, as DBAC has it, is called WITH_UNSURE. Further columns: captioner
+    and masked, who wrote the captions of a set and what was masked of its photographs.
     """
     read = results.tables_read(workspace, collection) if labels is None else labels
     human = results.references_read(workspace, collection) if references is None else references
@@ -206,6 +210,8 @@ def measured_rows(
     of_objects = [results.object_rows(workspace, run) for run in runs]
     of_objects = [own[own["object"].isin(printed_objects())] for own in of_objects if len(own)]
     rows = pd.concat([rows, *of_objects], ignore_index=True)
+    unsure = [run.run_id for run in runs if {*map(str.lower, run.spec.attribute["values"])} == UNSURE_VALUES]
+    rows["attribute"] = rows["attribute"].mask(rows["run_id"].isin(unsure), WITH_UNSURE)
     best_first = sorted(runs, key=lambda run: -len(run.spec.seeds))
     place = {run.run_id: place for place, run in enumerate(best_first)}
     rows = rows.assign(place=rows["run_id"].map(place)).sort_values("place", kind="stable")
@@ -243,7 +249,11 @@ def beside_measured(printed: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFra
             pairs.append(row | {"captioner": "", "holds": NONE_HERE, "reason": reason})
             continue
         ours = as_measured(row)  # the printed row, named as measured rows are
-        alike = [own for own in by_key.get(_key(ours, ours["model"]), ()) if _meet(ours, own)]
+        keys = [_key(ours, ours["model"])]
+        if _of_unsure(row):
+            keys.insert(0, _key(ours | {"attribute": WITH_UNSURE}, ours["model"]))
+        named = next((by_key[key] for key in keys if key in by_key), [])
+        alike = [own for own in named if _meet(ours, own)]
         exact = [own for own in alike if _alignment(own) == _alignment(ours) and not own["coverage"]] or alike
         same = [own for own in exact if _same_encoder(ours, own)]
         same = same or [own for own in alike if _same_encoder(ours, own)] or exact
@@ -297,6 +307,11 @@ def _meet(row: dict, own: dict) -> bool:
     return own["object"] == row["object"] and _alignment(own) in (_alignment(row), stated)
 
 
+def _of_unsure(printed: dict) -> bool:
+    """Whether a printed row is of DBAC's race, which has a third value."""
+    return printed["paper"] == "dbac" and printed["attribute"] == "race"
+
+
 def _same_encoder(row: dict, own: dict) -> bool:
     return name_key(row["encoder"]) == name_key(own["encoder"])
 
@@ -307,7 +322,7 @@ def _holds(printed: dict, ours: dict, own: dict, scaled: dict) -> str:
     other_protocol = (
         printed["paper"] == GENDER_SCORE
         or (printed["paper"], printed["metric"]) in OTHER_PROTOCOL
-        or (printed["paper"] == "dbac" and printed["attribute"] == "race")  # its race has a third value, unsure
+        or (_of_unsure(printed) and own["attribute"] != WITH_UNSURE)
     )
     reasons = (
         ("another encoder", not _same_encoder(ours, own)),
@@ -315,6 +330,7 @@ def _holds(printed: dict, ours: dict, own: dict, scaled: dict) -> str:
         ("another alignment", _alignment(own) != _alignment(ours)),
         ("part of the images", bool(own["coverage"])),
         ("another protocol", other_protocol),
+        ("other images", _of_unsure(printed) and own["n"] != DBAC_TEST),
         ("no interval", pd.isna(scaled["ci_low"])),
     )
     if reason := next((text for text, applies in reasons if applies), ""):
@@ -322,15 +338,16 @@ def _holds(printed: dict, ours: dict, own: dict, scaled: dict) -> str:
     return YES if scaled["ci_low"] <= printed["value"] <= scaled["ci_high"] else NO
 
 
-HOLDS = "reproduced?"
+HOLDS, NOTE = "reproduced?", "note"
 CELLS = {YES: "background-color: rgba(59,130,208,.38)", NO: "background-color: rgba(138,148,163,.42); font-weight: 600"}
 
 
 def beside_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Text for `beside_measured`: captioner, metric, what it was printed for, published, measured, holds, with what.
 
-    Rows with a measured value come first; of a row that can have none the last column says why. Columns that say
-    nothing in this table are left out. A value keeps the decimals that its metric is printed with.
+    Rows with a measured value come first; of a row that can have none `measured with` says why. note: what contradicts
+    the printed number in the papers. Columns that say nothing in this table are left out. A value keeps the decimals
+    that its metric is printed with.
     """
     frame = frame.sort_values("measured_value", key=pd.isna, kind="stable")
     table = pd.DataFrame({"captioner": frame["model"], "metric": frame["metric"]})
@@ -361,8 +378,23 @@ def beside_table(frame: pd.DataFrame) -> pd.DataFrame:
         metric = own["metric"] if own["metric"] != row["metric"] else ""
         seeds = counted(int(own["seeds"]), "seed") if own["seeds"] else ""
         source.append(", ".join(filter(None, (captioner, metric, own["encoder"], seeds, variant_text(own)))))
-    columns = {"published": printed, "measured": measured, HOLDS: frame["holds"], "measured with": source}
-    return table.assign(**columns).reset_index(drop=True)
+    notes, _ = published_notes(frame)
+    columns = {NOTE: [*notes], "measured": measured, HOLDS: [*frame["holds"]], "measured with": source}
+    told = {name: cells for name, cells in columns.items() if any(cells)}
+    return table.assign(published=printed, **told).reset_index(drop=True)
+
+
+def noted(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `beside_measured` with the column note: what contradicts them in the papers, of the row and its table."""
+    notes, of_tables = published_notes(frame)
+    whole = [of_tables.get(key, "") for key in zip(frame["paper"], frame["table"], strict=True)]
+    return frame.assign(**{NOTE: [f"{text} {note}".strip() for text, note in zip(whole, notes, strict=True)]})
+
+
+def table_note(paper: str, table: str) -> str:
+    """What contradicts a whole table in its paper, '' for nothing."""
+    _, of_tables = published_notes(published_results().iloc[:0])
+    return of_tables.get((paper, table), "")
 
 
 def beside_sentence(frame: pd.DataFrame, name: str) -> tuple[str, str]:

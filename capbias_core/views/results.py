@@ -6,10 +6,13 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Pair, Ranking, rank
+from capbias_core.aggregate.ranking import ALIKE
 from capbias_core.attackers import attacker_entry
+from capbias_core.measures.base import counts_of
 from capbias_core.measures.registry import DEFAULT_GROUPS, MEASURES, METRICS
 from capbias_core.prepare.labels import parts_of
 from capbias_core.runs.plan import Request
@@ -20,6 +23,7 @@ from capbias_core.workspace.labels import attributes_in, is_derived, reads, tabl
 from capbias_core.workspace.objects import OBJECTS, reads_its_column
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, human_sets
+from capbias_core.workspace.tokens import kept_tokens
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
 
 
@@ -88,11 +92,58 @@ def ranking(workspace: Workspace, runs: list[RunRow], metric: str, direction: st
 
     def compute() -> dict:
         found = {run.spec.model: estimates(workspace, run).get((metric, direction)) for run in runs}
-        return asdict(rank({model: own for model, own in found.items() if own is not None}))
+        pairs = asdict(rank({model: own for model, own in found.items() if own is not None}))
+        words = {run.spec.model: float(kept_tokens(workspace, run.spec.captions).lengths.mean()) for run in runs}
+        return pairs | {"words": {model: words[model] for model in pairs["images"]}}
 
     named = " ".join(sorted(run.run_id for run in runs))
-    data = workspace.derived(f"pairs by t test {metric} {direction} {named}", compute)
+    data = workspace.derived(f"pairs of captioners {metric} {direction} {named}", compute)
     return Ranking(**data | {"pairs": tuple(Pair(**pair) for pair in data["pairs"])})
+
+
+@dataclass(frozen=True)
+class LikeWithLike:
+    """Rows of captioners that may stand in one chart, and those of others, which were measured on different images.
+
+    compared: of the captioners that most are compared with, on the images that all of them have. others: the rest, each
+    on all its images. shared: how many images the compared ones share, if some of them have more; else 0.
+    """
+
+    compared: pd.DataFrame
+    others: pd.DataFrame
+    shared: int = 0
+
+    @property
+    def shared_text(self) -> str:
+        """A sentence on the images that the compared ones share, if some have more; else ''."""
+        return f"Values are on the {self.shared:,} images that all of these have." if self.shared else ""
+
+
+def like_with_like(workspace: Workspace, rows: pd.DataFrame, pairs: Ranking) -> LikeWithLike:
+    """The rows of one metric, a captioner each, by whether they are compared on about the same images: those of the
+    largest set, or at least the share ALIKE of them. pairs: their ranking."""
+    name, direction = rows.iloc[0]["metric"], rows.iloc[0]["direction"]
+    metric, runs = METRICS[name], workspace.runs_of(list(rows["run_id"]))
+    if not metric.reads or not pairs.images or metric.by_value or metric.gap_of:
+        return LikeWithLike(rows, rows.iloc[:0])
+    counts = {
+        run_id: counts_of(workspace, run)[direction].reading(metric.reads).taking_part for run_id, run in runs.items()
+    }
+    images = {run_id: frozenset(of_run.images) for run_id, of_run in counts.items()}
+    joined = rows[~rows["model"].isin(pairs.apart)] if pairs.pairs else rows
+    most = max((images[run_id] for run_id in joined["run_id"]), key=len)
+    alike = [run_id for run_id in joined["run_id"] if len(images[run_id] & most) >= ALIKE * len(most)]
+    compared, others = rows[rows["run_id"].isin(alike)], rows[~rows["run_id"].isin(alike)]
+    shared = most.intersection(*(images[run_id] for run_id in alike))
+    if all(images[run_id] == shared for run_id in alike):
+        return LikeWithLike(compared, others)
+    changed = []
+    for row in compared.to_dict("records"):
+        run_id = row["run_id"]
+        of_run = counts[run_id].subset(np.isin(counts[run_id].images, list(shared)))
+        estimate = metric.estimates(of_run, runs[run_id].spec.attribute["values"], direction)[direction]
+        changed.append(row | estimate.columns() | {"n": estimate.n_images})
+    return LikeWithLike(pd.DataFrame(changed, index=compared.index), others, len(shared))
 
 
 PAPER_SEEDS = 10

@@ -11,12 +11,13 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.aggregate import IMAGES, REFITS, Ranking, provisional
-from capbias_core.aggregate.estimate import AMPLIFIES, INCONCLUSIVE, REDUCES
-from capbias_core.aggregate.ranking import LEAST_SHARED
-from capbias_core.aggregate.resampling import NO_WIDTH
+from capbias_core.aggregate.estimate import AMPLIFIES, INCONCLUSIVE, REDUCES, verdict
+from capbias_core.aggregate.ranking import ALIKE, LEAST_SHARED
+from capbias_core.aggregate.resampling import LEAST_SEEDS, NO_WIDTH
 from capbias_core.aggregate.variants import variants
 from capbias_core.attackers import AttackerEntry, attacker_entry
 from capbias_core.measures import dbac
+from capbias_core.measures.lic import LONGER
 from capbias_core.measures.registry import MEASURES, METRICS
 from capbias_core.types import Attribute, counted
 from capbias_core.views.results import attribute_of_run
@@ -277,56 +278,84 @@ def answer(
             f"(LIC_M; chance {number(attribute.chance)}).",
             f"{guessed}; {chance}. Whether that is amplification needs human captions of the same images.",
             model,
-            f"{leakage} ({attacker.name}{', preview' if attacker.preview else ''}). {settings}",
+            f"{leakage} ({attacker.name}{', preview' if attacker.preview else ''}). {settings}{_warning(metric)}",
         )
-    verdict, reason = _verdict(scores, model, attribute, trained)
-    warning = ""
-    if provisional(metric.to_dict()):
-        warning = " ⚠ Provisional: the interval keeps this one trained attacker. Measure with more seeds."
-    elif 0 < metric["training"] + metric["n"] < FEW_IMAGES:
-        warning = f" ⚠ Only {metric['training'] + metric['n']:,} images, so intervals are wide and attackers weak."
-    elif metric["training"] and metric["seeds"] < FEW_SEEDS:
-        warning = f" ⚠ {metric['seeds']} seeds: other seeds may give quite another interval. The papers use 10."
+    headline, reason = _verdict(scores, model, attribute, trained)
     human = f"{correct['SC_D']} of 100 human captions of the same images"
     people = ", ".join(f"{name} {number(scores.loc[name, 'value'])}" for name in ("SC_D", "LIC_D"))
+    equal = f"; at equal length {interval(scores.loc['LIC_cut'], 1)}" if "LIC_cut" in scores.index else ""
     return Answer(
-        verdict,
+        headline,
         f"{guessed} and from {human}; {chance}.{reason}",
         model,
-        f"{with_attacker('LIC', attacker)} {interval(metric, 1)}. Captioner: {leakage}. People: {people}. {settings}"
-        f"{warning}",
+        f"{with_attacker('LIC', attacker)} {interval(metric, 1)}{equal}. Captioner: {leakage}. People: {people}. "
+        f"{settings}{_warning(metric)}",
     )
+
+
+def _warning(row: pd.Series) -> str:
+    """Why little follows from a row of LIC or LIC_M, if so."""
+    if provisional(row.to_dict()):
+        return f" ⚠ {no_claim(row)}: a verdict needs at least {LEAST_SEEDS} seeds. The papers use 10."
+    if 0 < row["training"] + row["n"] < FEW_IMAGES:
+        return f" ⚠ Only {row['training'] + row['n']:,} images, so intervals are wide and attackers weak."
+    if row["training"] and row["seeds"] < FEW_SEEDS:
+        return f" ⚠ {row['seeds']} seeds: other seeds may give quite another interval. The papers use 10."
+    return ""
 
 
 def _verdict(scores: pd.DataFrame, model: str, attribute: Attribute, trained: bool | None) -> tuple[str, str]:
     """The headline of LIC, and why. scores: rows by metric."""
-    lic = scores.loc["LIC"]
-    by_human, by_model = (f"{name} {interval(scores.loc[name], 1)}" for name in ("LIC_by_H", "LIC_by_M"))
-    better_from_captioner = f"guesses better from the captioner's: {by_human}."
-    better_from_people = f"guesses better from human ones: {by_model}."
+    lic, cut = scores.loc["LIC"], "LIC_by_H_cut" in scores.index
+
+    def shown(name: str) -> str:
+        equal = f"; at equal length {interval(scores.loc[f'{name}_cut'], 1)}" if cut else ""
+        return f"{name} {interval(scores.loc[name], 1)}{equal}"
+
+    better_from_captioner = f"guesses better from the captioner's: {shown('LIC_by_H')}."
+    better_from_people = f"guesses better from human ones: {shown('LIC_by_M')}."
     if lic["verdict"] in (AMPLIFIES, REDUCES):
         headline = f"{model} {lic['verdict']} {attribute.name} bias"
         if lic["verdict"] == AMPLIFIES:
             reason = f" Even a classifier trained on human captions {better_from_captioner}"
         else:
             reason = f" Even a classifier trained on the captioner's captions {better_from_people}"
+        equal = ", at equal length too" if cut else ""
         if trained:
-            return f"{headline}.", reason
+            return f"{headline}{equal}.", reason
         known = "was not trained" if trained is False else "is not known to be trained"
         reason += f" The captioner {known} on these human captions, so the verdict is a difference from them."
-        return f"{headline} relative to these human captions.", reason
+        return f"{headline} relative to these human captions{equal}.", reason
+    as_given, at_equal = (
+        verdict(scores["ci_low"].get(f"LIC_by_H{end}"), scores["ci_high"].get(f"LIC_by_M{end}")) for end in ("", "_cut")
+    )
+    reason, not_equal = "", "but not at equal length"
     if provisional(lic.to_dict()):
-        why, reason = "only one attacker was trained", ""
+        why = no_claim(lic)
+    elif cut and as_given != at_equal:
+        alone, where = as_given, "with captions as given, not at equal length"
+        if as_given == INCONCLUSIVE:
+            alone, where = at_equal, "at equal length, not with captions as given"
+        why = f"it {alone} {where}"
+        reason = f" {shown('LIC_by_H' if alone == AMPLIFIES else 'LIC_by_M')}."
     elif lic["ci_low"] > 0:
-        why = "more predictable than human captions, perhaps only through simpler wording"
+        alone = cut and not scores.loc["LIC_cut", "ci_low"] > 0
+        why = f"more predictable than human captions, {not_equal if alone else 'perhaps only through simpler wording'}"
         reason = " A classifier trained on human captions does not guess clearly better from the captioner's: "
-        reason += f"{by_human}."
+        reason += f"{shown('LIC_by_H')}."
     elif lic["ci_high"] < 0:
-        why = "less predictable than human captions, perhaps only through other wording"
-        reason = f" A classifier trained on its captions does not guess clearly better from human ones: {by_model}."
+        alone = cut and not scores.loc["LIC_cut", "ci_high"] < 0
+        why = f"less predictable than human captions, {not_equal if alone else 'perhaps only through other wording'}"
+        reason = " A classifier trained on its captions does not guess clearly better from human ones: "
+        reason += f"{shown('LIC_by_M')}."
     else:
-        why, reason = "no clear difference from human captions", ""
+        why = "no clear difference from human captions"
     return f"{model}: {INCONCLUSIVE} ({why}).", reason
+
+
+def no_claim(row: Mapping[str, Any] | pd.Series) -> str:
+    """Why a provisional row of results carries no claim."""
+    return "only one attacker was trained" if row["interval"] == IMAGES else f"{row['seeds']} seeds decide nothing"
 
 
 def chance_warning(row: pd.Series, attribute: Attribute) -> str:
@@ -362,27 +391,28 @@ def verdicts_text(rows: pd.DataFrame, trained: Mapping[str, bool | None] | None 
 
 
 BY_HUMAN = (
-    "Filled dots: LIC. Hollow dots: LIC_by_H, where one attacker, trained on human captions, reads both sides. A "
-    "captioner amplifies if the whole interval of the hollow dot is above 0. It reduces if the interval of LIC_by_M "
-    "(trained on the captioner's captions, not drawn) is below 0."
+    "Filled dots: LIC. Hollow dots: LIC_by_H, where one attacker, trained on human captions, reads both sides; at "
+    "equal length (LIC_by_H_cut) if that is lower. A captioner amplifies if the whole interval of the hollow dot is "
+    "above 0. It reduces if the interval of LIC_by_M (trained on the captioner's captions, not drawn) is below 0, at "
+    "equal length too."
 )
 Second = Mapping[str, tuple[float, float, float]]  # captioner -> value and interval of a second dot
 
 
 def second_dots(rows: pd.DataFrame, metric: str) -> dict[str, tuple[float, float, float]]:
-    """LIC_by_H and its interval beside LIC, by captioner; nothing beside another metric. rows: of one attacker and
-    coverage; one without an interval has its value at both ends."""
-    dots = rows[(rows["metric"] == "LIC_by_H") & (metric == "LIC")].drop_duplicates("model")
+    """LIC_by_H and its interval beside LIC, by captioner; that at equal length if it reaches lower, since both decide;
+    nothing beside another metric. rows: of one attacker and coverage; one without an interval has its value at both
+    ends."""
+    dots = rows[rows["metric"].isin(["LIC_by_H", "LIC_by_H_cut"]) & (metric == "LIC")]
+    dots = dots.sort_values("ci_low", kind="stable").drop_duplicates("model")
     low, high = dots["ci_low"].fillna(dots["value"]), dots["ci_high"].fillna(dots["value"])
     return dict(zip(dots["model"], zip(dots["value"], low, high, strict=True), strict=True))
 
 
 # comparisons
 
-APART = "Captioners with capital letters are not compared with those with small ones."
-INCOMPARABLE = (
-    f"they share fewer than {LEAST_SHARED} images, or their attackers learned from much different numbers of images"
-)
+APART = "Captioners with capital letters were measured on different images, so they are not compared with the others."
+INCOMPARABLE = f"they share fewer than {LEAST_SHARED} images, or one trained on less than {ALIKE:.0%} as many"
 
 
 def told_apart(ranking: Ranking | None) -> str:
@@ -393,32 +423,50 @@ def told_apart(ranking: Ranking | None) -> str:
         return f"No pair of captioners can be compared: {INCOMPARABLE}."
     apart = sum(pair.apart for pair in ranking.pairs)
     others = math.comb(len(ranking.letters), 2) - len(ranking.pairs)
-    if not apart and not others:
+    if ranking.provisional and not apart:
+        text = "No difference is shown"
+    elif not apart and not others:
         text = "No two captioners differ significantly"
     elif apart == len(ranking.pairs):
         text = f"All {'compared ' if others else ''}pairs of captioners differ significantly"
     else:
         text = "Same letter: no significant difference"
-    given = ", given these trained attackers: provisional" if ranking.provisional else ""
+    given = f", {ranking.provisional}" if ranking.provisional else ""
     more = f" {counted(others, 'pair')} not compared: {INCOMPARABLE}." if others else ""
-    alone = [name for name, letters in ranking.letters.items() if not letters]
-    more += f" Compared with none, and without a letter: {', '.join(alone)}." if alone else ""
+    alone = [f"{name} ({ranking.images[name]:,})" for name in ranking.apart if not ranking.letters[name]]
+    more += f" Measured on different images, and compared with none: {', '.join(alone)}." if alone else ""
     more += f" {APART}" if any(letters.isupper() for letters in ranking.letters.values()) else ""
+    more += f" {length}" if (length := lengths_note(ranking.words)) else ""
     return f"{text} ({ranking.method}{given}).{more}"
 
 
-def contradicted(rows: pd.DataFrame, metric: str = "") -> dict[tuple[str, str], pd.DataFrame]:
-    """Captioners and directions in which variants of DBAC that were measured alike have different signs, both clear of
-    0, each with these rows.
+def lengths_note(words: Mapping[str, float]) -> str:
+    """How far captioners differ in length, if they do. words: name -> average words of a caption.
 
-    metric: where this variant has one of these signs (default: whichever variants have them).
+    >>> lengths_note({"sat": 9.4, "llava": 91.2}), lengths_note({"sat": 9.4, "oscar": 10.0})
+    ('Average length of captions differs: 9.4 words (sat) to 91.2 (llava); longer captions can reveal more.', '')
     """
+    if not differ_in_length(words):
+        return ""
+    shortest, longest = min(words, key=lambda name: words[name]), max(words, key=lambda name: words[name])
+    ends = f"{words[shortest]:.1f} words ({shortest}) to {words[longest]:.1f} ({longest})"
+    return f"Average length of captions differs: {ends}; longer captions can reveal more."
+
+
+def differ_in_length(words: Mapping[str, float]) -> bool:
+    """Whether captioners differ in length by more than a verdict allows."""
+    return len(words) > 1 and max(words.values()) > LONGER * min(words.values())
+
+
+def contradicted(rows: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
+    """Captioners and directions in which variants of DBAC that were measured alike have different signs, both clear of
+    0, each with these rows."""
     found: dict[tuple[str, str], pd.DataFrame] = {}
     rows = rows[rows["metric"].isin(list(dbac.VARIANTS))]
     rows = rows[(rows["ci_low"] > 0) | (rows["ci_high"] < 0)]
     alike = [rows["model"], rows["direction"], rows["encoder"], variants(rows)]
     for (model, direction, *_), clear in rows.groupby(alike, sort=False):
-        if (clear["ci_low"] > 0).nunique() > 1 and (not metric or metric in set(clear["metric"])):
+        if (clear["ci_low"] > 0).nunique() > 1:
             found[model, direction] = rows[(rows["model"] == model) & (rows["direction"] == direction)]
     return found
 

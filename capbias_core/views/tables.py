@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Ranking
+from capbias_core.aggregate import Ranking, provisional
 from capbias_core.aggregate.variants import INPUTS
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.spreadsheets import csv_text
-from capbias_core.types import RESULT_COLUMNS
+from capbias_core.types import RESULT_COLUMNS, counted
 from capbias_core.views.sentence import decimals, limit, measure, seeds_agree, signed
 
 LETTERS = "letters"
@@ -75,7 +75,8 @@ def to_json(frame: pd.DataFrame) -> str:
 
 # Columns of a table of scores that are no metric: what a row is of, and what is said of the captioner.
 KEYS = ("captioner", "attribute", "encoder")
-OF_CAPTIONERS = (LETTERS, "verdict")
+IMAGES = "images"  # how many LIC was measured on, if captioners differ
+OF_CAPTIONERS = (LETTERS, "verdict", IMAGES)
 
 
 def value_parts(row: dict) -> tuple[str, str]:
@@ -95,14 +96,17 @@ def value_parts(row: dict) -> tuple[str, str]:
 
 
 def value_text(row: dict) -> str:
-    """`8.7 ±0.9 [6.9, 10.4]`, without the parts that are not there."""
-    return " ".join(filter(None, value_parts(row)))
+    """`8.7 ±0.9 [6.9, 10.4]`, without the parts that are not there; where seeds are too few for a claim, it names them:
+    `4.4 ±0.8 [−3.7, 12.5] 2 seeds`."""
+    seeds = counted(int(row["seeds"]), "seed") if pd.notna(row["ci_low"]) and provisional(row) else ""
+    return " ".join(filter(None, (*value_parts(row), seeds)))
 
 
 def scores_table(
     frame: pd.DataFrame, metrics: Iterable[str] | None = None, cell: Callable[[dict], Any] = value_text
 ) -> pd.DataFrame:
-    """One row a captioner (and attribute or encoder, where there are several), highest LIC first.
+    """One row a captioner (and attribute or encoder, where there are several), highest LIC first; captioners that were
+    measured on different images than most (no small letter) last.
 
     A cell such as `8.7 ±0.9 [6.9, 10.4]` holds value, standard deviation over seeds and 95% interval. Where some
     numbers depend on all images and some on those with references, a column names its coverage: `LIC_M (with
@@ -129,16 +133,22 @@ def scores_table(
     ranked_by = next((name for name in ("LIC", "LIC_M") if name in set(frame["metric"])), None)
     highest = frame[frame["metric"] == ranked_by].groupby("captioner")["value"].max().to_dict()
     order = -frame["captioner"].map(highest).astype(float).fillna(-np.inf)
+    letters = shown_letters(frame)
+    alike = set(letters.loc[letters[LETTERS].str.islower(), "captioner"]) if len(letters) else set()
+    apart = ~frame["captioner"].isin(alike) & bool(alike)
     rows: dict[tuple, dict[str, Any]] = {}
     columns: dict[str, dict[str, None]] = {}
-    for row in frame.iloc[np.argsort(order.to_numpy(), kind="stable")].to_dict("records"):
+    for row in frame.iloc[np.lexsort((order, apart))].to_dict("records"):
         suffix = f" ({row['variant'].replace('_', ' ')})" if mixed and row["variant"] else ""
         column = measure(row["metric"], row["direction"]) + suffix
         columns.setdefault(row["metric"], {})[column] = None
         rows.setdefault(tuple(row[key] for key in keys), {})[column] = cell(row)
     table = pd.DataFrame([dict(zip(keys, key, strict=True)) | cells for key, cells in rows.items()])
     table = table.reindex(columns=[*keys, *(column for name in metrics for column in columns.get(name, ()))]).fillna("")
-    for name, rows_of in (("verdict", frame), (LETTERS, shown_letters(frame))):
+    ranked = frame[frame["metric"] == ranked_by]
+    sizes = ranked.assign(**{IMAGES: [f"{size:,.0f}" for size in ranked["training"] + ranked["n"]]})
+    sizes = sizes if sizes[IMAGES].nunique() > 1 else sizes.iloc[:0]
+    for name, rows_of in ((IMAGES, sizes), ("verdict", frame), (LETTERS, letters)):
         texts = {tuple(row[key] for key in keys): row.get(name) for row in rows_of.to_dict("records") if row.get(name)}
         if texts:
             table.insert(
@@ -157,7 +167,7 @@ def in_blocks(table: pd.DataFrame, columns: int = 4) -> list[pd.DataFrame]:
 
 
 # What the verdict and other columns follow from: a table shows it where one asks for it.
-BEHIND = ("LIC_by_M", "LIC_HM", "LIC_MH", "SC_D")
+BEHIND = ("LIC_by_M", "LIC_by_M_cut", "LIC_HM", "LIC_MH", "SC_D")
 
 
 def first_columns(names: Sequence[str]) -> list[str]:

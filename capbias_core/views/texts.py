@@ -5,26 +5,31 @@ Objects are what a text names: COCO's categories, and the words that were given.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
 
 from capbias_core.attributes import word_forms
 from capbias_core.attributes.labels import suggest_mapping
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import ModelFiles
 from capbias_core.measures import gender_score_common
-from capbias_core.measures.gender_score import COOCCURRENCE, COOCCURRENCE_COUNT
+from capbias_core.measures.gender_score import COOCCURRENCE, COOCCURRENCE_COUNT, cosines_of
 from capbias_core.measures.gender_score import METRIC as GENDER_SCORE
+from capbias_core.measures.gender_score_common import CAPTION, Gendered
 from capbias_core.measures.registry import MEASURES, METRICS, measure_of
 from capbias_core.prepare.tasks import content_words
 from capbias_core.prepare.text import WORD
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, silent
+from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, Vectors, silent
 from capbias_core.views.objects import share_intervals
+
+LEAST_CLOZE = 1e-12  # a keyword of probability 0 is one of the text's all the same
 
 
 @dataclass(frozen=True)
@@ -46,13 +51,15 @@ def text_results(
     labels: Sequence[str] | None = None,
     lead: str = "",
     progress: Progress = silent,
+    keywords: pd.DataFrame | None = None,
 ) -> TextRows:
     """The metrics of plain texts. Intervals are a bootstrap over texts.
 
     name: what the rows call the texts. options: choices of the measures by field; models as a user names them. labels:
     who wrote each text, or what it is about; they then count in place of the value that a text names. lead: such as
-    `a {word} says:`, with which a text that names no value counts too. Raises CapbiasError if a metric needs images, or
-    no text counts.
+    `a {word} says:`, with which a text that names no value counts too. keywords: of `text_keywords`, the objects of
+    each text in place of others; their cloze probability is P(c) where it is known. Raises CapbiasError if a metric
+    needs images, or no text counts.
     """
     measures: dict[str, str] = {}
     for metric in metrics:
@@ -82,6 +89,8 @@ def text_results(
                 f"The values are {', '.join(attribute.values)}. Check the column of labels.",
             )
         everything = replace(everything, value=value)
+    if keywords is not None:
+        everything = _with_keywords(everything, keywords, confidence)
     data = everything.with_objects()
     rows, tables = [], []
     for measure, chosen in chosen_options.items():
@@ -112,14 +121,111 @@ def text_results(
     return TextRows(frame, by_object, note)
 
 
+def _with_keywords(data: Gendered, keywords: pd.DataFrame, confidence: float) -> Gendered:
+    """Texts with their keywords as objects. confidence: in keywords without a cloze probability."""
+    row_of = {int(data.images[image]): row for row, image in enumerate(data.image)}
+    known = keywords[keywords["text"].isin(row_of)]
+    code, names = pd.factorize(known["keyword"])
+    sure = known["cloze"].fillna(confidence).clip(lower=LEAST_CLOZE)
+    cells = sure, (known["text"].map(row_of), code)
+    cloze = "; P(c) is their cloze probability" if known["cloze"].notna().any() else ""
+    matrix = csr_array(cells, shape=(len(data.captions), len(names)))
+    return replace(data, objects=tuple(names), confidence=matrix, source=f"the keywords of each text{cloze}")
+
+
 def keywords(texts: Sequence[str], attribute: Attribute, most: int) -> list[str]:
     """The nouns, verbs, adjectives and adverbs that most texts have, commonest first, at most so many.
 
-    Words for a value and for nobody's (`person`) are left out. The paper takes keywords from KeyBERT, which needs a
-    model.
+    Words for a value and for nobody's (`person`) are left out.
     """
+    return content_words(Tokens.of(texts), _words_of_people(attribute))[:most]
+
+
+def _words_of_people(attribute: Attribute) -> frozenset[str]:
     neutral = set() if attribute.unnamed_values else {row[-1] for row in word_forms(attribute)}
-    return content_words(Tokens.of(texts), attribute.masked_words | neutral)[:most]
+    return frozenset(attribute.masked_words | neutral)
+
+
+def text_keywords(
+    texts: Sequence[str],
+    attribute: Attribute,
+    most: int,
+    encode: Callable[[Sequence[str]], np.ndarray],
+    word_probability: Callable[[Sequence[tuple[str, str, str]]], np.ndarray] | None = None,
+) -> pd.DataFrame:
+    """The keywords of each text as KeyBERT finds them: at most so many of its nouns, verbs, adjectives and adverbs,
+    those whose vectors are nearest to the text's. Words for a value and for nobody's are left out.
+
+    Columns: text (place in texts), keyword, similarity (cosine in [-1, 1]), and cloze: the probability in [0, 1] that a
+    masked language model gives the keyword where it first stands, nan without one. encode: texts to (n, d) vectors of
+    length 1. word_probability: (before, word, after) to probabilities. Sabir and Padró (2023), section "Gender Bias in
+    Twitter", do not say which models give keywords and cloze probabilities.
+    """
+    tokens = Tokens.of(texts)
+    column = {word: code for code, word in enumerate(tokens.words)}
+    words = content_words(tokens, _words_of_people(attribute), among=None)
+    there = csr_array(tokens.matrix())[:, [column[word] for word in words]].tocoo()
+    vectors = encode([*texts, *words])
+    of_texts, of_words = vectors[: len(texts)], vectors[len(texts) :]
+    cosine = (of_texts[there.row] * of_words[there.col]).sum(axis=1)
+    table = pd.DataFrame({"text": there.row, "keyword": [words[code] for code in there.col], "similarity": cosine})
+    table = table.sort_values(["text", "similarity", "keyword"], ascending=[True, False, True])
+    table = table.groupby("text").head(most).reset_index(drop=True)
+    if word_probability is None or table.empty:
+        return table.assign(cloze=np.nan)
+    contexts = [_context(texts[int(place)], word) for place, word in zip(table["text"], table["keyword"], strict=True)]
+    return table.assign(cloze=word_probability(contexts))
+
+
+def keywords_by_models(
+    texts: Sequence[str], attribute: Attribute, most: int, options: Mapping[str, Any]
+) -> pd.DataFrame:
+    """`text_keywords` by the sentence encoder of the options (default: the paper's) and, if they name one, a masked
+    language model."""
+    from capbias_core.language.models import MaskedModel, SentenceEncoder
+
+    encoder = SentenceEncoder(gender_score_common.text_model("sentence_encoder", options.get("sentence_encoder")).path)
+    masked = options.get("masked_model")
+    cloze = MaskedModel(gender_score_common.text_model("masked_model", masked).path) if masked else None
+    return text_keywords(texts, attribute, most, encoder.encode, cloze.word_probability if cloze else None)
+
+
+def _context(text: str, word: str) -> tuple[str, str, str]:
+    """The text before a word, the word as written and the text after, where it first stands."""
+    match = re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE)
+    start, end = match.span() if match else (len(text), len(text))
+    return text[:start], text[start:end] or word, text[end:]
+
+
+def nearest_objects(
+    texts: Sequence[str],
+    attribute: Attribute,
+    most: int,
+    vectors: Callable[[set[str]], Vectors],
+    object_words: Sequence[str] = (),
+) -> pd.DataFrame:
+    """The objects nearest to each value's word and to the neutral one, as in Table 1 of Sabir and Padró (2023).
+
+    Columns: word, rank from 1, object, cosine, and texts: how many name it. Of objects that texts name (COCO's
+    categories, and object_words), at most so many for each word, nearest first; equal ones by the number of texts. The
+    paper does not say how its table joins counts and cosines. vectors: words to their vectors.
+    """
+    frame = pd.DataFrame({"image_id": [str(place) for place in range(len(texts))], "caption": list(texts)})
+    choices = gender_score_common.ObjectChoices(objects_from=CAPTION, object_words=tuple(object_words))
+    data = gender_score_common.gendered(frame, attribute, None, choices, keep_all=True).with_objects()
+    counts = np.bincount(data.pairs[1], minlength=len(data.objects))
+    words = word_forms(attribute)[0]
+    names = [name for name, count in zip(data.objects, counts, strict=True) if count]
+    cosines = cosines_of(words, names, vectors({*words, *(part for name in names for part in name.split())}))
+    parts = [
+        pd.DataFrame({"word": word, "object": names, "cosine": cosines[:, column], "texts": counts[counts > 0]})
+        .dropna(subset="cosine")
+        .sort_values(["cosine", "texts"], ascending=False, kind="stable")
+        .head(most)
+        .assign(rank=lambda part: range(1, len(part) + 1))
+        for column, word in enumerate(words)
+    ]
+    return pd.concat(parts, ignore_index=True)[["word", "rank", "object", "cosine", "texts"]]
 
 
 def text_table(by_object: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:

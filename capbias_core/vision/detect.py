@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -21,14 +20,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from capbias_core.children import module_command
 from capbias_core.errors import CapbiasError, need
 from capbias_core.language.files import ModelFiles
 from capbias_core.load.files import file_digest
 from capbias_core.load.places import nameable, named
 from capbias_core.load.tables import kept_name
-from capbias_core.resources import PACKAGE
-from capbias_core.whole_files import whole_file
+from capbias_core.processes import python, temporary_folder
+from capbias_core.whole_files import typed_path, whole_file
 
 # What a file of weights needs beside ultralytics: its ending -> packages, as they are imported.
 NEEDS = {".pt": (), ".onnx": (), ".tflite": ("ai_edge_litert",)}
@@ -48,7 +46,7 @@ def to_download(name: str, folder: Path) -> bool:
     >>> to_download("yolov8n", Path("nowhere")), to_download("gone.pt", Path("nowhere"))
     (True, False)
     """
-    given = Path(name).expanduser()
+    given = typed_path(name)
     here = (nameable(given) and given.exists()) or _in_folder(name, folder).is_file()
     return not here and bool(DOWNLOADED.fullmatch(name))
 
@@ -87,15 +85,15 @@ def find_weights(name: str, folder: Path) -> ModelFiles:
     no such file, it cannot be read, or it cannot be downloaded.
     """
     need("Detecting objects", "torch", "PIL", "ultralytics")
-    path = Path(name).expanduser()
+    path = typed_path(name)
     if not NAME.fullmatch(name) or (nameable(path) and path.exists()):
         path = named(path)
     else:
         path = _in_folder(name, folder)
         if to_download(name, folder):
             path.parent.mkdir(parents=True, exist_ok=True)
-            command = module_command("capbias_core.vision.detect", path.name, str(path))
-            options = {"capture_output": True, "text": True, "timeout": PATIENCE, "cwd": PACKAGE.parent}
+            command, environment = python("-m", "capbias_core.vision.detect", path.name, str(path))
+            options = {"capture_output": True, "text": True, "timeout": PATIENCE, "env": environment}
             failed, fault = True, ""
             with suppress(subprocess.TimeoutExpired):
                 done = subprocess.run(command, **options, check=False)
@@ -170,12 +168,12 @@ def ultralytics(offline: bool = True):
     """The package, imported in a way that leaves nothing behind. offline: that it is not to find out whether there is a
     network; decided by whoever asks first in a process."""
     need("Detecting objects", "torch", "PIL", "ultralytics")
-    with _starting, _unchanged(), tempfile.TemporaryDirectory(prefix="capbias-") as settings:
+    with _starting, _unchanged(), temporary_folder() as settings:
         os.environ |= {
             "YOLO_AUTOINSTALL": "false",
             "YOLO_OFFLINE": str(offline).lower(),
             "YOLO_VERBOSE": "false",
-            "YOLO_CONFIG_DIR": settings,
+            "YOLO_CONFIG_DIR": str(settings),
             "ULTRALYTICS_SAFE_LOAD": "true",  # weights are data: no code in a .pt is run
             "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count() or 1),
         }

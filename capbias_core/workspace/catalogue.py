@@ -52,7 +52,8 @@ class Unavailable(WorkspaceError):
 
 def open_catalogue(file: Path) -> None:
     """Make a catalogue that does not exist, and check the version of an existing one, which is only read. Raises
-    CapbiasError for a file of another version or program, sqlite3.Error and OSError if it cannot be used."""
+    CapbiasError for a file of another version or program, and an empty one beside data; sqlite3.Error and OSError if it
+    cannot be used."""
     if file.exists():
         with to_read(file) as db:
             db.execute("BEGIN")  # one state of the file, while another process makes its tables
@@ -65,6 +66,10 @@ def open_catalogue(file: Path) -> None:
             )
         if tables:
             return
+        if any((file.parent / "data").glob("*.parquet")):
+            raise CapbiasError(
+                f"The catalogue {file} is empty, and the workspace has data.", f"Put back a copy of it, or {ANOTHER}."
+            )
     with closing(sqlite3.connect(private_file(file), isolation_level=None)) as db:
         prepare(db, f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version={VERSION}; COMMIT;")
 

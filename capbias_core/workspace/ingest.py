@@ -16,8 +16,10 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load.account import BY_PROMPT, EACH, SETS
 from capbias_core.load.files import unpacked
 from capbias_core.load.ids import join_ids
+from capbias_core.load.labels import EACH as RULE_EACH
 from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.places import checked_path
 from capbias_core.load.read import TITLES, Reading, parse_table, read_file, readings, unknown_format
@@ -44,7 +46,7 @@ from capbias_core.workspace.vectors import look_up_new_words
 DEMO = "demo"
 DEFAULT_COLLECTION = "my captions"
 WARNINGS = "warnings"  # the key in an item's details for sentences on captions with text that is not a caption
-SETS = SAMPLES, EACH, BY_PROMPT = "samples", "each", "prompt"
+ACCOUNT = "account"  # the key in an item's details for what became of each column and row
 LARGE_FILE = 20_000_000  # bytes; of a larger file of outlines only those of images in the collection are kept
 # Labels first: as soon as its captions are stored, a collection is complete.
 ORDER = (LABELS, REFERENCES, OBJECTS, SEGMENTS, BOXES, CAPTIONS)
@@ -62,17 +64,18 @@ class File:
     """A file, table or list that a user brings, with their choices.
 
     source: a path, or a table, list or dict of Python. kind: what it holds, '' to detect it. name: of the item, '' for
-    the file's name. columns: names for "image_id" and "caption". sets: what several captions of an image are, one of
-    SETS. several: the rule for several label rows of an image, '' for the usual one. trained: whether the model was
-    trained on the references, None if unknown. captioner, condition: who wrote the captions and what was masked on the
-    photographs, '' for what the name suggests. mapping: details of each mapped column (`mapping_details`).
+    the file's name. columns: what the user said of its columns and rows, by role (`Choices.of`). sets: what several
+    captions of an image are, one of SETS, '' to ask where that is open. several: the rule for several label rows of an
+    image, '' for the usual one. trained: whether the model was trained on the references, None if unknown. captioner,
+    condition: who wrote the captions and what was masked on the photographs, '' for what the name suggests. mapping:
+    details of each mapped column (`mapping_details`).
     """
 
     source: Any
     kind: str = ""
     name: str = ""
-    columns: Mapping[str, str] = field(default_factory=dict)
-    sets: str = SAMPLES
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    sets: str = ""
     several: str = ""
     trained: bool | None = None
     captioner: str = ""
@@ -83,6 +86,11 @@ class File:
     def title(self) -> str:
         """Its name in messages."""
         return self.source.name if isinstance(self.source, Path) else f"the {self.name or self.kind or 'table'}"
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What the user said, for the reader."""
+        return {**self.columns, "sets": self.sets}
 
     @property
     def item_name(self) -> str:
@@ -190,11 +198,12 @@ def preview(files: Sequence[File], held: Held | None = None, read: Read | None =
     default in a process with limits. Raises CapbiasError for a column that no file has."""
     held = held or Held()
     parts = [Part(file, reading) for file in files for reading in _read(file, held, read)]
-    for role, column in {pair for file in files for pair in file.columns.items()}:
-        readable = not all(part.reading.error for part in parts)
-        if readable and not any(column in part.reading.columns for part in parts):
-            names = ", ".join(dict.fromkeys(name for part in parts for name in part.reading.columns))
-            raise CapbiasError(f"No file has the column {column!r}.", f"Known: {names}.", f"{role}_column")
+    known_columns = dict.fromkeys(name for part in parts for name in part.reading.columns)
+    for role, column in {(key, name) for file in files for key in file.columns for name in _named(file, key)}:
+        known = any(name == column or name.startswith(f"{column}.") for name in known_columns)
+        if known_columns and not known:
+            argument = "rows" if role == "rows" else f"{role}_column"
+            raise CapbiasError(f"No file has the column {column!r}.", f"Known: {', '.join(known_columns)}.", argument)
     parts = _join_images(_join_rows(parts, held), held)
     known = {kind: set(images) for kind, images in held.images.items()}
     for part in parts:
@@ -219,15 +228,21 @@ def preview(files: Sequence[File], held: Held | None = None, read: Read | None =
     return result
 
 
+def _named(file: File, role: str) -> list[str]:
+    """The columns that the user named for a role."""
+    value = file.columns[role]
+    return [value] if isinstance(value, str) else list(value)
+
+
 def _read(file: File, held: Held, read: Read | None) -> list[Reading]:
     """What one file holds; if it cannot be read, a reading with the error."""
     try:
         if not isinstance(file.source, Path):
-            return readings(parse_table(file.source, file.title), file.kind, file.columns, file.several)
+            return readings(parse_table(file.source, file.title), file.kind, file.given, file.several)
         wanted = next((held.images[kind] for kind in (PHOTOGRAPHS, LABELS, CAPTIONS) if held.images.get(kind)), None)
         path = checked_path(file.source)
         large = path.is_file() and path.stat().st_size > LARGE_FILE
-        given = path, file.kind, dict(file.columns), file.several, sorted(wanted) if large and wanted else None
+        given = path, file.kind, file.given, file.several, sorted(wanted) if large and wanted else None
         return read(*given) if read else within_limits(path.name, read_file, *given)
     except CapbiasError as error:
         return [Reading(file.kind, error=error)]
@@ -299,30 +314,36 @@ def with_mapping(
     """
     if part.kind != LABELS or part.frame is None or part.file.mapping:
         return part
-    mapping = tuple(resolve_attributes(part.frame, asked, overrides, folder))
+    each = part.file.several == RULE_EACH
+    mapping = tuple(resolve_attributes(part.frame, asked, overrides, folder, each))
     return replace(part, file=replace(part.file, mapping=mapping))
 
 
 def caption_sets(part: Part) -> dict[str, pd.DataFrame]:
-    """The caption sets of a part, by name: one for `samples`; a set of the first captions of all images, one of the
-    second and so on for `each`; one per prompt for `prompt`. Raises CapbiasError if it has no prompts."""
-    name, sets, frame, table = part.file.item_name, part.file.sets, part.frame, part.reading.table
+    """The caption sets of a part by name: one, or one per captioner in the file. Of each, for `each` a set of the first
+    captions of all images, one of the second and so on; for `prompt` one per prompt. Raises CapbiasError if it has no
+    prompts."""
+    file, frame, table = part.file, part.frame, part.reading.table
     assert frame is not None and table is not None
-    if sets not in SETS:
-        raise unknown_name("choice of sets", sets, SETS)
-    if part.kind != CAPTIONS or sets == SAMPLES:
-        return {name: frame}
-    if sets == BY_PROMPT and not table.prompts:
-        raise CapbiasError(
-            f"{part.file.title} has no column with two or more prompts.", "Choose samples or each.", "sets"
-        )
-    number = frame["caption_index"].to_numpy() if sets == EACH else pd.factorize(pd.Series(table.prompts))[0]
-    stem = name if sets == EACH else f"{name} prompt"
-    result = {}
-    for index in range(number.max() + 1):
-        rows = frame[number == index].reset_index(drop=True)
+    if file.sets and file.sets not in SETS:
+        raise unknown_name("choice of sets", file.sets, SETS)
+    if part.kind != CAPTIONS:
+        return {file.item_name: frame}
+    if file.sets == BY_PROMPT and not table.prompts:
+        raise CapbiasError(f"{file.title} has no column with two or more prompts.", "Choose samples or each.", "sets")
+    keys = pd.DataFrame({"captioner": table.sets or ("",) * len(frame), "number": 0})
+    if file.sets in (EACH, BY_PROMPT):
+        numbers = pd.factorize(pd.Series(table.prompts))[0] if file.sets == BY_PROMPT else frame["caption_index"]
+        keys["number"] = numbers + 1
+    named = isinstance(file.source, Path) and file.name in ("", suggested_name(file.source.stem))
+    result: dict[str, pd.DataFrame] = {}
+    for (captioner, number), own in keys.groupby(["captioner", "number"], sort=False):
+        name = "" if captioner and named else file.item_name
+        name = f"{name} {suggested_name(captioner)}".strip() if captioner else name
+        name += f" prompt {number}" if file.sets == BY_PROMPT else f" {number}" * bool(number)
+        rows = frame.loc[own.index].reset_index(drop=True)
         rows["caption_index"] = rows.groupby("image_id", sort=False).cumcount()
-        result[f"{stem} {index + 1}"] = rows
+        result[name if name not in result else f"{name} {len(result) + 1}"] = rows
     return result
 
 
@@ -348,7 +369,8 @@ def frames_of(part: Part) -> list[tuple[str, pd.DataFrame, dict]]:
                 name = f"{file.item_name} {entry['column']}"[:LONGEST_NAME].strip()
                 tables.append((name, frame, {"attributes": {attribute: entry}}))
         return [*([(file.item_name, frame, {"attributes": alone})] if alone else []), *tables]
-    details: dict[str, Any] = {WARNINGS: list(table.warnings)} if table.warnings else {}
+    details: dict[str, Any] = {ACCOUNT: [list(line) for line in table.account]} if table.account else {}
+    details |= {WARNINGS: list(table.warnings)} if table.warnings else {}
     if part.kind != CAPTIONS:
         return [(file.item_name, frame, details)]
     details["trained_on_references"] = file.trained

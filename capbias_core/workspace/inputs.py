@@ -6,18 +6,18 @@ The command line and `capbias.score` both call `resolve`, so the same input give
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from capbias_core.attributes import get_attribute, known_attributes
-from capbias_core.attributes.labels import columns_by_labels
+from capbias_core.attributes.labels import label_columns
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load.checks import refuse
 from capbias_core.load.files import file_digest
 from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import find_pictures
@@ -25,15 +25,18 @@ from capbias_core.load.places import checked_path
 from capbias_core.load.read import TITLES
 from capbias_core.load.report import ImportReport
 from capbias_core.prepare.align import DELTA
+from capbias_core.processes import temporary_folder
 from capbias_core.types import Progress, silent
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.conditions import CUT
+from capbias_core.workspace.content import content_of
 from capbias_core.workspace.derived import derivable, derive, keep_derived
 from capbias_core.workspace.ingest import WARNINGS, File, Part, describe, preview, read_part, store
 from capbias_core.workspace.labels import (
+    attribute_of,
     column_labels,
     compared_lines,
     dropped_line,
-    holds,
     resolve_attribute,
     table_with,
     tables_with,
@@ -49,7 +52,7 @@ from capbias_core.workspace.objects import (
     weights_option,
 )
 from capbias_core.workspace.photographs import keep_images
-from capbias_core.workspace.spec import ModelReference, attribute_from
+from capbias_core.workspace.spec import ModelReference, RunSpec
 from capbias_core.workspace.store import Workspace, checked_name, default_folder, suggested_name
 from capbias_core.workspace.vectors import CONSTANT, VECTORS, alignment_option, check_delta, keep_vectors, offer_vectors
 
@@ -62,6 +65,24 @@ ALIGNMENTS = (CONSTANT, CONTEXTUAL)
 UNNAMED = "captions"  # the captioner of a table or list without a name
 # The argument of `capbias.score` that takes a kind of file.
 ARGUMENTS = {CAPTIONS: "captions", REFERENCES: "references", LABELS: "labels", OBJECTS: "objects"}
+
+
+# Arguments on the columns and rows of files.
+OF_COLUMNS = ("image_id_column", "caption_column", "reference_column", "captioner_column", "rows")
+
+
+def named_columns(**given: Any) -> dict[str, Any]:
+    """What the arguments OF_COLUMNS say of the columns and rows of a file, by role, as `File.columns` takes it. rows: a
+    mapping, or texts such as `language=en`. Raises CapbiasError for a text without =."""
+    rows = given.pop("rows", None) or {}
+    if not isinstance(rows, Mapping):
+        texts = [rows] if isinstance(rows, str) else list(rows)
+        if wrong := [text for text in texts if "=" not in str(text)]:
+            raise CapbiasError(f"The choice of rows is {wrong[0]!r}.", "Write COLUMN=VALUE.", "rows")
+        rows = dict(str(text).split("=", 1) for text in texts)
+    named = {name.removesuffix("_column"): value for name, value in given.items() if value}
+    named = {role: value if isinstance(value, str) else tuple(value) for role, value in named.items()}
+    return named | ({"rows": rows} if rows else {})
 
 
 @dataclass(frozen=True)
@@ -131,7 +152,7 @@ def caption_files(given: Any, **more: Any) -> list[File]:
 @contextmanager
 def workspace_at(folder: Path | str | None, make: bool = False) -> Iterator[Workspace]:
     """The workspace in a folder (None: the usual one). Without `make`, an empty one stands in for a missing one."""
-    path = Path(folder) if folder else default_folder()
+    path = typed_path(folder) if folder else default_folder()
     if make or path.exists():
         yield Workspace(path)
         return
@@ -142,7 +163,7 @@ def workspace_at(folder: Path | str | None, make: bool = False) -> Iterator[Work
 @contextmanager
 def temporary_workspace() -> Iterator[Workspace]:
     """A workspace that is removed at the end of the block."""
-    with tempfile.TemporaryDirectory(prefix="capbias-") as folder:
+    with temporary_folder() as folder:
         yield Workspace(folder)
 
 
@@ -213,10 +234,10 @@ def resolve(
     if given.photographs:
         folder = checked_path(given.photographs)
         # Named as the folder is, so that results name the masked photographs that a judge saw.
-        options["photographs"] = suggested_name(folder.expanduser().resolve().name)
+        options["photographs"] = suggested_name(folder.resolve().name)
         keep_images(workspace, folder, collection, options["photographs"])
     if given.people is not None:
-        path = Path(given.people) if isinstance(given.people, str | os.PathLike) else None
+        path = typed_path(given.people) if isinstance(given.people, str | os.PathLike) else None
         kind = SEGMENTS if path and path.suffix.lower() == ".json" else BOXES
         people = source_file(given.people, kind, "" if path and path.suffix else "people")
         part = read_part(people.source, kind, people.name)
@@ -226,7 +247,23 @@ def resolve(
         names[OBJECTS] = [_detect_objects(workspace, collection, given, tell, progress)]
     options |= _alignment(workspace, collection, given, tell)
     human, objects_name = ("".join(names[kind][:1]) for kind in (REFERENCES, OBJECTS))
+    _check_content(workspace, collection, names[CAPTIONS], table, attribute, human, tell)
     return ResolvedInputs(collection, tuple(names[CAPTIONS]), table, attribute, human, objects_name, options)
+
+
+def _check_content(
+    workspace: Workspace, collection: str, sets: Sequence[str], table: str, attribute: str, human: str, tell: Tell
+) -> None:
+    """Tell what the content checks find in captions with their labels and human captions. Raises CapbiasError if they
+    are not to be scored."""
+    names_values, where = attribute_of(workspace.item(LABELS, table, collection), attribute)
+    references = workspace.item(REFERENCES, human, collection).hash if human else ""
+    for name in sets:
+        captions = workspace.item(CAPTIONS, name, collection).hash
+        found = content_of(workspace, RunSpec("", 0, name, captions, references, where, asdict(names_values)))
+        refuse(found, name)
+        for each in found:
+            tell(f"warning: {name}: {each.text}")
 
 
 # names of items
@@ -268,6 +305,7 @@ def _by_name(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -
     options = {role: str(name) for role in ("photographs", "people") if (name := getattr(given, role))}
     options |= _alignment(workspace, collection, given, tell)
     references, objects = str(names.get(REFERENCES) or "".join(human)), str(names.get(OBJECTS) or "")
+    _check_content(workspace, collection, names.get(CAPTIONS) or sets, table, attribute, references, tell)
     return ResolvedInputs(
         collection, tuple(names.get(CAPTIONS) or sets), table, attribute, references, objects, options
     )
@@ -294,12 +332,6 @@ def _references(parts: Sequence[Part], tell: Tell) -> Part | None:
     if beside:
         tell(f"note: human captions are those in {beside[0].file.title}")
         return beside[0]
-    for part in parts:
-        if part.kind == CAPTIONS and not part.file.kind and part.reading.hint:
-            tell(
-                f"note: {part.file.title} is taken as captions of a model. If people wrote them "
-                f"({part.reading.hint}), name it as references."
-            )
     return None
 
 
@@ -308,24 +340,7 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
     folder, rule = given.own_attributes, derivable(given.attribute, given.own_attributes)
     tables = [part for part in parts if part.kind == LABELS]
     tables = [part for part in tables if part.file.kind] or tables
-    defined = given.attribute in known_attributes(folder) or given.attribute.endswith(".toml")
-
-    def has_column(frame: pd.DataFrame) -> bool:
-        """Whether a table has a column for the attribute, by its name or by its labels."""
-        if defined and not given.attribute_column:
-            return holds(frame, get_attribute(given.attribute, folder))
-        columns = {name.strip().lower() for name in frame.columns if name != "image_id"}
-        return (given.attribute_column or given.attribute).strip().lower() in columns
-
-    having = [part for part in tables if part.frame is not None and has_column(part.frame)]
-    if len(having) > 1:
-        files = ", ".join(part.file.title for part in having)
-        raise CapbiasError(
-            f"Several tables have labels of {given.attribute}: {files}.", "Name the table to use.", "labels"
-        )
-    if not having and rule and not given.attribute_column:
-        if error := next(filter(None, (_misplaced(part, parts) for part in tables)), None):
-            raise error
+    if not tables and rule:
         if not any(part.kind == REFERENCES for part in parts):
             raise CapbiasError(
                 f"There are no labels of {rule.name}, and no human captions to derive them from.",
@@ -333,17 +348,31 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
                 "labels",
                 "references",
             )
-        if given.values:
+        called = {name.casefold() for name in (rule.name, *rule.columns)}
+        for part in parts:
+            if columns := [name for name in part.reading.columns if name.strip().casefold() in called]:
+                raise CapbiasError(
+                    f"{part.file.title} has a column {columns[0]}, so labels of {rule.name} are not derived.",
+                    "Give the file as labels, too.",
+                    "labels",
+                )
+        if given.values or given.attribute_column:
             raise CapbiasError(
-                f"Only labels of a column can be chosen; {rule.name} has fixed values.",
-                "Leave the choice out.",
+                f"Only a table of labels has columns and values to choose; labels of {rule.name} are derived.",
+                "Name a table of labels, or leave the choice out.",
+                "labels",
                 "values",
+                "attribute_column",
             )
-        for part in tables:
-            tell(f"no column of {part.file.title} is called {' or '.join(rule.columns or (rule.name,))}")
         return None
     if not tables:
         raise CapbiasError("There are no labels.", "Name a table with one row per image.", "labels")
+    having = [part for part in tables if part.frame is not None and _has_attribute(given, part.frame)]
+    if len(having) > 1:
+        files = ", ".join(part.file.title for part in having)
+        raise CapbiasError(
+            f"Several tables have labels of {given.attribute}: {files}.", "Name the table to use.", "labels"
+        )
     table = having[0] if having else tables[0]
     frame = table.frame
     assert frame is not None
@@ -356,17 +385,23 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
             raise error from None
         raise
     table = replace(table, file=replace(table.file, mapping=(details,)))
-    name, also = details["attribute"]["name"], ""
-    if not given.attribute_column:
-        columns = column_labels(frame.drop(columns=details["column"]))
-        others = columns_by_labels(attribute_from(details["attribute"]), columns)
-        also = f"; not used: {', '.join(others)}" if others else ""
-    tell(f"labels: {name} from the column {details['column']} of {table.file.title}{also}")
+    tell(f"labels: {details['attribute']['name']} from the column {details['column']} of {table.file.title}")
     for line in [*compared_lines(frame, details, folder), dropped_line(frame, details)]:
         tell(line)
     if left_out := [part.file.title for part in tables if part.key != table.key]:
         tell(f"not used: {', '.join(left_out)}, without a column for {given.attribute}")
     return table
+
+
+def _has_attribute(given: Inputs, frame: pd.DataFrame) -> bool:
+    """Whether a table has a column for the attribute, by its name or by its labels."""
+    known = known_attributes(given.own_attributes)
+    defined = given.attribute in known or given.attribute.endswith(".toml")
+    if defined and not given.attribute_column:
+        attribute = get_attribute(given.attribute, given.own_attributes)
+        return bool(label_columns(attribute, column_labels(frame)))
+    columns = {name.strip().lower() for name in frame.columns if name != "image_id"}
+    return (given.attribute_column or given.attribute).strip().lower() in columns
 
 
 def _misplaced(part: Part, parts: Sequence[Part]) -> CapbiasError | None:
@@ -388,10 +423,11 @@ def _misplaced(part: Part, parts: Sequence[Part]) -> CapbiasError | None:
 
 
 def warn(reports: Iterable[ImportReport], tell: Tell) -> None:
-    """Send each warning and note of reports once, with the files that it is about."""
+    """Send each account, warning and note of reports once, with the files that it is about."""
     files: dict[str, dict[str, None]] = {}
     for report in reports:
-        for name, texts in (("warning", report.warnings), ("note", report.notes)):
+        account = ["; ".join(f"{label[0].lower()}{label[1:]}: {text}" for label, text in report.account)]
+        for name, texts in (("read", filter(None, account)), ("warning", report.warnings), ("note", report.notes)):
             for text in texts:
                 files.setdefault(f"{name}: {{}}: {text}", {})[report.file] = None
     for line, names in files.items():

@@ -12,20 +12,24 @@ import pandas as pd
 from capbias_core.attributes import known_attributes, plain_attribute, read_attribute
 from capbias_core.attributes.labels import (
     MOST_LABELS,
-    guess_attributes,
+    columns_by_attribute,
+    is_about_labeller,
     is_unknown,
     label_columns,
-    named_columns,
     suggest_mapping,
+    value_of_name,
     values_among,
 )
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.types import Attribute, counted
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Item, Workspace, content_hash
 
 DERIVED = "derived"  # the key in the details of labels that were made from human captions
 SHOWN_LABELS = 10
+BLANK = "___"  # in a flag to paste, for what only the user knows
+ONES = ("1", "true", "yes")  # what a column called after a value says of an image that has it
 Overrides = Mapping[str, Mapping[str, str | None]]  # attribute -> {raw label: value, or None to drop it}
 
 
@@ -128,7 +132,7 @@ def resolve_attribute(
     if column and column not in counts:
         raise unknown_name("column", column, counts)
     known = known_attributes(folder)
-    attribute = known[name] if name in known else read_attribute(Path(name)) if name.endswith(".toml") else None
+    attribute = known[name] if name in known else read_attribute(typed_path(name)) if name.endswith(".toml") else None
     if attribute is None:
         column = column or name
         if column not in counts:
@@ -146,17 +150,14 @@ def resolve_attribute(
             f"Only labels of a column can be chosen; {name} has fixed values.", "Leave the choice out.", "values"
         )
     else:
-        column = column or next(iter([*label_columns(attribute, counts), *named_columns(attribute, counts)]), "")
-        if not column:
-            names = " or ".join(dict.fromkeys((*attribute.columns, attribute.name)))
-            none = f", and none holds labels such as {', '.join(attribute.values)}" if attribute.names_values else ""
-            raise CapbiasError(
-                f"No column is called {names}{none}; the columns are {', '.join(counts)}.",
-                "Name the column.",
-                "attribute_column",
-            )
+        column = column or _only_column(attribute, frame)
     chosen = dict((overrides or {}).get(attribute.name, {}))
     for raw, value in chosen.items():
+        if value == BLANK:
+            raise CapbiasError(
+                f"The mapping {attribute.name}:{raw}={BLANK} has a blank.",
+                f"Write {' or '.join(attribute.values)} in its place, or leave it out to drop the label.",
+            )
         if value is not None and value not in attribute.values:
             raise unknown_name(f"value of {attribute.name}", value, attribute.values)
         if raw not in counts[column]:
@@ -165,26 +166,67 @@ def resolve_attribute(
     return mapping_details(attribute, column, mapping, counts[column])
 
 
+def _only_column(attribute: Attribute, frame: pd.DataFrame) -> str:
+    """The only column that may hold labels of an attribute. Raises CapbiasError if there is none, or if several may."""
+    columns = column_labels(frame)
+    if candidates := label_columns(attribute, columns):
+        if error := ambiguous(attribute, candidates, frame, "--attribute-column {}"):
+            raise error
+        return next(iter(candidates))
+    names = " or ".join(dict.fromkeys((*attribute.columns, attribute.name)))
+    none = f", and none holds labels such as {', '.join(attribute.values)}" if attribute.names_values else ""
+    derive = " To derive labels from human captions, leave the table out." if attribute.derived else ""
+    raise CapbiasError(
+        f"No column is called {names}{none}; the columns are {', '.join(columns)}.",
+        f"Name the column.{derive}",
+        "attribute_column",
+    )
+
+
+def ambiguous(
+    attribute: Attribute, candidates: Collection[str], frame: pd.DataFrame, flag: str, each: str = ""
+) -> CapbiasError | None:
+    """The question which of several columns holds an attribute, None if there is only one and it is about the image.
+    flag: of a command, with {} for the column. each: how to take all of them."""
+    if len(candidates) == 1 and not any(map(is_about_labeller, candidates)):
+        return None
+    shown = [f"{column}: {', '.join(_with_counts(frame[column].value_counts().to_dict()))}" for column in candidates]
+    what = "Several columns" if len(shown) > 1 else "A column that may be about the annotators"
+    flags = [flag.format(quote(column)) for column in candidates]
+    return CapbiasError(
+        f"{what} may hold labels of {attribute.name} ({'; '.join(shown)}).",
+        f"Choose with {' or '.join(flags)}{each if len(flags) > 1 else ''}.",
+        "attribute_column",
+    )
+
+
 def resolve_attributes(
-    frame: pd.DataFrame, asked: Sequence[str] = (), overrides: Overrides | None = None, folder: Path | None = None
+    frame: pd.DataFrame,
+    asked: Sequence[str] = (),
+    overrides: Overrides | None = None,
+    folder: Path | None = None,
+    each: bool = False,
 ) -> list[dict]:
     """The mappings of several attributes of a table, each `NAME` or `NAME=COLUMN`, by default those that its columns
-    hold. Several columns of one attribute are labels by several annotators. Columns in which no label is understood are
-    left out beside others (see `unread_columns`).
+    hold. Columns in which no label is understood are left out beside others (see `unread_columns`). each: several
+    columns of one attribute are labels by several annotators.
 
-    Raises CapbiasError if there is none, or if overrides name another attribute.
+    Raises CapbiasError if there is none, if several columns may hold one attribute, or if overrides name another one.
     """
     pairs = [item.partition("=")[::2] for item in asked]
     if not asked:
-        known, labels = known_attributes(folder), column_labels(frame)
-        guesses = guess_attributes(known.values(), labels)
-        readable = {column for each in known.values() for column in label_columns(each, labels)}
-        mapped = {column for column, each in guesses.items() if column in readable or each.name in (overrides or {})}
-        pairs = [(each.name, column) for column, each in guesses.items() if column in (mapped or guesses)]
-        pairs = pairs or [(name, column) for name, each in known.items() for column in named_columns(each, labels)[:1]]
+        known, columns = known_attributes(folder), column_labels(frame)
+        by_attribute = columns_by_attribute(known.values(), columns)
+        for name, candidates in by_attribute.items():
+            flag, also = f"--attribute {name}={{}}", ", or with all of them for a table each"
+            if not each and (error := ambiguous(known[name], candidates, frame, flag, also)):
+                raise error
+        pairs = [(name, column) for name, candidates in by_attribute.items() for column in candidates]
+        mapped = [pair for pair in pairs if by_attribute[pair[0]][pair[1]] or pair[0] in (overrides or {})]
+        pairs = mapped or pairs
         if not pairs:
             raise CapbiasError(
-                f"No column holds labels of {' or '.join(known)}; the columns are {', '.join(labels)}.",
+                f"No column holds labels of {' or '.join(known)}; the columns are {', '.join(columns)}.",
                 "Name an attribute, as NAME or NAME=COLUMN.",
                 "attribute",
             )
@@ -198,12 +240,12 @@ def resolve_attributes(
 def unread_columns(frame: pd.DataFrame, resolved: Sequence[Mapping] = ()) -> list[CapbiasError]:
     """Why columns with the name of a shipped attribute are no labels of it, beside those that were resolved."""
     errors, taken = [], {details["column"] for details in resolved}
-    for column, attribute in guess_attributes(known_attributes().values(), column_labels(frame)).items():
-        try:
-            if column not in taken:
-                resolve_attribute(frame, attribute.name, column)
-        except CapbiasError as error:
-            errors.append(error)
+    for name, candidates in columns_by_attribute(known_attributes().values(), column_labels(frame)).items():
+        for column in candidates.keys() - taken:
+            try:
+                resolve_attribute(frame, name, column)
+            except CapbiasError as error:
+                errors.append(error)
     return errors
 
 
@@ -230,13 +272,6 @@ def mapping_overrides(pairs: Sequence[str]) -> dict[str, dict[str, str | None]]:
     return overrides
 
 
-def holds(frame: pd.DataFrame, attribute: Attribute) -> bool:
-    """Whether a table has a column with labels of the attribute, or with its name. Such a table's labels must not be
-    replaced by labels derived from captions."""
-    labels = column_labels(frame)
-    return bool(label_columns(attribute, labels) or named_columns(attribute, labels))
-
-
 def mapping_details(
     attribute: Attribute, column: str, mapping: dict[str, str | None], counts: Mapping[str, int] | None = None
 ) -> dict:
@@ -249,25 +284,29 @@ def mapping_details(
         )
     missing = [value for value in attribute.values if value not in mapping.values()]
     if missing:
-        by_count = sorted(mapping, key=lambda raw: -(counts or {}).get(raw, 0))
-        labels = [f"{raw or '(empty)'} ({counts[raw]:,})" if counts else raw or "(empty)" for raw in by_count]
-        shown = ", ".join(labels[:SHOWN_LABELS]) + (", …" if len(labels) > SHOWN_LABELS else "")
-        free = [raw for raw, value in mapping.items() if value is None and not is_unknown(raw)]
-        numbers = sorted((raw for raw in free if raw.lstrip("+-").isdigit()), key=int)
-        free = numbers if len(numbers) >= len(missing) else free
-        if column.casefold().removeprefix("is").strip("_ ") == missing[0].casefold():
-            free = free[::-1]  # 1 in the column Female is Female
-        pairs = list(zip(free, missing, strict=False))
-        meaning = " and ".join(f"{raw} means {value}" for raw, value in pairs)
-        flags = " ".join(f"--map {quote(f'{attribute.name}:{raw}={value}')}" for raw, value in pairs)
-        hint = f"If {meaning}, choose this on the Data page, add {flags}, or pass mapping={dict(pairs)} in Python."
-        if len(free) < len(missing):
-            hint = f"Choose what each label means on the Data page, or with --map {attribute.name}:LABEL={missing[0]}."
+        labels = ", ".join(_with_counts(counts) if counts else [raw or "(empty)" for raw in mapping])
+        unread = [raw for raw, value in mapping.items() if value is None and not is_unknown(raw)]
+        named = value_of_name(attribute, column)  # 1 in the column Male is Male; whether 0 is Female is not known
+        values = {raw: named if named and raw.casefold() in ONES else BLANK for raw in unread[:SHOWN_LABELS]}
+        flags = " ".join(f"--map {quote(f'{attribute.name}:{raw}={value}')}" for raw, value in values.items())
+        hint = (
+            f"Fill in the blanks ({' or '.join(attribute.values)}): {flags}; in Python, mapping={values}; or choose on "
+            "the Data page."
+        )
+        if not 0 < len(unread) <= MOST_LABELS:  # such as ages in years
+            hint = f"Name another column, or add one with the labels {', '.join(attribute.values)}."
         raise CapbiasError(
-            f"No label of the column {column} is read as {' or '.join(missing)}; it holds {shown}.", hint
+            f"No label of the column {column} is read as {' or '.join(missing)}; it holds {labels}.", hint
         )
     forms = {"forms": [list(row) for row in attribute.forms]} if attribute.forms else {}
     return {"column": column, "mapping": mapping, "attribute": asdict(attribute), **forms}
+
+
+def _with_counts(counts: Mapping[str, int]) -> list[str]:
+    """`Female (90)`, the most frequent label first, cut if they are many."""
+    labels = sorted(counts, key=lambda raw: -counts[raw])
+    shown = [f"{raw or '(empty)'} ({counts[raw]:,})" for raw in labels[:SHOWN_LABELS]]
+    return shown + ["…"] * (len(labels) > SHOWN_LABELS)
 
 
 # lines about a mapping
@@ -284,7 +323,7 @@ def compared_lines(frame: pd.DataFrame, details: dict, folder: Path | None = Non
         return [] if same else [f"labels read: {mapping_line(details)}"]
     counts = frame[column].value_counts()
     shown = ", ".join(f"{value} {counts[value]:,}" for value in details["attribute"]["values"] if value in counts)
-    usual = [each for each in known.values() if column in guess_attributes([each], {column: counts.index})]
+    usual = [each for each in known.values() if any(label_columns(each, {column: counts.index}).values())]
     hints = [
         f"hint: the attribute {one.name} ({', '.join(one.values)}) also reads the column {column}" for one in usual
     ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
 import pickle
 import resource
@@ -31,11 +30,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from capbias_core.children import child_environment, module_command
 from capbias_core.errors import CapbiasError
+from capbias_core.processes import current_folder, python
 
 GIGABYTES, SECONDS, AT_ONCE = "CAPBIAS_READ_MEMORY", "CAPBIAS_READ_SECONDS", "CAPBIAS_READ_AT_ONCE"
 DEFAULTS = {GIGABYTES: 2.0, SECONDS: 60.0, AT_ONCE: 4.0}
+# One thread; and pyarrow's allocator would reserve 1 GiB at once, which counts as taken.
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MIMALLOC_ARENA_EAGER_COMMIT": "0"}
+MOST = 1_000_000  # GB, seconds or files
 GRACE = 10  # seconds after which a child that does not end in time is given up
 PLAIN = {bool, int, float, str, type(None)}
 LENGTH = struct.Struct(">Q")
@@ -65,7 +67,7 @@ def _within(seconds: float, hint: str, name: str, work: Callable[[], Answer]) ->
     if _limited:
         return work()
     gigabytes = _limit(GIGABYTES)
-    task = pickle.dumps((gigabytes, seconds, os.getcwd(), work))
+    task = pickle.dumps((gigabytes, seconds, current_folder(), work))
     with _slot(name, _limit(AT_ONCE), seconds), _HELPER.child() as child:
         began = time.monotonic()
         child.settimeout(seconds + GRACE)
@@ -105,9 +107,9 @@ def make_ready() -> None:
 def _limit(name: str) -> float:
     text = os.environ.get(name) or str(DEFAULTS[name])
     with suppress(ValueError):
-        if 0 < float(text) < math.inf:
+        if 0 < float(text) <= MOST:
             return float(text)
-    raise CapbiasError(f"{name} is {text}, which is not a number above 0.")
+    raise CapbiasError(f"{name} is {text}, which is not a number above 0 and at most {MOST:,}.")
 
 
 _active = 0  # files that this process reads now
@@ -157,11 +159,9 @@ class _Helper:
                 if self.control:
                     self.control.close()
                 self.control, other = socket.socketpair()
-                command = module_command("capbias_core.workspace.limited")
+                command, environment = python("-m", "capbias_core.workspace.limited", **ENVIRONMENT)
                 with other:  # a new interpreter: a fork of this process would share the locks of its threads
-                    self.process = subprocess.Popen(
-                        command, stdin=other.fileno(), env=child_environment(OMP_NUM_THREADS="1")
-                    )
+                    self.process = subprocess.Popen(command, stdin=other.fileno(), env=environment)
                 socket.send_fds(self.control, [b"."], [far.fileno()])
         return near
 

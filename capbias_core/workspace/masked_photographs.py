@@ -162,7 +162,7 @@ def made_here(file: Path) -> bool:
     from PIL import Image
 
     try:
-        with Image.open(file) as image:
+        with Image.open(file, formats=("PNG",)) as image:
             return image.info.get(SOFTWARE) == OURS
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
         return False

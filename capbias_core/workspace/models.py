@@ -12,7 +12,7 @@ from capbias_core.language.files import ModelFiles, find_model, model_digest
 from capbias_core.load.files import file_digest
 from capbias_core.load.places import named
 from capbias_core.vision.presets import PRESETS, find_captioner
-from capbias_core.whole_files import private_folder, write_whole
+from capbias_core.whole_files import private_folder, typed_path, write_whole
 from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import HASH, Workspace
 from capbias_core.workspace.vectors import KNOWN
@@ -62,7 +62,7 @@ def vectors_option(workspace: Workspace, file: str | ModelReference | None) -> M
     def find(file: str) -> ModelFiles:
         lower = Path(file).stem.lower().replace("-", "_")
         name = next((known for known in ("gn_glove", *KNOWN) if known in lower), lower)
-        return named_file(name, Path(file))
+        return named_file(name, typed_path(file))
 
     lacking = "No word vectors are named.", "Give a file (GloVe, word2vec or fastText).", "word_vectors"
     return reference(workspace, file, find, *lacking)

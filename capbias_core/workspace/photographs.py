@@ -23,6 +23,7 @@ from capbias_core.load.photographs import find_pictures, picture_files
 from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.types import CONDITIONS
 from capbias_core.vision.masking import box_mask, outline_mask, people_of
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.models import register_model, resolve_model
 from capbias_core.workspace.spec import ModelReference, PeopleReference, PhotographsReference
 from capbias_core.workspace.store import Item, Workspace
@@ -40,7 +41,7 @@ def keep_images(
 ) -> Item:
     """The stored item of a folder of photographs, which stay there. details: of masked ones `condition`, and `of`, the
     name of the originals."""
-    folder = Path(folder).expanduser().resolve()
+    folder = typed_path(folder).resolve()
     frame = find_pictures(folder)
     details = {"folder": str(folder), TWINS: len(picture_files(folder)) - len(frame), **(details or {})}
     return workspace.keep(PHOTOGRAPHS, name, frame, collection, str(folder), details)

@@ -28,7 +28,7 @@ from pyarrow.parquet import read_schema
 from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result, left_out_lines
-from capbias_core.whole_files import private_folder, write_whole
+from capbias_core.whole_files import private_folder, typed_path, write_whole
 from capbias_core.workspace.catalogue import WorkspaceError, lives, open_catalogue, this_process, workspace_fault
 from capbias_core.workspace.people import check_own, person
 from capbias_core.workspace.spec import HASH, RunSpec
@@ -131,7 +131,7 @@ def human_sets(workspace: Workspace, collection: str) -> list[Item]:
 
 def default_folder() -> Path:
     """CAPBIAS_HOME, or `workspace` in the current folder."""
-    return Path(os.environ.get("CAPBIAS_HOME") or "workspace").expanduser().resolve()
+    return typed_path(os.environ.get("CAPBIAS_HOME") or "workspace").resolve()
 
 
 def suggested_name(text: str) -> str:
@@ -178,7 +178,7 @@ class Workspace:
     """
 
     def __init__(self, folder: str | os.PathLike | None = None, make: bool = True):
-        self.folder = Path(folder) if folder is not None else default_folder()
+        self.folder = typed_path(folder) if folder is not None else default_folder()
         self.database = self.folder / "capbias.sqlite"
         self.checkpoints = self.folder / "checkpoints"  # of runs under way or that died, a folder each
         # token -> last heartbeat of a run on another host, and when it was first seen, in monotonic seconds
@@ -297,14 +297,26 @@ class Workspace:
     def items(self, kind: str | None = None, collection: str | None = None, name: str | None = None) -> list[Item]:
         """The stored items, oldest first."""
         rows = self._all("SELECT * FROM items ORDER BY created, name")
-        with self.translate_errors():
+        with self._unchanged():
             return [
-                Item(**{**dict(row), "details": json.loads(row["details"])})
+                _item(row)
                 for row in rows
                 if kind in (None, row["kind"])
                 and collection in (None, row["collection"])
                 and name in (None, row["name"])
             ]
+
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """What is read of a catalogue in the block has its types; a stranger may have written it. Otherwise raises
+        WorkspaceError."""
+        try:
+            yield
+        except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
+            reason = str(error).split("\n")[0][:200].rstrip(".")
+            raise WorkspaceError(
+                f"The catalogue {self.database} was changed by another program ({reason}).", "Put back a copy of it."
+            ) from None
 
     def item(self, kind: str, name: str, collection: str) -> Item:
         """One stored item. Raises CapbiasError with the known names."""
@@ -568,7 +580,9 @@ class Workspace:
                 fields["status"], fields["message"] = _ENDS[row["token"]]
             elif not alive:
                 fields |= {"status": "died", "message": "its process ended before the run did; repeat the run"}
-        with self.translate_errors():
+        with self._unchanged():
+            if not row["run_id"].isalnum():  # a folder of checkpoints has this name
+                raise ValueError(f"{row['run_id'][:50]!r} is no ID of a run")
             stored = json.loads(row["notes"])  # texts, and perhaps the reasons for metrics without a value
             lacking = {name: reason for note in stored if isinstance(note, dict) for name, reason in note.items()}
             notes = (*(note for note in stored if isinstance(note, str)), *left_out_lines(lacking))
@@ -603,7 +617,8 @@ class Workspace:
             " json_extract(spec, '$.measure')=? AND coalesce(json_extract(spec, '$.options.attacker'), '')=?"
             " AND finished < coalesce(?, finished + 1) ORDER BY finished DESC LIMIT ?"
         )
-        return [(_spec(row["spec"]), row["seconds"]) for row in self._all(query, measure, attacker, before, most)]
+        with self._unchanged():
+            return [(_spec(row["spec"]), row["seconds"]) for row in self._all(query, measure, attacker, before, most)]
 
     def log_of(self, run_id: str) -> list[tuple[float, str]]:
         """The lines of a run's log with their times (seconds since 1970)."""
@@ -652,8 +667,22 @@ class Workspace:
 
 @lru_cache(maxsize=4096)
 def _spec(text: str) -> RunSpec:
-    """A run from its JSON; callers only read it."""
-    return RunSpec(**json.loads(text))
+    """A run from its JSON; callers only read it. Raises ValueError or TypeError for fields of other types."""
+    spec, usual = RunSpec(**json.loads(text)), RunSpec("", 0, "")
+    if wrong := [name for name, value in vars(usual).items() if type(getattr(spec, name)) is not type(value)]:
+        raise ValueError(f"{wrong[0]} of a run is {getattr(spec, wrong[0])!r}")
+    return spec
+
+
+def _item(row: sqlite3.Row) -> Item:
+    """An item from its row. Raises ValueError or TypeError for values of other types, or a hash that is none."""
+    item = Item(**{**dict(row), "details": json.loads(row["details"])})
+    types = {"rows": int, "images": int, "bytes": int, "created": (int, float), "details": dict}
+    if wrong := [name for name, value in vars(item).items() if not isinstance(value, types.get(name, str))]:
+        raise ValueError(f"{wrong[0]} of an item is {getattr(item, wrong[0])!r}")
+    if not HASH.fullmatch(item.hash):
+        raise ValueError(f"{item.hash[:50]!r} is no content hash")
+    return item
 
 
 def _insert(db: sqlite3.Connection, table: str, rows: Sequence[Mapping[str, Any]]) -> None:

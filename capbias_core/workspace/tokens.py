@@ -17,7 +17,7 @@ from capbias_core.prepare.tokens import Tokens
 from capbias_core.whole_files import whole_file
 from capbias_core.workspace.store import Workspace
 
-FORM = 1  # to be raised where `tokenize` gives other tokens, or the file has another shape
+FORM = 2  # to be raised where `tokenize` gives other tokens, or the file has another shape
 COLUMN = "tokens"
 
 

@@ -19,6 +19,7 @@ from capbias_core.load.vectors import read_vectors
 from capbias_core.prepare import tokenize
 from capbias_core.prepare.align import DELTA, Aligner, Alignment, Neighbours, constant, neighbours
 from capbias_core.types import Vectors
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.spec import AlignmentReference
 from capbias_core.workspace.store import Item, Workspace
 
@@ -52,7 +53,7 @@ class OfferedVectors:
 def offer_vectors(workspace: Workspace, path: Path, collection: str) -> OfferedVectors:
     """The vectors of the words of a collection's captions in a file. Raises CapbiasError for a wrong file, and for a
     collection without captions."""
-    path = Path(path).expanduser().resolve()
+    path = typed_path(path).resolve()
     words = words_of(workspace, collection)
     if not words:
         raise CapbiasError(

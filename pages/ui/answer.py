@@ -16,13 +16,14 @@ from capbias_core.runs.run import is_current
 from capbias_core.types import counted
 from capbias_core.views import answer as answer_views
 from capbias_core.views import sentence
-from capbias_core.views.captions import caption_runs, scoring_attackers
+from capbias_core.views.captions import caption_runs
 from capbias_core.views.charts import interval_chart
 from capbias_core.views.encoders import encoders_warning, sensitivity_alike
 from capbias_core.views.published import measured_rows
-from capbias_core.views.results import Comparison, current_runs
+from capbias_core.views.results import Comparison, current_runs, like_with_like
 from capbias_core.views.words import STYLE as COLOURS
 from capbias_core.workspace.conditions import left_out_as_masked, originals
+from capbias_core.workspace.content import content_of
 from capbias_core.workspace.ingest import DEMO, WARNINGS
 from capbias_core.workspace.labels import table_of, table_with, tables_with
 from capbias_core.workspace.store import Item, RunRow
@@ -34,6 +35,7 @@ from pages.ui.drawing import chart_downloads
 from pages.ui.one_image import caption_line
 from pages.ui.page import draw_bar
 from pages.ui.runs import active_runs, answer_box, first_runs, nothing_scored, start_button
+from pages.ui.words import DIFFERENCE, compared_words
 
 WORDS_A_SIDE = 6
 HOW = (
@@ -120,6 +122,9 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     for item in sets:
         for warning in item.details.get(WARNINGS, ()) if item.name in names else ():
             note(warning if item.name == model else f"{item.name}: {warning}")
+    for run in comparison.runs:
+        for each in content_of(workspace, run.spec):
+            note(each.text if run.spec.model == model else f"{run.spec.model}: {each.text}")
     if others := ", ".join(item.name for item in tables_with(tables, attribute.name) if item.name != table.name):
         note(f"Labels: {table.name}. Not used: {others}.")
     read = ", ".join(item.name for item in references if item.hash == comparison.references)
@@ -132,21 +137,34 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     if sensitivity and (warning := encoders_warning(sensitivity, metric)):
         note(warning)
     pairs = cached.ranking(bar.folder, comparison.run_ids, metric)
+    alike = cached.once(workspace, "alike", lambda: like_with_like(workspace, of_metric, pairs))
     second = sentence.second_dots(rows, metric)
     left, right = st.container(key="stacks").columns([3, 2], gap="large")
     title = f"{sentence.with_attacker(metric, entry)} of each captioner"
     with left:
         st.header(title)
-        chart = cached.once(
-            workspace,
-            "intervals",
-            lambda: answer_views.interval_rows(of_metric, metric, attribute, pairs.letters, model, second),
+
+        def words(rows: pd.DataFrame) -> dict[str, float]:
+            return {name: pairs.words[name] for name in rows["model"] if name in pairs.words}
+
+        def chart(rows: pd.DataFrame) -> str:
+            return answer_views.interval_rows(rows, metric, attribute, pairs.letters, model, second, words(rows))
+
+        verdicts = sentence.verdicts_text(alike.compared, trained)
+        marks = " ".join(
+            filter(None, (present.marks(bool(second), pairs), sentence.lengths_note(words(alike.compared))))
         )
-        verdicts = sentence.verdicts_text(of_metric, trained)
-        marks = present.marks(bool(second), pairs.letters)
-        present.rows(chart, text.headline, f"{title}. {marks} {verdicts}")
-        st.html(chart)
-        note(f"{verdicts} {metric}: {sentence.best_text(metric, len(attribute.values))}. {marks}")
+        drawn = cached.once(workspace, "intervals", lambda: chart(alike.compared))
+        present.rows(drawn, text.headline, f"{title}. {marks} {verdicts}")
+        st.html(drawn)
+        note(f"{verdicts} {metric}: {sentence.best_text(metric, len(attribute.values))}. {alike.shared_text} {marks}")
+        if len(alike.others):
+            st.markdown("**Measured on different images**")
+            st.html(cached.once(workspace, "others", lambda: chart(alike.others)))
+            note(
+                f"{sentence.verdicts_text(alike.others)} Not comparable with the captioners above. "
+                f"{sentence.lengths_note(words(alike.others))}"
+            )
         scored = {run.spec.model for other in comparisons if other.attribute == attribute for run in other.runs}
         if others := sorted(scored - set(names)):
             note(f"{', '.join(others)}: not measured with these settings. Choose others under Measured with.")
@@ -154,20 +172,12 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
         specs = first_runs(bar, attribute.name) if missing else []
         if specs := [spec for spec in specs if spec.model in missing]:
             start_button(bar, specs, f"Score {', '.join(missing)}", "score_missing")
-        figure = partial(interval_chart, of_metric, metric, attribute, pairs.letters, second)
+        figure = partial(interval_chart, alike.compared, metric, attribute, pairs.letters, second)
         chart_downloads(figure, "answer_chart", f"{metric} of each captioner")
-    # The scores of each caption by the chosen attacker, else by another one that has scored them.
-    attackers = [comparison.attacker, *scoring_attackers(workspace, bar.collection)]
-    of_captions = (
-        caption_runs(workspace, bar.collection, attribute.name, name, table).get(model) for name in attackers
-    )
-    run = next(filter(None, of_captions), None)
+    run = caption_runs(workspace, bar.collection, attribute.name, comparison.attacker, table).get(model)
     with right:
-        attacker = run.spec.attacker if run else comparison.attacker
         guessed = cached.once(
-            workspace,
-            "guessed",
-            lambda: answer_views.guessing_row(workspace, bar.collection, comparison, model, attacker),
+            workspace, "guessed", lambda: answer_views.guessing_row(workspace, bar.collection, comparison, model)
         )
         _words(bar, comparison, table, model, run, sentence.chance_warning(guessed, attribute))
     if run:
@@ -194,7 +204,7 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
 def _words(bar: Bar, comparison: Comparison, table: Item, model: str, run: RunRow | None, warning: str) -> None:
     """run: the scores of each caption. warning: why no word is shown to reveal anything, '' if some are."""
     name = comparison.attribute.name
-    st.header(f"Words that weigh most for {name}" if warning else f"Words that reveal {name}")
+    st.header(f"Words that weigh most for {name}")
     if warning:
         note(warning)
     if run is None:
@@ -202,12 +212,14 @@ def _words(bar: Bar, comparison: Comparison, table: Item, model: str, run: RunRo
         note(f"Words of {model} with {comparison.attacker} are not computed yet.")
         start_button(bar, plan(bar.workspace, request), "Find the words", "words_now")
         return
-    top = cached.top_words(bar.folder, run.run_id, WORDS_A_SIDE)
+    compared = compared_words(bar, run, comparison.references)
+    top = cached.top_words(bar.folder, run.run_id, WORDS_A_SIDE, compared)
     link = view.query(
         collection=bar.collection, attribute=name, table=table.name, measured_with=run.spec.attacker, captioner=model
     )
     st.html(answer_views.word_rows(top, comparison.attribute, "Captions", link))
-    note(f"From the captions of {model}, by {run.spec.attacker}. Click a word to read the captions with it.")
+    behind = f"{DIFFERENCE} " if compared else ""
+    note(f"{behind}By {run.spec.attacker}. Click a word to read the captions of {model} with it.")
 
 
 @st.fragment
@@ -238,7 +250,7 @@ def _overview(bar: Bar, comparison: Comparison, table: Item, model: str, sensiti
     def work() -> list[answer_views.Line]:
         rows = measured_rows(bar.workspace, bar.collection, {name: table}, {name: human} if human else None)
         of_model = rows[(rows["model"] == model) & (rows["attribute"] == name)]
-        return answer_views.overview(of_model, comparison.attribute, comparison.attacker, sensitivity)
+        return answer_views.overview(of_model, comparison.attribute, comparison.attacker, sensitivity, comparison.seeds)
 
     st.header(f"More about {plain(model)}")
     against = {"references": human.name} if human else {}

@@ -15,7 +15,7 @@ from capbias_core.prepare import tasks
 from capbias_core.prepare.labels import Trial
 from capbias_core.types import Attribute
 from capbias_core.views import captions as caption_views
-from capbias_core.views import results
+from capbias_core.views import results, word_comparison
 from capbias_core.views import words as word_views
 from capbias_core.views.sentence import first_to_answer
 from capbias_core.workspace import custom_attributes
@@ -108,19 +108,21 @@ def scores(folder: str, run_id: str) -> caption_views.CaptionScores:
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
-def words(folder: str, run_id: str) -> pd.DataFrame:
-    """The corpus table of one run."""
+def words(folder: str, run_id: str, compared_id: str = "") -> pd.DataFrame:
+    """The words of one run, beside those of human captions if a run compared them."""
     workspace = Workspace(folder)
-    return caption_views.words_table(workspace, workspace.get_run(run_id))
+    return word_comparison.words_of_set(
+        workspace, workspace.get_run(run_id), workspace.get_run(compared_id) if compared_id else None
+    )
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
-def top_words(folder: str, run_id: str, number: int) -> pd.DataFrame:
+def top_words(folder: str, run_id: str, number: int, compared_id: str = "") -> pd.DataFrame:
     """The words of one run that push most toward each value, `number` each: content words that are not rare."""
-    table = words(folder, run_id)
-    smallest = max(5, len(table) // 100)
-    common = tuple(table.loc[table["count"] >= smallest, "word"])
-    return word_views.top_words(table[~table["word"].isin(function_words(folder, common))], smallest, number)
+    table = words(folder, run_id, compared_id)
+    smallest = max(5, table["word"].nunique() // 100)
+    common = tuple(table.loc[table["strength"].notna() & (table["count"] >= smallest), "word"].unique())
+    return word_comparison.top_words(table[~table["word"].isin(function_words(folder, common))], smallest, number)
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)

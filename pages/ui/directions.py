@@ -19,15 +19,15 @@ from pages.ui.runs import answer_box, start_button, to_do
 SEEDS = 5
 WHAT = (
     "A captioner can over-reveal the person's {attribute} (A→T) or the objects in the image (T→A). Each captioner is a "
-    "point in the chart, which suggests which images to add to the training set."
+    "point in the chart."
 )
 ADVICE = (
-    "Images to add to the training set follow the DBAC paper's advice; capbias has not tested that it helps. A→T above "
-    "0: this value without its usual objects. T→A above 0: these objects with the other value."
+    "Images to add to the training set follow the DBAC paper's advice; capbias has not tested that it helps. It "
+    "is given only where a direction is shown."
 )
 BELOW_TABLE = (
-    "± is the standard deviation over attacker seeds. Unclear: the interval contains 0; for A→T also if the result "
-    "does not beat an attacker that reads no text."
+    "± is the standard deviation over attacker seeds. A direction is shown if every variant that was measured has its "
+    "sign, and if reading captions adds to an attacker that reads no text; all by their intervals."
 )
 
 
@@ -93,7 +93,7 @@ def _directions(bar: Bar, attributes: list[str]) -> None:
         note("Both directions need human captions of the same images.")
         view.link(st, "pages/1_Data.py", "Add data", ":material/upload:")
         return
-    metrics = ("dbac", "dba", "ba")
+    metrics = ("dbac", "dbac_equations", "dbac_accuracy", "dba", "ba")
     request = Request(bar.collection, sets, table.name, attribute, metrics, human.name, seeds=SEEDS)
     specs = plan(workspace, request)
     if to_do(workspace, specs)[1]:

@@ -11,8 +11,17 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.attributes import plain_attribute
-from capbias_core.attributes.labels import MOST_LABELS, guess_attributes, suggest_mapping, values_among
+from capbias_core.attributes.labels import (
+    MOST_LABELS,
+    columns_by_attribute,
+    is_about_labeller,
+    is_unknown,
+    suggest_mapping,
+    values_among,
+)
 from capbias_core.errors import CapbiasError
+from capbias_core.load.account import BY_PROMPT, EACH, SAMPLES, Question
+from capbias_core.load.checks import REFUSE, Finding, findings
 from capbias_core.load.labels import EXPLAINED, RULES
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import PICTURES
@@ -24,8 +33,9 @@ from capbias_core.views.conditions import TITLES
 from capbias_core.views.photographs import keep_uploaded, photograph_fault
 from capbias_core.workspace import custom_attributes, ingest
 from capbias_core.workspace.conditions import suggested_condition
-from capbias_core.workspace.labels import dropped_line, images_by_value, mapping_details
+from capbias_core.workspace.labels import column_labels, dropped_line, images_by_value, labels_for, mapping_details
 from capbias_core.workspace.limited import all_taken, within_limits
+from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import checked_name
 from pages.ui import cached
 from pages.ui.bar import Bar
@@ -42,7 +52,7 @@ KINDS = {
 }
 SECOND = {REFERENCES: "Human captions beside a model's", SEGMENTS: "Outlines beside objects"}
 TRAINED = {"yes": True, "no": False, "not known": None}
-SET_TITLES = {ingest.SAMPLES: "samples of one set", ingest.EACH: "a set each", ingest.BY_PROMPT: "a set per prompt"}
+SET_TITLES = {SAMPLES: "samples of one set", EACH: "a set each", BY_PROMPT: "a set per prompt"}
 DROP = "drop these images"
 NOT_MAPPED = "not a protected attribute"
 LONG_CHECK = 40  # letters that fit into a line of the column Check
@@ -57,26 +67,14 @@ def drop_zone(bar: Bar, paths: list[Path]) -> str:
     described: dict[str, dict[str, Any]] = st.session_state.setdefault(FILES, {})
     tables = [path for path in paths if path.suffix.lower() not in PICTURES]
 
-    def files() -> list[ingest.File]:
-        chosen = [(path, described.get(path_in_uploads(path), {})) for path in tables]
-        return [
-            ingest.File(
-                path,
-                choices.get("kind", ""),
-                columns={role: name for role in ("image_id", "caption") if (name := choices.get(role))},
-                several=choices.get("several", ""),
-            )
-            for path, choices in chosen
-        ]
-
-    held = _held(bar)
-    parts = ingest.preview(files(), held, _read) if tables else []
-    # A name and several captions per image together suggest human captions; the table shows it, and Save confirms it.
-    suggested = {path_in_uploads(part.file.source): part.reading.suggests for part in parts if part.reading.suggests}
-    if new := suggested.keys() - {path for path, choices in described.items() if "kind" in choices}:
-        for path in new:
-            described.setdefault(path, {})["kind"] = suggested[path]
-        parts = ingest.preview(files(), held, _read)
+    files = []
+    for path in tables:
+        choices = described.get(path_in_uploads(path), {})
+        kind, columns, sets = _answers(choices)
+        columns |= {role: name for role in ("image_id", "caption") if (name := choices.get(role))}
+        kind = choices.get("kind", kind)
+        files.append(ingest.File(path, kind, columns=columns, sets=sets, several=choices.get("several", "")))
+    parts = ingest.preview(files, _held(bar), _read) if files else []
     shown = parts
     if not bar.items(IMAGES) and not pictures:  # outlines need photographs
         shown = [part for part in parts if part.kind != SEGMENTS or not part.reading.second]
@@ -90,8 +88,12 @@ def drop_zone(bar: Bar, paths: list[Path]) -> str:
     parts = [_details(part, known, described) for part in _table(shown, known, described)]
     if not pictures and not any(part.frame is not None or part.reading.columns for part in parts):
         discard()  # nothing can be chosen to read these
-    parts = [part for part in parts if part.frame is not None]
+    asked = [part.file.title for part in parts if part.reading.question and part.wanted]
+    parts = [part for part in parts if part.frame is not None and part.wanted]
     ready, trained = _ready(bar, parts, save)
+    if asked:
+        save.warning(f"Answer the questions below: {plain(', '.join(asked))}.")
+        ready = False
     kinds = [KINDS.get(part.kind, "").lower() for part in parts]
     texts = [f"{counted(kinds.count(kind), 'file')} of {kind}" for kind in dict.fromkeys(kinds)]
     texts += [counted(len(pictures), "photograph")] if pictures else []
@@ -168,7 +170,7 @@ def _table(
     """One row per part: Save, type and name can be edited. The parts to save, as the user described them."""
     rows = [
         {
-            "Save": part.wanted and part.frame is not None,
+            "Save": part.wanted and (part.frame is not None or part.reading.question is not None),
             "File": part.file.title + (" (second part)" if part.reading.second else ""),
             "Type": SECOND[part.kind] if part.reading.second else KINDS.get(part.kind),
             "Name": part.file.item_name,
@@ -203,9 +205,9 @@ def _table(
         if row["Save"] and part.frame is not None:
             with errors():
                 name = checked_name(row["Name"] or part.file.item_name)
-                chosen.append(replace(part, file=replace(part.file, name=name)))
+                chosen.append(replace(part, file=replace(part.file, name=name), wanted=True))
         elif part.reading.error:
-            chosen.append(part)
+            chosen.append(replace(part, wanted=bool(row["Save"])))
     if changed:
         st.rerun()
     return chosen
@@ -213,21 +215,19 @@ def _table(
 
 def _check_text(part: ingest.Part, known: dict[str, Attribute]) -> str:
     """What to look at in a file, in a few words; '' if nothing."""
+    if part.reading.question:
+        return "Answer the question below."
     if part.reading.error:
         return part.reading.error.message
     if part.known == 0:
         return "No image ID matches the other files."
     if part.kind == LABELS and part.frame is not None:
-        names = dict.fromkeys(attribute.name for attribute in _guesses(part.frame, known).values())
-        return f"Attributes: {', '.join(names) or 'choose a column below'}."
-    hint = f"Human captions? {part.reading.hint[0].upper()}{part.reading.hint[1:]}." if part.reading.hint else ""
-    return " ".join([*filter(None, [hint]), *(part.report.warnings[:1] if part.report else ())])
-
-
-def _guesses(frame: pd.DataFrame, known: dict[str, Attribute]) -> dict[str, Attribute]:
-    """Column -> the attribute whose labels it holds."""
-    labels = {column: frame[column].unique() for column in frame.columns if column != "image_id"}
-    return guess_attributes(known.values(), labels)
+        names = columns_by_attribute(known.values(), column_labels(part.frame))
+        asked = [name for name, columns in names.items() if len(columns) > 1]
+        if asked or not any(any(columns.values()) for columns in names.values()):
+            return f"Choose the column and labels of {' and '.join(asked or names) or 'an attribute'} below."
+        return f"Attributes: {', '.join(names)}."
+    return " ".join(part.report.warnings[:1] if part.report else ())
 
 
 # What a file needs
@@ -241,14 +241,16 @@ def _key(part: ingest.Part, what: str) -> str:
 def _details(part: ingest.Part, known: dict[str, Attribute], described: dict[str, dict[str, Any]]) -> ingest.Part:
     """The part with the choices of its expander: report, columns, sets, labels."""
     unclear = False
-    if part.kind == LABELS and part.frame is not None:  # no column has labels that name two values of its attribute
-        guesses = _guesses(part.frame, known).items()
-        mappings = (suggest_mapping(attribute, part.frame[column].unique()) for column, attribute in guesses)
-        unclear = not any(len(set(filter(None, mapping.values()))) > 1 for mapping in mappings)
+    if part.kind == LABELS and part.frame is not None:  # an attribute has several columns, or none that is read
+        of_attributes = columns_by_attribute(known.values(), column_labels(part.frame)).values()
+        unclear = any(len(columns) > 1 for columns in of_attributes) or not any(any(c.values()) for c in of_attributes)
     title = f"{part.file.title}: {KINDS.get(part.kind, 'unknown type').lower()}"
     with st.expander(plain(title), expanded=bool(part.reading.error) or unclear):
-        if part.reading.error:
+        if part.reading.question:
+            note(part.reading.question.message)
+        elif part.reading.error:
             show_error(part.reading.error)
+        _questions(part, described)
         _columns(part, described)
         if part.frame is None or part.report is None:
             return part
@@ -266,11 +268,53 @@ def _details(part: ingest.Part, known: dict[str, Attribute], described: dict[str
     return replace(part, file=file)
 
 
+def _questions(part: ingest.Part, described: dict[str, dict[str, Any]]) -> None:
+    """What was asked about a file, with the answers, and what is asked now; nothing is preselected."""
+    if part.reading.second:
+        return
+    choices = described.setdefault(path_in_uploads(part.file.source), {})
+    asked: list[tuple[Question, dict[str, str]]] = choices.setdefault("asked", [])
+    now: list[tuple[Question, dict[str, str]]] = [(part.reading.question, {})] if part.reading.question else []
+    for place, (question, known) in enumerate([*asked, *now]):
+        area, answers = st.container(key=f"stacks_{_key(part, f'asked_{place}')}").columns(2), {}
+        for index, (label, options) in enumerate(question.boxes):
+            names = [name for name, _ in options]
+            answer = area[index % 2].selectbox(
+                plain(label),
+                names,
+                names.index(known[label]) if label in known else None,
+                placeholder="Choose",
+                key=_key(part, f"asked_{place}_{label}"),
+            )
+            answers |= {label: answer} if answer else {}
+        if len(answers) == len(question.boxes) and answers != known:
+            choices["asked"] = [*asked[:place], (question, answers)]  # a new answer may raise other questions
+            st.rerun()
+
+
+def _answers(choices: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
+    """Kind, columns and sets of a file, as the user answered what was asked about it."""
+    kind, columns, sets = "", {}, ""
+    for question, answers in choices.get("asked", ()):
+        for label, options in question.boxes:
+            for name, value in dict(options)[answers[label]]:
+                role = name.removesuffix("_column")
+                if name in KINDS:
+                    kind = name
+                elif name == "sets":
+                    sets = value
+                elif name == "rows":
+                    columns.setdefault("rows", {}).update([value.split("=", 1)])
+                else:
+                    columns[role] = (*columns.get(role, ()), value) if role in ("caption", "reference") else value
+    return kind, columns, sets
+
+
 def _columns(part: ingest.Part, described: dict[str, dict[str, Any]]) -> None:
     """Boxes for the columns of image IDs and captions, if the file has columns and cannot be read, or they were set."""
     choices, reading = described.setdefault(path_in_uploads(part.file.source), {}), part.reading
     needed = reading.error or choices.get("image_id") or reading.guess == LABELS
-    if reading.second or not reading.columns or not needed:
+    if reading.second or reading.question or not reading.columns or not needed:
         return
     boxes = st.container(key=f"stacks_{_key(part, 'columns')}").columns(2)
     roles = {"image_id": "Column of image IDs", "caption": "Column of captions"}
@@ -292,12 +336,17 @@ def _columns(part: ingest.Part, described: dict[str, dict[str, Any]]) -> None:
 
 def _written(part: ingest.Part) -> ingest.File:
     """The file with what several captions of an image are, who wrote them and what was masked on the photographs."""
-    sets, (captioner, condition) = ingest.SAMPLES, suggested_condition(part.file.item_name)
+    sets, (captioner, condition) = part.file.sets, suggested_condition(part.file.item_name)
     if part.report and part.report.several:
         has_prompts = part.reading.table and part.reading.table.prompts
-        options = [option for option in ingest.SETS if option != ingest.BY_PROMPT or has_prompts]
+        options = [option for option in SET_TITLES if option != BY_PROMPT or has_prompts]
+        first = options.index(sets) if sets in options else 0
         sets = st.radio(
-            "Several captions of an image are", options, format_func=SET_TITLES.__getitem__, key=_key(part, "sets")
+            "Several captions of an image are",
+            options,
+            first,
+            format_func=SET_TITLES.__getitem__,
+            key=_key(part, "sets"),
         )
     left, right = st.container(key=f"stacks_{_key(part, 'written')}").columns(2)
     key = _key(part, part.file.item_name)
@@ -330,18 +379,29 @@ def _mapping(
     if rule != choices.get("several", ""):
         choices["several"] = rule
         st.rerun()
-    guesses, mapped = _guesses(frame, known), []
+    of_attributes = columns_by_attribute(known.values(), column_labels(frame))
+    guesses = {column: name for name, columns in of_attributes.items() for column in columns}
+    asked = {column for columns in of_attributes.values() for column in columns if len(columns) > 1}
+    asked |= set(filter(is_about_labeller, guesses))
+    mapped: list[dict] = []
+    waiting: list[str] = []  # what only the user knows
     for column in [name for name in frame.columns if name != "image_id"]:
         counts, key = frame[column].value_counts(), _key(part, column)
         if len(counts) > MOST_LABELS or len(counts) < 2:
             reason = "every image has the same label" if len(counts) < 2 else f"{len(counts):,} different labels"
             note(f"{column}: {reason}, so it cannot be a protected attribute.")
             continue
-        guess = guesses.get(column)
         options = [*known, f"its own: {column}", NOT_MAPPED]
-        first = options.index(guess.name) if guess else len(options) - 1 if guesses else len(known)
-        name = st.selectbox(plain(f"Column {column} is"), options, first, key=f"column_{key}")
-        if name == NOT_MAPPED:
+        first = options.index(guesses[column]) if column in guesses else -1 if guesses else len(known)
+        name = st.selectbox(
+            plain(f"Column {column} is"),
+            options,
+            None if column in asked else first % len(options),
+            placeholder=f"Choose: {guesses.get(column)}, another attribute or none",
+            key=f"column_{key}",
+        )
+        waiting += [f"what the column {column} is"] if name is None else []
+        if name in (None, NOT_MAPPED):
             continue
         try:
             attribute = known.get(name)
@@ -351,12 +411,20 @@ def _mapping(
                     plain(f"Values of {column}"), labels, list(values_among(labels)), key=f"values_{key}"
                 )
                 attribute = plain_attribute(column, tuple(values))
-            details = mapping_details(attribute, column, _labels(counts, attribute, key))
+            mapping = _labels(counts, attribute, key)
+            if None in mapping.values():
+                waiting.append(f"what the labels of {column} mean")
+                continue
+            chosen = {raw: None if value == DROP else value for raw, value in mapping.items()}
+            details = mapping_details(attribute, column, chosen)
         except CapbiasError as error:
             show_error(error)
             continue
         mapped.append(details)
         note(f"{attribute.title}, column {column}: {dropped_line(frame, details)}.")
+    if waiting:
+        note(plain(f"Choose {', and '.join(waiting)}."))
+        return []
     names = [details["attribute"]["name"] for details in mapped]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         note(f"Several columns are {' and '.join(twice)}: each is saved as a table, so that they can be compared.")
@@ -364,19 +432,23 @@ def _mapping(
 
 
 def _labels(counts: pd.Series, attribute: Attribute, key: str) -> dict[str, str | None]:
+    """Label -> the value chosen for it, DROP, or None if nothing is chosen. Nothing is preselected for a label that is
+    not read, if a value has no label that is."""
     suggested = suggest_mapping(attribute, counts.index)
+    whole = set(attribute.values) <= set(suggested.values())
     options = [*attribute.values, DROP]
     area = st.container(key=f"stacks_labels_{key}")
     rows = [area.columns(PER_ROW) for _ in range(0, len(counts), PER_ROW)]
     mapping: dict[str, str | None] = {}
     for index, (raw, count) in enumerate(counts.items()):
-        chosen = rows[index // PER_ROW][index % PER_ROW].selectbox(
+        known = suggested[raw] or (DROP if whole or is_unknown(raw) else None)
+        mapping[raw] = rows[index // PER_ROW][index % PER_ROW].selectbox(
             plain(f"{raw or 'empty'} ({count:,} images)"),
             options,
-            options.index(suggested[raw] or DROP),
+            options.index(known) if known else None,
+            placeholder="Choose",
             key=f"label_{key}_{attribute.name}_{raw}",
         )
-        mapping[raw] = None if chosen == DROP else chosen
     return mapping
 
 
@@ -389,17 +461,42 @@ def _images_used(bar: Bar, parts: list[ingest.Part]) -> dict[str, dict[str, int]
     captioned = captioned or _held(bar).images.get(CAPTIONS, frozenset())
     mapped = [(part.frame, details) for part in parts if part.kind == LABELS for details in part.file.mapping]
     if captioned and not mapped:
-        mapped = [
-            (cached.captions(bar.folder, item.hash), details)
-            for item in bar.items(LABELS)
-            for details in item.details["attributes"].values()
-        ]
+        mapped = _stored_labels(bar)
     used = {}
     for frame, details in mapped if captioned else ():
         name = details["attribute"]["name"]
         title = f"{name} (column {details['column']})" if name in used else name
         used[title] = images_by_value(frame, details, captioned)
     return used
+
+
+@st.cache_data(show_spinner="Checking the captions", max_entries=16)
+def _findings(frame: pd.DataFrame, details: dict, labels: pd.DataFrame, human: pd.DataFrame | None) -> list[Finding]:
+    attribute = attribute_from(details["attribute"])
+    values = labels_for(labels, attribute, details["column"], details["mapping"]).values
+    return findings(frame, attribute, values, human)
+
+
+def _contents(bar: Bar, parts: list[ingest.Part]) -> list[tuple[str, bool, str]]:
+    """Title, whether it cannot be scored, and sentence of each finding on new captions with labels."""
+    human = next((part.frame for part in parts if part.kind == REFERENCES), _held(bar).references)
+    tables = [(part.frame, details) for part in parts if part.kind == LABELS for details in part.file.mapping]
+    sets = [(part.file.title, part.frame) for part in parts if part.kind == CAPTIONS]
+    return [
+        (title, each.effect == REFUSE, each.text)
+        for title, frame in sets
+        for table, details in tables or _stored_labels(bar)
+        if frame is not None and table is not None
+        for each in _findings(frame, details, table, human)
+    ]
+
+
+def _stored_labels(bar: Bar) -> list[tuple[pd.DataFrame, dict]]:
+    return [
+        (cached.captions(bar.folder, item.hash), details)
+        for item in bar.items(LABELS)
+        for details in item.details["attributes"].values()
+    ]
 
 
 def _ready(bar: Bar, parts: list[ingest.Part], save) -> tuple[bool, bool | None]:
@@ -427,6 +524,9 @@ def _ready(bar: Bar, parts: list[ingest.Part], save) -> tuple[bool, bool | None]
         if used:
             with save:
                 note(text)
+    for title, refused, text in _contents(bar, parts):
+        (save.error if refused else save.warning)(plain(f"{title}: {text}"))
+        ready &= not refused
     with errors():
         if twice := ingest.name_conflicts(parts):
             save.warning(f"Several files are called {plain(', '.join(twice))}. Give each another name.")

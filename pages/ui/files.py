@@ -17,7 +17,7 @@ from capbias_core.load.places import ROOTS, named, roots, shown
 from capbias_core.types import counted
 from capbias_core.vision.detect import keep_weights, saved_weights
 from capbias_core.workspace.derived import derive_missing, outdated
-from capbias_core.workspace.ingest import DEFAULT_COLLECTION, DEMO
+from capbias_core.workspace.ingest import ACCOUNT, DEFAULT_COLLECTION, DEMO
 from capbias_core.workspace.limited import make_ready, within_limits
 from capbias_core.workspace.objects import WEIGHTS
 from capbias_core.workspace.people import may_change
@@ -250,6 +250,8 @@ def _stored(bar: Bar) -> None:
     if event.selection.rows:
         item, used = items[event.selection.rows[0]], uses[event.selection.rows[0]]
         note(f"{item.name}: content hash {item.hash}, from {shown(item.source)}.")
+        if account := item.details.get(ACCOUNT):
+            draw_table(pd.DataFrame(account, columns=["", "what was read"]), alt=f"How {item.name} was read")
         if not may_change(item.owner, bar.workspace.folder):
             note("Only the owner can change this.")
             return

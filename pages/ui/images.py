@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -83,7 +84,7 @@ def photograph_tab(bar: Bar) -> None:
     masked = _masked(bar)
     if masked is not None:
         with errors():
-            photo_inspector(bar, masked.sets, masked.attribute, masked.table, _seeds(bar))
+            photo_inspector(bar, masked.sets, masked.attribute, masked.table)
 
 
 def prepare_tab(bar: Bar) -> None:
@@ -133,8 +134,19 @@ def _masked(bar: Bar) -> Masked | None:
     return Masked(captioner, attribute, table, chosen, of_captioner)
 
 
-def _seeds(bar: Bar) -> int:
-    return int(view.number(bar.place, "Seeds", 1, MOST_SEEDS, SEEDS, key="seeds", help="The papers use 10."))
+def _seeds(bar: Bar, measured: pd.DataFrame) -> int:
+    """The seeds to measure with, and of which results are shown: at first those of what was measured."""
+    of_lic = measured.loc[measured["metric"] == "LIC_M", "seeds"]
+    first = int(of_lic.max()) if len(of_lic) else SEEDS
+    return int(view.number(bar.place, "Seeds", 1, MOST_SEEDS, first, key="seeds", help="The papers use 10."))
+
+
+def _other_seeds(measured: pd.DataFrame, seeds: int) -> str:
+    """Which metrics were measured with other numbers of seeds, and are not shown; '' if none was."""
+    others = measured[~measured["seeds"].isin([0, seeds])]
+    pairs = dict.fromkeys(zip(others["metric"], others["seeds"].astype(int), strict=True))
+    texts = ", ".join(f"{metric} with {counted(number, 'seed')}" for metric, number in pairs)
+    return f"Also measured, with other seeds: {texts}. Change Seeds above to see them." if texts else ""
 
 
 # The experiment
@@ -154,16 +166,23 @@ def _experiment(bar: Bar, masked: Masked) -> None:
     )
     name = attacker_entry(attacker).name
     inputs = {"chosen": masked.chosen, "table": masked.table}
-    rows = condition_views.condition_rows(workspace, collection, captioner, attribute, name, references=human, **inputs)
+    rows_with = partial(
+        condition_views.condition_rows, workspace, collection, captioner, attribute, name, references=human, **inputs
+    )
+    measured = rows_with()
+    seeds = _seeds(bar, measured)
+    rows = rows_with(seeds=seeds)
     text = condition_views.condition_answer(rows, captioner, attribute, bool(active_runs(workspace, collection)))
     box(text.headline, text.support)
     names = human.name if human else ""
-    runs = plan_conditions(workspace, collection, captioner, attribute, name, _seeds(bar), references=names, **inputs)
+    runs = plan_conditions(workspace, collection, captioner, attribute, name, seeds, references=names, **inputs)
     for line in runs.lacking:
         note(line)
     start_button(bar, list(runs.specs), "Run", "run_conditions")
     for line in taken_of_several(workspace, collection, captioner, masked.chosen):
         note(f"Of several sets of {captioner}, {line}. Choose another on the left.")
+    if others := _other_seeds(measured, seeds):
+        note(others)
     _chart(rows, attribute, captioner)
     if missing := condition_views.without_value(workspace, runs, masked.sets, rows):
         note(" ".join(missing))

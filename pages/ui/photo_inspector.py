@@ -49,9 +49,9 @@ ONE_ROW = """<style>
 KEPT, LIVE = "as captioned", "as chosen below"
 
 
-def photo_inspector(bar: Bar, sets: dict[str, Item], attribute: str, table: Item | None, seeds: int) -> None:
+def photo_inspector(bar: Bar, sets: dict[str, Item], attribute: str, table: Item | None) -> None:
     """sets: those of one captioner by condition. attribute: whose words and scores are shown, '' for none; table: its
-    labels. seeds: of LIC_M, where a set is scored here."""
+    labels."""
     files = photo_views.photographs_of(bar.workspace, bar.collection)
     if not files:
         note(
@@ -94,7 +94,7 @@ def photo_inspector(bar: Bar, sets: dict[str, Item], attribute: str, table: Item
             == KEPT
         ):
             pictures |= captioned
-        _strip(bar, image, pictures, reasons, marks, sets, attribute, table, seeds)
+        _strip(bar, image, pictures, reasons, marks, sets, attribute, table)
 
 
 # The photograph
@@ -235,13 +235,13 @@ def _maps(folder: str, run_id: str) -> photo_views.KeptMaps:
     return photo_views.kept_maps(workspace, workspace.get_run(run_id))
 
 
-def _strip(bar: Bar, image: str, pictures, reasons, marks, sets, attribute, table, seeds: int) -> None:
+def _strip(bar: Bar, image: str, pictures, reasons, marks, sets, attribute, table) -> None:
     """A column per condition with its photograph, caption, score and map; those without a caption in a second row.
 
     pictures: the photograph under each condition. reasons: why another condition has none.
     """
     st.html(STYLE + ONE_ROW)
-    judge = _judge(bar, sets, attribute, table, seeds)
+    judge = _judge(bar, sets, attribute, table)
     runs = photo_views.attribution_runs(bar.workspace, bar.collection, attribute, table) if table else {}
     maps = {  # of conditions with a map of this photograph
         condition: word_maps
@@ -308,7 +308,7 @@ def _word_maps(maps: photo_views.KeptMaps, image: str, picture: np.ndarray, mark
         note(text)
 
 
-def _judge(bar: Bar, sets: dict[str, Item], attribute: str, table: Item | None, seeds: int) -> Judge | None:
+def _judge(bar: Bar, sets: dict[str, Item], attribute: str, table: Item | None) -> Judge | None:
     """Scores and attackers of the captions by which all conditions are scored; None and a button if there are none."""
     if table is None:
         return None
@@ -321,7 +321,7 @@ def _judge(bar: Bar, sets: dict[str, Item], attribute: str, table: Item | None, 
         if first.images < ENOUGH:  # attackers learn from a larger set, and then read these captions
             first = max([first, *bar.items("captions")], key=lambda item: item.images)
         note(f"No scores yet. They need a classifier trained on a whole set, here {first.name}.")
-        request = Request(bar.collection, (first.name,), table.name, attribute, ("LIC_M",), seeds=seeds, words=True)
+        request = Request(bar.collection, (first.name,), table.name, attribute, (), words=True)
         with errors():
             start_button(bar, plan(bar.workspace, request), "Score captions", "score_captions")
     return None

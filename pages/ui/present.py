@@ -6,7 +6,7 @@ function here, which draws it alone if it is presented, and ends the page.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
 
@@ -14,10 +14,11 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from capbias_core.aggregate import Ranking
 from capbias_core.prepare import tokenize
 from capbias_core.views.captions import CaptionScores, toward
 from capbias_core.views.charts import enlarged
-from capbias_core.views.sentence import APART, probabilities_text
+from capbias_core.views.sentence import probabilities_text
 from capbias_core.views.words import LARGE, large_words, pushes
 from capbias_core.workspace.labels import is_derived, table_of
 from capbias_core.workspace.photographs import picture_path
@@ -80,16 +81,18 @@ def rows(html: str, headline: str, legend: str = "") -> None:
     view.stop()
 
 
-def marks(second: bool, letters: Mapping[str, str]) -> str:
+def marks(second: bool, pairs: Ranking) -> str:
     """What hollow dots and letters of a chart of intervals mean, in a line; '' if it has neither."""
     hollow = (
-        "Hollow: LIC_by_H. Amplifies: its interval is above 0. Reduces: that of LIC_by_M (not drawn) is below 0."
+        "Hollow: LIC_by_H, at equal length if that is lower. Amplifies: its interval is above 0. Reduces: that of "
+        "LIC_by_M (not drawn) is below 0."
         if second
         else ""
     )
-    same = "Same letter: no significant difference." if any(letters.values()) else ""
-    other = APART if any(letter.isupper() for letter in letters.values()) else ""
-    return " ".join(filter(None, (hollow, same, other)))
+    same = "Same letter: no significant difference." if any(pairs.letters.values()) else ""
+    if pairs.provisional:
+        same = f"No difference is shown ({pairs.provisional})."
+    return " ".join(filter(None, (hollow, same)))
 
 
 def _legend(text: str) -> None:

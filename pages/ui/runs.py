@@ -11,6 +11,7 @@ import streamlit as st
 
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import RunSpec
+from capbias_core.measures.protocols import protocol_of
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.engine import Engine, Expected, expected, unfinished
 from capbias_core.runs.plan import plan, useful
@@ -331,6 +332,7 @@ def _settings(spec: RunSpec) -> dict[str, str]:
     if measure:
         options = measure.options.read(spec.options)
         settings |= {name.replace("_", " "): _as_text(getattr(options, name)) for name in measure.options.about()}
+        settings["protocol"] = protocol_of(measure.name, options.protocol) or "none"
     if "alignment" in settings and settings["references"] != "none":
         settings["alignment"] = alignment_name(spec.options.get("alignment"))
     return settings

@@ -28,9 +28,10 @@ from capbias_core.views.charts import chart_series, interval_chart
 from capbias_core.views.encoders import encoder_note, encoders_warning, sensitivity_alike
 from capbias_core.views.latex import to_latex
 from capbias_core.views.lengths import LENGTHS, by_length, cuts_of, keep_cuts, lengths_chart, lengths_table
-from capbias_core.views.results import attribute_of_run, comparisons, known_results, with_inputs
+from capbias_core.views.results import attribute_of_run, comparisons, known_results, like_with_like, with_inputs
 from capbias_core.views.tables import first_columns, lettered, pair_table, scores_table, to_csv
 from capbias_core.workspace.conditions import CUT, left_out_as_masked, originals
+from capbias_core.workspace.content import content_of
 from capbias_core.workspace.ingest import WARNINGS
 from capbias_core.workspace.labels import reads
 from capbias_core.workspace.objects import object_sources
@@ -118,7 +119,7 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, st
         MOST_SEEDS,
         settings.get("seeds", tried.get(attacker, entry.seeds)),
         key=f"seeds{suffix}",
-        help="The papers use 10.",
+        help="The LIC paper uses 10, its reproduction 3; the others do not say.",
     )
     photographs = bool(photograph_sets(workspace, bar.collection))
     groups = [
@@ -302,7 +303,7 @@ def _results(bar: Bar, request: Request, specs: list[RunSpec], protocol: str) ->
     shown = rows[~groups & ~group_views.of_gaps(rows)]
     table = once("table", lambda: scores_table(lettered(shown, letters, ids, metric)))
     _table(shown, table, letters, metric, sensitivity)
-    for line in registry.protocol_notes([(spec.measure, spec.options) for spec in specs], protocol):
+    for line in registry.protocol_notes(rows, protocol):
         note(line)
     _downloads(bar, request, lettered(rows, letters, ids, metric))
     gaps = not group_views.GAPS.keys().isdisjoint(registry.expand_metrics(request.metrics))
@@ -328,6 +329,12 @@ def _caveats(bar: Bar, request: Request, rows: pd.DataFrame) -> list[str]:
             f"{item.name}: {warning}"
             for item in sets
             for warning in (item.details.get(WARNINGS, ()) if item.name in request.captions else ())
+        ),
+        *dict.fromkeys(
+            f"{run.spec.model}: {each.text}"
+            for run in measured.values()
+            if run.spec.captions and run.spec.labels
+            for each in content_of(bar.workspace, run.spec)
         ),
         *(attribute.note for attribute in attributes.values()),
         sentence.variants_warning(rows),
@@ -370,6 +377,8 @@ def _table(
         "row to read that captioner's captions."
         + (f" Hidden columns: {', '.join(hidden)} (choose them on the left)." if hidden else "")
     )
+    if any(letter.isupper() for letter in letters.values()):
+        note(sentence.APART)
     if any(name.endswith(ON_FEWER) for name in names):
         note(
             "“With references”: only images with human captions. LIC is LIC_M minus LIC_D on these images. Columns for "
@@ -424,16 +433,21 @@ def _chart(bar: Bar, rows: pd.DataFrame, once: Callable) -> None:
     attribute = bar.workspace.get_run(shown.iloc[0]["run_id"]).spec.attribute
     pairs = cached.ranking(bar.folder, tuple(shown["run_id"]), metric, direction)
     second = sentence.second_dots(rows[rows["run_id"].isin(shown["run_id"])], metric)
-    figure = once("chart", lambda: interval_chart(shown, metric, attribute_from(attribute), pairs.letters, second))
+    alike = once("alike", lambda: like_with_like(bar.workspace, shown, pairs))
+    drawn, of = alike.compared, attribute_from(attribute)
+    figure = once("chart", lambda: interval_chart(drawn, metric, of, pairs.letters, second))
     draw_chart(
         figure,
         key="chart_figure",
         alt=f"{chosen} of each captioner",
         notes=f"{registry.METRICS[metric].explanation} {sentence.BY_HUMAN if second else ''} "
-        f"{sentence.told_apart(pairs)}",
+        f"{alike.shared_text} {sentence.told_apart(pairs)}",
         headline=f"{chosen} of each captioner ({attribute['name']})",
-        legend=present.marks(bool(second), pairs.letters),
+        legend=present.marks(bool(second), pairs),
     )
+    if len(alike.others):
+        others = [f"{row['model']} {sentence.interval(row)} ({row['n']:,})" for _, row in alike.others.iterrows()]
+        note(f"Measured on different images (number), so not in the chart: {'; '.join(others)}.")
     if pairs.pairs:
         with st.expander(f"Pairwise comparisons of {chosen}"):
             matrix = once("pairs", lambda: pair_table(pairs, sentence.decimals(metric, shown["scale"].iloc[0])))

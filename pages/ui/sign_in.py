@@ -1,8 +1,7 @@
 """Sign-in where the server asks for it, by Streamlit's OpenID Connect; whose workspace pages show; who may upload.
 
-Without `[auth]` in Streamlit's secrets there is no sign-in, and everybody has the one workspace. With it, Streamlit
-still takes an upload from whoever has a session, and whoever opens a page has one. So a page that is drawn for somebody
-who signed in notes their session here, and only such sessions may upload.
+Without `[auth]` in Streamlit's secrets there is no sign-in, and everybody has the one workspace. With it, a page that
+is drawn for somebody who signed in notes their session here, for `guard.py`.
 
 The server imports this before a page is drawn, so heavy modules are imported where they are used.
 """
@@ -10,21 +9,15 @@ The server imports this before a page is drawn, so heavy modules are imported wh
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import streamlit as st
-from starlette.responses import PlainTextResponse
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from capbias_core.errors import CapbiasError
 from capbias_core.whole_files import private_folder
 from pages.ui import view
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 PEOPLE, SHARED = "people", "shared"  # folders in CAPBIAS_HOME
 OF_WORKSPACE = ("collection", *view.OF_COLLECTION)  # choices; another workspace has others
@@ -35,17 +28,17 @@ FOLLOW_LINK = """<script>{
   sessionStorage.removeItem('capbias_link')
   if (kept && kept !== location.pathname + location.search) location.replace(location.origin + kept)
 }</script>"""
-UPLOAD = re.compile(r"/upload_file(?:/([^/]*))?")
 _signed_in: set[str] = set()  # IDs of sessions; they are not given twice
 
 
-def _required() -> bool:
+def required() -> bool:
+    """Whether the server asks people to sign in."""
     return st.secrets.load_if_toml_exists() and "auth" in st.secrets
 
 
 def nobody() -> bool:
     """Whether the server asks people to sign in, and nobody is. The session of somebody who is may then upload."""
-    if not _required():
+    if not required():
         return False
     known, context = bool(st.user.is_logged_in), get_script_run_ctx()
     if context:
@@ -53,18 +46,9 @@ def nobody() -> bool:
     return not known
 
 
-class UploadGuard:
-    """Answers 403 to an upload of a session in which nobody signed in, where people have to."""
-
-    def __init__(self, app: ASGIApp):
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        upload = UPLOAD.search(scope["path"]) if scope["type"] == "http" else None
-        if upload and scope["method"] != "OPTIONS" and upload[1] not in _signed_in and _required():
-            await PlainTextResponse("Sign in first.", 403)(scope, receive, send)
-        else:
-            await self.app(scope, receive, send)
+def signed_in(session_id: str) -> bool:
+    """Whether somebody signed in shows a page in this session, or nobody has to sign in."""
+    return session_id in _signed_in or not required()
 
 
 def ways_in() -> None:
@@ -78,7 +62,7 @@ def ways_in() -> None:
 
 def person() -> str:
     """Who uses the page, the same at each sign-in; '' if the server has no sign-in, or nobody is signed in."""
-    if not _required() or not st.user.is_logged_in:
+    if not required() or not st.user.is_logged_in:
         return ""
     identity = f"{st.user.get('iss', '')}\n{st.user['sub']}"
     return hashlib.sha256(identity.encode()).hexdigest()[:16]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -57,23 +58,30 @@ def _held(folder: str, sources: Mapping[str, Callable[[Path], list[Path]]]) -> l
     """Files on disk by their source, each in a folder called after it; those that are there already are not written
     again, so that what was read from them stays valid."""
     held = st.session_state.get(STATE)
-    if not held or not all(path.exists() for paths in held["paths"].values() for path in paths):
+    if not held or not all(path.exists() for paths in held.paths.values() for path in paths):
         discard()
-        held = st.session_state[STATE] = {"folder": _new_folder(folder), "paths": {}}
-    paths: dict[str, list[Path]] = held["paths"]
-    for gone in paths.keys() - sources.keys():
-        shutil.rmtree(held["folder"] / gone, ignore_errors=True)
-        del paths[gone]
+        held = st.session_state[STATE] = _Held(_new_folder(folder))
+    for gone in held.paths.keys() - sources.keys():
+        shutil.rmtree(held.folder / gone, ignore_errors=True)
+        del held.paths[gone]
     for source, write in sources.items():
-        if source not in paths:
-            paths[source] = write(held["folder"] / source)
-    return [path for source in sources for path in paths[source]]
+        if source not in held.paths:
+            held.paths[source] = write(held.folder / source)
+    return [path for source in sources for path in held.paths[source]]
+
+
+class _Held:
+    """The uploads of a session, by source. Their folder goes with it: when its tab is closed, or the server ends."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.paths = folder, dict[str, list[Path]]()
+        self.remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
 
 def path_in_uploads(path: Path) -> str:
     """The path within the uploads, which stays the same if they are written anew; the whole path of any other file."""
     held = st.session_state.get(STATE)
-    return str(path.relative_to(held["folder"]) if held and path.is_relative_to(held["folder"]) else path)
+    return str(path.relative_to(held.folder) if held and path.is_relative_to(held.folder) else path)
 
 
 def uploaded_paths(folder: str, uploads) -> list[Path]:
@@ -119,9 +127,8 @@ def _file_name(name: str) -> str:
 
 def discard() -> None:
     """Remove this session's uploads from disk."""
-    held = st.session_state.pop(STATE, None)
-    if held:
-        shutil.rmtree(held["folder"], ignore_errors=True)
+    if held := st.session_state.pop(STATE, None):
+        held.remove()
 
 
 def server_path(text: str) -> Path:

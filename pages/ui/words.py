@@ -1,4 +1,4 @@
-"""The tab Words of Captions: a chart beside the human captions', a table, and the captions with one word."""
+"""The tab Words of Captions: words compared with human captions as chart or table, and the captions with one word."""
 
 from __future__ import annotations
 
@@ -10,89 +10,113 @@ import streamlit as st
 
 from capbias_core.prepare import tokenize
 from capbias_core.types import Attribute, counted
+from capbias_core.views import word_comparison
 from capbias_core.views.captions import captions_with
-from capbias_core.views.words import FUNCTION, beside_human, top_words, where_words_come_from, word_chart
+from capbias_core.views.results import attribute_of_run
+from capbias_core.views.sentence import signed
+from capbias_core.views.word_comparison import FUNCTION, top_words, word_chart
+from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
 from pages.ui.bar import Bar
-from pages.ui.base import note
+from pages.ui.base import note, plain
 from pages.ui.captions import human_names, scored_sets
 from pages.ui.drawing import draw_chart, draw_table, select_row, selected_row
 from pages.ui.one_image import caption_line
+from pages.ui.runs import start_button
 
 CHART, TABLE = "chart", "table"
 WORDS = 20
 LISTED = 8  # captions with a word, beside the chart
+DIFFERENCE = (
+    "Difference from human captions of the same images, equally many on both sides, with 95% interval; grey: not "
+    "significant (Holm over the tested words)."
+)
 
 
 def words_tab(bar: Bar) -> None:
-    """The most revealing words of one set beside the human captions: chart or table, and the captions with a word."""
+    """The words of one set that weigh most, compared with human captions: chart or table, and the captions with one."""
     runs = scored_sets(bar)
     if not runs:
         return
     name = bar.captioner(list(runs))
-    run_id, attribute = runs[name].run_id, cached.scores(bar.folder, runs[name].run_id).attribute
-    people = human_names(bar)
-    human_name = next((other for other in runs if other in people and other != name), "")
-    human_id = runs[human_name].run_id if human_name else ""
-    st.header("Most revealing words")
+    run, attribute = runs[name], cached.scores(bar.folder, runs[name].run_id).attribute
+    st.header(f"Words that weigh most for {plain(attribute.name)}")
+    compared = "" if name in human_names(bar) else compared_words(bar, run)
     smallest = view.number(st, "Minimum captions with the word", 1, None, 10, key="smallest")
-    table = cached.words(bar.folder, run_id)
-    table = table[(table["count"] >= smallest) & (table["word"] != attribute.mask_token)]
-    top, figure = _strongest(bar.folder, run_id, attribute, smallest, name, human_name, human_id)
+    table = cached.words(bar.folder, run.run_id, compared)
+    table = table[table["strength"].notna() & (table.filter(["count", "human_count"]).max(axis=1) >= smallest)]
+    top, figure = _strongest(bar.folder, run.run_id, compared, attribute, smallest, name)
     if top.empty:
         note("No word occurs in that many captions.")
     else:
-        if human_name:
-            note(where_words_come_from(top, name, smallest))
-        left, right = st.container(key="stacks_words").columns(2, gap="medium")
+        kind = view.selectbox(st, "Words as", [CHART, TABLE], key="words_as", draw="segmented_control", required=True)
+        widths = [2, 1] if kind == TABLE else [1, 1]
+        left, right = st.container(key="stacks_words").columns(widths, gap="medium")
         content = top[~top["word"].isin(cached.function_words(bar.folder, tuple(top["word"])))]
-        strongest = (top if content.empty else content).sort_values("mean", key=abs)["word"].iloc[-1]
+        strongest = (top if content.empty else content).sort_values("strength")["word"].iloc[-1]
         with right:
+            words = list(table["word"].unique())
             word = view.selectbox(
-                st, "Captions with the word", list(table["word"]), default=strongest, key="listed", missing="the word"
+                st, "Captions with the word", words, default=strongest, key="listed", missing="the word"
             )
-            count, lines = _lines_with(bar.folder, run_id, word)
+            count, lines = _lines_with(bar.folder, run.run_id, word)
             if st.button(f"Read {counted(count, 'caption')}", icon=":material/notes:", key="list_word"):
                 view.go("pages/3_Captions.py", tab="Captions", word=word)
             st.html("".join(f'<div style="margin-bottom: .7rem">{line}</div>' for line in lines))
             if count > len(lines):
                 note(f"The {len(lines)} of {count:,} captions of {name} to which it adds most.")
         with left:
-            kind = view.selectbox(
-                st, "Words as", [CHART, TABLE], key="words_as", draw="segmented_control", required=True
-            )
             if kind == TABLE:
-                human = cached.words(bar.folder, human_id) if human_name else None
-                functional = cached.function_words(bar.folder, tuple(table["word"]))
-                shown = _shown(table, attribute, human, functional)
-                _table(shown, attribute, f"words_{run_id}_{smallest}", name, word)
+                functional = cached.function_words(bar.folder, tuple(words))
+                key = f"words_{run.run_id}_{compared}_{smallest}"
+                _table(_shown(table, attribute, functional), attribute, key, name, word)
             else:
-                key = f"word_chart_{run_id}_{len(top)}"
-                beside = f", beside the human captions {human_name}" if human_name else ""
+                key = f"word_chart_{run.run_id}_{compared}_{len(top)}"
                 draw_chart(
                     figure,
                     key=key,
                     on_select=partial(_pick_bar, key),
                     selection_mode="points",
-                    alt=f"What the most revealing words of {name} add{beside}",
+                    alt=f"What the words of {name} that weigh most add{', beside human captions' if compared else ''}",
                 )
         note(
-            f"Average contribution of a word to the logit of captions with it. {FUNCTION}: article, preposition, "
-            "pronoun, conjunction, auxiliary or numeral. Select a word to see its captions."
+            f"Average contribution of a word to the logit of captions with it. {DIFFERENCE if compared else ''} "
+            f"{FUNCTION}: article, preposition, pronoun, conjunction, auxiliary or numeral. Select a word to see its "
+            "captions."
         )
     note(attribute.note)
 
 
+def compared_words(bar: Bar, run: RunRow, references: str = "") -> str:
+    """The ID of the run that compared the words of a captioner with those of human captions, with what it found above;
+    '' if there is none, with a button for it if there are human captions. run: the scores of each caption. references:
+    the content hash of the human captions, '' for the default."""
+    name = run.spec.attribute["name"]
+    human = [item for item in bar.items("references") if references in ("", item.hash)]
+    if not references and (default := cached.references_read(bar.workspace, bar.collection).get(name)):
+        human = [default]
+    if not human:
+        note(f"Add human captions to see which words reveal {plain(name)} more than in theirs.")
+        return ""
+    compared = word_comparison.comparison_of(bar.workspace, bar.collection, run, human[0].hash)
+    if compared is None:
+        spec = word_comparison.plan_comparison(bar.workspace, run, human[0])
+        if spec is not None:
+            start_button(bar, [spec], "Compare with human captions", "words_compared")
+        return ""
+    table = cached.words(bar.folder, run.run_id, compared.run_id)
+    note(word_comparison.comparison_sentence(table, attribute_of_run(run), run.spec.model))
+    note(" ".join(compared.notes))
+    return compared.run_id
+
+
 @st.cache_resource(show_spinner=False, max_entries=16, hash_funcs=cached.KEYS)
 def _strongest(
-    folder: str, run_id: str, attribute: Attribute, smallest: int, name: str, human: str, human_id: str
+    folder: str, run_id: str, compared_id: str, attribute: Attribute, smallest: int, name: str
 ) -> tuple[pd.DataFrame, Any]:
-    """The words that push most, beside their contributions in the human captions if there are any, and their chart."""
-    table = cached.words(folder, run_id)
-    top = top_words(table[table["word"] != attribute.mask_token], smallest, WORDS // len(attribute.values))
-    if human:
-        top = beside_human(top, cached.words(folder, human_id), smallest)
-    return top, word_chart(top, attribute, name, human, cached.function_words(folder, tuple(top["word"])))
+    """The words that push most, and their chart."""
+    top = top_words(cached.words(folder, run_id, compared_id), smallest, WORDS // len(attribute.values))
+    return top, word_chart(top, attribute, name, cached.function_words(folder, tuple(top["word"])))
 
 
 def _pick_bar(key: str) -> None:
@@ -100,27 +124,27 @@ def _pick_bar(key: str) -> None:
         view.choose("listed", points[0]["customdata"])
 
 
-def _shown(table: pd.DataFrame, attribute: Attribute, human: pd.DataFrame | None, functional: set[str]) -> pd.DataFrame:
-    """A row per word, the strongest first. human: the words of human captions."""
-    means = table[[column for column in table if column.startswith("mean")]].to_numpy()
-    binary = means.shape[1] == 1
-    toward = (means[:, 0] > 0).astype(int) if binary else means.argmax(axis=1)
-    shown = pd.DataFrame(
-        {
-            "word": table["word"].to_numpy(),
-            "kind": ["function" if word in functional else "" for word in table["word"]],
-            "pushes toward": [attribute.values[value] for value in toward],
-            "mean": abs(means[:, 0]) if binary else means.max(axis=1),
-            "count": table["count"].to_numpy(),
-        }
-    )
-    if human is not None:
-        of_human = human.set_index("word").reindex(table["word"]).filter(regex=r"^mean\d+$").to_numpy()
-        signs = 2 * toward - 1
-        shown.insert(4, "human mean", of_human[:, 0] * signs if binary else of_human[range(len(of_human)), toward])
+def _shown(table: pd.DataFrame, attribute: Attribute, functional: set[str]) -> pd.DataFrame:
+    """The strongest row of each word, the strongest word first."""
+    table = table.sort_values("strength", ascending=False).drop_duplicates("word")
+    toward = [attribute.values[value] for value in table["toward"]]
+    shown = pd.DataFrame({"word": table["word"], "pushes toward": toward})
+    if "human" in table:
+        shown["captioner"], shown["human"], shown["difference"] = (
+            table["captioner"],
+            table["human"],
+            table["difference"],
+        )
+        ends = zip(table["low"], table["high"], strict=True)
+        shown["interval"] = ["" if low != low else f"[{signed(low, 2)}, {signed(high, 2)}]" for low, high in ends]
+        shown["significant"] = table["significant"]
+    else:
+        shown["mean"] = table["mean"]
+    shown["count"] = table["count"]
+    shown["kind"] = ["function" if word in functional else "" for word in table["word"]]
     for number, value in enumerate(attribute.values):
-        shown[f"share of {value}"] = 100 * table[f"share{number}"].to_numpy()
-    return shown.sort_values("mean", ascending=False, ignore_index=True)
+        shown[f"share of {value}"] = 100 * table[f"share{number}"]
+    return shown.reset_index(drop=True)
 
 
 def _table(shown: pd.DataFrame, attribute: Attribute, key: str, name: str, word: str) -> None:
@@ -138,9 +162,11 @@ def _table(shown: pd.DataFrame, attribute: Attribute, key: str, name: str, word:
         on_select=pick,
         column_config={
             "mean": st.column_config.NumberColumn(format="%.3f"),
-            "human mean": st.column_config.NumberColumn(
-                format="%+.3f", help="The same in the human captions; negative pushes the other way."
+            "captioner": st.column_config.NumberColumn(format="%.3f", help=f"In the captions of {name}."),
+            "human": st.column_config.NumberColumn(
+                format="%+.3f", help="In human captions of the same images; negative pushes the other way."
             ),
+            "difference": st.column_config.NumberColumn(format="%+.3f", help="Captioner minus human."),
             **{f"share of {value}": st.column_config.NumberColumn(format="%.1f%%") for value in attribute.values},
         },
         alt=f"Words of {name} and what they add",

@@ -225,8 +225,8 @@ def test_captioners_that_are_not_compared_have_letters_of_their_own():
         "low": "a", "high": "b", "same": "a", "other low": "A", "other high": "B", "alone": "",
     }  # fmt: skip
     said = told_apart(found)
-    assert "11 pairs not compared: " in said and "Compared with none, and without a letter: alone." in said
-    assert said.endswith("Captioners with capital letters are not compared with those with small ones.")
+    assert "11 pairs not compared: " in said and "on different images, and compared with none: alone (20)." in said
+    assert said.endswith("were measured on different images, so they are not compared with the others.")
 
 
 def test_an_undefined_value_is_never_told_apart():

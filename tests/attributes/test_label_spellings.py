@@ -5,11 +5,11 @@ import pytest
 from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.attributes.labels import (
     MIXED,
-    guess_attributes,
+    columns_by_attribute,
+    is_about_labeller,
     is_unknown,
     label_columns,
     meaning,
-    named_columns,
     spellings,
     suggest_mapping,
     values_among,
@@ -76,32 +76,36 @@ def test_a_spelling_has_one_meaning_and_no_bare_number_has_any():
     assert not [spelling for spelling, _ in listed if spelling.lstrip("+-").isdigit()]
 
 
-COLUMNS = {
-    "gender": ["0", "1"],
-    "GenderPresentation": ["Predominantly Feminine", "Predominantly Masculine", "Unknown"],
-    "annotator_gender": ["F", "M"],
-    "rater 1": ["women", "men", "both", "", "-", "n/a", "unsure", "?"],
-    "gender_confidence": ["f", "m"],
-    "is_female": ["0", "1"],
-    "caption": ["a woman", "a man"],
-    "sky": ["light", "dark"],
-}
+F_M, CODES = ["F", "M"], ["0", "1"]
+AGES = [str(age) for age in range(15)]
 
 
-def test_columns_by_name_and_by_labels():
-    assert named_columns(GENDER, COLUMNS) == ["gender", "GenderPresentation", "is_female"]
-    assert label_columns(GENDER, COLUMNS) == ["GenderPresentation", "rater 1"], "a column of codes is not read"
-    assert label_columns(RACE, COLUMNS | {"Answer.skin": ["I", "VI"]}) == ["Answer.skin"]
-    names = ["Occupation_perceived_gender", "Answer.sex", "rater1_gender", "worker_gender"]
-    assert named_columns(GENDER, names) == ["Answer.sex", "Occupation_perceived_gender", "rater1_gender"]
-    ages = {"age": [str(age) for age in range(15)], "AgePresentation": ["Young", "Older", "Middle"]}
-    for columns, guesses in (
-        ({"gender": ["0", "1", "Both", "-", "N/A"]}, {"gender": "gender"}),
-        ({"sex": ["F", "M"], "gender": ["0", "1"], "who": ["F", "M"]}, {"sex": "gender"}),
-        (ages, {"AgePresentation": "age"}),
-        ({"race": ["White", "Asian", "Black"], "bb_skin": ["Light", "Dark"]}, {"bb_skin": "race"}),
-        ({"a": ["f", "m"], "b": ["women", "men"]}, {"a": "gender", "b": "gender"}),
-        ({"HITId": ["H1", "H2"], "Title": ["Label"], "WorkerId": ["W1", "W2"]}, {}),
-    ):
-        found = guess_attributes(known_attributes().values(), columns)
-        assert {column: attribute.name for column, attribute in found.items()} == guesses
+@pytest.mark.parametrize(
+    ("attribute", "columns", "expected"),
+    [  # column -> whether its labels are read; more than one is asked about
+        (GENDER, {"who": F_M, "kind": CODES, "note": ["x", "y"]}, {"who": True}),
+        (GENDER, {"gender": F_M, "predicted_gender": ["Female", "Male"]}, {"gender": True, "predicted_gender": True}),
+        (GENDER, {"gender": CODES, "predicted_gender": F_M}, {"gender": False, "predicted_gender": True}),
+        (GENDER, {"Male": ["-1", "1"], "who": F_M}, {"Male": False, "who": True}),
+        (GENDER, {"is_female": CODES}, {"is_female": False}),
+        (GENDER, {"sex": F_M, "gender_score": [f"0.{n}" for n in range(30)]}, {"sex": True}),
+        (GENDER, {"a": ["women", "men", "both", "", "-", "?", "unsure"], "b": ["f", "m", *"vxyzq"]}, {"a": True}),
+        (GENDER, {"annotator_gender": F_M}, {"annotator_gender": True}),
+        (RACE, {"sky": ["light", "dark"], "Answer.skin": ["I", "VI"]}, {"Answer.skin": True}),
+        (RACE, {"race": ["White", "Black"], "bb_skin": ["Light", "Dark"]}, {"race": False, "bb_skin": True}),
+        (AGE, {"age": AGES, "AgePresentation": ["Young", "Older", "Middle"]}, {"AgePresentation": True}),
+        (AGE, {"age": AGES}, {"age": False}),
+        (AGE, {"stage": ["1", "2"], "HITId": ["H1", "H2"]}, {}),
+    ],
+)
+def test_columns_that_may_hold_an_attribute(attribute, columns, expected):
+    assert label_columns(attribute, columns) == expected
+
+
+def test_a_column_belongs_to_one_attribute_and_may_be_about_the_annotator():
+    mine = Attribute("mine", "mine", ("Female", "Male"), {"Female": ("she",), "Male": ("he",)})
+    known = [*known_attributes().values(), mine]
+    assert columns_by_attribute(known, {"mine": F_M, "sex": F_M}) == {"gender": {"sex": True}, "mine": {"mine": True}}
+    assert columns_by_attribute(known, {"who": F_M}) == {"gender": {"who": True}}
+    names = ["annotator_gender", "gender of the worker", "rater1_gender", "Answer.gender", "perceived_gender"]
+    assert [name for name in names if is_about_labeller(name)] == names[:2]

@@ -17,7 +17,8 @@ from capbias_core.measures.base import Group
 from capbias_core.measures.options import Attacked, Options, option
 from capbias_core.measures.registry import MEASURES
 
-AUTH = '[auth]\nredirect_uri = "https://capbias.test/oauth2callback"\ncookie_secret = "s"\n'
+SECRET = "0123456789abcdef0123456789abcdef"
+AUTH = f'[auth]\nredirect_uri = "https://capbias.test/oauth2callback"\ncookie_secret = "{SECRET}"\n'
 PROVIDER = 'client_id = "a"\nclient_secret = "b"\nserver_metadata_url = "https://provider.test"\n'
 LOCAL = ["localhost", "127.0.0.1", "::1"]
 
@@ -45,12 +46,15 @@ def started(tmp_path, monkeypatch) -> list[tuple[list[str], dict]]:
         (AUTH, None),
         (f"[auth]\n{PROVIDER}", None),
         (f"{AUTH}[auth.one]\n{PROVIDER}[auth.two]\nclient_id = 'a'\n", None),
+        (AUTH.replace(SECRET, SECRET[1:]) + PROVIDER, None),
+        (AUTH.replace(SECRET, "a" * 40) + PROVIDER, None),
+        (AUTH.replace(SECRET, app.SAMPLE) + PROVIDER, None),
         ("[auth", None),
         ("auth = 1", None),
     ],
 )
 def test_others_reach_the_dashboard_only_with_a_complete_sign_in(started, monkeypatch, text, complete):
-    """complete: None for a sign-in that lacks a key or cannot be read."""
+    """complete: None for a sign-in that lacks a key, cannot be read, or has a secret that can be guessed."""
     monkeypatch.setattr(app, "check_free", lambda address, port: None)
     app.SECRETS.write_text(text)
     for address, allowed in (("127.0.0.1", complete is not None), ("0.0.0.0", bool(complete))):
@@ -90,7 +94,7 @@ def test_the_dashboard_starts_on_loopback_unless_its_port_is_taken(started, tmp_
         assert cli.main(argv) == 2
     assert cli.main(argv) == 0
     ((command, environment),) = started
-    assert command[1:4] == ["-m", "streamlit", "run"] and command[4].endswith("app.py")
+    assert command[1:4] == ["-c", app.SERVE, "run"] and command[4].endswith("app.py")
     asked = dict(zip(command[5::2], command[6::2], strict=True))
     assert asked["--server.address"] == "127.0.0.1" and asked["--server.port"] == argv[-1]
     assert environment["CAPBIAS_HOME"] == str(tmp_path)

@@ -588,14 +588,17 @@ def test_a_table_of_labels_is_chosen_by_its_name(ask, here):
 
 
 @pytest.mark.long
-def test_columns_of_two_annotators_are_a_table_each_and_score_reads_the_first(ask, here):
+def test_columns_of_two_annotators_are_asked_about_and_may_be_a_table_each(ask, here):
     """The labels of the second annotator are the opposite, which shows whose labels were read."""
     table = pd.read_csv("attributes.csv", keep_default_na=False).rename(columns={"gender": "perceived"})
     table["second rater"] = table["perceived"].map({"Female": "m", "Male": "f"}).fillna("?")
     table.rename(columns={"image_id": "Photo"}).to_csv(here / "raters.csv", index=False)
     files = ["strong.json", str(here / "raters.csv")]
-    assert ask("score", *files, "--attribute", "gender", "--metric", "error").value < 50
-    ask("import", *files)
+    score, columns = ["score", *files, "--attribute", "gender", "--metric", "error"], ("perceived", "second rater")
+    assert "--attribute-column perceived or --attribute-column 'second rater'" in ask(*score, code=2).err
+    assert [ask(*score, "--attribute-column", column).value < 50 for column in columns] == [True, False]
+    assert "--attribute gender=perceived or" in ask("import", *files, code=2).err
+    ask("import", *files, "--attribute", *(f"gender={column}" for column in columns))
     assert [name for kind, name in items_of(here) if kind == "attributes"] == [
         "raters perceived",
         "raters second rater",
@@ -690,6 +693,7 @@ def test_edits_are_scored_out_of_fold(explained, kept):
 
 EXPLAINED = {
     "an image": ["--image", "7"],
+    "the set beside human captions": ["--top", "3", "--min-count", "5"],
     "edits": ["--words", "tie -> cake", "zebra -> cake", "man -> xyzzy", "man -> woman"],
 }
 

@@ -141,10 +141,13 @@ def test_a_wrong_plan_is_one_error(name):
 
 
 def test_a_plan_is_read_back_as_it_was_written():
-    captions = '{ "a b" = { file = "s.json", trained_on_references = true } }'
+    captions = (
+        '{ "a b" = { file = "s.json", trained_on_references = true, caption_column = ["x"], rows = { l = "en" } } }'
+    )
     read = parse_plan(PLAN.replace('captions = ["strong.json", "weak.json"]', f"captions = {captions}"), "")
     assert read.trained == {"a b": True} and read.files["captions"] == {"a b": "s.json"}
     assert read.requests[0].seeds == 2 and read.requests[1].seeds is None
+    assert read.read_as == {"captions": {"a b": {"caption_column": ("x",), "rows": {"l": "en"}}}}
     request = replace(
         read.requests[0],
         captions=("a b", 'quote"d'),
@@ -152,7 +155,7 @@ def test_a_plan_is_read_back_as_it_was_written():
         references="human",
         options={"alignment": {"item": "0a" * 8, "delta": 0.25, "name": "glove"}, "device": "cpu"},
     )
-    written = PlanFile("c", {**read.files, "labels": {"labels": "x.csv"}}, (request,), {}, read.trained)
+    written = PlanFile("c", {**read.files, "labels": {"labels": "x.csv"}}, (request,), {}, read.trained, read.read_as)
     again = parse_plan(plan_text(written), "")
     assert again.requests[0].options == request.options and again.requests[0].captions == request.captions
     assert plan_text(again) == plan_text(written)

@@ -46,8 +46,8 @@ CASES = [
     ("reasoning special tokens", f"<|begin_of_thought|>{THINK}<|end_of_thought|><|solution|>{CAPTION}", CAPTION),
     ("reasoning", f"<unused94>thought\n{THINK}<unused95>{CAPTION}", CAPTION),
     ("reasoning", f"Thinking...\n{THINK}\n...done thinking.\n\n{CAPTION}", CAPTION),
-    ("reasoning wrappings", f"&lt;think&gt;{THINK}&lt;/think&gt;{CAPTION}", CAPTION),
-    ("reasoning letter forms", f"＜ｔｈｉｎｋ＞{THINK}＜／ｔｈｉｎｋ＞{CAPTION}", CAPTION),
+    ("reasoning letters", f"&lt;think&gt;{THINK}&lt;/think&gt;{CAPTION}", CAPTION),
+    ("reasoning letters", f"＜ｔｈｉｎｋ＞{THINK}＜／ｔｈｉｎｋ＞{CAPTION}", CAPTION),
     ("reasoning wrappings", f"<think>{THINK}</think><answer>{CAPTION}</answer>", CAPTION),
     ("reasoning", f"**Reasoning:** {THINK}\n\n**Caption:** {CAPTION}", CAPTION),
     ("reasoning", f"Thought: {THINK}\nFinal Answer: {CAPTION}", CAPTION),
@@ -107,19 +107,19 @@ CASES = [
     ("sub-words", "A wo@@ man rid@@ ing a horse.", CAPTION),
     ("sub-words", "A</w>woman</w>riding</w>a</w>horse.</w>", CAPTION),
     # letters
-    ("invisible characters", "A wo\u00adman rid\u200bing a horse.", CAPTION),
-    ("invisible characters", "\ufeffA \u202ewoman riding a wo\u2060rld.", "A woman riding a world."),
-    ("invisible characters", "A wo\ufe0fman r\u200diding a horse.", CAPTION),
-    ("invisible characters", "\x1b[1mA woman\x1b[0m riding a horse.", CAPTION),
-    ("letter forms", "A ｗｏｍａｎ riding a horse.", CAPTION),
-    ("letter forms", "A 𝐰𝐨𝐦𝐚𝐧 riding a horse.", CAPTION),
-    ("letter forms", "A ﬁreﬁghter", "A firefighter"),
+    ("letters", "A wo\u00adman rid\u200bing a horse.", CAPTION),
+    ("letters", "\ufeffA \u202ewoman riding a wo\u2060rld.", "A woman riding a world."),
+    ("letters", "A wo\ufe0fman r\u200diding a horse.", CAPTION),
+    ("letters", "\x1b[1mA woman\x1b[0m riding a horse.", CAPTION),
+    ("letters", "A ｗｏｍａｎ riding a horse.", CAPTION),
+    ("letters", "A 𝐰𝐨𝐦𝐚𝐧 riding a horse.", CAPTION),
+    ("letters", "A ﬁreﬁghter", "A firefighter"),
     ("look-alikes", "A w\u043em\u0430n riding a horse.", CAPTION),
     ("look-alikes", "А woman riding a horse.", CAPTION),
     ("look-alikes", "A wοman riding a horse.", CAPTION),
     ("look-alikes", "A ᴡᴏᴍᴀɴ riding", "A woman riding"),
     ("other languages", "Женщина на коне", "Женщина на коне"),
-    ("wrong decoding", "A womanâ€™s cafÃ©", "A woman’s café"),
+    ("letters", "A womanâ€™s cafÃ©", "A woman’s café"),
     # wrappings
     ("wrappings", f'```json\n{{"caption": "{CAPTION}"}}\n```', CAPTION),
     ("wrappings", f'{{"caption": "{CAPTION}"}}', CAPTION),
@@ -130,7 +130,7 @@ CASES = [
     ("wrappings", f'{{"choices": [{{"message": {{"content": "{CAPTION}"}}}}]}}', CAPTION),
     ("wrappings", f"<caption>{CAPTION}</caption>", CAPTION),
     ("wrappings", f"The answer is \\boxed{{{CAPTION}}}", CAPTION),
-    ("wrappings", "A woman &amp; a horse", "A woman & a horse"),
+    ("letters", "A woman &amp; a horse", "A woman & a horse"),
     ("wrappings", f"<p>{CAPTION}</p>", CAPTION),
     ("wrappings", "A woman\\nriding a horse.", CAPTION),
     ("JSON", "['a man', 'a woman']", "['a man', 'a woman']"),
@@ -142,8 +142,9 @@ CASES = [
     ("tags", "A <gender> riding a horse.", "A <gender> riding a horse."),
     # no caption
     *(("missing", text, None) for text in ("nan", "None", "null", "N/A", "NaN", "<NA>", "", "  ", ".", "-", "[]")),
-    *(("missing", text, None) for text in ("2007", "12:30", "[101, 2023]", "(none)", "No caption.")),
-    ("missing invisible characters", "\u200b", None),
+    *(("missing", text, None) for text in ("2007", "12:30", "(none)", "No caption.")),
+    ("special tokens missing", "[101, 2023]", None),
+    ("missing letters", "\u200b", None),
     ("error messages", "Failed to obtain answer via API.", None),
     ("error messages", "Error code: 429 - {'error': 'rate limit'}", None),
     ("error messages", "openai.RateLimitError: too many", None),
@@ -199,10 +200,10 @@ def test_what_all_captions_together_show():
     prompt = [f"Now look and tell me: A {own} in the grass." for own in animals]
     found = clean_captions([*prompt, "A bird."])
     assert found.texts == [*(f"A {own} in the grass." for own in animals), "A bird."]
-    assert found.counts == {"shared prompt": 25}
+    assert found.counts == {"shared prompt": 25, "shared ending": 25}
     beginning = [f"A photo of a {own} in the grass." for own in animals]
     found = clean_captions(beginning)
-    assert (found.texts, found.counts) == (beginning, {"shared beginning": 25})
+    assert (found.texts, found.counts) == (beginning, {"shared beginning": 25, "shared ending": 25})
     sentence = [f"There is someone here. A {own} in the grass." for own in animals]
     assert clean_captions(sentence).texts == sentence, "a sentence may be the captioner's"
     alike = ["A dog."] * 20 + [f"A {own} in the grass." for own in animals]
@@ -216,5 +217,5 @@ def test_counts_are_of_captions_and_missing_ones_are_told_apart_from_numbers():
     found = clean_captions([None, float("nan"), "nan", 5, "<s>A dog.", "<s>A dog.", {"caption": "A cat."}])
     assert found.texts == [None, None, None, None, "A dog.", "A dog.", "A cat."]
     assert found.counts == {"special tokens": 2, "wrappings": 1, "missing": 4}
-    assert found.warnings[0] == "2 of 7 captions held special tokens such as </s>, which were removed."
+    assert found.warnings[0].startswith("2 of 7 captions held special tokens, coordinates or links such as </s>")
     assert clean_captions([]).texts == []

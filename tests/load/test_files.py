@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pickle
+import shutil
 import signal
 import socket
 import tracemalloc
@@ -25,7 +26,7 @@ from capbias_core.load.files import unpacked
 from capbias_core.load.lic_release import parse_pickle
 from capbias_core.load.parsed import MOST_CHARACTERS, MOST_COLUMNS, MOST_ROWS
 from capbias_core.load.photographs import find_pictures, picture_files, read_photograph
-from capbias_core.load.read import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, guess_kind, parse
+from capbias_core.load.read import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, kind_of, parse
 from capbias_core.load.tables import captions
 from capbias_core.load.vectors import read_vectors
 from capbias_core.runs.plan_file import read_plan
@@ -41,38 +42,37 @@ SEVERAL = [{"image_id": 1, "caption": text} for text in ("a man", "a dog")]
 LISTED = [{"image_id": 1, "caption": "a man", "refs": ["a boy", "a man"]}]
 NUMBERED = [{"image_id": 1, "comment": text, "comment_number": place} for place, text in enumerate(["a man", "a dog"])]
 
-# Only COCO's own annotations are human captions for certain; a name or a number of captions is a hint.
-GUESSES = {
-    "sat.json": (RESULTS, CAPTIONS, True, ""),
-    "listed.json": (LISTED, CAPTIONS, True, ""),
-    "human.json": (RESULTS, CAPTIONS, True, "its name says so"),
-    "preferences.json": (RESULTS, CAPTIONS, True, ""),
-    "strong-human-aligned.json": (SEVERAL, CAPTIONS, True, "its name says so and its images have 2 captions each", 1),
-    "nic.json": (SEVERAL, CAPTIONS, True, "its images have 2 captions each"),
-    "texts.json": ([{"image_id": 1, "text": "a man"}], CAPTIONS, False, ""),
-    "captions_val2014.json": (COCO, REFERENCES, True, ""),
-    "without_ids.json": ({"annotations": RESULTS}, CAPTIONS, False, "it is laid out as COCO's human captions", 1),
-    "numbered.json": (NUMBERED, CAPTIONS, False, "its captions are numbered", 1),
-    "instances.json": (INSTANCES, OBJECTS, True, ""),
-    "labels.csv": ("image_id,gender,race\n1,Male,Light\n2,Male,Dark\n", LABELS, True, ""),
-    "comments.csv": ("image_id,gender,comment\n1,Male,\n2,Male,ok\n3,Female,\n4,Male,\n", LABELS, True, ""),
-    "names.csv": ("picture of,gender\n1,Male\n2,Male\n", LABELS, False, ""),
-    "both.csv": ("image_id,gender,objects\n1,Male,dog|cat\n2,Male,\n", LABELS, True, ""),
-    "objects.csv": ("image_id,objects\n1,dog|cat\n", OBJECTS, True, ""),
-    "boxes.csv": ("image,class,confidence,x1,y1,x2,y2\n1.jpg,dog,0.9,0,0,5,5\n", BOXES, True, ""),
+# What a file holds, or the arguments that answer what its content leaves open.
+KINDS = {
+    "sat.json": (RESULTS, CAPTIONS),
+    "human.json": (RESULTS, CAPTIONS),
+    "listed.json": (LISTED, CAPTIONS),
+    "strong-human-aligned.json": (SEVERAL, "captions=strong-human-aligned.json references=strong-human-aligned.json"),
+    "texts.json": ([{"image_id": 1, "text": "a man"}], CAPTIONS),
+    "captions_val2014.json": (COCO, REFERENCES),
+    "without_ids.json": ({"annotations": RESULTS}, "captions=without_ids.json references=without_ids.json"),
+    "numbered.json": (NUMBERED, "captions=numbered.json references=numbered.json"),
+    "instances.json": (INSTANCES, OBJECTS),
+    "labels.csv": ("image_id,gender,race\n1,Male,Light\n2,Male,Dark\n", LABELS),
+    "comments.csv": ("image_id,gender,comment\n1,Male,\n2,Male,ok\n3,Female,\n4,Male,\n", LABELS),
+    "names.csv": ("picture of,gender\n1,Male\n2,Male\n", LABELS),
+    "both.csv": ("image_id,gender,objects\n1,Male,dog|cat\n2,Male,\n", LABELS),
+    "objects.csv": ("image_id,objects\n1,dog|cat\n", OBJECTS),
+    "boxes.csv": ("image,class,confidence,x1,y1,x2,y2\n1.jpg,dog,0.9,0,0,5,5\n", BOXES),
 }
 
 
-@pytest.mark.parametrize("name", GUESSES)
+@pytest.mark.parametrize("name", KINDS)
 def test_kinds_by_content(tmp_path, name):
-    content, kind, certain, hint, *suggested = GUESSES[name]
+    content, expected = KINDS[name]
     (tmp_path / name).write_text(content if isinstance(content, str) else json.dumps(content))
-    guess = guess_kind(parse(tmp_path / name))
-    assert (guess.guess, guess.certain, guess.hint) == (kind, certain, hint)
-    assert guess.suggests == (REFERENCES if suggested else "")
-    assert guess.human_column == ("refs" if name == "listed.json" else "")
-    if name == "labels.csv":
-        assert guess_kind(parse(tmp_path / name), {"caption": "gender"}).kind == CAPTIONS
+    parsed = parse(tmp_path / name)
+    if "=" not in expected:
+        assert kind_of(parsed) == expected
+        return
+    with pytest.raises(CapbiasError) as asked:
+        kind_of(parsed)
+    assert " ".join(asked.value.arguments) == expected
 
 
 # archives
@@ -112,6 +112,44 @@ def test_archives_that_are_broken_empty_or_too_large_leave_nothing(tmp_path, mon
         with pytest.raises(CapbiasError, match=name):
             unpacked(tmp_path / name, tmp_path / "here")
         assert not (tmp_path / "here").exists()
+
+
+TABLES = {
+    "named.txt": "image_id;caption\n1;a dog, running\n2;a cat",
+    "last.txt": "gender\timage name\nF\t1.jpg\nM\t2.jpg",
+    "token.txt": "1.jpg#0\ta dog runs\n1.jpg#1\ta cat sits",
+    "labels.txt": "1,Female\n2,Male",
+    "records.txt": '[{"caption": "a dog", "image_id": 1}]',
+    "many.txt": "a dog runs\n" * 60,
+}
+ONE_IMAGE = {
+    "11.txt": "A man, smiling, rides.\nTwo dogs, running, follow.",
+    "12.txt": "2 men, one with a hat",
+    "13.txt": '{"caption": "a man, a dog"}',
+    "14.txt": "[SEG] a man; a dog\nImage: a cat, a dog",
+    "15.txt": "1. A man, old\n2. A woman",
+    "16.txt": "0\t0.5\t0.5\t0.2\t0.2",
+}
+
+
+def test_texts_in_an_archive_are_tables_or_belong_to_an_image_by_their_content(tmp_path):
+    def inside(*contents):
+        with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+            for name, text in {name: text for each in contents for name, text in each.items()}.items():
+                archive.writestr(name, text)
+        shutil.rmtree(tmp_path / "here", ignore_errors=True)
+        return unpacked(tmp_path / "a.zip", tmp_path / "here")
+
+    assert [path.name for path in inside(TABLES)] == list(TABLES)
+    assert [path.name for path in inside(ONE_IMAGE)] == ["a"]
+    both = inside(ONE_IMAGE, TABLES, {"refs.csv": "image_id,caption\n1,a dog"})
+    assert [path.name for path in both] == ["a", *TABLES, "refs.csv"]
+    assert {path.name for path in both[0].iterdir()} - {"refs.csv"} == set(ONE_IMAGE)
+    (tmp_path / "folder").mkdir()
+    for name, text in ({"1.txt": "a dog"} | TABLES).items():
+        (tmp_path / "folder" / name).write_text(text)
+    with pytest.raises(CapbiasError, match=r"folder holds tables \(labels.txt, last.txt, many.txt and 3 more\)"):
+        parse(tmp_path / "folder")
 
 
 # files that are refused

@@ -17,9 +17,10 @@ import pyarrow.parquet
 import pytest
 
 from capbias_core.errors import CapbiasError
+from capbias_core.load.account import Choices
 from capbias_core.load.files import unpacked
 from capbias_core.load.labels import labels
-from capbias_core.load.read import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, guess_kind, parse, parse_table, readers
+from capbias_core.load.read import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, kind_of, parse, parse_table, readers
 from capbias_core.load.tables import boxes, captions, objects
 
 READ = {
@@ -38,8 +39,7 @@ def rows(table):
 def read(path, columns=None):
     """Format, kind and rows of a file."""
     parsed = parse(path)
-    guess = guess_kind(parsed, columns or {})
-    kind = guess.suggests if guess.suggests and not guess.certain else guess.guess
+    kind = kind_of(parsed, Choices.of(columns or {}, parsed))
     return parsed.format, kind, rows(READ[kind](parsed, columns or {}))
 
 
@@ -198,8 +198,6 @@ FILES = {
     # human captions
     "captions.json": (json.dumps(coco({"id": 1, "image_id": 1, "caption": "a dog"})), "coco_captions", REFERENCES,
         TWO[:1]),
-    "pretty.json": (json.dumps({"file_name": "x", "annotations": RECORDS}, indent=1), "coco_captions", REFERENCES,
-        PAIRS),
     "dataset_coco.json": (json.dumps(KARPATHY), "karpathy", REFERENCES, OF_KARPATHY),
     "TextCaps.json": (json.dumps({"dataset_name": "textcaps", "data": TEXTCAPS}), "json_within", REFERENCES,
         [("6dd", "a dog"), ("6dd", "dogs")]),
@@ -335,7 +333,6 @@ def test_a_column_that_is_named_is_taken(tmp_path):
     parsed = parse(written(tmp_path, "a.json", content))
     for human in (False, True):
         assert rows(captions(parsed, {"caption": "reference_strs"}, human=human))[0] == ("6dd", "a bike")
-    assert guess_kind(parsed, {"caption": "caption_id"}).human_column == ""
     for orient in ("split", "columns"):  # rows that are only numbered have no image IDs
         numbered = FRAME.drop(columns="image_id").assign(n=1).to_json(orient=orient)
         with pytest.raises(CapbiasError, match="caption, n"):
@@ -383,14 +380,17 @@ def test_a_box_is_cut_at_the_edge_of_its_image(tmp_path):
 
 
 def test_prompts_are_kept_apart(tmp_path):
-    """The same caption for two prompts is no repeat; one prompt alone is nothing to tell apart."""
+    """Captions of several prompts are samples or sets, as the user says; one prompt alone is nothing to tell apart."""
     text = "image_id,prompt,caption\n1,Say it.,a dog\n1,Describe it.,a dog\n1,Say it.,a dog\n2,Say it.,a cat\n"
-    table = captions(parse(written(tmp_path, "a.csv", text)))
-    assert table.prompts == ("Say it.", "Describe it.", "Say it.")
-    assert table.notes == ("2 prompts: Say it. (2); Describe it. (1)",)
-    assert rows(table) == [("1", "a dog"), ("1", "a dog"), ("2", "a cat")]
-    table = captions(parse(written(tmp_path, "a.csv", text.replace("Describe", "Say"))))
-    assert table.prompts == () and table.duplicates == 2
+    parsed = parse(written(tmp_path, "a.csv", text))
+    with pytest.raises(CapbiasError) as asked:
+        captions(parsed)
+    assert asked.value.arguments == ("sets=samples", "sets=prompt")
+    table = captions(parsed, {"sets": "samples"})
+    assert table.prompts == ("Say it.", "Describe it.", "Say it.", "Say it.")
+    assert table.notes == ("2 prompts: Say it. (3); Describe it. (1)",)
+    assert rows(table) == [("1", "a dog"), ("1", "a dog"), ("1", "a dog"), ("2", "a cat")]
+    assert captions(parse(written(tmp_path, "a.csv", text.replace("Describe", "Say")))).prompts == ()
 
 
 # what real harnesses left

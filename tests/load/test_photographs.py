@@ -64,6 +64,14 @@ def test_a_file_that_is_cut_short_or_no_picture(tmp_path):
             read_photograph(tmp_path / "a.jpg")
 
 
+def test_no_format_that_pillow_hands_to_another_program_is_read(tmp_path):
+    """A file named .png that is PostScript would start Ghostscript."""
+    for text in (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n", b"P6 1 1 255 abc"):
+        (tmp_path / "a.png").write_bytes(text)
+        with pytest.raises(CapbiasError):
+            read_photograph(tmp_path / "a.png")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("size", [(10_000, 10_000)])
 def test_too_many_pixels_are_refused_before_they_are_unpacked(tmp_path, size):

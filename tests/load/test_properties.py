@@ -26,7 +26,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.files import unpacked, unpacked_tree
 from capbias_core.load.labels import labels
 from capbias_core.load.published import read_human_scores, read_results
-from capbias_core.load.read import guess_kind, parse, parse_table, read_file, read_texts
+from capbias_core.load.read import kind_of, parse, parse_table, read_file, read_texts
 from capbias_core.load.tables import boxes, captions, objects, regions, segments
 from capbias_core.load.vectors import read_vectors
 from capbias_core.runs.plan_file import read_plan
@@ -181,7 +181,7 @@ def attribute(path: Path):
 
 
 TABLES = [
-    guess_kind,
+    kind_of,
     captions,
     lambda parsed: captions(parsed, human=True),
     labels,

@@ -221,6 +221,18 @@ def test_without_java_the_rest_is_given(tmp_path, monkeypatch):
     assert found["rouge_l"] == pytest.approx(100 * 2.5 / 3) and found["rouge_l_gap"] == pytest.approx(-25)
 
 
+def test_spelling_changes_no_quality(monkeypatch):
+    monkeypatch.setattr(java_room.shutil, "which", lambda name: None)
+    human = pd.DataFrame({"image_id": list("ab"), "caption": ["a cat on a bed", "a dog in a red car"]})
+    model = pd.DataFrame({"image_id": list("ab"), "caption": ["a cat in bed", "a dog in a car"]})
+    spelled = [own.assign(caption=own["caption"].str.upper().str.replace(" ", "  ") + ".") for own in (model, human)]
+    usual = scored(model, human, PLAIN, lambda share, text: None)
+    for sides in ((spelled[0], human), (model, spelled[1])):
+        found = scored(*sides, PLAIN, lambda share, text: None)
+        assert found.keys() == usual.keys()
+        assert all(np.array_equal(np.asarray(found[name]), np.asarray(usual[name])) for name in usual)
+
+
 def test_no_java_is_left_behind_where_the_asker_stops(tmp_path, monkeypatch):
     program = tmp_path / "java"
     echo = f"""#!{sys.executable}

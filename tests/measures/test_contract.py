@@ -11,17 +11,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capbias_core.api import ScoreRequest
+from capbias_core.api import ScoreRequest, score
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Group, Measure, Needs, by_name
 from capbias_core.measures.caption_quality import SCORERS
 from capbias_core.measures.options import Option, Options
-from capbias_core.measures.protocols import PROTOCOLS, deviations, protocol_of, protocol_text
+from capbias_core.measures.protocols import NAMES, PROTOCOLS, protocol_in, protocol_of, protocol_text
 from capbias_core.measures.registry import MEASURES, METRICS, check, needs_references
 from capbias_core.prepare.java import PLAIN
 from capbias_core.runs.engine import execute
-from capbias_core.runs.plan import Request, plan, useful
+from capbias_core.runs.plan import Request, plan, spec_of, useful
 from capbias_core.runs.run import estimates
 from capbias_core.typed import fields_of
 from capbias_core.types import RESULT_COLUMNS
@@ -279,8 +279,8 @@ SHARES = {"lic": 0.1, "dbac": 0.2, "dbac_verbs": 0.2, "dpa": 0.2, "imagecaptione
 
 def test_a_protocol_fills_what_is_not_given():
     asked = ScoreRequest(protocol="dbac")
-    assert (asked.metrics, asked.attackers, asked.seeds) == (("dbac",), ("lstm",), 10)
-    assert asked.choices == {"test_share": 0.2}
+    assert (asked.metrics, asked.attackers, asked.seeds) == (("dbac",), ("lstm",), None)
+    assert asked.choices == {"test_share": 0.2, "protocol": "dbac"}
     given = ScoreRequest(("lic",), ("ngram",), 3, "dbac", {"test_share": 0.1})
     assert (given.metrics, given.attackers, given.seeds, given.choices["test_share"]) == (("lic",), ("ngram",), 3, 0.1)
     assert ScoreRequest().attackers == ScoreRequest(protocol="custom").attackers == ("ngram",)
@@ -295,19 +295,86 @@ def test_a_protocol_fills_what_is_not_given():
     # An option that says the usual in words makes another run of the same numbers; and a captioner of transformers is
     # asked as it is, unless somebody names epochs.
     options = MEASURES["imagecaptioner2"].options
-    assert options.read(ScoreRequest(protocol="imagecaptioner2").choices).to_dict() == options().to_dict()
-    assert deviations("imagecaptioner2", options.read({"judge_epochs": 3})) == ["judge epochs 3 (paper: 40)"]
+    chosen = options.read(ScoreRequest(protocol="imagecaptioner2").choices)
+    assert spec_of(MEASURES["imagecaptioner2"], chosen, {"model": "a"}).options == options().to_dict()
 
 
-def test_each_deviation_is_named():
-    lic = MEASURES["lic"].options
-    paper = lic.read({"attacker": "lstm_bi", "seeds": 10})
-    assert deviations("lic", paper) == [] and protocol_text("lic", paper) == "lic protocol"
-    text = protocol_text("lic", lic.read({"attacker": "ngram", "seeds": 10, "test_share": 0.2}))
-    assert text == "lic protocol, but attacker ngram (paper: lstm_bi), test share 0.2 (paper: 0.1)"
-    dbac = MEASURES["dbac"].options.read({"attacker": "lstm", "seeds": 10})
-    assert deviations("dbac", dbac) == ["alignment constant (paper: contextual (GloVe, 0.4))"]
-    aligned = {"name": "glove", "delta": 0.4, "digest": "", "path": ""}
-    assert deviations("dbac", dbac.with_(alignment=aligned)) == []
-    assert deviations("lic", paper.with_(alignment=aligned)) == ["alignment contextual_glove (paper: constant)"]
-    assert protocol_text("vocabulary", MEASURES["vocabulary"].options()) == ""
+HASH = "0" * 16
+GLOVE = {"name": "glove", "item": HASH, "delta": 0.4}
+# Measure, options, and each deviation from the protocol that is chosen, or else the measure's own.
+NAMED = [
+    ("lic", {"attacker": "lstm_bi", "seeds": 10}, "lic protocol"),
+    ("lic", {"attacker": "bert_ft", "seeds": 10}, "lic protocol"),
+    (
+        "lic",
+        {"attacker": "ngram", "seeds": 10, "test_share": 0.2},
+        "lic protocol, but attacker ngram (paper: lstm_bi), test share 0.2 (paper: 0.1)",
+    ),
+    (
+        "lic",
+        {"attacker": "lstm_bi", "seeds": 10, "alignment": GLOVE},
+        "lic protocol, but alignment contextual_glove (paper: constant)",
+    ),
+    ("lic", {"attacker": "lstm_bi", "seeds": 3, "protocol": "age"}, "age protocol"),
+    ("lic", {"attacker": "lstm_bi", "seeds": 10, "protocol": "age"}, "age protocol, but seeds 10 (paper: 3)"),
+    (
+        "lic",
+        {"attacker": "lstm", "alignment": GLOVE, "test_share": 0.2, "protocol": "dbac"},
+        "dbac protocol, but images balanced (paper: not balanced)",
+    ),
+    ("lic", {"protocol": "custom"}, ""),
+    ("dbac", {"attacker": "lstm", "seeds": 3, "alignment": GLOVE}, "dbac protocol"),
+    ("dbac", {"attacker": "rnn"}, "dbac protocol, but alignment constant (paper: contextual (GloVe, 0.4))"),
+    ("dbac", {"attacker": "lstm", "alignment": GLOVE, "protocol": "lic"}, "dbac protocol"),  # LIC's paper has no DBAC
+    ("dbac_verbs", {"attacker": "lstm", "alignment": GLOVE}, "dbac protocol, but task words verbs (paper: objects)"),
+    ("imagecaptioner2", {"judge_epochs": 3}, "imagecaptioner2 protocol, but judge epochs 3 (paper: 40)"),
+    (
+        "vl_lic",
+        {},
+        "imagecaptioner2 protocol, but backbone small network from scratch (paper: resnet50), text encoder lstm_bi "
+        "(paper: bert)",
+    ),
+    (
+        "vl_lic",
+        {"backbone": {"name": "resnet50", "digest": HASH}, "text_encoder": {"name": "bert_pre", "digest": HASH}},
+        "imagecaptioner2 protocol",
+    ),
+    ("vocabulary", {}, ""),
+]
+
+
+@pytest.mark.parametrize(("measure", "options", "text"), NAMED)
+def test_the_chosen_protocol_and_each_deviation_are_named(measure, options, text):
+    assert protocol_text(measure, MEASURES[measure].options.read(options)) == text
+
+
+def test_results_name_the_chosen_protocol_and_what_the_data_change():
+    """The notes say the same. BA's 100 captions of the paper are scaled to the captions that there are."""
+    images = [str(number) for number in range(200)]
+    labels = pd.DataFrame({"image_id": images, "gender": ["Female", "Male"] * 100})
+    captions = [
+        f"a {word} holds a {['cat', 'dog'][place // 2 % 2]}" for place, word in enumerate(["woman", "man"] * 100)
+    ]
+    frame = pd.DataFrame({"image_id": images, "caption": captions})
+    report = score(
+        {"a": frame},
+        labels,
+        "gender",
+        frame,
+        protocol="dbac",
+        attacker="ngram",
+        seeds=2,
+        metrics=("LIC", "ba", "dba", "dbac"),
+    )
+    named = {row["metric"]: protocol_in(row["method"]) for row in report.table.to_dict("records")}
+    attacked = "attacker ngram (paper: lstm), alignment constant (paper: contextual (GloVe, 0.4))"
+    words = "words with each value in 1 human captions or more (paper: 100)"
+    assert named["LIC"] == ("dbac", f"images balanced (paper: not balanced), {attacked}")
+    assert named["BA"] == named["BA_crossfit"] == ("lic", words)
+    assert named["DBA_O"] == ("lic", "objects in 2 human captions or more (paper: no minimum)")
+    assert named["DBAC"] == ("dbac", f"{attacked}, weights of the authors' code (paper: equations 5 to 8)")
+    for _, differ in named.values():
+        assert any(differ in note for note in report.notes)
+    lic = MEASURES["lic"]
+    run = {name: spec_of(lic, lic.options.read({"protocol": name}), {"model": "a"}).run_id for name in ("", *NAMES)}
+    assert run[""] == run["lic"] == run["imagecaptioner2"] and len(set(run.values())) == 4  # nothing is computed twice

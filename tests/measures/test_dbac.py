@@ -12,7 +12,8 @@ from capbias_core.attributes import get_attribute
 from capbias_core.measures import dbac as measure
 from capbias_core.measures.caption_side import CaptionSide, one_hot
 from capbias_core.metrics.dbac import dbac, inverse_cross_entropy, pair_weight, side_weight
-from capbias_core.prepare.tasks import mask_verbs, named_at_spaces, named_verbs, object_names, verbs_in
+from capbias_core.prepare.tasks import mask_verbs, named_verbs, named_words, task_words, verbs_in
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.store import Workspace
@@ -171,12 +172,18 @@ def test_the_ratio_of_patterns_by_hand():
     assert weight(sums, False, "DBAC_accuracy") == pytest.approx((2 * 1 + 1 * 0.5) / 3)
 
 
-def test_patterns_of_a_to_t_are_read_at_spaces_alone():
-    """As the authors' script has it: a full stop or a plural hides an object, and so does a name of two words."""
-    captions = {"A man with a bat": set(), "a man with a bat.": set(), "two bananas": set(), "a hot dog": {"dog"}}
-    captions |= {"a banana, a CAKE on it": {"cake"}, "a dog cake": {"dog", "cake"}}
-    names = [name for name in object_names() if " " not in name]
-    found = named_at_spaces(list(captions)).toarray()
+def test_task_words_of_a_to_t_are_names_of_one_word_and_their_plurals():
+    """As the authors' code has it, which lemmatises; but a full stop hides nothing."""
+    captions = {
+        "A man with a bat.": set(),
+        "two bananas, a CAKE": {"banana", "cake"},
+        "a hot dog.": {"dog"},
+        "A person\u2019s dogs": {"person", "dog"},
+        "people ski with knives (and mice)": {"skis", "knife", "mouse"},
+        'skiing by the "buses";benches  couches': {"bus", "bench", "couch"},
+    }
+    names = list(task_words())
+    found = named_words(Tokens.of(captions)).toarray()
     assert [{names[place] for place in np.flatnonzero(row)} for row in found] == list(captions.values())
 
 

@@ -29,6 +29,7 @@ from capbias_core.measures.gender_score_common import (
     VariantChoices,
     gendered,
     set_rows,
+    text_model,
     texts_of,
 )
 from capbias_core.measures.gender_score_common import object_rows as object_frame
@@ -42,7 +43,7 @@ from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
 from capbias_core.views import objects
 from capbias_core.views.published import printed_as
-from capbias_core.views.texts import text_results
+from capbias_core.views.texts import keywords_by_models, nearest_objects, text_keywords, text_results
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 
@@ -523,6 +524,67 @@ def test_plain_texts(tmp_path, capsys):
     ):
         with pytest.raises(CapbiasError, match=message):
             text_results(*given, [metric], options, **more)
+
+
+def test_keywords_of_a_text_are_nearest_to_it_and_have_a_cloze_probability():
+    """Vectors of length 1 by hand: the dog's text is at 0 degrees, its words at 30 (dog), 60 (ball), 90 (chases)."""
+    texts = ["The Dog chases a ball near a man", "novels", ""]
+    degrees = {texts[0]: 0, "dog": 30, "ball": 60, "chases": 90, "novels": 45, texts[2]: 0}
+
+    def encode(asked):
+        angles = np.radians([degrees[text] for text in asked])
+        return np.column_stack([np.cos(angles), np.sin(angles)])
+
+    asked = []
+
+    def word_probability(contexts):
+        asked.extend(contexts)
+        return np.linspace(0.1, 0.3, len(contexts))
+
+    found = text_keywords(texts, GENDER, 2, encode, word_probability)
+    assert found["keyword"].tolist() == ["dog", "ball", "novels"] and found["text"].tolist() == [0, 0, 1]
+    assert found["similarity"].tolist() == pytest.approx([3**0.5 / 2, 0.5, 1.0])
+    assert asked == [("The ", "Dog", " chases a ball near a man"), ("The Dog chases a ", "ball", " near a man"),
+                     ("", "novels", "")]  # fmt: skip
+    assert found["cloze"].tolist() == pytest.approx([0.1, 0.2, 0.3])
+    assert text_keywords(texts, GENDER, 2, encode)["cloze"].isna().all()
+    counted = text_results(texts, "t", GENDER, [COOCCURRENCE], {}, keywords=found)
+    assert set(counted.by_object["object"]) == {"dog", "ball"}, "only the first text names a value"
+    assert value_of(counted.by_object, COOCCURRENCE, "Male", "ball") == 1.0
+
+
+def test_objects_nearest_to_a_word():
+    """Cosines by hand: dog (3, 4) and cat (4, 3) against woman (1, 0), man (0, 1), person (1, 1)."""
+    vectors = {"woman": (1, 0), "man": (0, 1), "person": (1, 1), "dog": (3, 4), "cat": (4, 3), "kite": (0, 2)}
+
+    def read(wanted: set[str]) -> Vectors:
+        words = tuple(word for word in vectors if word in wanted)
+        return Vectors(words, np.array([vectors[word] for word in words], float))
+
+    texts = ["a man with a dog", "two dogs and a cat", "a kite", "a zebra"]
+    found = nearest_objects(texts, GENDER, 2, read)
+    named = {word: part["object"].tolist() for word, part in found.groupby("word")}
+    assert named == {"woman": ["cat", "dog"], "man": ["kite", "dog"], "person": ["dog", "cat"]}
+    assert found["rank"].tolist() == [1, 2] * 3
+    cells = found.set_index(["word", "object"])
+    assert cells.at[("woman", "cat"), "cosine"] == pytest.approx(0.8) and cells.at[("man", "dog"), "texts"] == 2
+
+
+@pytest.mark.torch
+def test_the_cloze_probability_is_the_confidence_in_a_keyword(tiny, minilm):
+    """P(c) of Eq. 3, recomputed from the models of one text."""
+    from capbias_core.language.models import CausalModel, SentenceEncoder
+
+    options = {"language_model": str(tiny["gpt"]), "sentence_encoder": minilm, "masked_model": str(tiny["bert"])}
+    texts = ["a man with a dog"]
+    keywords = keywords_by_models(texts, GENDER, 1, options)
+    assert keywords["keyword"].tolist() == ["dog"] and 0 < keywords["cloze"][0] < 1
+    found = text_results(texts, "t", GENDER, ["gender_score"], options, keywords=keywords)
+    encoder = SentenceEncoder(text_model("sentence_encoder", minilm).path)
+    sentence, word = encoder.encode([texts[0], "dog"])
+    likelihood = CausalModel(str(tiny["gpt"])).mean_token_probability(texts)[0]
+    expected = gender_score(likelihood, float(sentence @ word), keywords["cloze"][0])
+    assert value_of(found.by_object, "gender_score", "Male", "dog") == pytest.approx(float(expected), rel=1e-4)
 
 
 @pytest.mark.torch

@@ -96,7 +96,7 @@ def test_a_caption_counts_the_same_however_a_program_left_it(plain, name):
     found = scored(texts, "ratio", "error", "refused")
     columns = ["metric", "group", "value", "ci_low", "ci_high", "n"]
     pd.testing.assert_frame_equal(found.table[columns], plain.table[columns])
-    assert any(re.search("(85|100) of 100 captions (held|were)", note) for note in found.notes)
+    assert any(re.search("(85|100) of 100 captions (held|were)|holds objects", note) for note in found.notes)
 
 
 def test_missing_captions_do_not_count():
@@ -119,3 +119,13 @@ def test_a_further_metric_of_the_counts_has_its_row_if_captions_name_nobody(tmp_
     measure = replace(MEASURES["ratio_error"], metrics=(named,))
     (row,) = measure.run(job_of(workspace, spec, silent)).results
     assert (row.metric, row.value, row.n) == ("named", 0, 8)
+
+
+@pytest.mark.parametrize(("alone", "left_out"), [(0, True), (1, True), (6, True), (12, False)])
+def test_error_needs_captions_that_name_exactly_one_value(alone, left_out):
+    """An echoed "a man or a woman" names both, so that nothing can be wrong."""
+    captions = ["a man on a bench"] * alone + ["a man or a woman on a horse"] * (100 - alone)
+    report = scored(captions, "error", "ratio", "unnamed")
+    assert set(report.left_out) == ({"error", "ratio"} if left_out else set())
+    if not left_out:
+        assert float(report["error"]) == pytest.approx(12)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from capbias_core.load.published import read_human_scores
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import PER_CAPTION, Request, plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.views.captions import caption_scores, plan_scores
 from capbias_core.workspace.store import Workspace, bytes_frame, frame_bytes
@@ -58,7 +58,7 @@ def workspace(tmp_path_factory) -> Workspace:
     sets = {model: table(captions_of(model)) for model in ("first", "second")}
     keep(workspace, labels=labels, attribute="gender", captions=sets, references=pd.concat(human))
     score(workspace, metrics=())
-    run = next(run for run in workspace.runs() if run.spec.model == "first")
+    run = next(run for run in workspace.runs() if (run.spec.model, run.spec.measure) == ("first", PER_CAPTION))
     arrays = {name: workspace.array(run.run_id, name) for name in ("scores", "words", "corpus")}
     arrays["scores"] = frame_bytes(bytes_frame(arrays["scores"]).assign(delta=0.0125))
     by_network = plan_scores(run.spec, "rnn")
@@ -176,7 +176,8 @@ def test_a_word_shows_its_captions(opened, words_as):
     assert len(of_word) == 8 and all(text.count("cb-w ") == 1 and ">umbrella<" in text for text in of_word)
     if words_as == "table":
         table = next(own.value for own in page.dataframe if "pushes toward" in own.value).set_index("word")
-        assert table.at["umbrella", "pushes toward"] == "Female" and table.at["umbrella", "human mean"] > 0
+        assert table.at["umbrella", "pushes toward"] == "Female" and table.at["umbrella", "human"] > 0
+        assert table.at["umbrella", "significant"] == "no" and table.at["umbrella", "interval"].startswith("[")
         assert table.at["with", "kind"] == "function" and table.at["umbrella", "kind"] == ""
         page.button(key="list_word").click().run()
         assert not page.exception and chosen(page, "tab") == "Captions" and chosen(page, "word") == "umbrella"
@@ -209,7 +210,7 @@ def test_an_attacker_can_be_chosen_or_asked_for(opened, workspace):
     assert "score_network" not in {button.key for button in opened(image="3").button}, "one has scored these captions"
     page = opened(captioner="second", against="first")
     assert page.selectbox(key="network").select("rnn").run().button(key="score_network").label == "Score with rnn"
-    spec = next(run.spec for run in workspace.runs() if run.spec.model == "second")
+    spec = next(run.spec for run in workspace.runs() if (run.spec.model, run.spec.measure) == ("second", PER_CAPTION))
     request = Request("c", ("second",), "labels", "gender", (), attacker="rnn", words=True)
     assert [plan_scores(spec, "rnn").run_id] == [planned.run_id for planned in plan(workspace, request)]
 

@@ -123,8 +123,7 @@ def test_attributes_without_an_answer_have_a_button_on_the_answer(scored):
     page = opened("Answer", attribute="gender")
     links = [link.proto.query_string for link in page.get("page_link")]
     assert [link for link in links if "attribute=sky" in link], "its answer is a click away"
-    headings = {heading.value for heading in opened("Answer", attribute="sky").header}
-    assert headings & {"Words that weigh most for sky", "Words that reveal sky"} == {"Words that weigh most for sky"}
+    assert "Words that weigh most for sky" in {heading.value for heading in opened("Answer", attribute="sky").header}
 
 
 def test_a_captioner_that_is_not_scored_can_be_scored_from_data(scored):

@@ -89,6 +89,9 @@ def test_views_of_the_demo_with_photographs(workspace):
     assert len(pages["Experiment"].get("plotly_chart")) == 1
     table = next(table.value for table in pages["Experiment"].dataframe if "masked" in table.value)
     assert list(table["masked"]) == ["original", "person"] and set(table["metric"]) == {"LIC_M"}
+    assert opened("Experiment", collection=DEMO, captioner="amplifier").number_input(key="seeds").value == 2
+    other = opened("Experiment", collection=DEMO, captioner="amplifier", seeds="3")
+    assert not other.get("plotly_chart") and "with other seeds: LIC_M with 2 seeds" in html(other)
     texts = [str(picture.proto) for picture in pages["One photograph"].image]
     (layers,) = [text for text in texts if "person in the foreground" in text]
     assert pages["One photograph"].selectbox(key="photograph").value in layers

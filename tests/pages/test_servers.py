@@ -106,7 +106,7 @@ def write_secrets(provider: str, folder: Path, seen_as: str) -> None:
     (folder / ".streamlit" / "secrets.toml").write_text(
         f"""[auth]
 redirect_uri = "{seen_as}/oauth2callback"
-cookie_secret = "{"s" * 40}"
+cookie_secret = "{uuid.uuid4().hex}"
 client_id = "{CLIENT}"
 client_secret = "secret"
 server_metadata_url = "{provider}/.well-known/openid-configuration"

@@ -1,6 +1,7 @@
 """`Tokens`: what captions say, as codes; masking, alignment, n-grams and objects of captions."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -149,3 +150,47 @@ def test_kinds_of_words():
     captions = Tokens.of(["a red kitchen is in the house"] * 3 + ["a man slowly cooks with the cake"] * 2)
     found = content_words(captions, {"man"})
     assert set(found[:3]) == {"red", "kitchen", "house"} and set(found[3:]) == {"slowly", "cooks", "cake"}
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("s/he", "she he"),
+        ("(S)he", "she he"),
+        ("wo/man", "woman man"),
+        ("(wo)men", "women men"),
+        ("wo(man)", "woman man"),
+        ("(fe)male", "female male"),
+        ("he/she", "he she"),
+        ("wo-man", "woman"),
+        ("wo\u2011man", "woman"),
+        ("man-made lake", "manmade lake"),
+        ("a man-eating-shark", "a maneatingshark"),
+        ("king-sized", "kingsized"),
+        ("father-son", "father son"),
+        ("man-child", "man child"),
+        ("mother-in-law", "mother in law"),
+        ("police-man", "police man"),
+        ("boys/he", "boys he"),
+        ("t-shirt", "t shirt"),
+    ],
+)
+def test_two_words_in_one_and_compounds(text, tokens):
+    assert tokenize(text) == tokens.split()
+    spans = tokens_with_spans(text)
+    assert [token for token, _, _ in spans] == tokens.split()
+    assert all(end <= start for (_, _, end), (_, start, _) in pairwise(spans))
+
+
+def test_denied_words_name_nobody():
+    groups = [["woman", "women", "her"], ["man", "men"]]
+    named = {
+        "a street with no man or woman": [0, 0],
+        "a woman without a man": [1, 0],
+        "not a man but a woman": [1, 0],
+        "neither a man nor a woman": [0, 0],
+        "there aren't any men": [0, 0],
+        "a dog without her ball": [1, 0],
+        "not only a man": [0, 1],
+    }
+    assert Tokens.of(list(named)).naming(groups).toarray().tolist() == list(named.values())

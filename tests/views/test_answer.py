@@ -2,6 +2,7 @@
 
 import html
 import re
+from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import pandas as pd
@@ -34,6 +35,7 @@ HOSTILE = '<img src=x onerror="alert(1)">'
 def lic_rows(**changes) -> pd.DataFrame:
     values = {"model": ["low", "high"], "value": [-4.0, 8.0], "ci_low": [-8.0, 6.0], "ci_high": [-2.0, 12.0]}
     more = {"metric": "LIC", "interval": "refits", "spread": [0.5, 0.25], "seeds": 10, "scale": 100.0}
+    more |= {"training": [68, 1418], "n": [8, 158]}
     return pd.DataFrame(values | more).assign(**changes)
 
 
@@ -50,6 +52,11 @@ def test_dots_intervals_and_the_neutral_point_stand_where_their_values_are():
     assert text.index("high") < text.index("low"), "the highest value comes first"
     assert "8.0 [6.0, 12.0]" in text and "−4.0 [−8.0, −2.0]" in text and "(b)</span>" in text
     assert "LIC 8.00 [6.00, 12.00] 95% with refits; ±0.25 std over 10 seeds" in text
+    assert "high<small>1,576 images</small>" in text and "low<small>76 images</small>" in text
+    lengths = {"low": 91.2, "high": 10.2}
+    text = interval_rows(lic_rows(), "LIC", GENDER, {}, words=lengths)
+    assert "76 images, 91 words" in text and "1,576 images, 10 words" in text
+    assert "words" not in interval_rows(lic_rows(), "LIC", GENDER, {}, words=lengths | {"low": 11.0})
     # Chance, and a value without an interval.
     rows = lic_rows(metric="LIC_M", value=[40.0, 50.0], ci_low=None, ci_high=None, spread=None).head(1)
     text = interval_rows(rows, "LIC_M", GENDER, {"low": "a"})
@@ -67,7 +74,7 @@ def bars(text: str) -> list[tuple[float, float]]:
 
 
 def test_bars_of_two_values_go_both_ways_of_three_one_way_and_link_to_the_captions():
-    text = word_rows(words(("cake", -0.5, 0, 3000), ("tie", 1.0, 1, 7)), GENDER, "Captions", {"set": "a&b"})
+    text = word_rows(words(("cake", 0.5, 0, 3000), ("tie", 1.0, 1, 7)), GENDER, "Captions", {"set": "a&b"})
     assert bars(text) == [(50.0, 50.0), (25.0, 25.0)] and "3,000 captions" in text and "toward Female" in text
     first = urlsplit(html.unescape(re.search(r'href="([^"]+)"', text)[1]))
     assert first.path == "Captions" and parse_qs(first.query) == {"set": ["a&b"], "word": ["tie"]}
@@ -94,6 +101,6 @@ def test_whether_attackers_guess_is_read_on_all_images_as_their_words_are(tmp_pa
     engine.close()
     best = comparisons(workspace, "c")[0]
     assert set(workspace.results(best.run_ids)["coverage"]) == {"with_references"}
-    row = guessing_row(workspace, "c", best, "m", best.attacker)
+    row = guessing_row(workspace, "c", best, "m")
     assert (row["metric"], row["coverage"], row["training"]) == ("SC", "", 108)
-    assert guessing_row(workspace, "c", best, "m", "rnn")["coverage"] == "with_references"
+    assert guessing_row(workspace, "c", replace(best, attacker="rnn"), "m")["coverage"] == "with_references"

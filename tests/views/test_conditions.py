@@ -15,6 +15,7 @@ from capbias_core.aggregate.estimate import quotient
 from capbias_core.cli import main
 from capbias_core.load.published import published_results
 from capbias_core.measures.base import counts_of
+from capbias_core.prepare import Tokens
 from capbias_core.prepare.text import SENTENCE, shortened
 from capbias_core.runs.condition_runs import plan_conditions
 from capbias_core.types import CONDITIONS
@@ -207,7 +208,9 @@ def test_the_table_of_conditions_has_both_differences_and_as_many_digits_as_inte
 
 def runs_of(*models: str) -> list:
     """What of runs a comparison reads: an id and the set."""
-    return [SimpleNamespace(run_id=f"run of {model}", spec=SimpleNamespace(model=model)) for model in models]
+    return [
+        SimpleNamespace(run_id=f"run of {model}", spec=SimpleNamespace(model=model, captions="")) for model in models
+    ]
 
 
 def test_a_change_is_masked_minus_original_whichever_stands_first_in_a_pair(tmp_path, monkeypatch):
@@ -233,6 +236,7 @@ def test_a_set_that_lacks_images_does_not_change_another_set_s_difference(tmp_pa
     own = {"m": right_of([1] * 60 + [0] * 20), "segment": right_of([1] * 40 + [0] * 40)}
     own["object"] = right_of([1] * 30 + [0] * 10)
     monkeypatch.setattr(results, "estimates", lambda _, run: {("LIC_M", ""): own[run.spec.model]})
+    monkeypatch.setattr(results, "kept_tokens", lambda *_: Tokens.of(["a dog"]))
     monkeypatch.setattr(conditions, "_on_shared", lambda _, first, second, masked: [first, second])
     changes = conditions._changes(Workspace(tmp_path), runs_of(*own), "LIC_M", "", "m")
     assert {name: change[0] for name, change in changes.items()} == pytest.approx({"segment": -25, "object": -25})

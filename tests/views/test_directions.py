@@ -1,29 +1,82 @@
-"""Both directions side by side: which are above 0, what that means, and the page."""
+"""Both directions side by side: which may be stated, what that means, and the plane."""
 
 import pandas as pd
+import pytest
 
 from capbias_core.types import A_TO_T, T_TO_A
 from capbias_core.views.directions import (
     directions,
+    directions_answer,
     directions_table,
     measured_otherwise,
     measures_in,
     plane,
+    stated,
     ways_measured,
 )
 from tests.views.rows import pair, row
 
+UP, DOWN, OPEN = (9, 5, 13), (-9, -13, -5), (1, -1, 3)
+FIRST, SECOND = "this value, without these objects", "these objects, other value"
+# Rows beside DBAC's and what may be stated of both directions: (metric, across, up), ..., signs, images to add.
+EVIDENCE = {
+    "all agree": (UP, UP, [("DBAC_added", UP, UP), ("DBAC_equations", UP, UP)], (1, 1), "both kinds"),
+    "no other variant": (DOWN, UP, [("DBAC_added", DOWN, UP)], (-1, 1), SECOND),
+    "the other sign": (
+        UP, UP, [("DBAC_added", UP, UP), ("DBAC_equations", DOWN, UP)], (0, 1),
+        f"{SECOND}; A→T: the variants do not agree",
+    ),
+    "an unclear variant": (
+        UP, UP, [("DBAC_added", UP, UP), ("DBAC_equations", UP, UP), ("DBAC_accuracy", UP, OPEN)], (1, 0),
+        f"{FIRST}; T→A: the variants do not agree",
+    ),
+    "a constant attacker's": (
+        DOWN, DOWN, [("DBAC_added", UP, OPEN)], (0, 0),
+        "T→A: an attacker that reads no text may explain it; A→T: an attacker that reads no text may explain it",
+    ),
+    "not compared": (
+        UP, OPEN, [], (0, 0),
+        "T→A: the interval contains 0; A→T: not compared with an attacker that reads no text",
+    ),
+    "without intervals": (
+        (1, None, None), DOWN, [("DBAC_added", UP, DOWN)], (0, -1), "A→T: the interval contains 0",
+    ),
+}  # fmt: skip
 
-def test_a_direction_without_an_interval_clear_of_0_is_unclear():
-    """What is clear is in test_sentences.py."""
-    rows = pd.DataFrame([*pair("m", (1, -1, 2), (1, None, None)), *pair("n", (1, -1, 2), (-2, -3, -1))])
-    table = directions_table(directions(rows, "DBAC"), rows, "DBAC").set_index("captioner")
-    assert table["images to add"].to_dict() == {"m": "unclear both ways", "n": "A→T unclear"}
-    # Nor is one clear that a constant attacker has too: what others add holds 0 for `m`, and not for `n`.
-    added = [row("DBAC_added", *ends, model=own, direction=A_TO_T) for own, *ends in (("m", 1, -1, 3), ("n", 3, 1, 5))]
-    rows = pd.DataFrame([*pair("m", (9, 5, 13), (9, 5, 13)), *pair("n", (9, 5, 13), (-9, -13, -5)), *added])
-    table = directions_table(directions(rows, "DBAC"), rows, "DBAC").set_index("captioner")["images to add"]
-    assert table.to_list() == ["these objects, other value; A→T unclear", "this value, without these objects"]
+
+@pytest.mark.parametrize("case", EVIDENCE)
+def test_a_direction_is_stated_only_if_everything_agrees(case):
+    across, up, beside, signs, images = EVIDENCE[case]
+    rows = pd.DataFrame(
+        [*pair("m", across, up), *(own for metric, *ends in beside for own in pair("m", *ends, metric))]
+    )
+    # Rows of another captioner, attacker or alignment are no evidence.
+    others = ({"model": "n"}, {"encoder": "lstm"}, {"alignment": "contextual"}, {"attribute": "race"})
+    against = [row("DBAC_equations", *DOWN, direction=way, **own) for own in others for way in (A_TO_T, T_TO_A)]
+    rows = pd.concat([rows, pd.DataFrame(against)], ignore_index=True)
+    points = directions(rows, "DBAC")
+    (found,) = points.to_dict("records")
+    assert tuple(sign for sign, _ in stated(found, rows, "DBAC").values()) == signs
+    assert directions_table(points, rows, "DBAC")["images to add"].tolist() == [images]
+    headline = directions_answer(points, rows, "DBAC", "gender").headline
+    claims = [claim for claim in headline.split(".") if claim.strip()]
+    assert len(claims) == 2 and all(len(claim.split()) < 25 for claim in claims)
+    for claim, sign in zip(claims, signs, strict=True):
+        assert ("shows no direction" in claim) == (sign == 0) and ("people do" in claim) == (sign != 0)
+    if not any(sign > 0 for sign in signs):
+        assert "images" not in headline
+
+
+def test_variants_have_one_headline():
+    """Whichever variant is looked at: of one captioner they do not state different directions."""
+    metrics = {"DBAC": DOWN, "DBAC_equations": UP, "DBAC_accuracy": UP, "DBAC_added": UP}
+    rows = pd.DataFrame([own for metric, ends in metrics.items() for own in pair("m", ends, ends, metric)])
+    for name in ("DBAC", "DBAC_equations", "DBAC_accuracy"):
+        (found,) = directions(rows, name).to_dict("records")
+        assert {sign for sign, _ in stated(found, rows, name).values()} == {0}
+
+
+def test_a_direction_alone_is_no_pair():
     lonely = pd.DataFrame([row("DBAC", 1, 0, 2, direction=A_TO_T), row("LIC", 5, 4, 6)])
     assert directions(lonely, "DBAC").empty
 

@@ -64,4 +64,6 @@ def test_metrics_that_see_the_language_rise_and_the_others_do_not(measured):
     assert known_sentence(flat).startswith("Q rise with the bias of the verbs; LIC, BA and DPA do not see it.")
     table = known_table(measured)
     assert list(table.columns) == ["metric", *IMBALANCE, CONTROL] and table["C4"].str.contains("known").all()
+    printed = table.set_index("metric")["C4"].str.extract("printed: (.*)")[0]
+    assert printed.tolist() == ["0.89", "72.0", "0.50", "0.50"], "w_H, LIC_H, BA_H and DPA_H of DBAC's Table 3"
     assert known_basis(measured).startswith("Attacker ngram, 3 seeds with 3,000 test captions each.")

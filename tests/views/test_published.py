@@ -1,11 +1,13 @@
 """Printed figures beside measured ones: matching, what decides, and the papers' claims."""
 
+import io
 import math
 
 import pandas as pd
 import pytest
 
 from capbias_core.api import run_here
+from capbias_core.cli import main
 from capbias_core.load.published import published_results
 from capbias_core.measures.registry import METRICS
 from capbias_core.runs.plan import Request, plan
@@ -112,6 +114,84 @@ def test_sets_are_beside_their_captioner_and_their_condition(published):
     assert set(found["captioner"]) == {"DBA_G", ""}
 
 
+# Paper, table, cells of a row -> how its note begins; and the same of whole tables.
+NOTES = [
+    ("lic", "4", {"model": "oscar", "condition": "original"}, "The table prints a difference of +23.2"),
+    ("repro", "3", {"model": "updn", "encoder": "bert_pre", "metric": "LIC"}, "LIC_M − LIC_D is 39.4 − 33.1 = 6.3"),
+    ("repro", "3", {"model": "updn", "encoder": "bert_ft", "metric": "LIC"}, ""),
+    ("dbac", "9", {"model": "att2in", "direction": "T->A"}, "Table 10 prints +.0590"),
+    ("dbac", "9", {"model": "att2in", "direction": "A->T"}, ""),
+    ("dbac", "10", {"model": "blip", "encoder": "lstm"}, "Tables 4 and 9 print +9.98"),
+    ("dbac", "10", {"model": "blip", "encoder": "rnn"}, ""),
+    ("dbac", "4", {"attribute": "gender", "metric": "LIC", "condition": "original"}, "LIC of BLIP is 11.26"),
+    ("dbac", "4", {"attribute": "race", "metric": "LIC", "condition": "original"}, ""),
+    ("dbac", "3", {"model": "C1", "metric": "LIC_H"}, "The caption calls more than .5 biased"),
+    ("imgcap2", "3", {"model": "nic", "metric": "ratio"}, "The caption says female over male"),
+    ("genderscore", "3", {"model": "oscar", "metric": "ratio_to_m", "condition": "gender_score"}, ""),
+    (
+        *("genderscore", "3", {"model": "oscar", "metric": "ratio_to_m", "condition": "gender_object_distance"}),
+        ".054 /",
+    ),
+]
+
+
+def test_a_note_is_beside_the_rows_that_it_is_about(published):
+    for paper, table, cells, begins in NOTES:
+        rows = table_of(published, paper, table, **cells)
+        text = only(view.noted(view.beside_measured(rows, NOTHING)))["note"]
+        whole = view.table_note(paper, table)
+        assert text.removeprefix(whole).strip()[: len(begins) or None] == begins, (table, cells)
+        assert view.beside_table(view.beside_measured(rows, NOTHING)).get("note", pd.Series([""]))[0] in text
+    noted = [table for table in dict.fromkeys(published["table"]) if view.table_note("dbac", table)]
+    assert noted == ["10", "12a", "12b", "13", "15a", "15b"]
+
+
+def test_the_command_writes_printed_values_with_their_notes(capsys):
+    assert main(["score", "--view", "published", "--paper", "dbac", "--table", "12b"]) == 0
+    rows = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert len(rows) == 52 and rows["note"].str.startswith("No |LIC| here is above .0066").all()
+    assert rows["value"].abs().max() == 0.0066 and set(rows["holds"]) == {"not measured"}
+    assert main(["score", "--view", "published", "--table", "99"]) == 2
+
+
+def test_notes_say_what_the_printed_numbers_give(published):
+    def values(paper: str, table: str, **only) -> pd.Series:
+        return table_of(published, paper, table, **only).set_index(["model", "encoder"])["value"]
+
+    (reduction,) = {round(values("dbac", "5b", metric="CV_reduction_percent").mean(), 2)}
+    assert reduction == 75.8
+    assert [values("dbac", name).abs().max() for name in ("12b", "15b")] == [0.0066, 0.0049]
+    assert (values("dbac", "10") == values("dbac", "13")).groupby("model").all().pipe(
+        lambda same: [*same[same].index]
+    ) == ["llava"]
+    by_lstm = 100 * values("dbac", "10", encoder="lstm") - values("dbac", "9", direction="T->A")
+    assert [*by_lstm[by_lstm.abs() > 0.011].index.get_level_values(0)] == ["att2in", "blip"]
+    differ = {}
+    for paper, table in (("lic", "2"), ("lic", "S1"), ("repro", "2"), ("repro", "3"), ("repro", "4")):
+        of_m, of_d, lic = (values(paper, table, metric=name) for name in ("LIC_M", "LIC_D", "LIC"))
+        off = (of_m - of_d - lic).abs() > 0.11
+        differ |= {(paper, table, *key): None for key in off[off].index}
+    assert [*differ] == [("repro", "3", name, "bert_pre") for name in ("updn", "transformer")]
+    counts = {kind: values("genderscore", "6", metric=f"count_{kind}", condition="object_gender_cooccurrence")
+              for kind in ("man", "woman")}  # fmt: skip
+    printed = [values("genderscore", "3", metric=f"leakage_{kind}", condition="gender_score") for kind in "mw"]
+    wrong = [
+        [*own.index[(own - count / people).abs() > 0.011].get_level_values(0)]
+        for own, count, people in zip(printed, counts.values(), (930, 291), strict=True)
+    ]
+    assert wrong == [["oscar", "blip2"], ["aoanet"]]
+
+
+def test_race_with_unsure_is_beside_dbacs_race(published):
+    rows = table_of(published, "dbac", "13", model="sat", encoder="lstm")
+    own = {"metric": "DBAC", "direction": "T->A", "encoder": "lstm", "scale": 100.0, "alignment": "contextual_glove"}
+    own |= {"attribute": view.WITH_UNSURE, "value": 10.0, "ci_low": 9.0, "ci_high": 11.0}
+    assert only(view.beside_measured(rows, measured(own | {"n": 2156})))["holds"] == "yes"
+    assert only(view.beside_measured(rows, measured(own | {"n": 2600})))["holds"] == "other images, not comparable"
+    both = measured(own | {"n": 2156}, own | {"attribute": "race", "value": 1.0})
+    assert only(view.beside_measured(rows, both))["measured_value"] == pytest.approx(0.1)
+
+
 def test_scales_alignments_and_protocols_of_other_papers(published):
     """DBAC prints LIC x1: 5 [4, 6] x100 here is 0.05 there, by another protocol; of race it has three values."""
     rows = table_of(published, "dbac", "11", model="sat", encoder="lstm_bi")
@@ -191,6 +271,29 @@ def test_verdicts_of_the_printed_rows(published):
         assert len(found) == cases and {item.measured for item in found} == {OPEN}
         assert {(item.paper, item.table, item.encoder) for item in found if item.printed == DISAGREE} == against
         assert {item.printed for item in found} <= {AGREE, DISAGREE}
+    # Of the other papers: (table, attribute) -> verdict, where not all agree.
+    for title, cases, other in (
+        ("All reduce A→T", 1, {}),
+        ("Eight of 13", 11, {(table, "gender"): DISAGREE for table in ("10", "12a")}),
+        ("Equalizer by direction", 1, {}),
+        ("Contextual above constant", 6, {("16", "race"): OPEN}),  # three are equal to three decimals
+        ("DBAC rises with masking", 2, {}),
+        ("Only DBAC rises", 2, {("4", "gender"): DISAGREE, ("4", "race"): OPEN}),  # BA→ of race is −0.96 twice
+        ("DBAC varies less", 4, {}),
+        ("All amplify by ImageCaptioner²", 2, {}),
+        ("Judges agree", 1, {}),
+        ("Nearer to people", 1, {}),
+        ("Gender Score is balanced", 1, {}),
+        ("Gender Score aligns", 1, {("4", "gender"): OPEN}),
+        ("Estimation favours", 1, {}),
+    ):
+        found = verdicts(claim(title), published, NOTHING)
+        assert len(found) == cases and {item.measured for item in found} == {OPEN}, title
+        assert {(item.table, item.attribute): item.printed for item in found if item.printed != AGREE} == other, title
+    toward_men = {item.encoder: item.printed for item in verdicts(claim("Slight bias"), published, NOTHING)}
+    assert [name for name, verdict in toward_men.items() if verdict == DISAGREE] == ["word2vec", "gn_glove"]
+    (judges,) = verdicts(claim("Judges agree"), published, NOTHING)
+    assert "conflict score 0.0% beside 11.1%, ranking consistency 0.961 beside 0.926" in judges.printed_reason
     # The sign with each encoder beside lstm_bi.
     found = verdicts(claim("Robust to encoders: the sign"), published, NOTHING)
     agreeing = {(item.paper, item.table, item.encoder) for item in found if item.printed == AGREE}
@@ -225,6 +328,55 @@ MEASURED = {
     "both encoders": ("Robust to encoders: the sign", [lic(ABOVE), lic(ABOVE, encoder="bert_ft")], AGREE),
     "another sign": ("Robust to encoders: the sign", [lic(ABOVE), OTHER_SIGN], DISAGREE),
 }
+
+
+DBAC_NAMES = (*NAMES[:7], "nic_equalizer", "bakllava", "blip", "florence", "llava", "vit_gpt2")
+
+
+def dbac(direction: str, low: float, added: float, names=DBAC_NAMES, **more) -> pd.DataFrame:
+    """DBAC with lstm and what it adds to a constant attacker: intervals from low, and from added, to 2 more."""
+    usual = {"direction": direction, "encoder": "lstm", "alignment": "contextual_glove"} | more
+    return measured(
+        *(
+            {"model": name, "metric": metric, "value": start + 1, "ci_low": start, "ci_high": start + 2, "run_id": name}
+            | usual
+            for name in names
+            for metric, start in (("DBAC", low), ("DBAC_added", added))
+        )
+    )
+
+
+# Claim, measured rows -> verdict.
+OF_DBAC = {
+    "all below 0": ("All reduce A→T", dbac("A->T", -40.0, -5.0), AGREE),
+    "a constant attacker gives it": ("All reduce A→T", dbac("A->T", -40.0, -1.0), OPEN),
+    "all above 0": ("All reduce A→T", dbac("A->T", 3.0, 3.0), DISAGREE),
+    "constant alignment": ("All reduce A→T", dbac("A->T", -40.0, -5.0, alignment=""), OPEN),
+    "all above 0 by T→A": ("Eight of 13", dbac("T->A", 3.0, 3.0), DISAGREE),
+    "Equalizer lower by T→A, higher by A→T": (
+        "Equalizer by direction",
+        pd.concat(
+            dbac(way, low, 1.0, [name])
+            for name, of_ways in (("nic", (9.0, 3.0)), ("nic_equalizer", (3.0, 9.0)))
+            for way, low in zip(("T->A", "A->T"), of_ways, strict=True)
+        ),
+        AGREE,
+    ),
+    "rises with masking": (
+        "DBAC rises",
+        pd.concat(
+            dbac("T->A", 3.0 * step, 1.0, ["blip"], captioner="blip", masked=masked)
+            for step, masked in enumerate(("original", "part", "segment", "box"))
+        ),
+        AGREE,
+    ),
+}
+
+
+@pytest.mark.parametrize(("title", "rows", "verdict"), OF_DBAC.values(), ids=OF_DBAC)
+def test_measured_rows_decide_about_dbac_beyond_a_constant_attacker(published, title, rows, verdict):
+    found = verdicts(claim(title), published, rows)
+    assert next(item for item in found if item.encoder == "lstm" and item.attribute == "gender").measured == verdict
 
 
 @pytest.mark.parametrize(("title", "rows", "verdict"), MEASURED.values(), ids=MEASURED)

@@ -53,6 +53,27 @@ def test_the_answer_follows_the_verdict(verdict, trained):
     assert cross_table(crossed, "m") and not cross_table(rows, "m"), "no such scores, no table"
 
 
+@pytest.mark.parametrize("verdict", ["amplifies", "reduces", "amplifies as given", "amplifies cut", "LIC as given"])
+def test_the_answer_says_what_holds_at_equal_length(verdict):
+    up, down, open_ = (2.0, 1.0, 3.0), (-2.0, -3.0, -1.0), (0.1, -1.0, 1.2)
+    by_human, by_human_cut, by_model = {
+        "amplifies": (up, up, open_),
+        "reduces": (open_, open_, down),
+        "amplifies as given": (up, open_, open_),
+        "amplifies cut": (open_, up, open_),
+        "LIC as given": (open_, open_, open_),
+    }[verdict]
+    values = LIC | {"LIC_by_H": by_human, "LIC_by_H_cut": by_human_cut, "LIC_by_M": by_model, "LIC_by_M_cut": by_model}
+    values["LIC_cut"] = open_
+    known = verdict if verdict in ("amplifies", "reduces") else "inconclusive"
+    rows = frame(*(row(name, *numbers, verdict=known) for name, numbers in values.items()))
+    answer = sentence.answer(rows, "m", GENDER, attacker_entry("ngram"), True)
+    sentences.check(f"answer at equal length: {verdict}", told(answer))
+    assert "at equal length" in answer.headline
+    lowest = min(by_human, by_human_cut, key=lambda dot: dot[1])
+    assert sentence.second_dots(rows, "LIC") == {"m": lowest}
+
+
 def test_what_is_said_beside_the_answer():
     rows = frame(
         row("error", 1.44, 1.2, 1.7),
@@ -60,6 +81,7 @@ def test_what_is_said_beside_the_answer():
         row("DBAC", 24.6, 20.4, 28.9, direction=A_TO_T),
         row("DBAC", 13.8, 10.8, 16.8, direction=T_TO_A),
         row("DBAC_constant", 15.0, 13.4, 16.6, direction=A_TO_T),
+        *pair("m", (9.6, 7.0, 12.2), (1.0, -1.0, 3.0), "DBAC_added", coverage=""),
     )
     two = frame(row("LIC_M", 60, 55, 65), row("LIC_M", 50, 45, 55, encoder="rnn"))
     for name, of, attribute in (
@@ -69,7 +91,7 @@ def test_what_is_said_beside_the_answer():
         ("other settings", two, GENDER),
         ("an attribute without words", frame(), plain_attribute("place", ("in", "out"))),
     ):
-        lines = [f"{line.page}: {line.said}" for line in overview(of, attribute, "ngram", None)]
+        lines = [f"{line.page}: {line.said}" for line in overview(of, attribute, "ngram", None, 10)]
         sentences.check(f"overview: {name}", "\n".join(lines))
 
 
@@ -139,13 +161,15 @@ FIVE = [
     *pair("four", LOW, LOW),
     *pair("five", OPEN_, HIGH),
 ]
-CONSTANT = row("DBAC_constant", 8.0, 7.0, 9.0, model="one", direction=A_TO_T)
-ADDED = row("DBAC_added", 2.0, -1.0, 5.0, model="one", direction=A_TO_T)
+ADDED = [own | {"metric": "DBAC_added"} for own in FIVE]
+FLIPPED = {"value": "value", "ci_low": "ci_high", "ci_high": "ci_low"}
+OTHERS = [own | {"metric": "DBAC_equations"} | {new: -own[old] for new, old in FLIPPED.items()} for own in FIVE]
 BOTH_WAYS = {
-    "five captioners": (FIVE, "DBAC"),
-    "another variant disagrees": ([*FIVE, *pair("one", LOW, HIGH, "DBAC_equations")], "DBAC"),
-    "no more than a constant attacker": ([*FIVE, CONSTANT, ADDED], "DBAC"),
-    "verbs": ([own | {"metric": "DBAC_verbs"} for own in FIVE], "DBAC_verbs"),
+    "five captioners": ([*FIVE, *ADDED], "DBAC"),
+    "another variant disagrees": ([*FIVE, *ADDED, *pair("one", LOW, HIGH, "DBAC_equations")], "DBAC"),
+    "another variant disagrees of all": ([*FIVE[:-2], *ADDED, *OTHERS], "DBAC"),
+    "not compared with a constant attacker": (FIVE, "DBAC"),
+    "verbs": ([own | {"metric": own["metric"].replace("DBAC", "DBAC_verbs")} for own in [*FIVE, *ADDED]], "DBAC_verbs"),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -55,7 +56,9 @@ TEXTS = {
     "moods.csv": "image_id,mood\n1,glad\n2,sad\n3,glad\n4,sad\n",
     "codes.csv": "image_id,gender\n1,0\n2,1\n3,0\n4,1\n",
     "objects.csv": "image_id,objects\n9,dog\n",
-    "beside.csv": rows([row | {"references": "a cat"} for row in CAPTIONED]),
+    "beside.csv": rows([row | {"references": f"a cat in photograph {row['image_id']}"} for row in CAPTIONED]),
+    "gendered.csv": rows([row | {"gender": WHO[row["image_id"]][1]} for row in CAPTIONED]),
+    "wide.csv": rows([row | {"other": f"a dog and {row['caption']}"} for row in CAPTIONED]),
     "elsewhere.json": json.dumps(OTHERS),
     "broken.json": '[{"image_id": 1, "caption": "a wom',
     "prose.txt": "This is a text,\nwhich is no table\nat all.\n",
@@ -197,12 +200,14 @@ def test_file_names_join_although_numbers_are_equal_by_chance(tmp_path, first):
 ROLES = {
     ("strong.json", "references.csv", "labels.csv"): (["strong", "references"], "", "labels"),
     ("labels.csv", "captions.json", "weak.csv", "strong.json"): (["weak", "strong"], "captions", "labels"),
-    ("strong.json", "captions.json", "moods.csv"): (["strong"], "captions", "gender from captions"),
+    ("strong.json", "captions.json"): (["strong"], "captions", "gender from captions"),
     ("beside.csv", "captions.json", "labels.csv"): (["beside"], "captions", "labels"),
     # Nothing is guessed, and no labels are derived over those that are given.
     ("strong.json", "captions.json", "captions2.json", "labels.csv"): "captions2.json",
     ("strong.json", "captions.json", "codes.csv"): "gender",
     ("strong.json", "moods.csv"): "gender",
+    ("strong.json", "captions.json", "moods.csv"): "gender",
+    ("gendered.csv", "captions.json"): "gendered.csv has a column gender",
     ("labels.csv", "captions.json"): "captions",
     ("strong.json", "elsewhere.json", "labels.csv"): "elsewhere.json",
     ("strong.json", "again/strong.json", "labels.csv"): "strong",
@@ -222,7 +227,6 @@ def test_what_positional_files_are_read_as(files, workspace, names):
     resolved = resolve(workspace, "c", given, lines.append)
     assert (list(resolved.captions), resolved.references, resolved.table) == expected
     assert all(f"{name}: " in lines[0] for name in names)
-    assert any("as references" in line for line in lines) == ("references" in resolved.captions)
 
 
 @pytest.mark.long
@@ -287,6 +291,28 @@ def test_archives_are_replaced_by_their_files_and_what_is_no_table_is_named(file
     assert texts.images == {str(image) for image in WHO}
     with pytest.raises(CapbiasError, match="prose.txt"):
         expand(["none.zip"], tmp_path / "none", lines.append)
+
+
+@pytest.mark.long
+def test_columns_of_several_captioners_are_the_same_sets_whichever_way_they_come_in(files, tmp_path, capsys):
+    """What each set is read from is stored with it."""
+    columns = ["caption", "other"]
+    with pytest.raises(CapbiasError) as asked:
+        capbias.score("wide.csv", "labels.csv", "gender", metrics=["ratio"])
+    assert "caption_column=other" in asked.value.arguments
+    assert cli.main(["score", "wide.csv", "labels.csv", "--attribute", "gender"]) == 2
+    assert "\n  --caption-column other\n" in capsys.readouterr().err
+    given = {"workspace": tmp_path / "api", "collection": "c", "caption_column": columns}
+    capbias.score("wide.csv", "labels.csv", "gender", metrics=["ratio"], **given)
+    flags = [word for column in columns for word in ("--caption-column", column)]
+    assert cli.main(["import", "wide.csv", *flags, "--collection", "c", "--workspace", str(tmp_path / "import")]) == 0
+    wide = 'captions = { wide = { file = "wide.csv", caption_column = ["caption", "other"] } }'
+    Path("plan.toml").write_text(re.sub("captions = .*", wide, PLAN))
+    keep_plan(Workspace(tmp_path / "plan"), read_plan(Path("plan.toml")), files, print)
+    for way in ("api", "import", "plan"):
+        items = {item.name: item for item in Workspace(tmp_path / way).items(CAPTIONS, "c")}
+        assert items.keys() == set(columns), way
+        assert items["other"].details["account"][:2] == [["Image ID", "image_id"], ["Captions", "caption, other"]]
 
 
 PLAN = """

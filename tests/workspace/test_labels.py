@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
-from capbias_core.attributes import FOLDER, attribute_files, get_attribute, known_attributes
+from capbias_core.attributes import FOLDER, attribute_files, known_attributes
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare.labels import try_attribute
 from capbias_core.types import Attribute
@@ -14,7 +14,6 @@ from capbias_core.workspace import custom_attributes, derived
 from capbias_core.workspace.labels import (
     attribute_from,
     compared_lines,
-    holds,
     labels_for,
     mapping_overrides,
     resolve_attribute,
@@ -56,24 +55,35 @@ def test_labels_are_understood(column, first, second):
 
 @pytest.mark.parametrize(
     ("column", "first", "second", "flags"),
-    [
-        ("gender", "0", "1", "--map gender:0=Female --map gender:1=Male"),
-        ("Male", "-1", "1", "--map gender:-1=Female --map gender:1=Male"),
-        ("is_female", "1", "0", "--map gender:1=Female --map gender:0=Male"),
-        ("sex", "type A", "type B", "--map 'gender:type A=Female' --map 'gender:type B=Male'"),
+    [  # only 1 in a column called after a value says what it means
+        ("gender", "0", "1", "--map gender:0=___ --map gender:1=___ --map gender:Both=___"),
+        ("Male", "-1", "1", "--map gender:-1=___ --map gender:1=Male --map gender:Both=___"),
+        ("is_female", "True", "False", "--map gender:True=Female --map gender:False=___ --map gender:Both=___"),
+        ("sex", "type A", "type B", "--map 'gender:type A=___' --map 'gender:type B=___' --map gender:Both=___"),
+        ("sex", "(an object)", "x", "--map 'gender:(an object)=___' --map gender:x=___ --map gender:Both=___"),
     ],
 )
-def test_labels_that_are_not_understood_are_listed_with_how_to_map_them(column, first, second, flags):
+def test_labels_that_are_not_understood_are_listed_with_blanks_to_fill_in(column, first, second, flags):
     frame = table(column, first, second)
-    assert holds(frame, get_attribute("gender")), "labels must not be derived over these"
     with pytest.raises(CapbiasError) as refused:
         resolve_attribute(frame, "gender")
-    assert f"{first} (6), {second} (4)" in refused.value.message and flags in refused.value.hint
+    assert f"{first} (6), {second} (4)" in refused.value.message and f": {flags};" in refused.value.hint
+    assert "mapping={" in refused.value.hint
+    with pytest.raises(CapbiasError) as blank:
+        resolve_attribute(frame, "gender", overrides=mapping_overrides([f"gender:{first}=___"]))
+    assert f"gender:{first}=___" in blank.value.message
     details = resolve_attribute(
         frame, "gender", overrides=mapping_overrides([f"gender:{first}=Female", f"gender:{second}=Male"])
     )
     labels = labels_for(frame, attribute_from(details["attribute"]), details["column"], details["mapping"])
     assert labels.values.value_counts().to_dict() == COUNTS
+
+
+def test_ages_in_years_are_refused_without_a_flag_for_each():
+    frame = pd.DataFrame({"image_id": list(map(str, range(40))), "age": list(map(str, range(20, 60)))})
+    with pytest.raises(CapbiasError) as refused:
+        resolve_attribute(frame, "age")
+    assert "column age " in refused.value.message and "--map" not in refused.value.hint
 
 
 @pytest.mark.parametrize(
@@ -103,16 +113,35 @@ def test_which_attributes_a_table_holds():
             "skin": ["1", "2", "1", "2"],
         }
     )
-    resolved = [(details["attribute"]["name"], details["column"]) for details in resolve_attributes(frame)]
-    assert resolved == [("gender", "first"), ("gender", "second"), ("age", "AgePresentation")]
-    (unread,) = unread_columns(frame, resolve_attributes(frame))
-    assert "column skin " in unread.message and "--map race:1=Dark" in unread.hint
+    with pytest.raises(CapbiasError) as asked:
+        resolve_attributes(frame)
+    assert "--attribute gender=first or --attribute gender=second, or with all" in asked.value.hint
+    with pytest.raises(CapbiasError) as asked:
+        resolve_attribute(frame, "gender")
+    assert "--attribute-column first or --attribute-column second" in asked.value.hint
+    assert asked.value.arguments == ("attribute_column",)
+    assert "(first: F (2), M (2); second: man (3), woman (1))" in asked.value.message
+    assert resolve_attribute(frame, "gender", "second")["column"] == "second"
+    pairs = ["gender=first", "gender=second"]
+    assert [details["column"] for details in resolve_attributes(frame, pairs)] == ["first", "second"]
+    resolved = resolve_attributes(frame, each=True)  # the user said that there is a column per annotator
+    assert [(one["attribute"]["name"], one["column"]) for one in resolved] == [
+        ("age", "AgePresentation"),
+        ("gender", "first"),
+        ("gender", "second"),
+    ]
+    (unread,) = unread_columns(frame, resolved)
+    assert "column skin " in unread.message and "--map race:1=___" in unread.hint
+    frame = frame.drop(columns="second")
+    assert [one["column"] for one in resolve_attributes(frame)] == ["AgePresentation", "first"]
     mapped = resolve_attributes(frame, (), mapping_overrides(["race:1=Light", "race:2=Dark"]))
-    assert mapped[-1]["column"] == "skin" and unread_columns(frame, mapped) == []
+    assert "skin" in {one["column"] for one in mapped} and unread_columns(frame, mapped) == []
     for columns in (["skin"], ["HITId", "kind"]):
         with pytest.raises(CapbiasError):
             resolve_attributes(frame[["image_id", *columns]])
-    assert not holds(frame[["image_id", "HITId", "kind"]], get_attribute("gender"))
+    with pytest.raises(CapbiasError) as asked:
+        resolve_attribute(frame.rename(columns={"first": "annotator_gender"}), "gender")
+    assert "about the annotators" in asked.value.message
 
 
 # attributes that users define
@@ -211,16 +240,22 @@ def test_commands_know_the_attributes_of_a_workspace(workspace, tmp_path, capsys
     assert ",mood,model,error," in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("column", "rows"), [("Male", ["-1", "1"]), ("age", ["31", "52"])])
-def test_given_labels_are_never_replaced_by_derived_ones(tmp_path, monkeypatch, capsys, column, rows):
+@pytest.mark.parametrize(
+    ("header", "rows"),
+    [("Male", ["-1", "1"]), ("age", ["31", "52"]), ("shade", ["a", "b"]), ("gender,predicted_gender", ["f,m", "m,f"])],
+)
+def test_given_labels_are_never_replaced_by_derived_ones(tmp_path, monkeypatch, capsys, header, rows):
     monkeypatch.chdir(tmp_path)
     captions = [{"image_id": n, "caption": f"a {('woman', 'child', 'man')[n % 3]} with a dog"} for n in range(40)]
     (tmp_path / "model.json").write_text(json.dumps(captions))
     people = [{"id": n, **row, "caption": row["caption"] + " outside"} for n, row in enumerate(captions)]
     (tmp_path / "human.json").write_text(json.dumps({"images": [{"id": n} for n in range(40)], "annotations": people}))
-    (tmp_path / "labels.csv").write_text(f"image_id,{column}\n" + "".join(f"{n},{rows[n % 2]}\n" for n in range(40)))
-    attribute = "age" if column == "age" else "gender"
+    (tmp_path / "labels.csv").write_text(f"image_id,{header}\n" + "".join(f"{n},{rows[n % 2]}\n" for n in range(40)))
+    attribute = "age" if header == "age" else "gender"
     files = ["--captions", "model.json", "--labels", "labels.csv", "--references", "human.json"]
-    assert cli.main(["score", *files, "--attribute", attribute, "--metric", "ratio"]) == 2
+    ask = ["score", *files, "--attribute", attribute, "--metric", "ratio"]
+    assert cli.main(ask) == 2
     printed = capsys.readouterr()
-    assert printed.out == "" and "derived" not in printed.err and f"column {column} " in printed.err
+    assert printed.out == "" and "labels derived" not in printed.err and header.split(",")[0] in printed.err
+    if "," in header:
+        assert cli.main([*ask, "--attribute-column", "gender"]) == 0

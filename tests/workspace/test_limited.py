@@ -192,6 +192,7 @@ def test_a_reader_that_does_not_start_says_so(captions, monkeypatch):
     """It said to use a smaller file."""
     helper = limited._Helper()
     monkeypatch.setattr(limited, "_HELPER", helper)
-    monkeypatch.setattr(limited, "module_command", lambda name: [sys.executable, "-c", "import no_such_package"])
+    command = [sys.executable, "-c", "import no_such_package"]
+    monkeypatch.setattr(limited, "python", lambda *_, **environment: (command, {**os.environ, **environment}))
     with sentences.raises(CapbiasError):
         limited.within_limits("captions.csv", read_file, captions)

@@ -20,7 +20,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Result
 from capbias_core.workspace import catalogue, custom_attributes, people, store, tokens
-from capbias_core.workspace.catalogue import VERSION, lives, this_process
+from capbias_core.workspace.catalogue import VERSION, WorkspaceError, lives, this_process
 from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.photographs import workspace_cache
 from capbias_core.workspace.spec import RunSpec
@@ -106,6 +106,47 @@ def test_only_a_hash_becomes_the_name_of_a_file(workspace, digest):
     with pytest.raises(CapbiasError, match="no longer in"):
         resolve_model(workspace, {"name": "m", "digest": digest}, str)
     assert not workspace.items()
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("items", "hash", "../../victim/*"),
+        ("items", "hash", 7),
+        ("items", "rows", "many"),
+        ("items", "details", "[]"),
+        ("items", "details", "{"),
+        ("runs", "run_id", "../../victim"),
+        ("runs", "spec", "[]"),
+        ("runs", "spec", '{"measure": 1}'),
+        ("runs", "notes", "7"),
+    ],
+)
+def test_what_a_stranger_wrote_into_a_catalogue_is_refused_and_deletes_nothing(tmp_path, table, column, value):
+    """The pattern of the files of a deleted item came from its hash."""
+    workspace = Workspace(tmp_path / "w")
+    item = workspace.keep("captions", "a", frame("a"), "c", "a.json")
+    assert workspace.enqueue(RunSpec("ratio_error", 1, "a", captions=item.hash), "c", "t")
+    victim = tmp_path / "victim" / "file"
+    victim.parent.mkdir()
+    victim.write_text("mine")
+    with sqlite3.connect(workspace.database) as db:
+        db.execute(f"UPDATE {table} SET {column}=?", (value,))
+    for use in (lambda: [workspace.delete(each) for each in workspace.items()], workspace.runs):
+        if (table == "runs") is (use == workspace.runs):
+            with pytest.raises(WorkspaceError):
+                use()
+    assert victim.read_text() == "mine"
+
+
+def test_an_empty_catalogue_beside_data_is_no_empty_workspace(tmp_path):
+    workspace = Workspace(tmp_path)
+    workspace.keep("captions", "a", frame("a"), "c", "a.json")
+    for file in tmp_path.glob("capbias.sqlite*"):
+        file.unlink()
+    workspace.database.touch()
+    with pytest.raises(CapbiasError):
+        Workspace(tmp_path)
 
 
 def test_the_hash_depends_on_cells_order_and_columns():

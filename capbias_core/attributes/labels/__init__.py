@@ -17,7 +17,7 @@ from capbias_core.types import Attribute
 MIXED = "(different labels)"  # the label of an image whose rows do not agree
 MOST_LABELS = 20  # different labels of a column that may be an attribute
 MOST_OTHERS = 4  # further labels in a column of any name that is taken for an attribute, such as both
-FEW_OTHERS = 2  # labels that a column has beside as many as there are values, if its name alone says what it holds
+FEW_OTHERS = 2  # labels beside as many as there are values, in a column whose name alone says what it holds
 
 BRACKETS = "[](){}'\" \t"
 NUMBERED = re.compile(r"\d+[.):]\s+(?=\D)")  # an item of a list, such as `0. She/her`
@@ -108,102 +108,66 @@ def suggest_mapping(attribute: Attribute, raw_labels: Iterable) -> dict[str, str
 # columns
 
 
-def label_columns(attribute: Attribute, columns: Mapping[str, Iterable]) -> list[str]:
-    """The columns whose labels are read as values of the attribute, the likeliest first. Several are often labels by
-    several annotators.
+def label_columns(attribute: Attribute, columns: Mapping[str, Iterable]) -> dict[str, bool]:
+    """The columns that may hold labels of the attribute -> whether their labels are read as its values.
 
-    columns: column -> its different labels. A column is likeliest if it is called as the attribute is; then if each
-    value and few other labels are in it, whatever it is called; then if its name has a word for the attribute. `light`
-    and `dark` are not only labels of people, so the second holds for attributes that captions name.
+    A column may hold them if its labels say each value and little else, whatever it is called; or if its name says so
+    and it has about as many labels as there are values. If there is none: each column whose name says so. `light` and
+    `dark` are not only labels of people, so labels alone count for attributes that captions name.
+
+    columns: column -> its different labels.
     """
-    named = named_columns(attribute, columns)
-    exact = [column for column in named if is_name_of(attribute, column)]
-    likely = dict.fromkeys([*exact, *columns_by_labels(attribute, columns), *named])
-    few = max(MOST_LABELS, 2 * len(attribute.values))  # of more labels, which are free text, none is read
-    return [
-        column
-        for column in likely
-        if len(labels := set(columns[column])) <= few and any(suggest_mapping(attribute, labels).values())
-    ]
+    named: dict[str, bool] = {}
+    likely: dict[str, bool] = {}
+    for column, labels in columns.items():
+        about = is_about(attribute, column)
+        few = set(labels) if len(set(labels)) <= 2 * max(MOST_LABELS, len(attribute.values)) else set()
+        said = [label for label in few if not is_unknown(label)]
+        mapping = suggest_mapping(attribute, said)
+        unread = [label for label, value in mapping.items() if value is None]
+        read = set(attribute.values) <= set(mapping.values())
+        read = read and (about or (bool(attribute.words) and len(unread) <= MOST_OTHERS))
+        if about:
+            named[column] = read
+        if read or (about and 2 <= len(said) <= len(attribute.values) + FEW_OTHERS):
+            likely[column] = read
+    return likely or named
 
 
-def columns_by_labels(attribute: Attribute, columns: Mapping[str, Iterable]) -> list[str]:
-    """The columns that hold each value of the attribute and few other labels, whatever they are called; none of an
-    attribute without words. columns: column -> its different labels."""
-    held = []
-    for column, labels in columns.items() if attribute.words else ():
-        mapping = suggest_mapping(attribute, set(labels))
-        others = [label for label, value in mapping.items() if value is None and not is_unknown(label)]
-        if set(attribute.values) <= set(mapping.values()) and len(others) <= MOST_OTHERS:
-            held += [] if _about_other(attribute, column) else [column]
-    return held
-
-
-def named_columns(attribute: Attribute, columns: Iterable[str]) -> list[str]:
-    """The columns whose names say that they are about the attribute, whatever labels they hold: those that are called
-    so, in the order of the attribute's own names; those with a word for it, such as `GenderPresentation`; those that
-    are called after a value, such as `Male` or `is_female`."""
-    columns = list(columns)
-    names = [_joined(name) for name in (*attribute.columns, attribute.name)]
-    exact = [column for name in names for column in columns if _joined(column) == name]
-    values = {_joined(value) for value in attribute.values}
-    others = [column for column in columns if not _about_other(attribute, column)]
-    with_word = [
-        column
-        for column in others
-        if _words_for(attribute) & {*map(str.lower, NAME_WORDS.findall(column)), _joined(column)}
-    ]
-    after_value = [column for column in others if values & {_joined(column), _joined(column).removeprefix("is")}]
-    return list(dict.fromkeys([*exact, *with_word, *after_value]))
-
-
-def _words_for(attribute: Attribute) -> set[str]:
-    further = spellings()["columns"]["words"].get(attribute.name, ())
-    return {_joined(name) for name in (attribute.name, *attribute.columns)} | set(further)
-
-
-def _about_other(attribute: Attribute, column: str) -> bool:
-    """Whether a name with a word for the attribute is about something else, such as the gender of an annotator."""
-    words, listed = set(map(str.lower, NAME_WORDS.findall(column))), spellings()["columns"]
-    numbers, labellers, ours = (
-        set(listed["numbers_about_labels"]),
-        set(listed["people_who_label"]),
-        _words_for(attribute),
-    )
-    return bool(words & numbers) or (
-        bool(words & labellers - {"answer"}) and bool(words & ours) and words <= labellers | ours
-    )
-
-
-def is_name_of(attribute: Attribute, column: str) -> bool:
-    """Whether a column is called as the attribute is, or as one of its usual columns: `BB_Gender`, `bb gender`."""
-    return _joined(column) in {_joined(name) for name in (attribute.name, *attribute.columns)}
-
-
-def guess_attributes(known: Iterable[Attribute], columns: Mapping[str, Iterable]) -> dict[str, Attribute]:
-    """Column -> the attribute whose labels it holds, in the order of the table; others are left out.
-
-    A column that is called as an attribute is holds it even if no label is read yet, unless it may be something else: a
-    column `age` may hold years. Columns of other names count if no column has the attribute's name.
-    """
-    guesses: dict[str, Attribute] = {}
-    by_labels: list[tuple[Attribute, list[str]]] = []
+def columns_by_attribute(known: Iterable[Attribute], columns: Mapping[str, Iterable]) -> dict[str, dict[str, bool]]:
+    """Name of an attribute -> its `label_columns`; without attributes that have none. A column that is called as one
+    attribute, or may hold an earlier one, is no other's."""
+    result: dict[str, dict[str, bool]] = {}
+    owners = {_joined(name): each.name for each in known for name in (each.name, *each.columns)}
     for attribute in known:
-        named = [column for column in columns if is_name_of(attribute, column)]
-        readable = label_columns(attribute, columns)
-        most = len(attribute.values) + FEW_OTHERS
-        unread = [
-            column
-            for column in named
-            if not attribute.derived or sum(not is_unknown(label) for label in set(columns[column])) <= most
-        ]
-        if chosen := [column for column in named if column in readable] or unread:
-            guesses |= {column: attribute for column in chosen if column not in guesses}
-        else:
-            by_labels.append((attribute, readable))
-    for attribute, readable in by_labels:
-        guesses |= {column: attribute for column in readable if column not in guesses}
-    return {column: guesses[column] for column in columns if column in guesses}
+        taken = {column for candidates in result.values() for column in candidates}
+        left = {
+            column: labels
+            for column, labels in columns.items()
+            if owners.get(_joined(column), attribute.name) == attribute.name and column not in taken
+        }
+        result[attribute.name] = label_columns(attribute, left)
+    return {name: candidates for name, candidates in result.items() if candidates}
+
+
+def is_about(attribute: Attribute, column: str) -> bool:
+    """Whether the name of a column says that it is about the attribute: it is called so, has a word for it, such as
+    `GenderPresentation`, or is called after a value, such as `Male` or `is_female`."""
+    words = {_joined(name) for name in (attribute.name, *attribute.columns)}
+    words |= set(spellings()["columns"]["words"].get(attribute.name, ()))
+    return bool(words & {*_words(column), _joined(column)}) or value_of_name(attribute, column) is not None
+
+
+def value_of_name(attribute: Attribute, column: str) -> str | None:
+    """The value that a column is called after: Male for `Male` and `is_male`."""
+    names = _joined(column), _joined(column).removeprefix("is")
+    return next((value for value in attribute.values if _joined(value) in names), None)
+
+
+def is_about_labeller(column: str) -> bool:
+    """Whether a name may be about the person who gave the labels: `annotator_gender`, but not `annotator1_gender`."""
+    words = _words(column)
+    return bool(words & set(spellings()["columns"]["people_who_label"])) and not any(map(str.isdigit, words))
 
 
 def annotator_column(names: Iterable[str]) -> str | None:
@@ -213,9 +177,8 @@ def annotator_column(names: Iterable[str]) -> str | None:
     return next((usual[name] for name in listed if name in usual), None)
 
 
-def has_people(names: Iterable[str]) -> bool:
-    """Whether the rows of a table are people or boxes, by the names of its columns."""
-    return bool({_joined(name) for name in names} & set(spellings()["columns"]["people"]))
+def _words(name: str) -> set[str]:
+    return set(map(str.lower, NAME_WORDS.findall(name)))
 
 
 def _joined(name: str) -> str:

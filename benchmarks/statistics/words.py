@@ -1,0 +1,84 @@
+"""How often are words named that people use alike, and how often is a planted word found?
+
+Captioners of known truth are made from the human captions in the folder DATA (made.py) and compared with the other
+human captions of the same images by `ngram`, as Words on the page Captions does. Of `word NAME` a stereotyped word is
+added to a share of one value's captions.
+
+    python -m benchmarks.statistics.words DATA --attribute gender --images 2450 --draws 5
+    python -m benchmarks.statistics.words DATA --captions results/oscar.json results/sat.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.statistics.made import LABELS, MAKERS, World
+from capbias_core.aggregate.ranking import ALPHA
+from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry, load_attacker
+from capbias_core.attributes import get_attribute
+from capbias_core.measures.training import AttackerTrainer
+from capbias_core.measures.word_comparison import HALF, complete_lists, explain_sides
+from capbias_core.prepare import Tokens, balanced_split
+from capbias_core.types import silent
+
+SHARES = (0.3, 0.1, 0.05)
+
+
+def compared(captions: dict[int, list[str]], humans: dict[int, list[str]], second: dict[int, bool], attribute: str):
+    """The table of words. captions, humans: by image. second: whether each image has the second value."""
+    images = sorted(captions.keys() & humans.keys() & second.keys())
+    y, ids, sides = np.array([int(second[image]) for image in images]), tuple(map(str, images)), []
+    splits = [balanced_split(y, 2, seed, HALF, ids) for seed in range(attacker_entry(DEFAULT_ATTACKER).seeds)]
+    for texts in (captions, humans):
+        rows = [(str(image), index, text) for image in images for index, text in enumerate(texts[image])]
+        frame = pd.DataFrame(rows, columns=["image_id", "caption_index", "caption"])
+        masked = Tokens.of(frame["caption"]).masked(get_attribute(attribute))
+        sides.append(complete_lists(frame, masked, ids))
+    trainer = AttackerTrainer(load_attacker(DEFAULT_ATTACKER), 2, y, ids, silent, len(splits) * sum(map(len, sides)))
+    return explain_sides(trainer, sides, splits)
+
+
+def report(name: str, table: pd.DataFrame, planted: str = "") -> None:
+    """A line: words named of words tested, and those that are named."""
+    named = table[table["p"] < ALPHA].sort_values("p")
+    found = f", planted word {'named' if planted in set(named['word']) else 'missed'}" if planted else ""
+    words = ", ".join(f"{row.word} {row.captioner:.2f}/{row.human:.2f}" for row in named.head(12).itertuples())
+    print(f"{name}: {len(named)} of {int(table['tested'].sum())} named{found}. {words}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--attribute", choices=list(LABELS), default="gender")
+    parser.add_argument("--images", type=int, default=2450)
+    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--makers", nargs="+", default=[name for name in MAKERS if name != "planted_nearest_30"])
+    parser.add_argument("--captions", nargs="+", default=[], help="files of a captioner in DATA, instead of made ones")
+    asked = parser.parse_args()
+    for draw in range(1, 1 + (1 if asked.captions else asked.draws)):
+        world = World(asked.data, asked.attribute, 100_000 if asked.captions else asked.images, draw)
+        humans = {image: list(texts) for image, *texts in zip(world.ids, *world.references, strict=True)}
+        for file in asked.captions:
+            rows = json.loads((asked.data / file).read_text())
+            captions = {row["image_id"]: [row["caption"]] for row in rows}
+            report(file, compared(captions, humans, world.second, asked.attribute))
+        for maker in () if asked.captions else asked.makers:
+            captions = {image: [" ".join(words)] for image, words in MAKERS[maker](world).items()}
+            report(f"{draw} {maker}", compared(captions, humans, world.second, asked.attribute))
+        for word, value in () if asked.captions else (("umbrella", False), ("skateboard", True)):
+            chances = np.random.default_rng(draw).random(len(world.ids))
+            for share in SHARES:
+                captions = {
+                    image: [" ".join([*own, word] if world.second[image] == value and chance < share else own)]
+                    for (image, own), chance in zip(world.own.items(), chances, strict=True)
+                }
+                report(f"{draw} word {word} {share}", compared(captions, humans, world.second, asked.attribute), word)
+
+
+if __name__ == "__main__":
+    main()

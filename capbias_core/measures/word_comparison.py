@@ -1,0 +1,163 @@
+"""Words compared: what each adds in a captioner's captions and in human captions of the same images.
+
+Both sides are alike: the same balanced images, and attackers trained on equally many captions. Each seed draws half of
+the images; an attacker of each side trains on them and explains its captions of the other half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.aggregate.ranking import holm
+from capbias_core.aggregate.resampling import refit_interval, refit_p
+from capbias_core.attackers import attacker_entry
+from capbias_core.errors import NotMeasurable
+from capbias_core.measures.base import Job, Measure, Needs, Outcome
+from capbias_core.measures.options import Attacked
+from capbias_core.measures.training import AttackerTrainer, CaptionList, Case, attacker_of
+from capbias_core.prepare.split import FIT, balanced_split, child_seed
+from capbias_core.prepare.tokens import Tokens
+from capbias_core.types import Split, counted
+from capbias_core.workspace.store import frame_bytes, images_in
+
+# With as many test as training images the corrected resampled variance is that of a jackknife which leaves half out: it
+# holds for what an attacker learned, not only for how well it guesses.
+HALF = 0.5
+TESTED = 40  # words, equally many toward each value
+LEAST = 10  # captions with a compared word, the mean of both sides
+COLUMNS = ("word", "toward", "captioner", "human", "difference", "low", "high", "p", "count", "human_count")
+
+
+def count(job: Job) -> Outcome:
+    """A table of words, as `compare_words` makes it; none if the images are too few to train on half of them."""
+    human, attribute = job.references(), job.attribute
+    images = tuple(sorted(images_in(job.frame) & images_in(human)))
+    y, k, seeds = job.codes(images), len(attribute.values), range(attacker_entry(job.options.attacker).seeds)
+    try:
+        splits = [balanced_split(y, k, seed, HALF, images) for seed in seeds]
+    except NotMeasurable as error:  # the captioner's own words can be shown all the same
+        return Outcome(notes=[f"Words are not compared with human captions: {error.message}"])
+    sides = [
+        complete_lists(job.frame, job.masked(job.tokens(job.frame)), images),
+        complete_lists(human, job.masked(job.reference_tokens(human)), images),
+    ]
+    trainer = AttackerTrainer(attacker_of(job), k, y, images, job.progress, len(seeds) * sum(map(len, sides)))
+    trainer.note_unread("captions", [captions for side in sides for captions in side])
+    words = explain_sides(trainer, sides, splits)
+    train, test = len(splits[0].train), len(splits[0].test)
+    note = (
+        f"Words are compared on {len(images):,} images with human captions. On each side, an attacker of each of "
+        f"{len(seeds)} seeds trains on {train:,} captions and explains {test:,} others. "
+        f"{counted(int(words['tested'].sum()), 'word')} tested."
+    )
+    return Outcome(notes=[note, *trainer.notes], arrays={"words": frame_bytes(words)})
+
+
+def explain_sides(
+    trainer: AttackerTrainer, sides: Sequence[Sequence[CaptionList]], splits: Sequence[Split]
+) -> pd.DataFrame:
+    """The table of `compare_words`. sides: the captioner's lists and the human ones, of `complete_lists`; an attacker
+    trains on each list and split. splits: of seeds 0, 1, ..."""
+    tokens = Tokens.join([captions.masked for side in sides for captions in side])
+    corpus, has_word, start = trainer.attacker.corpus(tokens), tokens.matrix(), 0
+    added, having, total = [], [], []
+    for side in sides:
+        cases = []
+        for index, captions in enumerate(side):
+            begin = start + index * len(captions.masked)
+            cases += [Case(captions, split, child_seed(split.seed, FIT, index), begin) for split in splits]
+        columns = 1 if trainer.k == 2 else trainer.k
+        sums = np.zeros((len(splits), len(tokens.words), columns))  # (S, V, C)
+        captions_with = np.zeros(sums.shape[:2])
+        for case, fitted in zip(cases, trainer.fit(corpus, cases, "words on equally many captions"), strict=True):
+            rows, seed = case.rows(case.split.test), case.split.seed
+            explained = np.concatenate(fitted.contributions(corpus, rows).words)  # (T, C)
+            read = tokens.rows(rows)
+            code = np.array([tokens.vocabulary[word] for word in read.words])[read.codes]
+            for column, values in enumerate(explained.T):
+                sums[seed, :, column] += np.bincount(code, values, len(tokens.words))
+            captions_with[seed] += has_word[rows].sum(axis=0)
+        end = start + sum(len(captions.masked) for captions in side)
+        added, having = [*added, sums], [*having, captions_with]
+        total.append(has_word[start:end].sum(axis=0) / len(side))
+        start = end
+    return compare_words(tokens.words, added, having, total, len(splits[0].test) / len(splits[0].train))
+
+
+def complete_lists(frame: pd.DataFrame, masked: Sequence[str], images: Sequence[str]) -> list[CaptionList]:
+    """A set as lists that each have one caption of every image: as many lists as half of the images have captions. An
+    image with fewer repeats its own. masked: (len(frame),) what an attacker reads."""
+    image = pd.Index(images, dtype=object).get_indexer(frame["image_id"].to_numpy(dtype=object))
+    order = np.lexsort((frame["caption_index"].to_numpy(), image))
+    order = order[image[order] >= 0]
+    size = np.bincount(image[order], minlength=len(images))
+    first, tokens, kept_at = np.cumsum(size) - size, Tokens.read(masked), frame.index.to_numpy()
+    parts = [order[first + number % size] for number in range(int(np.median(size)))]
+    return [CaptionList(np.arange(len(images)), tokens.rows(part), kept_at[part]) for part in parts]
+
+
+def compare_words(
+    words: Sequence[str],
+    added: Sequence[np.ndarray],
+    having: Sequence[np.ndarray],
+    total: Sequence[np.ndarray],
+    test_over_train: float,
+) -> pd.DataFrame:
+    """A row per word and value: what it adds in the captioner's captions and in human ones, and the difference.
+
+    Of each argument the captioner's part, then the human part. added: (S, V, C) sums over explained captions of what
+    the words add to the logit. having: (S, V) how many of these captions have the word. total: (V,) of all captions.
+    Columns: word; toward (index of the value; of two values that of the larger sum of both sides); captioner, human
+    (means over captions with the word, toward that value; 0 where no caption has it); difference, low, high (95%, with
+    refits); p (Holm over the tested words; missing for others); tested; count, human_count (captions with the word; of
+    several captions per image the mean). Special tokens, and words in fewer than LEAST captions, are left out.
+
+    Tested are the words with the largest sum of both sides: under no difference it says nothing of the difference.
+    """
+    kept = np.flatnonzero(
+        [not word.startswith("<") and size >= LEAST for word, size in zip(words, np.mean(total, axis=0), strict=True)]
+    )
+    captioner, human = (
+        np.divide(sums[:, kept], size[:, kept, None], where=size[:, kept, None] > 0, out=np.zeros_like(sums[:, kept]))
+        for sums, size in zip(added, having, strict=True)
+    )  # (S, W, C)
+    rows = []
+    for place, column in np.ndindex(captioner.shape[1:]):
+        sides = captioner[:, place, column], human[:, place, column]
+        toward, sign = column, 1
+        if captioner.shape[2] == 1:
+            toward = int(sides[0].mean() + sides[1].mean() > 0)
+            sign = 2 * toward - 1
+        ours, theirs = (sign * values for values in sides)
+        low, high = refit_interval(ours - theirs, test_over_train)
+        numbers = (
+            ours.mean(),
+            theirs.mean(),
+            (ours - theirs).mean(),
+            low,
+            high,
+            refit_p(ours - theirs, test_over_train),
+        )
+        rows.append((words[kept[place]], toward, *numbers, total[0][kept[place]], total[1][kept[place]]))
+    table = pd.DataFrame(rows, columns=list(COLUMNS)).astype({"low": float, "high": float, "p": float})
+    strength = table["captioner"] + table["human"]
+    ordered = table[strength > 0].assign(strength=strength).sort_values("strength", ascending=False)
+    tested = ordered.groupby("toward").head(TESTED // max(2, captioner.shape[2])).index
+    table["tested"] = table.index.isin(tested)
+    table["p"] = table["p"].where(table["tested"])
+    table.loc[table["tested"], "p"] = holm(table.loc[table["tested"], "p"].to_numpy())
+    return table
+
+
+MEASURE = Measure(
+    name="word_comparison",
+    title="words compared with human captions",
+    place=92,
+    options=Attacked,
+    needs=Needs(references="required"),
+    explains=True,
+    count=count,
+)

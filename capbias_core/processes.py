@@ -1,0 +1,60 @@
+"""Processes that capbias starts, which import nothing from the current folder: a `queue.py` there may be anybody's. And
+folders that do not outlive a process, even one that was killed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from capbias_core.errors import CapbiasError
+from capbias_core.resources import PACKAGE
+
+PROC = Path("/proc")
+
+
+def python(*arguments: str, **environment: str) -> tuple[list[str], dict[str, str]]:
+    """The command and the environment of a Python process that finds this package. environment: further variables.
+
+    Relative entries of PYTHONPATH, which mean the current folder, are left out; so do all processes below it.
+    """
+    paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(path)]
+    if PACKAGE.parent.name not in ("site-packages", "dist-packages"):  # there it is found without being named
+        paths.insert(0, str(PACKAGE.parent))
+    fixed = {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
+    return [sys.executable, *arguments], {**os.environ, **fixed, **environment}
+
+
+def current_folder() -> str:
+    """Where this process works. Raises CapbiasError if that folder was deleted."""
+    try:
+        return os.getcwd()
+    except OSError:
+        raise CapbiasError("The current folder was deleted.", "Change to another one: cd ~") from None
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """An empty folder that is removed at the end of the block. Those of killed processes are removed first."""
+    prefix = _prefix()
+    for left in Path(tempfile.gettempdir()).glob(f"{prefix}*-*") if prefix else ():
+        pid = left.name.removeprefix(prefix).partition("-")[0]
+        if pid.isdigit() and not (PROC / pid).exists():
+            shutil.rmtree(left, ignore_errors=True)  # another account's stays
+    with tempfile.TemporaryDirectory(prefix=f"{prefix}{os.getpid()}-" if prefix else "capbias-") as folder:
+        yield Path(folder)
+
+
+@cache
+def _prefix() -> str:
+    """The beginning of the names of temporary folders, the same for processes that see each other; '' if unknown."""
+    try:
+        boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
+        return f"capbias-{boot[:8]}-{(PROC / 'self/ns/pid').stat().st_ino}-"
+    except OSError:
+        return ""

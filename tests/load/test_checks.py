@@ -1,0 +1,130 @@
+"""What captions say of themselves, of labels and of human captions, and which captions are not scored."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capbias_core.attributes import get_attribute
+from capbias_core.errors import CapbiasError
+from capbias_core.load.checks import REFUSE, WARN, findings, refuse, revealing_words, text_findings
+from capbias_core.load.clean import clean_captions
+
+GENDER = get_attribute("gender")
+THINGS = (
+    "bicycle",
+    "kite",
+    "laptop",
+    "guitar",
+    "racket",
+    "pizza",
+    "umbrella",
+    "horse",
+    "surfboard",
+    "clock",
+    "bench",
+    "cat",
+)
+PLACES = ("kitchen", "street", "park", "office", "field", "beach", "station", "garden")
+N = 120
+LABELS = pd.Series(np.random.default_rng(1).choice(["Female", "Male"], N), index=[str(i) for i in range(N)])
+
+
+def captions(write=lambda who, thing, place: f"a {who} with a {thing} in the {place}", words=("woman", "man")):
+    """One caption per image that names its label and what it shows."""
+    rows = [
+        (image, write(words[label == "Male"], THINGS[i * 7 % len(THINGS)], PLACES[i * 5 % len(PLACES)]))
+        for i, (image, label) in enumerate(LABELS.items())
+    ]
+    return pd.DataFrame(rows, columns=["image_id", "caption"])
+
+
+HUMAN = captions(lambda who, thing, place: f"in the {place} there is a {who} who holds one {thing}")
+
+
+def shifted(frame):
+    return frame.assign(image_id=np.roll(frame["image_id"], 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("several captions", "a man on a horse|a man rides a horse"),
+        ("several captions", "a man on a horse ### a man rides a horse"),
+        ("several captions", "a man; a man on a horse; a rider"),
+        ("several captions", "1. A man on a horse. 2. A rider."),
+        ("several captions", "Option 1: A man on a horse. Option 2: A rider."),
+        ("JSON", '{"long_caption": "a man on a horse", "short_caption": "a man"}'),
+        ("JSON", "['a man on a horse', 'a rider']"),
+        ("repetition", "a man on a horse a man on a horse"),
+        ("repetition", "a dog a dog a dog a dog"),
+        ("repetition", "A man rides a horse. A dog. A man rides a horse."),
+        ("brackets", "a man (0.2, 0.3, 0.4 on a {horse}"),
+    ],
+)
+def test_what_one_caption_holds(name, text):
+    assert name in [each.name for each in text_findings([text], np.array([1]))]
+    assert not [each for each in text_findings(["a man and a man on a horse"], np.array([1])) if each.effect]
+
+
+def test_captions_of_other_images_are_refused_and_their_own_are_not():
+    """Shifted by one image: human captions, a model's, labels. And a captioner that says nothing of the label."""
+    model = captions()
+    assert findings(model, GENDER, LABELS, HUMAN) == []
+    assert findings(captions(words=("person", "person")), GENDER, LABELS, HUMAN)[0].effect == WARN
+    for pair in ((model, shifted(HUMAN)), (shifted(model), HUMAN)):
+        found = findings(pair[0], GENDER, LABELS, pair[1])
+        assert "captions and human captions" in [each.name for each in found if each.effect == REFUSE]
+        with pytest.raises(CapbiasError, match="of another image"):
+            refuse(found, "model")
+    other = pd.Series(np.roll(LABELS, 1), index=LABELS.index)
+    found = {each.name: each.effect for each in findings(model, GENDER, other, HUMAN)}
+    assert found == {"captions and labels": WARN, "human captions and labels": REFUSE}
+
+
+def test_gaps_between_groups_and_words_that_are_not_masked():
+    loops = captions()
+    women = loops["image_id"].map(LABELS) == "Female"
+    loops.loc[women, "caption"] += " " + loops.loc[women, "caption"]
+    (gap,) = findings(loops, GENDER, LABELS)
+    assert (gap.name, gap.count) == ("repetition", int(women.sum()))
+    assert "Female 100.0%" in gap.text
+    assert "Male 0.0%" in gap.text
+    (titles,) = findings(captions(lambda who, thing, place: f"Mr. {who} with a {thing}"), GENDER, LABELS)
+    assert (titles.name, titles.count) == ("revealing words", N)
+    found = findings(captions(lambda who, thing, place: f"a {who} with a {thing}, no other man"), GENDER, LABELS)
+    assert [each.name for each in found] == ["denied values"]
+    (copies,) = findings(HUMAN, GENDER, LABELS, HUMAN)
+    assert (copies.name, copies.count) == ("human captions", N)
+
+
+def test_half_that_are_several_in_one_are_refused():
+    model = captions()
+    model.loc[:70, "caption"] += " | a dog on a bench"
+    assert findings(model, GENDER, LABELS)[0].effect == REFUSE
+    model = captions()
+    model.loc[:20, "caption"] += " | a dog on a bench"
+    assert all(each.effect == WARN for each in findings(model, GENDER, LABELS))
+
+
+def test_words_on_people_are_in_the_list_or_reported():
+    masked = GENDER.masked_words | revealing_words("gender").keys()
+    words = (
+        "lad gal bro mum grandma housewife businessman postman king madam sir mr mrs mx ze mankind unmanned mary james"
+    )
+    assert set(words.split()) <= masked
+    assert not GENDER.masked_words & revealing_words("gender").keys()
+
+
+def test_an_echoed_prompt_is_removed_in_front_and_behind():
+    texts = list(captions()["caption"])
+    prompt = "Is there a man or a woman in the image?"
+    ask = "please describe this image in one sentence."
+    for echoed in (
+        [f"{prompt} {text}" for text in texts],
+        [f"{text} {prompt}" for text in texts],
+        [f"{text} {ask}" for text in texts],
+        [f"{text} {prompt}" if place % 3 else text for place, text in enumerate(texts)],
+    ):
+        assert clean_captions(echoed).texts == texts

@@ -1,0 +1,166 @@
+"""Words compared with human captions: by hand, on captions drawn alike, with a planted word, and on real captions."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import capbias_core as capbias
+from capbias_core.api import COMPARED
+from capbias_core.measures.word_comparison import COLUMNS, compare_words, complete_lists
+from capbias_core.runs.plan import WORDS_COMPARED, Request, plan
+from capbias_core.runs.run import run_one
+from capbias_core.types import silent
+from capbias_core.workspace.store import Workspace, bytes_frame
+from tests import sentences
+from tests.collections_ import keep
+
+# Two-sided 97.5% points of Student's t with 2 degrees of freedom.
+T_OF_3_SEEDS = 4.302653
+
+
+def test_the_numbers_of_a_word_by_hand():
+    words = ["tie", "rare", "<gender>", "dress"]
+    captioner = np.array([[6.0, 1, 9, 0], [8.0, 1, 9, -4], [10.0, 1, 9, -2]])[:, :, None]
+    human = np.array([[2.0, 1, 9, -1], [1.0, 1, 9, -1], [3.0, 1, 9, -1]])[:, :, None]
+    having = np.full((3, 4), 2.0), np.array([[2.0, 1, 9, 1]] * 3)
+    having[0][0, 3] = 0  # a seed whose other half has no caption with the word
+    total = np.array([30.0, 9, 90, 5]), np.array([20.0, 9, 90, 15])
+    table = compare_words(words, (captioner, human), having, total, 1.0).set_index("word")
+    assert list(table.index) == ["tie", "dress"], "no special token, and no word in fewer than 10 captions"
+    tie, dress = table.loc["tie"], table.loc["dress"]
+    assert tuple(tie[["toward", "captioner", "human", "difference"]]) == (1, 4.0, 1.0, 3.0)
+    # Differences 2, 3.5, 3.5 of the seeds: variance 0.75, times 1/3 for the seeds and 1 for as many test images.
+    half = T_OF_3_SEEDS * (0.75 * (1 / 3 + 1)) ** 0.5
+    assert tuple(tie[["low", "high"]]) == pytest.approx((3 - half, 3 + half))
+    assert (tie["count"], tie["human_count"]) == (30, 20)
+    assert tuple(dress[["toward", "captioner", "human", "difference"]]) == (0, 1.0, 1.0, 0.0)
+    # p of tie is 2 (1 - T(3, 2 df)) = 0.0955, of dress 1: Holm doubles the smaller.
+    assert tie["p"] == pytest.approx(2 * 0.0954660) and dress["p"] == 1 and table["tested"].all()
+
+
+def test_the_strongest_words_of_both_sides_are_tested_equally_many_of_each_value():
+    words = [f"w{number}" for number in range(100)]
+    strength = np.linspace(-1, 2, 100)
+    captioner = strength[None, :, None] + np.random.default_rng(0).normal(0, 0.01, (4, 100, 1))
+    ones = np.ones((4, 100))
+    table = compare_words(words, (captioner, np.zeros((4, 100, 1))), (ones, ones), (ones[0] * 20,) * 2, 1.0)
+    tested = table[table["tested"]]
+    assert tested["toward"].value_counts().to_dict() == {0: 20, 1: 20} and tested["p"].notna().all()
+    assert set(tested.loc[tested["toward"] == 1, "word"]) == set(words[80:]) and table["p"].isna().sum() == 60
+    three = np.stack([captioner[:, :, 0], -captioner[:, :, 0], captioner[:, :, 0] / 2], axis=2)
+    table = compare_words(words, (three, three * 0), (ones, ones), (ones[0] * 20,) * 2, 1.0)
+    assert table[table["tested"]]["toward"].value_counts().to_dict() == {0: 13, 1: 13, 2: 13} and len(table) == 300
+    assert list(compare_words([], (np.zeros((2, 0, 1)),) * 2, (np.zeros((2, 0)),) * 2, (np.zeros(0),) * 2, 1.0)) == [
+        *COLUMNS,
+        "tested",
+    ]
+
+
+def test_each_list_has_one_caption_of_every_image():
+    texts = {"1": ["a", "b", "c"], "2": ["d"], "3": ["e", "f"], "4": ["other"]}
+    rows = [(image, index, text) for image, own in texts.items() for index, text in enumerate(own)]
+    frame = pd.DataFrame(rows[::-1], columns=["image_id", "caption_index", "caption"])
+    lists = complete_lists(frame, frame["caption"].tolist(), ("1", "2", "3"))
+    assert [list(captions.masked) for captions in lists] == [["a", "d", "e"], ["b", "d", "f"]]
+    assert [frame["caption"][captions.kept_at].tolist() for captions in lists] == [["a", "d", "e"], ["b", "d", "f"]]
+
+
+# captions drawn alike, and a planted word
+
+PLACES = [f"place{number}" for number in range(12)]
+THINGS = [f"thing{number}" for number in range(30)]
+
+
+def drawn(number: int, seed: int) -> tuple[pd.DataFrame, list[Callable]]:
+    """Labels of images, and four people who describe them: a place that depends on the label, and two things."""
+    rng = np.random.default_rng(seed)
+    ids = [str(image) for image in range(number)]
+    label = rng.random(number) < 0.4
+    lean = np.linspace(0.2, 1.8, len(PLACES))
+    shares = np.stack([lean, lean[::-1]]) / lean.sum()
+    place = np.array([rng.choice(len(PLACES), p=shares[int(own)]) for own in label])
+    labels = pd.DataFrame({"image_id": ids, "gender": np.where(label, "Male", "Female")})
+
+    def person() -> pd.DataFrame:
+        things = rng.choice(THINGS, (number, 2))
+        texts = [
+            f"someone in a {PLACES[own]} with {one} and {two}" for own, (one, two) in zip(place, things, strict=True)
+        ]
+        return pd.DataFrame({"image_id": ids, "caption": texts})
+
+    return labels, [person() for _ in range(4)]
+
+
+def compared(workspace: Workspace, captions: pd.DataFrame, human: list[pd.DataFrame], labels: pd.DataFrame):
+    """What the run that compares the words leaves."""
+    keep(workspace, captions={"m": captions}, references=pd.concat(human), labels=labels)
+    request = Request("c", ("m",), "labels", "gender", (), "human", words=True)
+    (spec,) = [spec for spec in plan(workspace, request) if spec.measure == WORDS_COMPARED]
+    return run_one(workspace, spec, silent)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_person_as_captioner_has_no_word_and_a_planted_word_is_found(tmp_path, seed):
+    labels, (first, *others) = drawn(600, seed)
+    outcome = compared(Workspace(tmp_path / "people"), first, others, labels)
+    table = bytes_frame(outcome.arrays["words"])
+    assert not (table["p"] < 0.05).any() and table["tested"].sum() == 40
+    sentences.check("note on compared words", outcome.notes[0], numbers=False)
+    added = (labels["gender"] == "Female") & (np.random.default_rng(seed + 100).random(len(labels)) < 0.2)
+    planted = first.assign(caption=first["caption"].mask(added, first["caption"] + " near an umbrella"))
+    table = bytes_frame(compared(Workspace(tmp_path / "planted"), planted, others, labels).arrays["words"])
+    table = table.set_index("word")
+    assert table.loc["umbrella", "p"] < 0.05 and table.loc["umbrella", "toward"] == 0
+    assert table.loc["umbrella", "human"] == 0 < table.loc["umbrella", "low"]
+    assert len(set(table.index[table["p"] < 0.05]) - {"umbrella", "near", "an"}) <= 1
+
+
+def test_a_report_has_the_comparison_beside_what_words_add():
+    labels, (first, *others) = drawn(300, 0)
+    given = first.assign(caption=first["caption"].mask(labels["gender"] == "Female", first["caption"] + " smiling"))
+    asked = {"labels": labels, "attribute": "gender", "metrics": ["SC"], "seeds": 1}
+    report = capbias.score({"m": given}, **asked, references=pd.concat(others))
+    words = report.words.set_index("word")
+    found = words.loc["smiling"]
+    assert (found["toward"], found["significant"], found["human"]) == ("Female", "yes", 0)
+    assert found["captioner"] == pytest.approx(found["difference"]) and 0 < found["low"] < found["difference"]
+    assert (words["mean"].dropna() >= 0).all() and set(words["significant"]) <= {"yes", "no", "not tested"}
+    alone = capbias.score({"m": given}, **asked).words.set_index("word")
+    assert list(alone) == [name for name in words if name not in COMPARED]
+    assert (alone["mean"] == words["mean"].reindex(alone.index)).all(), "what was there before is the same"
+
+
+def test_more_images_on_one_side_change_nothing(tmp_path):
+    """The captioner wrote captions of three times as many images; only those with human captions count."""
+    labels, (first, *others) = drawn(900, 0)
+    some = set(first["image_id"][:300])
+    human = [own[own["image_id"].isin(some)] for own in others]
+    alone = compared(Workspace(tmp_path / "alone"), first[first["image_id"].isin(some)], human, labels)
+    more = compared(Workspace(tmp_path / "more"), first, human, labels)
+    assert alone.arrays == more.arrays and alone.notes[0] in more.notes
+
+
+def test_too_few_images_leave_a_note(tmp_path):
+    labels, (first, *others) = drawn(60, 0)
+    few = [own[:12] for own in others]
+    outcome = compared(Workspace(tmp_path), first, few, labels)
+    assert not outcome.arrays
+    sentences.check("words of too few images", outcome.notes[0])
+
+
+@pytest.mark.long
+def test_human_captions_as_a_captioner_have_at_most_one_word(coco_bias, tmp_path):
+    """Five draws of one human caption per image, compared with all five. 13 of 20 words were blamed before."""
+    import json
+
+    rows = json.loads((coco_bias / "annotations" / "captions_subset.json").read_text())["annotations"]
+    human = pd.DataFrame(rows)[["image_id", "caption"]].assign(image_id=lambda table: table["image_id"].astype(str))
+    labels = pd.read_csv(coco_bias / "annotations" / "attributes.csv", dtype=str)
+    labels = labels[labels["gender"].isin(["Female", "Male"])][["image_id", "gender"]]
+    human = human[human["image_id"].isin(labels["image_id"])]
+    for seed in range(5):
+        captions = human.sample(frac=1, random_state=seed).drop_duplicates("image_id").sort_index()
+        outcome = compared(Workspace(tmp_path / str(seed)), captions, [human], labels)
+        assert (bytes_frame(outcome.arrays["words"])["p"] < 0.05).sum() <= 1

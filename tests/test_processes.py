@@ -1,0 +1,110 @@
+"""Code in the current folder, such as a stranger's or a user's own `queue.py`, does not run with any command."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from capbias_core import processes
+from tests.browser import ROOT, free_port, wait_until_healthy
+from tests.plans import PLAN, write_files
+
+pytestmark = pytest.mark.long
+
+# Modules of Python, and names that users give to their own files, which capbias or its libraries import. Python imports
+# `types` before it runs the module of `-m`, so nothing can be done about that.
+NAMES = [
+    "queue",
+    "statistics",
+    "datasets",
+    "json",
+    "pickle",
+    "socket",
+    "threading",
+    "random",
+    "string",
+    "tokenize",
+    "utils",
+    "select",
+    "calendar",
+]
+FILES = ["a.csv", "labels.csv", "--attribute", "gender"]
+COMMANDS = {
+    "import": ["import", "a.csv", "labels.csv", "--collection", "c"],
+    "score": ["score", *FILES, "--metric", "lic_m", "--seeds", "2"],
+    "run": ["run", "plan.toml"],
+    "export": ["export", "--collection", "mine", "--format", "bundle", "--output", "bundle.zip"],
+    "reproduce": ["reproduce", "bundle.zip"],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Captions, labels and a plan among files that are named like modules, and say when they run."""
+    folder = write_files(tmp_path_factory.mktemp("here"), 100, {"plan": PLAN.format(attacker="ngram", seeds=2)})
+    for name in NAMES:
+        (folder / f"{name}.py").write_text(f"open({str(folder / 'ran')!r}, 'a').write('{name} ')\n")
+    return folder
+
+
+def started(folder: Path, *arguments: str, **more) -> subprocess.Popen:
+    """A command in this folder, as `python -m` with the folder on the path."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "CAPBIAS_HOME": str(folder / "home")}
+    environment.pop("PYTHONSAFEPATH", None)
+    command = [sys.executable, "-m", "capbias_core", *arguments]
+    return subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True, **more)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_runs_code_of_the_current_folder(folder, command):
+    process = started(folder, *COMMANDS[command], stdout=subprocess.DEVNULL)
+    _, printed = process.communicate(timeout=120)
+    assert not (folder / "ran").exists(), (folder / "ran").read_text()
+    assert "Traceback" not in printed and process.returncode == 0, printed
+
+
+def test_the_dashboard_runs_no_code_of_the_current_folder_and_ends_with_130_by_ctrl_c(folder):
+    port = free_port()
+    process = started(folder, "app", "--port", str(port), stdout=subprocess.DEVNULL, start_new_session=True)
+    wait_until_healthy(f"http://127.0.0.1:{port}")
+    process.send_signal(signal.SIGINT)
+    _, printed = process.communicate(timeout=60)
+    assert not (folder / "ran").exists(), (folder / "ran").read_text()
+    assert process.returncode == 130, printed
+
+
+def test_relative_folders_are_left_out_of_the_path_of_children(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", ".", "lib", "/opt/lib"]))
+    command, environment = processes.python("-m", "x", CAPBIAS_HOME="w")
+    assert command == [sys.executable, "-m", "x"] and environment["CAPBIAS_HOME"] == "w"
+    assert environment["PYTHONPATH"] == os.pathsep.join([str(ROOT), "/opt/lib"])
+
+
+def test_the_temporary_folder_of_a_killed_process_is_removed_by_the_next_one(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    program = "import os, signal; from capbias_core.processes import temporary_folder as t\n"
+    program += "with t() as folder: (folder / 'file').touch(); os.kill(os.getpid(), signal.SIGKILL)"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=False)
+    (left,) = tmp_path.iterdir()
+    with processes.temporary_folder() as first, processes.temporary_folder() as second:
+        assert not left.exists() and first.is_dir() and second.is_dir() and first != second
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["list", "import a.csv", "app"])
+def test_a_current_folder_that_was_deleted_is_one_sentence(tmp_path, command):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    program = (
+        f"import os, sys; os.chdir({str(folder)!r}); os.rmdir({str(folder)!r}); sys.argv[1:] = {command.split()}\n"
+    )
+    program += "from capbias_core.cli import main; sys.exit(main())"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("error: The current folder was deleted."), done.stderr
