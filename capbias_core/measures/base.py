@@ -282,14 +282,16 @@ class Measure:
         kept = {ABOUT: json.dumps(about).encode()} if about else {}
         return replace(outcome, results=rows, arrays={**outcome.arrays, **kept})
 
-    def _about(self, outcome: Outcome) -> dict[str, Columns]:
+    def _about(self, outcome: Outcome) -> Mapping[str, Columns]:
         """By direction the columns of each metric, and under '' those of a metric that the measure may get later."""
-        columns, about = outcome.columns, {}
-        for direction in outcome.by_direction:
-            about[direction] = {} if callable(columns) else {"": dict(columns)}
-            for name in ("", *(metric.name for metric in self.metrics)) if callable(columns) else ():
+        columns = outcome.columns
+        if not callable(columns):
+            return {direction: {"": dict(columns)} for direction in outcome.by_direction}
+        about: dict[str, dict[str, Mapping[str, Any]]] = {direction: {} for direction in outcome.by_direction}
+        for direction, known in about.items():
+            for name in ("", *(metric.name for metric in self.metrics)):
                 with suppress(KeyError):  # of a metric that was not counted
-                    about[direction][name] = dict(columns(name, direction))
+                    known[name] = dict(columns(name, direction))
         return about
 
     @property
