@@ -59,6 +59,15 @@ TITLES = {
 # files
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. Raises ValueError if a key occurs twice, of which a reader would silently take the last."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise ValueError(f"the key {short(twice)!r} occurs twice in an object")
+    return value
+
+
 def parse_json(path: Path) -> Parsed:
     """The content of a JSON file, or of JSON Lines. Raises CapbiasError if it is broken or holds no table."""
     text, by_line = whole_text(path), path.suffix.lower() in (".jsonl", ".ndjson")
@@ -67,7 +76,7 @@ def parse_json(path: Path) -> Parsed:
         space = SPACE.match(text, index)
         return space.end() if space else index
 
-    decoder, start = json.JSONDecoder(strict=False), after_space(0)
+    decoder, start = json.JSONDecoder(strict=False, object_pairs_hook=_unique), after_space(0)
     value, end = None, 0
     try:
         if '"segmentation"' in text:
@@ -76,7 +85,7 @@ def parse_json(path: Path) -> Parsed:
                 value, end = decoder.raw_decode(lean, start)
                 text = lean
         if not end:
-            value, end = json.JSONDecoder().raw_decode(text, start)
+            value, end = json.JSONDecoder(object_pairs_hook=_unique).raw_decode(text, start)
         rest = after_space(end)
         several = isinstance(value, dict) and text[rest : rest + 1] == "{"
         by_line = (several or by_line) and isinstance(value, dict) and not re.search("[\r\n]", text[start:end])
@@ -102,7 +111,7 @@ def parse_json(path: Path) -> Parsed:
     for number, line in enumerate(io.StringIO(text, newline=None), start=1):
         try:
             if line.strip():
-                records.append(json.loads(line))
+                records.append(json.loads(line, object_pairs_hook=_unique))
                 numbers.append(number)
         except json.JSONDecodeError as error:
             faults.add(number, f"broken JSON at column {error.colno} ({error.msg})")
