@@ -166,7 +166,7 @@ def zipped(members):
 WHOLE_FILE = {
     "nothing": ("a.json", b"", "a.json is an empty file"),
     "a key twice": ("a.json", b'[{"image_id": 1, "caption": "a", "caption": "b"}]', "the key 'caption' occurs twice"),
-    "a key twice in each line": ("a.jsonl", b'{"image_id": 1, "image_id": 2}\n', "line 1: broken JSON (the key 'image_id' occurs"),
+    "a key twice in each line": ("a.jsonl", b'{"image_id": 1, "image_id": 2}\n', "line 1: broken JSON (the key"),
     "cut JSON": ("a.json", b'[{"image_id": 1,\n "cap', "broken JSON (at line 2, column 2: Unterminated string"),
     "deep lists": ("a.json", b"[" * 100_000, "lists too deep"),
     "empty list": ("a.json", b"[]", "holds an empty list"),
