@@ -50,12 +50,13 @@ KINDS = {
     OBJECTS: "Objects in the images",
     SEGMENTS: "Outlines in the photographs",
 }
-SECOND = {REFERENCES: "Human captions beside a model's", SEGMENTS: "Outlines beside objects"}
+SECOND = {REFERENCES: "Human captions too", SEGMENTS: "Outlines too"}
 TRAINED = {"yes": True, "no": False, "not known": None}
 SET_TITLES = {SAMPLES: "samples of one set", EACH: "a set each", BY_PROMPT: "a set per prompt"}
 DROP = "drop these images"
 NOT_MAPPED = "not a protected attribute"
-LONG_CHECK = 40  # letters that fit into a line of the column Check
+LONG_CHECK = 25  # letters that fit into a line of the column Check
+CHECK_WIDTH = 210  # pixels; at a window of 1,280 the whole column is in sight
 PER_ROW = 3  # boxes side by side; more are cut in a narrow window
 FILES, READ = "files_described", "files_read"  # in the session: what the user chose for each file, and what was read
 
@@ -189,9 +190,9 @@ def _table(
         row_height=THREE_LINES if any(len(row["Check"]) > LONG_CHECK for row in rows) else None,
         disabled=["File", "Rows", "Images matched", "Check"],
         column_config={
-            "Save": st.column_config.CheckboxColumn(width="small"),
-            "Type": st.column_config.SelectboxColumn(options=[*KINDS.values(), *SECOND.values()], width="medium"),
-            "Check": st.column_config.TextColumn(width="large"),
+            "Save": st.column_config.CheckboxColumn(width=60),
+            "Type": st.column_config.SelectboxColumn(options=[*KINDS.values(), *SECOND.values()], width=175),
+            "Check": st.column_config.TextColumn(width=CHECK_WIDTH),
         },
     )
     note("File types are detected automatically. Correct a type or a name in the table; Save confirms them.")
@@ -221,13 +222,18 @@ def _check_text(part: ingest.Part, known: dict[str, Attribute]) -> str:
         return part.reading.error.message
     if part.known == 0:
         return "No image ID matches the other files."
+    if not part.wanted:
+        return "Not ticked: another file has human captions of these images."
     if part.kind == LABELS and part.frame is not None:
         names = columns_by_attribute(known.values(), column_labels(part.frame))
         asked = [name for name, columns in names.items() if len(columns) > 1]
         if asked or not any(any(columns.values()) for columns in names.values()):
             return f"Choose the column and labels of {' and '.join(asked or names) or 'an attribute'} below."
         return f"Attributes: {', '.join(names)}."
-    return " ".join(part.report.warnings[:1] if part.report else ())
+    if part.report and part.report.warnings:
+        return part.report.warnings[0]
+    captioners = ingest.captioners(part)
+    return f"Captioners: {', '.join(captioners)}." if len(captioners) > 1 else ""
 
 
 # What a file needs
@@ -348,6 +354,9 @@ def _written(part: ingest.Part) -> ingest.File:
             format_func=SET_TITLES.__getitem__,
             key=_key(part, "sets"),
         )
+    if len(captioners := ingest.captioners(part)) > 1:
+        note(plain(f"Captioners, by the file: {', '.join(captioners)}."))
+        return replace(part.file, sets=sets)
     left, right = st.container(key=f"stacks_{_key(part, 'written')}").columns(2)
     key = _key(part, part.file.item_name)
     captioner = left.text_input(

@@ -32,12 +32,15 @@ LINES = {
     "codes.csv": [f"{image},{image % 2}" for image in IMAGES],
     "pair.csv": [f"{image},{'fm'[image % 2]},{'mf'[image % 2]}" for image in IMAGES],
     "strange.csv": [f"{image},a dog and a cat" for image in range(500, 520)],
+    "two.csv": [f"{image},a {WHO[image % 2]} sits on {image},a person walks {image}" for image in IMAGES],
     "elsewhere/first.csv": [f"{image},a dog and a cat" for image in IMAGES],
     "odd.csv": [f"{image},a {WHO[image % 2]} plays {image},where image {image} was" for image in range(10)],
 }
-HEADS = {"odd.csv": "number,uttered,place", "pair.csv": "image_id,gender,predicted_gender"} | dict.fromkeys(
-    ("labels.csv", "one.csv", "codes.csv"), "image_id,gender"
-)
+HEADS = {
+    "odd.csv": "number,uttered,place",
+    "two.csv": "image_id,blip,git",
+    "pair.csv": "image_id,gender,predicted_gender",
+} | dict.fromkeys(("labels.csv", "one.csv", "codes.csv"), "image_id,gender")
 
 
 class Table:
@@ -162,6 +165,20 @@ def test_captions_that_may_be_samples_or_human_are_asked_about(dropped, table, w
         assert table.rows.loc["several.csv", "Type"] == kind and not save(page).disabled
     run(save(page).click())
     assert stored(workspace) == {"first": "captions", "several": "references", "labels": "attributes"}
+
+
+def test_each_captioner_of_a_file_keeps_its_name(dropped, table, workspace):
+    page = dropped("two.csv", "labels.csv")
+    for column in ("blip", "git"):
+        assert save(page).disabled
+        (box,) = [box for box in page.selectbox if box.label.startswith(f"Column {column}")]
+        page = run(box.select("captions of a model"))
+    assert table.rows.loc["two.csv", "Check"] == "Captioners: blip, git."
+    run(save(page).click())
+    assert {item.name: item.details["captioner"] for item in workspace.items("captions")} == {
+        "blip": "blip",
+        "git": "git",
+    }
 
 
 def test_a_set_is_replaced_only_if_the_user_says_so(dropped, workspace):
