@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -487,17 +488,22 @@ def _findings(frame: pd.DataFrame, details: dict, labels: pd.DataFrame, human: p
 
 
 def _contents(bar: Bar, parts: list[ingest.Part]) -> list[tuple[str, bool, str]]:
-    """Title, whether it cannot be scored, and sentence of each finding on new captions with labels."""
+    """Title, whether Save waits, and sentence of each finding on new captions, and on stored ones if labels or human
+    captions are new. Findings for two attributes that differ only in their numbers are one."""
     human = next((part.frame for part in parts if part.kind == REFERENCES), _held(bar).references)
     tables = [(part.frame, details) for part in parts if part.kind == LABELS for details in part.file.mapping]
-    sets = [(part.file.title, part.frame) for part in parts if part.kind == CAPTIONS]
-    return [
-        (title, each.effect == REFUSE, each.text)
-        for title, frame in sets
-        for table, details in tables or _stored_labels(bar)
-        if frame is not None and table is not None
-        for each in _findings(frame, details, table, human)
-    ]
+    sets = [(part.file.title, part.frame, True) for part in parts if part.kind == CAPTIONS]
+    if tables or any(part.kind == REFERENCES for part in parts):
+        new = {part.file.item_name for part in parts if part.kind == CAPTIONS}
+        stored = [item for item in bar.items(CAPTIONS) if item.name not in new]
+        sets += [(item.name, cached.captions(bar.folder, item.hash), False) for item in stored]
+    found = {}
+    for title, frame, is_new in sets:
+        for table, details in tables or _stored_labels(bar):
+            for each in _findings(frame, details, table, human) if frame is not None and table is not None else ():
+                wording = re.sub(r"\d", "", each.text)
+                found.setdefault((title, wording), (title, is_new and each.effect == REFUSE, each.text))
+    return list(found.values())
 
 
 def _stored_labels(bar: Bar) -> list[tuple[pd.DataFrame, dict]]:
