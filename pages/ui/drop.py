@@ -57,7 +57,7 @@ SET_TITLES = {SAMPLES: "samples of one set", EACH: "a set each", BY_PROMPT: "a s
 DROP = "drop these images"
 NOT_MAPPED = "not a protected attribute"
 LONG_CHECK = 25  # letters that fit into a line of the column Check
-CHECK_WIDTH = 210  # pixels; at a window of 1,280 the whole column is in sight
+CHECK_WIDTH = 210  # pixels
 PER_ROW = 3  # boxes side by side; more are cut in a narrow window
 FILES, READ = "files_described", "files_read"  # in the session: what the user chose for each file, and what was read
 
@@ -175,10 +175,10 @@ def _table(
             "Save": part.wanted and (part.frame is not None or part.reading.question is not None),
             "File": part.file.title + (" (second part)" if part.reading.second else ""),
             "Type": SECOND[part.kind] if part.reading.second else KINDS.get(part.kind),
+            "Check": _check_text(part, known),
             "Name": part.file.item_name,
             "Rows": len(part.frame) if part.frame is not None else None,
             "Images matched": "" if part.known is None else f"{part.known:,} of {len(part.images):,}",
-            "Check": _check_text(part, known),
         }
         for part in parts
     ]
@@ -191,7 +191,7 @@ def _table(
         row_height=THREE_LINES if any(len(row["Check"]) > LONG_CHECK for row in rows) else None,
         disabled=["File", "Rows", "Images matched", "Check"],
         column_config={
-            "Save": st.column_config.CheckboxColumn(width=60),
+            "Save": st.column_config.CheckboxColumn(width=70),
             "Type": st.column_config.SelectboxColumn(options=[*KINDS.values(), *SECOND.values()], width=175),
             "Check": st.column_config.TextColumn(width=CHECK_WIDTH),
         },
