@@ -435,7 +435,7 @@ CLAIMS = (
         only={"metric": ("CV_LIC", "CV_DBAC")},
         by=("metric",),
         digits=2,
-        closed="CVs of measured encoders, with intervals, are in the tab Encoders of Scores",
+        closed="CVs of measured encoders, with intervals, are in the tab Encoder sensitivity of Scores",
     ),
     Claim(
         "All amplify by ImageCaptioner²",

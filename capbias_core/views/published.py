@@ -90,7 +90,12 @@ UNSURE_VALUES, WITH_UNSURE, DBAC_TEST = {"dark", "light", "unsure"}, "race with 
 
 # Why there is no comparable result: paper, what column says it, how the cell begins, and the reason.
 NO_COUNTERPART = (
-    ("dbac", "metric", "CV_", "it compares encoders: the tab Encoders of Scores gives it of measured scores"),
+    (
+        "dbac",
+        "metric",
+        "CV_",
+        "it compares encoders: the tab Encoder sensitivity of Scores gives it of measured scores",
+    ),
     ("dbac", "condition", "verb_imbalance", "captions made up for it: `score --view known-answer` scores such sets"),
     ("dbac", "model", "average", "a mean over the paper's captioners"),
     ("repro", "metric", "training_gpu_hours", "hours of training, no score"),

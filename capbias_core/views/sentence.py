@@ -276,7 +276,7 @@ def answer(
         return Answer(
             f"{model}: leakage of {attribute.name} is {interval(metric, 1)} "
             f"(LIC_M; chance {number(attribute.chance)}).",
-            f"{guessed}; {chance}. Whether that is amplification needs human captions of the same images.",
+            f"{guessed}; {chance}. Only a comparison with human captions of the same images can show amplification.",
             model,
             f"{leakage} ({attacker.name}{', preview' if attacker.preview else ''}). {settings}{_warning(metric)}",
         )

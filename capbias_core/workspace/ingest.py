@@ -319,6 +319,12 @@ def with_mapping(
     return replace(part, file=replace(part.file, mapping=mapping))
 
 
+def captioners(part: Part) -> list[str]:
+    """The captioners that a file of captions names, in its order; empty if it names none."""
+    table = part.reading.table
+    return list(filter(None, dict.fromkeys(table.sets or ()))) if table and part.kind == CAPTIONS else []
+
+
 def caption_sets(part: Part) -> dict[str, pd.DataFrame]:
     """The caption sets of a part by name: one, or one per captioner in the file. Of each, for `each` a set of the first
     captions of all images, one of the second and so on; for `prompt` one per prompt. Raises CapbiasError if it has no

@@ -218,7 +218,8 @@ def _words(bar: Bar, comparison: Comparison, table: Item, model: str, run: RunRo
         collection=bar.collection, attribute=name, table=table.name, measured_with=run.spec.attacker, captioner=model
     )
     st.html(answer_views.word_rows(top, comparison.attribute, "Captions", link))
-    behind = f"{DIFFERENCE} " if compared else ""
+    bars = f"Bars: what a word adds to the logit on average in the captions of {model}."
+    behind = f"{bars} Numbers: {DIFFERENCE[0].lower()}{DIFFERENCE[1:]} " if compared else f"{bars} "
     note(f"{behind}By {run.spec.attacker}. Click a word to read the captions of {model} with it.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -50,12 +51,13 @@ KINDS = {
     OBJECTS: "Objects in the images",
     SEGMENTS: "Outlines in the photographs",
 }
-SECOND = {REFERENCES: "Human captions beside a model's", SEGMENTS: "Outlines beside objects"}
+SECOND = {REFERENCES: "Human captions too", SEGMENTS: "Outlines too"}
 TRAINED = {"yes": True, "no": False, "not known": None}
 SET_TITLES = {SAMPLES: "samples of one set", EACH: "a set each", BY_PROMPT: "a set per prompt"}
 DROP = "drop these images"
 NOT_MAPPED = "not a protected attribute"
-LONG_CHECK = 40  # letters that fit into a line of the column Check
+LONG_CHECK = 25  # letters that fit into a line of the column Check
+CHECK_WIDTH = 210  # pixels
 PER_ROW = 3  # boxes side by side; more are cut in a narrow window
 FILES, READ = "files_described", "files_read"  # in the session: what the user chose for each file, and what was read
 
@@ -173,10 +175,10 @@ def _table(
             "Save": part.wanted and (part.frame is not None or part.reading.question is not None),
             "File": part.file.title + (" (second part)" if part.reading.second else ""),
             "Type": SECOND[part.kind] if part.reading.second else KINDS.get(part.kind),
+            "Check": _check_text(part, known),
             "Name": part.file.item_name,
             "Rows": len(part.frame) if part.frame is not None else None,
             "Images matched": "" if part.known is None else f"{part.known:,} of {len(part.images):,}",
-            "Check": _check_text(part, known),
         }
         for part in parts
     ]
@@ -189,9 +191,9 @@ def _table(
         row_height=THREE_LINES if any(len(row["Check"]) > LONG_CHECK for row in rows) else None,
         disabled=["File", "Rows", "Images matched", "Check"],
         column_config={
-            "Save": st.column_config.CheckboxColumn(width="small"),
-            "Type": st.column_config.SelectboxColumn(options=[*KINDS.values(), *SECOND.values()], width="medium"),
-            "Check": st.column_config.TextColumn(width="large"),
+            "Save": st.column_config.CheckboxColumn(width=70),
+            "Type": st.column_config.SelectboxColumn(options=[*KINDS.values(), *SECOND.values()], width=175),
+            "Check": st.column_config.TextColumn(width=CHECK_WIDTH),
         },
     )
     note("File types are detected automatically. Correct a type or a name in the table; Save confirms them.")
@@ -221,13 +223,18 @@ def _check_text(part: ingest.Part, known: dict[str, Attribute]) -> str:
         return part.reading.error.message
     if part.known == 0:
         return "No image ID matches the other files."
+    if not part.wanted:
+        return "Not ticked: another file has human captions of these images."
     if part.kind == LABELS and part.frame is not None:
         names = columns_by_attribute(known.values(), column_labels(part.frame))
         asked = [name for name, columns in names.items() if len(columns) > 1]
         if asked or not any(any(columns.values()) for columns in names.values()):
             return f"Choose the column and labels of {' and '.join(asked or names) or 'an attribute'} below."
         return f"Attributes: {', '.join(names)}."
-    return " ".join(part.report.warnings[:1] if part.report else ())
+    if part.report and part.report.warnings:
+        return part.report.warnings[0]
+    captioners = ingest.captioners(part)
+    return f"Captioners: {', '.join(captioners)}." if len(captioners) > 1 else ""
 
 
 # What a file needs
@@ -348,6 +355,9 @@ def _written(part: ingest.Part) -> ingest.File:
             format_func=SET_TITLES.__getitem__,
             key=_key(part, "sets"),
         )
+    if len(captioners := ingest.captioners(part)) > 1:
+        note(plain(f"Captioners, by the file: {', '.join(captioners)}."))
+        return replace(part.file, sets=sets)
     left, right = st.container(key=f"stacks_{_key(part, 'written')}").columns(2)
     key = _key(part, part.file.item_name)
     captioner = left.text_input(
@@ -478,17 +488,22 @@ def _findings(frame: pd.DataFrame, details: dict, labels: pd.DataFrame, human: p
 
 
 def _contents(bar: Bar, parts: list[ingest.Part]) -> list[tuple[str, bool, str]]:
-    """Title, whether it cannot be scored, and sentence of each finding on new captions with labels."""
+    """Title, whether Save waits, and sentence of each finding on new captions, and on stored ones if labels or human
+    captions are new. Findings for two attributes that differ only in their numbers are one."""
     human = next((part.frame for part in parts if part.kind == REFERENCES), _held(bar).references)
     tables = [(part.frame, details) for part in parts if part.kind == LABELS for details in part.file.mapping]
-    sets = [(part.file.title, part.frame) for part in parts if part.kind == CAPTIONS]
-    return [
-        (title, each.effect == REFUSE, each.text)
-        for title, frame in sets
-        for table, details in tables or _stored_labels(bar)
-        if frame is not None and table is not None
-        for each in _findings(frame, details, table, human)
-    ]
+    sets = [(part.file.title, part.frame, True) for part in parts if part.kind == CAPTIONS]
+    if tables or any(part.kind == REFERENCES for part in parts):
+        new = {part.file.item_name for part in parts if part.kind == CAPTIONS}
+        stored = [item for item in bar.items(CAPTIONS) if item.name not in new]
+        sets += [(item.name, cached.captions(bar.folder, item.hash), False) for item in stored]
+    found = {}
+    for title, frame, is_new in sets:
+        for table, details in tables or _stored_labels(bar):
+            for each in _findings(frame, details, table, human) if frame is not None and table is not None else ():
+                wording = re.sub(r"\d", "", each.text)
+                found.setdefault((title, wording), (title, is_new and each.effect == REFUSE, each.text))
+    return list(found.values())
 
 
 def _stored_labels(bar: Bar) -> list[tuple[pd.DataFrame, dict]]:

@@ -140,9 +140,10 @@ def _after_save(bar: Bar, text: str) -> None:
     labels = f" There were no labels: {derived.line('the human captions')}." if derived else ""
     kinds = {item.kind for item in bar.workspace.items(collection=bar.collection)}
     missing = [KINDS[kind] for kind in ("captions", "attributes", "references") if kind not in kinds]
-    next_step = f" Still missing: {'; '.join(missing).lower()}." if missing else " Scoring now."
+    next_step = " Scoring now." if start_cheap(bar) else ""
+    if missing:
+        next_step = f" Still missing: {'; '.join(missing).lower()}."
     st.session_state[SAVED] = f"{text}{labels}{next_step}"
-    start_cheap(bar)
     st.rerun()
 
 

@@ -84,8 +84,8 @@ def rows(html: str, headline: str, legend: str = "") -> None:
 def marks(second: bool, pairs: Ranking) -> str:
     """What hollow dots and letters of a chart of intervals mean, in a line; '' if it has neither."""
     hollow = (
-        "Hollow: LIC_by_H, at equal length if that is lower. Amplifies: its interval is above 0. Reduces: that of "
-        "LIC_by_M (not drawn) is below 0."
+        "Hollow: LIC_by_H, at equal length if that is lower. Amplifies: its interval is above 0. Reduces: the "
+        "interval of LIC_by_M (not drawn) is below 0."
         if second
         else ""
     )

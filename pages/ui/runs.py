@@ -99,12 +99,15 @@ def _first_plan(bar: Bar, attribute: str = "") -> tuple[list[RunSpec], CapbiasEr
     return cached.of_collection(bar.workspace, bar.collection, f"first runs {attribute}", work)
 
 
-def start_cheap(bar: Bar) -> None:
-    """Start the first answer of a collection with human captions by itself, if it takes a moment only."""
+def start_cheap(bar: Bar) -> bool:
+    """Start the first answer of a collection with human captions by itself, if it takes a moment only. Whether it
+    was started."""
     todo = first_runs(bar)
     if todo and any(spec.references for spec in todo) and expected(bar.workspace, todo).seconds <= MOST_SECONDS:
         with errors():  # what is there already can be shown on a full disk too
             bar.engine.submit(todo, bar.collection)
+            return True
+    return False
 
 
 def score_now(bar: Bar) -> None:

@@ -28,8 +28,8 @@ CHART, TABLE = "chart", "table"
 WORDS = 20
 LISTED = 8  # captions with a word, beside the chart
 DIFFERENCE = (
-    "Difference from human captions of the same images, equally many on both sides, with 95% interval; grey: not "
-    "significant (Holm over the tested words)."
+    "Difference from human captions of the same images, equally many on both sides, with 95% interval; above 0 the "
+    "captioner's word reveals more. Grey: not significant (Holm over the tested words)."
 )
 
 

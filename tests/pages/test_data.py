@@ -28,16 +28,20 @@ LINES = {
     "human captions.csv": [f"{image},a {WHO[image % 2]} stands {at}" for image in IMAGES for at in ("here", "there")],
     "several.csv": [f"{image},a {WHO[image % 2]} walks {way}" for image in IMAGES for way in ("on", "off")],
     "labels.csv": [f"{image},{('Female', 'Male')[image % 2]}" for image in IMAGES],
+    "swapped.csv": [f"{image},{('Male', 'Female')[image % 2]}" for image in IMAGES],
     "one.csv": [f"{image},Male" for image in IMAGES],
     "codes.csv": [f"{image},{image % 2}" for image in IMAGES],
     "pair.csv": [f"{image},{'fm'[image % 2]},{'mf'[image % 2]}" for image in IMAGES],
     "strange.csv": [f"{image},a dog and a cat" for image in range(500, 520)],
+    "two.csv": [f"{image},a {WHO[image % 2]} sits on {image},a person walks {image}" for image in IMAGES],
     "elsewhere/first.csv": [f"{image},a dog and a cat" for image in IMAGES],
     "odd.csv": [f"{image},a {WHO[image % 2]} plays {image},where image {image} was" for image in range(10)],
 }
-HEADS = {"odd.csv": "number,uttered,place", "pair.csv": "image_id,gender,predicted_gender"} | dict.fromkeys(
-    ("labels.csv", "one.csv", "codes.csv"), "image_id,gender"
-)
+HEADS = {
+    "odd.csv": "number,uttered,place",
+    "two.csv": "image_id,blip,git",
+    "pair.csv": "image_id,gender,predicted_gender",
+} | dict.fromkeys(("labels.csv", "swapped.csv", "one.csv", "codes.csv"), "image_id,gender")
 
 
 class Table:
@@ -65,7 +69,7 @@ def table(monkeypatch) -> Table:
 def dropped(tmp_path, table, workspace, monkeypatch):
     """The page with files, as a zip on the server; nothing is scored."""
     for name in ("start_cheap", "score_now"):
-        monkeypatch.setattr(f"pages.ui.files.{name}", lambda *_args: None)
+        monkeypatch.setattr(f"pages.ui.files.{name}", lambda *_args: False)
 
     def drop(*names: str | Path):
         with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
@@ -162,6 +166,31 @@ def test_captions_that_may_be_samples_or_human_are_asked_about(dropped, table, w
         assert table.rows.loc["several.csv", "Type"] == kind and not save(page).disabled
     run(save(page).click())
     assert stored(workspace) == {"first": "captions", "several": "references", "labels": "attributes"}
+
+
+def test_each_captioner_of_a_file_keeps_its_name(dropped, table, workspace):
+    page = dropped("two.csv", "labels.csv")
+    for column in ("blip", "git"):
+        assert save(page).disabled
+        (box,) = [box for box in page.selectbox if box.label.startswith(f"Column {column}")]
+        page = run(box.select("captions of a model"))
+    assert table.rows.loc["two.csv", "Check"] == "Captioners: blip, git."
+    run(save(page).click())
+    assert {item.name: item.details["captioner"] for item in workspace.items("captions")} == {
+        "blip": "blip",
+        "git": "git",
+    }
+
+
+def test_new_labels_are_compared_with_captions_that_are_saved(dropped):
+    page = dropped("first.csv", "human captions.csv", "labels.csv")
+    if save(page).disabled:
+        page = select(page, "The captions of human captions.csv are", "human captions")
+    run(save(page).click())
+    page = dropped("swapped.csv")
+    assert any(box.value.startswith("first: ") for box in page.warning) and not save(page).disabled
+    page = run(save(page).click())
+    assert page.success and "Scoring now" not in page.success[0].value, "no run was started"
 
 
 def test_a_set_is_replaced_only_if_the_user_says_so(dropped, workspace):
