@@ -532,7 +532,10 @@ def measured(
             why = [row.message if row.status != FINISHED else row.lacking.get(name, "") for row in of_measure]
             lost[name] = " ".join(dict.fromkeys(filter(None, why))) or "its runs gave no value"
     failed = failures(rows)
-    told = {name: why for name, why in lost.items() if why != ABOUT_EQUAL}  # which needs no warning
+    asked_for = {name.casefold() for name in asked.metrics}
+    told = {  # LIC at equal length, which lic stands for too, needs no warning where lengths are equal
+        name: why for name, why in lost.items() if why != ABOUT_EQUAL or name.casefold() in asked_for
+    }
     for line in left_out_lines(told) if not failed else ():
         tell(f"warning: {line}")
     first = max(filter(None, encoders), key=lambda name: attacker_entry(name).precedence, default="")

@@ -89,7 +89,7 @@ def count(job: Job) -> Outcome:
     method, rows, numbers = f"{len(known):,} words of the model's captions known", [], {}
     for delta, counts in by_delta.items():
         name = CONSTANT if delta is None else alignment_name(option | {"delta": delta})
-        of_delta = job.rows(METRICS.values(), counts, {"method": method, "alignment": name})
+        of_delta = job.rows(METRICS.values(), counts, {"": {"method": method, "alignment": name}})
         numbers[delta] = {row.metric: (row.value, row.ci_low, row.ci_high) for row in of_delta}
         rows += of_delta
     lacking = {} if has_java() else {"METEOR_aligned": NO_JAVA}

@@ -107,7 +107,7 @@ class ToyOptions(Options):
     least: int = option(3, "captions at least", flag="--least", at_least=1, at_most=9, metavar="N")
     share: float | None = option(None, "share of them", flag="--share", above=0, below=1)
     how: str = option("plain", "how they are read", flag="--how", choices=("plain", "loud"))
-    words: tuple[str, ...] = option((), "which words", flag="--words-too", several=True, metavar="WORD")
+    words: tuple[str, ...] = option((), "which words", flag="--words-too", metavar="WORD")
     loud: bool = option(False, "loudly", flag="--loud")
     hidden: str = option("", "what only a plan chooses")
 

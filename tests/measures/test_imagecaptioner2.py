@@ -257,7 +257,7 @@ def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
     values = [rows[f"imagecaptioner2{end}"].value for end in ("", "_M", "_D")]
     assert values[0] == pytest.approx(values[1] - values[2])
     assert any("7.png" in note for note in outcome.notes)
-    for own in ({"prompt": STATEMENT}, {"judge": "scratch"}, {"judge": None}, {"device": "auto"}, {"map": "grad_cam"}):
+    for own in ({"prompt": STATEMENT}, {"judge": "scratch"}, {"device": "auto"}, {"map": "grad_cam"}):
         assert plan(workspace, asked("imagecaptioner2", **own))[0].run_id == spec.run_id
     for own in ({"prompt": QUESTION}, {"judge_epochs": 2}, {"picture_size": 32}):
         assert plan(workspace, asked("imagecaptioner2", **own))[0].run_id != spec.run_id

@@ -12,6 +12,7 @@ import pytest
 from capbias_core import metrics
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import BETTER
+from capbias_core.measures.lic import CUTS
 from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.metrics import error, lic, ratio, sentence_classification
 from capbias_core.metrics.lic import lic_of_naming
@@ -172,7 +173,7 @@ def test_ratio_and_error_by_hand():
 
 
 def test_case_changes_nothing_in_a_name():
-    first, *others = ("LIC", "LIC_by_H", "LIC_by_M", "LIC_M", "LIC_D", "LIC_HM", "LIC_MH")
+    first, *others = ("LIC", "LIC_by_H", "LIC_by_M", *CUTS, "LIC_M", "LIC_D", "LIC_HM", "LIC_MH")
     for asked, expected in (
         (["lic"], (first, *others)),
         (["lic_m"], ("LIC_M",)),
