@@ -118,7 +118,8 @@ _THOUGHTS = (
     r"|i (?:need|should|have) to (?:describe|write|think|come up|provide|identify))\b)"
 )
 _SEVERAL = (
-    r"(?is:\S\s*(?:\|\|?|###?|<sep>|\t| // )\s*\S.*\w|;.*;|(?:^|\s)\(?1[.):] .*\s\(?2[.):] "
+    r"(?is:\S\s*(?:\|\|?|###?|<sep>|\t| // )\s*\S.*\w|;.*;|(?:^|\s)\(?(?:1[.):]|a\)) .*\s\(?(?:2[.):]|b\)) "
+    r"|^\s*(?:- .*\s- |\* .*\s\* |• .*\s• )"
     r"|\b(?:option|caption|version|alternative) ?[1a][.):].*\b(?:option|caption|version|alternative) ?[2b][.):])"
 )
 _BRACKETS = r"[\[\]{}|]|<(?:[^u\s/>]|u[^n]|/)[^<>]*>|\d ?, ?\d+ ?, ?\d"
