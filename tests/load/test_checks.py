@@ -59,6 +59,7 @@ def shifted(frame):
         ("several captions", "- a man on a horse\n- a rider"),
         ("several captions", "• a man on a horse • a rider"),
         ("several captions", "Option 1: A man on a horse. Option 2: A rider."),
+        ("several fields", "a man on a horse\nobjects: woman, horse"),
         ("JSON", '{"long_caption": "a man on a horse", "short_caption": "a man"}'),
         ("JSON", "['a man on a horse', 'a rider']"),
         ("repetition", "a man on a horse a man on a horse"),
