@@ -267,7 +267,7 @@ def best_first(values: Sequence) -> bool:
 
 def texts_of(cell: Any, holds: str, separator: str = "") -> Any:
     """The texts of a cell of a column, or the cell as it is if it has none. holds: what the column holds. Of candidates
-    with scores, the one with the highest."""
+    with scores, the best one."""
     value = as_list(cell)
     if value is None:
         pieces = [piece.strip() for piece in cell.split(separator)] if separator and isinstance(cell, str) else [cell]
@@ -474,6 +474,8 @@ def rows_of(parsed: Parsed, roles: Roles, chosen: Choices, told: bool) -> Rows:
         captioner = _captioner(
             groups, {name: values[name] for name, role in differ.items() if role in ("", "captioner")}
         )
+        if captioner and any(HUMAN.fullmatch(plain_name(value)) for value in values[captioner]):
+            raise Ambiguous(_which_rows(parsed, {captioner: "captioner"}, values))  # people are no captioner
         groups = list(zip(groups, values[captioner], strict=True)) if captioner else groups
     open_columns = [
         name
@@ -555,7 +557,7 @@ def _which_rows(parsed: Parsed, differ: Mapping[str, str], values: Mapping[str, 
         different = list(dict.fromkeys(values[name]))
         few = different if len(different) <= FEW else []
         shown.append(f"{short(name)} ({listed(different, 4)})")
-        options = [] if role in ("language", "region") else [("samples of one set", (("sets", SAMPLES),))]
+        options = [] if role in ("language", "region", "captioner") else [("samples of one set", (("sets", SAMPLES),))]
         options += [("a set per prompt", (("sets", BY_PROMPT),))] if role == "prompt" and few else []
         if role not in ("prompt", "score"):
             options += [("a captioner per value", (("captioner_column", name),))] if few else []

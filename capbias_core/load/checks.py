@@ -118,7 +118,8 @@ _THOUGHTS = (
     r"|i (?:need|should|have) to (?:describe|write|think|come up|provide|identify))\b)"
 )
 _SEVERAL = (
-    r"(?is:\S\s*(?:\|\|?|###?|<sep>|\t| // )\s*\S.*\w|;.*;|(?:^|\s)\(?1[.):] .*\s\(?2[.):] "
+    r"(?is:\S\s*(?:\|\|?|###?|<sep>|\t| // )\s*\S.*\w|;.*;|(?:^|\s)\(?(?:1[.):]|a\)) .*\s\(?(?:2[.):]|b\)) "
+    r"|^\s*(?:- .*\s- |\* .*\s\* |• .*\s• )"
     r"|\b(?:option|caption|version|alternative) ?[1a][.):].*\b(?:option|caption|version|alternative) ?[2b][.):])"
 )
 _BRACKETS = r"[\[\]{}|]|<(?:[^u\s/>]|u[^n]|/)[^<>]*>|\d ?, ?\d+ ?, ?\d"
@@ -147,6 +148,8 @@ CHECKS = (
     Check("JSON", r"^\s*(?:```\w*\s*)?[\[{]", lambda text: bool(fields_of(text)), 0.001, 0.5,
           "are JSON with several fields or texts. Name the field, or keep one text each"),
     Check("several captions", _SEVERAL, None, 0.05, 0.5, "hold several captions or answers in one. Keep one per row"),
+    Check("several fields", r"\n\s*(?:\w+ ?){1,2}:\s", None, 0.3, 2,
+          "hold fields such as `Caption:` on lines of their own, all of which are read"),
     Check("brackets", _BRACKETS, lambda text: text[0] not in "[{`", 0.01, 2,
           "hold brackets, tags or coordinates, which stay"),
     Check("other languages", rf"[^\x00-\x7f]|(?i:{_FOREIGN.pattern})", _in_other_language, 0.001, 2,

@@ -281,7 +281,7 @@ _MARKDOWN = (
     (re.compile(r"\*\*(\S(?:[^*\n]*\S)?)\*\*"), r"\1"),
     (re.compile(r"(?<![\w*])\*(\S[^*\n]*)\*(?![\w*])"), r"\1"),
     (re.compile(r"(?<!\w)__(\S[^_\n]*)__(?!\w)"), r"\1"),
-    (re.compile(r"^\s{0,3}(?:#{1,6}\s+|[-*•>]\s+|\(?1[.)]\s+(?!.*\s2[.)]\s))", re.DOTALL), ""),
+    (re.compile(r"^\s{0,3}(?:#{1,6}\s+|([-*•>])\s+(?!.*\s\1\s)|\(?[1-9][.)]\s+(?!.*\s\(?[2-9][.)]\s))", re.DOTALL), ""),
 )
 _QUOTES = ('""', "''", "“”", "‘’", "«»", "„“", "„”", "「」", "『』", "``")
 
@@ -428,7 +428,7 @@ RULES = (
     Rule("look-alikes", "strip", r"[^\x00-\x7f]", _latin_words, "held letters that only looked Latin, now Latin"),
     Rule("wrappings", "strip", r"```|^\s*[\[{]|\\|<", _unwrapped,
          "were wrapped in JSON, code or tags, which were removed"),
-    Rule("marks", "strip", "^\\s*b?[\"'“‘«„「『`]|\\*|__|^\\s{0,3}[#>•(1-]", _without_marks,
+    Rule("marks", "strip", "^\\s*b?[\"'“‘«„「『`]|\\*|__|^\\s{0,3}[#>•(1-9-]", _without_marks,
          "held quotation marks or Markdown around them, now removed"),
     Rule("missing", "drop", _IS_MISSING, lambda text: "".join(filter(str.isalpha, text)).lower() in _NOTHING,
          "were missing (empty, nan, null, a number and the like) and left out"),

@@ -101,7 +101,8 @@ def _account(
         if 1 < different <= MOST_LABELS:
             fields.append((name, "Labels", ""))
         else:
-            unused.append((name, "Not used", "the same in every row" if different == 1 else f"{different:,} different"))
+            same = "differs between rows of an image" if labels[0] == MIXED else "the same in every row"
+            unused.append((name, "Not used", same if different == 1 else f"{different:,} different"))
     gone = [name for name in parsed.columns if name != image_id and not any(own.startswith(name) for own in columns)]
     unused += [(name, "Not used", "differs between rows of an image") for name in gone]
     unused += [(name, "Not used", "") for name in parsed.left_out]
@@ -159,7 +160,8 @@ def _combined(
     }
     different = "have no majority" if rule == MAJORITY else "have rows with different labels"
     mixed = {name: number for name, values in columns.items() if (number := values.count(MIXED))}
-
+    if len(columns) > 1:  # a column that differs within every image holds no labels of images
+        mixed = {name: number for name, number in mixed.items() if number < len(images)}
     in_words = [
         name
         for name in mixed

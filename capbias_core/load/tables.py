@@ -144,7 +144,7 @@ def captions_table(parsed: Parsed, roles: Roles, rows: Rows, chosen: Choices, hu
                 raise Ambiguous(which_samples(parsed, name, separator))
             separator = separator if chosen.sets in (SAMPLES, EACH) else ""
         columns.append((name, values, holds, separator))
-        done[name] = {TOKENS: "words joined", SCORED: "of several candidates the one with the highest score"}.get(
+        done[name] = {TOKENS: "words joined", SCORED: "of several candidates the one with the best score"}.get(
             holds, ""
         )
         if separator:

@@ -344,7 +344,7 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
         if not any(part.kind == REFERENCES for part in parts):
             raise CapbiasError(
                 f"There are no labels of {rule.name}, and no human captions to derive them from.",
-                "Name a table of labels, or human captions.",
+                "Name a table of labels (a file of captions with a column of labels is one, too), or human captions.",
                 "labels",
                 "references",
             )

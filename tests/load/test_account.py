@@ -90,6 +90,11 @@ ASKED = {
     "two columns": (wide(caption=text, blip=text), "", ("caption_column=caption", "reference_column=blip")),
     "samples or people": (long(3, caption=text), "", ("captions=m", "references=m")),
     "lists": (wide(caption=several), "", ("captions=m", "references=m")),
+    "people beside models": (
+        long(2, system=lambda row, own: ("human", "git")[own], caption=text),
+        "captions",
+        ("captioner_column=system", "rows=system=human", "rows=system=git"),
+    ),
     "languages": (IN_LANGUAGES, "captions", ("captioner_column=lang", "rows=lang=de")),
     "languages of people": (IN_LANGUAGES, "references", ("rows=lang=en",)),
     "prompts": (long(2, prompt=lambda row, own: "?!"[own], caption=text), "captions", ("sets=prompt", "sets=samples")),

@@ -138,6 +138,9 @@ CASES = [
     ("marks", "“A man's hat”.", "A man's hat."),
     ("marks", f"**{CAPTION}**", CAPTION),
     ("marks", "- A **woman** riding a *horse*.", CAPTION),
+    ("marks", f"3) {CAPTION}", CAPTION),
+    ("", "- A man. - A dog.", "- A man. - A dog."),
+    ("", "(1) A man. (2) A dog.", "(1) A man. (2) A dog."),
     ("marks", f"b'{CAPTION}'", CAPTION),
     ("tags", "A <gender> riding a horse.", "A <gender> riding a horse."),
     # no caption

@@ -83,7 +83,8 @@ def test_a_table_with_one_row_per_image_and_columns_that_are_no_labels(read):
     rows = [f"{i},{'Female' if i < 9 else 'Male'},job {(i + copy) % 30},{i}.{copy}" for i, copy in people]
     table = read("\n".join(["image_id,sex,job,time", *rows]))
     assert list(table.frame.columns) == ["image_id", "sex", "job"] and table.problem_count == 0
-    unused = "job (the same in every row), time (differs between rows of an image)"
+    assert len(table.notes) == 1  # time and job are not said to be labels that contradict each other
+    unused = "job (differs between rows of an image), time (differs between rows of an image)"
     assert [text for _, text in table.account] == ["image_id", "sex", unused, "2 (60 images)"]
     assert Counter(table.frame["sex"]) == {"Female": 9, "Male": 51} and set(table.frame["job"]) == {MIXED}
     assert list(read(ANSWERS).frame.columns)[-2:] == ["Answer.gender", "Answer.skin"]
