@@ -174,7 +174,7 @@ def is_missing(value: object) -> bool:
 def content(values: Sequence) -> str:
     """What a column holds, judged by some of its cells.
 
-    >>> content(["a man on skis", "a dog in a park"]), content(["Male", "Female", "Male"]), content([["a", "man"]])
+    >>> content(["a man on skis", "a dog in a park"]), content(["Male", "Female"] * 2), content([["a", "man"]])
     ('texts', 'labels', 'lists of words')
     """
     cells = _sample(values)
