@@ -218,7 +218,7 @@ def shared_texts(texts: Sequence[str], times: np.ndarray, end: bool, share: floa
     """The longest texts that begin (or end) at least this share of captions, three words or more, and how many."""
     sample = [text for text in texts if text]
     sample = sample[:: max(1, len(sample) // SAMPLE)]
-    three = re.compile(r"(?:\s+\S+){3}\s*\Z" if end else r"(?:\S+\s+){3}")
+    three = re.compile(r"(?:\s++\S++){3}\s*\Z" if end else r"(?:\S++\s++){3}")
     holds = str.endswith if end else str.startswith
     shared = []
     starts = Counter(match[0] for text in sample if (match := (three.search if end else three.match)(text)))

@@ -356,9 +356,9 @@ def _without_marks(text: str) -> str:
 
 
 # A shared sentence may be the captioner's; one that asks or announces is a prompt.
-_AT_BEGINNING = re.compile(r"(?![\s`]*[\[{`])(?:\S+\s+){2,}.*[:?]\s+", re.DOTALL)
+_AT_BEGINNING = re.compile(r"(?![\s`]*[\[{`])(?:\S++\s++){2,}.*[:?]\s+", re.DOTALL)
 _AT_END = _pattern(
-    r"\s*(?:\S+\s+){2,}.*[:?]\W*$|\W*(?:please|describe|caption|write|provide|give|generate|summari[sz]e|explain|answer"
+    r"\s*(?:\S++\s++){2,}.*[:?]\W*$|\W*(?:please|describe|caption|write|provide|give|generate|summari[sz]e|explain|answer"
     rf"|respond|can you|could you)\b.*\b(?:{_IMAGE}|captions?|sentences?|words?|brief(?:ly)?|detail|prompt)\b.*$",
     re.IGNORECASE | re.DOTALL,
 )
