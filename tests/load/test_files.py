@@ -193,7 +193,7 @@ WHOLE_FILE = {
         b'{"doc_id": 0, "m": {"image_id": null, "pred": "x"}}\n{"doc_id": 1}\n',
         "none that can be used (the first problem is at line 1: the image id is missing)",
     ),
-    "imgToEval that is a list": ("d.json", b'{"imgToEval": {"1": "a"}, "imgToEval": [1]}', "no table is found"),
+    "imgToEval that is a list": ("d.json", b'{"imgToEval": [1]}', "no table is found"),
     "a list after an object": (
         "o.json",
         b'{"image_id": 1,\n"text": "a"}\n[1]',
