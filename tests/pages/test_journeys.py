@@ -247,7 +247,8 @@ def test_from_files_to_the_answer_and_its_words(window, served, tmp_path):
     for name, captions in texts.items():
         each = len(captions) // 60
         rows = [{"image_id": number // each, "caption": text} for number, text in enumerate(captions)]
-        (tmp_path / name).write_text(json.dumps(rows))
+        human = [{"id": number} | row for number, row in enumerate(rows)]
+        (tmp_path / name).write_text(json.dumps(rows if each == 1 else {"images": [], "annotations": human}))
     labels = [f"{n},{('Female', 'Male')[n % 2]}" for n in range(60)]
     (tmp_path / "labels.csv").write_text("\n".join(["image_id,gender", *labels]))
     open_page(window, f"{served.address}/Data?into=mine")
