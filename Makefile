@@ -1,4 +1,4 @@
-# make app: install everything and open the dashboard. make check: quick tests. make test: all tests but the slow ones.
+# make app: install everything and start the dashboard. make check: quick tests. make test: all tests but the slow ones.
 # make help lists the rest.
 
 PYTHON ?= python3.11
@@ -24,7 +24,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .PHONY: help app install check quick test slow fuzz format lint types wheel lock audit demo docs
 
 help:
-	@echo "make app     install everything and open the dashboard (PORT=8501)"
+	@echo "make app     install everything and start the dashboard (PORT=8501)"
 	@echo "make check   format, lint, types, and the quick tests, without browser and torch: a minute or two"
 	@echo "make test    format, lint and every test that is not slow: some minutes"
 	@echo "make slow    the tests that take longer than a minute each"
@@ -36,7 +36,7 @@ help:
 	@echo "make demo    make the demo data anew"
 	@echo "make docs    write docs/metrics.md from the measures"
 
-# The page opens at once; where the workspace is empty it then loads the demo and measures it.
+# The page is ready at once; where the workspace is empty it then loads the demo and measures it.
 app: $(VENV)/installed
 	@CAPBIAS_DEMO=1 $(BIN)/capbias app --port $(PORT)
 
