@@ -67,8 +67,11 @@ def _refused(headers: Mapping[str, str]) -> str:
         return ""
     try:
         place = urlsplit(origin)
-        # Behind a proxy the host may be another one than the browser's. Another port of this machine is another site.
-        known = place.netloc == host or (place.hostname not in LOOPBACK and is_host_allowed(place.netloc))
+        # Behind a proxy the host may be another one than the browser's. Another port of this machine is another site;
+        # who allows every host has named none.
+        allowed = config.get_option("server.allowedHosts")
+        named = allowed and "*" not in allowed and place.hostname not in LOOPBACK
+        known = place.netloc == host or (named and is_host_allowed(place.netloc))
     except ValueError:
         known = False
     return "" if known else "This origin is not allowed."

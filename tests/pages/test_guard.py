@@ -78,6 +78,9 @@ def test_origins_are_those_of_the_allowed_names(monkeypatch, origin, host, refus
     options = {"server.allowedHosts": ["127.0.0.1", "lab.test"], "server.corsAllowedOrigins": ["https://partner.test"]}
     monkeypatch.setattr(config, "get_option", options.__getitem__)
     assert bool(guard._refused({"host": host, "origin": origin})) is refused
+    for every_host in ([], ["*"]):  # names no site
+        options["server.allowedHosts"] = every_host
+        assert guard._refused({"host": "lab.test", "origin": "https://evil.test"})
 
 
 def test_only_messages_that_pages_need_are_passed_on():
