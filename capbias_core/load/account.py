@@ -7,7 +7,6 @@ more than one assignment fits, a `Question` says so, and nothing is read until i
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from typing import Any
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import IMAGE_NAME, PICTURE, short
-from capbias_core.load.parsed import CAPTIONS, IMAGE_IDS, REFERENCES, Parsed, listed, plain_name, usual_column
+from capbias_core.load.parsed import CAPTIONS, IMAGE_IDS, REFERENCES, Parsed, listed, literal, plain_name, usual_column
 from capbias_core.types import counted
 
 # What a column holds.
@@ -222,11 +221,9 @@ def as_list(cell: object) -> list | None:
         return list(cell)
     if not isinstance(cell, str) or not LIST_OF_TEXT.match(cell):
         return None
-    text, value = cell.strip(), None
+    text = cell.strip()
+    value = literal(text)
     with suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        value = json.loads(text)
-    with suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        value = value if value is not None else ast.literal_eval(text)
         if all(isinstance(part, str) for part in value):
             quoted = [ast.literal_eval(part) for part in QUOTED.findall(text[1:-1])]
             value = quoted if len(quoted) > len(value) else value  # NumPy writes no commas, and Python joins the texts

@@ -6,8 +6,6 @@ captions show. Thresholds lie above the largest share in 18 sets of real caption
 
 from __future__ import annotations
 
-import ast
-import json
 import re
 import tomllib
 from collections import Counter
@@ -24,6 +22,7 @@ from scipy.stats import chi2_contingency
 
 from capbias_core.attributes import shipped_files
 from capbias_core.errors import CapbiasError
+from capbias_core.load.parsed import SHORT, literal
 from capbias_core.prepare import refusals
 from capbias_core.prepare.text import tokenize
 from capbias_core.prepare.tokens import Tokens
@@ -94,13 +93,8 @@ def repeats(text: str) -> bool:
 def fields_of(text: str) -> list[str]:
     """The names of the fields of a caption that is JSON, or the texts of a list; none if it is a plain text."""
     text = re.sub(r"^```\w*\s*|\s*```$", "", text.strip())
-    for read in (json.loads, ast.literal_eval):
-        try:
-            value = read(text[:5_000])
-            return list(map(str, value)) if isinstance(value, dict | list) else []
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-    return []
+    value = literal(text, SHORT)
+    return list(map(str, value)) if isinstance(value, dict | list) else []
 
 
 _NO_IMAGE = re.compile(

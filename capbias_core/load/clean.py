@@ -6,8 +6,6 @@ stay unchanged. What only counts is in `load/checks.py`.
 
 from __future__ import annotations
 
-import ast
-import json
 import re
 import unicodedata
 from collections import Counter, defaultdict
@@ -20,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.load.checks import matches, quoted, shared_texts, text_findings
+from capbias_core.load.parsed import SHORT, literal
 
 MOST_ROUNDS = 20  # a text that still changes after so many rounds is not a caption
 PROMPT_SHARE = 0.05  # of captions that begin or end with the same question; no real ones do
@@ -300,24 +299,13 @@ def _unwrapped(text: str) -> str:
     if boxed := _BOXED.match(text):
         text = boxed[1].strip() or text
     if (stripped := text.strip())[:1] in ("[", "{"):
-        if caption := _caption_in(_parsed(stripped)):
+        if caption := _caption_in(literal(stripped, SHORT)):
             return caption
         if cut := _CUT_JSON.match(stripped):
             return stripped[cut.end() :].rstrip(" \n,}]\"'") or text
     text = _ESCAPE.sub(lambda code: chr(int(code[1], 16)) if code[1] else code[2] or " ", text)
     text = _PAIRED.sub(r"\2", text)
     return re.sub(r"\s{2,}", " ", _HTML.sub(" ", text)) if _HTML.search(text) else text
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return ast.literal_eval(text) if len(text) <= 5_000 else None
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
 
 
 def _caption_in(value: Any, levels: int = 8) -> str:

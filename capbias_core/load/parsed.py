@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import json
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +23,7 @@ SEGMENTS, BOXES = "segments", "boxes"
 KEPT_PROBLEMS = 20
 # Limits, so that a small file that unpacks to much does not fill the memory.
 MOST_ROWS, MOST_COLUMNS, MOST_CHARACTERS = 5_000_000, 1_000, 1_000_000
+SHORT = 5_000  # characters of a caption that may be a literal of Python
 # Names of the column of image IDs, the surest first.
 SURE_IDS = """
     image_id img_id imageid imgid image_name img_name file_name filename image_file image_path img_path filepath
@@ -210,3 +214,17 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     """Names for a message, cut if they are many or long."""
     shown = ", ".join(map(short, names[:most])) or "(none)"
     return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
+
+
+def literal(text: str, most: int = MOST_CHARACTERS) -> Any:
+    """What a text says in JSON or as a literal of Python; None if it is neither. most: characters that are read as
+    Python, which takes longer.
+
+    >>> literal('{"a": 1}'), literal("['a']"), literal("a dog")
+    ({'a': 1}, ['a'], None)
+    """
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)
+    with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return ast.literal_eval(text) if len(text) <= most else None
+    return None

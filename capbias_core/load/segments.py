@@ -6,14 +6,13 @@ An outline is kept as the JSON text of COCO's `segmentation`: a list of polygons
 
 from __future__ import annotations
 
-import ast
 import json
 import math
 from typing import Any
 
 from capbias_core.errors import need
 from capbias_core.load.ids import described
-from capbias_core.load.parsed import MOST_CHARACTERS
+from capbias_core.load.parsed import literal
 from capbias_core.load.photographs import MOST_PIXELS
 
 # How far a polygon may reach over the edge of its image, as a share of the longer side: people draw a little too far.
@@ -46,13 +45,9 @@ def read_outline(given: object, height: int = 0, width: int = 0) -> tuple[Any, s
 
 
 def _from_text(text: str) -> Any:
-    for read in (json.loads, ast.literal_eval):
-        if read is json.loads or len(text) <= MOST_CHARACTERS:
-            try:
-                return read(text)
-            except (ValueError, SyntaxError, MemoryError, RecursionError):
-                continue
-    raise ValueError("the outline is neither polygons nor run lengths")
+    if (value := literal(text)) is None:
+        raise ValueError("the outline is neither polygons nor run lengths")
+    return value
 
 
 def _plain_mask(mask: dict, height: int, width: int) -> dict:

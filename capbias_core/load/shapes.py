@@ -5,7 +5,6 @@ Each shape takes the content of a file as raw columns, and gives None for anothe
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -15,7 +14,7 @@ from typing import Any
 from capbias_core.attributes.labels import is_about_labeller
 from capbias_core.load.account import FENCE, NEARLY_ALL, is_missing, is_sentence
 from capbias_core.load.ids import described, short
-from capbias_core.load.parsed import CAPTIONS, IMAGE_IDS, REFERENCES, Parsed, usual_column
+from capbias_core.load.parsed import CAPTIONS, IMAGE_IDS, REFERENCES, Parsed, literal, usual_column
 from capbias_core.load.tabular import coco_names
 from capbias_core.types import counted
 
@@ -107,10 +106,7 @@ def _vlmevalkit(parsed: Parsed) -> Parsed | None:
         if isinstance(caption, str) and caption.startswith(FAILED):
             caption = None
         if isinstance(human, str) and human.lstrip().startswith("["):
-            try:
-                human = ast.literal_eval(human.strip())
-            except (ValueError, SyntaxError, MemoryError, RecursionError):
-                human = None
+            human = literal(human.strip())
         rows.append([{"image_id": f"{ROW}{index}".strip(), "caption": caption, HUMAN: human, PROMPT: prompt}])
     names = ("image_id", "caption", HUMAN, *((PROMPT,) if "question" in parsed.columns else ()))
     note = "the file has no image IDs: each image is known by its row until human captions with IDs identify it"

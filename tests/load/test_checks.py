@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.load.checks import REFUSE, WARN, findings, refuse, revealing_words, text_findings
+from capbias_core.load.checks import REFUSE, WARN, fields_of, findings, refuse, revealing_words, text_findings
 from capbias_core.load.clean import clean_captions
 
 GENDER = get_attribute("gender")
@@ -133,3 +135,8 @@ def test_an_echoed_prompt_is_removed_in_front_and_behind():
         [f"{text} {prompt}" if place % 3 else text for place, text in enumerate(texts)],
     ):
         assert clean_captions(echoed).texts == texts
+
+
+def test_fields_of_a_long_caption_of_json_are_seen():
+    """It was cut off before it was read, and so was no JSON."""
+    assert fields_of(json.dumps({"long": "a dog " * 1_000, "short": "a dog"})) == ["long", "short"]
