@@ -37,7 +37,7 @@ from capbias_core.workspace.conditions import suggested_condition
 from capbias_core.workspace.labels import column_labels, dropped_line, images_by_value, labels_for, mapping_details
 from capbias_core.workspace.limited import all_taken, within_limits
 from capbias_core.workspace.spec import attribute_from
-from capbias_core.workspace.store import checked_name
+from capbias_core.workspace.store import checked_name, content_hash
 from pages.ui import cached
 from pages.ui.bar import Bar
 from pages.ui.base import errors, note, plain, show_error
@@ -480,27 +480,39 @@ def _images_used(bar: Bar, parts: list[ingest.Part]) -> dict[str, dict[str, int]
     return used
 
 
-@st.cache_data(show_spinner="Checking the captions", max_entries=16)
-def _findings(frame: pd.DataFrame, details: dict, labels: pd.DataFrame, human: pd.DataFrame | None) -> list[Finding]:
+@st.cache_data(show_spinner="Checking the captions", max_entries=256)
+def _findings(
+    hashes: Sequence[str], details: dict, _captions: pd.DataFrame, _labels: pd.DataFrame, _human: pd.DataFrame | None
+) -> list[Finding]:
     attribute = attribute_from(details["attribute"])
-    values = labels_for(labels, attribute, details["column"], details["mapping"]).values
-    return findings(frame, attribute, values, human)
+    values = labels_for(_labels, attribute, details["column"], details["mapping"]).values
+    return findings(_captions, attribute, values, _human)
 
 
 def _contents(bar: Bar, parts: list[ingest.Part]) -> list[tuple[str, bool, str]]:
     """Title, whether Save waits, and sentence of each finding on new captions, and on stored ones if labels or human
     captions are new. Findings for two attributes that differ only in their numbers are one."""
     human = next((part.frame for part in parts if part.kind == REFERENCES), _held(bar).references)
-    tables = [(part.frame, details) for part in parts if part.kind == LABELS for details in part.file.mapping]
+    new_tables = [(part.frame, details) for part in parts if part.kind == LABELS for details in part.file.mapping]
+    tables = new_tables or _stored_labels(bar)
     sets = [(part.file.title, part.frame, True) for part in parts if part.kind == CAPTIONS]
-    if tables or any(part.kind == REFERENCES for part in parts):
+    if new_tables or any(part.kind == REFERENCES for part in parts):
         new = {part.file.item_name for part in parts if part.kind == CAPTIONS}
         stored = [item for item in bar.items(CAPTIONS) if item.name not in new]
         sets += [(item.name, cached.captions(bar.folder, item.hash), False) for item in stored]
-    found = {}
+    found, hashes = {}, {}  # of contents, each computed once: Streamlit itself would hash a sample of the rows
+
+    def hashed(frame: pd.DataFrame | None) -> str:
+        if frame is not None and id(frame) not in hashes:
+            hashes[id(frame)] = content_hash(frame)
+        return hashes.get(id(frame), "")
+
     for title, frame, is_new in sets:
-        for table, details in tables or _stored_labels(bar):
-            for each in _findings(frame, details, table, human) if frame is not None and table is not None else ():
+        for table, details in tables:
+            if frame is None or table is None:
+                continue
+            read = hashed(frame), hashed(table), hashed(human)
+            for each in _findings(read, details, frame, table, human):
                 wording = re.sub(r"\d", "", each.text)
                 found.setdefault((title, wording), (title, is_new and each.effect == REFUSE, each.text))
     return list(found.values())
