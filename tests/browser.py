@@ -39,6 +39,10 @@ DRAWN = """() => new Promise(done => {
 })"""  # elements are drawn a moment after the script that made them ended; a page with a clock never rests
 
 
+# `urlopen` keeps the proxies of the environment in which it was first called, such as a test's.
+NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
 def chromium() -> str | None:
     """The system's Chromium, where there is one."""
     return shutil.which("chromium") or shutil.which("chromium-browser")
@@ -93,7 +97,7 @@ def wait_until_healthy(address: str, seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while True:
         try:
-            urllib.request.urlopen(f"{address}/_stcore/health", timeout=2)
+            NO_PROXY.open(f"{address}/_stcore/health", timeout=2)
             return
         except OSError:
             if time.monotonic() > end:
