@@ -1,99 +1,26 @@
-"""One run: a frozen spec and its inputs in, results and evidence out, and its state in the workspace meanwhile."""
+"""One run: a frozen spec and its inputs in, results and evidence out."""
 
 from __future__ import annotations
 
-import shutil
-import time
-import traceback
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 
 from capbias_core.aggregate import Estimate
 from capbias_core.attackers import attacker_entry
-from capbias_core.attackers.checkpoints import checkpoints_in
 from capbias_core.attackers.device import deterministic
-from capbias_core.errors import Cancelled, CapbiasError
+from capbias_core.errors import CapbiasError
 from capbias_core.load.checks import refuse
 from capbias_core.measures.base import Job, Outcome, columns_of, counts_of, estimates_of, of_images
 from capbias_core.measures.registry import MEASURES, METRICS
 from capbias_core.types import Attribute, Progress, silent
-from capbias_core.workspace.catalogue import Unavailable, WorkspaceError
 from capbias_core.workspace.content import content_of
 from capbias_core.workspace.labels import labels_of
-from capbias_core.workspace.people import acting
 from capbias_core.workspace.spec import WITH_REFERENCES, RunSpec, attribute_from
-from capbias_core.workspace.store import ACTIVE, RunRow, Workspace, images_in
+from capbias_core.workspace.store import RunRow, Workspace, images_in
 
-PACKAGE_ROOT = Path(__file__).parent.parent
-EXTENDED = ("attackers", "measures")  # packages that users extend: a failure is located there if it passed through them
-SECONDS_BETWEEN_NOTES = 0.25
 _TRIED: set[tuple] = set()  # by this process: catalogue, run and metrics that its evidence was asked for
-RESUMABLE = ("died", "cancelled")  # end states whose checkpoints stay, so that the run can resume
-
-
-def execute(folder: str, run_id: str, token: str) -> None:
-    """Compute one queued run of the workspace at `folder`, and note how it ends: finished, failed or cancelled. Raises
-    WorkspaceError if the end cannot be written."""
-    workspace = Workspace(folder, make=False)
-    if not workspace.claim(run_id, token):
-        return
-    try:
-        run = workspace.get_run(run_id)
-        with acting(run.owner), checkpoints_in(workspace.checkpoints / run_id):
-            outcome = run_one(workspace, run.spec, _reporter(workspace, run_id, token))
-        names = [metric.name for metric in MEASURES[run.spec.measure].metrics]
-        workspace.finish(run_id, token, outcome.results, outcome.kept, outcome.notes, names, outcome.lacking)
-    except Cancelled:
-        with suppress(WorkspaceError):
-            workspace.log(run_id, "stopped")
-    except CapbiasError as error:
-        workspace.end(run_id, "failed", str(error), token)
-    except Exception as error:  # whatever failed, the end must be noted
-        with suppress(WorkspaceError):  # which may be what failed
-            workspace.log(run_id, traceback.format_exc().rstrip())
-        workspace.end(run_id, "failed", f"{type(error).__name__}: {error}{_location(error)}", token)
-    with suppress(WorkspaceError):  # checkpoints that no run can resume from
-        for checkpoints in workspace.checkpoints.glob("*"):
-            run = workspace.run(checkpoints.name)
-            if run is None or run.status not in (*ACTIVE, *RESUMABLE) or not is_current(run.spec):
-                shutil.rmtree(checkpoints, ignore_errors=True)
-
-
-def _location(error: Exception) -> str:
-    """` (measures/lic.py, line 12)`: the last line in a traceback of a measure or an attacker, else of this package."""
-    lines = [
-        (Path(frame.filename).relative_to(PACKAGE_ROOT), frame.lineno)
-        for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).is_relative_to(PACKAGE_ROOT)
-    ]
-    extended = [line for line in lines if line[0].parts[0] in EXTENDED and line[0].name != "base.py"]
-    file, number = (extended or lines or [("", 0)])[-1]
-    return f" ({file}, line {number})" if file else ""
-
-
-def _reporter(workspace: Workspace, run_id: str, token: str) -> Progress:
-    """Writes progress to the workspace. It raises Cancelled if the run is cancelled or taken over."""
-    last_time, last_line = 0.0, ""
-
-    def progress(share: float, message: str) -> None:
-        nonlocal last_time, last_line
-        now = time.monotonic()
-        if now - last_time < SECONDS_BETWEEN_NOTES:
-            return
-        last_time = now
-        with suppress(Unavailable):  # a full disk may have room again when the run is done
-            if not workspace.progress(run_id, token, share, message):
-                raise Cancelled
-            line = message.rsplit(", loss", 1)[0]
-            if line != last_line:
-                workspace.log(run_id, message)
-                last_line = line
-
-    return progress
 
 
 def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:

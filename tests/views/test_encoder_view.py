@@ -48,8 +48,8 @@ def scored_spec(workspace: Workspace) -> RunSpec:
 
 def done(workspace: Workspace, spec: RunSpec):
     """The row of a run, computed here."""
-    workspace.enqueue(spec, "c", "t")
-    engine.execute(str(workspace.folder), spec.run_id, "t")
+    workspace.enqueue(spec, "c")
+    engine.execute(str(workspace.folder), spec.run_id)
     return workspace.run(spec.run_id)
 
 
