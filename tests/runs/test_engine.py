@@ -239,11 +239,11 @@ def test_a_worker_takes_all_that_is_queued_and_a_child_ends_with_its_parent_or_i
     workspace = Workspace(tmp_path / "slow")
     workspace.enqueue(long, "c")
     folder = json.dumps(str(workspace.folder)).encode() + b"\n"
-    for kind, parent in (("torch", this_process()), ("light", "another process"), ("light", this_process())):
-        child = subprocess.Popen([*python, kind, parent], stdin=subprocess.PIPE, cwd=ROOT)
+    for parent in ("another process", this_process()):
+        child = subprocess.Popen([*python, "light", parent], stdin=subprocess.PIPE, cwd=ROOT)
         child.stdin.write(folder)
         child.stdin.flush()
-        if (kind, parent) == ("light", this_process()):
+        if parent == this_process():
             until(lambda: workspace.run(long.run_id).status == "running")
         child.communicate(timeout=60)
         assert child.returncode == 0
@@ -441,7 +441,7 @@ def test_a_killed_network_starts_again_and_gives_the_same_numbers(tmp_path, engi
     """The next run in the queue goes on in another process."""
     # Such small batches are quickest on one thread, whatever else the machine is doing.
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    request = replace(fill(tmp_path, 60, ("a", "b")), attacker="lstm_bi", seeds=1)
+    request = replace(fill(tmp_path, 60, ("a", "b")), attacker="rnn", seeds=1)
     killed, other = submit(engine, request)
     until(lambda: engine.workspace.run(killed).progress)
     process = process_of(engine, killed)
